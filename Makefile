@@ -1,0 +1,51 @@
+# Each target does the set-up that it needs; nothing has to be installed by hand but Python.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: why test test-system check bench lock docs clean
+
+# Seawall itself needs nothing but Python: the environment is a link to the sources.
+$(VENV)/seawall.ready:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "seawall needs Python 3.11 or later, this is " + sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "python3-venv is missing: apt-get install python3-venv"; exit 1; }
+	echo "$(CURDIR)/src" > $$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')/seawall.pth
+	touch $@
+
+$(VENV)/dev.ready: requirements-dev.lock $(VENV)/seawall.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	touch $@
+
+# The main job, on this very machine.
+why: $(VENV)/seawall.ready
+	@$(BIN)/python -m seawall why
+
+test: $(VENV)/dev.ready
+	$(BIN)/python -m pytest -m "not system"
+
+# What needs root and Debian packages (installs them, says what it skips and why).
+test-system: $(VENV)/dev.ready
+	tests/install_system_packages
+	$(BIN)/python -m pytest -m system -rs
+
+check: $(VENV)/dev.ready
+	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m tests.generate_docs --check
+
+bench: $(VENV)/dev.ready
+	$(BIN)/python -m bench
+
+docs: $(VENV)/dev.ready
+	$(BIN)/python -m tests.generate_docs
+
+# Hashes for every platform, no addresses.
+lock: $(VENV)/dev.ready
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
+	  --group pyproject.toml:dev -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What judgement sees: one moment, or two of them some seconds apart.
+
+A rule that needs a rate takes ``Window[Topic]``.  No rule judges a total since boot.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar, get_args, get_origin
+
+from seawall.host.host import Unread
+from seawall.readings.kernel import Kernel
+from seawall.readings.snapshot import Snapshot
+
+T = TypeVar("T")
+
+WINDOW_LEAST_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Window(Generic[T]):
+    """The same topic twice, ``seconds`` apart (at least WINDOW_LEAST_SECONDS)."""
+
+    earlier: T
+    later: T
+    seconds: float
+
+
+class Scene:
+    """The moments of one host.  ``last`` is None until the window has passed."""
+
+    def __init__(self, first: Snapshot, last: Snapshot | None = None) -> None:
+        self.first = first
+        self.last = last
+
+    @property
+    def window_seconds(self) -> float | None:
+        """Between the two moments by the monotonic clock; None without a second one."""
+        if self.last is None:
+            return None
+        earlier, later = self.first.get(Kernel), self.last.get(Kernel)
+        if isinstance(earlier, Unread) or isinstance(later, Unread):
+            return None
+        if earlier.monotonic_seconds is None or later.monotonic_seconds is None:
+            return None
+        if earlier.boot_id != later.boot_id:
+            return None  # counters of two boots cannot be compared
+        return later.monotonic_seconds - earlier.monotonic_seconds
+
+    def get(self, need: Any) -> Any:
+        """The value for a topic or a ``Window[topic]``; an Unread with the reason."""
+        if get_origin(need) is Window:
+            return self._window(get_args(need)[0])
+        if self.last is not None and (self.last.has(need) or not self.first.has(need)):
+            return self.last.get(need)
+        return self.first.get(need)
+
+    def _window(self, topic: type[Any]) -> Any:
+        name = topic.__name__
+        if self.last is None:
+            return Unread(name, "not_captured", "a rate needs two readings some seconds apart")
+        seconds = self.window_seconds
+        if seconds is None or seconds < WINDOW_LEAST_SECONDS * 0.9:
+            words = f"the window is shorter than {WINDOW_LEAST_SECONDS:g} s"
+            return Unread(name, "not_captured", words)
+        earlier, later = self.first.get(topic), self.last.get(topic)
+        if isinstance(earlier, Unread):
+            return earlier
+        if isinstance(later, Unread):
+            return later
+        return Window(earlier, later, seconds)

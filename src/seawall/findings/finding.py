@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a rule says: it FIRES, is QUIET, or is BLIND.  No data is BLIND, never healthy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from seawall.host.host import Unread
+
+Verdict: TypeAlias = Literal["fires", "quiet", "blind"]
+Severity: TypeAlias = Literal["critical", "warning", "info"]
+SEVERITIES: Final[tuple[Severity, ...]] = ("critical", "warning", "info")
+
+Unit: TypeAlias = Literal[
+    "bytes", "bytes/s", "seconds", "fraction", "count", "per second", "pages", "text"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One number with its unit and where it was read; views turn bytes into GiB."""
+
+    name: str
+    value: int | float | str | None
+    unit: Unit
+    source: str
+    """A path, or several joined by " + "; what anyone can read to check the number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One answer of one rule, about the node or about one workload."""
+
+    verdict: Verdict
+    severity: Severity
+    headline: str
+    """Number first, then what follows from it.  One sentence."""
+    outlook: str = ""
+    """What will happen next if nothing is done."""
+    evidence: tuple[Evidence, ...] = ()
+    workload: str | None = None
+    """The workload's address (``namespace/pod/container``, ``unit:x``, a cgroup path)."""
+    confirm: tuple[str, ...] | None = None
+    """Shell lines that show the same by hand; None takes the rule's own."""
+    remedy: tuple[str, ...] | None = None
+    unread: tuple[Unread, ...] = ()
+    """BLIND: what was missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A finding with the rule it came from."""
+
+    id: str
+    title: str
+    finding: Finding
+    muted: str | None = None
+    """The reason given in rules.toml; None when it counts."""
+    confirm: tuple[str, ...] = field(default=())
+    remedy: tuple[str, ...] = field(default=())
+
+    @property
+    def key(self) -> str:
+        """Stable across runs: the rule and the workload."""
+        where = self.finding.workload
+        return f"{self.id}:{where}" if where else self.id
+
+
+def fires(
+    severity: Severity,
+    headline: str,
+    evidence: Sequence[Evidence],
+    *,
+    outlook: str = "",
+    workload: str | None = None,
+    confirm: Sequence[str] | None = None,
+    remedy: Sequence[str] | None = None,
+) -> Finding:
+    """The rule's condition holds."""
+    return Finding(
+        verdict="fires",
+        severity=severity,
+        headline=headline,
+        outlook=outlook,
+        evidence=tuple(evidence),
+        workload=workload,
+        confirm=None if confirm is None else tuple(confirm),
+        remedy=None if remedy is None else tuple(remedy),
+    )
+
+
+def quiet(headline: str, evidence: Sequence[Evidence] = ()) -> Finding:
+    """The rule looked, saw what it needs, and its condition does not hold."""
+    return Finding(
+        verdict="quiet", severity="info", headline=headline, evidence=tuple(evidence)
+    )
+
+
+def blind(headline: str, *missing: Unread) -> Finding:
+    """The rule could not see.  Its severity is that of what it might have missed."""
+    return Finding(verdict="blind", severity="info", headline=headline, unread=missing)

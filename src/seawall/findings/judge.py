@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs rules over a scene.  Pure: what a rule needs comes from the scene and the policy."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, get_args, get_origin
+
+from seawall.accounts.scene import Scene, Window
+from seawall.findings.finding import Finding, Judged, blind
+from seawall.findings.policy import Policy
+from seawall.findings.rule import Rule
+from seawall.host.host import Unread
+from seawall.readings.snapshot import needs_of
+
+
+def needs_window(rule: Rule) -> bool:
+    """Whether the rule has to wait for a second moment."""
+    return any(get_origin(need) is Window for _, need, _ in needs_of(rule.judge))
+
+
+def window_topics(rules: Iterable[Rule]) -> list[type[Any]]:
+    """What has to be read at the first moment so that rates exist at the second."""
+    found: dict[type[Any], None] = {}
+    for rule in rules:
+        for _, need, _ in needs_of(rule.judge):
+            if get_origin(need) is Window:
+                found[get_args(need)[0]] = None
+    return list(found)
+
+
+def judge(rules: Iterable[Rule], scene: Scene, policy: Policy) -> Iterator[Judged]:
+    """Every finding of every rule, in the order of the rules, as it becomes certain."""
+    for rule in rules:
+        for finding in _findings(rule, scene, policy):
+            severity = rule.severity if finding.verdict == "blind" else finding.severity
+            yield Judged(
+                id=rule.id,
+                title=rule.title,
+                finding=_with_severity(finding, severity),
+                muted=policy.muted_reason(rule.id, finding.workload),
+                confirm=rule.confirm if finding.confirm is None else finding.confirm,
+                remedy=rule.remedy if finding.remedy is None else finding.remedy,
+            )
+
+
+def _with_severity(finding: Finding, severity: Any) -> Finding:
+    if finding.severity == severity:
+        return finding
+    return Finding(
+        verdict=finding.verdict, severity=severity, headline=finding.headline,
+        evidence=finding.evidence, workload=finding.workload, unread=finding.unread,
+    )  # fmt: skip
+
+
+def _findings(rule: Rule, scene: Scene, policy: Policy) -> Sequence[Finding]:
+    arguments: dict[str, Any] = {}
+    missing: list[Unread] = []
+    for name, need, copes in needs_of(rule.judge):
+        value = scene.get(need)
+        if isinstance(value, Unread) and not copes:
+            missing.append(value)
+        arguments[name] = value
+    if missing:
+        words = "; ".join(f"{m.path}: {m.detail or m.why}" for m in missing)
+        return [blind(f"could not judge: {words}", *missing)]
+    answer = rule.judge(**arguments, **policy.thresholds_for(rule.id))
+    return [answer] if isinstance(answer, Finding) else answer

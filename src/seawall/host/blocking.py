@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which files can block their reader, and for how long we are ready to wait for them.
+
+On a dying node a process may hold its mmap_lock for minutes while it waits for the disk.
+Whoever reads its ``maps`` then waits too, in state D, and cannot be killed.  Such files
+are read by an expendable child (``expendable.py``); everything else is read directly.
+"""
+
+from typing import Final
+
+PROCESS_DEADLINE_SECONDS: Final = 0.2
+KERNEL_LOCK_DEADLINE_SECONDS: Final = 2.0
+
+# fs/proc/base.c, task_mmu.c: taken under mmap_lock, or under exec_update_lock.
+BLOCKING_PROCESS_NAMES: Final = frozenset(
+    {
+        "cmdline", "environ", "maps", "smaps", "smaps_rollup", "numa_maps", "pagemap",
+        "map_files", "io", "stack", "syscall", "auxv", "personality", "mem",
+    }
+)  # fmt: skip
+# slab_mutex (held over allocations when a cache is created), vmap_area_lock, debugfs.
+KERNEL_LOCK_PATHS: Final = frozenset(
+    {"/proc/slabinfo", "/proc/vmallocinfo", "/proc/allocinfo", "/proc/pagetypeinfo"}
+)
+# These lie on the node's disk, which is what is stuck.
+DISK_PREFIXES: Final = ("/var/", "/etc/", "/usr/", "/boot/", "/opt/")
+
+
+def deadline_seconds(path: str) -> float | None:
+    """How long to wait for ``path`` in an expendable child; None when it cannot block."""
+    if path.startswith("/proc/"):
+        if path in KERNEL_LOCK_PATHS:
+            return KERNEL_LOCK_DEADLINE_SECONDS
+        parts = path.split("/")
+        if len(parts) > 3 and (parts[2].isdecimal() or parts[2] in ("self", "thread-self")):
+            if parts[3] in BLOCKING_PROCESS_NAMES:
+                return PROCESS_DEADLINE_SECONDS
+            if parts[3] in ("root", "cwd") and len(parts) > 4:
+                return PROCESS_DEADLINE_SECONDS  # inside a container: may be FUSE
+            if parts[3] == "task" and len(parts) > 5 and parts[5] in BLOCKING_PROCESS_NAMES:
+                return PROCESS_DEADLINE_SECONDS
+        return None
+    if path.startswith("/sys/"):
+        return None
+    if path.startswith(DISK_PREFIXES):
+        return PROCESS_DEADLINE_SECONDS
+    if path.startswith("/run/"):
+        return None if path.startswith("/run/seawall/") else PROCESS_DEADLINE_SECONDS
+    return PROCESS_DEADLINE_SECONDS

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bundle: the record of a machine's answers, as an ordinary archive.
+
+Layout (gzip'ed tar, or the same unpacked into a folder)::
+
+    MANIFEST.json           {"schema": "seawall.bundle/1", "tool_version", "rounds": 2, ...}
+    1/files/proc/meminfo    what a file held, at its own path, name bytes %-escaped
+    1/answers.json          {"unread", "names", "links", "probes", "same"}
+    2/...                   the second pass; "same" names files unchanged since the first
+
+Reading one trusts nothing: sizes and counts are limited, names that climb out and links are
+refused, nothing is written anywhere.
+"""
+
+import io
+import json
+import os
+import re
+import tarfile
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import IO, Final, TypeGuard, cast, get_args
+
+from seawall.host.host import JSON, READ_LIMIT_BYTES, Unread, Why
+from seawall.host.recording import Round
+from seawall.problems import BundleProblem
+
+SCHEMA: Final = "seawall.bundle/1"
+TOTAL_LIMIT_BYTES: Final = 256 << 20
+MEMBERS_LIMIT: Final = 2_000_000
+ROUNDS_LIMIT: Final = 1000
+_MEMBER: Final = re.compile(r"(?:\./)?(MANIFEST\.json|([1-9][0-9]{0,3})/(answers\.json|files/.+))\Z")
+_ESCAPED: Final = re.compile(rb"[^!-$&-~]")
+_REASONS: Final = frozenset(get_args(Why))
+
+
+class Bundle:
+    """The rounds of a recorded machine; each is a host of its own."""
+
+    def __init__(self, rounds: Sequence[Round], manifest: dict[str, JSON]) -> None:
+        self.manifest = manifest
+        self.rounds = tuple(BundleHost(round_) for round_ in rounds)
+
+
+class BundleHost:
+    """One recorded pass.  A question that was never asked answers ``not_captured``."""
+
+    def __init__(self, round_: Round) -> None:
+        self._round = round_
+
+    def read(self, path: str, limit_bytes: int = READ_LIMIT_BYTES) -> bytes | Unread:
+        answer = self._round.files.get(path)
+        if answer is None:
+            return _not_captured(path)
+        if isinstance(answer, bytes) and len(answer) > limit_bytes:
+            return Unread(path, "too_big", "larger than its reader's limit")
+        return answer
+
+    def read_each(self, paths: Sequence[str]) -> Iterator[bytes | Unread]:
+        for path in paths:
+            yield self.read(path)
+
+    def names(self, path: str) -> tuple[str, ...] | Unread:
+        return self._round.names.get(path, _not_captured(path))
+
+    def link(self, path: str) -> str | Unread:
+        return self._round.links.get(path, _not_captured(path))
+
+    def ask(self, probe: str, argument: str = "") -> JSON | Unread:
+        return self._round.probes.get((probe, argument), _not_captured(probe))
+
+
+def _not_captured(path: str) -> Unread:
+    return Unread(path, "not_captured", "the bundle does not hold it")
+
+
+# --- writing ---------------------------------------------------------------------------
+
+
+def write_bundle(rounds: Sequence[Round], manifest: dict[str, JSON], out: IO[bytes]) -> None:
+    """Write the rounds to ``out``, which need not be seekable."""
+    with tarfile.open(fileobj=out, mode="w|gz", format=tarfile.PAX_FORMAT) as archive:
+        head = {"schema": SCHEMA, **manifest, "rounds": len(rounds)}
+        _add(archive, "MANIFEST.json", _document(head))
+        before: Round | None = None
+        for number, round_ in enumerate(rounds, start=1):
+            same = [
+                path
+                for path, answer in round_.files.items()
+                if before and isinstance(answer, bytes) and before.files.get(path) == answer
+            ]
+            _add(archive, f"{number}/answers.json", _document(_answers(round_, same)))
+            unchanged = set(same)
+            for path, answer in sorted(round_.files.items()):
+                if isinstance(answer, bytes) and path not in unchanged:
+                    _add(archive, f"{number}/files{_escape(path)}", answer)
+            before = round_
+
+
+def _document(document: object) -> bytes:
+    return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
+
+
+def _answers(round_: Round, same: list[str]) -> dict[str, object]:
+    """What of a round is not a file's content."""
+    return {
+        "unread": _reasons(round_.files),
+        "names": {k: _plain(v) for k, v in round_.names.items()},
+        "links": {k: _plain(v) for k, v in round_.links.items()},
+        "probes": [[*k, _plain(v)] for k, v in round_.probes.items()],
+        "same": same,
+    }
+
+
+def _reasons(files: dict[str, bytes | Unread]) -> dict[str, list[str]]:
+    return {k: [v.why, v.detail] for k, v in files.items() if isinstance(v, Unread)}
+
+
+def _plain(answer: object) -> object:
+    return {"!unread": [answer.why, answer.detail]} if isinstance(answer, Unread) else answer
+
+
+def _escape(path: str) -> str:
+    """A member name that any tool can print and unpack: unusual bytes as %XX."""
+    raw = os.fsencode(path)
+    return _ESCAPED.sub(lambda match: b"%%%02X" % match[0][0], raw).decode("ascii")
+
+
+def _unescape(name: str) -> str:
+    if "%" not in name:
+        return name
+    raw = re.sub(
+        rb"%([0-9A-F]{2})", lambda match: bytes([int(match[1], 16)]), name.encode("ascii", "replace")
+    )
+    return os.fsdecode(raw)
+
+
+def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = len(data)
+    member.mode = 0o600
+    archive.addfile(member, io.BytesIO(data))
+
+
+# --- reading ---------------------------------------------------------------------------
+
+
+def open_bundle(path: str) -> Bundle:
+    """The bundle at ``path`` (an archive, a folder, or ``-``); BundleProblem if unusable."""
+    members: dict[str, bytes] = {}
+    try:
+        pairs = _folder_members(path) if os.path.isdir(path) else _archive_members(path)
+        for name, data in pairs:
+            members[name] = data
+    except (tarfile.TarError, EOFError, zlib.error, ValueError) as error:
+        words = str(error) or type(error).__name__
+        raise BundleProblem(f"{path}: cut or damaged ({words}); capture it again") from error
+    except OSError as error:
+        words = error.strerror or str(error)
+        raise BundleProblem(f"{path}: cannot be read as a bundle: {words}") from error
+    return _assemble(path, members)
+
+
+def _archive_members(path: str) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of a tar, plain or gzip'ed, within the limits."""
+    import sys  # noqa: PLC0415 - only for "-"
+
+    with open(path, "rb") if path != "-" else sys.stdin.buffer as raw:
+        total = 0
+        with tarfile.open(fileobj=raw, mode="r|*") as archive:
+            for count, member in enumerate(archive):
+                if count > MEMBERS_LIMIT:
+                    raise BundleProblem(f"{path}: more than {MEMBERS_LIMIT} files in it")
+                if member.isdir():
+                    continue
+                if not member.isreg():
+                    raise BundleProblem(
+                        f"{path}: {member.name!r} is not a plain file; not a seawall bundle"
+                    )
+                total = _within_limits(path, member.name, member.size, total)
+                content = archive.extractfile(member)
+                data = content.read(member.size) if content else b""
+                if len(data) != member.size:
+                    raise BundleProblem(f"{path}: cut inside {member.name!r}; capture it again")
+                yield _member_name(path, member.name), data
+
+
+def _folder_members(path: str) -> Iterator[tuple[str, bytes]]:
+    """The same for an unpacked bundle; links in it are refused, not followed."""
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            full = os.path.join(folder, name)
+            fd = os.open(full, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            with open(fd, "rb") as file:
+                total = _within_limits(path, name, os.fstat(fd).st_size, total)
+                yield _member_name(path, os.path.relpath(full, path)), file.read(READ_LIMIT_BYTES)
+
+
+def _within_limits(path: str, name: str, size: int, total: int) -> int:
+    if size > READ_LIMIT_BYTES or total + size > TOTAL_LIMIT_BYTES:
+        raise BundleProblem(
+            f"{path}: {name!r} brings it over {TOTAL_LIMIT_BYTES >> 20} MiB in all or "
+            f"{READ_LIMIT_BYTES >> 20} MiB a file; not a bundle that seawall writes"
+        )
+    return total + size
+
+
+def _member_name(path: str, name: str) -> str:
+    match = _MEMBER.match(name)
+    if not match or ".." in name.split("/"):
+        raise BundleProblem(f"{path}: {name!r} does not belong in a seawall bundle")
+    return match[1]
+
+
+def _assemble(path: str, members: dict[str, bytes]) -> Bundle:
+    manifest = _load(path, "MANIFEST.json", members)
+    if manifest.get("schema") != SCHEMA:
+        found = str(manifest.get("schema"))[:40]
+        raise BundleProblem(f"{path}: expected schema {SCHEMA}, found {found!r}")
+    count = manifest.get("rounds")
+    if not isinstance(count, int) or not 1 <= count <= ROUNDS_LIMIT:
+        raise BundleProblem(f"{path}: MANIFEST.json: rounds must be 1 to {ROUNDS_LIMIT}")
+    files: list[dict[str, bytes]] = [{} for _ in range(count)]
+    for name, data in members.items():
+        pass_number, _, inner = name.partition("/")
+        if inner.startswith("files/") and int(pass_number) <= count:
+            files[int(pass_number) - 1][_unescape(inner[5:])] = data
+    rounds: list[Round] = []
+    for number in range(count):
+        answers = _load(path, f"{number + 1}/answers.json", members)
+        rounds.append(_round(answers, files[number], rounds[-1] if rounds else None))
+    return Bundle(rounds, manifest)
+
+
+def _load(path: str, name: str, members: dict[str, bytes]) -> dict[str, JSON]:
+    if name not in members:
+        raise BundleProblem(f"{path}: no {name} in it; not a seawall bundle, or cut")
+    try:
+        document = json.loads(members[name])
+    except (ValueError, RecursionError) as error:
+        raise BundleProblem(f"{path}: {name} is not JSON") from error
+    if not isinstance(document, dict):
+        raise BundleProblem(f"{path}: {name}: expected an object")
+    return document
+
+
+def _round(answers: dict[str, JSON], files: dict[str, bytes], before: Round | None) -> Round:
+    """One pass, from its answers and files; what is not of the right shape is left out."""
+    round_ = Round(files=dict(files))
+    for path, answer in _items(answers.get("unread")):
+        if isinstance(answer, list):
+            round_.files[path] = _unread(path, answer)
+    same = answers.get("same")
+    for unchanged in same if before and isinstance(same, list) else ():
+        if isinstance(unchanged, str) and before and unchanged in before.files:
+            round_.files[unchanged] = before.files[unchanged]
+    for path, answer in _items(answers.get("names")):
+        if isinstance(answer, dict):
+            round_.names[path] = _unread(path, answer.get("!unread"))
+        elif _is_words(answer):
+            round_.names[path] = tuple(answer)
+    for path, answer in _items(answers.get("links")):
+        if isinstance(answer, dict):
+            round_.links[path] = _unread(path, answer.get("!unread"))
+        elif isinstance(answer, str):
+            round_.links[path] = answer
+    probes = answers.get("probes")
+    for row in probes if isinstance(probes, list) else ():
+        match row:
+            case [str(probe), str(argument), {"!unread": reason}]:
+                round_.probes[probe, argument] = _unread(probe, reason)
+            case [str(probe), str(argument), answer]:
+                round_.probes[probe, argument] = answer
+    return round_
+
+
+def _items(mapping: JSON) -> Iterator[tuple[str, JSON]]:
+    if isinstance(mapping, dict):
+        yield from mapping.items()
+
+
+def _is_words(answer: JSON) -> TypeGuard[list[str]]:
+    return isinstance(answer, list) and all(isinstance(word, str) for word in answer)
+
+
+def _unread(path: str, reason: JSON) -> Unread:
+    match reason:
+        case [str(why), str(detail)] if why in _REASONS:
+            return Unread(path, cast("Why", why), detail)
+    return Unread(path, "not_captured", "the bundle's reason is unreadable")
+
+

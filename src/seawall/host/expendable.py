@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A child that may hang, so that nobody else does.
+
+It reads one file at a time for its parent.  When no answer comes before the deadline the
+child is killed and left behind (a task in state D dies when it wakes), a new one is forked
+at the next question, and the missing answer is itself evidence.  After a few such losses of
+one kind, further questions of that kind are refused at once: a verb must end.
+"""
+
+import errno
+import os
+import select
+import signal
+import struct
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from seawall.host.host import Unread
+
+LOSSES_BEFORE_REFUSAL: Final = 5
+_HEAD: Final = struct.Struct("=iq")  # errno or 0 or -1 for too big; length
+
+Reader = Callable[[str, int], bytes]
+"""Reads ``(path, limit_bytes)``; raises OSError, EFBIG for a file over the limit."""
+
+
+class Expendable:
+    """Owner of at most one reading child."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._pid = 0
+        self._to = self._back = -1
+        self._owner = os.getpid()
+        self.losses: Counter[str] = Counter()
+
+    def read(self, path: str, limit_bytes: int, deadline_seconds: float) -> bytes | Unread:
+        """The content of ``path``, or ``no_answer`` after ``deadline_seconds``."""
+        kind = _kind(path)
+        if self.losses[kind] >= LOSSES_BEFORE_REFUSAL:
+            words = f"not asked: {self.losses[kind]} {kind} reads before it did not come back"
+            return Unread(path, "no_answer", words)
+        if not self._pid or self._owner != os.getpid():
+            self._fork()
+        request = os.fsencode(path)
+        try:
+            os.write(self._to, struct.pack("=qi", limit_bytes, len(request)) + request)
+            head = self._take(_HEAD.size, deadline_seconds)
+            if head is None:
+                return self._lose(path, kind, deadline_seconds)
+            code, length = _HEAD.unpack(head)
+            body = self._take(length, max(deadline_seconds, 1.0))
+            if body is None:
+                return self._lose(path, kind, deadline_seconds)
+        except (BrokenPipeError, EOFError):
+            self._drop()
+            return Unread(path, "failed", "the reading child died")
+        return body if code == 0 else unread_for(path, code)
+
+    def close(self) -> None:
+        """End the child; safe to call twice."""
+        self._drop()
+
+    def _take(self, size: int, deadline_seconds: float) -> bytes | None:
+        """Exactly ``size`` bytes from the child, or None at the deadline."""
+        parts: list[bytes] = []
+        poll = select.poll()
+        poll.register(self._back, select.POLLIN)
+        while size:
+            if not poll.poll(deadline_seconds * 1000):
+                return None
+            part = os.read(self._back, min(size, 1 << 20))
+            if not part:
+                raise EOFError
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def _lose(self, path: str, kind: str, deadline_seconds: float) -> Unread:
+        """Give the child up and say what its silence means."""
+        self.losses[kind] += 1
+        self._drop()
+        return Unread(path, "no_answer", f"{_meaning(path)}; no answer in {deadline_seconds:g} s")
+
+    def _drop(self) -> None:
+        """Kill the child without waiting for it."""
+        if self._pid and self._owner == os.getpid():
+            os.close(self._to)
+            os.close(self._back)
+            try:
+                os.kill(self._pid, signal.SIGKILL)
+                os.waitpid(self._pid, os.WNOHANG)
+            except (ProcessLookupError, ChildProcessError):
+                pass
+        self._pid = 0
+
+    def _fork(self) -> None:
+        requests, self._to = os.pipe()
+        self._back, answers = os.pipe()
+        self._owner = os.getpid()
+        self._pid = os.fork()
+        if self._pid:
+            os.close(requests)
+            os.close(answers)
+            return
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            os.close(self._to)
+            os.close(self._back)
+            _serve(requests, answers, self._reader)
+        finally:
+            os._exit(0)
+
+
+def _serve(requests: int, answers: int, reader: Reader) -> None:
+    """The child's whole life."""
+    while True:
+        head = os.read(requests, 12)
+        if len(head) < 12:
+            return
+        limit_bytes, length = struct.unpack("=qi", head)
+        path = os.fsdecode(os.read(requests, length))
+        code, body = 0, b""
+        try:
+            body = reader(path, limit_bytes)
+        except OSError as error:
+            code = error.errno or errno.EIO
+        data = memoryview(_HEAD.pack(code, len(body)) + body)
+        while data:
+            data = data[os.write(answers, data) :]
+
+
+def unread_for(path: str, code: int) -> Unread:
+    """The reason that an errno stands for."""
+    detail = os.strerror(code)
+    if code in (errno.ENOENT, errno.ENOTDIR, errno.EOPNOTSUPP):
+        return Unread(path, "absent", detail)
+    if code in (errno.EACCES, errno.EPERM):
+        return Unread(path, "refused", detail)
+    if code in (errno.ESRCH, errno.ENODEV):
+        return Unread(path, "vanished", detail)
+    if code == errno.EFBIG:
+        return Unread(path, "too_big", "larger than its reader's limit")
+    return Unread(path, "failed", detail)
+
+
+def _kind(path: str) -> str:
+    if path.startswith("/proc/"):
+        return "process" if path[6:7].isdecimal() else "kernel"
+    return "disk"
+
+
+def _meaning(path: str) -> str:
+    """What it says about the machine when this file does not answer."""
+    kind = _kind(path)
+    if kind == "process":
+        return f"pid {path.split('/')[2]}: address space locked"
+    return "kernel lock held" if kind == "kernel" else "the disk under it does not answer"

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine asked while it runs, or a tree that looks like one (``--root``)."""
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from seawall.host.blocking import deadline_seconds
+from seawall.host.expendable import Expendable, unread_for
+from seawall.host.host import JSON, READ_LIMIT_BYTES, Unread
+from seawall.host.probes import ask_live
+from seawall.host.sieve import SIEVED_NAMES, sieve_for
+
+_CHUNK_BYTES: Final = 64 << 10
+# NONBLOCK: a FIFO planted where a file is expected must not hold us.
+_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_PROC_ROOT_INODE: Final = 1  # fs/proc/root.c PROC_ROOT_INO, since 2.6
+
+
+class LiveHost:
+    """Serves ``/``, ``/host`` in a DaemonSet, or an unpacked report of another machine.
+
+    until: the monotonic second after which every question answers ``not_reached``.
+    """
+
+    def __init__(
+        self, root: str = "/", *, with_cmdline: bool = False, until: float | None = None
+    ) -> None:
+        self.root = root
+        self._with_cmdline = with_cmdline
+        self._until = until
+        self._rooted = None
+        if os.path.realpath(root) != "/":
+            from seawall.host.rooted import Rooted  # noqa: PLC0415 - ctypes costs start-up
+
+            self._rooted = Rooted(root)
+        self.is_live = self._rooted is None or self._has_procfs()
+        """False for a tree of files: the machine they came from is not this one."""
+        self._expendable = Expendable(self._read_sieved)
+        self.now_asked = ""
+        """The question that is being answered, for whoever must say where it hung."""
+
+    def read(self, path: str, limit_bytes: int = READ_LIMIT_BYTES) -> bytes | Unread:
+        self.now_asked = path
+        if self._until is not None and time.monotonic() > self._until:
+            return Unread(path, "not_reached", "the time given by --timeout was over")
+        wait = deadline_seconds(path)
+        if wait is not None and self.is_live:
+            return self._expendable.read(path, limit_bytes, wait)
+        try:
+            return self._read_sieved(path, limit_bytes)
+        except OSError as error:
+            return unread_for(path, error.errno or errno.EIO)
+
+    def read_each(self, paths: Sequence[str]) -> Iterator[bytes | Unread]:
+        for path in paths:
+            yield self.read(path)
+
+    def names(self, path: str) -> tuple[str, ...] | Unread:
+        self.now_asked = path
+        if self._until is not None and time.monotonic() > self._until:
+            return Unread(path, "not_reached", "the time given by --timeout was over")
+        wait = deadline_seconds(path)
+        if wait is not None and self.is_live:
+            listed = self._expendable.read("\0names" + path, READ_LIMIT_BYTES, wait)
+            if isinstance(listed, Unread):
+                return Unread(path, listed.why, listed.detail)
+            return tuple(os.fsdecode(listed).split("\0")) if listed else ()
+        try:
+            return self._list(path)
+        except OSError as error:
+            return unread_for(path, error.errno or errno.EIO)
+
+    def link(self, path: str) -> str | Unread:
+        self.now_asked = path
+        try:
+            if self._rooted is None:
+                return os.readlink(path)
+            fd = self._rooted.open(path, os.O_PATH | os.O_NOFOLLOW)
+            try:
+                return os.readlink("", dir_fd=fd)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            if error.errno == errno.EINVAL:
+                return Unread(path, "absent", "not a link")
+            return unread_for(path, error.errno or errno.EIO)
+
+    def ask(self, probe: str, argument: str = "") -> JSON | Unread:
+        self.now_asked = probe
+        if probe == "inode":
+            return self._inode(argument)
+        if not self.is_live and probe != "reader":
+            return self._ask_tree(probe)
+        return ask_live(probe, argument)
+
+    def close(self) -> None:
+        """End the reading child."""
+        self._expendable.close()
+
+    def _open(self, path: str, flags: int = _FLAGS) -> int:
+        if self._rooted is None:
+            return os.open(path, flags)
+        return self._rooted.open(path, flags)
+
+    def _read_sieved(self, path: str, limit_bytes: int) -> bytes:
+        """The file's content after the sieve; OSError, EFBIG for one over the limit."""
+        if path.startswith("\0names"):
+            return os.fsencode("\0".join(self._list(path[6:])))
+        fd = self._open(path)
+        try:
+            data = os.read(fd, _CHUNK_BYTES)
+            if data:
+                data = self._read_rest(fd, data, limit_bytes)
+        finally:
+            os.close(fd)
+        if path.rpartition("/")[2] in SIEVED_NAMES:
+            sieve = sieve_for(path, with_cmdline=self._with_cmdline)
+            return sieve(data) if sieve else data
+        return data
+
+    @staticmethod
+    def _read_rest(fd: int, first: bytes, limit_bytes: int) -> bytes:
+        """Files of procfs have no size; the end is where a read gives nothing."""
+        more = os.read(fd, _CHUNK_BYTES)
+        if not more:
+            return first
+        parts = [first, more]
+        size = len(first) + len(more)
+        while size <= limit_bytes and (more := os.read(fd, 1 << 20)):
+            parts.append(more)
+            size += len(more)
+        if size > limit_bytes:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        return b"".join(parts)
+
+    def _list(self, path: str) -> tuple[str, ...]:
+        fd = self._open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with os.scandir(fd) as entries:
+                return tuple(
+                    sorted(
+                        entry.name + "/" if entry.is_dir(follow_symlinks=False) else entry.name
+                        for entry in entries
+                    )
+                )
+        finally:
+            os.close(fd)
+
+    def _has_procfs(self) -> bool:
+        """Whether this root's /proc is mounted procfs rather than a folder of copies."""
+        proc = self._inode("/proc")
+        return isinstance(proc, dict) and proc["inode"] == _PROC_ROOT_INODE
+
+    def _inode(self, path: str) -> JSON | Unread:
+        try:
+            fd = self._open(path, os.O_PATH)
+            try:
+                status = os.fstat(fd)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            return unread_for(path, error.errno or errno.EIO)
+        return {"device": status.st_dev, "inode": status.st_ino}
+
+    def _ask_tree(self, probe: str) -> JSON | Unread:
+        """A tree of files knows when it was written, and nothing else that is no file."""
+        if probe == "now":
+            for path in ("/proc/uptime", "/proc/meminfo", "/"):
+                try:
+                    fd = self._open(path, os.O_PATH)
+                except OSError:
+                    continue
+                try:
+                    written = os.fstat(fd)
+                finally:
+                    os.close(fd)
+                if stat.S_ISREG(written.st_mode) or path == "/":
+                    return {"unix_seconds": written.st_mtime, "monotonic_seconds": 0.0}
+        return Unread(probe, "not_captured", "a tree of files does not tell")

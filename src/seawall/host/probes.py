@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What no file of the machine tells, each under a name that a bundle can hold.
+
+``now``           {"unix_seconds", "monotonic_seconds"}: both clocks, one after the other
+``page_size``     bytes of a page of the asked kernel
+``clock_ticks``   jiffies a second in /proc/PID/stat (USER_HZ)
+``machine``       uname's machine, e.g. ``x86_64``
+``node_name``     uname's nodename
+``reader``        {"uid", "capabilities": [...]} of the process that asks: who could see
+``inode``         {"device", "inode"} of a path: a path comes again, its inode does not
+"""
+
+import os
+import time
+from typing import Final
+
+from seawall.host.host import JSON, Unread
+
+_CAPABILITIES: Final = {
+    1: "DAC_OVERRIDE", 2: "DAC_READ_SEARCH", 12: "NET_ADMIN", 13: "NET_RAW", 19: "SYS_PTRACE",
+    21: "SYS_ADMIN", 24: "SYS_RESOURCE", 34: "SYSLOG", 38: "PERFMON", 39: "BPF",
+}  # fmt: skip
+
+
+def ask_live(probe: str, argument: str) -> JSON | Unread:
+    """The answer of the machine on which this runs."""
+    match probe:
+        case "now":
+            return {"unix_seconds": time.time(), "monotonic_seconds": time.monotonic()}
+        case "page_size":
+            return os.sysconf("SC_PAGE_SIZE")
+        case "clock_ticks":
+            return os.sysconf("SC_CLK_TCK")
+        case "machine":
+            return os.uname().machine
+        case "node_name":
+            return os.uname().nodename
+        case "reader":
+            return _reader()
+    return Unread(probe, "absent", "no such probe")
+
+
+def _reader() -> JSON:
+    """Effective user and those capabilities that decide what can be read."""
+    mask = 0
+    with open("/proc/self/status", "rb") as status:
+        for line in status:
+            if line.startswith(b"CapEff:"):
+                mask = int(line.split()[1], 16)
+    names: list[JSON] = [name for bit, name in _CAPABILITIES.items() if mask >> bit & 1]
+    return {"uid": os.geteuid(), "capabilities": names}

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What may hold a secret, and the little of it that Seawall keeps.
+
+Applied once, where a live file is read: what is not on the allow-list never enters the
+process, a bundle, a view or a log.  Recorded data therefore equals live data.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Final
+
+ENVIRONMENT_NAMES: Final = re.compile(
+    rb"(?:NVIDIA|CUDA|ROCR?|HIP|HSA|GPU|AMD|ZE|ONEAPI)_[A-Z0-9_]+\Z"
+)
+ANNOTATION_NAMES: Final = re.compile(
+    r"(?:io\.kubernetes\.(?:cri(?:-o)?\.[A-Za-z.-]+|pod\.(?:name|namespace|uid)|container\.name)"
+    r"|io\.podman\.[a-z.]+|io\.container\.manager|nerdctl/(?:name|namespace)"
+    r"|com\.docker\.compose\.(?:project|service)|org\.systemd\.property\.[A-Za-z]+)\Z"
+)
+MOUNT_OPTIONS_KEPT: Final = frozenset(
+    {"cgroup", "cgroup2", "tmpfs", "ramfs", "overlay", "hugetlbfs", "proc", "sysfs", "bpf"}
+)
+
+
+def first_word(cmdline: bytes) -> bytes:
+    """argv[0] alone: secrets are passed in the words after it."""
+    # A process that rewrote its title may have put everything into one word.
+    return cmdline.split(b"\0", 1)[0].split(b" ", 1)[0]
+
+
+def keep_environment(environ: bytes) -> bytes:
+    """Only variables whose names are on the allow-list, values included."""
+    kept = [
+        word
+        for word in environ.split(b"\0")
+        if ENVIRONMENT_NAMES.match(word.partition(b"=")[0])
+    ]
+    return b"\0".join(kept)
+
+
+def keep_mount_options(mountinfo: bytes) -> bytes:
+    """mountinfo without the super options of filesystems whose options can hold credentials."""
+    lines = []
+    for line in mountinfo.split(b"\n"):
+        head, dash, tail = line.partition(b" - ")
+        words = tail.split(b" ")
+        if dash and len(words) >= 3 and words[0].decode("latin-1") not in MOUNT_OPTIONS_KEPT:
+            line = head + dash + b" ".join([*words[:2], b"-"])
+        lines.append(line)
+    return b"\n".join(lines)
+
+
+def keep_container_config(config: bytes) -> bytes:
+    """An OCI or Docker container config: names, cgroup path, limits, devices; no environment."""
+    try:
+        document = json.loads(config)
+    except (ValueError, RecursionError):
+        return b""
+    return json.dumps(_container_facts(document), sort_keys=True).encode()
+
+
+def _container_facts(document: object) -> dict[str, object]:
+    """The allow-listed part of a container's configuration, in its own shape."""
+    if not isinstance(document, dict):
+        return {}
+    kept: dict[str, object] = {}
+    for name in ("ociVersion", "Name", "ID", "HostnamePath", "Image", "CgroupParent"):
+        if isinstance(document.get(name), str):
+            kept[name] = document[name]
+    annotations = document.get("annotations")
+    if isinstance(annotations, dict):
+        kept["annotations"] = _allowed(annotations)
+    linux = document.get("linux")
+    if isinstance(linux, dict):
+        kept["linux"] = {k: linux[k] for k in ("cgroupsPath", "resources") if k in linux}
+    config = document.get("Config")
+    if isinstance(config, dict) and isinstance(config.get("Labels"), dict):
+        kept["Config"] = {"Labels": _allowed(config["Labels"])}
+    for name in ("Memory", "MemorySwap", "MemoryReservation", "Devices", "DeviceRequests"):
+        if name in document:
+            kept[name] = document[name]
+    process = document.get("process")
+    if isinstance(process, dict) and isinstance(process.get("env"), list):
+        words = [w for w in process["env"] if isinstance(w, str)]
+        kept["process"] = {
+            "env": [w for w in words if ENVIRONMENT_NAMES.match(w.partition("=")[0].encode())]
+        }
+    return kept
+
+
+def _allowed(labels: dict[object, object]) -> dict[str, object]:
+    """The labels and annotations whose names are on the allow-list."""
+    return {k: v for k, v in labels.items() if isinstance(k, str) and ANNOTATION_NAMES.match(k)}
+
+
+def sieve_for(path: str, *, with_cmdline: bool = False) -> Callable[[bytes], bytes] | None:
+    """What must be done to the content of ``path`` before anyone sees it; None for nothing."""
+    name = path.rpartition("/")[2]
+    if name == "cmdline" and path.startswith("/proc/"):
+        return None if with_cmdline else first_word
+    if name == "environ" and path.startswith("/proc/"):
+        return keep_environment
+    if name == "mountinfo":
+        return keep_mount_options
+    if name in ("config.json", "config.v2.json", "hostconfig.json"):
+        return keep_container_config
+    return None
+
+
+SIEVED_NAMES: Final = frozenset(
+    {"cmdline", "environ", "mountinfo", "config.json", "config.v2.json", "hostconfig.json"}
+)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One moment of a host: every topic is read or summed at most once.
+
+A topic is a class.  Its own module tells how to get it: ``read(host)`` for a reading,
+``account(...)`` for a sum, whose parameters' types are the topics it needs.  There is no
+second registry.
+"""
+
+import sys
+from collections.abc import Callable
+from types import UnionType
+from typing import Any, TypeVar, cast
+
+from seawall.host.host import Host, Unread
+
+T = TypeVar("T")
+
+
+class Snapshot:
+    """Lazily filled; the same object answers the same question the same way for ever."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self._values: dict[type[Any], Any] = {}
+
+    def get(self, topic: type[T]) -> T | Unread:
+        """The topic's value at this moment, or the reason why there is none."""
+        if topic not in self._values:
+            self._values[topic] = self._fetch(topic)
+        return cast("T | Unread", self._values[topic])
+
+    def has(self, topic: type[Any]) -> bool:
+        """Whether the topic was asked for already."""
+        return topic in self._values
+
+    def unread(self) -> list[Unread]:
+        """The topics that were asked for and could not be had."""
+        return [value for value in self._values.values() if isinstance(value, Unread)]
+
+    def _fetch(self, topic: type[Any]) -> Any:
+        module = sys.modules[topic.__module__]
+        read = getattr(module, "read", None)
+        if read is not None:
+            return read(self.host)
+        account: Callable[..., Any] = module.account
+        arguments: dict[str, Any] = {}
+        for name, need, copes in needs_of(account):
+            value = self.get(need)
+            if isinstance(value, Unread) and not copes:
+                return value
+            arguments[name] = value
+        return account(**arguments)
+
+
+def needs_of(function: Callable[..., Any]) -> list[tuple[str, Any, bool]]:
+    """(parameter, topic, copes with Unread) of every parameter without a default."""
+    code = function.__code__
+    positional = code.co_varnames[: code.co_argcount]
+    needs = []
+    for name in positional:
+        kind = function.__annotations__[name]
+        copes = False
+        if isinstance(kind, UnionType):
+            choices = [choice for choice in kind.__args__ if choice is not Unread]
+            copes = len(choices) < len(kind.__args__)
+            kind = choices[0]
+        needs.append((name, kind, copes))
+    return needs
