@@ -91,9 +91,7 @@ def fires(
 
 def quiet(headline: str, evidence: Sequence[Evidence] = ()) -> Finding:
     """The rule looked, saw what it needs, and its condition does not hold."""
-    return Finding(
-        verdict="quiet", severity="info", headline=headline, evidence=tuple(evidence)
-    )
+    return Finding(verdict="quiet", severity="info", headline=headline, evidence=tuple(evidence))
 
 
 def blind(headline: str, *missing: Unread) -> Finding:

@@ -3,7 +3,7 @@
 
 Layout (gzip'ed tar, or the same unpacked into a folder)::
 
-    MANIFEST.json           {"schema": "seawall.bundle/1", "tool_version", "rounds": 2, ...}
+    MANIFEST.json           {"schema": "seawall.bundle/1", "rounds": 2, "files": 812, ...}
     1/files/proc/meminfo    what a file held, at its own path, name bytes %-escaped
     1/answers.json          {"unread", "names", "links", "probes", "same"}
     2/...                   the second pass; "same" names files unchanged since the first
@@ -12,14 +12,13 @@ Reading one trusts nothing: sizes and counts are limited, names that climb out a
 refused, nothing is written anywhere.
 """
 
-import io
 import json
 import os
 import re
 import tarfile
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import IO, Final, TypeGuard, cast, get_args
+from typing import Final, TypeGuard, cast, get_args
 
 from seawall.host.host import JSON, READ_LIMIT_BYTES, Unread, Why
 from seawall.host.recording import Round
@@ -29,8 +28,9 @@ SCHEMA: Final = "seawall.bundle/1"
 TOTAL_LIMIT_BYTES: Final = 256 << 20
 MEMBERS_LIMIT: Final = 2_000_000
 ROUNDS_LIMIT: Final = 1000
-_MEMBER: Final = re.compile(r"(?:\./)?(MANIFEST\.json|([1-9][0-9]{0,3})/(answers\.json|files/.+))\Z")
-_ESCAPED: Final = re.compile(rb"[^!-$&-~]")
+_MEMBER: Final = re.compile(
+    r"(?:\./)?(MANIFEST\.json|([1-9][0-9]{0,3})/(answers\.json|files/.+))\Z"
+)
 _REASONS: Final = frozenset(get_args(Why))
 
 
@@ -74,84 +74,12 @@ def _not_captured(path: str) -> Unread:
     return Unread(path, "not_captured", "the bundle does not hold it")
 
 
-# --- writing ---------------------------------------------------------------------------
-
-
-def write_bundle(rounds: Sequence[Round], manifest: dict[str, JSON], out: IO[bytes]) -> None:
-    """Write the rounds to ``out``, which need not be seekable."""
-    with tarfile.open(fileobj=out, mode="w|gz", format=tarfile.PAX_FORMAT) as archive:
-        head = {"schema": SCHEMA, **manifest, "rounds": len(rounds)}
-        _add(archive, "MANIFEST.json", _document(head))
-        before: Round | None = None
-        for number, round_ in enumerate(rounds, start=1):
-            same = [
-                path
-                for path, answer in round_.files.items()
-                if before and isinstance(answer, bytes) and before.files.get(path) == answer
-            ]
-            _add(archive, f"{number}/answers.json", _document(_answers(round_, same)))
-            unchanged = set(same)
-            for path, answer in sorted(round_.files.items()):
-                if isinstance(answer, bytes) and path not in unchanged:
-                    _add(archive, f"{number}/files{_escape(path)}", answer)
-            before = round_
-
-
-def _document(document: object) -> bytes:
-    return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
-
-
-def _answers(round_: Round, same: list[str]) -> dict[str, object]:
-    """What of a round is not a file's content."""
-    return {
-        "unread": _reasons(round_.files),
-        "names": {k: _plain(v) for k, v in round_.names.items()},
-        "links": {k: _plain(v) for k, v in round_.links.items()},
-        "probes": [[*k, _plain(v)] for k, v in round_.probes.items()],
-        "same": same,
-    }
-
-
-def _reasons(files: dict[str, bytes | Unread]) -> dict[str, list[str]]:
-    return {k: [v.why, v.detail] for k, v in files.items() if isinstance(v, Unread)}
-
-
-def _plain(answer: object) -> object:
-    return {"!unread": [answer.why, answer.detail]} if isinstance(answer, Unread) else answer
-
-
-def _escape(path: str) -> str:
-    """A member name that any tool can print and unpack: unusual bytes as %XX."""
-    raw = os.fsencode(path)
-    return _ESCAPED.sub(lambda match: b"%%%02X" % match[0][0], raw).decode("ascii")
-
-
-def _unescape(name: str) -> str:
-    if "%" not in name:
-        return name
-    raw = re.sub(
-        rb"%([0-9A-F]{2})", lambda match: bytes([int(match[1], 16)]), name.encode("ascii", "replace")
-    )
-    return os.fsdecode(raw)
-
-
-def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
-    member = tarfile.TarInfo(name)
-    member.size = len(data)
-    member.mode = 0o600
-    archive.addfile(member, io.BytesIO(data))
-
-
-# --- reading ---------------------------------------------------------------------------
-
-
 def open_bundle(path: str) -> Bundle:
     """The bundle at ``path`` (an archive, a folder, or ``-``); BundleProblem if unusable."""
     members: dict[str, bytes] = {}
     try:
         pairs = _folder_members(path) if os.path.isdir(path) else _archive_members(path)
-        for name, data in pairs:
-            members[name] = data
+        members.update(pairs)
     except (tarfile.TarError, EOFError, zlib.error, ValueError) as error:
         words = str(error) or type(error).__name__
         raise BundleProblem(f"{path}: cut or damaged ({words}); capture it again") from error
@@ -221,6 +149,9 @@ def _assemble(path: str, members: dict[str, bytes]) -> Bundle:
     count = manifest.get("rounds")
     if not isinstance(count, int) or not 1 <= count <= ROUNDS_LIMIT:
         raise BundleProblem(f"{path}: MANIFEST.json: rounds must be 1 to {ROUNDS_LIMIT}")
+    held = sum("/files/" in name for name in members)
+    if manifest.get("files", held) != held:
+        raise BundleProblem(f"{path}: cut: {held} files of {manifest['files']}; capture it again")
     files: list[dict[str, bytes]] = [{} for _ in range(count)]
     for name, data in members.items():
         pass_number, _, inner = name.partition("/")
@@ -248,13 +179,11 @@ def _load(path: str, name: str, members: dict[str, bytes]) -> dict[str, JSON]:
 def _round(answers: dict[str, JSON], files: dict[str, bytes], before: Round | None) -> Round:
     """One pass, from its answers and files; what is not of the right shape is left out."""
     round_ = Round(files=dict(files))
-    for path, answer in _items(answers.get("unread")):
-        if isinstance(answer, list):
-            round_.files[path] = _unread(path, answer)
+    for path, reason in _items(answers.get("unread")):
+        round_.files[path] = _unread(path, reason)
     same = answers.get("same")
-    for unchanged in same if before and isinstance(same, list) else ():
-        if isinstance(unchanged, str) and before and unchanged in before.files:
-            round_.files[unchanged] = before.files[unchanged]
+    if before and _is_words(same):
+        round_.files |= {path: before.files[path] for path in same if path in before.files}
     for path, answer in _items(answers.get("names")):
         if isinstance(answer, dict):
             round_.names[path] = _unread(path, answer.get("!unread"))
@@ -265,14 +194,20 @@ def _round(answers: dict[str, JSON], files: dict[str, bytes], before: Round | No
             round_.links[path] = _unread(path, answer.get("!unread"))
         elif isinstance(answer, str):
             round_.links[path] = answer
-    probes = answers.get("probes")
-    for row in probes if isinstance(probes, list) else ():
+    round_.probes |= _probes(answers.get("probes"))
+    return round_
+
+
+def _probes(rows: JSON) -> dict[tuple[str, str], JSON | Unread]:
+    """``[[probe, argument, answer], ...]``."""
+    found: dict[tuple[str, str], JSON | Unread] = {}
+    for row in rows if isinstance(rows, list) else ():
         match row:
             case [str(probe), str(argument), {"!unread": reason}]:
-                round_.probes[probe, argument] = _unread(probe, reason)
+                found[probe, argument] = _unread(probe, reason)
             case [str(probe), str(argument), answer]:
-                round_.probes[probe, argument] = answer
-    return round_
+                found[probe, argument] = answer
+    return found
 
 
 def _items(mapping: JSON) -> Iterator[tuple[str, JSON]]:
@@ -291,3 +226,12 @@ def _unread(path: str, reason: JSON) -> Unread:
     return Unread(path, "not_captured", "the bundle's reason is unreadable")
 
 
+def _unescape(name: str) -> str:
+    if "%" not in name:
+        return name
+    raw = re.sub(
+        rb"%([0-9A-F]{2})",
+        lambda match: bytes([int(match[1], 16)]),
+        name.encode("ascii", "replace"),
+    )
+    return os.fsdecode(raw)

@@ -55,7 +55,10 @@ class CaseHost:
         self._folders = _folders(round_)
 
     def read(self, path: str, limit_bytes: int = READ_LIMIT_BYTES) -> bytes | Unread:
-        return self._round.files.get(path, Unread(path, "absent", "not in this case"))
+        answer = self._round.files.get(path, Unread(path, "absent", "not in this case"))
+        if isinstance(answer, bytes) and len(answer) > limit_bytes:
+            return Unread(path, "too_big", "larger than its reader's limit")
+        return answer
 
     def read_each(self, paths: Sequence[str]) -> Iterator[bytes | Unread]:
         for path in paths:

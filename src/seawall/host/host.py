@@ -26,7 +26,7 @@ Why: TypeAlias = Literal[
     "failed",  # any other errno
 ]
 
-JSON: TypeAlias = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
+JSON: TypeAlias = bool | int | float | str | list["JSON"] | dict[str, "JSON"] | None
 
 READ_LIMIT_BYTES: Final = 16 << 20
 

@@ -22,7 +22,7 @@ _CAPABILITIES: Final = {
 }  # fmt: skip
 
 
-def ask_live(probe: str, argument: str) -> JSON | Unread:
+def ask_live(probe: str) -> JSON | Unread:
     """The answer of the machine on which this runs."""
     match probe:
         case "now":

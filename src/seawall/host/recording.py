@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from seawall.host.host import JSON, READ_LIMIT_BYTES, Host, Unread
 
 
-
 @dataclass(slots=True)
 class Round:
     """Every answer of one pass over the machine."""

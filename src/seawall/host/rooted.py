@@ -10,6 +10,7 @@ import ctypes
 import errno
 import os
 import stat
+from itertools import pairwise
 from typing import Final
 
 _SYS_OPENAT2: Final = 437  # the same number on every architecture
@@ -129,4 +130,4 @@ def _is_proc(link: int) -> bool:
     """Whether a link lies in a process's folder of procfs, where links are magic."""
     where = os.readlink(f"/proc/self/fd/{link}")
     parts = where.split("/")
-    return any(p == "proc" and q.isdecimal() for p, q in zip(parts, parts[1:], strict=False))
+    return any(p == "proc" and q.isdecimal() for p, q in pairwise(parts))

@@ -32,15 +32,13 @@ def first_word(cmdline: bytes) -> bytes:
 def keep_environment(environ: bytes) -> bytes:
     """Only variables whose names are on the allow-list, values included."""
     kept = [
-        word
-        for word in environ.split(b"\0")
-        if ENVIRONMENT_NAMES.match(word.partition(b"=")[0])
+        word for word in environ.split(b"\0") if ENVIRONMENT_NAMES.match(word.partition(b"=")[0])
     ]
     return b"\0".join(kept)
 
 
 def keep_mount_options(mountinfo: bytes) -> bytes:
-    """mountinfo without the super options of filesystems whose options can hold credentials."""
+    """Mountinfo without the super options of filesystems whose options can hold credentials."""
     lines = []
     for line in mountinfo.split(b"\n"):
         head, dash, tail = line.partition(b" - ")

@@ -7,8 +7,21 @@ mmap_lock (fs/proc/task_mmu.c task_mem sums counters).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Final
 
 from seawall.host.host import Host, Unread
+from seawall.problems import ParseProblem
+from seawall.readings.process import hidden_processes, list_pids, sum_unread
+from seawall.readings.reading import decode_name, parse_number, read_as
+
+_KIB_FIELDS: Final = {
+    b"VmRSS": "vm_rss", b"RssAnon": "rss_anon", b"RssFile": "rss_file",
+    b"RssShmem": "rss_shmem", b"VmLck": "vm_lck", b"VmPin": "vm_pin", b"VmPTE": "vm_pte",
+    b"VmSwap": "vm_swap", b"HugetlbPages": "hugetlb_pages",
+}  # fmt: skip
+_FIELDS: Final = (
+    "name", "uid", "threads", "pid", "ns_pids", *_KIB_FIELDS.values(),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +31,7 @@ class ProcessStatus:
     pid: int
     name: str
     uid: int | None
+    """The real one, as the OOM killer prints it."""
     vm_rss: int | None
     rss_anon: int | None
     """RssAnon, RssFile, RssShmem: since 4.5."""
@@ -30,18 +44,76 @@ class ProcessStatus:
     hugetlb_pages: int | None
     threads: int | None
     ns_pids: tuple[int, ...]
-    """NSpid, outermost first; since 4.1."""
+    """NSpid, outermost first; since 4.1, empty before."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatuses:
+    """The topic."""
+
     by_pid: Mapping[int, ProcessStatus]
     unread: tuple[Unread, ...]
 
 
 def parse(data: bytes) -> ProcessStatus:
-    raise NotImplementedError
+    """One process; unknown lines are skipped."""
+    values: dict[str, Any] = dict.fromkeys(_FIELDS)
+    values["ns_pids"] = ()
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        name, colon, rest = line.partition(b":\t")
+        if not colon:
+            continue
+        field = _KIB_FIELDS.get(name)
+        if field is not None:
+            values[field] = _kib(rest, number, field)
+        elif name == b"Name":
+            values["name"] = _comm(rest)
+        elif name in (b"Pid", b"Threads"):
+            values[name.decode().lower()] = parse_number(rest, number, name.decode())
+        elif name == b"Uid":
+            values["uid"] = parse_number(rest.partition(b"\t")[0], number, "Uid")
+        elif name == b"NSpid":
+            values["ns_pids"] = tuple(parse_number(w, number, "NSpid") for w in rest.split())
+    for needed in ("pid", "name"):
+        if values[needed] is None:
+            raise ParseProblem(0, f"a line for {needed}", data)
+    return ProcessStatus(**values)
+
+
+def _kib(rest: bytes, number: int, field: str) -> int:
+    words = rest.split()
+    if len(words) != 2 or words[1] != b"kB":
+        raise ParseProblem(number, f"'NUMBER kB' for {field}", rest)
+    return parse_number(words[0], number, field) * 1024
+
+
+def _comm(raw: bytes) -> str:
+    """The name as ``stat`` has it: this file writes newline and backslash escaped."""
+    parts = raw.split(b"\\\\")
+    return decode_name(b"\\".join(part.replace(b"\\n", b"\n") for part in parts))
+
+
+def read_one(host: Host, pid: int) -> ProcessStatus | Unread:
+    """One process; ``absent`` or ``vanished`` when it has ended."""
+    return read_as(host, f"/proc/{pid}/status", parse)
 
 
 def read(host: Host) -> ProcessStatuses | Unread:
-    raise NotImplementedError
+    """Every process of the host's pid namespace, in one pass."""
+    pids = list_pids(host)
+    if isinstance(pids, Unread):
+        return pids
+    by_pid: dict[int, ProcessStatus] = {}
+    missed = hidden_processes(pids)
+    paths = [f"/proc/{pid}/status" for pid in pids]
+    for path, data in zip(paths, host.read_each(paths), strict=True):
+        if isinstance(data, Unread):
+            missed.append(data)
+            continue
+        try:
+            status = parse(data)
+        except ParseProblem as problem:
+            missed.append(Unread(path, "malformed", str(problem)))
+            continue
+        by_pid[status.pid] = status
+    return ProcessStatuses(by_pid, sum_unread(missed))

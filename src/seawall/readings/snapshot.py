@@ -9,7 +9,7 @@ second registry.
 import sys
 from collections.abc import Callable
 from types import UnionType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, Union, cast, get_args, get_origin
 
 from seawall.host.host import Host, Unread
 
@@ -33,9 +33,9 @@ class Snapshot:
         """Whether the topic was asked for already."""
         return topic in self._values
 
-    def unread(self) -> list[Unread]:
-        """The topics that were asked for and could not be had."""
-        return [value for value in self._values.values() if isinstance(value, Unread)]
+    def values(self) -> list[Any]:
+        """Everything that was asked for, Unread ones included."""
+        return list(self._values.values())
 
     def _fetch(self, topic: type[Any]) -> Any:
         module = sys.modules[topic.__module__]
@@ -60,9 +60,11 @@ def needs_of(function: Callable[..., Any]) -> list[tuple[str, Any, bool]]:
     for name in positional:
         kind = function.__annotations__[name]
         copes = False
-        if isinstance(kind, UnionType):
-            choices = [choice for choice in kind.__args__ if choice is not Unread]
-            copes = len(choices) < len(kind.__args__)
+        origin: Any = get_origin(kind)
+        # A generic such as Window[X] makes a Union, a plain class a UnionType.
+        if origin is Union or origin is UnionType:
+            choices = [choice for choice in get_args(kind) if choice is not Unread]
+            copes = len(choices) < len(get_args(kind))
             kind = choices[0]
         needs.append((name, kind, copes))
     return needs

@@ -1,0 +1,167 @@
+"""Scan 5,000 processes for state, memory and cgroup; the peer, psutil, for state and memory.
+
+Both in the same run, alternately, the best of ROUNDS each.  The processes are subshells that
+wait on a pipe (about 0.1 MB each); as root they are spread over 250 cgroups of their own.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import psutil
+
+from seawall.host.host import Unread
+from seawall.host.live import LiveHost
+from seawall.readings import cgroup, memcg, process
+
+PROCESSES = 5_000
+CGROUPS = 250
+ROUNDS = 5
+MARK = 4.0  # times faster than psutil
+
+# Each subshell waits until the other end of descriptor 3 is closed, whoever closes it.
+_FORK = """
+make() { n=$1; while [ "$n" -gt 0 ]; do read -r _ <&3 & n=$((n - 1)); done; }
+share=$1; shift
+for folder; do
+    if [ "$folder" != - ]; then echo $$ > "$folder/cgroup.procs" || exit 1; fi
+    make "$share"
+done
+echo ready
+wait
+"""
+
+
+def measure() -> dict[str, float]:
+    """Seconds of each scan at its best, and how many times faster ours is."""
+    with processes_in_cgroups() as cgroups:
+        host = LiveHost()
+        scans = {"seawall": lambda: scan_seawall(host), "psutil": scan_psutil}
+        scans["seawall_stat_only"] = lambda: scan_stat(host)
+        scans["seawall_memcgs"] = lambda: scan_memcgs(host)
+        best = dict.fromkeys(scans, float("inf"))
+        found = {}
+        for _ in range(ROUNDS):
+            for name, scan in scans.items():
+                seconds, found[name] = _timed(scan)
+                best[name] = min(best[name], seconds)
+    return {
+        "processes": found["seawall"],
+        "processes_psutil": found["psutil"],
+        "cgroups": cgroups,
+        "memcgs": found["seawall_memcgs"],
+        **{f"{name}_seconds": seconds for name, seconds in best.items()},
+        "times_faster": best["psutil"] / best["seawall"],
+        "mark": MARK,
+    }
+
+
+def scan_seawall(host: LiveHost) -> int:
+    """State and memory of every process, and the cgroup that it is in."""
+    tree = cgroup.read(host)
+    members = {} if isinstance(tree, Unread) else tree.pids
+    cgroup_of = {pid: path for path, pids in members.items() for pid in pids}
+    count = scan_stat(host)
+    if members and len(cgroup_of) < count * 0.9:
+        raise RuntimeError(f"the cgroups of only {len(cgroup_of)} of {count} were found")
+    return count
+
+
+def scan_stat(host: LiveHost) -> int:
+    """State and memory alone."""
+    found = process.read(host)
+    return 0 if isinstance(found, Unread) else len(found.by_pid)
+
+
+def scan_memcgs(host: LiveHost) -> int:
+    """Every file of the memory controller of every cgroup."""
+    found = memcg.read(host)
+    return 0 if isinstance(found, Unread) else len(found.by_path)
+
+
+def scan_psutil() -> int:
+    """State and memory by psutil, whose own cache of processes is warm after one round."""
+    return sum(1 for _ in psutil.process_iter(["status", "memory_info"]))
+
+
+def _timed(scan: Callable[[], int]) -> tuple[float, int]:
+    start = time.perf_counter()
+    count = scan()
+    return time.perf_counter() - start, count
+
+
+@contextmanager
+def processes_in_cgroups(processes: int = PROCESSES, cgroups: int = CGROUPS) -> Iterator[int]:
+    """Start the processes; yields in how many cgroups they are, 0 where none can be made."""
+    with _cgroups(cgroups) as folders:
+        waiting, hold = os.pipe()
+        os.dup2(waiting, 3) if waiting != 3 else None
+        share = processes // (len(folders) or 1)
+        shell = subprocess.Popen(
+            ["/bin/sh", "-c", _FORK, "sh", str(share), *(folders or ["-"])],
+            stdout=subprocess.PIPE,
+            pass_fds=(3,),
+        )
+        try:
+            assert shell.stdout
+            if shell.stdout.readline() != b"ready\n":
+                raise RuntimeError("the processes could not be started")
+            yield len(folders)
+        finally:
+            os.close(hold)
+            shell.communicate()
+
+
+@contextmanager
+def _cgroups(count: int) -> Iterator[list[str]]:
+    """That many empty cgroups in a cgroup of our own, removed afterwards."""
+    layout = cgroup.read_layout(LiveHost())
+    tree = None if isinstance(layout, Unread) else layout.memory_tree
+    top = f"{tree}/seawall-bench-{os.getpid()}"
+    folders = [f"{top}/{number:03}" for number in range(count)]
+    try:
+        for folder in (top, *folders) if tree else ():
+            os.mkdir(folder)
+    except OSError:
+        folders = []
+    if not tree:
+        folders = []
+    try:
+        yield folders
+    finally:
+        _remove([*folders, top])
+
+
+def _remove(folders: list[str]) -> None:
+    for folder in folders:
+        for _ in range(100):
+            try:
+                os.rmdir(folder)
+            except FileNotFoundError:
+                break
+            except OSError:  # EBUSY while the last member exits
+                time.sleep(0.02)
+            else:
+                break
+
+
+def main() -> None:
+    """Print what was measured."""
+    result = measure()
+    rows = (
+        ("seawall: state, memory, cgroup", "seawall_seconds"),
+        ("seawall: state, memory", "seawall_stat_only_seconds"),
+        ("psutil:  state, memory", "psutil_seconds"),
+        ("seawall: all memory files of all cgroups", "seawall_memcgs_seconds"),
+    )
+    print(f"{result['processes']:.0f} processes, {result['cgroups']:.0f} extra cgroups, "
+          f"best of {ROUNDS}, {os.uname().release}")
+    for title, key in rows:
+        print(f"  {title:42} {result[key] * 1000:8.1f} ms")
+    print(f"  psutil takes {result['times_faster']:.1f} times as long (mark: {MARK:g})")
+
+
+if __name__ == "__main__":
+    main()

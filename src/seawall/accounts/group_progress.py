@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the processes of one cgroup got anywhere during a window.
+
+With pressure (PSI, v2) by the time in which all of them stalled on memory; without it by the
+processor time that they spent in user mode: a task that spins or sleeps inside an allocation
+spends none.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, gained
+from seawall.accounts.scene import Window
+from seawall.host.host import Unread
+from seawall.readings.kernel import Kernel
+from seawall.readings.process import Processes
+
+_SWARM_PROCESSES: Final = 100
+_SWARM_FRACTION: Final = 0.03
+"""Of the limit: below it a root process gets the lowest score in whole thousandths."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """``None``: could not be seen."""
+
+    full: float | None
+    """Share of the window in which every task stalled on memory."""
+    user_cpus: float | None
+    """Processors busy in user mode, over all its processes."""
+    cache: float | None
+    """File pages that could be dropped, as a share of the limit."""
+    processes: int
+    largest: float | None
+    """Resident memory of its largest process as a share of the limit."""
+
+    @property
+    def is_swarm(self) -> bool:
+        """Many processes, each far too small for one kill to help."""
+        return (
+            self.processes >= _SWARM_PROCESSES
+            and self.largest is not None
+            and self.largest < _SWARM_FRACTION
+        )
+
+    def is_stuck(self, full_share: float, user_cpus: float) -> bool:
+        """Pressure decides where there is any; processor time only without a file cache, for
+        a container that copies files is busy in the kernel and gets on well.
+        """
+        if self.full is not None:
+            return self.full >= full_share
+        return (self.user_cpus or 0.0) < user_cpus and (self.cache or 0.0) < 0.1
+
+
+def progress_of(
+    group: MemoryGroup,
+    window: Window[MemoryGroups],
+    tasks: Window[Processes] | Unread,
+    kernel: Kernel,
+) -> Progress:
+    """Of ``group`` as it is at the end of the window."""
+    limit = group.limit or 1
+    resident = None
+    if not isinstance(tasks, Unread) and group.pids is not None:
+        found = (tasks.later.by_pid.get(pid) for pid in group.pids)
+        resident = max((task.rss_pages for task in found if task), default=None)
+    return Progress(
+        full=_full(group, window),
+        user_cpus=_user_cpus(group, tasks, kernel),
+        cache=None if group.cache is None else group.cache / limit,
+        processes=len(group.pids or ()),
+        largest=None if resident is None else resident * kernel.page_size / limit,
+    )
+
+
+def refused_per_s(group: MemoryGroup, window: Window[MemoryGroups], near: float) -> float | None:
+    """Refused charges per second; None when it was not full all the time, somebody was killed
+    in it, or its processes wait because the OOM killer is off.
+    """
+    before = window.earlier.by_path.get(group.path)
+    if before is None or (before.memcg.usage or 0) < near * (group.limit or 0):
+        return None
+    was, now = before.memcg, group.memcg
+    if gained(was.oom_kill, now.oom_kill) or (now.oom_kill_disable and now.under_oom):
+        return None
+    if now.version == 1:
+        rose = gained(was.failcnt, now.failcnt)
+    else:
+        rose = gained(was.events.get("max"), now.events.get("max"))
+    return None if rose is None else rose / window.seconds
+
+
+def _full(group: MemoryGroup, window: Window[MemoryGroups]) -> float | None:
+    before = window.earlier.by_path.get(group.path)
+    was = None if before is None else before.memcg.memory_pressure
+    now = group.memcg.memory_pressure
+    if was is None or now is None or was.full is None or now.full is None:
+        return None
+    rose = now.full.total_seconds - was.full.total_seconds
+    return None if rose < 0 else rose / window.seconds
+
+
+def _user_cpus(
+    group: MemoryGroup, tasks: Window[Processes] | Unread, kernel: Kernel
+) -> float | None:
+    if isinstance(tasks, Unread) or not group.pids:
+        return None
+    ticks = 0
+    for pid in group.pids:
+        was, now = tasks.earlier.by_pid.get(pid), tasks.later.by_pid.get(pid)
+        if was and now and was.starttime_ticks == now.starttime_ticks:
+            ticks += gained(was.utime_ticks, now.utime_ticks) or 0
+    return ticks / kernel.clock_ticks / tasks.seconds

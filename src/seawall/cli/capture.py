@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall capture``: every question that any reading asks, with its answer, in a bundle."""
+
+import io
+import os
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from typing import IO, Final
+
+from seawall.cli.source import SLOT, TIMEOUT_SECONDS
+from seawall.cli.topics import all_topics
+from seawall.host.bundle_writer import write_bundle
+from seawall.host.host import JSON, Unread
+from seawall.host.live import LiveHost
+from seawall.host.recording import Recording
+from seawall.problems import UsageProblem
+from seawall.readings.kernel import Kernel
+from seawall.readings.snapshot import Snapshot
+from seawall.version import VERSION
+from seawall.views.document import taken_at
+
+WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
+FOLDER: Final = "/run/seawall"
+FOR_SECONDS: Final = 3.0
+_PASS_EVERY_SECONDS: Final = 5.0
+_PASSES_MOST: Final = 13
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The verb's own options."""
+    parser.add_argument(
+        "-o", "--output", metavar="FILE",
+        help="'-' for stdout; default: a new file under /run/seawall, not on the disk",
+    )  # fmt: skip
+    parser.add_argument(
+        "--for", dest="seconds", type=_window, default=FOR_SECONDS, metavar="SECONDS",
+        help="time between the first and the last pass, for rates (default %(default)g)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--with-cmdline", action="store_true",
+        help="keep whole command lines; they may hold secrets (default: their first word)",
+    )  # fmt: skip
+    parser.add_argument("--root", metavar="DIR", default="/", help="e.g. /host in a DaemonSet")
+    parser.add_argument(
+        "--timeout", type=float, default=TIMEOUT_SECONDS + FOR_SECONDS, metavar="SECONDS",
+        help="stop asking after this long (default %(default)g); --for must fit into it",
+    )  # fmt: skip
+
+
+def _window(text: str) -> float:
+    seconds = float(text)
+    if not 2 <= seconds <= 3600:
+        raise ValueError
+    return seconds
+
+
+def run(arguments: Namespace) -> int:
+    """Record, write, and say where."""
+    if not os.path.isdir(os.path.join(arguments.root, "proc")):
+        raise UsageProblem(f"--root {arguments.root}: no proc folder in it")
+    if arguments.timeout < arguments.seconds + 1:
+        raise UsageProblem(
+            f"--timeout {arguments.timeout:g} ends before --for {arguments.seconds:g} is over; "
+            "give a longer --timeout"
+        )
+    if arguments.output == "-" and sys.stdout.isatty():
+        raise UsageProblem("a bundle is no text: -o FILE, or redirect stdout to a file")
+    until = time.monotonic() + arguments.timeout
+    host = LiveHost(arguments.root, with_cmdline=arguments.with_cmdline, until=until, slot=SLOT)
+    recording = Recording(host)
+    kernel = record(recording, host, arguments.seconds)
+    manifest = _manifest(kernel, arguments)
+    if arguments.output == "-":
+        write_bundle(recording.rounds, manifest, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return 0
+    path = arguments.output or _new_name(kernel)
+    packed = io.BytesIO()
+    write_bundle(recording.rounds, manifest, packed)
+    _write(path, packed)
+    _say(f"{path}: {len(packed.getbuffer()) / 2**20:.1f} MiB, {len(recording.rounds)} passes")
+    print(path)
+    return 0
+
+
+def record(recording: Recording, host: LiveHost, seconds: float) -> Kernel | Unread:
+    """Two passes over every topic or more, ``seconds`` from the first to the last."""
+    topics = all_topics()
+    passes = max(2, min(_PASSES_MOST, 1 + int(seconds / _PASS_EVERY_SECONDS)))
+    began = time.monotonic()
+    kernel: Kernel | Unread = Unread("kernel", "not_reached")
+    for number in range(passes):
+        if number:
+            recording.next_round()
+            due = began + seconds * number / (passes - 1)
+            time.sleep(max(0.0, min(due - time.monotonic(), host.seconds_left())))
+        _say(f"pass {number + 1} of {passes}, {time.monotonic() - began:.1f} s of {seconds:g} s")
+        snapshot = Snapshot(recording)
+        for topic in topics:
+            snapshot.get(topic)
+        kernel = snapshot.get(Kernel)
+        if not number:
+            began = max(began, time.monotonic() - 0.5)
+    return kernel
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"seawall capture: {text}\n")
+    sys.stderr.flush()
+
+
+def _manifest(kernel: Kernel | Unread, arguments: Namespace) -> dict[str, JSON]:
+    known = None if isinstance(kernel, Unread) else kernel
+    return {
+        "tool_version": VERSION,
+        "taken_at": taken_at(known.taken_at_unix_seconds if known else None),
+        "node": known.node_name if known else None,
+        "kernel": known.release if known else None,
+        "with_cmdline": arguments.with_cmdline,
+    }
+
+
+def _new_name(kernel: Kernel | Unread) -> str:
+    """A new file on a tmpfs: the node's disk is what is stuck."""
+    node = "node" if isinstance(kernel, Unread) or not kernel.node_name else kernel.node_name
+    safe = "".join(char if char.isalnum() or char in "-." else "-" for char in node)[:64]
+    moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    try:
+        os.makedirs(FOLDER, mode=0o755, exist_ok=True)
+    except OSError as error:
+        raise UsageProblem(f"{FOLDER}: {error.strerror}; give -o FILE or -o -") from error
+    return f"{FOLDER}/{safe}-{moment}.bundle"
+
+
+def _write(path: str, packed: IO[bytes]) -> None:
+    """All or nothing, readable by its owner only."""
+    part = f"{path}.part"
+    try:
+        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with open(fd, "wb") as out:
+            packed.seek(0)
+            out.write(packed.read())
+        os.rename(part, path)
+    except FileExistsError as error:
+        raise UsageProblem(f"{part}: is there already; remove it or give another -o") from error
+    except OSError as error:
+        raise UsageProblem(f"{path}: {error.strerror}") from error

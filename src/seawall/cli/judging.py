@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules over a source, in the order in which they can be certain."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from seawall.accounts.scene import Scene
+from seawall.cli.policy_file import load_policy
+from seawall.cli.source import Source
+from seawall.findings.finding import SEVERITIES, Judged
+from seawall.findings.judge import judge, needs_window, window_topics
+from seawall.findings.rule import Rule, load_rules
+from seawall.readings.snapshot import Snapshot, needs_of
+
+# Topics that are one small file each; what is judged from them alone is judged first.
+_CHEAP: Final = frozenset({"Meminfo", "Vmstat", "Zoneinfo", "HostPressure", "VmSysctls", "Swaps"})
+
+
+class Judging:
+    """One run of the rules: what is certain at once, then what needs the window."""
+
+    def __init__(
+        self, source: Source, rules_file: str | None, *, audit: bool, only: str | None = None
+    ) -> None:
+        self._source = source
+        self.scene: Scene = source.scene()
+        self._policy = load_policy(rules_file)
+        self.rules = [
+            rule for rule in load_rules() if rule.id == only or (only is None and _on(rule, audit))
+        ]
+
+    def at_once(self) -> Iterator[Judged]:
+        """Findings of the rules that need one moment; cheap and severe ones first."""
+        for topic in sorted(window_topics(self.rules), key=_cost_of_topic):
+            self._source.first.get(topic)
+        self._source.mark_first_moment()
+        rules = sorted((r for r in self.rules if not needs_window(r)), key=_order)
+        yield from judge(rules, self.scene, self._policy)
+
+    def over_window(self) -> Iterator[Judged]:
+        """Findings of the rules that need two moments; waits for the second."""
+        rules = sorted(filter(needs_window, self.rules), key=_order)
+        if rules:
+            self.scene = self._source.later_scene()
+            yield from judge(rules, self.scene, self._policy)
+
+    def snapshots(self) -> list[Snapshot]:
+        """The moments that were looked at."""
+        last = self.scene.last
+        return [self.scene.first] if last is None else [self.scene.first, last]
+
+
+def _on(rule: Rule, audit: bool) -> bool:  # noqa: FBT001 - the flag of the verb
+    return audit or not rule.audit
+
+
+def _order(rule: Rule) -> tuple[int, int, str]:
+    costly = max((_cost_of_topic(need) for _, need, _ in needs_of(rule.judge)), default=0)
+    return costly, SEVERITIES.index(rule.severity), rule.id
+
+
+def _cost_of_topic(need: Any) -> int:
+    names = {getattr(part, "__name__", "") for part in (need, *getattr(need, "__args__", ()))}
+    return 0 if names & _CHEAP else 1

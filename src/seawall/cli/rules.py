@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall rules list`` and ``seawall rules show SW101``."""
+
+from argparse import ArgumentParser, Namespace
+from importlib.resources import files
+from typing import Final
+
+from seawall.cli.paper import paper_for
+from seawall.findings.rule import Rule, load_rules
+from seawall.problems import UsageProblem
+from seawall.version import VERSION
+from seawall.views.document import render
+from seawall.views.rules_text import list_lines, rule_object, show_lines
+
+WANTED: Final = ()
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The verb's own options."""
+    verbs = parser.add_subparsers(dest="rules_verb", metavar="list|show", required=True)
+    listing = verbs.add_parser("list", help="every rule, one line each")
+    showing = verbs.add_parser("show", help="one rule: what, why, thresholds, by hand")
+    showing.add_argument("id", metavar="ID", help="e.g. SW101")
+    showing.add_argument("--example", action="store_true", help="the case that makes it fire")
+    for verb in (listing, showing):
+        verb.add_argument("--json", action="store_true")
+        verb.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+
+
+def run(arguments: Namespace) -> int:
+    """Print the list or the rule."""
+    paper = paper_for(arguments.color)
+    if arguments.rules_verb == "list":
+        if arguments.json:
+            rows = [rule_object(rule) for rule in load_rules()]
+            print(render({"schema": "seawall.rules/1", "tool_version": VERSION, "rules": rows}))
+        else:
+            print("\n".join(list_lines(load_rules(), paper)))
+        return 0
+    rule = rule_named(arguments.id)
+    if arguments.example:
+        print(_example(rule), end="")
+    elif arguments.json:
+        page = {"schema": "seawall.rules/1", "tool_version": VERSION, "rules": [rule_object(rule)]}
+        print(render(page))
+    else:
+        print("\n".join(show_lines(rule, paper)))
+    return 0
+
+
+def rule_named(rule_id: str) -> Rule:
+    """The rule of that id in any case of letters; UsageProblem when there is none."""
+    for rule in load_rules():
+        if rule.id == rule_id.upper():
+            return rule
+    raise UsageProblem(f"{rule_id}: no such rule; see seawall rules list")
+
+
+def _example(rule: Rule) -> str:
+    package, _, name = rule.module.rpartition(".")
+    folder = files(package) / f"{name}.cases"
+    texts = [
+        case.read_bytes().decode("utf-8", "replace") for case in sorted(folder.iterdir(), key=str)
+    ]
+    return next((text for text in texts if "\nverdict: fires" in text), "no case fires\n")

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a reading verb gets its answers: this machine, ``--root DIR`` or ``--from BUNDLE``."""
+
+import os
+import time
+from argparse import ArgumentParser, Namespace
+from typing import Final
+
+from seawall.accounts.scene import WINDOW_LEAST_SECONDS, Scene
+from seawall.host.host import Host
+from seawall.host.live import LiveHost
+from seawall.host.watchdog import Slot
+from seawall.problems import UsageProblem
+from seawall.readings.snapshot import Snapshot
+
+TIMEOUT_SECONDS: Final = 20.0
+
+SLOT: Final = Slot()
+"""Tells the watchdog which question is open."""
+
+
+def add_source_arguments(parser: ArgumentParser) -> None:
+    """The options that every reading verb has."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--from", dest="bundle", metavar="BUNDLE", help="a recorded bundle ('-' for stdin)"
+    )
+    where.add_argument(
+        "--root", metavar="DIR", help="the root of the host: /host in a DaemonSet, a report"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    parser.add_argument(
+        "--timeout", type=_seconds, default=TIMEOUT_SECONDS, metavar="SECONDS",
+        help="stop asking after this long (default %(default)g)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="default: auto"
+    )
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= 86400:
+        raise ValueError
+    return seconds
+
+
+class Source:
+    """The first moment, and a second one when it is asked for."""
+
+    def __init__(
+        self,
+        first: Host,
+        last: Host | None,
+        *,
+        live: LiveHost | None,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self.first = Snapshot(first)
+        self.notes = notes
+        """What whoever made a bundle wrote down with it."""
+        self._last = last
+        self.live = live
+        """Set when a second moment can be had by waiting."""
+        self._began = time.monotonic()
+
+    def scene(self) -> Scene:
+        """The first moment alone."""
+        return Scene(self.first)
+
+    def later_scene(self, seconds: float = WINDOW_LEAST_SECONDS) -> Scene:
+        """Both moments; waits until ``seconds`` have passed since the first on a live host."""
+        if self.live is not None:
+            wait = self._began + seconds - time.monotonic()
+            time.sleep(max(0.0, min(wait, self.live.seconds_left())))
+            return Scene(self.first, Snapshot(self.live))
+        return Scene(self.first, Snapshot(self._last) if self._last else None)
+
+    def mark_first_moment(self) -> None:
+        """The window is counted from here: what rates need has just been read."""
+        self._began = time.monotonic()
+
+
+def open_source(arguments: Namespace, *, with_cmdline: bool = False) -> Source:
+    """The source that the arguments name; UsageProblem when it cannot be used."""
+    if arguments.bundle is not None:
+        return _recorded(arguments.bundle)
+    root = arguments.root or "/"
+    if not os.path.isdir(root):
+        raise UsageProblem(f"--root {root}: not a folder")
+    if os.path.exists(os.path.join(root, "MANIFEST.json")):
+        return _recorded(root)
+    if not os.path.isdir(os.path.join(root, "proc")):
+        raise UsageProblem(f"--root {root}: no proc folder in it; expected the root of a host")
+    until = time.monotonic() + arguments.timeout
+    host = LiveHost(root, with_cmdline=with_cmdline, until=until, slot=SLOT)
+    return Source(host, None, live=host if host.is_live else None)
+
+
+def _recorded(path: str) -> Source:
+    from seawall.host.bundle import open_bundle  # noqa: PLC0415 - tarfile costs start-up
+
+    bundle = open_bundle(path)
+    rounds = bundle.rounds
+    notes = bundle.manifest.get("notes")
+    return Source(
+        rounds[0],
+        rounds[-1] if len(rounds) > 1 else None,
+        live=None,
+        notes=tuple(str(note)[:500] for note in notes[:20]) if isinstance(notes, list) else (),
+    )

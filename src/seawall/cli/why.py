@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall why``: what is wrong, the numbers that prove it, what comes next, what to do."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from typing import Any, Final
+
+from seawall.cli.paper import paper_for
+from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.readings.kernel import Kernel
+from seawall.readings.meminfo import Meminfo
+from seawall.readings.pressure import HostPressure
+from seawall.views.document import head, render
+from seawall.views.why_text import closing, finding_lines, heading, vitals
+
+WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
+"""Capabilities without which something stays unseen; it runs without any."""
+FIRES_STATUS: Final = 10
+BLIND_STATUS: Final = 11
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The verb's own options."""
+    add_source_arguments(parser)
+    parser.add_argument("--audit", action="store_true", help="judge settings too (info)")
+    add_judging_arguments(parser)
+
+
+def add_judging_arguments(parser: ArgumentParser) -> None:
+    """Options of every verb that judges."""
+    parser.add_argument(
+        "--fail-on", choices=("critical", "warning"),
+        help="exit 10 if something at that level fires, 11 if blind there",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rules", metavar="FILE", default=None,
+        help="mutes and thresholds (default /etc/seawall/rules.toml, where it exists)",
+    )  # fmt: skip
+
+
+def run(arguments: Namespace) -> int:
+    """Print the answer as it becomes certain; the exit status."""
+    source = open_source(arguments)
+    if arguments.json:
+        judged, page = _answer_json(source, arguments)
+        print(render(page))
+        return exit_status(judged, arguments.fail_on)
+    paper = paper_for(arguments.color)
+    for line in heading(head("why", source.first.get(Kernel), None), paper, source.notes):
+        print(line)
+    # The first thing said is a number; rules are imported only after it is on the screen.
+    print(vitals(source.first.get(Meminfo), source.first.get(HostPressure)), flush=True)
+    judged = _print_findings(source, arguments, paper)
+    return exit_status(judged, arguments.fail_on)
+
+
+def _answer_json(source: Source, arguments: Namespace) -> tuple[list[Any], dict[str, Any]]:
+    from seawall.cli.judging import Judging  # noqa: PLC0415
+    from seawall.findings.blindness import not_seen  # noqa: PLC0415
+    from seawall.views.why_json import document  # noqa: PLC0415
+
+    judging = Judging(source, arguments.rules, audit=arguments.audit)
+    judged = [*judging.at_once(), *judging.over_window()]
+    scene = judging.scene
+    kernel = source.first.get(Kernel)
+    page = document(
+        head("why", kernel, scene.window_seconds),
+        judged,
+        not_seen(judged, judging.snapshots()),
+        source.notes,
+    )
+    return judged, page
+
+
+def _print_findings(source: Source, arguments: Namespace, paper: Any) -> list[Any]:
+    """Critical ones at once; each phase's others, worst first, when it is over."""
+    from seawall.cli.judging import Judging  # noqa: PLC0415 - forty rules
+    from seawall.findings.blindness import not_seen  # noqa: PLC0415
+
+    judging = Judging(source, arguments.rules, audit=arguments.audit)
+    judged: list[Any] = []
+    for phase in (judging.at_once(), judging.over_window()):
+        judged += _print_phase(phase, paper)
+    unseen = not_seen(judged, judging.snapshots())
+    for line in closing(judged, unseen, judging.scene.window_seconds, paper):
+        print(line)
+    return judged
+
+
+def _print_phase(phase: Iterator[Any], paper: Any) -> list[Any]:
+    from seawall.views.why_json import order  # noqa: PLC0415
+
+    seen: list[Any] = []
+    later: list[Any] = []
+    for item in phase:
+        seen.append(item)
+        if item.finding.verdict != "fires" or item.muted is not None:
+            continue
+        if item.finding.severity == "critical":
+            _print_now(item, paper)
+        else:
+            later.append(item)
+    for item in sorted(later, key=order):
+        _print_now(item, paper)
+    return seen
+
+
+def _print_now(item: Any, paper: Any) -> None:
+    for line in finding_lines(item, paper):
+        print(line)
+    sys.stdout.flush()
+
+
+def exit_status(judged: list[Any], fail_on: str | None) -> int:
+    """0, or with ``--fail-on`` 10 for a firing and 11 for a blind rule at that level."""
+    if fail_on is None:
+        return 0
+    levels = ("critical",) if fail_on == "critical" else ("critical", "warning")
+    counted = [i for i in judged if i.muted is None and i.finding.severity in levels]
+    if any(i.finding.verdict == "fires" for i in counted):
+        return FIRES_STATUS
+    return BLIND_STATUS if any(i.finding.verdict == "blind" for i in counted) else 0

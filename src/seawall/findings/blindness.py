@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What could not be seen, why, and what would let it be seen.  Ends every view."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from seawall.findings.finding import Judged
+from seawall.findings.rule import Rule
+from seawall.host.host import Unread
+from seawall.readings.snapshot import Snapshot
+
+_PROVIDE: Final = {
+    "refused": "run as root on the host (see README, what each verb wants)",
+    "no_answer": "nothing: that it does not answer is evidence by itself",
+    "not_reached": "a longer --timeout",
+    "not_captured": "capture the machine again with this version of seawall",
+    "malformed": "report it with a capture: a kernel prints what we do not know",
+    "too_big": "report it with a capture",
+    "failed": "look at the path by hand",
+    "absent": "a kernel or a setting that has it",
+    "vanished": "look again: it went away while it was read",
+}
+# Not there, or gone by the time it was read: nothing that anyone could have seen.
+_NOTHING_TO_SEE: Final = frozenset({"absent", "vanished"})
+_PATHS_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class NotSeen:
+    """One row of "Could not see"."""
+
+    what: str
+    why: str
+    provide: str
+
+
+def not_seen(judged: Iterable[Judged], snapshots: Iterable[Snapshot]) -> list[NotSeen]:
+    """Blind rules first, grouped by their reason; then whatever else was not readable."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    told: set[str] = set()
+    for item in judged:
+        if item.finding.verdict == "blind" and item.muted is None:
+            reason, provide, paths = _blind_reason(item)
+            rows.setdefault((reason, provide), []).append(f"{item.id} {item.title}")
+            told |= paths
+    found = [NotSeen("; ".join(what), why, provide) for (why, provide), what in rows.items()]
+    return found + _unread_rows(snapshots, told)
+
+
+def unread_rows(snapshots: Iterable[Snapshot]) -> list[NotSeen]:
+    """For verbs without rules: what of the topics they asked for was not readable."""
+    return _unread_rows(snapshots, set())
+
+
+def _blind_reason(item: Judged) -> tuple[str, str, set[str]]:
+    missing = item.finding.unread
+    if not missing:
+        return item.finding.headline, _provide_of(item), set()
+    words = ", ".join(dict.fromkeys(f"{m.path}: {m.detail or m.why}" for m in missing))
+    if all(m.detail.startswith("a rate needs") for m in missing):
+        words = missing[0].detail
+        return words, "two moments: a live machine, or a bundle by seawall capture", set()
+    provide = _PROVIDE[missing[0].why]
+    if missing[0].why == "absent":
+        provide = _provide_of(item)
+    return words, provide, {m.path for m in missing}
+
+
+def _provide_of(item: Judged) -> str:
+    from seawall.findings.rule import FOUND  # noqa: PLC0415 - the registry is filled by then
+
+    known: Rule | None = FOUND.get(item.id)
+    return known.provide if known else ""
+
+
+def _unread_rows(snapshots: Iterable[Snapshot], told: set[str]) -> list[NotSeen]:
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for unread in _all_unread(snapshots):
+        if unread.why in _NOTHING_TO_SEE or unread.path in told:
+            continue
+        told.add(unread.path)
+        place = _place(unread.path)
+        groups.setdefault((place, unread.why, unread.detail), []).append(unread.path)
+    rows = []
+    for (place, why, detail), paths in groups.items():
+        # A lock names its process: each is evidence of its own.
+        what = ", ".join(paths[:_PATHS_SHOWN])
+        if len(paths) > _PATHS_SHOWN:
+            what = f"{place} ({len(paths)} of them, first {paths[0]})"
+        rows.append(NotSeen(what, detail or why, _PROVIDE[why]))
+    return rows
+
+
+def _place(path: str) -> str:
+    """Paths of the same kind share it: every /proc/PID/io is ``/proc/*/io``."""
+    parts = path.split("/")
+    if len(parts) > 3 and parts[1] == "proc" and parts[2].isdecimal():
+        return "/".join(["", "proc", "*", *parts[3:]])
+    if path.startswith("/sys/fs/cgroup/"):
+        return "/sys/fs/cgroup/.../" + parts[-1]
+    return path
+
+
+def _all_unread(snapshots: Iterable[Snapshot]) -> Iterable[Unread]:
+    for snapshot in snapshots:
+        for value in snapshot.values():
+            if isinstance(value, Unread):
+                yield value
+            else:
+                yield from _inner(value)
+
+
+def _inner(value: Any) -> Iterable[Unread]:
+    """A topic tells in ``unread`` which of its parts were missing."""
+    parts = getattr(value, "unread", ())
+    if isinstance(parts, tuple):
+        yield from (part for part in parts if isinstance(part, Unread))

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What findings about a container's memory have in common: evidence and shell lines."""
+
+from seawall.accounts.group_progress import Progress
+from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
+from seawall.findings.finding import Evidence, Finding, blind
+from seawall.findings.shell import quote
+from seawall.findings.words import size
+from seawall.host.host import Unread
+from seawall.readings.meminfo import Meminfo
+
+
+def filled(group: MemoryGroup) -> list[Evidence]:
+    """Usage and limit."""
+    return [
+        Evidence("usage", group.memcg.usage, "bytes", group.usage_file),
+        Evidence("limit", group.limit, "bytes", group.limit_file),
+    ]
+
+
+def parts(group: MemoryGroup) -> list[Evidence]:
+    """What the usage is made of, as far as this kernel tells."""
+    memcg = group.memcg
+    total = "total_" if memcg.version == 1 else ""
+    rows = [
+        ("anonymous", memcg.anon, "total_rss" if total else "anon"),
+        ("tmpfs and shared", memcg.shmem, f"{total}shmem"),
+        (
+            "file pages that can be dropped",
+            group.cache,
+            f"{total}inactive_file + {total}active_file",
+        ),
+        ("kernel", memcg.kernel, "kernel"),
+    ]
+    stat = group.file("memory.stat")
+    kmem = group.file("memory.kmem.usage_in_bytes")
+    return [
+        Evidence(name, value, "bytes", kmem if total and name == "kernel" else f"{stat} {key}")
+        for name, value, key in rows
+        if value is not None
+    ]
+
+
+def show(group: MemoryGroup, *names: str) -> str:
+    """A shell line that prints these files of the group with their names."""
+    folder = quote(group.folder)
+    return f"cd {folder} && grep -H . {' '.join(names)}"
+
+
+def show_usage(group: MemoryGroup) -> str:
+    """The shell line for usage, limit and statistics."""
+    names = [group.usage_file, group.limit_file, group.file("memory.stat")]
+    return show(group, *(name.rpartition("/")[2] for name in names))
+
+
+def write(group: MemoryGroup, value: object, name: str) -> str:
+    """A shell line that writes one of the group's files."""
+    return f"echo {value} > {quote(group.file(name))}"
+
+
+def unjudged(groups: MemoryGroups) -> list[Finding]:
+    """BLIND, when there are cgroups and not one of them could be read."""
+    readable = any(group.memcg.usage is not None for group in groups.by_path.values())
+    if readable or not groups.unread:
+        return []
+    first = groups.unread[0]
+    return [blind(f"no cgroup's memory could be read: {first.path}: {first.why}", *groups.unread)]
+
+
+def no_parts(group: MemoryGroup) -> Finding:
+    """BLIND about one full container: its memory.stat tells too little."""
+    stat = group.file("memory.stat")
+    missing = next(
+        (unread for unread in group.memcg.unread if unread.path == stat),
+        Unread(stat, "absent", "inactive_file and active_file"),
+    )
+    return blind(f"{group.name} is near its limit and {stat} does not tell why", missing)
+
+
+def at_the_limit(group: MemoryGroup, meminfo: Meminfo | Unread) -> str:
+    """What the kernel does to this container next."""
+    memcg = group.memcg
+    words = ""
+    if group.high and group.limit and group.high < group.limit:
+        words = f"Above memory.high ({size(group.high)}) it is slowed down. "
+    if memcg.swap_limit != 0 and not isinstance(meminfo, Unread) and meminfo.swap_free:
+        words += "First it swaps. "
+    if memcg.oom_kill_disable:
+        return words + "At the limit its processes wait for ever: the OOM killer is off for it."
+    whom = "all its processes" if memcg.oom_group else "the one with the highest oom_score in it"
+    return words + f"At the limit the OOM killer takes {whom}; other containers are not touched."
+
+
+def mostly(group: MemoryGroup) -> str:
+    """The largest kind of what cannot be dropped."""
+    anon, shmem = group.memcg.anon or 0, group.memcg.shmem or 0
+    rest = (group.held or 0) - anon - shmem
+    return max((anon, "anonymous"), (shmem, "tmpfs and shared"), (rest, "kernel"))[1] + " memory"
+
+
+def progress_rows(group: MemoryGroup, seen: Progress) -> list[Evidence]:
+    """What was seen of its progress, and how many processes it has."""
+    stats, pressure = "/proc/*/stat", group.file("memory.pressure")
+    rows = [
+        Evidence("all tasks stalled on memory", seen.full, "fraction", pressure),
+        Evidence("processors in user mode", seen.user_cpus, "count", stats),
+        Evidence("largest process / limit", seen.largest, "fraction", stats),
+    ]
+    number = Evidence("processes", seen.processes, "count", group.file("cgroup.procs"))
+    return [*(row for row in rows if row.value is not None), number]

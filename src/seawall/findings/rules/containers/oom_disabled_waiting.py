@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A container whose OOM killer is switched off, and that waits for memory (cgroup v1).
+
+With ``memory.oom_control`` set to 1 every process that needs memory at the limit sleeps until
+someone raises the limit, switches the killer on or frees memory by hand.  It looks like a
+hang: no log line, no processor time.  ``docker run --oom-kill-disable`` sets it.
+"""
+
+from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
+from seawall.findings.finding import Evidence, Finding, fires, quiet
+from seawall.findings.group_words import filled, show, unjudged, write
+from seawall.findings.rule import rule
+from seawall.findings.words import count, size
+from seawall.host.host import Unread
+from seawall.readings.process import Process, Processes
+
+SHOWN = 10
+
+
+@rule(
+    id="SW204",
+    title="A container waits for memory because its OOM killer is off",
+    severity="critical",
+    confirm=("grep -r . /sys/fs/cgroup/memory --include=memory.oom_control | grep 'under_oom 1'",),
+    remedy=(
+        "raise its limit, or switch the killer on: echo 0 > memory.oom_control, or end a process",
+    ),
+)
+def judge(groups: MemoryGroups, processes: Processes | Unread) -> list[Finding]:
+    off = [g for g in groups.by_path.values() if g.memcg.oom_kill_disable]
+    if not off:
+        nothing = quiet("no container has its OOM killer switched off")
+        return unjudged(groups) or [nothing]
+    waiting = [
+        group for group in off
+        # The kernel marks everything below the one at its limit: that one is meant.
+        if group.memcg.under_oom and not any(a.memcg.under_oom for a in groups.above(group.path))
+    ]  # fmt: skip
+    if waiting:
+        return [_waits(group, processes) for group in waiting]
+    return [_switched_off(group) for group in off if not _off_above(groups, group)]
+
+
+def _off_above(groups: MemoryGroups, group: MemoryGroup) -> bool:
+    return any(above.memcg.oom_kill_disable for above in groups.above(group.path))
+
+
+def _waits(group: MemoryGroup, processes: Processes | Unread) -> Finding:
+    known = {} if isinstance(processes, Unread) else processes.by_pid
+    found = [known[pid] for pid in group.pids or () if pid in known]
+    found.sort(key=lambda process: (process.state != "D", -process.rss_pages))
+    names = [
+        Evidence(
+            f"pid {task.pid}", f"{task.comm} ({_state(task)})", "text", f"/proc/{task.pid}/stat"
+        )
+        for task in found[:SHOWN]
+    ]
+    number = len(group.pids or ())
+    return fires(
+        "critical",
+        f"{count(number)} processes share {size(group.limit or 0)}, all of it used, and wait:"
+        " the OOM killer is off for them",
+        [
+            *filled(group),
+            Evidence("under_oom", 1, "count", group.file("memory.oom_control")),
+            Evidence("processes", number, "count", group.file("cgroup.procs")),
+            *names,
+        ],
+        outlook="They wait until somebody acts. The rest of the node is not held up.",
+        workload=group.name,
+        confirm=(show(group, "memory.oom_control", "memory.usage_in_bytes"),),
+        remedy=(
+            "give it a quarter more: "
+            + write(group, (group.limit or 0) * 5 // 4, "memory.limit_in_bytes"),
+            "or switch the OOM killer on, it then kills in there at once: "
+            + write(group, 0, "memory.oom_control"),
+            *(f"or end its largest: kill -9 {task.pid}" for task in _largest(found)),
+        ),
+    )
+
+
+def _switched_off(group: MemoryGroup) -> Finding:
+    return fires(
+        "info",
+        f"at its limit of {size(group.limit or 0)} it would wait for ever: its OOM killer is off"
+        if group.limit else "the OOM killer is off for it; without a limit that has no effect",
+        [Evidence("oom_kill_disable", 1, "count", group.file("memory.oom_control"))],
+        workload=group.name,
+        confirm=(show(group, "memory.oom_control"),),
+        remedy=(f"switch it on: {write(group, 0, 'memory.oom_control')}",),
+    )  # fmt: skip
+
+
+def _state(task: Process) -> str:
+    return {"D": "waits in the kernel", "S": "sleeps", "R": "runs"}.get(task.state, task.state)
+
+
+def _largest(found: list[Process]) -> list[Process]:
+    return sorted(found, key=lambda process: -process.rss_pages)[:1]

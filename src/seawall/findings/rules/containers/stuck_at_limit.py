@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A container is at its limit, makes no progress, and nobody is killed.
+
+Every allocation is refused, reclaim finds nothing, and still no OOM kill comes.  On kernels
+before 3.6 (and on CentOS 6) a swarm of small processes does it: badness is counted in whole
+thousandths of the limit, all of them get the same 1 point, and the wrong one is chosen again
+and again while the others spin in the kernel.  The node itself is not short.
+"""
+
+from collections.abc import Sequence
+
+from seawall.accounts.group_progress import Progress, progress_of, refused_per_s
+from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.scene import Window
+from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
+from seawall.findings.group_words import filled, progress_rows, show, show_usage, unjudged, write
+from seawall.findings.rule import rule
+from seawall.findings.shell import quote
+from seawall.findings.words import count, percent, size
+from seawall.host.host import Unread
+from seawall.readings.kernel import Kernel
+from seawall.readings.process import Processes
+
+
+@rule(
+    id="SW203",
+    title="A container is stuck at its limit",
+    severity="critical",
+    thresholds={
+        "near_fraction": "usage / limit at both ends of the window",
+        "refused_per_second": "memory.events max, or v1 failcnt, per second; proposal",
+        "full_share": "share of the window in which all its tasks stalled on memory (PSI full)",
+        "user_cpus": "CPUs in user mode, where there is no PSI: less is no progress",
+    },
+    confirm=("cat /sys/fs/cgroup/PATH/memory.events /sys/fs/cgroup/PATH/memory.pressure",),
+    remedy=("raise the limit so that its processes can go on, or end the container",),
+    provide="root on the host, and a window of some seconds",
+)
+def judge(
+    window: Window[MemoryGroups],
+    tasks: Window[Processes] | Unread,
+    kernel: Kernel,
+    *,
+    near_fraction: float = 0.95,
+    refused_per_second: float = 10.0,
+    full_share: float = 0.5,
+    user_cpus: float = 0.05,
+) -> Sequence[Finding]:
+    findings = []
+    for group in window.later.at(near_fraction):
+        rate = refused_per_s(group, window, near_fraction)
+        if rate is None or rate < refused_per_second:
+            continue
+        seen = progress_of(group, window, tasks, kernel)
+        if seen.full is None and seen.user_cpus is None:
+            missing = tasks if isinstance(tasks, Unread) else Unread(group.folder, "absent", "PSI")
+            findings.append(blind(f"{group.name} is at its limit; is it stuck or busy?", missing))
+        elif seen.is_stuck(full_share, user_cpus):
+            findings.append(_finding(group, rate, seen, kernel))
+    nothing = quiet("no container is stuck at its limit")
+    return findings or unjudged(window.later) or [nothing]
+
+
+def _finding(group: MemoryGroup, rate: float, seen: Progress, kernel: Kernel) -> Finding:
+    v1 = group.memcg.version == 1
+    limit_name = group.limit_file.rpartition("/")[2]
+    events = "memory.failcnt" if v1 else "memory.events"
+    outlook = "It stays like this: nothing in it is freed and nothing in it is killed."
+    ties = ""
+    if seen.is_swarm:
+        outlook += f" {count(seen.processes)} processes, none above {percent(seen.largest or 0)}"
+        outlook += " of the limit: one kill would free next to nothing."
+        if (0, 0) < kernel.version < (3, 6):
+            ties = "; its processes are so small that this kernel's OOM score is 1 for all"
+    procs = quote(group.file("cgroup.procs"))
+    end = f"kill -9 $(cat {procs})" if v1 else write(group, 1, "cgroup.kill")
+    return fires(
+        "critical",
+        f"{size(group.memcg.usage or 0)} of {size(group.limit or 0)} in use, {count(int(rate))}"
+        f" refused charges a second, no progress and no OOM kill{ties}",
+        [
+            *filled(group),
+            Evidence("refused charges", rate, "per second", group.file(events)),
+            *progress_rows(group, seen),
+        ],
+        outlook=outlook + " The node is not short.",
+        workload=group.name,
+        confirm=(
+            show_usage(group),
+            show(group, events) + " ; sleep 2 ; " + f"grep -H . {events}",
+        ),
+        remedy=(
+            f"let it go on: {write(group, (group.limit or 0) * 5 // 4, limit_name)}",
+            f"or end it: {end}",
+        ),
+    )

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every JSON document begins with, and how values become JSON.
+
+Unlimited is null; a field that could not be read is absent and named in its object's
+``unread``.  Additive within a major schema number.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from seawall.host.host import Unread
+from seawall.readings.kernel import Kernel
+from seawall.readings.reading import Unlimited
+from seawall.version import VERSION
+
+
+def head(name: str, kernel: Kernel | Unread, window_seconds: float | None) -> dict[str, Any]:
+    """schema, tool_version, taken_at, window_seconds and host of a ``seawall.NAME/1``."""
+    known = None if isinstance(kernel, Unread) else kernel
+    return {
+        "schema": f"seawall.{name}/1",
+        "tool_version": VERSION,
+        "taken_at": taken_at(known.taken_at_unix_seconds if known else None),
+        "window_seconds": None if window_seconds is None else round(window_seconds, 3),
+        "host": {
+            "node": known.node_name if known else None,
+            "boot_id": known.boot_id if known else None,
+            "kernel": known.release if known else None,
+            "page_size": known.page_size if known else None,
+        },
+    }
+
+
+def taken_at(unix_seconds: float | None) -> str | None:
+    """RFC 3339 in UTC, to the second; None when the clock was not captured or is absurd."""
+    if unix_seconds is None:
+        return None
+    try:
+        moment = datetime.fromtimestamp(unix_seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def with_unread(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The object for ``values``: Unread and None ones are left out and named in ``unread``."""
+    shown: dict[str, Any] = {}
+    missing: list[str] = []
+    for name, value in values.items():
+        if value is None or isinstance(value, Unread):
+            missing.append(name)
+        else:
+            shown[name] = None if isinstance(value, Unlimited) else value
+    return {**shown, "unread": missing}
+
+
+def unread_rows(unread: list[Unread]) -> list[dict[str, str]]:
+    """``[{path, why, detail}]`` for documents that list what could not be read."""
+    return [{"path": u.path, "why": u.why, "detail": u.detail} for u in unread]
+
+
+def render(document: Mapping[str, Any]) -> str:
+    """The document as text; bytes that are not UTF-8 in names are written out as ``\\xNN``."""
+    return json.dumps(_clean(document), indent=2, ensure_ascii=True, allow_nan=False)
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    if isinstance(value, Mapping):
+        return {_clean(key): _clean(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(inner) for inner in value]
+    return value

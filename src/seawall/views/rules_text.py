@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules as people and machines read them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from seawall.findings.rule import Rule
+from seawall.views.terminal import Paper
+
+
+def list_lines(rules: Sequence[Rule], paper: Paper) -> Iterator[str]:
+    """One line a rule: id, worst severity, title."""
+    for rule in rules:
+        mark = "audit" if rule.audit else rule.severity
+        yield f"{rule.id}  {paper.paint(f'{mark:<8}', rule.severity)}  {rule.title}"
+
+
+def show_lines(rule: Rule, paper: Paper) -> Iterator[str]:
+    """What it says, why it hurts, its thresholds, how to see the same by hand, what to do."""
+    yield paper.paint(f"{rule.id}  {rule.title}", "bold")
+    yield f"worst: {rule.severity}" + ("; only with why --audit" if rule.audit else "")
+    yield ""
+    for paragraph in rule.doc.split("\n\n"):
+        yield from paper.wrap(paragraph)
+        yield ""
+    if rule.thresholds:
+        yield "Thresholds (rules.toml can move them)"
+        for name, (default, words) in rule.thresholds.items():
+            yield from paper.wrap(f"{name} = {default:g}: {words}", "    ", "  ")
+        yield ""
+    yield "By hand"
+    yield from (f"  {command}" for command in rule.confirm)
+    yield ""
+    yield "What to do"
+    for step in rule.remedy:
+        yield from paper.wrap(step, "    ", "  - ")
+    yield ""
+    yield from paper.wrap(rule.provide, "    ", "When blind: ")
+
+
+def rule_object(rule: Rule) -> dict[str, Any]:
+    """One rule of ``seawall.rules/1``."""
+    return {
+        "id": rule.id,
+        "title": rule.title,
+        "severity": rule.severity,
+        "audit": rule.audit,
+        "doc": rule.doc,
+        "thresholds": [
+            {"name": name, "default": default, "meaning": words}
+            for name, (default, words) in rule.thresholds.items()
+        ],
+        "confirm": list(rule.confirm),
+        "remedy": list(rule.remedy),
+        "provide": rule.provide,
+    }

@@ -1,0 +1,56 @@
+import json
+
+from seawall.host.sieve import (
+    SIEVED_NAMES,
+    first_word,
+    keep_container_config,
+    keep_environment,
+    keep_mount_options,
+    sieve_for,
+)
+
+
+def test_first_word_only() -> None:
+    assert first_word(b"mysqld\0--password=x\0") == b"mysqld"
+    assert first_word(b"postgres: user pw [local]\0") == b"postgres:"
+    assert first_word(b"") == b""
+
+
+def test_environment_is_an_allow_list() -> None:
+    environ = b"PATH=/x\0CUDA_VISIBLE_DEVICES=0,1\0NVIDIA_DRIVER_CAPABILITIES=all\0XCUDA_A=1\0CUDA_lower=1\0"
+    assert keep_environment(environ) == (
+        b"CUDA_VISIBLE_DEVICES=0,1\0NVIDIA_DRIVER_CAPABILITIES=all"
+    )
+
+
+def test_mount_options_that_can_hold_credentials_are_dropped() -> None:
+    kept = b"30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate"
+    lines = kept + b"\n40 23 0:50 / /mnt rw shared:1 - cifs //srv/x rw,username=bob,password=pw\n"
+    sieved = keep_mount_options(lines)
+    assert kept in sieved
+    assert b"password" not in sieved
+    assert b"/mnt rw shared:1 - cifs //srv/x -" in sieved
+
+
+def test_container_config_keeps_names_and_limits_only() -> None:
+    config = {
+        "ociVersion": "1.0.2",
+        "process": {"env": ["SECRET=1", "NVIDIA_VISIBLE_DEVICES=GPU-1"], "args": ["--token=x"]},
+        "annotations": {"io.kubernetes.cri.sandbox-name": "web", "my.secret/x": "hidden"},
+        "linux": {"cgroupsPath": "/a", "resources": {"memory": {"limit": 5}}},
+        "mounts": [{"source": "/secret"}],
+    }
+    sieved = json.loads(keep_container_config(json.dumps(config).encode()))
+    assert sieved["annotations"] == {"io.kubernetes.cri.sandbox-name": "web"}
+    assert sieved["linux"]["resources"]["memory"]["limit"] == 5
+    assert sieved["process"] == {"env": ["NVIDIA_VISIBLE_DEVICES=GPU-1"]}
+    assert "mounts" not in sieved
+    for hostile in (b"", b"[", b"[" * 100_000, b'"x"', b'{"annotations": 7, "linux": []}'):
+        assert b"secret" not in keep_container_config(hostile)
+
+
+def test_every_sieved_name_has_its_sieve() -> None:
+    assert all(sieve_for(f"/proc/7/{name}") or name == "x" for name in SIEVED_NAMES)
+    assert sieve_for("/proc/7/cmdline", with_cmdline=True) is None
+    assert sieve_for("/proc/7/environ", with_cmdline=True) is keep_environment
+    assert sieve_for("/proc/meminfo") is None

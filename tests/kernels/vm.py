@@ -1,0 +1,322 @@
+"""A whole node in QEMU: Debian's own kernel under software emulation.
+
+Accelerators are named (``-accel tcg``), never chosen because a device opens.  The guest is
+busybox, Debian's Python and the sources of seawall on a small ext4 disk made without root.
+A job goes in as a tar on one disk; what it leaves under $OUT comes back on another; what
+it prints is stamped with the host's clock line by line.
+"""
+
+import glob
+import io
+import os
+import re
+import select
+import shutil
+import stat
+import subprocess
+import tarfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+PYTHON = "/usr/bin/python3.11"
+STDLIB = Path("/usr/lib/python3.11")
+SOURCES = Path(__file__).resolve().parents[2] / "src"
+KERNELS = "/boot/vmlinuz-6.1*"
+TOOLS = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "busybox": "busybox-static",
+    "mke2fs": "e2fsprogs",
+}
+MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4", "fuse", "overlay", "zram")
+LEFT_OUT = ("test", "tests", "idlelib", "tkinter", "ensurepip", "lib2to3", "turtledemo", "config-*")
+RETURN_DISK_BYTES = 256 << 20
+END = "=== job ended "
+# Debian's kernel prints its own lines on the console too; ours begin at the start of a line.
+_PATH = "/sbin:/usr/sbin:/bin:/usr/bin"
+os.environ["PATH"] += ":/usr/sbin:/sbin"  # mke2fs, for ordinary users
+
+
+def missing() -> str | None:
+    """What keeps a VM from starting here and the command that would provide it."""
+    packages = [package for tool, package in TOOLS.items() if not shutil.which(tool)]
+    if not glob.glob(KERNELS):
+        packages.append("linux-image-amd64")
+    elif not os.access(_kernel(), os.R_OK):
+        return f"{_kernel()} is not readable: run as root"
+    if not os.path.exists(PYTHON):
+        packages.append("python3.11")
+    if packages:
+        return f"a VM needs {', '.join(packages)}: apt-get install {' '.join(packages)}"
+    return None
+
+
+def _kernel() -> str:
+    return sorted(glob.glob(KERNELS))[-1]
+
+
+@dataclass(frozen=True)
+class Image:
+    """What every VM of a session boots from; its disk is never written (snapshot=on)."""
+
+    kernel: str
+    initramfs: Path
+    disk: Path
+
+
+@dataclass
+class Outcome:
+    """What a VM did: its lines as (seconds since the job's start, text), files, status."""
+
+    lines: list[tuple[float, str]] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+    status: int | None = None
+    console: str = ""
+
+    def at(self, text: str) -> float:
+        """When a line containing ``text`` first came; fails the test with the console if never."""
+        for seconds, line in self.lines:
+            if text in line:
+                return seconds
+        pytest.fail(f"no line with {text!r} came from the VM; its console:\n{self.console[-4000:]}")
+
+    def text(self, name: str) -> str:
+        """One file that came back."""
+        if name not in self.files:
+            pytest.fail(f"{name} did not come back; console:\n{self.console[-4000:]}")
+        return self.files[name].decode()
+
+
+# --- the image -------------------------------------------------------------------------
+
+
+def build_image(folder: Path) -> Image:
+    """Make kernel, initramfs and root disk ready under ``folder``; some seconds."""
+    root = folder / "root"
+    for name in ("proc", "sys", "dev", "run", "tmp", "bin", "sbin", "etc", "var/log", "root"):
+        (root / name).mkdir(parents=True)
+    _install_busybox(root / "bin")
+    _install_python(root)
+    shutil.copytree(SOURCES, root / "opt/seawall", ignore=shutil.ignore_patterns("__pycache__"))
+    _run(PYTHON, "-m", "compileall", "-q", "-j1", str(root / "opt/seawall"))
+    (root / "etc/passwd").write_text("root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n")
+    (root / "etc/hostname").write_text("node-61\n")
+    _program(root / "bin/seawall", f'exec {PYTHON} -m seawall "$@"')
+    _program(root / "sbin/job-init", _JOB_INIT)
+    disk = folder / "root.ext4"
+    _run("mke2fs", "-q", "-t", "ext4", "-d", str(root), "-L", "root", str(disk), "512M")
+    shutil.rmtree(root)
+    initramfs = folder / "initramfs.cpio"
+    initramfs.write_bytes(_initramfs(Path(_kernel()).name.removeprefix("vmlinuz-")))
+    return Image(_kernel(), initramfs, disk)
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, timeout=300)
+
+
+def _program(path: Path, body: str) -> None:
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+
+
+def _install_busybox(folder: Path) -> None:
+    source = shutil.which("busybox")
+    assert source
+    shutil.copy(source, folder / "busybox")
+    for applet in subprocess.check_output([source, "--list"], text=True).split():
+        if applet != "busybox":
+            (folder / applet).symlink_to("busybox")
+
+
+def _install_python(root: Path) -> None:
+    """Debian's interpreter, its standard library and the shared objects that both need."""
+    ignore = shutil.ignore_patterns(*LEFT_OUT)
+    shutil.copytree(STDLIB, root / STDLIB.relative_to("/"), symlinks=True, ignore=ignore)
+    (root / "usr/bin").mkdir()
+    shutil.copy(PYTHON, root / PYTHON[1:])
+    objects = [PYTHON, *map(str, STDLIB.glob("lib-dynload/*.so"))]
+    listed = subprocess.run(["ldd", *objects], check=True, capture_output=True, text=True).stdout
+    for library in set(re.findall(r"(/\S+\.so\S*) \(0x", listed)):
+        target = root / library[1:]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, target)
+
+
+_JOB_INIT = f"""
+export PATH={_PATH} HOME=/root OUT=/run/out JOB=/run/job PYTHONPATH=/opt/seawall TERM=dumb
+hostname -F /etc/hostname
+case " $(cat /proc/cmdline) " in
+*" node.cgroup=v1 "*)
+    mount -t tmpfs -o mode=755 cgroup /sys/fs/cgroup
+    for c in memory cpuset pids devices freezer blkio cpu,cpuacct; do
+        mkdir /sys/fs/cgroup/$c && mount -t cgroup -o $c cgroup /sys/fs/cgroup/$c
+    done ;;
+*)
+    mount -t cgroup2 cgroup2 /sys/fs/cgroup
+    echo "+memory +pids +io +cpu" > /sys/fs/cgroup/cgroup.subtree_control ;;
+esac
+ip link set lo up
+cd $JOB
+echo "=== job starts"
+sh $JOB/job.sh
+echo "{END}$?"
+cd / && tar cf /dev/vdc -C $OUT . && sync
+reboot -f
+sleep 60
+"""
+
+_INIT = """#!/bin/sh
+mount -t devtmpfs dev /dev
+exec </dev/console >/dev/console 2>&1
+mount -t proc proc /proc && mount -t sysfs sys /sys
+for m in $(cat /modules/order); do insmod /modules/$m || echo "insmod $m failed"; done
+mount -t ext4 -o noatime /dev/vda /root
+mount -t tmpfs -o mode=755 run /root/run
+mkdir -m 755 /root/run/job /root/run/out
+tar xf /dev/vdb -C /root/run/job
+for m in dev proc sys; do mount --move /$m /root/$m; done
+exec switch_root /root /sbin/job-init
+"""
+
+
+def _initramfs(release: str) -> bytes:
+    """busybox, the modules that Debian's kernel needs for its disk, and the first program."""
+    cpio = io.BytesIO()
+    number = iter(range(1, 1 << 20))
+
+    def add(name: str, mode: int, data: bytes = b"", device: tuple[int, int] = (0, 0)) -> None:
+        raw = name.encode() + b"\0"
+        fields = [next(number), mode, 0, 0, 1, 0, len(data), 0, 0, *device, len(raw), 0]
+        cpio.write(b"070701" + b"".join(b"%08x" % f for f in fields) + raw)
+        cpio.write(b"\0" * (-cpio.tell() % 4) + data)
+        cpio.write(b"\0" * (-cpio.tell() % 4))
+
+    for folder in ("dev", "proc", "sys", "root", "bin", "sbin", "modules"):
+        add(folder, stat.S_IFDIR | 0o755)
+    add("dev/console", stat.S_IFCHR | 0o600, device=(5, 1))
+    add("init", stat.S_IFREG | 0o755, _INIT.encode())
+    busybox = Path(shutil.which("busybox") or "").read_bytes()
+    add("bin/busybox", stat.S_IFREG | 0o755, busybox)
+    for applet in ("sh", "mount", "cat", "insmod", "mkdir", "tar", "switch_root", "echo"):
+        add(f"bin/{applet}", stat.S_IFLNK | 0o777, b"busybox")
+    order = _module_order(Path("/lib/modules") / release)
+    for path in order:
+        add(f"modules/{path.name}", stat.S_IFREG | 0o644, path.read_bytes())
+    names = "\n".join(path.name for path in order)
+    add("modules/order", stat.S_IFREG | 0o644, names.encode())
+    add("TRAILER!!!", 0)
+    return cpio.getvalue()
+
+
+def _module_order(home: Path) -> list[Path]:
+    """MODULES and all that they need, in an order in which insmod accepts them."""
+    needs: dict[str, list[str]] = {}
+    for line in (home / "modules.dep").read_text().splitlines():
+        path, _, rest = line.partition(":")
+        needs[path] = rest.split()
+    by_name = {Path(path).name.split(".")[0].replace("-", "_"): path for path in needs}
+    order: dict[str, None] = {}
+    for name in MODULES:
+        if name in by_name:  # else built in
+            # modules.dep lists the nearest need first.
+            order |= dict.fromkeys([*reversed(needs[by_name[name]]), by_name[name]])
+    return [home / path for path in order]
+
+
+# --- running ---------------------------------------------------------------------------
+
+
+def run_job(
+    image: Image,
+    script: str,
+    folder: Path,
+    *,
+    files: Mapping[str, bytes] | None = None,
+    memory_mib: int = 512,
+    cgroup: str = "v2",
+    disk_iops: int | None = None,
+    timeout_seconds: float = 150,
+) -> Outcome:
+    """Boot a VM, run ``script`` as its only job, bring back lines and files.
+
+    ``disk_iops`` holds the root disk to that many operations a second.
+    """
+    job_disk, back_disk = folder / "job.tar", folder / "back.raw"
+    _write_job(job_disk, {"job.sh": script.encode(), **(files or {})})
+    with open(back_disk, "wb") as back:
+        back.truncate(RETURN_DISK_BYTES)
+    throttle = f",throttling.iops-total={disk_iops}" if disk_iops else ""
+    command = [
+        "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2",
+        "-m", str(memory_mib), "-nodefaults", "-no-user-config", "-no-reboot",
+        "-display", "none", "-serial", "stdio",
+        "-kernel", image.kernel, "-initrd", str(image.initramfs),
+        "-append", f"console=ttyS0 quiet loglevel=4 panic=-1 psi=1 node.cgroup={cgroup}",
+        "-drive", f"file={image.disk},if=virtio,format=raw,snapshot=on{throttle}",
+        "-drive", f"file={job_disk},if=virtio,format=raw,readonly=on",
+        "-drive", f"file={back_disk},if=virtio,format=raw",
+    ]  # fmt: skip
+    outcome = Outcome()
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as vm:
+        try:
+            _follow(vm, outcome, timeout_seconds)
+        finally:
+            vm.kill()
+    outcome.files = _read_back(back_disk)
+    back_disk.unlink()
+    return outcome
+
+
+def _write_job(path: Path, files: Mapping[str, bytes]) -> None:
+    with tarfile.open(path, "w") as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(data), 0o755
+            archive.addfile(member, io.BytesIO(data))
+    os.truncate(path, -(-path.stat().st_size // 512) * 512)
+
+
+def _follow(vm: subprocess.Popen[bytes], outcome: Outcome, timeout_seconds: float) -> None:
+    """Stamp every line of the console until the VM ends or its time is over."""
+    assert vm.stdout
+    until = time.monotonic() + timeout_seconds
+    poll = select.poll()
+    poll.register(vm.stdout.fileno(), select.POLLIN | select.POLLHUP)
+    began, rest, console = time.monotonic(), b"", []
+    while (left := until - time.monotonic()) > 0:
+        if not poll.poll(left * 1000):
+            break
+        data = os.read(vm.stdout.fileno(), 65536)
+        if not data:
+            break
+        now = time.monotonic()
+        *whole, rest = (rest + data).split(b"\n")
+        for raw in whole:
+            line = raw.rstrip(b"\r").decode("utf-8", "replace")
+            console.append(f"{now - began:7.2f} {line}")
+            if line == "=== job starts":
+                began = now
+            outcome.lines.append((now - began, line))
+            if line.startswith(END):
+                outcome.status = int(line.removeprefix(END).strip() or -1)
+    outcome.console = "\n".join(console)
+
+
+def _read_back(path: Path) -> dict[str, bytes]:
+    """The files of the tar that the guest wrote onto its third disk; none if it never did."""
+    files = {}
+    try:
+        with tarfile.open(path, "r:") as archive:
+            for member in archive:
+                content = archive.extractfile(member) if member.isreg() else None
+                if content:
+                    files[member.name.removeprefix("./")] = content.read()
+    except tarfile.ReadError:
+        pass
+    return files
