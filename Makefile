@@ -8,11 +8,12 @@ BIN := $(VENV)/bin
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "seawall needs Python 3.11 or later, this is " + sys.version.split()[0])'
-	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "python3-venv is missing: apt-get install python3-venv"; exit 1; }
+	$(PYTHON) -m venv --without-pip $(VENV)
 	echo "$(CURDIR)/src" > $$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')/seawall.pth
 	touch $@
 
 $(VENV)/dev.ready: requirements-dev.lock $(VENV)/seawall.ready
+	$(BIN)/python -m ensurepip >/dev/null || { echo "needs python3-venv: apt-get install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	touch $@
 

@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-
 from tests.kernels.vm import Image, build_image, missing
 
 

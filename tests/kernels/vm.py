@@ -55,7 +55,7 @@ def missing() -> str | None:
 
 
 def _kernel() -> str:
-    return sorted(glob.glob(KERNELS))[-1]
+    return max(glob.glob(KERNELS))
 
 
 @dataclass(frozen=True)

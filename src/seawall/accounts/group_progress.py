@@ -105,9 +105,10 @@ def _user_cpus(
 ) -> float | None:
     if isinstance(tasks, Unread) or not group.pids:
         return None
-    ticks = 0
+    rises = []
     for pid in group.pids:
         was, now = tasks.earlier.by_pid.get(pid), tasks.later.by_pid.get(pid)
         if was and now and was.starttime_ticks == now.starttime_ticks:
-            ticks += gained(was.utime_ticks, now.utime_ticks) or 0
-    return ticks / kernel.clock_ticks / tasks.seconds
+            rises.append(gained(was.utime_ticks, now.utime_ticks) or 0)
+    # None of them seen twice is no knowledge, not idleness.
+    return sum(rises) / kernel.clock_ticks / tasks.seconds if rises else None

@@ -2,54 +2,47 @@
 """The ledger: MemTotal split into lines that do not overlap, and the residual.
 
 The residual is memory that the kernel handed out and that no line explains.  No line is a
-remainder.  Which counter means what on which kernel is told at each line.
+remainder.  Which counter means what on which kernel is told at each line; a kernel is known
+by what its files contain, for distributions backport.  Not added, because another line holds
+them: Mapped, Dirty, Mlocked, ShmemHugePages (page cache, anonymous), CmaFree and Unaccepted
+(free), Zswap on zsmalloc (zspages), ShadowCallStack (vmalloc, slab before 5.11).
 """
 
 from dataclasses import dataclass
 
+from seawall.accounts.ledger_lines import (
+    add_balloon,
+    add_charged,
+    add_counted,
+    add_free,
+    add_hugetlb,
+    add_lru,
+    add_percpu,
+    add_zfs,
+    add_zpools,
+)
+from seawall.accounts.ledger_nodes import HostView, node_ledger
+from seawall.accounts.ledger_parts import (
+    Draft,
+    LedgerLine,
+    NodeLedger,
+    UnknownLine,
+    assumed_drift,
+    drift_of,
+    zones_of,
+)
+from seawall.accounts.ledger_vmalloc import add_vmalloc
 from seawall.host.host import Unread
 from seawall.readings.arcstats import Arcstats
 from seawall.readings.kernel import Kernel
+from seawall.readings.kernel_charge import KernelCharge
 from seawall.readings.meminfo import Meminfo
-from seawall.readings.numa import NumaNodes
+from seawall.readings.numa import FOLDER, NumaNodes
 from seawall.readings.vmallocinfo import Vmallocinfo
 from seawall.readings.vmstat import Vmstat
 from seawall.readings.zoneinfo import Zoneinfo
 
-
-@dataclass(frozen=True, slots=True)
-class LedgerLine:
-    name: str
-    """Stable word: ``free``, ``per-cpu lists``, ``anonymous``, ``tmpfs and shared``,
-    ``page cache``, ``buffers``, ``swap cache``, ``slab``, ``kernel misc``, ``vmalloc``,
-    ``kernel stacks``, ``page tables``, ``secondary page tables``, ``percpu``, ``hugetlb``,
-    ``zspages``, ``zfs arc``, ``gpu (ttm)``, ``balloon``, ``hardware corrupted``, ``bounce``,
-    ``quicklists``, ``driver node memory``, ..."""
-    bytes: int
-    source: str
-    """The counters and paths it comes from."""
-
-
-@dataclass(frozen=True, slots=True)
-class UnknownLine:
-    """A line that this kernel cannot fill: it widens the error instead of counting as 0."""
-
-    name: str
-    why: str
-    at_most_bytes: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeLedger:
-    """The same for one NUMA node, from nodeN/meminfo."""
-
-    node: int
-    has_cpus: bool | None
-    total_bytes: int
-    lines: tuple[LedgerLine, ...]
-    residual_bytes: int
-    residual_error_bytes: int
-    unknown: tuple[UnknownLine, ...]
+__all__ = ["Ledger", "LedgerLine", "NodeLedger", "UnknownLine", "account"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,5 +73,67 @@ def account(
     vmallocinfo: Vmallocinfo | Unread,
     arcstats: Arcstats | Unread,
     numa: NumaNodes | Unread,
+    charge: KernelCharge | Unread,
 ) -> Ledger:
-    raise NotImplementedError
+    """Every line that this kernel can fill, in a fixed order, and what is left."""
+    zones = zones_of(zoneinfo)
+    drift = drift_of(zones, kernel.page_size) if zones else assumed_drift(kernel)
+    draft = Draft()
+    add_free(draft, meminfo, kernel, zones)
+    add_lru(draft, meminfo, kernel, vmstat, drift)
+    add_counted(draft, meminfo, kernel, vmstat)
+    add_vmalloc(draft, meminfo, kernel, vmallocinfo)
+    add_percpu(draft, meminfo, kernel)
+    add_hugetlb(draft, meminfo)
+    add_zpools(draft, meminfo, kernel, vmstat, zones)
+    add_zfs(draft, arcstats)
+    add_charged(draft, kernel, charge)
+    nodes = _nodes(meminfo, kernel, zoneinfo, vmallocinfo, numa)
+    _add_driver_nodes(draft, nodes)
+    add_balloon(draft, meminfo, zones, kernel, drift)
+    _note_versions(draft, kernel)
+    return Ledger(
+        total_bytes=meminfo.mem_total,
+        lines=tuple(draft.lines),
+        residual_bytes=draft.residual(meminfo.mem_total),
+        residual_error_bytes=draft.error(drift),
+        unknown=tuple(draft.unknown),
+        nodes=nodes,
+        notes=tuple(draft.notes),
+    )
+
+
+def _nodes(
+    meminfo: Meminfo,
+    kernel: Kernel,
+    zoneinfo: Zoneinfo | Unread,
+    vmallocinfo: Vmallocinfo | Unread,
+    numa: NumaNodes | Unread,
+) -> tuple[NodeLedger, ...]:
+    if isinstance(numa, Unread):
+        return ()
+    view = HostView(meminfo, kernel, zoneinfo, vmallocinfo, only_node=len(numa.nodes) == 1)
+    return tuple(node_ledger(node, view) for node in numa.nodes)
+
+
+def _add_driver_nodes(draft: Draft, nodes: tuple[NodeLedger, ...]) -> None:
+    """Memory of a device that its driver brought online: what it uses of it has no counter."""
+    without_cpus = [node for node in nodes if node.has_cpus is False and node.total_bytes]
+    if not without_cpus or len(without_cpus) == len(nodes):
+        return
+    used = sum(
+        node.residual_bytes
+        for node in without_cpus
+        if node.residual_bytes > node.residual_error_bytes
+    )
+    names = ",".join(str(node.node) for node in without_cpus)
+    source = f"{FOLDER}/node{{{names}}}/meminfo: what no counter of these nodes explains"
+    draft.add("driver node memory", used, source, node_counters=0)
+    draft.notes.append(f"NUMA nodes without CPUs: {names}; a driver or a device brought them")
+
+
+def _note_versions(draft: Draft, kernel: Kernel) -> None:
+    if (0, 0) < kernel.version < (5, 4):
+        draft.notes.append("before 5.4 a kmalloc above two pages is in no counter: it is residual")
+    if (0, 0) < kernel.version < (7, 1):
+        draft.notes.append("before 7.1 memory of graphics drivers (TTM) is in no counter")

@@ -5,7 +5,7 @@ What every rule about containers needs: which cgroup has a limit of its own, wha
 it, where its files are, and what people call it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from seawall.accounts.memory_numbers import droppable, held
@@ -103,11 +103,7 @@ class MemoryGroups:
 
     def above(self, path: str) -> list[MemoryGroup]:
         """Its ancestors, nearest first, without the root."""
-        found = []
-        while (path := parent(path)) != "/":
-            if path in self.by_path:
-                found.append(self.by_path[path])
-        return found
+        return [self.by_path[above] for above in ancestors(path) if above in self.by_path]
 
     def at(self, share: float) -> list[MemoryGroup]:
         """The innermost of those that use at least ``share`` of their own limit."""
@@ -144,15 +140,20 @@ def innermost(groups: Iterable[MemoryGroup]) -> list[MemoryGroup]:
     its only container are one story.
     """
     kept: list[MemoryGroup] = []
+    covered: dict[str, int] = {}  # path -> usage of the outermost kept ones below it
     for group in sorted(groups, key=lambda g: (-g.path.count("/"), g.path)):
-        inner = [g for g in kept if g.path.startswith(group.path + "/")]
-        covered = sum(
-            g.memcg.usage or 0 for g in inner
-            if not any(g.path.startswith(other.path + "/") for other in inner)
-        )  # fmt: skip
-        if not inner or covered < _COVERED_FRACTION * (group.memcg.usage or 0):
+        usage, inner = group.memcg.usage or 0, covered.get(group.path)
+        if inner is None or inner < _COVERED_FRACTION * usage:
             kept.append(group)
+            for path in ancestors(group.path):
+                covered[path] = covered.get(path, 0) + usage - (inner or 0)
     return kept
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """The paths above, nearest first, without the root."""
+    while (path := parent(path)) != "/":
+        yield path
 
 
 def gained(earlier: int | None, later: int | None) -> int | None:

@@ -47,15 +47,8 @@ def tool_numbers(memcg: Memcg) -> tuple[ToolNumber, ...]:
 
 
 def inactive_file(memcg: Memcg) -> int | None:
-    """``total_inactive_file`` or ``inactive_file``; v1 without hierarchy has only the plain."""
-    if memcg.inactive_file is not None:
-        return memcg.inactive_file
-    return memcg.stat.get("inactive_file")
-
-
-def active_file(memcg: Memcg) -> int | None:
-    """The same for the pages that were used more than once."""
-    return memcg.stat.get("active_file") if memcg.active_file is None else memcg.active_file
+    """File pages that were used once, or not for long: what the tools take off."""
+    return memcg.inactive_file
 
 
 def working_set(memcg: Memcg) -> int | None:
@@ -86,7 +79,7 @@ def droppable(memcg: Memcg) -> int | None:
     """File pages that reclaim can take: no tmpfs, nothing locked.  Dirty ones are in it; they
     have to be written first.
     """
-    inactive, active = inactive_file(memcg), active_file(memcg)
+    inactive, active = inactive_file(memcg), memcg.active_file
     return None if inactive is None or active is None else inactive + active
 
 

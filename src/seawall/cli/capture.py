@@ -64,6 +64,9 @@ def run(arguments: Namespace) -> int:
             f"--timeout {arguments.timeout:g} ends before --for {arguments.seconds:g} is over; "
             "give a longer --timeout"
         )
+    folder = os.path.dirname(arguments.output or "") or "."
+    if not os.path.isdir(folder):
+        raise UsageProblem(f"-o {arguments.output}: {folder} is not a folder")
     if arguments.output == "-" and sys.stdout.isatty():
         raise UsageProblem("a bundle is no text: -o FILE, or redirect stdout to a file")
     until = time.monotonic() + arguments.timeout

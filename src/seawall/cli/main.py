@@ -3,18 +3,20 @@
 
 Exit status: 0 answered, whatever was found; 10 and 11 (fires, blind) only with
 ``--fail-on``; 2 usage or unusable input; 70 a bug of ours.
+
+Imports stand in the functions that need them: what ``console`` does first must not wait for
+forty files from a disk that is stuck.
 """
 
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from importlib import import_module
-from typing import Final, NoReturn
 
-from seawall.host.watchdog import run_watched
-from seawall.problems import UsageProblem
-from seawall.version import VERSION
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from types import ModuleType
+    from typing import NoReturn
 
-VERBS: Final = {
+VERBS = {
     "why": "what is wrong with this machine, worst first, and what to do",
     "memory": "where the memory went: lines that add up, and what no line explains",
     "pods": "workloads by memory: limit, charge, cache, pressure",
@@ -22,19 +24,52 @@ VERBS: Final = {
     "rules": "list or show the rules that judge",
     "check": "judge one rule, for scripts and node-problem-detector",
 }
-USAGE_STATUS: Final = 2
+USAGE_STATUS = 2
+BUG_STATUS = 70
+BROKEN_PIPE_STATUS = 141
 
 
-def console() -> NoReturn:
+def console() -> "NoReturn":
     """The installed command."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(main(sys.argv[1:]))
+    try:
+        if _wants_first_line(sys.argv[1:]):
+            from seawall.host.vitals import first_line
+
+            print(first_line(), flush=True)
+        status = main(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        status = BROKEN_PIPE_STATUS
+    except KeyboardInterrupt:
+        status = 130
+    except Exception:  # noqa: BLE001 - the border of the program: a bug keeps its traceback
+        import traceback
+
+        traceback.print_exc()
+        status = BUG_STATUS
+    if status == BROKEN_PIPE_STATUS:
+        import os
+
+        os._exit(status)  # the interpreter would complain once more about stdout
+    sys.exit(status)
+
+
+def _wants_first_line(argv: list[str]) -> bool:
+    """``why`` of this very machine, as text."""
+    others = ("--json", "--from", "--root", "--help", "-h", "--jso", "--fro", "--roo")
+    return argv[:1] == ["why"] and not any(word.startswith(others) for word in argv)
 
 
 def main(argv: list[str]) -> int:
     """Run one verb; the exit status."""
+    from importlib import import_module
+
+    from seawall.host.watchdog import run_watched
+    from seawall.problems import UsageProblem
+
     try:
         arguments = _parse(argv)
         verb = import_module(f"seawall.cli.{arguments.verb}")
@@ -44,45 +79,50 @@ def main(argv: list[str]) -> int:
         return run_watched(lambda: _run(verb, arguments), timeout, lambda: _hung(arguments))
     except UsageProblem as problem:
         return _usage(problem)
-    except BrokenPipeError:
-        return 141
 
 
-def _run(verb: object, arguments: Namespace) -> int:
+def _run(verb: "ModuleType", arguments: "Namespace") -> int:
+    from seawall.problems import UsageProblem
+
     try:
-        return int(verb.run(arguments))  # type: ignore[attr-defined]
+        return int(verb.run(arguments))
     except UsageProblem as problem:
         return _usage(problem)
 
 
-def _usage(problem: UsageProblem) -> int:
-    from seawall.views.terminal import plain  # noqa: PLC0415 - only on the way out
+def _usage(problem: Exception) -> int:
+    from seawall.views.terminal import plain
 
     sys.stderr.write(f"seawall: {plain(str(problem))}\n")
     return USAGE_STATUS
 
 
-def _hung(arguments: Namespace) -> int:
+def _hung(arguments: "Namespace") -> int:
     """The worker itself never came back from one question: say which, and return."""
-    from seawall.cli.source import SLOT  # noqa: PLC0415 - only on the way out
-    from seawall.views.document import render  # noqa: PLC0415
-    from seawall.views.terminal import plain  # noqa: PLC0415
+    from seawall.cli.source import SLOT
+    from seawall.version import VERSION
+    from seawall.views.document import render
+    from seawall.views.terminal import plain
 
     what = plain(SLOT.read()) or "its first question"
     why = f"no answer within --timeout {arguments.timeout:g} s; the reader was left behind"
     if getattr(arguments, "json", False):
         row = {"what": what, "why": why, "provide": "a longer --timeout"}
         name = f"seawall.{arguments.verb}/1"
-        sys.stdout.write(
-            render({"schema": name, "tool_version": VERSION, "could_not_see": [row]}) + "\n"
-        )
+        page = {"schema": name, "tool_version": VERSION, "could_not_see": [row]}
+        sys.stdout.write(render(page) + "\n")
     else:
         sys.stdout.write(f"\nCould not see\n  {what}: {why}\n")
     return 0
 
 
-def _parse(argv: list[str]) -> Namespace:
+def _parse(argv: list[str]) -> "Namespace":
     """Only the chosen verb's module is imported: each one not imported is a file not read."""
+    from argparse import ArgumentParser, RawDescriptionHelpFormatter
+    from importlib import import_module
+
+    from seawall.version import VERSION
+
     chosen = next((word for word in argv if not word.startswith("-")), None)
     parser = ArgumentParser(
         prog="seawall",
@@ -91,7 +131,8 @@ def _parse(argv: list[str]) -> Namespace:
         epilog="First thing on a node that barely answers:  seawall why",
     )
     parser.add_argument("--version", action="version", version=f"seawall {VERSION}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    # A prog of its own spares argparse a formatter, which imports shutil, bz2 and lzma.
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, prog="seawall")
     for name, words in VERBS.items():
         verb_parser = verbs.add_parser(name, help=words, description=words[0].upper() + words[1:])
         if name == chosen:

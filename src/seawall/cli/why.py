@@ -18,12 +18,14 @@ WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
 """Capabilities without which something stays unseen; it runs without any."""
 FIRES_STATUS: Final = 10
 BLIND_STATUS: Final = 11
+INFOS_TOLD_WHOLE: Final = 2
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The verb's own options."""
     add_source_arguments(parser)
     parser.add_argument("--audit", action="store_true", help="judge settings too (info)")
+    parser.add_argument("--whole", action="store_true", help="all evidence, of infos as well")
     add_judging_arguments(parser)
 
 
@@ -49,8 +51,9 @@ def run(arguments: Namespace) -> int:
     paper = paper_for(arguments.color)
     for line in heading(head("why", source.first.get(Kernel), None), paper, source.notes):
         print(line)
-    # The first thing said is a number; rules are imported only after it is on the screen.
-    print(vitals(source.first.get(Meminfo), source.first.get(HostPressure)), flush=True)
+    if arguments.bundle is not None or arguments.root is not None:
+        # Of this very machine `console` has said it already, before it imported anything.
+        print(vitals(source.first.get(Meminfo), source.first.get(HostPressure)), flush=True)
     judged = _print_findings(source, arguments, paper)
     return exit_status(judged, arguments.fail_on)
 
@@ -81,33 +84,37 @@ def _print_findings(source: Source, arguments: Namespace, paper: Any) -> list[An
     judging = Judging(source, arguments.rules, audit=arguments.audit)
     judged: list[Any] = []
     for phase in (judging.at_once(), judging.over_window()):
-        judged += _print_phase(phase, paper)
+        judged += _print_phase(phase, paper, whole=arguments.whole)
     unseen = not_seen(judged, judging.snapshots())
     for line in closing(judged, unseen, judging.scene.window_seconds, paper):
         print(line)
     return judged
 
 
-def _print_phase(phase: Iterator[Any], paper: Any) -> list[Any]:
+def _print_phase(phase: Iterator[Any], paper: Any, *, whole: bool) -> list[Any]:
     from seawall.views.why_json import order  # noqa: PLC0415
 
     seen: list[Any] = []
+    urgent = False
     later: list[Any] = []
     for item in phase:
         seen.append(item)
         if item.finding.verdict != "fires" or item.muted is not None:
             continue
         if item.finding.severity == "critical":
-            _print_now(item, paper)
+            urgent = True
+            _print_now(item, paper, whole=whole)
         else:
             later.append(item)
+    # With nothing worse to read, a few infos are told whole.
+    alone = len(later) <= INFOS_TOLD_WHOLE and all(i.finding.severity == "info" for i in later)
     for item in sorted(later, key=order):
-        _print_now(item, paper)
+        _print_now(item, paper, whole=whole or (alone and not urgent))
     return seen
 
 
-def _print_now(item: Any, paper: Any) -> None:
-    for line in finding_lines(item, paper):
+def _print_now(item: Any, paper: Any, *, whole: bool) -> None:
+    for line in finding_lines(item, paper, whole=whole):
         print(line)
     sys.stdout.flush()
 

@@ -11,7 +11,6 @@ from seawall.host.host import Unread
 from seawall.readings.snapshot import Snapshot
 
 _PROVIDE: Final = {
-    "refused": "run as root on the host (see README, what each verb wants)",
     "no_answer": "nothing: that it does not answer is evidence by itself",
     "not_reached": "a longer --timeout",
     "not_captured": "capture the machine again with this version of seawall",
@@ -24,6 +23,7 @@ _PROVIDE: Final = {
 # Not there, or gone by the time it was read: nothing that anyone could have seen.
 _NOTHING_TO_SEE: Final = frozenset({"absent", "vanished"})
 _PATHS_SHOWN: Final = 3
+_TITLES_SHOWN: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +37,28 @@ class NotSeen:
 
 def not_seen(judged: Iterable[Judged], snapshots: Iterable[Snapshot]) -> list[NotSeen]:
     """Blind rules first, grouped by their reason; then whatever else was not readable."""
-    rows: dict[tuple[str, str], list[str]] = {}
+    rows: dict[tuple[str, str], list[Judged]] = {}
     told: set[str] = set()
     for item in judged:
         if item.finding.verdict == "blind" and item.muted is None:
             reason, provide, paths = _blind_reason(item)
-            rows.setdefault((reason, provide), []).append(f"{item.id} {item.title}")
+            rows.setdefault((reason, provide), []).append(item)
             told |= paths
-    found = [NotSeen("; ".join(what), why, provide) for (why, provide), what in rows.items()]
+    found = [NotSeen(_names(items), why, provide) for (why, provide), items in rows.items()]
     return found + _unread_rows(snapshots, told)
 
 
 def unread_rows(snapshots: Iterable[Snapshot]) -> list[NotSeen]:
     """For verbs without rules: what of the topics they asked for was not readable."""
     return _unread_rows(snapshots, set())
+
+
+def _names(items: list[Judged]) -> str:
+    """One or two rules by title; more of them by id, for titles would fill the screen."""
+    items = list({item.id: item for item in items}.values())
+    if len(items) > _TITLES_SHOWN:
+        return f"{len(items)} rules ({', '.join(item.id for item in items)})"
+    return "; ".join(f"{item.id} {item.title}" for item in items)
 
 
 def _blind_reason(item: Judged) -> tuple[str, str, set[str]]:
@@ -61,9 +69,7 @@ def _blind_reason(item: Judged) -> tuple[str, str, set[str]]:
     if all(m.detail.startswith("a rate needs") for m in missing):
         words = missing[0].detail
         return words, "two moments: a live machine, or a bundle by seawall capture", set()
-    provide = _PROVIDE[missing[0].why]
-    if missing[0].why == "absent":
-        provide = _provide_of(item)
+    provide = _provide_of(item) if missing[0].why == "absent" else _provide(missing[0])
     return words, provide, {m.path for m in missing}
 
 
@@ -80,16 +86,29 @@ def _unread_rows(snapshots: Iterable[Snapshot], told: set[str]) -> list[NotSeen]
         if unread.why in _NOTHING_TO_SEE or unread.path in told:
             continue
         told.add(unread.path)
-        place = _place(unread.path)
-        groups.setdefault((place, unread.why, unread.detail), []).append(unread.path)
+        # What a bundle does not hold is one fact, however many questions it is.
+        place = "" if unread.why == "not_captured" else _place(unread.path)
+        reason = unread.detail or unread.why
+        groups.setdefault((place, reason, _provide(unread)), []).append(unread.path)
     rows = []
-    for (place, why, detail), paths in groups.items():
+    for (place, reason, provide), paths in groups.items():
         # A lock names its process: each is evidence of its own.
         what = ", ".join(paths[:_PATHS_SHOWN])
-        if len(paths) > _PATHS_SHOWN:
+        if len(paths) > _PATHS_SHOWN and not place:
+            what = f"{what} and {len(paths) - _PATHS_SHOWN} more"
+        elif len(paths) > _PATHS_SHOWN:
             what = f"{place} ({len(paths)} of them, first {paths[0]})"
-        rows.append(NotSeen(what, detail or why, _PROVIDE[why]))
+        rows.append(NotSeen(what, reason, provide))
     return rows
+
+
+def _provide(unread: Unread) -> str:
+    """What would give this answer."""
+    if unread.why != "refused":
+        return _PROVIDE[unread.why]
+    # proc(5): another user's process is for whoever may ptrace it; other files have owners.
+    capability = "CAP_SYS_PTRACE" if unread.path[6:7].isdecimal() else "CAP_DAC_READ_SEARCH"
+    return f"root on the host, or {capability}"
 
 
 def _place(path: str) -> str:

@@ -3,9 +3,10 @@
 
 from seawall.accounts.group_progress import Progress
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.memory_numbers import tool_numbers
 from seawall.findings.finding import Evidence, Finding, blind
 from seawall.findings.shell import quote
-from seawall.findings.words import size
+from seawall.findings.words import count, size
 from seawall.host.host import Unread
 from seawall.readings.meminfo import Meminfo
 
@@ -93,9 +94,9 @@ def at_the_limit(group: MemoryGroup, meminfo: Meminfo | Unread) -> str:
 
 def mostly(group: MemoryGroup) -> str:
     """The largest kind of what cannot be dropped."""
-    anon, shmem = group.memcg.anon or 0, group.memcg.shmem or 0
-    rest = (group.held or 0) - anon - shmem
-    return max((anon, "anonymous"), (shmem, "tmpfs and shared"), (rest, "kernel"))[1] + " memory"
+    private, shmem = group.memcg.anon or 0, group.memcg.shmem or 0
+    rest = (group.held or 0) - private - shmem
+    return max((private, "anonymous"), (shmem, "tmpfs and shared"), (rest, "kernel"))[1] + " memory"
 
 
 def progress_rows(group: MemoryGroup, seen: Progress) -> list[Evidence]:
@@ -108,3 +109,45 @@ def progress_rows(group: MemoryGroup, seen: Progress) -> list[Evidence]:
     ]
     number = Evidence("processes", seen.processes, "count", group.file("cgroup.procs"))
     return [*(row for row in rows if row.value is not None), number]
+
+
+def processes(group: MemoryGroup) -> str:
+    """``3 processes``; without a number where cgroup.procs could not be read."""
+    if group.pids is None:
+        return "its processes"
+    return f"{count(len(group.pids))} {'process' if len(group.pids) == 1 else 'processes'}"
+
+
+def raise_limit(group: MemoryGroup) -> str:
+    """A shell line that gives it a quarter more; v1 refuses a limit above the one with swap."""
+    memcg, limit = group.memcg, (group.limit or 0) * 5 // 4
+    line = write(group, limit, group.limit_file.rpartition("/")[2])
+    if memcg.version == 1 and isinstance(memcg.swap_limit, int):
+        first = write(group, limit + memcg.swap_limit, "memory.memsw.limit_in_bytes")
+        line = f"{first} && {line}"
+    return line
+
+
+FOR_GOOD = "for good: resources.limits.memory (Kubernetes), --memory (Docker), MemoryMax= (systemd)"
+
+
+def drop_cache(group: MemoryGroup) -> str:
+    """A shell line that drops the file pages of this cgroup alone (v2: since 5.19)."""
+    if group.memcg.version == 1:
+        return write(group, 0, "memory.force_empty")
+    return write(group, group.cache, "memory.reclaim")
+
+
+def as_tools_show(group: MemoryGroup) -> list[Evidence]:
+    """What Docker, cAdvisor and the kubelet print for it, each with its formula."""
+    return [
+        Evidence(number.tool, number.bytes, "bytes", f"{group.folder} {number.formula}")
+        for number in tool_numbers(group.memcg)
+    ]
+
+
+def end_all(group: MemoryGroup) -> str:
+    """A shell line that kills every process of the cgroup (v2: since 5.14, and below it)."""
+    if group.memcg.version == 1:
+        return f"kill -9 $(cat {quote(group.file('cgroup.procs'))})"
+    return write(group, 1, "cgroup.kill")

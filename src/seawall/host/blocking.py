@@ -40,7 +40,7 @@ def deadline_seconds(path: str) -> float | None:
             if parts[3] == "task" and len(parts) > 5 and parts[5] in BLOCKING_PROCESS_NAMES:
                 return PROCESS_DEADLINE_SECONDS
         return None
-    if path.startswith("/sys/"):
+    if path.startswith("/sys/") or path in ("/proc", "/sys"):
         return None
     if path.startswith(DISK_PREFIXES):
         return PROCESS_DEADLINE_SECONDS

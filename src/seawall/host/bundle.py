@@ -82,7 +82,7 @@ def open_bundle(path: str) -> Bundle:
         members.update(pairs)
     except (tarfile.TarError, EOFError, zlib.error, ValueError) as error:
         words = str(error) or type(error).__name__
-        raise BundleProblem(f"{path}: cut or damaged ({words}); capture it again") from error
+        raise BundleProblem(f"{path}: not a seawall bundle, or cut short ({words})") from error
     except OSError as error:
         words = error.strerror or str(error)
         raise BundleProblem(f"{path}: cannot be read as a bundle: {words}") from error

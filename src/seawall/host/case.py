@@ -164,7 +164,8 @@ def _close(rounds: list[Round], head: bytes, body: list[bytes] | None, number: i
     why = reason.strip().decode()
     if why not in _REASONS:
         raise UsageProblem(f"case before line {number}: !{why} is not one of {sorted(_REASONS)}")
-    unread = Unread(name, cast("Why", why), "in this case")
+    detail = "address space locked, in this case" if why == "no_answer" else "in this case"
+    unread = Unread(name, cast("Why", why), detail)
     round_.files[name] = unread
     if why == "absent":
         del round_.files[name]

@@ -18,7 +18,11 @@ class Round:
 
 
 class Recording:
-    """Passes questions on to ``host`` and keeps the answers, round by round."""
+    """Passes questions on to ``host`` and keeps the answers, round by round.
+
+    A question that comes again within a round gets the answer that is kept: otherwise a
+    replay would see another machine than the one that was captured.
+    """
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -29,27 +33,31 @@ class Recording:
         self.rounds.append(Round())
 
     def read(self, path: str, limit_bytes: int = READ_LIMIT_BYTES) -> bytes | Unread:
-        answer = self._host.read(path, limit_bytes)
-        self.rounds[-1].files[path] = answer
-        return answer
+        files = self.rounds[-1].files
+        if path not in files:
+            files[path] = self._host.read(path, limit_bytes)
+        return files[path]
 
     def read_each(self, paths: Sequence[str]) -> Iterator[bytes | Unread]:
         files = self.rounds[-1].files
-        for path, answer in zip(paths, self._host.read_each(paths), strict=True):
-            files[path] = answer
-            yield answer
+        new = [path for path in paths if path not in files]
+        files.update(zip(new, self._host.read_each(new), strict=True))
+        yield from map(files.__getitem__, paths)
 
     def names(self, path: str) -> tuple[str, ...] | Unread:
-        answer = self._host.names(path)
-        self.rounds[-1].names[path] = answer
-        return answer
+        names = self.rounds[-1].names
+        if path not in names:
+            names[path] = self._host.names(path)
+        return names[path]
 
     def link(self, path: str) -> str | Unread:
-        answer = self._host.link(path)
-        self.rounds[-1].links[path] = answer
-        return answer
+        links = self.rounds[-1].links
+        if path not in links:
+            links[path] = self._host.link(path)
+        return links[path]
 
     def ask(self, probe: str, argument: str = "") -> JSON | Unread:
-        answer = self._host.ask(probe, argument)
-        self.rounds[-1].probes[probe, argument] = answer
-        return answer
+        probes = self.rounds[-1].probes
+        if (probe, argument) not in probes:
+            probes[probe, argument] = self._host.ask(probe, argument)
+        return probes[probe, argument]

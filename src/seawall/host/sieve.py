@@ -5,7 +5,6 @@ Applied once, where a live file is read: what is not on the allow-list never ent
 process, a bundle, a view or a log.  Recorded data therefore equals live data.
 """
 
-import json
 import re
 from collections.abc import Callable
 from typing import Final
@@ -13,10 +12,15 @@ from typing import Final
 ENVIRONMENT_NAMES: Final = re.compile(
     rb"(?:NVIDIA|CUDA|ROCR?|HIP|HSA|GPU|AMD|ZE|ONEAPI)_[A-Z0-9_]+\Z"
 )
+# Each by its name: io.kubernetes.cri-o.Annotations, for one, holds whatever users wrote.
 ANNOTATION_NAMES: Final = re.compile(
-    r"(?:io\.kubernetes\.(?:cri(?:-o)?\.[A-Za-z.-]+|pod\.(?:name|namespace|uid)|container\.name)"
-    r"|io\.podman\.[a-z.]+|io\.container\.manager|nerdctl/(?:name|namespace)"
-    r"|com\.docker\.compose\.(?:project|service)|org\.systemd\.property\.[A-Za-z]+)\Z"
+    r"(?:io\.kubernetes\.cri\.(?:container-type|container-name|image-name"
+    r"|sandbox-(?:id|name|namespace|uid|memory|cpu-(?:period|quota|shares)))"
+    r"|io\.kubernetes\.cri-o\.(?:Container(?:Type|ID|Name)|Sandbox(?:ID|Name)|KubeName|Namespace"
+    r"|Name|CgroupParent|ImageName)"
+    r"|io\.kubernetes\.(?:pod\.(?:name|namespace|uid)|container\.name|docker\.type|sandbox\.id)"
+    r"|io\.container\.manager|nerdctl/(?:name|namespace)"
+    r"|com\.docker\.compose\.(?:project|service))\Z"
 )
 MOUNT_OPTIONS_KEPT: Final = frozenset(
     {"cgroup", "cgroup2", "tmpfs", "ramfs", "overlay", "hugetlbfs", "proc", "sysfs", "bpf"}
@@ -51,11 +55,31 @@ def keep_mount_options(mountinfo: bytes) -> bytes:
 
 def keep_container_config(config: bytes) -> bytes:
     """An OCI or Docker container config: names, cgroup path, limits, devices; no environment."""
+    import json  # noqa: PLC0415 - only hosts with containers need it
+
     try:
         document = json.loads(config)
     except (ValueError, RecursionError):
         return b""
     return json.dumps(_container_facts(document), sort_keys=True).encode()
+
+
+def keep_runtime_state(state: bytes) -> bytes:
+    """A runc or crun state.json: the id and the folders of its cgroups, nothing of its config."""
+    import json  # noqa: PLC0415 - as above
+
+    try:
+        document = json.loads(state)
+    except (ValueError, RecursionError):
+        return b""
+    kept: dict[str, object] = {}
+    if isinstance(document, dict):
+        if isinstance(document.get("id"), str):
+            kept["id"] = document["id"]
+        paths = document.get("cgroup_paths")
+        if isinstance(paths, dict):
+            kept["cgroup_paths"] = {k: v for k, v in paths.items() if isinstance(v, str)}
+    return json.dumps(kept, sort_keys=True).encode()
 
 
 def _container_facts(document: object) -> dict[str, object]:
@@ -103,9 +127,14 @@ def sieve_for(path: str, *, with_cmdline: bool = False) -> Callable[[bytes], byt
         return keep_mount_options
     if name in ("config.json", "config.v2.json", "hostconfig.json"):
         return keep_container_config
+    if name == "state.json":
+        return keep_runtime_state
     return None
 
 
 SIEVED_NAMES: Final = frozenset(
-    {"cmdline", "environ", "mountinfo", "config.json", "config.v2.json", "hostconfig.json"}
-)
+    {
+        "cmdline", "environ", "mountinfo",
+        "config.json", "config.v2.json", "hostconfig.json", "state.json",
+    }
+)  # fmt: skip

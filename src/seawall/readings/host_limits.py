@@ -27,6 +27,7 @@ _NETFILTER: Final = "/proc/sys/net/netfilter"
 _INOTIFY: Final = "/proc/sys/fs/inotify"
 _PTY: Final = "/proc/sys/kernel/pty"
 
+_HEXADECIMAL: Final = b"0123456789abcdef"
 _PER_USER: Final = "counted per user; the kernel tells no number for the whole host"
 _OTHER_NETWORK: Final = "this process stands in another network namespace than the host"
 
@@ -79,12 +80,13 @@ def parse_file_nr(data: bytes) -> tuple[int, int]:
 def parse_neighbour_entries(data: bytes) -> int:
     """/proc/net/stat/{arp,ndisc}_cache: entries of all namespaces, the same on each line."""
     heading, _, rest = data.partition(b"\n")
-    words = rest.split(None, 1)
-    if not heading.startswith(b"entries ") or not words or len(words[0]) > 16:
-        raise ParseProblem(1, "'entries ...' and a line for each CPU", heading)
-    if words[0].strip(b"0123456789abcdef"):
-        raise ParseProblem(2, "hexadecimal entries", words[0])
-    return int(words[0], 16)
+    if not heading.startswith(b"entries "):
+        raise ParseProblem(1, "the heading 'entries ...'", heading)
+    for line in rest.split(b"\n"):
+        words = line.split(None, 2)
+        if len(words) == 3 and len(words[0]) <= 16 and not words[0].strip(_HEXADECIMAL):
+            return int(words[0], 16)
+    raise ParseProblem(2, "a line of hexadecimal numbers", rest)
 
 
 def parse_arp(data: bytes) -> int:
@@ -92,7 +94,7 @@ def parse_arp(data: bytes) -> int:
     heading, _, rest = data.partition(b"\n")
     if not heading.startswith(b"IP address"):
         raise ParseProblem(1, "the heading 'IP address ...'", heading)
-    return sum(1 for line in rest.split(b"\n") if line.strip())
+    return sum(1 for line in rest.split(b"\n") if line.partition(b" ")[0].count(b".") == 3)
 
 
 def read(host: Host) -> HostLimits | Unread:

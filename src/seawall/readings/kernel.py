@@ -5,6 +5,7 @@ Sources: /proc/sys/kernel/osrelease, /proc/sys/kernel/random/boot_id, /proc/upti
 /sys/devices/system/cpu/{online,possible} and the probes of ``host/probes.py``.
 """
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -14,6 +15,8 @@ from seawall.readings.reading import decode_name
 
 _DEFAULT_PAGE_BYTES: Final = 4096
 _PAGE_SIZES: Final = (4096, 16384, 65536)
+# The same memory counted in kB and in pages; what is mapped changes less than what is free.
+_PAGE_PAIRS: Final = ((b"Mapped", b"nr_mapped"), (b"MemFree", b"nr_free_pages"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +28,7 @@ class Kernel:
     node_name: str | None
     machine: str | None
     page_size: int
-    """Bytes.  Captured with a bundle; inferred from MemFree / nr_free_pages in a bare tree."""
+    """Bytes.  Captured with a bundle; in a bare tree inferred from a pair of _PAGE_PAIRS."""
     page_size_source: str
     """``probe``, ``inferred`` or ``assumed``."""
     clock_ticks: int
@@ -40,7 +43,8 @@ class Kernel:
     @property
     def version(self) -> tuple[int, int]:
         """(major, minor) of the release; (0, 0) when unknown.  Distributions backport:
-        decide by what a file contains, and by this only where nothing else tells."""
+        decide by what a file contains, and by this only where nothing else tells.
+        """
         match = re.match(r"(\d{1,3})\.(\d{1,3})", self.release or "")
         return (int(match[1]), int(match[2])) if match else (0, 0)
 
@@ -83,7 +87,10 @@ def count_list(text: str | None) -> int | None:
         match = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", part)
         if not match:
             return None
-        total += int(match[2] or match[1]) - int(match[1]) + 1
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            return None
+        total += last - first + 1
     return total
 
 
@@ -108,19 +115,23 @@ def _uptime(data: bytes | Unread) -> float | None:
 def _node_name(host: Host) -> str | None:
     """The probe; in a tree of files what the kernel or the distribution wrote down."""
     name = _word(host.ask("node_name"))
-    return name or _line(host.read("/proc/sys/kernel/hostname")) or _line(host.read("/etc/hostname"))
+    return (
+        name or _line(host.read("/proc/sys/kernel/hostname")) or _line(host.read("/etc/hostname"))
+    )
 
 
 def _page_size(host: Host) -> tuple[int, str]:
     asked = host.ask("page_size")
     if isinstance(asked, int) and asked in _PAGE_SIZES:
         return asked, "probe"
-    free = _count(host.read("/proc/meminfo"), rb"^MemFree:\s+(\d{1,18}) kB$")
-    pages = _count(host.read("/proc/vmstat"), rb"^nr_free_pages (\d{1,18})$")
-    if free and pages:
-        # Two reads a moment apart: the nearest power of two is meant.
-        found = min(_PAGE_SIZES, key=lambda size: abs(free * 1024 / pages - size))
-        return found, "inferred"
+    meminfo, vmstat = host.read("/proc/meminfo"), host.read("/proc/vmstat")
+    for field, counter in _PAGE_PAIRS:
+        kilobytes = _count(meminfo, rb"^%s:\s+(\d{1,18}) kB$" % field)
+        pages = _count(vmstat, rb"^%s (\d{1,18})$" % counter)
+        if kilobytes and pages:
+            # Two reads a moment apart: the nearest size that exists is meant.
+            ratio = kilobytes * 1024 / pages
+            return min(_PAGE_SIZES, key=lambda size: abs(math.log(ratio / size))), "inferred"
     return _DEFAULT_PAGE_BYTES, "assumed"
 
 

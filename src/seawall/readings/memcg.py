@@ -266,8 +266,14 @@ def _v1(found: Found, answers: dict[str, Any], unread: tuple[Unread, ...]) -> Me
         oom_kill=control.get("oom_kill"),
         hierarchical=not (hierarchy == 0 and found.has_children),
         unread=unread,
-        **_fields(stat, _V1_STAT),
+        **_fields(_subtree(stat, found), _V1_STAT),
     )
+
+
+def _subtree(stat: Mapping[str, int], found: Found) -> Mapping[str, int]:
+    """``total_*`` values; with nothing below, the plain ones of a report that was cut."""
+    whole = found.has_children or found.files is None or "total_cache" in stat
+    return stat if whole else {f"total_{key}": value for key, value in stat.items()}
 
 
 def _fields(stat: Mapping[str, int], keys: Mapping[str, str]) -> dict[str, Any]:

@@ -145,5 +145,5 @@ def parse(data: bytes) -> Meminfo:
 
 
 def read(host: Host) -> Meminfo | Unread:
-    """This host's /proc/meminfo."""
+    """The host's /proc/meminfo."""
     return read_as(host, PATH, parse)

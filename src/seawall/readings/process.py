@@ -12,7 +12,7 @@ is simply not there; one that is refused is counted in ``unread``.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
@@ -22,12 +22,16 @@ PF_KTHREAD: Final = 0x00200000
 UNREAD_KEPT: Final = 20
 _BYTES_MOST: Final = 4096  # 52 numbers and a name
 _NUMERALS: Final = b"0123456789 -\n"
+_new: Final = tuple.__new__
 _SHAPE: Final = "'PID (COMM) STATE PPID ...' with 22 fields or more"
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
-    """Counters since the process began."""
+class Process(NamedTuple):
+    """Counters since the process began.
+
+    A tuple, because ten thousand of them are made in one pass: half the time of a frozen
+    dataclass.
+    """
 
     pid: int
     comm: str
@@ -72,13 +76,14 @@ def parse(data: bytes) -> Process:
     if tail.translate(None, _NUMERALS) != state or len(data) > _BYTES_MOST or len(state) != 1:
         raise ParseProblem(1, _SHAPE, data)
     try:
-        return Process(
+        values = (
             int(pid), comm.decode("utf-8", "surrogateescape"), state.decode("ascii"),
             int(words[1]), int(words[6]), int(words[7]), int(words[9]), int(words[11]),
             int(words[12]), int(words[17]), int(words[19]), int(words[20]), int(words[21]),
         )  # fmt: skip
     except (ValueError, IndexError):
         raise ParseProblem(1, _SHAPE, data) from None
+    return _new(Process, values)
 
 
 def read(host: Host) -> Processes | Unread:

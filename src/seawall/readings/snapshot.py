@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One moment of a host: every topic is read or summed at most once.
 
-A topic is a class.  Its own module tells how to get it: ``read(host)`` for a reading,
-``account(...)`` for a sum, whose parameters' types are the topics it needs.  There is no
-second registry.
+A topic is a class.  Its own module tells how to get it: ``read(host, ...)`` for a reading,
+``account(...)`` for a sum.  The types of the parameters (after ``host``) are the topics that
+it needs itself.  There is no second registry.
 """
 
 import sys
@@ -39,17 +39,16 @@ class Snapshot:
 
     def _fetch(self, topic: type[Any]) -> Any:
         module = sys.modules[topic.__module__]
-        read = getattr(module, "read", None)
-        if read is not None:
-            return read(self.host)
-        account: Callable[..., Any] = module.account
+        read: Callable[..., Any] | None = getattr(module, "read", None)
+        function: Callable[..., Any] = read or module.account
+        needs = needs_of(function)
         arguments: dict[str, Any] = {}
-        for name, need, copes in needs_of(account):
+        for name, need, copes in needs[1:] if read else needs:
             value = self.get(need)
             if isinstance(value, Unread) and not copes:
                 return value
             arguments[name] = value
-        return account(**arguments)
+        return function(self.host, **arguments) if read else function(**arguments)
 
 
 def needs_of(function: Callable[..., Any]) -> list[tuple[str, Any, bool]]:

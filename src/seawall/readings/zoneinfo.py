@@ -94,10 +94,17 @@ def parse(data: bytes) -> Zoneinfo:
             drafts.append(_open_zone(line, number))
         elif drafts:
             _take(drafts[-1], line, number)
+        elif line.split(None, 2)[:2] == [b"pages", b"free"]:
+            raise ParseProblem(number, "'Node N, zone NAME' before the first zone", line)
     if not drafts:
         raise ParseProblem(0, "'Node N, zone NAME' lines", data)
+    nodes: dict[int, dict[str, int]] = {}
+    for draft in drafts:
+        if draft.node_counters and nodes.setdefault(draft.node, draft.node_counters) is not (
+            draft.node_counters
+        ):
+            raise ParseProblem(draft.line, "per-node stats once per node", draft.header)
     zones = [zone for zone in map(_finish, drafts) if zone.present]
-    nodes = {draft.node: draft.node_counters for draft in drafts if draft.node_counters}
     return Zoneinfo(zones=tuple(zones), node_counters=nodes)
 
 
@@ -120,35 +127,50 @@ def _take(draft: _Draft, line: bytes, number: int) -> None:
     if words == [b"per-node", b"stats"]:
         draft.section = "node"
     elif len(words) == 3 and words[:2] == [b"pages", b"free"]:
+        if "free" in draft.values:
+            raise ParseProblem(number, "a 'Node' line before the next zone", line)
         draft.section = "zone"
         draft.values["free"] = parse_number(words[2], number, "pages free")
     elif words == [b"pagesets"]:
         draft.section = "pagesets"
     elif draft.section == "pagesets":
         _take_pageset(draft, words, number)
-    elif draft.section == "zone" and words[:1] == [b"protection:"]:
+    elif words[:1] == [b"protection:"]:
         draft.protection = _protection(line, number)
-    elif draft.section and len(words) == 2 and not words[0].endswith(b":"):
-        value = parse_number(words[1], number, "pages")
-        name = decode_name(words[0])
-        if draft.section == "node":
-            draft.node_counters.setdefault(name, value)
-        elif words[0] in _WATERMARKS:
-            draft.values[name] = value
-        else:
-            draft.counters.setdefault(name, value)
+    elif words[:1] == [b"cpu:"]:
+        raise ParseProblem(number, "'pagesets' before the first CPU", line)
+    elif len(words) == 2 and not words[0].endswith(b":"):
+        _take_counter(draft, words, number)
+
+
+def _take_counter(draft: _Draft, words: list[bytes], number: int) -> None:
+    """A ``name number`` line of the node's block or of the zone's."""
+    value = parse_number(words[1], number, "pages")
+    name = decode_name(words[0])
+    if draft.section == "node":
+        draft.node_counters.setdefault(name, value)
+    elif draft.section != "zone":
+        raise ParseProblem(number, "'per-node stats' or 'pages free' before counters", words[0])
+    elif words[0] in _WATERMARKS:
+        draft.values[name] = value
+    else:
+        draft.counters.setdefault(name, value)
 
 
 def _take_pageset(draft: _Draft, words: list[bytes], number: int) -> None:
     """A line below ``pagesets``; others (node_unreclaimable, start_pfn) are skipped."""
     if len(words) == 2 and words[0] == b"cpu:":
         draft.pagesets.append({"line": number, "cpu": parse_number(words[1], number, "a CPU")})
-    elif len(words) == 2 and words[0] in _PAGESET and draft.pagesets:
+        return
+    if len(words) == 2 and words[0] in _PAGESET:
         name = words[0][:-1].decode()
-        draft.pagesets[-1][name] = parse_number(words[1], number, name)
-    elif len(words) == 4 and words[:3] == [b"vm", b"stats", b"threshold:"] and draft.pagesets:
-        value = parse_number(words[3], number, "vm stats threshold")
-        draft.pagesets[-1]["vm_stats_threshold"] = value
+    elif len(words) == 4 and words[:3] == [b"vm", b"stats", b"threshold:"]:
+        name = "vm_stats_threshold"
+    else:
+        return
+    if not draft.pagesets or name in draft.pagesets[-1]:
+        raise ParseProblem(number, f"'cpu: N' before {name}", b" ".join(words))
+    draft.pagesets[-1][name] = parse_number(words[-1], number, name)
 
 
 def _protection(line: bytes, number: int) -> tuple[int, ...]:

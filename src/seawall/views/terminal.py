@@ -5,7 +5,6 @@ Names that come from the machine are hostile: no escape sequence, newline or dir
 of theirs may reach a terminal.  Our own text is plain ASCII, for serial consoles.
 """
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,17 +13,13 @@ WIDTH: Final = 80
 _COLOURS: Final = {
     "critical": "1;31", "warning": "33", "info": "36", "good": "32", "dim": "2", "bold": "1",
 }  # fmt: skip
-_UNSAFE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def plain(text: str) -> str:
     """``text`` with everything that could steer a terminal written out (``\\x1b``)."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
-    return "".join(
-        char if unicodedata.category(char) not in _UNSAFE_CATEGORIES else _written_out(char)
-        for char in text
-    )
+    return "".join(char if char.isprintable() else _written_out(char) for char in text)
 
 
 def _written_out(char: str) -> str:

@@ -12,9 +12,10 @@ from seawall.readings.meminfo import Meminfo
 from seawall.readings.pressure import HostPressure
 from seawall.views.terminal import Paper, plain
 
-EVIDENCE_SHOWN: Final = 12
+EVIDENCE_SHOWN: Final = 8
 _INDENT: Final = "          "
 _VALUE_WIDTH: Final = 12
+_FOLDER_LONG: Final = 24
 
 
 def heading(head: dict[str, Any], paper: Paper, notes: Sequence[str] = ()) -> Iterator[str]:
@@ -36,40 +37,45 @@ def shortened(text: str, paper: Paper) -> str:
 
 
 def vitals(meminfo: Meminfo | Unread, pressure: HostPressure | Unread) -> str:
-    """The one line that a tired person looks for first; from two or four small files."""
+    """The one line that a tired person looks for first; ``host/vitals.py`` says it live."""
     if isinstance(meminfo, Unread):
-        words = [f"memory: {meminfo.path} {meminfo.detail or meminfo.why}"]
-    elif meminfo.mem_available is None:
-        words = [f"memory: {size(meminfo.mem_free)} free of {size(meminfo.mem_total)}"]
-    else:
-        words = [f"memory: {size(meminfo.mem_available)} available of {size(meminfo.mem_total)}"]
-    if not isinstance(pressure, Unread):
-        for name in ("memory", "io", "cpu"):
-            part = getattr(pressure, name)
-            if not isinstance(part, Unread):
-                words.append(f"{name} stall {percent(part.some.avg10)}")
-    return "; ".join(words)
+        return f"memory: {meminfo.path}: {meminfo.detail or meminfo.why}"
+    left, what = meminfo.mem_available, "available"
+    if left is None:
+        left, what = meminfo.mem_free, "free"
+    line = f"memory: {size(left)} of {size(meminfo.mem_total)} {what}"
+    stalls = [
+        f"{name} {part.some.avg10 * 100:.0f} %"
+        for name in ("memory", "io", "cpu")
+        if not isinstance(pressure, Unread)
+        and not isinstance(part := getattr(pressure, name), Unread)
+    ]
+    return line + (f"; stalls: {', '.join(stalls)}" if stalls else "")
 
 
-def finding_lines(item: Judged, paper: Paper) -> Iterator[str]:
-    """One finding that fires: headline, what comes next, evidence, confirm, remedy."""
+def finding_lines(item: Judged, paper: Paper, *, whole: bool = False) -> Iterator[str]:
+    """One finding that fires: headline, what comes next, evidence, confirm, remedy.
+
+    Over a slow line an ``info`` is its headline alone, unless ``whole`` asks for the rest.
+    """
     finding = item.finding
     mark = finding.severity.upper()
+    brief = finding.severity == "info" and not whole
     yield ""
-    lines = list(paper.wrap(finding.headline, _INDENT, f"{mark:<9} "))
-    yield paper.paint(lines[0], finding.severity)
-    yield from (paper.paint(line, finding.severity) for line in lines[1:])
+    headline = f"{finding.headline} [{item.id}]"
+    for line in paper.wrap(headline, _INDENT, f"{mark:<9} "):
+        yield paper.paint(line, finding.severity)
     if finding.workload:
-        yield f"{_INDENT}in {plain(finding.workload)}"
+        yield from paper.wrap(f"in {finding.workload}", _INDENT, _INDENT)
+    if brief:
+        return
     if finding.outlook:
         yield from paper.wrap(finding.outlook, _INDENT, "  next    ")
-    yield from _evidence_lines(finding.evidence, paper)
+    yield from _evidence_lines(finding.evidence, paper, whole=whole)
     yield from _listed("  confirm ", item.confirm)
     for number, step in enumerate(item.remedy):
-        yield from paper.wrap(
-            step, _INDENT + "  ", "  do      - " if not number else _INDENT + "- "
-        )
-    yield paper.paint(f"{_INDENT}[{item.id}] {item.title}; seawall rules show {item.id}", "dim")
+        label = _INDENT if number else "  do      "
+        yield from paper.wrap(step, _INDENT + "  ", label + "- ")
 
 
 def _listed(label: str, commands: Sequence[str]) -> Iterator[str]:
@@ -78,20 +84,48 @@ def _listed(label: str, commands: Sequence[str]) -> Iterator[str]:
         yield (label if not number else _INDENT) + plain(command)
 
 
-def _evidence_lines(evidence: Sequence[Evidence], paper: Paper) -> Iterator[str]:
-    for number, item in enumerate(evidence[:EVIDENCE_SHOWN]):
+def _evidence_lines(evidence: Sequence[Evidence], paper: Paper, *, whole: bool) -> Iterator[str]:
+    shown = evidence if whole else evidence[:EVIDENCE_SHOWN]
+    folder = _long_folder([item.source for item in shown])
+    for number, item in enumerate(shown):
         label = "  seen    " if not number else _INDENT
-        value = shown_value(item)
-        if len(value) > _VALUE_WIDTH:
-            yield from paper.wrap(f"{item.name}: {value}", _INDENT + "  ", label)
-        else:
-            yield from paper.wrap(item.name, _INDENT + " " * 14, f"{label}{value:>12}  ")
-        yield from (
-            paper.paint(line, "dim")
-            for line in paper.wrap(item.source, _INDENT + " " * 16, _INDENT + " " * 14)
-        )
-    if len(evidence) > EVIDENCE_SHOWN:
-        yield f"{_INDENT}and {len(evidence) - EVIDENCE_SHOWN} more in --json"
+        source = plain(item.source.replace(folder, ".../") if folder else item.source)
+        yield from _evidence_row(label, item, source, paper)
+    if folder:
+        for line in paper.wrap(f".../ is {folder}", _INDENT + "  ", _INDENT):
+            yield paper.paint(line, "dim")
+    if len(evidence) > len(shown):
+        yield f"{_INDENT}and {len(evidence) - len(shown)} more with --whole"
+
+
+def _evidence_row(label: str, item: Evidence, source: str, paper: Paper) -> Iterator[str]:
+    """Value, name and source on one line if they fit, else the source below."""
+    value = shown_value(item)
+    if len(value) > _VALUE_WIDTH:
+        indent = _INDENT + "  "
+        lines = list(paper.wrap(f"{item.name}: {value}", indent, label))
+    else:
+        indent = _INDENT + " " * 14
+        lines = list(paper.wrap(item.name, indent, f"{label}{value:>12}  "))
+    yield from lines[:-1]
+    if len(lines[-1]) + 2 + len(source) <= paper.width:
+        yield f"{lines[-1]}  {paper.paint(source, 'dim')}"
+        return
+    yield lines[-1]
+    for line in paper.wrap(source, indent + "  ", indent + "  "):
+        yield paper.paint(line, "dim")
+
+
+def _long_folder(sources: Sequence[str]) -> str:
+    """A folder with a long name that two sources or more share: written out once."""
+    folders = [
+        word.rpartition("/")[0] + "/"
+        for source in sources
+        for word in source.split(" ")
+        if word.startswith("/")
+    ]
+    folder = max(set(folders), key=lambda name: (folders.count(name), name), default="")
+    return folder if folders.count(folder) > 1 and len(folder) > _FOLDER_LONG else ""
 
 
 def shown_value(item: Evidence) -> str:
@@ -124,20 +158,23 @@ def closing(
     """What could not be seen, and how many rules looked."""
     live = [item for item in judged if item.muted is None]
     firing = sum(item.finding.verdict == "fires" for item in live)
-    if not firing:
-        yield ""
-        yield "Nothing fires."
-    yield from could_not_see(unseen, paper)
-    yield ""
     tally = {
         verdict: len({item.id for item in live if item.finding.verdict == verdict})
         for verdict in ("fires", "quiet", "blind")
     }
     rules = len({item.id for item in judged})
+    if not firing:
+        yield ""
+        seeing = f"None of the {tally['quiet']} rules that could see fires"
+        yield f"{seeing}; {tally['blind']} are blind." if tally["blind"] else "Nothing fires."
+    yield from could_not_see(unseen, paper)
+    yield ""
     muted = len({item.id for item in judged if item.muted is not None})
     window = (
         "no window, so no rates" if window_seconds is None else f"{window_seconds:.1f} s window"
     )
+    if firing:
+        yield "More about one of them: seawall rules show ID"
     yield from paper.wrap(
         f"{rules} rules: {tally['fires']} fire, {tally['quiet']} quiet, {tally['blind']} blind, "
         f"{muted} muted; {window}."

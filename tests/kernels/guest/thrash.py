@@ -1,12 +1,16 @@
-"""Makes a node thrash: ``thrash.py hold ROOM_MIB`` fills, ``thrash.py walk FILE`` runs text.
+"""Makes a node thrash: ``thrash.py hold ROOM_MIB`` fills, ``thrash.py walk FILE COUNT`` runs.
 
 hold: takes anonymous memory until MemAvailable is down to ROOM_MIB, then sleeps on it.
-walk: maps FILE executable, as the loader maps a program, and touches its pages in random
-order for ever.  Together, with more text than room and no swap, every fault evicts a page
-that is needed again soon: the node is short of program text, and nothing is OOM-killed.
+walk: COUNT processes map FILE executable, as the loader maps a program, and touch its pages
+in random order for ever.  Together, with more text than room and no swap, every fault evicts
+a page that is needed again soon: the node is short of program text and nothing is OOM-killed.
+
+Pages are read one by one (MADV_RANDOM): the disk is then what everybody waits for, as on
+real hardware.  With read-around the emulated processor would be busy copying instead.
 """
 
 import mmap
+import os
 import random
 import sys
 import time
@@ -27,21 +31,23 @@ def hold(room_bytes: int) -> None:
         for at in range(0, len(area), mmap.PAGESIZE):
             area[at] = 1
         held.append(area)
-    print(f"holding {sum(map(len, held)) >> 20} MiB", flush=True)
+    os.write(1, b"holding %d MiB\n" % (sum(map(len, held)) >> 20))
     time.sleep(3600)
 
 
-def walk(path: str) -> None:
+def walk(path: str, count: int) -> None:
     with open(path, "rb") as file:
         text = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
-    pages = list(range(0, len(text), mmap.PAGESIZE))
+    text.madvise(mmap.MADV_RANDOM)
+    for _ in range(count - 1):
+        if not os.fork():
+            break
+    random.seed(os.getpid())
     while True:
-        random.shuffle(pages)
-        for at in pages:
-            text[at]
+        text[random.randrange(0, len(text), mmap.PAGESIZE)]
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "hold":
         hold(int(sys.argv[2]) << 20)
-    walk(sys.argv[2])
+    walk(sys.argv[2], int(sys.argv[3]))

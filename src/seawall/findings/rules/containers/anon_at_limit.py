@@ -10,14 +10,15 @@ from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.scene import Window
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.group_words import (
+    FOR_GOOD,
     at_the_limit,
     filled,
     mostly,
     no_parts,
     parts,
+    raise_limit,
     show_usage,
     unjudged,
-    write,
 )  # fmt: skip
 from seawall.findings.rule import rule
 from seawall.findings.words import duration, size
@@ -87,7 +88,7 @@ def _finding(
         confirm=(show_usage(group),),
         remedy=(
             "find what grows in it: `seawall pods`, then the program's own statistics",
-            "give it a quarter more, if the node has room: "
-            + write(group, (group.limit or 0) * 5 // 4, group.limit_file.rpartition("/")[2]),
+            f"a quarter more at once, if node and pod have room: {raise_limit(group)}",
+            FOR_GOOD,
         ),
     )

@@ -9,11 +9,20 @@ tmpfs, shared memory and locked pages are not counted here: they cannot be dropp
 """
 
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, innermost
-from seawall.accounts.memory_numbers import active_file, tool_numbers, working_set
-from seawall.findings.finding import Evidence, Finding, fires, quiet
-from seawall.findings.group_words import filled, no_parts, parts, show_usage, unjudged, write
+from seawall.accounts.memory_numbers import working_set
+from seawall.findings.finding import Finding, fires, quiet
+from seawall.findings.group_words import (
+    as_tools_show,
+    drop_cache,
+    filled,
+    no_parts,
+    parts,
+    raise_limit,
+    show_usage,
+    unjudged,
+)  # fmt: skip
 from seawall.findings.rule import rule
-from seawall.findings.words import size
+from seawall.findings.words import percent, size
 
 
 @rule(
@@ -62,35 +71,26 @@ def _cache(group: MemoryGroup) -> int:
 
 def _finding(group: MemoryGroup, near_fraction: float) -> Finding:
     memcg, limit = group.memcg, group.limit or 0
-    working = working_set(memcg) or 0
-    looks_full = working >= near_fraction * limit
+    full = None if memcg.memory_pressure is None else memcg.memory_pressure.full
     outlook = "When the container needs memory, these pages go first; nothing is killed for them."
+    cure = "nothing has to be done; alert on working_set or anonymous memory, not on usage"
     if memcg.dirty:
         outlook += f" {size(memcg.dirty)} are dirty and must be written before."
+    if full and full.avg10 >= 0.1:
+        outlook += f" But all its tasks wait for memory {percent(full.avg10)} of the time: what"
+        outlook += " is dropped is read again, so the limit is too small for its files."
+        cure = f"its files do not fit: {raise_limit(group)}"
+    looks_full = (working_set(memcg) or 0) >= near_fraction * limit
     if looks_full:
-        outlook += (
-            f" {size(active_file(memcg) or 0)} were used more than once (active_file): they count"
-            " in the working set, so kubectl top and the kubelet call the container full."
-        )
-    release = write(group, 0, "memory.force_empty") if memcg.version == 1 else write(
-        group, f'"{group.cache}"', "memory.reclaim")  # fmt: skip
+        outlook += f" {size(memcg.active_file or 0)} were used more than once (active_file): they"
+        outlook += " are in the working set, so kubectl top and the kubelet call it full."
     return fires(
         "warning" if looks_full else "info",
         f"{size(_cache(group))} of the {size(memcg.usage or 0)} in use (limit {size(limit)}) is"
         " page cache that can be dropped: not a leak",
-        [*filled(group), *parts(group), *_as_tools_show(group)],
+        [*filled(group), *parts(group), *as_tools_show(group)],
         outlook=outlook,
         workload=group.name,
         confirm=(show_usage(group),),
-        remedy=(
-            "nothing has to be done; alert on working_set or anonymous memory, not on usage",
-            f"only if a clean start is wanted (files are read again): {release}",
-        ),
+        remedy=(cure, f"only for a clean start (files are read again): {drop_cache(group)}"),
     )
-
-
-def _as_tools_show(group: MemoryGroup) -> list[Evidence]:
-    return [
-        Evidence(number.tool, number.bytes, "bytes", f"{group.folder} {number.formula}")
-        for number in tool_numbers(group.memcg)
-    ]

@@ -8,9 +8,10 @@ hang: no log line, no processor time.  ``docker run --oom-kill-disable`` sets it
 
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.findings.finding import Evidence, Finding, fires, quiet
-from seawall.findings.group_words import filled, show, unjudged, write
+from seawall.findings.group_words import filled, raise_limit, show, unjudged, write
+from seawall.findings.group_words import processes as processes_of
 from seawall.findings.rule import rule
-from seawall.findings.words import count, size
+from seawall.findings.words import size
 from seawall.host.host import Unread
 from seawall.readings.process import Process, Processes
 
@@ -22,9 +23,7 @@ SHOWN = 10
     title="A container waits for memory because its OOM killer is off",
     severity="critical",
     confirm=("grep -r . /sys/fs/cgroup/memory --include=memory.oom_control | grep 'under_oom 1'",),
-    remedy=(
-        "raise its limit, or switch the killer on: echo 0 > memory.oom_control, or end a process",
-    ),
+    remedy=("raise its limit, switch the killer on (0 > memory.oom_control) or end a process",),
 )
 def judge(groups: MemoryGroups, processes: Processes | Unread) -> list[Finding]:
     off = [g for g in groups.by_path.values() if g.memcg.oom_kill_disable]
@@ -51,30 +50,27 @@ def _waits(group: MemoryGroup, processes: Processes | Unread) -> Finding:
     found.sort(key=lambda process: (process.state != "D", -process.rss_pages))
     names = [
         Evidence(
-            f"pid {task.pid}", f"{task.comm} ({_state(task)})", "text", f"/proc/{task.pid}/stat"
+            f"pid {task.pid}", f"{task.comm} (state {task.state})", "text", f"/proc/{task.pid}/stat"
         )
         for task in found[:SHOWN]
     ]
-    number = len(group.pids or ())
     return fires(
         "critical",
-        f"{count(number)} processes share {size(group.limit or 0)}, all of it used, and wait:"
-        " the OOM killer is off for them",
+        f"{size(group.limit or 0)} are used up and {processes_of(group)} cannot go on: the OOM"
+        " killer is off for them",
         [
             *filled(group),
             Evidence("under_oom", 1, "count", group.file("memory.oom_control")),
-            Evidence("processes", number, "count", group.file("cgroup.procs")),
             *names,
         ],
         outlook="They wait until somebody acts. The rest of the node is not held up.",
         workload=group.name,
         confirm=(show(group, "memory.oom_control", "memory.usage_in_bytes"),),
         remedy=(
-            "give it a quarter more: "
-            + write(group, (group.limit or 0) * 5 // 4, "memory.limit_in_bytes"),
+            f"give it a quarter more: {raise_limit(group)}",
             "or switch the OOM killer on, it then kills in there at once: "
             + write(group, 0, "memory.oom_control"),
-            *(f"or end its largest: kill -9 {task.pid}" for task in _largest(found)),
+            *(f"or end its largest: kill -9 {pid}" for pid in _largest(found)),
         ),
     )
 
@@ -91,9 +87,10 @@ def _switched_off(group: MemoryGroup) -> Finding:
     )  # fmt: skip
 
 
-def _state(task: Process) -> str:
-    return {"D": "waits in the kernel", "S": "sleeps", "R": "runs"}.get(task.state, task.state)
+def _row(task: Process) -> Evidence:
+    words = f"{task.comm} (state {task.state})"
+    return Evidence(f"pid {task.pid}", words, "text", f"/proc/{task.pid}/stat")
 
 
-def _largest(found: list[Process]) -> list[Process]:
-    return sorted(found, key=lambda process: -process.rss_pages)[:1]
+def _largest(found: list[Process]) -> list[int]:
+    return [task.pid for task in sorted(found, key=lambda task: -task.rss_pages)[:1]]

@@ -3,7 +3,7 @@
 
 Counted in the cgroup of the victim, whoever was short of memory: its own limit, one above it,
 or the node.  On cgroup v2 the ``oom`` event tells which: it rises at the limit that was hit.
-A container that is gone already is counted in the cgroup above it.
+A container that is gone already is counted in the cgroup above it (v1 forgets it).
 """
 
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, gained
@@ -41,42 +41,50 @@ def _kills(window: Window[MemoryGroups], group: MemoryGroup) -> int:
     return gained(before.memcg.oom_kill, group.memcg.oom_kill) or 0 if before else 0
 
 
-def _hit(window: Window[MemoryGroups], group: MemoryGroup) -> MemoryGroup | None:
-    """The nearest cgroup whose limit was hit in the window; v2 only."""
+def _rose(window: Window[MemoryGroups], group: MemoryGroup, *, here: bool) -> bool:
+    """Whether a limit was hit: ``here``, or else here or anywhere below."""
+    before = window.earlier.by_path.get(group.path)
+    if before is None:
+        return False
+    was, now = before.memcg, group.memcg
+    if now.version == 1:
+        return here and bool(gained(was.failcnt, now.failcnt))
+    local = here and "oom" in now.events_local
+    old, new = (was.events_local, now.events_local) if local else (was.events, now.events)
+    return bool(gained(old.get("oom"), new.get("oom")))
+
+
+def _where(window: Window[MemoryGroups], group: MemoryGroup) -> tuple[str, bool]:
+    """Whose memory was short, in words, and whether it was the node's."""
     for place in (group, *window.later.above(group.path)):
-        before = window.earlier.by_path.get(place.path)
-        was = {} if before is None else before.memcg.events
-        if place.limit and gained(was.get("oom"), place.memcg.events.get("oom")):
-            return place
-    return None
+        if place.limit and _rose(window, place, here=True):
+            of = "its" if place is group else f"{place.name}'s"
+            # v1 has no oom event: a refused charge in the same seconds is what it tells.
+            at = "while hitting" if place.memcg.version == 1 else "at"
+            return f"{at} {of} limit of {size(place.limit)}", False
+    if _rose(window, group, here=False):
+        return "at the limit of a cgroup that is gone", False
+    if "oom" in group.memcg.events:
+        return "and no limit of a cgroup was hit: the node (or a cpuset) was short", True
+    return "and cgroup v1 does not tell whose memory was short", False
 
 
 def _finding(window: Window[MemoryGroups], group: MemoryGroup, kills: int) -> Finding:
-    v1 = group.memcg.version == 1
-    events = group.file("memory.oom_control" if v1 else "memory.events")
-    hit = _hit(window, group)
-    is_node = not v1 and hit is None
-    if is_node:
-        where = "and no limit of a cgroup was hit: the node (or a cpuset) was short"
-    elif hit is None or hit is group:
-        where = f"at the limit of {size(group.limit)}" if group.limit else "at a limit above it"
-    else:
-        where = f"at the limit of {size(hit.limit or 0)} of {hit.name}"
-    seen = [] if hit in (None, group) else [Evidence("limit that was hit", hit.limit, "bytes",
-                                                     hit.limit_file)] if hit else []  # fmt: skip
-    holds = f" What is left holds mostly {mostly(group)}." if group.held else ""
+    name = "memory.oom_control" if group.memcg.version == 1 else "memory.events"
+    where, is_node = _where(window, group)
+    who = "Any container can be next." if is_node else "Another of its processes can be next."
+    cure = "give it the memory that it needs, or find what grows in it: seawall pods"
     return fires(
         "critical" if is_node else "warning",
         f"{count(kills)} {'process was' if kills == 1 else 'processes were'} OOM-killed in"
         f" {duration(window.seconds)}, {where}",
-        [Evidence("OOM kills in the window", kills, "count", events),
-         *(filled(group) if group.limit else ()), *parts(group), *seen],
-        outlook=("Others may follow: any container can be chosen." if is_node
-                 else "Only its own processes can be chosen.") + holds,
+        [
+            Evidence("OOM kills in the window", kills, "count", group.file(name)),
+            *(filled(group) if group.limit else ()),
+            *parts(group),
+        ],
+        outlook=f"{who} What is left holds mostly {mostly(group)}." if group.held else who,
         workload=group.name,
-        confirm=(show(group, events.rpartition("/")[2]), "dmesg -T | grep -iA1 'out of memory' | tail"),
-        remedy=(
-            "find what takes the node's memory: seawall memory" if is_node
-            else "give it the memory that it needs, or find what grows in it: seawall pods",
-        ),
-    )  # fmt: skip
+        confirm=(show(group, name), "dmesg -T | grep -i 'out of memory' | tail -n 5"),
+        remedy=("find what takes the node's memory: seawall memory" if is_node else cure,),
+    )

@@ -13,13 +13,22 @@ from seawall.accounts.group_progress import Progress, progress_of, refused_per_s
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.scene import Window
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
-from seawall.findings.group_words import filled, progress_rows, show, show_usage, unjudged, write
+from seawall.findings.group_words import (
+    end_all,
+    filled,
+    progress_rows,
+    raise_limit,
+    show,
+    show_usage,
+    unjudged,
+)
 from seawall.findings.rule import rule
-from seawall.findings.shell import quote
 from seawall.findings.words import count, percent, size
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.process import Processes
+
+_ONE_POINT = 0.002  # of the limit: whole thousandths come to 0 or 1, and 0 counts as 1
 
 
 @rule(
@@ -62,18 +71,15 @@ def judge(
 
 
 def _finding(group: MemoryGroup, rate: float, seen: Progress, kernel: Kernel) -> Finding:
-    v1 = group.memcg.version == 1
-    limit_name = group.limit_file.rpartition("/")[2]
-    events = "memory.failcnt" if v1 else "memory.events"
+    events = "memory.failcnt" if group.memcg.version == 1 else "memory.events"
     outlook = "It stays like this: nothing in it is freed and nothing in it is killed."
     ties = ""
     if seen.is_swarm:
         outlook += f" {count(seen.processes)} processes, none above {percent(seen.largest or 0)}"
         outlook += " of the limit: one kill would free next to nothing."
         if (0, 0) < kernel.version < (3, 6):
-            ties = "; its processes are so small that this kernel's OOM score is 1 for all"
-    procs = quote(group.file("cgroup.procs"))
-    end = f"kill -9 $(cat {procs})" if v1 else write(group, 1, "cgroup.kill")
+            root = "" if (seen.largest or 0) < _ONE_POINT else ", if they run as root"
+            ties = f"; this kernel's OOM score is 1 for all of its small processes{root}"
     return fires(
         "critical",
         f"{size(group.memcg.usage or 0)} of {size(group.limit or 0)} in use, {count(int(rate))}"
@@ -83,14 +89,8 @@ def _finding(group: MemoryGroup, rate: float, seen: Progress, kernel: Kernel) ->
             Evidence("refused charges", rate, "per second", group.file(events)),
             *progress_rows(group, seen),
         ],
-        outlook=outlook + " The node is not short.",
+        outlook=outlook + " It is short of its own limit, not of the node's memory.",
         workload=group.name,
-        confirm=(
-            show_usage(group),
-            show(group, events) + " ; sleep 2 ; " + f"grep -H . {events}",
-        ),
-        remedy=(
-            f"let it go on: {write(group, (group.limit or 0) * 5 // 4, limit_name)}",
-            f"or end it: {end}",
-        ),
+        confirm=(show_usage(group), f"{show(group, events)} ; sleep 2 ; grep -H . {events}"),
+        remedy=(f"let it go on: {raise_limit(group)}", f"or end it: {end_all(group)}"),
     )

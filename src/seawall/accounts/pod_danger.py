@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which rows of ``seawall pods`` must jump to the eye.  A mark, not a finding: the rules
+judge with rates and reasons (``seawall why``).
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from seawall.accounts.pod_table import PodRow, Room
+
+NEAR_FRACTION: Final = 0.05
+"""Of the limit, still free once all cache is dropped: the next allocation may kill."""
+CLOSE_FRACTION: Final = 0.10
+STALL_FRACTION: Final = 0.20
+"""Of the last 10 s, some task waiting for memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Danger:
+    """How bad, what for people, and the numbers in it."""
+
+    level: Literal["critical", "warning"]
+    what: Literal["under_oom", "near_limit", "stalled", "killed"]
+
+
+def danger_of(row: PodRow) -> Danger | None:
+    """The worst thing that one look can tell; None when there is none."""
+    if row.memcg.under_oom:
+        return Danger("critical", "under_oom")
+    if isinstance(row.room, Room):
+        left = row.room.grows / max(row.room.limit, 1)
+        if left < NEAR_FRACTION:
+            return Danger("critical", "near_limit")
+        if left < CLOSE_FRACTION:
+            return Danger("warning", "near_limit")
+    if row.pressure is not None and row.pressure >= STALL_FRACTION:
+        return Danger("warning", "stalled")
+    if row.memcg.oom_kill:
+        return Danger("warning", "killed")
+    return None

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signs that the node spends its time taking pages away and reading them back.
+
+Each sign alone has an innocent cause: a program starts (major faults), a backup runs (disk),
+a container sits at its own limit (refaults, pressure up to a quarter of the time: tried).
+Rules ask for several, and for evidence that the node itself is short.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from seawall.accounts.rates import family_gained, gained, per_second
+from seawall.accounts.scene import Window
+from seawall.host.host import Unread
+from seawall.readings.diskstats import Diskstats
+from seawall.readings.pressure import HostPressure
+from seawall.readings.process import Process, Processes
+from seawall.readings.vmstat import Vmstat
+
+# A disk of 100 requests a second can just serve these; a busy server without shortage has
+# less than a tenth of them outside the start of programs.
+REFAULTS_PER_SECOND: Final = 100.0
+MAJOR_FAULTS_PER_SECOND: Final = 30.0
+KSWAPD_PAGES_PER_SECOND: Final = 1000.0
+KSWAPD_YIELD_LOW: Final = 0.5  # of scanned pages that were freed; streaming reads give 0.9+
+DISK_BUSY_FRACTION: Final = 0.9
+STALL_FRACTION: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """One measured rate or share of the window, and whether it points to a storm."""
+
+    name: str
+    value: float
+    is_rate: bool
+    """Per second; else a fraction."""
+    agrees: bool
+    source: str
+
+
+def signs(
+    vmstat: Window[Vmstat],
+    pressure: Window[HostPressure] | Unread,
+    disks: Window[Diskstats] | Unread,
+) -> tuple[Sign, ...]:
+    """Those that this kernel can show, in a fixed order."""
+    found = [*_rates(vmstat), _kswapd(vmstat)]
+    if isinstance(disks, Window):
+        found.append(_busiest_disk(disks))
+    if isinstance(pressure, Window):
+        found.append(_pressure(pressure))
+    return tuple(sign for sign in found if sign is not None)
+
+
+def top_faulters(window: Window[Processes], most: int) -> list[tuple[Process, int]]:
+    """The processes with most major faults in the window; born in it counts from zero."""
+    found = []
+    for pid, process in window.later.by_pid.items():
+        before = window.earlier.by_pid.get(pid)
+        if before is None or before.starttime_ticks != process.starttime_ticks:
+            faults: int | None = process.majflt
+        else:
+            faults = gained(before.majflt, process.majflt)
+        if faults:
+            found.append((process, faults))
+    return sorted(found, key=lambda pair: (-pair[1], pair[0].pid))[:most]
+
+
+def _rates(window: Window[Vmstat]) -> Iterator[Sign]:
+    source = "/proc/vmstat"
+    refaults = family_gained(window.earlier.counters, window.later.counters, "workingset_refault")
+    if refaults is not None:
+        rate = refaults / window.seconds
+        yield Sign(
+            "pages read back soon after they were dropped",
+            rate, True, rate >= REFAULTS_PER_SECOND, f"{source} workingset_refault*",
+        )  # fmt: skip
+    faults = per_second(window, "pgmajfault")
+    if faults is not None:
+        agrees = faults >= MAJOR_FAULTS_PER_SECOND
+        yield Sign("major faults", faults, True, agrees, f"{source} pgmajfault")
+
+
+def _kswapd(window: Window[Vmstat]) -> Sign | None:
+    """Whether kswapd looks at many pages and frees few of them."""
+    earlier, later = window.earlier.counters, window.later.counters
+    scanned = family_gained(earlier, later, "pgscan_kswapd")  # one for each zone before 4.8
+    stolen = family_gained(earlier, later, "pgsteal_kswapd")
+    if not scanned or stolen is None:
+        return None
+    busy = scanned / window.seconds >= KSWAPD_PAGES_PER_SECOND
+    share = stolen / scanned
+    return Sign(
+        "of the pages that kswapd looked at, freed",
+        share, False, busy and share <= KSWAPD_YIELD_LOW,
+        "/proc/vmstat pgsteal_kswapd / pgscan_kswapd",
+    )  # fmt: skip
+
+
+def _busiest_disk(window: Window[Diskstats]) -> Sign | None:
+    """The disk that was busy longest and read most of that time."""
+    before = {disk.name: disk for disk in window.earlier.disks}
+    shares = []
+    for disk in window.later.disks:
+        old = before.get(disk.name)
+        if old is None or disk.busy_seconds < old.busy_seconds:
+            continue
+        reads = gained(old.reads_completed, disk.reads_completed) or 0
+        writes = gained(old.writes_completed, disk.writes_completed) or 0
+        if reads > writes:
+            shares.append(((disk.busy_seconds - old.busy_seconds) / window.seconds, disk.name))
+    if not shares:
+        return None
+    share, name = max(shares)
+    share = min(share, 1.0)
+    busy = share >= DISK_BUSY_FRACTION
+    return Sign(f"of the time disk {name} was busy reading", share, False, busy, "/proc/diskstats")
+
+
+def _pressure(window: Window[HostPressure]) -> Sign | None:
+    earlier, later = window.earlier.memory, window.later.memory
+    if isinstance(earlier, Unread) or isinstance(later, Unread):
+        return None
+    gain = later.some.total_seconds - earlier.some.total_seconds
+    if gain < 0:
+        return None
+    share = min(gain / window.seconds, 1.0)
+    agrees = share >= STALL_FRACTION
+    name = "of the time some task waited for memory"
+    return Sign(name, share, False, agrees, "/proc/pressure/memory some total")

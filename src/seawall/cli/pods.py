@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall pods``: workloads by memory, largest first."""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from typing import Final
+
+from seawall.accounts.addresses import resolve
+from seawall.accounts.pod_table import PodTable
+from seawall.accounts.workloads import Workload, Workloads
+from seawall.cli.paper import paper_for
+from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.findings.blindness import NotSeen, unread_rows
+from seawall.host.host import Unread
+from seawall.problems import UsageProblem
+from seawall.readings.kernel import Kernel
+from seawall.views.document import head, render
+from seawall.views.pods_choice import Choice, Chosen, choose
+from seawall.views.pods_columns import KEYS, column
+from seawall.views.pods_unseen import unseen
+
+WANTED: Final = ("DAC_READ_SEARCH",)
+"""Capabilities without which something stays unseen: folders of runtimes are root's alone."""
+TEXT_ROWS: Final = 30
+"""More would push what is endangered off the screen."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The verb's own options."""
+    add_source_arguments(parser)
+    parser.add_argument(
+        "workload", metavar="WORKLOAD", nargs="?",
+        help="only this one and what is in it: namespace/pod[/container], a container id, "
+        "pid:N, unit:NAME or a cgroup path",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sort", metavar="COLUMN", default="charge",
+        help=f"default charge; one of {', '.join(KEYS)}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--limit", type=_rows, metavar="N",
+        help=f"this many rows at most (default {TEXT_ROWS} as text)",
+    )  # fmt: skip
+    parser.add_argument("--all", action="store_true", help="pods and slices too")
+    parser.add_argument("--wide", action="store_true", help="every column, however wide")
+
+
+def run(arguments: Namespace) -> int:
+    """Print the table; the exit status."""
+    if arguments.sort != "name":
+        column(arguments.sort)
+    source = open_source(arguments)
+    table = source.first.get(PodTable)
+    rows = unseen(table, unread_rows([source.first]))
+    within = _within(arguments.workload, source)
+    if isinstance(table, Unread):
+        table = PodTable((), 0, None, None, ())
+    most = arguments.limit or (None if arguments.json else TEXT_ROWS)
+    choice = Choice(sort=arguments.sort, limit=most, everything=arguments.all, within=within)
+    chosen = choose(table, choice)
+    if arguments.json:
+        _print_json(source, table, chosen, rows)
+    else:
+        _print_text(source, table, chosen, rows, arguments)
+    return 0
+
+
+def _within(text: str | None, source: Source) -> Workload | None:
+    if text is None:
+        return None
+    workloads = source.first.get(Workloads)
+    if isinstance(workloads, Unread):
+        words = workloads.detail or workloads.why
+        raise UsageProblem(f"no workload can be looked up: {workloads.path}: {words}")
+    return resolve(text, workloads)
+
+
+def _print_json(source: Source, table: PodTable, chosen: Chosen, rows: list[NotSeen]) -> None:
+    from seawall.views.pods_json import document  # noqa: PLC0415 - only one of the two
+
+    top = head("pods", source.first.get(Kernel), None)
+    print(render(document(top, table, chosen, rows, source.notes)))
+
+
+def _print_text(
+    source: Source, table: PodTable, chosen: Chosen, rows: list[NotSeen], arguments: Namespace
+) -> None:
+    from seawall.views.pods_text import lines  # noqa: PLC0415 - only one of the two
+    from seawall.views.why_text import could_not_see, heading  # noqa: PLC0415
+
+    paper = paper_for(arguments.color)
+    top = head("pods", source.first.get(Kernel), None)
+    for line in heading(top, paper, source.notes):
+        print(line)
+    for line in lines(table, chosen, paper, wide=arguments.wide):
+        print(line)
+    for line in could_not_see(rows, paper):
+        print(line)
+
+
+def _rows(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text[:9]) == int(text):
+        raise ArgumentTypeError(f"{text!r} is not a number of rows")
+    return int(text)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory is gone and still nothing was OOM-killed, with the reasons.
+
+The OOM killer comes only when reclaim makes no progress at all.  A node can stay short of
+that for hours: free pages above the min watermark, code pages that can always be dropped once
+more, memory that belongs to no process.  The kubelet's eviction may sleep too, for it sees
+anonymous memory and page cache only.
+"""
+
+from seawall.accounts.headroom import Headroom
+from seawall.accounts.kubelet_view import KubeletView
+from seawall.accounts.ledger import Ledger
+from seawall.accounts.no_kill import Reason, kills_in, reasons
+from seawall.accounts.scene import Window
+from seawall.findings.finding import Evidence, Finding, fires, quiet
+from seawall.findings.rule import rule
+from seawall.findings.words import duration, size
+from seawall.host.host import Unread
+from seawall.readings.meminfo import PATH, Meminfo
+from seawall.readings.vmstat import Vmstat
+
+
+@rule(
+    id="SW112",
+    title="Memory is gone, and no OOM kill comes",
+    severity="critical",
+    thresholds={
+        "gone_fraction": "share of memory left; below it programs stall, proposal",
+        "gone_bytes": "the same on a very large node, bytes",
+    },
+    confirm=(
+        "grep -E 'MemAvailable|MemFree|file|Mapped|SwapFree' /proc/meminfo",
+        "grep -E 'oom_kill|allocstall|pgmajfault' /proc/vmstat",
+        "grep -E '^Node|pages free|  (min|low) ' /proc/zoneinfo",
+    ),
+    remedy=(
+        (
+            "do not wait for the OOM killer: end the workload that holds the memory (SW103,"
+            " seawall pods), before eviction carries it to the next node"
+        ),
+        (
+            "let a guard act on MemAvailable instead of the kubelet's own number, and reserve"
+            " memory for the system (--system-reserved)"
+        ),
+    ),
+    provide="/proc/meminfo",
+)
+def judge(
+    headroom: Headroom, meminfo: Meminfo, ledger: Ledger | Unread, kubelet: KubeletView | Unread,
+    vmstat: Window[Vmstat] | Unread, *, gone_fraction: float = 0.01, gone_bytes: int = 1 << 30,
+) -> Finding:  # fmt: skip
+    source = headroom.available_source
+    evidence = [Evidence("left for programs", headroom.bytes, "bytes", source)]
+    if not headroom.is_below(gone_fraction, gone_bytes):
+        return quiet(f"{size(headroom.bytes)} is left for programs", evidence)
+    kills = kills_in(vmstat)
+    if kills:
+        evidence.append(
+            Evidence("OOM kills in the window", kills, "count", "/proc/vmstat oom_kill")
+        )
+        return quiet(f"OOM-killed in the window: {kills}", evidence)
+    found = reasons(headroom, meminfo, ledger, kubelet, vmstat)
+    what = found[0].short if found else "what keeps the OOM killer away cannot be told"
+    if isinstance(vmstat, Window) and kills == 0:
+        what = f"nothing was OOM-killed in {duration(vmstat.seconds)}: {what}"
+    evidence.extend(_row(reason) for reason in found)
+    evidence.append(Evidence("MemTotal", meminfo.mem_total, "bytes", PATH))
+    return fires(
+        "critical",
+        f"{size(headroom.bytes)} of {size(headroom.total_bytes)} is left, and {what}",
+        evidence,
+        outlook=" ".join(reason.words for reason in found)
+        or "Why the OOM killer does not come cannot be told from what could be read.",
+    )
+
+
+def _row(reason: Reason) -> Evidence:
+    return Evidence(
+        reason.name, reason.value, "per second" if reason.is_rate else "bytes", reason.source
+    )

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which is short: the node, or a container at its own limit?
+
+Both look alike from outside (stalls, refaults, disk reads, even the host's pressure).  The
+node is short when allocations outside any limit have to reclaim (allocstall counts only
+these) or when zones are under their low watermark with little available.  A container is
+short when its own limit is hit in the window.
+"""
+
+from collections.abc import Sequence
+
+from seawall.accounts.headroom import Headroom
+from seawall.accounts.limit_hits import LimitHits, limit_hits
+from seawall.accounts.rates import stalls_per_second as stalls_of
+from seawall.accounts.scene import Window
+from seawall.accounts.workloads import Workloads
+from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
+from seawall.findings.rule import rule
+from seawall.findings.words import size
+from seawall.host.host import Unread
+from seawall.readings.memcg import Memcgs
+from seawall.readings.vmstat import Vmstat
+
+
+@rule(
+    id="SW113",
+    title="The node is short, or a container",
+    severity="warning",
+    thresholds={
+        "stalls_per_second": "allocations that reclaim on their own; 0 on a node that is not short",
+        "low_fraction": "share of memory left below which watermarks tell of the node; proposal",
+        "least_hits": "times that a limit was hit in the window; a few come with any start",
+    },
+    confirm=(
+        "grep allocstall /proc/vmstat; sleep 3; grep allocstall /proc/vmstat",
+        "grep -E '^Node|pages free|  (min|low) ' /proc/zoneinfo",
+        "find /sys/fs/cgroup -name memory.events -exec grep -H '^max [1-9]' {} + 2>/dev/null",
+        "find /sys/fs/cgroup -name memory.failcnt -exec grep -H '[1-9]' {} + 2>/dev/null",
+    ),
+    remedy=(
+        "a container at its limit: look at it alone (seawall pods; SW201 and on), the node is well",
+        "the node: see SW101 to SW112 for what holds its memory",
+    ),
+    provide="two moments: a live machine, or a bundle by seawall capture",
+)
+def judge(
+    headroom: Headroom, vmstat: Window[Vmstat] | Unread, memcgs: Window[Memcgs] | Unread,
+    workloads: Workloads | Unread, *, stalls_per_second: float = 1.0,
+    low_fraction: float = 0.05, least_hits: int = 10,
+) -> Finding:  # fmt: skip
+    missing = [need for need in (vmstat, memcgs) if isinstance(need, Unread)]
+    if len(missing) == 2:
+        return blind("neither stalls nor limits could be counted over a window", *missing)
+    stalls = stalls_of(vmstat) if isinstance(vmstat, Window) else None
+    low = headroom.fraction < low_fraction and bool(headroom.zones_below_low)
+    evidence = [Evidence("left", headroom.bytes, "bytes", headroom.available_source)]
+    if stalls is not None:
+        name = "allocations that reclaim on their own"
+        evidence.append(Evidence(name, stalls, "per second", "/proc/vmstat allocstall*"))
+    hits = limit_hits(memcgs) if isinstance(memcgs, Window) else []
+    hits = [hit for hit in hits if hit.hits >= least_hits and hit.path != "/"]
+    evidence.extend(_rows(hits, workloads))
+    some = "1 container hits its" if len(hits) == 1 else f"{len(hits)} containers hit their"
+    if low or (stalls or 0.0) >= stalls_per_second:
+        zones = ", ".join(headroom.zones_below_low)
+        where = f", under the low watermark: {zones}" if zones else ""
+        also = f"; {some} own limit as well" if hits else ""
+        return fires(
+            "warning",
+            f"the node itself is short: {size(headroom.bytes)} is left{where}{also}",
+            evidence,
+            outlook="Every workload on it waits, whatever its own limit.",
+        )
+    if not hits:
+        return quiet("neither the node nor a container is short", evidence)
+    return fires(
+        "info",
+        f"{some} own memory limit; the node is not short, {size(headroom.bytes)} is left",
+        evidence,
+        outlook="Freeing memory on the node would not help them.",
+    )
+
+
+def _rows(hits: Sequence[LimitHits], workloads: Workloads | Unread) -> list[Evidence]:
+    rows = []
+    for hit in hits[:10]:
+        owner = None if isinstance(workloads, Unread) else workloads.of_cgroup(hit.path)
+        known = owner is not None and owner.kind != "root"
+        name = owner.name if owner is not None and known else hit.path
+        rows.append(Evidence(f"limit hits of {name}", hit.hits, "count", hit.file))
+    return rows

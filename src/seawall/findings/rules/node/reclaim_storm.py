@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The node drops pages and reads them back, and does little else.
+
+Fires when three signs agree (refaults, major faults, kswapd without yield, a disk busy with
+reads, pressure), major faults among them, and the node itself is short: allocations reclaim
+on their own (allocstall), or zones are under their low watermark while little is available.
+A container at its own limit shows the same signs and none of that.
+"""
+
+from collections.abc import Iterator
+
+from seawall.accounts.headroom import Headroom
+from seawall.accounts.rates import stalls_per_second as stalls_of
+from seawall.accounts.reclaim import Sign, signs, top_faulters
+from seawall.accounts.scene import Window
+from seawall.accounts.workloads import Workloads
+from seawall.findings.finding import Evidence, Finding, fires, quiet
+from seawall.findings.rule import rule
+from seawall.host.host import Unread
+from seawall.readings.diskstats import Diskstats
+from seawall.readings.pressure import HostPressure
+from seawall.readings.process import Processes
+from seawall.readings.vmstat import Vmstat
+
+
+@rule(
+    id="SW111",
+    title="Reclaim storm",
+    severity="critical",
+    thresholds={
+        "least_signs": "how many of the five must agree; each alone has an innocent cause",
+        "stalls_per_second": "allocations that reclaim on their own; 0 on a node that is not short",
+        "low_fraction": "share of memory left below which the node is short; proposal",
+    },
+    confirm=(
+        (
+            "grep -E 'allocstall|pgmajfault|workingset_refault|kswapd' /proc/vmstat; sleep 3;"
+            " grep -E 'allocstall|pgmajfault|workingset_refault|kswapd' /proc/vmstat"
+        ),
+        "cat /proc/pressure/memory",
+        "grep -E '^Node|pages free|  (min|low) ' /proc/zoneinfo",
+    ),
+    remedy=(
+        (
+            "end or pause the workload that took the memory (seawall memory, seawall pods): those"
+            " that fault most are the victims, not the cause"
+        ),
+        "if nothing answers any more: echo f > /proc/sysrq-trigger lets the kernel kill one",
+        "keep the node from taking new pods: kubectl cordon NODE",
+    ),
+    provide="two moments: a live machine, or a bundle by seawall capture",
+)
+def judge(
+    vmstat: Window[Vmstat], headroom: Headroom, pressure: Window[HostPressure] | Unread,
+    disks: Window[Diskstats] | Unread, processes: Window[Processes] | Unread,
+    workloads: Workloads | Unread, *, least_signs: int = 3,
+    stalls_per_second: float = 1.0, low_fraction: float = 0.05,
+) -> Finding:  # fmt: skip
+    seen = signs(vmstat, pressure, disks)
+    agreeing = [sign for sign in seen if sign.agrees]
+    stalls = stalls_of(vmstat) or 0.0
+    low = headroom.fraction < low_fraction
+    short = stalls >= stalls_per_second or (low and bool(headroom.zones_below_low))
+    evidence = [_row(sign) for sign in seen]
+    evidence.append(Evidence("allocations that reclaim", stalls, "per second", "/proc/vmstat"))
+    evidence.append(Evidence("left", headroom.bytes, "bytes", headroom.available_source))
+    faults = next((sign for sign in agreeing if sign.name == "major faults"), None)
+    if not short or faults is None or len(agreeing) < least_signs:
+        words = f"{len(agreeing)} of {len(seen)} signs" + ("" if short else "; node not short")
+        return quiet(words, evidence)
+    evidence.extend(_faulters(processes, workloads))
+    return fires(
+        "critical" if low else "warning",
+        f"{faults.value:,.0f} major faults a second: the node drops memory and reads it back",
+        evidence,
+        outlook="Every program slows down to the speed of the disk; as long as dropping code"
+        " pages succeeds, the OOM killer does not come.",
+    )
+
+
+def _row(sign: Sign) -> Evidence:
+    return Evidence(
+        sign.name, sign.value, "per second" if sign.is_rate else "fraction", sign.source
+    )
+
+
+def _faulters(
+    window: Window[Processes] | Unread, workloads: Workloads | Unread
+) -> Iterator[Evidence]:
+    """The ten processes with most major faults, each with its workload."""
+    if isinstance(window, Unread):
+        return
+    for process, faults in top_faulters(window, 10):
+        owner = None if isinstance(workloads, Unread) else workloads.by_pid.get(process.pid)
+        where = f" in {owner.name}" if owner else ""
+        name = f"major faults of {process.comm} (pid {process.pid}){where}"
+        source = f"/proc/{process.pid}/stat"
+        yield Evidence(name, faults / window.seconds, "per second", source)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The columns of ``seawall pods``, declared once for text, JSON and ``--sort``."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from seawall.accounts.pod_table import Holding, PodRow, Room
+from seawall.problems import UsageProblem
+from seawall.readings.reading import Unlimited
+
+Value: TypeAlias = int | float | Unlimited | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One number of a row."""
+
+    key: str
+    """For ``--sort``."""
+    title: str
+    json_name: str
+    unit: Literal["bytes", "fraction", "count"]
+    of: Callable[[PodRow, Holding], Value]
+    rank: int
+    """The highest ranks leave first when the paper is too narrow."""
+    is_quiet: bool = False
+    """Left out where it is zero or unknown in every row."""
+    is_summed: bool = True
+    smallest_first: bool = False
+
+
+def _distance(row: PodRow, _: Holding) -> Value:
+    return row.room.distance if isinstance(row.room, Room) else row.room
+
+
+def _bytes(key: str, title: str, rank: int, *, is_quiet: bool = False) -> Column:
+    """A field of :class:`Holding`."""
+    return Column(
+        key=key, title=title, json_name=f"{key}_bytes", unit="bytes", rank=rank,
+        of=lambda _, holding: getattr(holding, key), is_quiet=is_quiet,
+    )  # fmt: skip
+
+
+COLUMNS: Final = (
+    _bytes("charge", "CHARGE", 0),
+    Column(
+        key="limit", title="LIMIT", json_name="limit_bytes", unit="bytes", rank=0,
+        of=lambda row, _: row.limit, is_summed=False,
+    ),
+    Column(
+        key="distance", title="LEFT", json_name="distance_bytes", unit="bytes", rank=0,
+        of=_distance, is_summed=False, smallest_first=True,
+    ),
+    _bytes("working_set", "WSET", 4),
+    _bytes("anon", "ANON", 1),
+    _bytes("cache", "CACHE", 2),
+    _bytes("reclaimable", "CLEAN", 7),
+    _bytes("dirty", "DIRTY", 8, is_quiet=True),
+    _bytes("shmem", "SHMEM", 3, is_quiet=True),
+    _bytes("kernel", "KERN", 5),
+    _bytes("swap", "SWAP", 4, is_quiet=True),
+    Column(
+        key="pressure", title="STALL", json_name="pressure_some_avg10", unit="fraction", rank=3,
+        of=lambda row, _: row.pressure, is_quiet=True, is_summed=False,
+    ),
+    Column(
+        key="oom_kills", title="KILLS", json_name="oom_kills", unit="count", rank=2,
+        of=lambda row, _: row.memcg.oom_kill, is_quiet=True, is_summed=False,
+    ),
+    Column(
+        key="limit_hits", title="HITS", json_name="limit_hits", unit="count", rank=9,
+        of=lambda row, _: row.limit_hits, is_quiet=True, is_summed=False,
+    ),
+)  # fmt: skip
+KEYS: Final = (*(column.key for column in COLUMNS), "name")
+
+
+def column(key: str) -> Column:
+    """The column of that key; UsageProblem for any other word."""
+    found = next((c for c in COLUMNS if c.key == key.replace("-", "_")), None)
+    if found is None:
+        raise UsageProblem(f"--sort {key}: no such column; there are {', '.join(KEYS)}")
+    return found
+
+
+def ordered(rows: Sequence[PodRow], key: str, *, whole: bool) -> list[PodRow]:
+    """Largest first (nearest to its limit first for ``distance``); unknown ones last."""
+    by_name = sorted(rows, key=lambda row: (row.workload.name, row.workload.cgroup))
+    if key == "name":
+        return by_name
+    chosen = column(key)
+
+    def rank(row: PodRow) -> tuple[int, float]:
+        value = chosen.of(row, holding_of(row, whole=whole))
+        if value is None:
+            return 2, 0
+        if isinstance(value, Unlimited):
+            return (1 if chosen.smallest_first else 0), float("-inf")
+        return (0 if chosen.smallest_first else 1), value if chosen.smallest_first else -value
+
+    return sorted(by_name, key=rank)
+
+
+def holding_of(row: PodRow, *, whole: bool) -> Holding:
+    """What a row is shown with: parents with everything in them, leaves with their own."""
+    return row.whole if whole or not row.is_leaf else row.own

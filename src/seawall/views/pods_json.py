@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall pods --json``: schema ``seawall.pods/1`` (``schemas/pods.json``)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from seawall.accounts.pod_danger import danger_of
+from seawall.accounts.pod_table import PodRow, PodTable, Room
+from seawall.findings.blindness import NotSeen
+from seawall.views.document import with_unread
+from seawall.views.pods_choice import Chosen, summed
+from seawall.views.pods_columns import COLUMNS, holding_of
+
+
+def document(
+    head: dict[str, Any], table: PodTable, chosen: Chosen, unseen: Sequence[NotSeen],
+    notes: Sequence[str],
+) -> dict[str, Any]:  # fmt: skip
+    """The rows in the order of the text, what they sum to, what could not be seen."""
+    totals = {column.json_name: chosen.total(column) for column in summed()}
+    beside = {"parents_own_bytes": table.parents_own, "root_own_bytes": table.root_own}
+    return {
+        **head,
+        "workloads": [workload_object(row, whole=chosen.whole) for row in chosen.rows],
+        "left_out": chosen.left_out,
+        "totals": with_unread({"workloads": len(chosen.leaves), **totals, **beside}),
+        "could_not_see": [
+            {"what": row.what, "why": row.why, "provide": row.provide} for row in unseen
+        ],
+        "bundle_notes": list(notes),
+    }
+
+
+def workload_object(row: PodRow, *, whole: bool) -> dict[str, Any]:
+    """Who it is, then its numbers; those that could not be read are named in ``unread``."""
+    who, memcg = row.workload, row.memcg
+    danger = danger_of(row)
+    holding = holding_of(row, whole=whole)
+    numbers = {column.json_name: column.of(row, holding) for column in COLUMNS}
+    more = {
+        "file_bytes": holding.file, "high_bytes": memcg.high, "low_bytes": memcg.low,
+        "min_bytes": memcg.min, "peak_bytes": memcg.peak, "swap_limit_bytes": memcg.swap_limit,
+        "processes": row.processes,
+    }  # fmt: skip
+    return {
+        "name": who.name,
+        "kind": who.kind,
+        "namespace": who.namespace,
+        "pod": who.pod,
+        "pod_uid": who.pod_uid,
+        "container": who.container,
+        "container_id": who.container_id,
+        "runtime": who.runtime,
+        "unit": who.unit,
+        "cgroup": who.cgroup,
+        "qos": who.qos,
+        "is_sandbox": who.is_sandbox,
+        "is_leaf": row.is_leaf,
+        "nested": row.nested,
+        "danger": danger and {"level": danger.level, "what": danger.what},
+        "distance_cgroup": row.room.cgroup if isinstance(row.room, Room) else None,
+        **with_unread({**numbers, **more}),
+    }

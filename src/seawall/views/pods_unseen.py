@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the table of workloads cannot show, and what would let it."""
+
+from collections.abc import Iterator, Sequence
+
+from seawall.accounts.pod_table import PodTable
+from seawall.findings.blindness import NotSeen
+from seawall.host.host import Unread
+
+
+def unseen(table: PodTable | Unread, topics: Sequence[NotSeen]) -> list[NotSeen]:
+    """Rows of "Could not see": the topics' own, then what the table itself lacks."""
+    if isinstance(table, Unread):
+        missing = NotSeen("any workload", f"{table.path}: {table.detail or table.why}",
+                          "a mounted cgroup tree with the memory controller")  # fmt: skip
+        told = any(table.path in row.what for row in topics)
+        return list(topics) if told else [missing, *topics]
+    return [*topics, *_of_table(table)]
+
+
+def _of_table(table: PodTable) -> Iterator[NotSeen]:
+    nameless = [
+        row.workload for row in table.rows
+        if row.workload.kind == "container" and row.workload.name.startswith("container:")
+    ]  # fmt: skip
+    if nameless:
+        first = nameless[0].name
+        yield NotSeen(
+            f"names of {len(nameless)} containers, first {first}",
+            "no file of this host tells; those made inside a container or by a user are known "
+            "to their maker only",
+            "/var/log/pods, /var/log/containers and the runtime's folder below /run (in a "
+            "container: --root /host)",
+        )
+    if table.version == 1:
+        yield NotSeen(
+            "how long each workload waits for memory", "cgroup v1 does not measure it",
+            "cgroup v2 and Linux 4.20 or later",
+        )  # fmt: skip
+    yield NotSeen(
+        "memory that drivers and packet rings take in the kernel", "no cgroup counts it",
+        "seawall memory",
+    )  # fmt: skip

@@ -1,0 +1,119 @@
+"""Stuck or busy: from pressure where there is any, else from processor time."""
+
+from dataclasses import replace
+
+import pytest
+
+from seawall.accounts.group_progress import Progress, progress_of, refused_per_s
+from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.scene import Window
+from seawall.host.host import Unread
+from seawall.readings.kernel import Kernel
+from seawall.readings.memcg import Memcg
+from seawall.readings.pressure import Pressure, Stall
+from seawall.readings.process import Process, Processes
+
+GIB = 1 << 30
+LIMIT = 8 * GIB
+KERNEL = Kernel(
+    release="2.6.32-431.el6.x86_64", boot_id="b", node_name="n", machine="x86_64", page_size=4096,
+    page_size_source="probe", clock_ticks=100, cpus_online=4, cpus_possible=4, uptime_seconds=1.0,
+    taken_at_unix_seconds=1.0, monotonic_seconds=1.0, reader_uid=0, reader_capabilities=(),
+)  # fmt: skip
+SEEN = Progress(full=None, user_cpus=None, cache=0.0, processes=10, largest=0.5)
+
+
+def moment(pids: range, *, full_seconds: float | None = None, **fields: int) -> MemoryGroups:
+    stall = None if full_seconds is None else Stall(0.0, 0.0, 0.0, full_seconds)
+    memcg = Memcg(
+        path="/c", version=1, limit=LIMIT, stat={}, events={}, events_local={},
+        memory_pressure=None if stall is None else Pressure(stall, stall),
+        **{"usage": LIMIT, "active_file": 0, "inactive_file": 0, **fields},
+    )  # fmt: skip
+    group = MemoryGroup(memcg, None, "/sys/fs/cgroup/memory/c", tuple(pids))
+    return MemoryGroups(1, "/sys/fs/cgroup/memory", {"/c": group}, None, ())
+
+
+def tasks(pids: range, utime: int, pages: int, start: int = 5) -> Processes:
+    found = {
+        pid: Process(pid, "node", "R", 1, 0, 0, 0, utime, 0, 1, start, 0, pages) for pid in pids
+    }
+    return Processes(found, ())
+
+
+def seen(earlier: Processes, later: Processes, count: int) -> Progress:
+    pids = range(100, 100 + count)
+    window = Window(moment(pids), moment(pids), 2.0)
+    group = window.later.by_path["/c"]
+    return progress_of(group, window, Window(earlier, later, 2.0), KERNEL)
+
+
+def test_the_published_swarm() -> None:
+    """1,280 processes of 8 MiB under 8 GiB: each below one thousandth of the limit."""
+    pids = range(100, 1380)
+    found = seen(tasks(pids, 7, 2048), tasks(pids, 7, 2048), 1280)
+    assert found.processes == 1280
+    assert found.largest == 2048 * 4096 / LIMIT < 0.001
+    assert found.is_swarm
+    assert found.is_stuck(0.5, 0.05)
+
+
+def test_eighty_larger_ones_are_no_swarm() -> None:
+    pids = range(100, 180)
+    assert not seen(tasks(pids, 7, 32768), tasks(pids, 7, 32768), 80).is_swarm
+
+
+def test_user_time_is_progress() -> None:
+    pids = range(100, 110)
+    found = seen(tasks(pids, 7, 2048), tasks(pids, 47, 2048), 10)
+    assert found.user_cpus == pytest.approx(10 * 40 / 100 / 2.0)
+    assert not found.is_stuck(0.5, 0.05)
+
+
+def test_a_pid_that_came_again_is_another_process() -> None:
+    pids = range(100, 110)
+    found = seen(tasks(pids, 900, 2048), tasks(pids, 950, 2048, start=6), 10)
+    assert found.user_cpus is None
+
+
+def test_without_processes_nothing_is_known() -> None:
+    pids = range(100, 110)
+    assert seen(tasks(range(0), 0, 0), tasks(range(0), 0, 0), 10).user_cpus is None
+    window = Window(moment(pids), moment(pids), 2.0)
+    missing = Unread("/proc", "refused")
+    found = progress_of(window.later.by_path["/c"], window, missing, KERNEL)
+    assert (found.user_cpus, found.largest, found.full) == (None, None, None)
+
+
+def test_pressure_decides_where_there_is_any() -> None:
+    pids = range(1)
+    window = Window(moment(pids, full_seconds=1.0), moment(pids, full_seconds=2.2), 2.0)
+    missing = Unread("/proc", "refused")
+    found = progress_of(window.later.by_path["/c"], window, missing, KERNEL)
+    assert found.full == pytest.approx(0.6)
+    assert found.is_stuck(0.5, 0.05)
+    assert not found.is_stuck(0.7, 0.05)
+
+
+def test_a_container_with_a_file_cache_gets_on() -> None:
+    busy_in_the_kernel = replace(SEEN, user_cpus=0.0, cache=0.9)
+    assert not busy_in_the_kernel.is_stuck(0.5, 0.05)
+    assert replace(SEEN, user_cpus=0.0).is_stuck(0.5, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "rate"),
+    [
+        ({"failcnt": 10}, {"failcnt": 30}, 10.0),
+        ({"failcnt": 30}, {"failcnt": 10}, None),  # counted anew
+        ({"failcnt": 10, "oom_kill": 1}, {"failcnt": 30, "oom_kill": 2}, None),
+        ({"failcnt": 10, "usage": LIMIT // 2}, {"failcnt": 30}, None),
+        ({"failcnt": 10}, {"failcnt": 30, "oom_kill_disable": 1, "under_oom": 1}, None),
+        ({}, {}, None),
+    ],
+)
+def test_refused_charges(
+    earlier: dict[str, int], later: dict[str, int], rate: float | None
+) -> None:
+    window = Window(moment(range(0), **earlier), moment(range(0), **later), 2.0)
+    assert refused_per_s(window.later.by_path["/c"], window, 0.95) == rate

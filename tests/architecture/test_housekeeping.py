@@ -1,0 +1,114 @@
+"""What every file of the package begins with, and what must agree with what."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from seawall.version import VERSION
+
+REPOSITORY = Path(__file__).parents[2]
+SOURCE = sorted((REPOSITORY / "src").rglob("*.py"))
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+LOCK = (REPOSITORY / "requirements-dev.lock").read_text()
+SPDX = "# SPDX-License-Identifier: Apache-2.0\n"
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(REPOSITORY))
+
+
+def test_every_source_file_names_its_licence() -> None:
+    bare = [shown(p) for p in SOURCE if p.name != "__init__.py" and not text_of(p).startswith(SPDX)]
+    assert not bare
+
+
+def test_init_files_are_empty() -> None:
+    full = [shown(path) for path in SOURCE if path.name == "__init__.py" and text_of(path)]
+    assert not full
+
+
+def test_every_folder_of_the_package_can_be_imported() -> None:
+    """A folder without ``__init__.py`` would be left out of the wheel's packages unnoticed."""
+    folders = {path.parent for path in SOURCE}
+    bare = [shown(f) for f in folders if not (f / "__init__.py").exists() and f.name != "src"]
+    assert not bare
+
+
+def test_the_version_stands_in_two_places_and_is_the_same() -> None:
+    assert PROJECT["project"]["version"] == VERSION
+    changelog = (REPOSITORY / "CHANGELOG.md").read_text()
+    assert re.search(rf"^## \[?{re.escape(VERSION)}\]?", changelog, re.MULTILINE)
+
+
+def test_nothing_is_needed_at_run_time_but_python() -> None:
+    assert PROJECT["project"]["dependencies"] == []
+    foreign = {
+        f"{shown(path)}: {name}"
+        for path in SOURCE
+        for name in imported_by(text_of(path))
+        if name not in sys.stdlib_module_names and name != "seawall"
+    }
+    assert not foreign
+
+
+def imported_by(source: str) -> Iterator[str]:
+    """The first part of every name that a module imports, wherever in it."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").partition(".")[0]
+
+
+def test_the_lock_file_has_hashes_and_no_addresses() -> None:
+    wanted = re.split(r"\n(?=\S)", re.sub(r"^#.*\n", "", LOCK, flags=re.MULTILINE).strip())
+    assert len(wanted) > 5
+    bare = [entry.split()[0] for entry in wanted if "--hash=sha256:" not in entry]
+    assert not bare
+    assert "://" not in LOCK
+    assert "--index-url" not in LOCK
+
+
+def test_the_lock_file_holds_every_development_tool() -> None:
+    tools = [re.match(r"[\w-]+", tool)[0] for tool in PROJECT["dependency-groups"]["dev"]]  # type: ignore[index]
+    missing = [tool for tool in tools if not re.search(rf"^{tool}==", LOCK, re.MULTILINE)]
+    assert not missing
+
+
+@pytest.mark.parametrize(
+    "path", sorted((REPOSITORY / "src/seawall/views/schemas").glob("*.json")), ids=lambda p: p.stem
+)
+def test_a_schema_is_a_schema(path: Path) -> None:
+    import jsonschema
+
+    jsonschema.Draft202012Validator.check_schema(json.loads(path.read_text()))
+
+
+def test_generated_pages_are_current() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.generate_docs", "--check"],
+        cwd=REPOSITORY, env={"PYTHONPATH": "src:."}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    pages = list(REPOSITORY.glob("*.md")) + sorted((REPOSITORY / "docs").rglob("*.md"))
+    dead = [
+        f"{shown(page)}: {target}"
+        for page in pages
+        for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text())
+        if not (page.parent / target).exists()
+    ]
+    assert not dead
+
+
+def text_of(path: Path) -> str:
+    return path.read_text()

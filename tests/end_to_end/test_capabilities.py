@@ -1,0 +1,128 @@
+"""Each verb with exactly the capabilities that it wants, with one fewer, and with none.
+
+The process is never root: an ordinary user with the named capabilities raised, as a
+DaemonSet with ``runAsUser`` and ``capabilities.add`` has them.
+"""
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from tests.end_to_end.verbs import SOURCES, Ran, run
+
+pytestmark = pytest.mark.system
+VERBS = ("why", "memory", "pods", "capture")
+NOBODY = "65534"
+
+
+def wanted(verb: str) -> tuple[str, ...]:
+    """What the verb's module declares, e.g. ("SYS_PTRACE",)."""
+    names: tuple[str, ...] = import_module(f"seawall.cli.{verb}").WANTED
+    return names
+
+
+CASES = [
+    pytest.param(verb, kept, id=f"{verb}-{'+'.join(kept) or 'ordinary'}")
+    for verb in VERBS
+    for kept in dict.fromkeys(
+        (
+            wanted(verb),
+            *(tuple(n for n in wanted(verb) if n != left) for left in wanted(verb)),
+            (),
+        )
+    )
+]
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    """The sources where an ordinary user can read them."""
+    if os.geteuid():
+        pytest.skip("changing user and capabilities needs root: sudo make test-system")
+    if not shutil.which("setpriv"):
+        pytest.skip("setpriv is missing: apt-get install util-linux")
+    folder = Path(tempfile.mkdtemp(prefix="seawall-ordinary-"))
+    folder.chmod(0o755)
+    shutil.copytree(SOURCES, folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "out").mkdir()
+    shutil.chown(folder / "out", int(NOBODY))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@functools.cache
+def interpreter() -> str:
+    """A Python that an ordinary user can start; the test's own may lie in root's home."""
+    for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+        code = "import sys; sys.exit(sys.version_info < (3, 11))"
+        command = [*launcher(()), python, "-c", code]
+        if (
+            os.path.exists(python)
+            and not subprocess.run(command, capture_output=True, check=False).returncode
+        ):
+            return python
+    pytest.skip("no Python that an ordinary user can start: apt-get install python3")
+
+
+def launcher(capabilities: tuple[str, ...]) -> list[str]:
+    raised = ",".join(["-all", *(f"+{name.lower()}" for name in capabilities)])
+    return [
+        "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
+        f"--inh-caps={raised}", f"--ambient-caps={raised}", f"--bounding-set={raised}",
+    ]  # fmt: skip
+
+
+def run_as(home: Path, capabilities: tuple[str, ...], *words: str) -> Ran:
+    environment = ["env", f"PYTHONPATH={home / 'src'}"]
+    return run(
+        [*launcher(capabilities), *environment, interpreter(), "-m", "seawall", *words],
+        most_seconds=40,
+    )
+
+
+def words_for(verb: str, home: Path) -> list[str]:
+    bundle = home / "out/x.bundle"
+    bundle.unlink(missing_ok=True)
+    return [verb, "--for=2", f"-o{bundle}"] if verb == "capture" else [verb, "--json"]
+
+
+def test_every_wanted_name_is_a_capability_that_the_reader_reports(home: Path) -> None:
+    code = (
+        "from seawall.host.probes import ask_live; import json;"
+        "print(json.dumps(ask_live('reader', '')['capabilities']))"
+    )
+    for verb in VERBS:
+        names = wanted(verb)
+        ran = run(
+            [*launcher(names), "env", f"PYTHONPATH={home / 'src'}", interpreter(), "-c", code]
+        )
+        assert sorted(names) == sorted(__import__("json").loads(ran.out))
+
+
+@pytest.mark.parametrize(("verb", "kept"), CASES)
+def test_verb_runs_and_says_what_it_lacks(home: Path, verb: str, kept: tuple[str, ...]) -> None:
+    ran = run_as(home, kept, *words_for(verb, home)).answered()
+    if verb == "capture":
+        ran = run_as(home, (), "why", "--json", "--from", str(home / "out/x.bundle")).answered()
+    rows = ran.document["could_not_see"]
+    for name in wanted(verb):
+        says = [row for row in rows if name in f"{row['what']} {row['why']} {row['provide']}"]
+        if name in kept:
+            assert not says, f"it has {name} and complains: {says}"
+        else:
+            assert says, f"without {name} nothing names it: {rows}"
+
+
+@pytest.mark.parametrize("verb", VERBS[:3])
+def test_an_ordinary_user_reads_it_in_text(home: Path, verb: str) -> None:
+    ran = run_as(home, (), verb).answered()
+    assert "Could not see" in ran.text
+    for name in wanted(verb):
+        assert name in ran.text

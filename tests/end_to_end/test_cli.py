@@ -1,0 +1,251 @@
+"""Every verb as a user types it, in a process of its own."""
+
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+import tarfile
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+ROOT = Path(__file__).parents[2]
+READING_VERBS = ("why", "memory", "pods")
+
+
+def seawall(*words: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    environ = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run(
+        [sys.executable, "-m", "seawall", *words],
+        input=stdin, capture_output=True, env=environ, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def answer(*words: str) -> Any:
+    done = seawall(*words, "--json")
+    assert done.returncode == 0, done.stderr.decode()
+    document = json.loads(done.stdout)
+    name = document["schema"].partition(".")[2].partition("/")[0]
+    name = "why" if name == "check" else name
+    schema = json.loads((files("seawall.views") / f"schemas/{name}.json").read_text())
+    jsonschema.validate(document, schema)
+    return document
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("bundle") / "here.bundle")
+    done = seawall("capture", "-o", path, "--for", "2.5")
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.decode().strip() == path
+    assert "pass 2 of 2" in done.stderr.decode()
+    return path
+
+
+@pytest.mark.parametrize("verb", READING_VERBS)
+def test_live_documents_follow_their_schema(verb: str) -> None:
+    document = answer(verb)
+    assert document["host"]["kernel"] == os.uname().release
+    assert document["host"]["page_size"] == os.sysconf("SC_PAGE_SIZE")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", document["taken_at"])
+
+
+@pytest.mark.parametrize("verb", READING_VERBS)
+def test_bundle_answers_like_the_machine_it_came_from(verb: str, bundle: str) -> None:
+    document = answer(verb, "--from", bundle)
+    assert document["host"]["kernel"] == os.uname().release
+    if verb == "why":
+        assert document["window_seconds"] >= 2
+        blind = {f["id"] for f in document["findings"] if f["verdict"] == "blind"}
+        live = {f["id"] for f in answer("why")["findings"] if f["verdict"] == "blind"}
+        assert blind == live, "a bundle sees what the machine saw"
+
+
+@pytest.mark.parametrize("verb", READING_VERBS)
+def test_text_fits_80_columns_and_ends_with_what_was_not_seen(verb: str, bundle: str) -> None:
+    text = seawall(verb, "--from", bundle).stdout.decode()
+    commands = re.compile(r"^(  confirm |          )(grep|cat|echo|sort|for|ps|awk|head|sudo|ls) ")
+    long = [line for line in text.splitlines() if len(line) > 80 and not commands.match(line)]
+    assert not [line for line in long if not re.search(r"\S{60}", line)], long
+    assert "Could not see" in text
+    assert "\x1b" not in text
+    assert "\x1b[" in seawall(verb, "--from", bundle, "--color", "always").stdout.decode()
+
+
+def test_why_says_a_number_first() -> None:
+    first = seawall("why").stdout.decode().splitlines()[0]
+    assert re.match(r"memory: [\d.]+ [MG]iB of [\d.]+ [MG]iB (available|free)", first)
+
+
+def test_rates_have_a_window_of_two_seconds() -> None:
+    assert answer("why")["window_seconds"] >= 2.0
+    assert re.search(r"\b2\.\d s window", seawall("why").stdout.decode())
+
+
+def test_bundle_is_private_small_and_legible(bundle: str) -> None:
+    assert stat.S_IMODE(os.stat(bundle).st_mode) == 0o600
+    assert os.path.getsize(bundle) < 5 << 20
+    with tarfile.open(bundle) as archive:
+        names = archive.getnames()
+    assert {"1/files/proc/meminfo", "2/files/proc/meminfo"} <= set(names)
+    assert not os.path.exists(bundle + ".part")
+
+
+def test_bundle_holds_no_secret(tmp_path: Path) -> None:
+    child = subprocess.Popen(
+        ["/bin/sleep", "60"], env={"DB_PASSWORD": "hidden-in-environ"}
+    )  # fmt: skip
+    teller = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(60)", "hidden-in-arg"]
+    )
+    try:
+        path = tmp_path / "b"
+        with path.open("wb") as out:
+            subprocess.run(
+                [sys.executable, "-m", "seawall", "capture", "-o", "-", "--for", "2"],
+                stdout=out, stderr=subprocess.PIPE, timeout=60, check=True,
+                env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "TOKEN": "hidden-in-own"},
+            )  # fmt: skip
+        with tarfile.open(path) as archive:
+            for member in archive:
+                content = archive.extractfile(member)
+                assert content is not None
+                assert b"hidden-in-" not in content.read(), member.name
+    finally:
+        for process in (child, teller):
+            process.kill()
+            process.wait()
+
+
+def test_bundle_through_a_pipe(bundle: str) -> None:
+    done = seawall("why", "--from", "-", "--json", stdin=Path(bundle).read_bytes())
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["findings"]
+
+
+def test_unpacked_bundle_is_a_root(bundle: str, tmp_path: Path) -> None:
+    with tarfile.open(bundle) as archive:
+        archive.extractall(tmp_path, filter="data")
+    packed, unpacked = answer("why", "--from", bundle), answer("why", "--root", str(tmp_path))
+    assert packed == unpacked
+
+
+def test_tree_of_files_is_a_root(tmp_path: Path) -> None:
+    """What sosreport leaves behind: a few files, no clock, no second moment."""
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_bytes(Path("/proc/meminfo").read_bytes())
+    (tmp_path / "proc/vmstat").write_bytes(Path("/proc/vmstat").read_bytes())
+    document = answer("why", "--root", str(tmp_path))
+    assert document["window_seconds"] is None
+    rates = [row for row in document["could_not_see"] if "rate" in row["why"]]
+    assert rates
+    assert document["host"]["page_size"] == os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["why", "--from", "/nonexistent"], "/nonexistent"),
+        (["why", "--from", "/proc/meminfo"], "bundle"),
+        (["why", "--root", "/nonexistent"], "not a folder"),
+        (["why", "--root", "/etc"], "no proc folder"),
+        (["why", "--rules", "/nonexistent"], "no such file"),
+        (["why", "--timeout", "0"], "--timeout"),
+        (["why", "--timeout", "x"], "--timeout"),
+        (["why", "--nonsense"], "--nonsense"),
+        (["nonsense"], "nonsense"),
+        ([], "VERB"),
+        (["rules", "show", "SW000"], "no such rule"),
+        (["check", "SW000"], "no such rule"),
+        (["capture", "--for", "30", "--timeout", "5", "-o", "/tmp/x"], "longer --timeout"),
+        (["capture", "--for", "2", "-o", "/nonexistent/dir/x"], "/nonexistent"),
+    ],
+)
+def test_unusable_input_is_one_line_and_2(words: list[str], expected: str) -> None:
+    done = seawall(*words)
+    error = done.stderr.decode()
+    assert done.returncode == 2, error
+    assert expected in error
+    assert "Traceback" not in error
+
+
+def test_hostile_words_reach_no_terminal_raw() -> None:
+    done = seawall("why", "--from", "/no/\x1b[31m\nsuch")
+    assert done.returncode == 2
+    assert b"\x1b" not in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_rules_are_listed_and_shown() -> None:
+    listed = seawall("rules", "list").stdout.decode().splitlines()
+    document = answer("rules", "list")
+    assert len(listed) == len(document["rules"])
+    for rule in document["rules"]:
+        shown = seawall("rules", "show", rule["id"].lower()).stdout.decode()
+        assert rule["title"] in shown
+    example = seawall("rules", "show", "SW108", "--example").stdout.decode()
+    assert "verdict: fires" in example
+    assert "=== /proc/meminfo" in example
+
+
+def test_check_speaks_node_problem_detector(tmp_path: Path) -> None:
+    def npd(meminfo: str | None) -> tuple[int, str]:
+        (tmp_path / "proc").mkdir(exist_ok=True)
+        (tmp_path / "proc/meminfo").unlink(missing_ok=True)
+        if meminfo is not None:
+            (tmp_path / "proc/meminfo").write_text(meminfo)
+        done = seawall("check", "SW108", "--npd", "--root", str(tmp_path))
+        return done.returncode, done.stdout.decode()
+
+    head = "MemTotal: 33554432 kB\nMemFree: 1 kB\nHugepagesize: 2048 kB\n"
+    for meminfo, status in (
+        (head + "HugePages_Free: 8000\n", 1), (head + "HugePages_Free: 1\n", 0), (None, 2),
+    ):  # fmt: skip
+        code, line = npd(meminfo)
+        assert code == status, line
+        assert line.count("\n") == 1
+        assert len(line) <= 81
+
+
+def test_fail_on_tells_fires_from_blind(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    root = ["--root", str(tmp_path)]
+    assert seawall("check", "SW108", "--fail-on", "warning", *root).returncode == 11
+    assert seawall("check", "SW108", "--fail-on", "critical", *root).returncode == 0
+    (tmp_path / "proc/meminfo").write_text(
+        "MemTotal: 33554432 kB\nMemFree: 1 kB\nHugepagesize: 2048 kB\nHugePages_Free: 8000\n"
+    )
+    assert seawall("check", "SW108", "--fail-on", "warning", *root).returncode == 10
+    assert seawall("check", "SW108", *root).returncode == 0
+
+
+def test_mute_is_counted_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_text(
+        "MemTotal: 33554432 kB\nMemFree: 1 kB\nHugepagesize: 2048 kB\nHugePages_Free: 8000\n"
+    )
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[SW108]\nmute = true\nreason = "planned"\nuntil = 2999-01-01\n')
+    words = ["why", "--root", str(tmp_path), "--rules", str(rules)]
+    document = answer(*words)
+    assert document["muted"] == [
+        {"id": "SW108", "key": "SW108", "reason": "planned (until 2999-01-01)"}
+    ]
+    text = seawall(*words).stdout.decode()
+    assert "1 muted" in text
+    assert "huge pages that nobody uses" not in text
+
+
+def test_reader_that_leaves_early_is_no_error() -> None:
+    shell = f"{sys.executable} -m seawall why | head -1"
+    done = subprocess.run(
+        ["bash", "-c", shell], capture_output=True, timeout=60, check=False,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+    )  # fmt: skip
+    assert done.stdout.count(b"\n") == 1
+    assert done.stderr == b""

@@ -1,0 +1,249 @@
+"""What Seawall says about the four published incidents, as a user runs it."""
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.end_to_end.verbs import Ran, seawall
+
+INCIDENTS = Path(__file__).parents[2] / "docs/incidents"
+GPU_NODE = "gpu-node-dies/bundle"
+GPU_DEVICE = "gpu-device-missing/bundle"
+HANG = "container-hangs/bundle.tar.gz"
+CACHE = "page-cache/bundle"
+CACHE_AT_LIMIT = "page-cache/bundle-at-the-limit"
+ALL = (GPU_NODE, GPU_DEVICE, HANG, CACHE, CACHE_AT_LIMIT)
+GIB = 1 << 30
+MIB = 1 << 20
+
+
+@cache
+def asked(verb: str, bundle: str, *options: str) -> Ran:
+    return seawall(verb, "--from", str(INCIDENTS / bundle), *options).answered()
+
+
+def document(bundle: str, verb: str = "why") -> dict[str, Any]:
+    return asked(verb, bundle, "--json").document
+
+
+def finding(bundle: str, rule_id: str) -> dict[str, Any]:
+    """The one finding of a rule about this machine."""
+    found = [f for f in document(bundle)["findings"] if f["id"] == rule_id]
+    assert len(found) == 1, [f["headline"] for f in found]
+    return dict(found[0])
+
+
+def firing(bundle: str) -> dict[str, str]:
+    """Rule id -> severity of all that fires."""
+    findings = document(bundle)["findings"]
+    return {f["id"]: f["severity"] for f in findings if f["verdict"] == "fires"}
+
+
+def value(item: dict[str, Any], pattern: str) -> float:
+    """The value of the first evidence whose name or source has the pattern."""
+    for row in item["evidence"]:
+        if re.search(pattern, row["name"]) or re.search(pattern, row["source"]):
+            return float(row["value"])
+    raise AssertionError(f"no evidence like {pattern!r}: {item['evidence']}")
+
+
+def prose(bundle: str, verb: str = "why") -> str:
+    """The text as one line, so that a sentence is found wherever it was broken."""
+    return re.sub(r"\s+", " ", asked(verb, bundle).text)
+
+
+# --- the GPU node ----------------------------------------------------------------------
+
+
+def test_gpu_node_residual_is_what_no_counter_explains() -> None:
+    item = finding(GPU_NODE, "SW101")
+    assert item["verdict"] == "fires"
+    assert value(item, "MemTotal less") == pytest.approx(33.77 * GIB, abs=0.01 * GIB)
+    assert "33.8 GiB of 60.7 GiB" in item["headline"]
+
+
+def test_gpu_node_driver_is_named_with_its_bound() -> None:
+    item = finding(GPU_NODE, "SW103")
+    assert (item["verdict"], item["severity"]) == ("fires", "critical")
+    assert value(item, "^objects of nvidia_pte_cache") == 8_650_926
+    assert value(item, "objects x page size") == 8_650_926 * 4096
+    assert re.search(r"33\.0 GiB .*NVIDIA driver.*33\.8 GiB", item["headline"])
+
+
+def test_gpu_node_text_has_the_three_numbers_and_what_they_miss() -> None:
+    text = prose(GPU_NODE)
+    assert "33.8 GiB" in text
+    assert "33.0 GiB" in text
+    assert "8,231,127 pages = 31.4 GiB" in text  # from the bundle's notes: no file holds it
+    assert "no counter explains" in text
+    assert "only registered" in text  # the bound has too much
+    assert "before it began" in text  # a trace has too little
+    assert "No cgroup counts" in text
+
+
+def test_gpu_node_traced_number_is_in_json_too() -> None:
+    notes = document(GPU_NODE)["bundle_notes"]
+    assert any("31.4 GiB" in note and "not subtracted" in note for note in notes)
+
+
+def test_gpu_node_says_why_no_oom_kill_came() -> None:
+    item = finding(GPU_NODE, "SW112")
+    assert (item["verdict"], item["severity"]) == ("fires", "critical")
+    words = item["headline"] + " " + item["outlook"]
+    assert "33.8 GiB" in words
+    assert "min watermark" in words
+    assert "Code of running programs is dropped and read back" in words
+    # 63596320 - (27100712 + 26580 + 852 - 9076) kB: what the kubelet believes to be there.
+    kubelet = (63596320 - (27100712 + 26580 + 852 - 9076)) * 1024
+    assert value(item, "kubelet") == pytest.approx(kubelet, abs=GIB / 100)
+
+
+def test_gpu_node_storm_names_its_victims_as_victims() -> None:
+    item = finding(GPU_NODE, "SW111")
+    assert (item["verdict"], item["severity"]) == ("fires", "critical")
+    assert value(item, r"kubelet \(pid 2190\)") == pytest.approx(21_400 / 3, rel=0.01)
+    assert "victims, not the cause" in " ".join(item["remedy"])
+
+
+def test_gpu_node_blames_no_workload_for_the_drivers_memory() -> None:
+    """Nothing in the bundle tells whose the driver's pages are."""
+    for rule_id in ("SW101", "SW103", "SW112"):
+        assert finding(GPU_NODE, rule_id)["workload"] is None
+
+
+def test_gpu_node_ledger_adds_up() -> None:
+    page = document(GPU_NODE, "memory")
+    assert page["total_bytes"] == 63596320 * 1024
+    lines = sum(line["bytes"] for line in page["lines"])
+    assert lines + page["residual_bytes"] == page["total_bytes"]
+    assert page["residual_bytes"] == pytest.approx(33.77 * GIB, abs=0.01 * GIB)
+    # VmallocUsed reads 0 on this kernel: unknown, so the error holds it.
+    assert page["residual_error_bytes"] > GIB // 2
+    claims = [claim for claim in page["claims"] if "NVIDIA" in json.dumps(claim)]
+    assert claims
+
+
+# --- the missing device ----------------------------------------------------------------
+
+
+def test_missing_device_is_read_and_not_called_healthy() -> None:
+    page = document(GPU_DEVICE)
+    assert not firing(GPU_DEVICE)
+    blind = {f["id"] for f in page["findings"] if f["verdict"] == "blind"}
+    assert {"SW101", "SW103", "SW110"} <= blind
+    assert any("/proc/meminfo" in row["why"] for row in page["could_not_see"])
+
+
+def test_missing_device_bundle_holds_the_evidence_for_later_rules() -> None:
+    one = next((INCIDENTS / GPU_DEVICE / "1").rglob("devices.list")).read_text().splitlines()
+    two = next((INCIDENTS / GPU_DEVICE / "2").rglob("devices.list")).read_text().splitlines()
+    assert one == [*two, "c 237:0 rw"]
+    assert len(two) == 14
+
+
+# --- the container that hangs ----------------------------------------------------------
+
+
+def test_hanging_container_is_stuck_and_its_processes_tie() -> None:
+    item = finding(HANG, "SW203")
+    assert (item["verdict"], item["severity"]) == ("fires", "critical")
+    assert item["workload"] == "container:d96a8ea034f0"
+    assert value(item, "memory.usage_in_bytes$") == 8 * GIB
+    assert value(item, "memory.failcnt$") == pytest.approx(41_000, rel=0.01)
+    assert value(item, "^processes$") == 1284
+    assert "OOM score is 1 for all" in item["headline"]
+
+
+def test_hanging_container_leaves_the_node_alone() -> None:
+    fires = firing(HANG)
+    assert not {"SW101", "SW103", "SW110", "SW111", "SW112"} & fires.keys(), fires
+    assert "the node is not short" in finding(HANG, "SW113")["headline"]
+
+
+# --- page cache ------------------------------------------------------------------------
+
+
+def test_page_cache_is_no_leak() -> None:
+    assert firing(CACHE) == {"SW201": "info"}
+    item = finding(CACHE, "SW201")
+    assert "not a leak" in item["headline"]
+    assert item["workload"] == "kubeflow/jupyter-ningsheng-0kctiqfg/notebook"
+    assert value(item, "file pages that can be dropped") == 1048981504 + 12390400
+
+
+@pytest.mark.parametrize(
+    ("tool", "shows"),
+    [
+        ("container_memory_usage_bytes", 1_710_297_088),
+        ("container_memory_working_set_bytes", 1_710_297_088 - 1_048_981_504),
+        ("container_memory_cache", 1_059_909_632),
+        ("container_memory_rss", 546_828_288),
+        (r"docker stats \(17.06", 1_710_297_088 - 1_059_909_632),
+        (r"docker stats \(20.10", 1_710_297_088 - 1_048_981_504),
+    ],
+)
+def test_page_cache_number_of_each_tool(tool: str, shows: int) -> None:
+    assert value(finding(CACHE, "SW201"), tool) == shows
+
+
+def test_page_cache_agrees_with_what_docker_printed() -> None:
+    """619.9 MiB, read at another moment than the files."""
+    shown = value(finding(CACHE, "SW201"), r"docker stats \(17.06")
+    assert shown == pytest.approx(619.9 * MIB, rel=0.001)
+
+
+def test_page_cache_in_pods() -> None:
+    rows = {row["name"]: row for row in document(CACHE, "pods")["workloads"]}
+    row = rows["kubeflow/jupyter-ningsheng-0kctiqfg/notebook"]
+    assert row["limit_bytes"] == 8 * GIB
+    assert row["charge_bytes"] == 1_710_297_088
+    assert row["working_set_bytes"] == 661_315_584
+    assert row["anon_bytes"] == 546_828_288
+    assert row["namespace"] == "kubeflow"
+    assert row["container"] == "notebook"
+
+
+def test_page_cache_at_the_limit_is_still_no_leak() -> None:
+    fires = firing(CACHE_AT_LIMIT)
+    assert "SW201" in fires
+    assert not {"SW202", "SW203", "SW207"} & fires.keys(), fires
+    item = finding(CACHE_AT_LIMIT, "SW201")
+    assert item["headline"].startswith("34.4 GiB of the 35.0 GiB")
+
+
+# --- all of them -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bundle", ALL)
+def test_text_fits_into_80_columns(bundle: str) -> None:
+    """Only what is there to be copied sticks out: commands and paths."""
+    for line in asked("why", bundle).text.splitlines():
+        long_words = max(map(len, line.split()), default=0) > 50
+        command = re.search(r"^  confirm |^ {10}\S", line)
+        assert len(line) <= 80 or long_words or command, line
+        assert line.isascii(), line
+
+
+@pytest.mark.parametrize("bundle", ALL)
+def test_view_ends_with_what_could_not_be_seen(bundle: str) -> None:
+    text = asked("why", bundle).text
+    assert text.index("Could not see") > text.index("Linux")
+    assert re.search(r"\d+ rules: \d+ fire, \d+ quiet, \d+ blind", text.splitlines()[-1])
+
+
+@pytest.mark.parametrize("bundle", ALL)
+def test_notes_of_the_bundle_come_first(bundle: str) -> None:
+    manifest = asked("why", bundle).text.splitlines()
+    assert manifest[1] == "Noted with the bundle:"
+
+
+@pytest.mark.parametrize("bundle", ALL)
+def test_page_and_answer_tell_the_same_story(bundle: str) -> None:
+    """Every rule that fires is on the incident's page, and no other with a number."""
+    page = (INCIDENTS / bundle.partition("/")[0] / "README.md").read_text()
+    named = set(re.findall(r"\bSW\d{3}\b", page))
+    loud = {id_ for id_, severity in firing(bundle).items() if severity == "critical"}
+    assert loud <= named, loud - named

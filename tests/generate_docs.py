@@ -1,0 +1,274 @@
+"""Writes docs/rules/ from the rules and their cases, docs/json/ from the schemas, and the
+samples in README.md by running the commands that are named there.
+
+``python -m tests.generate_docs`` writes; ``--check`` writes nothing, names the pages that are
+not current, and ends with status 1 when there are any.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+from seawall.accounts.scene import Scene, Window
+from seawall.findings.finding import Judged
+from seawall.findings.judge import judge
+from seawall.findings.policy import Policy
+from seawall.findings.rule import Rule, load_rules
+from seawall.host.case import Case, parse_case
+from seawall.readings.snapshot import Snapshot, needs_of
+from seawall.views.why_text import shown_value
+
+REPOSITORY = Path(__file__).parents[1]
+SOURCE = REPOSITORY / "src"
+SCHEMAS = SOURCE / "seawall/views/schemas"
+GENERATED = "<!-- Written by `make docs`; edit what it is made from instead. -->"
+TOPIC_TITLES = {
+    "kernel_memory": "Memory of the kernel and its drivers",
+    "node": "The node",
+    "containers": "Containers and pods",
+    "host_limits": "Limits of the whole host",
+    "settings": "Settings (only with `why --audit`)",
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or with ``--check`` compare them; the exit status."""
+    wanted = {REPOSITORY / name: text for name, text in pages()}
+    stale = [path for path, text in wanted.items() if not is_current(path, text)]
+    homes = {path.parent for path in wanted} - {REPOSITORY}
+    orphans = sorted(page for home in homes for page in home.glob("*.md") if page not in wanted)
+    if "--check" in arguments:
+        for path in [*stale, *orphans]:
+            sys.stdout.write(f"{path.relative_to(REPOSITORY)}: not current; run: make docs\n")
+        return 1 if stale or orphans else 0
+    for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(wanted[path], encoding="utf-8")
+    for path in orphans:
+        path.unlink()
+    sys.stdout.write(f"{len(wanted)} pages, {len(stale)} written, {len(orphans)} removed\n")
+    return 0
+
+
+def is_current(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text(encoding="utf-8") == text
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Every generated page: its path in the repository and its text."""
+    rules = load_rules()
+    yield "docs/rules/README.md", document(rule_index(rules))
+    for rule in rules:
+        yield f"docs/rules/{rule.id}.md", document(rule_page(rule))
+    schemas = {path.stem: json.loads(path.read_text()) for path in sorted(SCHEMAS.glob("*.json"))}
+    yield "docs/json/README.md", document(schema_index(schemas))
+    for name, schema in schemas.items():
+        yield f"docs/json/{name}.md", document(schema_page(name, schema))
+    yield "README.md", with_samples((REPOSITORY / "README.md").read_text())
+
+
+def with_samples(page: str) -> str:
+    """``page`` with each sample run anew: ``<!-- sample ID...: seawall ... -->`` keeps the head,
+    the findings of those rules, and the last line of what the command prints."""
+    return re.sub(
+        r"(<!-- sample ([\w ]+): seawall ([^\n]+) -->\n```text\n).*?(```\n)",
+        lambda match: match[1] + sample(match[3].split(), match[2].split()) + match[4],
+        page,
+        flags=re.DOTALL,
+    )
+
+
+def sample(words: list[str], kept: list[str]) -> str:
+    # The owner's mutes on the machine that writes the page are not the reader's.
+    command = [sys.executable, "-m", "seawall", *words, "--rules", "/dev/null"]
+    done = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env={"PYTHONPATH": "src"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    head, *blocks = done.stdout.strip().split("\n\n")
+    shown = [head]
+    for block in blocks[:-1]:
+        if any(f"[{rule_id}]" in block for rule_id in kept):
+            shown.append(block)
+        elif shown[-1] != "[...]":
+            shown.append("[...]")
+    return "\n\n".join([*shown, blocks[-1]]) + "\n"
+
+
+def document(lines: Iterator[str]) -> str:
+    return "\n".join([GENERATED, *lines]).rstrip() + "\n"
+
+
+# --- rules -----------------------------------------------------------------------------
+
+
+def rule_index(rules: tuple[Rule, ...]) -> Iterator[str]:
+    """One table for each topic, in the order of TOPIC_TITLES, unknown topics last."""
+    yield "# Rules"
+    yield ""
+    yield "`seawall rules show ID` prints the same on a node without these pages. The severity is"
+    yield "the worst that a rule can say. Every rule is quiet, fires, or is blind and says what"
+    yield "would let it see. `/etc/seawall/rules.toml` mutes one or moves a threshold."
+    topics: dict[str, list[Rule]] = {name: [] for name in TOPIC_TITLES}
+    for rule in rules:
+        topics.setdefault(topic_of(rule), []).append(rule)
+    for topic, members in topics.items():
+        if members:
+            yield from ("", f"## {TOPIC_TITLES.get(topic, topic)}", "")
+            yield from ("| id | fires when | at worst |", "| --- | --- | --- |")
+            for rule in members:
+                yield f"| [{rule.id}]({rule.id}.md) | {cell(rule.title)} | {rule.severity} |"
+
+
+def rule_page(rule: Rule) -> Iterator[str]:
+    """One rule, with the case that makes it fire as the example."""
+    cases = cases_of(rule)
+    yield f"# {rule.id}: {rule.title}"
+    yield ""
+    yield f"At worst **{rule.severity}**." + (" Only with `why --audit`." if rule.audit else "")
+    yield ""
+    yield marked(rule.doc)
+    yield from ("", "## What it needs", "")
+    yield from (f"- {need_words(need, copes)}" for _, need, copes in needs_of(rule.judge))
+    yield from ("", f"When it cannot see: {rule.provide}.")
+    if rule.thresholds:
+        yield from ("", "## Thresholds", "", "| name | default | meaning |", "| --- | --- | --- |")
+        for name, (default, words) in rule.thresholds.items():
+            yield f"| `{name}` | {number(default)} | {cell(words)} |"
+    yield from ("", "## See it by hand", "", "```sh", *rule.confirm, "```")
+    yield from ("", "## What to do", "", *(f"- {marked(step)}" for step in rule.remedy))
+    yield from example(rule, cases)
+    yield from ("", "## Its cases", "")
+    for name, case in cases.items():
+        yield f"- **{case.expect['verdict']}** (`{name}`): {marked(case.expect.get('why', ''))}"
+
+
+def example(rule: Rule, cases: dict[str, Case]) -> Iterator[str]:
+    """What the first case that fires makes it say."""
+    for name, case in cases.items():
+        if case.expect["verdict"] == "fires":
+            item = next(j for j in judged(case, rule) if j.finding.verdict == "fires")
+            finding = item.finding
+            yield from ("", "## Example", "", f"From its case `{name}`, {finding.severity}:", "")
+            yield f"> {marked(finding.headline)}"
+            if finding.outlook:
+                yield from (">", f"> {marked(finding.outlook)}")
+            yield from ("", "| seen | value | where |", "| --- | --- | --- |")
+            for row in finding.evidence:
+                yield f"| {cell(row.name)} | {cell(shown_value(row))} | {code(row.source)} |"
+            return
+
+
+def judged(case: Case, rule: Rule) -> list[Judged]:
+    snapshots = [Snapshot(host) for host in case.rounds]
+    scene = Scene(snapshots[0], snapshots[-1] if len(snapshots) > 1 else None)
+    return list(judge([rule], scene, Policy()))
+
+
+def cases_of(rule: Rule) -> dict[str, Case]:
+    """The cases beside the rule's module: those that fire first, then by name."""
+    folder = SOURCE / (rule.module.replace(".", "/") + ".cases")
+    found = {path.stem: parse_case(path.read_bytes()) for path in sorted(folder.glob("*.case"))}
+    order = ("fires", "quiet", "blind")
+    return dict(sorted(found.items(), key=lambda pair: order.index(pair[1].expect["verdict"])))
+
+
+def topic_of(rule: Rule) -> str:
+    return rule.module.split(".")[-2]
+
+
+def need_words(need: Any, copes: bool) -> str:
+    over_window = get_origin(need) is Window
+    topic = get_args(need)[0] if over_window else need
+    words = f"`{topic.__module__.removeprefix('seawall.')}`"
+    words += ", twice, some seconds apart" if over_window else ""
+    return words + (" (does without if it must)" if copes else "")
+
+
+def marked(text: str) -> str:
+    """Plain text as Markdown: reST's double backquotes become single ones; outside of them
+    nothing else may mean anything."""
+    parts = text.replace("``", "`").replace("::\n", ":\n").split("`")
+    parts[::2] = [part.replace("<", "&lt;").replace("*", "\\*") for part in parts[::2]]
+    return "`".join(parts)
+
+
+def cell(text: str) -> str:
+    return marked(one_line(text)).replace("|", "\\|")
+
+
+def code(text: str) -> str:
+    return "`" + one_line(text).replace("|", "\\|") + "`"
+
+
+def one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
+
+
+def number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+# --- JSON ------------------------------------------------------------------------------
+
+
+def schema_index(schemas: dict[str, Any]) -> Iterator[str]:
+    yield "# JSON documents"
+    yield ""
+    yield "The schemas are in the package: `seawall/views/schemas/`. A major number only ever gains"
+    yield "fields. Unlimited is `null`; a field that could not be read is absent and named in the"
+    yield "`unread` of its object. Sizes are bytes, times seconds, shares 0 to 1."
+    yield from ("", "| document | printed by |", "| --- | --- |")
+    for name, schema in schemas.items():
+        yield f"| [`{schema.get('$id', name)}`]({name}.md) | `{cell(schema.get('title', name))}` |"
+
+
+def schema_page(name: str, schema: dict[str, Any]) -> Iterator[str]:
+    yield f"# `{schema.get('$id', name)}`"
+    yield ""
+    yield f"`{schema.get('title', name)}`. {marked(schema.get('description', ''))}".rstrip()
+    yield from ("", "| field | type | meaning |", "| --- | --- | --- |")
+    for path, inner, needed in fields("", schema, schema):
+        words = cell(inner.get("description", ""))
+        yield f"| `{path}` | {type_words(inner)}{'' if needed else ', may be absent'} | {words} |"
+
+
+def fields(path: str, schema: dict[str, Any], whole: Any) -> Iterator[tuple[str, Any, bool]]:
+    """Every field below ``schema``: where it is, its own schema, whether it is always there."""
+    required = schema.get("required", ())
+    for name, inner in schema.get("properties", {}).items():
+        inner = resolved(inner, whole)
+        where = f"{path}.{name}" if path else name
+        yield where, inner, name in required
+        items = resolved(inner.get("items", {}), whole)
+        yield from fields(where, inner, whole)
+        yield from fields(where + "[]", items, whole)
+
+
+def resolved(schema: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
+    """``schema`` with its local ``$ref`` followed."""
+    here: Any = whole
+    for part in schema.get("$ref", "#").removeprefix("#").split("/")[1:]:
+        here = here[part]
+    return {**here, **schema} if "$ref" in schema else schema
+
+
+def type_words(schema: dict[str, Any]) -> str:
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    if "enum" in schema:
+        return ", ".join(f"`{json.dumps(value).strip(chr(34))}`" for value in schema["enum"])
+    kind = schema.get("type", "any")
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

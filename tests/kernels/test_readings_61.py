@@ -1,0 +1,101 @@
+"""All reading verbs on Debian's 6.1, under cgroup version 1 and 2, and their bundle here."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.end_to_end.verbs import ENVIRONMENT
+from tests.kernels.vm import Image, Outcome, run_job
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+RESIDUAL_LEAST_FRACTION = 0.003
+READING_VERBS = ("why", "memory", "pods")
+
+JOB = r"""
+one=/sys/fs/cgroup
+[ -d $one/memory ] && one=$one/memory
+mkdir -p $one/kubepods/burstable/pod0e3f7a4c-8d2b-4f0e-9a51-6b2d1c0f9e87/c0ffee
+echo 100000000 > $one/kubepods/burstable/pod*/c0ffee/memory.max 2>/dev/null ||
+    echo 100000000 > $one/kubepods/burstable/pod*/c0ffee/memory.limit_in_bytes
+sh -c 'echo $$ > $(echo '$one'/kubepods/burstable/pod*/c0ffee)/cgroup.procs
+       exec python3.11 -c "x = bytearray(40 << 20); import time; time.sleep(600)"' &
+sleep 3
+for verb in why memory pods; do
+    seawall $verb --json > $OUT/$verb.json 2> $OUT/$verb.err; echo $? > $OUT/$verb.status
+    seawall $verb > $OUT/$verb.txt 2>&1
+done
+seawall capture --for 2 -o $OUT/node.bundle 2> $OUT/capture.err; echo $? > $OUT/capture.status
+seawall why --json --from $OUT/node.bundle > $OUT/from.json
+grep MemTotal /proc/meminfo > $OUT/memtotal
+"""
+
+
+@pytest.fixture(scope="module", params=["v1", "v2"])
+def node(
+    request: pytest.FixtureRequest, image: Image, tmp_path_factory: pytest.TempPathFactory
+) -> Outcome:
+    folder = tmp_path_factory.mktemp("job")
+    return run_job(image, JOB, folder, memory_mib=2048, cgroup=request.param)
+
+
+def document(node: Outcome, name: str) -> dict[str, Any]:
+    page = json.loads(node.text(name))
+    assert isinstance(page, dict)
+    return page
+
+
+@pytest.mark.parametrize("verb", [*READING_VERBS, "capture"])
+def test_verb_answers(node: Outcome, verb: str) -> None:
+    assert node.text(f"{verb}.status").strip() == "0", node.text(f"{verb}.err")
+    assert "Traceback" not in node.text(f"{verb}.err")
+
+
+@pytest.mark.parametrize("verb", READING_VERBS)
+def test_document_is_about_that_node(node: Outcome, verb: str) -> None:
+    page = document(node, f"{verb}.json")
+    assert page["schema"] == f"seawall.{verb}/1"
+    assert page["host"]["node"] == "node-61"
+    assert page["host"]["kernel"].startswith("6.1.")
+    assert page["host"]["page_size"] == 4096
+
+
+def test_residual_of_an_idle_node(node: Outcome) -> None:
+    page = document(node, "memory.json")
+    total = int(node.text("memtotal").split()[1]) << 10
+    assert page["total_bytes"] == total
+    assert sum(line["bytes"] for line in page["lines"]) + page["residual_bytes"] == total
+    share = page["residual_bytes"] / total
+    assert abs(share) < RESIDUAL_LEAST_FRACTION, f"{share:.4%} of {total >> 20} MiB"
+
+
+def test_nothing_critical_about_an_idle_node(node: Outcome) -> None:
+    firing = [f for f in document(node, "why.json")["findings"] if f["verdict"] == "fires"]
+    assert [f["headline"] for f in firing if f["severity"] == "critical"] == []
+
+
+def test_pods_finds_the_container(node: Outcome) -> None:
+    rows = document(node, "pods.json")["workloads"]
+    found = [row for row in rows if row["cgroup"].endswith("/c0ffee")]
+    assert len(found) == 1
+    (row,) = found
+    assert row["limit_bytes"] == 100000000 // 4096 * 4096
+    assert 40 << 20 < row["anon_bytes"] <= row["charge_bytes"] < 80 << 20
+    assert row["qos"].lower() == "burstable"
+
+
+def test_bundle_explained_here_gives_what_it_gave_there(node: Outcome, tmp_path: Path) -> None:
+    bundle = tmp_path / "node.bundle"
+    bundle.write_bytes(node.files["node.bundle"])
+    done = subprocess.run(
+        [sys.executable, "-m", "seawall", "why", "--json", "--from", str(bundle)],
+        env=ENVIRONMENT, capture_output=True, timeout=60, check=True,
+    )  # fmt: skip
+    there, here = document(node, "from.json"), json.loads(done.stdout)
+    assert here["findings"] == there["findings"]
+    assert here["host"] == there["host"]
+    assert here["taken_at"] == there["taken_at"]
+    live = {f["id"] for f in document(node, "why.json")["findings"]}
+    assert {f["id"] for f in here["findings"]} == live

@@ -1,0 +1,168 @@
+"""For every parser of the readings: real bytes that it takes, and what they are made of."""
+
+from dataclasses import dataclass, replace
+
+from tests.readings.kernel_files import DEBIAN_6_1, EL8, UBUNTU_3_2, VM_6_18, content
+
+from seawall.readings.base import Base, document_of
+
+NODE = "/sys/devices/system/node/node1"
+
+
+@dataclass(frozen=True)
+class Sample:
+    data: bytes
+    skips_unknown_lines: bool = False
+    """Lines that it does not know may stand anywhere below the first ``heading`` ones."""
+    heading: int = 0
+    each_line_by_itself: bool = False
+    """A damaged line cannot change what the other lines give."""
+    leaves_of_a_line: int = 1
+    """How many values a single line gives at most."""
+    but: bytes = b"\n"
+    """A line with this word decides over others, and may."""
+
+
+def table(data: bytes, leaves: int, heading: int = 0) -> Sample:
+    return Sample(
+        data,
+        skips_unknown_lines=True,
+        heading=heading,
+        each_line_by_itself=True,
+        leaves_of_a_line=leaves,
+    )
+
+
+def strict_table(data: bytes, leaves: int) -> Sample:
+    """A format in which every line has one shape, so that no line is unknown."""
+    return Sample(data, each_line_by_itself=True, leaves_of_a_line=leaves)
+
+
+BASE = Base(
+    boot_id="b", residual_bytes=1, residual_error_bytes=2, learned_at_unix_seconds=3.5, how="asked"
+)
+MOUNTINFO = rb"""24 30 0:22 / /sys rw,nosuid,nodev shared:7 - sysfs sysfs rw
+30 1 259:1 / / rw,relatime shared:1 - ext4 /dev/root rw,discard
+36 32 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
+91 30 0:45 / /mnt/a\040b rw master:1 propagate_from:2 - overlay overlay rw,lowerdir=/l
+"""
+PROC_CGROUP = b"""12:memory:/kubepods/besteffort/pod1/abc
+3:cpu,cpuacct:/user.slice
+1:name=systemd:/system.slice/a:b.service
+0::/
+"""
+CGROUPS = b"""#subsys_name\thierarchy\tnum_cgroups\tenabled
+cpuset\t3\t9\t1
+memory\t11\t312\t1
+hugetlb\t0\t1\t0
+"""
+STAT = (
+    b"4711 (a) b\n(c) S 1 4711 4711 0 -1 4194560 2010 3311 14 2 5 3 1 2 20 0 7 0 1234 "
+    b"171139072 3325 18446744073709551615 1 1 0 0 0 0 671173123 4096 1260 0 0 0 17 1 0 0 0 0 0 "
+    b"0 0 0 0 0 0 0 0\n"
+)
+STATUS = b"""Name:\trunc:[2:INIT]
+Umask:\t0022
+State:\tS (sleeping)
+Tgid:\t4711
+Pid:\t4711
+PPid:\t1
+Uid:\t1000\t1000\t1000\t1000
+NSpid:\t4711\t7
+VmPeak:\t  171000 kB
+VmLck:\t       0 kB
+VmPin:\t       4 kB
+VmRSS:\t   13300 kB
+RssAnon:\t    9000 kB
+RssFile:\t    4000 kB
+RssShmem:\t     300 kB
+VmPTE:\t     116 kB
+VmSwap:\t       8 kB
+HugetlbPages:\t    2048 kB
+Threads:\t7
+SigQ:\t0/96365
+"""
+IO = b"""rchar: 3000
+wchar: 2000
+syscr: 10
+syscw: 11
+read_bytes: 4096
+write_bytes: 8192
+cancelled_write_bytes: 512
+"""
+ROLLUP = b"""55d0c0a00000-7ffd0e5f9000 ---p 00000000 00:00 0                          [rollup]
+Rss:                3000 kB
+Pss:                1200 kB
+Pss_Dirty:           400 kB
+Pss_Anon:            400 kB
+Pss_File:            700 kB
+Pss_Shmem:           100 kB
+Shared_Clean:       1800 kB
+Shared_Dirty:         16 kB
+Private_Clean:       500 kB
+Private_Dirty:       684 kB
+Referenced:         3000 kB
+Anonymous:           600 kB
+Swap:                 12 kB
+SwapPss:               0 kB
+Locked:                0 kB
+"""
+SWAPS = b"""Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority
+/dev/zram0                              partition\t131068\t\t0\t\t-2
+/var/swap\\040one\\040(deleted)         file\t\t1024\t\t512\t\t5
+"""
+ARP = b"""IP address       HW type     Flags       HW address            Mask     Device
+192.0.2.1        0x1         0x2         02:fc:00:00:00:05     *        eth0
+192.0.2.9        0x1         0x0         00:00:00:00:00:00     *        eth0
+"""
+OCI = b"""{"ociVersion": "1.0.2", "annotations": {"io.kubernetes.cri.sandbox-name": "p",
+"io.kubernetes.cri.container-type": "container"}, "linux": {"cgroupsPath": "/k/p"}}"""
+RUNC = b'{"id": "abc", "cgroup_paths": {"memory": "/sys/fs/cgroup/memory/k"}}'
+CRIO = b'[{"id": "%s", "names": ["k8s_POD_p_ns_uid_0"]}]' % (b"a1" * 32)
+
+SAMPLES: dict[str, list[Sample]] = {
+    "arcstats.parse": [table(content("zfs", "/proc/spl/kstat/zfs/arcstats"), 1)],
+    "base.parse": [Sample(document_of(BASE))],
+    "buddyinfo.parse": [table(content(DEBIAN_6_1, "/proc/buddyinfo"), 13)],
+    "cgroup.parse_proc_cgroup": [strict_table(PROC_CGROUP, 2)],
+    "container_names.parse_config": [Sample(OCI)],
+    "container_names.parse_containers": [Sample(CRIO)],
+    "container_names.parse_state": [Sample(RUNC)],
+    "diskstats.parse": [table(content(kernel, "/proc/diskstats"), 10) for kernel in (EL8, VM_6_18)],
+    "host_limits.parse_arp": [Sample(ARP, skips_unknown_lines=True, heading=1)],
+    "host_limits.parse_file_nr": [Sample(b"5642\t0\t2466190\n")],
+    "host_limits.parse_loadavg_threads": [Sample(b"0.87 0.70 0.39 1/5101 11844\n")],
+    "host_limits.parse_neighbour_entries": [
+        Sample(content(VM_6_18, "/proc/net/stat/arp_cache"), skips_unknown_lines=True, heading=1)
+    ],
+    "host_limits.parse_number_file": [Sample(b"32768\n")],
+    "meminfo.parse": [
+        table(content(kernel, "/proc/meminfo"), 1) for kernel in (UBUNTU_3_2, DEBIAN_6_1, VM_6_18)
+    ],
+    "mountinfo.parse": [strict_table(MOUNTINFO, 16)],
+    "numa.parse_count": [Sample(b"8\n")],
+    "numa.parse_cpulist": [Sample(b"0-3,8\n")],
+    "numa.parse_meminfo": [table(content(DEBIAN_6_1, f"{NODE}/meminfo"), 1)],
+    "pressure.parse": [table(content(DEBIAN_6_1, "/proc/pressure/cpu"), 4)],
+    "proc_cgroups.parse": [Sample(CGROUPS, each_line_by_itself=True)],
+    "process.parse": [Sample(STAT)],
+    "process_extra.parse_io": [table(IO, 1)],
+    "process_extra.parse_smaps_rollup": [table(ROLLUP, 1)],
+    "process_status.parse": [table(STATUS, 2)],
+    "slabinfo.parse": [table(content(kernel, "/proc/slabinfo"), 8) for kernel in (EL8, DEBIAN_6_1)],
+    "swaps.parse": [table(SWAPS, 5, heading=1)],
+    "sysctl_vm.parse": [Sample(b"-1\n")],
+    "sysctl_vm.parse_hexadecimal": [Sample(b"0x0007\n")],
+    "sysctl_vm.parse_kilobytes": [Sample(b"67584\n")],
+    "vmallocinfo.parse": [
+        table(content(kernel, "/proc/vmallocinfo"), 10) for kernel in (EL8, DEBIAN_6_1)
+    ],
+    "vmstat.parse": [table(content(kernel, "/proc/vmstat"), 1) for kernel in (EL8, VM_6_18)],
+    "zoneinfo.parse": [
+        # A zone whose "present" is 0 is left out.
+        replace(table(content(kernel, "/proc/zoneinfo"), 6), but=b"present")
+        for kernel in (UBUNTU_3_2, EL8, DEBIAN_6_1)
+    ],
+    "zram.parse_disksize": [Sample(b"134217728\n")],
+    "zram.parse_mm_stat": [Sample(content(DEBIAN_6_1, "/sys/block/zram0/mm_stat"))],
+}
