@@ -1,6 +1,7 @@
 """``seawall pods`` and every form of WORKLOAD against containers that runc really runs."""
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ pytestmark = pytest.mark.system
 
 LIMIT_BYTES = 128 << 20
 SLACK_BYTES = 2 << 20
+ADJ = 996
+"""As the kubelet writes it for a request of 4 thousandths of the node."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,10 @@ def container(node: Node, tmp_path: Path) -> Iterator[Container]:
     """As the kubelet's cgroupfs driver would place it; only its log's name tells who it is."""
     key, uid = new_id(), new_uid()
     cgroup = f"/kubepods/burstable/pod{uid}/{key}"
-    bundle = make_bundle(tmp_path / "bundle", oci_config(cgroup, LIMIT_BYTES))
+    config = oci_config(cgroup, LIMIT_BYTES)
+    config["process"]["oomScoreAdj"] = ADJ
+    config["linux"]["resources"]["cpu"] = {"shares": 512, "quota": 150_000, "period": 100_000}
+    bundle = make_bundle(tmp_path / "bundle", config)
     log = f"/var/log/containers/web-7d9f4c-x2v9k_shop_app-{key}.log"
     node.need("ln", "-s", f"/var/log/pods/shop_web-7d9f4c-x2v9k_{uid}/app/0.log", log)
     try:
@@ -64,6 +70,22 @@ def test_row_of_a_pods_container(node: Node, container: Container) -> None:
     assert row["distance_cgroup"] == container.cgroup
     assert row["processes"] == 3  # sh, dd, sleep
     assert row["danger"] is None
+
+
+def test_what_it_asked_for(node: Node, container: Container) -> None:
+    """Nobody is asked but the node; the memory request is known to a thousandth of it."""
+    row = node.row("shop/web-7d9f4c-x2v9k/app")
+    if "cpu_limit_cores" not in row:
+        pytest.skip("no cpu controller here: mount -t cgroup -o cpu cpu /sys/fs/cgroup/cpu")
+    assert row["cpu_limit_cores"] == 1.5
+    if "cpu_shares" in row:
+        assert row["cpu_shares"] == 512
+        assert row["cpu_request_cores"] == 0.5
+    else:
+        assert row["cpu_weight"] < 100
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert abs(row["request_least_bytes"] - total * 4 / 1000) < total / 1e6
+    assert abs(row["request_most_bytes"] - total * 5 / 1000) < total / 1e6
 
 
 def test_every_form_of_workload_names_it(node: Node, container: Container) -> None:

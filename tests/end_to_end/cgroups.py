@@ -43,6 +43,14 @@ class Cgroup:
     def add(self, pid: int) -> None:
         Path(self.entry).write_text(str(pid))
 
+    def limit_hits(self) -> int:
+        """How often the limit was reached since the group was made."""
+        failcnt = self.path / "memory.failcnt"
+        if failcnt.exists():
+            return int(failcnt.read_text())
+        rows = (self.path / "memory.events").read_text().split()
+        return int(rows[rows.index("max") + 1])
+
 
 @contextlib.contextmanager
 def cgroup(name: str, limit_bytes: int) -> Iterator[Cgroup]:

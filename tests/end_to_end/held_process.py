@@ -31,7 +31,7 @@ def read_through_mem(pid: int, address: int) -> None:
 
 def main(path: str) -> None:
     # Large, so that it is among those that any tool looks at first.
-    held = mmap.mmap(-1, HELD_BYTES)
+    held = mmap.mmap(-1, HELD_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     for at in range(0, HELD_BYTES, mmap.PAGESIZE):
         held[at] = 1
     fd = os.open(path, os.O_RDONLY)

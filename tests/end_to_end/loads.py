@@ -5,6 +5,7 @@ Each prints ``ready`` once it is at work and goes on until it is killed.
 
 import mmap
 import os
+import random
 import socket
 import sys
 import threading
@@ -36,7 +37,7 @@ def take(total_bytes: str, seconds: str) -> None:
     _ready()
     began = time.monotonic()
     for number in range(steps):
-        area = mmap.mmap(-1, CHUNK_BYTES)
+        area = mmap.mmap(-1, CHUNK_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         area.write(filler)
         held.append(area)
         due = began + float(seconds) * (number + 1) / steps
@@ -83,13 +84,13 @@ def _receive(receiver: socket.socket) -> None:
 
 
 def reread(path: str) -> None:
-    """Touch a mapped file from end to end for ever: thrashes in a group smaller than it."""
+    """Touch a mapped file's pages at random for ever: thrashes in a group smaller than it."""
     with open(path, "rb") as file:
         text = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
+    text.madvise(mmap.MADV_RANDOM)
     _ready()
     while True:
-        for at in range(0, len(text), mmap.PAGESIZE):
-            text[at]
+        text[random.randrange(0, len(text), mmap.PAGESIZE)]
 
 
 def hugepages(count: str, page_bytes: str) -> None:

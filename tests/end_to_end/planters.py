@@ -1,6 +1,7 @@
-"""What the planting tests plant: each holds BYTES of one kind of memory until stdin closes.
+"""What the planting tests plant: each holds BYTES of one kind of memory until SIGTERM.
 
-Run as ``python planters.py KIND BYTES FOLDER``; prints ``ready``, or ``cannot: WHY``.
+Run as ``python planters.py KIND BYTES FOLDER``; prints ``ready``, or ``cannot: WHY``.  It
+gives everything back by itself after two minutes.
 """
 
 import ctypes
@@ -9,12 +10,14 @@ import mmap
 import os
 import resource
 import shutil
+import signal
 import socket
 import struct
 import sys
 from collections.abc import Callable
 
 MIB = 1 << 20
+STOP = (signal.SIGTERM, signal.SIGINT)
 held: list[object] = []
 
 
@@ -28,8 +31,7 @@ def anonymous(size: int, folder: str) -> None:
 def file_of(size: int, folder: str) -> None:
     """tmpfs or page cache, by where the folder is."""
     with open(os.path.join(folder, "planted"), "wb") as out:
-        for _ in range(size // MIB):
-            out.write(os.urandom(MIB))
+        out.writelines(os.urandom(MIB) for _ in range(size // MIB))
         out.flush()
         os.fsync(out.fileno())
 
@@ -105,16 +107,23 @@ def give_back(folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
 def main(kind: str, size: int, folder: str) -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP)  # never stopped half way
     os.makedirs(folder, exist_ok=True)
     try:
         try:
-            KINDS[kind](size, folder)
+            if size:
+                KINDS[kind](size, folder)
         except OSError as error:
-            print(f"cannot: {error}", flush=True)
+            say(f"cannot: {error}")
             return
-        print("ready", flush=True)
-        sys.stdin.read()
+        say("ready")
+        signal.sigtimedwait(STOP, 120)
     finally:
         give_back(folder)
 

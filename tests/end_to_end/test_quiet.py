@@ -110,7 +110,7 @@ def test_process_that_loads_within_its_limit(record_property: Any) -> None:
         time.sleep(0.5)
         before = meminfo_bytes("MemAvailable")
         firing = node_findings()
-        assert before - meminfo_bytes("MemAvailable") > size // 5, "it was not loading: no proof"
+        assert before - meminfo_bytes("MemAvailable") > 1 << 30, "it was not loading: no proof"
     assert_quiet(firing)
 
 
@@ -143,17 +143,13 @@ def test_container_thrashing_at_its_own_limit(file_on_disk: Path) -> None:
     needs_cgroup()
     with (
         cgroups.cgroup("seawall-quiet-thrash", 64 << 20) as group,
-        load("enter", group.entry, "reread", str(file_on_disk)) as pid,
+        load("enter", group.entry, "reread", str(file_on_disk)),
     ):
         time.sleep(1)
-        before = major_faults(pid)
+        before = group.limit_hits()
         firing = node_findings()
-        assert major_faults(pid) - before > 1000, "it was not thrashing: no proof"
+        assert group.limit_hits() - before > 10_000, "it was not at its limit: no proof"
     assert_quiet(firing)
-
-
-def major_faults(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[9])
 
 
 def test_hugepages_in_use() -> None:

@@ -14,14 +14,19 @@ pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
 RESIDUAL_LEAST_FRACTION = 0.003
 READING_VERBS = ("why", "memory", "pods")
 
+CONTAINER = "4b1d7c2e9f60a8d3557e0c9b1f2a6d84e3c7b50f918a2d6c4e7f03b9a1d58c26"
+
 JOB = r"""
-one=/sys/fs/cgroup
-[ -d $one/memory ] && one=$one/memory
-mkdir -p $one/kubepods/burstable/pod0e3f7a4c-8d2b-4f0e-9a51-6b2d1c0f9e87/c0ffee
-echo 100000000 > $one/kubepods/burstable/pod*/c0ffee/memory.max 2>/dev/null ||
-    echo 100000000 > $one/kubepods/burstable/pod*/c0ffee/memory.limit_in_bytes
-sh -c 'echo $$ > $(echo '$one'/kubepods/burstable/pod*/c0ffee)/cgroup.procs
-       exec python3.11 -c "x = bytearray(40 << 20); import time; time.sleep(600)"' &
+at=/sys/fs/cgroup limit=memory.max
+[ -d $at/memory ] && at=$at/memory limit=memory.limit_in_bytes
+for part in kubepods burstable pod0e3f7a4c-8d2b-4f0e-9a51-6b2d1c0f9e87 CONTAINER; do
+    at=$at/$part
+    mkdir $at
+    [ $limit$part = memory.maxCONTAINER ] || echo +memory > $at/cgroup.subtree_control
+done 2> /dev/null
+echo 100000000 > $at/$limit
+(echo 0 > $at/cgroup.procs
+ exec python3.11 -c "x = bytearray(40 << 20); import time; time.sleep(600)") &
 sleep 3
 for verb in why memory pods; do
     seawall $verb --json > $OUT/$verb.json 2> $OUT/$verb.err; echo $? > $OUT/$verb.status
@@ -30,7 +35,7 @@ done
 seawall capture --for 2 -o $OUT/node.bundle 2> $OUT/capture.err; echo $? > $OUT/capture.status
 seawall why --json --from $OUT/node.bundle > $OUT/from.json
 grep MemTotal /proc/meminfo > $OUT/memtotal
-"""
+""".replace("CONTAINER", CONTAINER)
 
 
 @pytest.fixture(scope="module", params=["v1", "v2"])
@@ -78,7 +83,7 @@ def test_nothing_critical_about_an_idle_node(node: Outcome) -> None:
 
 def test_pods_finds_the_container(node: Outcome) -> None:
     rows = document(node, "pods.json")["workloads"]
-    found = [row for row in rows if row["cgroup"].endswith("/c0ffee")]
+    found = [row for row in rows if row["cgroup"].endswith(f"/{CONTAINER}")]
     assert len(found) == 1
     (row,) = found
     assert row["limit_bytes"] == 100000000 // 4096 * 4096

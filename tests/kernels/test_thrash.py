@@ -1,11 +1,10 @@
 """`seawall why` in a VM that thrashes: first line, whole answer, and what it takes to say it.
 
-The node: 512 MiB without swap, anonymous memory up to 40 MiB below the top, three programs
+The node: 512 MiB without swap, anonymous memory up to 40 MiB below the top, sixteen programs
 running 96 MiB of text in it, the disk held to 2,000 operations a second, the cache cold.
 Under software emulation every time is an upper bound.
 """
 
-import json
 import re
 import shutil
 import subprocess
@@ -29,7 +28,7 @@ numbers() {{ grep -E "^(workingset_refault_file|oom_kill|pgmajfault) " /proc/vms
 dd if=/dev/urandom of=/opt/text bs=1M count=96 2> /dev/null; sync
 python3.11 thrash.py hold {ROOM_MIB} &
 sleep 12
-for i in 1 2 3; do python3.11 thrash.py walk /opt/text & done
+python3.11 thrash.py walk /opt/text 16 &
 sleep 6
 echo 3 > /proc/sys/vm/drop_caches
 sleep 5
@@ -38,8 +37,6 @@ echo "=== why begins"
 seawall why --color never
 echo "=== why ended $?"
 numbers after
-seawall why --json > $OUT/why.json
-echo "=== json ended $?"
 """
 
 
@@ -70,7 +67,7 @@ def test_the_node_really_thrashes(thrashing: Outcome) -> None:
     before, after = numbers(thrashing, "before"), numbers(thrashing, "after")
     seconds = after["uptime"] - before["uptime"]
     refaults = (after["workingset_refault_file"] - before["workingset_refault_file"]) / seconds
-    assert refaults > 5000
+    assert refaults > 500
     assert (after["full"] - before["full"]) / seconds > 0.15
     assert after["oom_kill"] == 0, "the kernel ended it: not the state that is meant"
 
@@ -84,12 +81,11 @@ def test_first_line_and_whole_answer_in_time(thrashing: Outcome) -> None:
     assert lines[-1][0] < WHOLE_SECONDS, times
 
 
-def test_it_names_the_thrash(thrashing: Outcome) -> None:
-    page = json.loads(thrashing.text("why.json"))
-    firing = [f for f in page["findings"] if f["verdict"] == "fires" and f["workload"] is None]
-    words = " ".join(f"{f['title']} {f['headline']}".lower() for f in firing)
-    assert [f for f in firing if f["severity"] == "critical"], words
-    assert re.search("refault|reclaim|thrash", words), words
+def test_it_names_the_thrash_and_no_innocent(thrashing: Outcome) -> None:
+    text = "\n".join(line for _, line in said(thrashing))
+    headlines = re.findall(r"^CRITICAL +(.*)$", text, re.MULTILINE)
+    assert any(re.search("fault|reclaim|thrash", line) for line in headlines), text
+    assert "address space locked" not in text, "no process there holds its own lock for long"
 
 
 # --- what it takes ---------------------------------------------------------------------

@@ -1,15 +1,16 @@
 """Where cgroup trees are mounted, the walk over them, and who is in which cgroup."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
+from tests.readings.kernel_files import this_machine
 
 from seawall.host.case import parse_case
 from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
 from seawall.readings import cgroup, cgroup_tree
 from seawall.readings.cgroup import CgroupLayout, Cgroups
-from tests.readings.kernel_files import this_machine
 
 V1_MOUNTS = b"""\
 30 23 0:25 / /sys/fs/cgroup ro - tmpfs tmpfs ro,mode=755
@@ -20,6 +21,10 @@ V1_MOUNTS = b"""\
 35 30 0:30 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids,release_agent=/x
 """
 V2_MOUNTS = b"30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n"
+V1_FOLDERS = (
+    b"=== /sys/fs/cgroup/cpu,cpuacct/tasks\n=== /sys/fs/cgroup/systemd/tasks\n"
+    b"=== /sys/fs/cgroup/unified/cgroup.procs\n"
+)
 V2_CASE = (
     b"=== /proc/1/mountinfo\n" + V2_MOUNTS + b"=== /sys/fs/cgroup/cgroup.controllers\n"
     b"cpuset cpu io memory pids\n=== /sys/fs/cgroup/cgroup.procs\n1\n2\n"
@@ -99,8 +104,7 @@ def test_no_cgroups_at_all_is_absent_not_empty() -> None:
     [
         (b"=== /sys/fs/cgroup/cgroup.controllers\nmemory\n", {}, "/sys/fs/cgroup"),
         (
-            b"=== /sys/fs/cgroup/cpu,cpuacct/tasks\n=== /sys/fs/cgroup/systemd/tasks\n"
-            b"=== /sys/fs/cgroup/unified/cgroup.procs\n",
+            V1_FOLDERS,
             {
                 "cpu": "/sys/fs/cgroup/cpu,cpuacct",
                 "cpuacct": "/sys/fs/cgroup/cpu,cpuacct",
@@ -152,14 +156,14 @@ class Vanishing:
         self._host, self._folder, self._lists = host, folder, lists
         self.read, self.link, self.ask = host.read, host.link, host.ask
 
-    def names(self, path: str):  # type: ignore[no-untyped-def]
+    def names(self, path: str) -> tuple[str, ...] | Unread:
         if path == self._folder:
             self._lists -= 1
             if self._lists < 0:
                 return Unread(path, "absent", "removed")
         return self._host.names(path)
 
-    def read_each(self, paths):  # type: ignore[no-untyped-def]
+    def read_each(self, paths: Sequence[str]) -> Iterator[bytes | Unread]:
         for path in paths:
             gone = path.startswith(self._folder + "/")
             yield Unread(path, "absent", "removed") if gone else self._host.read(path)
@@ -233,12 +237,12 @@ def test_proc_cgroup_names_the_malformed_line(line: bytes) -> None:
 
 
 def test_this_process_is_where_the_kernel_says() -> None:
-    import os
-
     with this_machine() as host:
         tree = cgroup.read(host)
         if isinstance(tree, Unread):
-            pytest.skip(f"no cgroup tree here ({tree.detail}): mount -t cgroup2 none /sys/fs/cgroup")
+            pytest.skip(
+                f"no cgroup tree here ({tree.detail}): mount -t cgroup2 none /sys/fs/cgroup"
+            )
         own = cgroup.read_proc_cgroup(host, os.getpid())
     assert not isinstance(own, Unread)
     version = tree.layout.memory_version

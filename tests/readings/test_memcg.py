@@ -1,17 +1,21 @@
 """The memory controller, both versions: meaning of fields, absence, refusal, real cgroups."""
 
 import os
-from collections.abc import Sequence
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import pytest
+from tests.end_to_end import cgroups
+from tests.readings.kernel_files import this_machine
 
 from seawall.host.case import parse_case
 from seawall.host.host import Unread
-from seawall.readings import memcg
+from seawall.readings import cgroup, memcg
+from seawall.readings.cgroup import Cgroups
 from seawall.readings.memcg import Memcg, Memcgs
 from seawall.readings.reading import UNLIMITED
-from tests.end_to_end import cgroups
-from tests.readings.kernel_files import this_machine
 
 V1 = b"=== /proc/1/mountinfo\n34 30 0:29 / /cg/memory rw - cgroup cgroup rw,memory\n"
 V2 = (
@@ -30,14 +34,12 @@ V2_STAT = (
 )
 
 
-def section(folder: str, **files: bytes | str) -> bytes:
-    """Files of one cgroup; ``_`` stands for the dot in their names."""
+def section(folder: str, files: Mapping[str, bytes | str]) -> bytes:
+    """Files of one cgroup."""
     text = b""
     for name, content in files.items():
         data = content if isinstance(content, bytes) else content.encode()
-        head, _, tail = name.partition("__")
-        text += f"=== {folder}/{head.replace('_', '.')}{'.' * bool(tail)}{tail}\n".encode() + data
-        text += b"" if data.endswith(b"\n") or not data else b"\n"
+        text += f"=== {folder}/{name}\n".encode() + data + b"\n" * (data[-1:] != b"\n")
     return text
 
 
@@ -47,14 +49,14 @@ def memcgs_of(text: bytes) -> Memcgs:
     return found
 
 
-def v1_pod(**changed: str) -> Memcg:
+def v1_pod(changed: Mapping[str, bytes | str] | None = None) -> Memcg:
     files = {
-        "memory__usage_in_bytes": "12288",
-        "memory__limit_in_bytes": "1048576",
-        "memory__stat": V1_STAT,
-        **changed,
+        "memory.usage_in_bytes": "12288",
+        "memory.limit_in_bytes": "1048576",
+        "memory.stat": V1_STAT,
+        **(changed or {}),
     }
-    return memcgs_of(V1 + section("/cg/memory/pod", **files)).by_path["/pod"]
+    return memcgs_of(V1 + section("/cg/memory/pod", files)).by_path["/pod"]
 
 
 # --- version 1 -------------------------------------------------------------------------
@@ -85,17 +87,20 @@ def test_v1_values_are_those_of_the_subtree() -> None:
     ],
 )
 def test_v1_limit(raw: str, limit: object) -> None:
-    assert v1_pod(memory__limit_in_bytes=raw).limit == limit
+    assert v1_pod({"memory.limit_in_bytes": raw}).limit == limit
 
 
 def test_v1_swap_oom_and_kernel_memory() -> None:
     pod = v1_pod(
-        memory__memsw_usage_in_bytes="",
-        **{"memory__memsw.usage_in_bytes": "20480", "memory__memsw.limit_in_bytes": "3145728"},
-        **{"memory__kmem.usage_in_bytes": "4096", "memory__max_usage_in_bytes": "16384"},
-        memory__oom_control="oom_kill_disable 1\nunder_oom 1\noom_kill 3\n",
-        memory__failcnt="7",
-        memory__soft_limit_in_bytes="9223372036854771712",
+        {
+            "memory.memsw.usage_in_bytes": "20480",
+            "memory.memsw.limit_in_bytes": "3145728",
+            "memory.kmem.usage_in_bytes": "4096",
+            "memory.max_usage_in_bytes": "16384",
+            "memory.oom_control": "oom_kill_disable 1\nunder_oom 1\noom_kill 3\n",
+            "memory.failcnt": "7",
+            "memory.soft_limit_in_bytes": "9223372036854771712",
+        }
     )
     assert (pod.swap_usage, pod.swap_limit) == (8192, 2097152)
     assert (pod.kernel, pod.peak, pod.failcnt) == (4096, 16384, 7)
@@ -104,17 +109,16 @@ def test_v1_swap_oom_and_kernel_memory() -> None:
 
 
 def test_v1_unlimited_swap() -> None:
-    pod = v1_pod(**{"memory__memsw.limit_in_bytes": "9223372036854771712"})
+    pod = v1_pod({"memory.memsw.limit_in_bytes": "9223372036854771712"})
     assert pod.swap_limit is UNLIMITED
     assert pod.limit == 1048576
 
 
 def test_v1_without_hierarchy_says_so() -> None:
-    child = section("/cg/memory/pod/child", memory__usage_in_bytes="1")
+    child = section("/cg/memory/pod/child", {"memory.usage_in_bytes": "1"})
     for flag, hierarchical in (("0", False), ("1", True)):
-        pod = section(
-            "/cg/memory/pod", memory__usage_in_bytes="5", memory__use_hierarchy=flag
-        )
+        files = {"memory.usage_in_bytes": "5", "memory.use_hierarchy": flag}
+        pod = section("/cg/memory/pod", files)
         found = memcgs_of(V1 + pod + child)
         assert found.by_path["/pod"].hierarchical is hierarchical
         assert found.by_path["/pod/child"].hierarchical, "nothing is below it"
@@ -127,23 +131,27 @@ def test_v1_without_hierarchy_says_so() -> None:
 
 
 def test_v2_in_full() -> None:
-    text = V2 + section("/cg", memory__stat=V2_STAT, cgroup__stat="nr_dying_descendants 5\n")
+    text = V2 + section("/cg", {"memory.stat": V2_STAT, "cgroup.stat": "nr_dying_descendants 5"})
     text += section(
         "/cg/pod",
-        memory__current="65536",
-        memory__max="1048576",
-        memory__high="max",
-        memory__low="0",
-        memory__min="max",
-        memory__peak="70000",
-        memory__stat=V2_STAT,
-        memory__events="low 0\nhigh 1\nmax 2\noom 3\noom_kill 4\noom_group_kill 5\n",
-        memory__pressure="some avg10=50.00 avg60=1.00 avg300=0.00 total=1000000\n",
-        io__pressure="some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
-        cgroup__stat="nr_descendants 1\nnr_dying_descendants 2\n",
-        cgroup__events="populated 1\nfrozen 0\n",
-        **{"memory__swap.current": "10", "memory__swap.max": "max"},
-        **{"memory__events.local": "oom_kill 1\n", "memory__oom.group": "1"},
+        {
+            "memory.current": "65536",
+            "memory.max": "1048576",
+            "memory.high": "max",
+            "memory.low": "0",
+            "memory.min": "max",
+            "memory.peak": "70000",
+            "memory.swap.current": "10",
+            "memory.swap.max": "max",
+            "memory.oom.group": "1",
+            "memory.stat": V2_STAT,
+            "memory.events": "low 0\nhigh 1\nmax 2\noom 3\noom_kill 4\noom_group_kill 5",
+            "memory.events.local": "oom_kill 1",
+            "memory.pressure": "some avg10=50.00 avg60=1.00 avg300=0.00 total=1000000",
+            "io.pressure": "some avg10=0.00 avg60=0.00 avg300=0.00 total=0",
+            "cgroup.stat": "nr_descendants 1\nnr_dying_descendants 2",
+            "cgroup.events": "populated 1\nfrozen 0",
+        },
     )
     found = memcgs_of(text)
     assert (found.version, found.mount_point, found.unread) == (2, "/cg", ())
@@ -168,8 +176,8 @@ def test_v2_in_full() -> None:
 
 
 def test_v2_cgroup_without_the_controller_has_no_memcg() -> None:
-    text = V2 + section("/cg/quiet", cgroup__events="populated 1\n")
-    text += section("/cg/pod", memory__current="1")
+    text = V2 + section("/cg/quiet", {"cgroup.events": "populated 1\n"})
+    text += section("/cg/pod", {"memory.current": "1"})
     assert set(memcgs_of(text).by_path) == {"/pod"}
 
 
@@ -177,7 +185,9 @@ def test_v2_cgroup_without_the_controller_has_no_memcg() -> None:
 
 
 def test_refused_and_malformed_are_told_and_others_stay() -> None:
-    text = V2 + section("/cg/pod", memory__current="4096", memory__max="lots", memory__peak="5x")
+    text = V2 + section(
+        "/cg/pod", {"memory.current": "4096", "memory.max": "lots", "memory.peak": "5x"}
+    )
     text += b"=== /cg/pod/memory.stat !refused\n"
     pod = memcgs_of(text).by_path["/pod"]
     assert (pod.usage, pod.limit, pod.peak, pod.anon) == (4096, None, None, None)
@@ -189,7 +199,9 @@ def test_refused_and_malformed_are_told_and_others_stay() -> None:
 
 
 def test_a_cgroup_that_goes_away_meanwhile_is_not_half_there() -> None:
-    text = V2 + section("/cg/pod", memory__max="5") + section("/cg/other", memory__current="7")
+    text = (
+        V2 + section("/cg/pod", {"memory.max": "5"}) + section("/cg/other", {"memory.current": "7"})
+    )
     text += b"=== /cg/pod/memory.current !vanished\n"
     assert set(memcgs_of(text).by_path) == {"/other"}
 
@@ -200,7 +212,7 @@ def test_pressure_that_is_switched_off_is_none() -> None:
     class Off:
         def __init__(self) -> None:
             self._host = parse_case(
-                V2 + section("/cg/pod", memory__pressure="x", memory__current="7")
+                V2 + section("/cg/pod", {"memory.pressure": "x", "memory.current": "7"})
             ).rounds[0]
             self.read, self.names = self._host.read, self._host.names
 
@@ -224,7 +236,7 @@ def test_no_tree_counts_memory() -> None:
 
 def test_only_files_that_are_there_are_asked_for() -> None:
     asked: list[str] = []
-    text = V2 + b"".join(section(f"/cg/p{i}", memory__current="7") for i in range(9))
+    text = V2 + b"".join(section(f"/cg/p{i}", {"memory.current": "7"}) for i in range(9))
     host = parse_case(text).rounds[0]
 
     class Asked:
@@ -252,41 +264,52 @@ def test_every_memcg_of_this_machine() -> None:
         if path != "/":
             assert one.usage is not None
             assert one.limit is not None
-        assert one.anon is None or one.anon == one.stat["total_rss" if found.version == 1 else "anon"]
+        assert (
+            one.anon is None or one.anon == one.stat["total_rss" if found.version == 1 else "anon"]
+        )
 
 
 @pytest.mark.system
 def test_a_real_cgroup_with_a_limit() -> None:
     if reason := cgroups.missing():
         pytest.skip(reason)
-    name = f"seawall-memcg-{os.getpid()}"
-    with cgroups.cgroup(name, 64 << 20) as made, this_machine() as host:
-        child = os.fork()
-        if not child:
-            made.add(os.getpid())
-            held = bytearray(b"x" * (16 << 20))
-            os.write(ready[1], b"1") if (ready := _READY) else None
-            os.read(_GO[0], len(held))
-            os._exit(0)
-        try:
-            os.read(_READY[0], 1)
-            found = memcg.read(host)
-        finally:
-            os.write(_GO[1], b"1")
-            os.waitpid(child, 0)
-        assert isinstance(found, Memcgs)
-        one = found.by_path["/" + name]
-        assert one.limit == 64 << 20
-        assert one.anon is not None
-        assert 16 << 20 <= one.anon <= 20 << 20
-        assert one.usage is not None
-        assert one.anon <= one.usage <= 64 << 20
-        assert one.oom_kill == 0
+    path = f"/seawall-memcg-{os.getpid()}"
+    with (
+        cgroups.cgroup(path[1:], 64 << 20) as made,
+        this_machine() as host,
+        holding(16 << 20, made),
+    ):
+        found = memcg.read(host)
+        tree = cgroup.read(host)
+    assert isinstance(found, Memcgs)
+    assert isinstance(tree, Cgroups)
+    one = found.by_path[path]
+    assert one.limit == 64 << 20
+    assert one.anon is not None
+    assert 16 << 20 <= one.anon <= 20 << 20
+    assert one.usage is not None
+    assert one.anon <= one.usage <= 64 << 20
+    assert one.oom_kill == 0
+    assert len(tree.pids[path]) == 1
     with this_machine() as host:
         after = memcg.read(host)
     assert isinstance(after, Memcgs)
-    assert "/" + name not in after.by_path
+    assert path not in after.by_path
 
 
-_READY = os.pipe()
-_GO = os.pipe()
+@contextmanager
+def holding(size_bytes: int, where: cgroups.Cgroup) -> Iterator[None]:
+    """A process in the cgroup that holds that much anonymous memory."""
+    program = (
+        "import sys; open(sys.argv[1], 'w').write('0'); x = b'x' * int(sys.argv[2]);"
+        "print('ready', flush=True); sys.stdin.read()"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", program, where.entry, str(size_bytes)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert child.stdout
+    assert child.stdout.readline() == b"ready\n"
+    yield
+    child.communicate(timeout=20)

@@ -3,12 +3,12 @@
 import os
 
 import pytest
+from tests.readings.kernel_files import this_machine
 
 from seawall.host.case import parse_case
 from seawall.host.host import Unread
 from seawall.problems import ParseProblem
 from seawall.readings import mountinfo
-from tests.readings.kernel_files import this_machine
 
 OPTIONAL = b"36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 propagate_from:2 - ext3 /dev/root rw,acl\n"
 

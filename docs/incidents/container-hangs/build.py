@@ -39,11 +39,15 @@ PUBLISHED: Final = (
 MANIFEST: Final[dict[str, JSON]] = {
     "story": "A container hangs instead of being OOM-killed: 1,280 processes of 8 MiB",
     "notes": [
-        "Made by hand from a published report, which gives numbers and no files: container of "
-        "8 GiB and 2 GiB of swap, 1,280 processes of 8 MiB, CentOS 6.5, system CPU at 100 %. "
-        "docs/incidents/container-hangs/build.py builds it.",
-        "From the report's log of the kernel: 'Kill process 15947 (init) score 1 or sacrifice "
-        "child', 'Killed process 16944, UID 0, (mingetty) total-vm:4064kB, anon-rss:4kB'.",
+        (
+            "Made by hand from a published report, which gives numbers and no files: container of "
+            "8 GiB and 2 GiB of swap, 1,280 processes of 8 MiB, CentOS 6.5, system CPU at 100 %. "
+            "docs/incidents/container-hangs/build.py builds it."
+        ),
+        (
+            "From the report's log of the kernel: 'Kill process 15947 (init) score 1 or sacrifice "
+            "child', 'Killed process 16944, UID 0, (mingetty) total-vm:4064kB, anon-rss:4kB'."
+        ),
     ],
     "provenance": {
         "/proc/15947/stat": "converted",

@@ -5,7 +5,6 @@
 any name as printed; and a bare name where it is the only one of its kind.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -113,6 +112,8 @@ def _by_id(text: str, everything: list[Workload], _: Workloads) -> Iterable[Work
 
 def _by_bare_name(text: str, everything: list[Workload], _: Workloads) -> Iterable[Workload]:
     """``web`` for ``docker:web``; a pod or unit by its own name; a path without its slash."""
+    if not text:
+        return ()
     named = [w for w in everything if text in (w.name.partition(":")[2], w.cgroup[1:])]
     return named or [
         w for w in everything
@@ -142,9 +143,11 @@ def _told(workload: Workload) -> str:
 
 def _near(text: str, everything: list[Workload]) -> str:
     """Names that look like it, else which forms there are."""
+    import difflib  # noqa: PLC0415 - only on the way out
+
     names = {w.name for w in everything} | {w.cgroup for w in everything if w.kind == "cgroup"}
     close = difflib.get_close_matches(text, sorted(names), n=LISTED_MOST, cutoff=0.5)
-    close += [name for name in sorted(names) if text in name and name not in close]
+    close += [name for name in sorted(names) if text and text in name and name not in close]
     if close:
         return "near: " + ", ".join(close[:LISTED_MOST])
     return f"expected {_FORMS}; `seawall pods --all` lists them"

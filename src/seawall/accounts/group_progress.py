@@ -73,16 +73,36 @@ def progress_of(
     )
 
 
-def refused_per_s(group: MemoryGroup, window: Window[MemoryGroups], near: float) -> float | None:
-    """Refused charges per second; None when it was not full all the time, somebody was killed
-    in it, or its processes wait because the OOM killer is off.
+def refused_per_s(
+    group: MemoryGroup, window: Window[MemoryGroups], near: float
+) -> tuple[float, MemoryGroup] | None:
+    """Refused charges per second, and the cgroup whose limit refused them.
+
+    A pod of one container has the container's limit and a little more in it, so it is the pod
+    that refuses.  None when the group was not full all the time, somebody was killed in it, or
+    its processes wait because the OOM killer is off.
     """
     before = window.earlier.by_path.get(group.path)
-    if before is None or (before.memcg.usage or 0) < near * (group.limit or 0):
+    if before is None or not _is_full(before, near):
+        return None
+    if gained(before.memcg.oom_kill, group.memcg.oom_kill):
+        return None
+    places = [group, *(above for above in window.later.above(group.path) if _is_full(above, near))]
+    if any(place.memcg.oom_kill_disable and place.memcg.under_oom for place in places):
+        return None
+    rates = [(rate, place) for place in places if (rate := _rate(place, window)) is not None]
+    return max(rates, key=lambda pair: pair[0], default=None)
+
+
+def _is_full(group: MemoryGroup, near: float) -> bool:
+    return bool(group.limit) and (group.memcg.usage or 0) >= near * (group.limit or 0)
+
+
+def _rate(group: MemoryGroup, window: Window[MemoryGroups]) -> float | None:
+    before = window.earlier.by_path.get(group.path)
+    if before is None:
         return None
     was, now = before.memcg, group.memcg
-    if gained(was.oom_kill, now.oom_kill) or (now.oom_kill_disable and now.under_oom):
-        return None
     if now.version == 1:
         rose = gained(was.failcnt, now.failcnt)
     else:

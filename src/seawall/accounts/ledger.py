@@ -18,6 +18,7 @@ from seawall.accounts.ledger_lines import (
     add_hugetlb,
     add_lru,
     add_percpu,
+    add_pipes,
     add_zfs,
     add_zpools,
 )
@@ -38,6 +39,7 @@ from seawall.readings.kernel import Kernel
 from seawall.readings.kernel_charge import KernelCharge
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.numa import FOLDER, NumaNodes
+from seawall.readings.pipes import PipeData
 from seawall.readings.vmallocinfo import Vmallocinfo
 from seawall.readings.vmstat import Vmstat
 from seawall.readings.zoneinfo import Zoneinfo
@@ -74,6 +76,7 @@ def account(
     arcstats: Arcstats | Unread,
     numa: NumaNodes | Unread,
     charge: KernelCharge | Unread,
+    pipes: PipeData | Unread,
 ) -> Ledger:
     """Every line that this kernel can fill, in a fixed order, and what is left."""
     zones = zones_of(zoneinfo)
@@ -87,6 +90,7 @@ def account(
     add_hugetlb(draft, meminfo)
     add_zpools(draft, meminfo, kernel, vmstat, zones)
     add_zfs(draft, arcstats)
+    add_pipes(draft, kernel, pipes)
     add_charged(draft, kernel, charge)
     nodes = _nodes(meminfo, kernel, zoneinfo, vmallocinfo, numa)
     _add_driver_nodes(draft, nodes)

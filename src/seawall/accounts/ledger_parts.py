@@ -28,7 +28,8 @@ class LedgerLine:
     ``kernel misc``, ``vmalloc``, ``kernel stacks``, ``page tables``,
     ``secondary page tables``, ``percpu``, ``hugetlb``, ``zspages``, ``zswap``, ``zfs arc``,
     ``gpu (ttm)``, ``balloon``, ``hardware corrupted``, ``bounce``, ``fuse writeback``,
-    ``quicklists``, ``memmap``, ``charged kernel pages``, ``driver node memory``."""
+    ``quicklists``, ``memmap``, ``pipes``, ``charged kernel pages``,
+    ``driver node memory``."""
     bytes: int
     source: str
     """The counters and paths it comes from."""

@@ -134,10 +134,10 @@ def _miss(draft: Draft, meminfo: Meminfo, vmallocinfo: Vmallocinfo | Unread) -> 
     elif meminfo.vmalloc_used:
         fault = "VmallocUsed is address space, not memory, before 4.4"
     else:
-        fault = "VmallocUsed is printed as 0 before 5.3"
+        fault = "this kernel prints VmallocUsed as 0"
     draft.notes.append(fault)
     at_most = max(meminfo.mem_total // _UNKNOWN_SHARE, _UNKNOWN_LEAST)
-    reason = vmallocinfo.why if isinstance(vmallocinfo, Unread) else "no pages"
+    reason = vmallocinfo.why.replace("_", " ") if isinstance(vmallocinfo, Unread) else "no pages"
     draft.miss(
         "vmalloc",
         f"{fault}, and {vmallocinfo_file.PATH} is {reason}; assumed to be at most "

@@ -62,16 +62,17 @@ def reasons(
 
 
 def _unowned(ledger: Ledger | Unread) -> Iterator[Reason]:
-    """Memory that belongs to no process: a kill gives back none of it."""
+    """Memory that counts for no process: the killer does not see who holds it."""
     if isinstance(ledger, Unread):
         return
     sure = ledger.residual_bytes - ledger.residual_error_bytes
     if sure > _RESIDUAL_SHARE * ledger.total_bytes:
         amount = f"{ledger.residual_bytes / _GIB:.1f} GiB"
         yield Reason(
-            f"{amount} belong to no process that the OOM killer could end",
-            f"{amount} were taken in the kernel and belong to no process: the OOM killer ranks"
-            " processes by their own memory, and killing another one frees none of this.",
+            f"{amount} count for no process that the OOM killer could choose",
+            f"{amount} were taken in the kernel and count for no process: the OOM killer ranks"
+            " by what processes are charged with, so it does not choose the holder, and killing"
+            " another one frees none of this.",
             "taken in the kernel, in no counter", ledger.residual_bytes, PATH,
         )  # fmt: skip
 

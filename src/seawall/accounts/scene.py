@@ -50,9 +50,8 @@ class Scene:
         """The value for a topic or a ``Window[topic]``; an Unread with the reason."""
         if get_origin(need) is Window:
             return self._window(get_args(need)[0])
-        if self.last is not None and (self.last.has(need) or not self.first.has(need)):
-            return self.last.get(need)
-        return self.first.get(need)
+        # One finding must not mix moments: beside a window stands what is true at its end.
+        return (self.last or self.first).get(need)
 
     def _window(self, topic: type[Any]) -> Any:
         name = topic.__name__

@@ -37,7 +37,7 @@ def run(arguments: Namespace) -> int:
     """Judge the one rule."""
     rule = rule_named(arguments.id)
     source = open_source(arguments)
-    judging = Judging(source, arguments.rules, audit=True, only=rule.id)
+    judging = Judging(source, [rule], arguments.rules, audit=True)
     judged = [*judging.at_once(), *judging.over_window()]
     if arguments.npd:
         status, line = npd_answer(judged)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules over a source, in the order in which they can be certain."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from seawall.accounts.scene import Scene
@@ -9,7 +9,7 @@ from seawall.cli.policy_file import load_policy
 from seawall.cli.source import Source
 from seawall.findings.finding import SEVERITIES, Judged
 from seawall.findings.judge import judge, needs_window, window_topics
-from seawall.findings.rule import Rule, load_rules
+from seawall.findings.rule import Rule
 from seawall.readings.snapshot import Snapshot, needs_of
 
 # Topics that are one small file each; what is judged from them alone is judged first.
@@ -20,14 +20,12 @@ class Judging:
     """One run of the rules: what is certain at once, then what needs the window."""
 
     def __init__(
-        self, source: Source, rules_file: str | None, *, audit: bool, only: str | None = None
+        self, source: Source, rules: Iterable[Rule], rules_file: str | None, *, audit: bool
     ) -> None:
         self._source = source
         self.scene: Scene = source.scene()
         self._policy = load_policy(rules_file)
-        self.rules = [
-            rule for rule in load_rules() if rule.id == only or (only is None and _on(rule, audit))
-        ]
+        self.rules = [rule for rule in rules if audit or not rule.audit]
 
     def at_once(self) -> Iterator[Judged]:
         """Findings of the rules that need one moment; cheap and severe ones first."""
@@ -48,10 +46,6 @@ class Judging:
         """The moments that were looked at."""
         last = self.scene.last
         return [self.scene.first] if last is None else [self.scene.first, last]
-
-
-def _on(rule: Rule, audit: bool) -> bool:  # noqa: FBT001 - the flag of the verb
-    return audit or not rule.audit
 
 
 def _order(rule: Rule) -> tuple[int, int, str]:

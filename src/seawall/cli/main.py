@@ -76,7 +76,9 @@ def main(argv: list[str]) -> int:
         timeout = getattr(arguments, "timeout", None)
         if timeout is None:
             return int(verb.run(arguments))
-        return run_watched(lambda: _run(verb, arguments), timeout, lambda: _hung(arguments))
+        from seawall.cli.source import SLOT
+
+        return run_watched(lambda: _run(verb, arguments), timeout, lambda: _hung(arguments), SLOT)
     except UsageProblem as problem:
         return _usage(problem)
 

@@ -4,7 +4,7 @@
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import Final
 
-from seawall.accounts.addresses import resolve
+from seawall.accounts.entitlements import Entitlements
 from seawall.accounts.pod_table import PodTable
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.cli.paper import paper_for
@@ -50,6 +50,8 @@ def run(arguments: Namespace) -> int:
         column(arguments.sort)
     source = open_source(arguments)
     table = source.first.get(PodTable)
+    if arguments.json:
+        source.first.get(Entitlements)
     rows = unseen(table, unread_rows([source.first]))
     within = _within(arguments.workload, source)
     if isinstance(table, Unread):
@@ -67,6 +69,8 @@ def run(arguments: Namespace) -> int:
 def _within(text: str | None, source: Source) -> Workload | None:
     if text is None:
         return None
+    from seawall.accounts.addresses import resolve  # noqa: PLC0415 - only when one is named
+
     workloads = source.first.get(Workloads)
     if isinstance(workloads, Unread):
         words = workloads.detail or workloads.why
@@ -75,10 +79,12 @@ def _within(text: str | None, source: Source) -> Workload | None:
 
 
 def _print_json(source: Source, table: PodTable, chosen: Chosen, rows: list[NotSeen]) -> None:
-    from seawall.views.pods_json import document  # noqa: PLC0415 - only one of the two
+    from seawall.views.pods_json import document, page_end  # noqa: PLC0415 - only one of the two
 
+    asked = source.first.get(Entitlements)
+    by_cgroup = {} if isinstance(asked, Unread) else asked.by_cgroup
     top = head("pods", source.first.get(Kernel), None)
-    print(render(document(top, table, chosen, rows, source.notes)))
+    print(render(document(top, table, chosen, by_cgroup, page_end(rows, source.notes))))
 
 
 def _print_text(

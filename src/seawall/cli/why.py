@@ -4,14 +4,20 @@
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from seawall.cli.judging import Judging
 from seawall.cli.paper import paper_for
-from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.cli.source import add_source_arguments, open_source
+from seawall.findings.blindness import not_seen
+from seawall.findings.finding import Judged
+from seawall.findings.rule import load_rules
 from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.pressure import HostPressure
 from seawall.views.document import head, render
+from seawall.views.terminal import Paper
+from seawall.views.why_json import document, order
 from seawall.views.why_text import closing, finding_lines, heading, vitals
 
 WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
@@ -43,60 +49,41 @@ def add_judging_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Print the answer as it becomes certain; the exit status."""
+    rules = load_rules()  # before the clock of --timeout starts: it is for questions
     source = open_source(arguments)
+    judging = Judging(source, rules, arguments.rules, audit=arguments.audit)
     if arguments.json:
-        judged, page = _answer_json(source, arguments)
-        print(render(page))
+        judged = [*judging.at_once(), *judging.over_window()]
+        page = head("why", source.first.get(Kernel), judging.scene.window_seconds)
+        unseen = not_seen(judged, judging.snapshots())
+        print(render(document(page, judged, unseen, source.notes)))
         return exit_status(judged, arguments.fail_on)
     paper = paper_for(arguments.color)
     for line in heading(head("why", source.first.get(Kernel), None), paper, source.notes):
         print(line)
     if arguments.bundle is not None or arguments.root is not None:
         # Of this very machine `console` has said it already, before it imported anything.
-        print(vitals(source.first.get(Meminfo), source.first.get(HostPressure)), flush=True)
-    judged = _print_findings(source, arguments, paper)
+        print(vitals(source.first.get(Meminfo), source.first.get(HostPressure)))
+    sys.stdout.flush()
+    judged = _print_findings(judging, paper, whole=arguments.whole)
     return exit_status(judged, arguments.fail_on)
 
 
-def _answer_json(source: Source, arguments: Namespace) -> tuple[list[Any], dict[str, Any]]:
-    from seawall.cli.judging import Judging  # noqa: PLC0415
-    from seawall.findings.blindness import not_seen  # noqa: PLC0415
-    from seawall.views.why_json import document  # noqa: PLC0415
-
-    judging = Judging(source, arguments.rules, audit=arguments.audit)
-    judged = [*judging.at_once(), *judging.over_window()]
-    scene = judging.scene
-    kernel = source.first.get(Kernel)
-    page = document(
-        head("why", kernel, scene.window_seconds),
-        judged,
-        not_seen(judged, judging.snapshots()),
-        source.notes,
-    )
-    return judged, page
-
-
-def _print_findings(source: Source, arguments: Namespace, paper: Any) -> list[Any]:
+def _print_findings(judging: Judging, paper: Paper, *, whole: bool) -> list[Judged]:
     """Critical ones at once; each phase's others, worst first, when it is over."""
-    from seawall.cli.judging import Judging  # noqa: PLC0415 - forty rules
-    from seawall.findings.blindness import not_seen  # noqa: PLC0415
-
-    judging = Judging(source, arguments.rules, audit=arguments.audit)
-    judged: list[Any] = []
+    judged: list[Judged] = []
     for phase in (judging.at_once(), judging.over_window()):
-        judged += _print_phase(phase, paper, whole=arguments.whole)
+        judged += _print_phase(phase, paper, whole=whole)
     unseen = not_seen(judged, judging.snapshots())
     for line in closing(judged, unseen, judging.scene.window_seconds, paper):
         print(line)
     return judged
 
 
-def _print_phase(phase: Iterator[Any], paper: Any, *, whole: bool) -> list[Any]:
-    from seawall.views.why_json import order  # noqa: PLC0415
-
-    seen: list[Any] = []
+def _print_phase(phase: Iterator[Judged], paper: Paper, *, whole: bool) -> list[Judged]:
+    seen: list[Judged] = []
     urgent = False
-    later: list[Any] = []
+    later: list[Judged] = []
     for item in phase:
         seen.append(item)
         if item.finding.verdict != "fires" or item.muted is not None:
@@ -113,13 +100,13 @@ def _print_phase(phase: Iterator[Any], paper: Any, *, whole: bool) -> list[Any]:
     return seen
 
 
-def _print_now(item: Any, paper: Any, *, whole: bool) -> None:
+def _print_now(item: Judged, paper: Paper, *, whole: bool) -> None:
     for line in finding_lines(item, paper, whole=whole):
         print(line)
     sys.stdout.flush()
 
 
-def exit_status(judged: list[Any], fail_on: str | None) -> int:
+def exit_status(judged: list[Judged], fail_on: str | None) -> int:
     """0, or with ``--fail-on`` 10 for a firing and 11 for a blind rule at that level."""
     if fail_on is None:
         return 0

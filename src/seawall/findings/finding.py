@@ -40,6 +40,8 @@ class Finding:
     evidence: tuple[Evidence, ...] = ()
     workload: str | None = None
     """The workload's address (``namespace/pod/container``, ``unit:x``, a cgroup path)."""
+    subject: str = ""
+    """What it is about when one rule can fire several times without a workload."""
     confirm: tuple[str, ...] | None = None
     """Shell lines that show the same by hand; None takes the rule's own."""
     remedy: tuple[str, ...] | None = None
@@ -61,8 +63,8 @@ class Judged:
 
     @property
     def key(self) -> str:
-        """Stable across runs: the rule and the workload."""
-        where = self.finding.workload
+        """Stable across runs: the rule and the workload, or the rule's own subject."""
+        where = self.finding.workload or self.finding.subject
         return f"{self.id}:{where}" if where else self.id
 
 
@@ -73,6 +75,7 @@ def fires(
     *,
     outlook: str = "",
     workload: str | None = None,
+    subject: str = "",
     confirm: Sequence[str] | None = None,
     remedy: Sequence[str] | None = None,
 ) -> Finding:
@@ -84,6 +87,7 @@ def fires(
         outlook=outlook,
         evidence=tuple(evidence),
         workload=workload,
+        subject=subject,
         confirm=None if confirm is None else tuple(confirm),
         remedy=None if remedy is None else tuple(remedy),
     )

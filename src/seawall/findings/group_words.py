@@ -118,11 +118,17 @@ def processes(group: MemoryGroup) -> str:
     return f"{count(len(group.pids))} {'process' if len(group.pids) == 1 else 'processes'}"
 
 
-def raise_limit(group: MemoryGroup) -> str:
-    """A shell line that gives it a quarter more; v1 refuses a limit above the one with swap."""
+def raise_limit(*groups: MemoryGroup) -> str:
+    """A shell line that gives them a quarter more, the outermost first."""
+    by_path = {group.path: group for group in groups}
+    return " && ".join(_raise_one(by_path[path]) for path in sorted(by_path))
+
+
+def _raise_one(group: MemoryGroup) -> str:
     memcg, limit = group.memcg, (group.limit or 0) * 5 // 4
     line = write(group, limit, group.limit_file.rpartition("/")[2])
     if memcg.version == 1 and isinstance(memcg.swap_limit, int):
+        # v1 refuses a limit above the one for memory and swap together.
         first = write(group, limit + memcg.swap_limit, "memory.memsw.limit_in_bytes")
         line = f"{first} && {line}"
     return line
@@ -141,7 +147,7 @@ def drop_cache(group: MemoryGroup) -> str:
 def as_tools_show(group: MemoryGroup) -> list[Evidence]:
     """What Docker, cAdvisor and the kubelet print for it, each with its formula."""
     return [
-        Evidence(number.tool, number.bytes, "bytes", f"{group.folder} {number.formula}")
+        Evidence(number.tool, number.bytes, "bytes", _formula(group, number.formula))
         for number in tool_numbers(group.memcg)
     ]
 
@@ -151,3 +157,9 @@ def end_all(group: MemoryGroup) -> str:
     if group.memcg.version == 1:
         return f"kill -9 $(cat {quote(group.file('cgroup.procs'))})"
     return write(group, 1, "cgroup.kill")
+
+
+def _formula(group: MemoryGroup, formula: str) -> str:
+    """The formula as paths: a bare key is one of memory.stat."""
+    file = "" if formula.startswith("memory.") else "memory.stat "
+    return f"{group.folder}/{file}{formula}"

@@ -2,6 +2,7 @@
 """Runs rules over a scene.  Pure: what a rule needs comes from the scene and the policy."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, get_args, get_origin
 
 from seawall.accounts.scene import Scene, Window
@@ -35,20 +36,11 @@ def judge(rules: Iterable[Rule], scene: Scene, policy: Policy) -> Iterator[Judge
             yield Judged(
                 id=rule.id,
                 title=rule.title,
-                finding=_with_severity(finding, severity),
+                finding=replace(finding, severity=severity),
                 muted=policy.muted_reason(rule.id, finding.workload),
                 confirm=rule.confirm if finding.confirm is None else finding.confirm,
                 remedy=rule.remedy if finding.remedy is None else finding.remedy,
             )
-
-
-def _with_severity(finding: Finding, severity: Any) -> Finding:
-    if finding.severity == severity:
-        return finding
-    return Finding(
-        verdict=finding.verdict, severity=severity, headline=finding.headline,
-        evidence=finding.evidence, workload=finding.workload, unread=finding.unread,
-    )  # fmt: skip
 
 
 def _findings(rule: Rule, scene: Scene, policy: Policy) -> Sequence[Finding]:

@@ -2,6 +2,7 @@
 """A machine asked while it runs, or a tree that looks like one (``--root``)."""
 
 import errno
+import json
 import math
 import os
 import stat
@@ -9,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from seawall.host import pipes
 from seawall.host.blocking import deadline_seconds
 from seawall.host.expendable import Expendable, unread_for
 from seawall.host.host import JSON, READ_LIMIT_BYTES, Unread
@@ -20,6 +22,7 @@ _CHUNK_BYTES: Final = 64 << 10
 # NONBLOCK: a FIFO planted where a file is expected must not hold us.
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _PROC_ROOT_INODE: Final = 1  # fs/proc/root.c PROC_ROOT_INO, since 2.6
+_OVER: Final = "the time given by --timeout was over"
 _SMALL_BYTES: Final = 4 << 10
 _CLOCK_EVERY: Final = 64  # files of read_each between two looks at the clock
 
@@ -50,24 +53,28 @@ class LiveHost:
         self.is_live = self._rooted is None or self._has_procfs()
         """False for a tree of files: the machine they came from is not this one."""
         self._expendable = Expendable(self._read_sieved)
-        self._slot = slot
+        self._slot = slot or Slot()
 
     def seconds_left(self) -> float:
         """Until questions are answered ``not_reached``; infinite without a deadline."""
         return float("inf") if self._until is None else max(0.0, self._until - time.monotonic())
 
+    def _is_over(self) -> bool:
+        return self._until is not None and time.monotonic() > self._until
+
     def read(self, path: str, limit_bytes: int = READ_LIMIT_BYTES) -> bytes | Unread:
-        if self._slot is not None:
-            self._slot.write(path)
-        if self._until is not None and time.monotonic() > self._until:
-            return Unread(path, "not_reached", "the time given by --timeout was over")
+        if self._is_over():
+            return Unread(path, "not_reached", _OVER)
         wait = deadline_seconds(path)
         if wait is not None and self.is_live:
             return self._expendable.read(path, limit_bytes, wait)
+        self._slot.write(path)
         try:
             return self._read_sieved(path, limit_bytes)
         except OSError as error:
             return unread_for(path, error.errno or errno.EIO)
+        finally:
+            self._slot.clear()
 
     def read_each(self, paths: Sequence[str]) -> Iterator[bytes | Unread]:
         """What ``read`` answers for each, without its calls: thousands of processes pass here."""
@@ -80,8 +87,7 @@ class LiveHost:
             if self._rooted is not None or not (is_stat or _is_plain(path)):
                 yield self.read(path)
                 continue
-            if self._slot is not None:
-                self._slot.write(path)
+            self._slot.write(path)
             try:
                 fd = os.open(path, _FLAGS)
                 try:
@@ -95,22 +101,24 @@ class LiveHost:
                 yield unread_for(path, error.errno or errno.EIO)
             else:
                 yield data
+        self._slot.clear()
 
     def names(self, path: str) -> tuple[str, ...] | Unread:
-        if self._slot is not None:
-            self._slot.write(path)
-        if self._until is not None and time.monotonic() > self._until:
-            return Unread(path, "not_reached", "the time given by --timeout was over")
+        if self._is_over():
+            return Unread(path, "not_reached", _OVER)
         wait = deadline_seconds(path)
         if wait is not None and self.is_live:
             listed = self._expendable.read("\0names" + path, READ_LIMIT_BYTES, wait)
             if isinstance(listed, Unread):
                 return Unread(path, listed.why, listed.detail)
             return tuple(os.fsdecode(listed).split("\0")) if listed else ()
+        self._slot.write(path)
         try:
             return self._list(path)
         except OSError as error:
             return unread_for(path, error.errno or errno.EIO)
+        finally:
+            self._slot.clear()
 
     def link(self, path: str) -> str | Unread:
         try:
@@ -129,9 +137,24 @@ class LiveHost:
     def ask(self, probe: str, argument: str = "") -> JSON | Unread:
         if probe == "inode":
             return self._inode(argument)
+        if probe == "pipes":
+            return self._ask_pipes()
         if not self.is_live and probe != "reader":
             return self._ask_tree(probe)
         return ask_live(probe)
+
+    def _ask_pipes(self) -> JSON | Unread:
+        """By an expendable child; only here, for pids elsewhere may be of another namespace."""
+        if self._rooted is not None:
+            return Unread("pipes", "absent", "asked only on the machine itself")
+        wait = pipes.DEADLINE_SECONDS
+        answer = self._expendable.read(pipes.QUESTION, READ_LIMIT_BYTES, wait)
+        if not isinstance(answer, Unread):
+            told: JSON = json.loads(answer)
+            return told
+        words = "a process did not let go" if answer.why == "no_answer" else answer.detail
+        # pid 1 stands for all: without the capability none may be asked.
+        return Unread("/proc/1/fd" if answer.why == "refused" else "pipes", answer.why, words)
 
     def close(self) -> None:
         """End the reading child."""
@@ -144,6 +167,8 @@ class LiveHost:
 
     def _read_sieved(self, path: str, limit_bytes: int) -> bytes:
         """The file's content after the sieve; OSError, EFBIG for one over the limit."""
+        if path == pipes.QUESTION:
+            return json.dumps(pipes.data_in_pipes(os.sysconf("SC_PAGE_SIZE"))).encode()
         if path.startswith("\0names"):
             return os.fsencode("\0".join(self._list(path[6:])))
         fd = self._open(path)

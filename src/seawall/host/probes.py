@@ -8,6 +8,7 @@
 ``node_name``     uname's nodename
 ``reader``        {"uid", "capabilities": [...]} of the process that asks: who could see
 ``inode``         {"device", "inode"} of a path: a path comes again, its inode does not
+``pipes``         {"pipes", "pages", "processes_left_out"}: data that lies in pipes
 """
 
 import os

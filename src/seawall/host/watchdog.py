@@ -16,6 +16,8 @@ from collections.abc import Callable
 from typing import Final
 
 GRACE_SECONDS: Final = 2.0
+SLOW_FACTOR: Final = 3
+_LOOK_SECONDS: Final = 0.25
 _SLOT_BYTES: Final = 512
 
 
@@ -29,29 +31,55 @@ class Slot:
         raw = question.encode("utf-8", "surrogateescape")[: _SLOT_BYTES - 2]
         self._memory[: len(raw) + 1] = raw + b"\0"
 
+    def clear(self) -> None:
+        self._memory[0] = 0
+
     def read(self) -> str:
         return self._memory[:].split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
 
 
-def run_watched(work: Callable[[], int], timeout_seconds: float, hung: Callable[[], int]) -> int:
-    """The exit status of ``work``, or of ``hung`` when it outlives timeout and grace."""
+def run_watched(
+    work: Callable[[], int], timeout_seconds: float, hung: Callable[[], int], slot: Slot
+) -> int:
+    """The exit status of ``work``, or of ``hung`` when it was left behind."""
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
     if not pid:
         _work_and_exit(work)
-    fd = os.pidfd_open(pid)
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
     try:
-        ended = poll.poll((timeout_seconds + GRACE_SECONDS) * 1000)
+        is_over = _wait(pid, timeout_seconds, slot)
     except KeyboardInterrupt:
-        ended = poll.poll(GRACE_SECONDS * 1000)
-    if not ended:
+        is_over = _wait(pid, 0.0, slot)
+    if not is_over:
         os.kill(pid, signal.SIGKILL)
         return hung()
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return status if status >= 0 else 128 - status
+
+
+def _wait(pid: int, timeout_seconds: float, slot: Slot) -> bool:
+    """True when the worker ended; False when one question held it past the timeout.
+
+    A worker that is slow without a question open is not hung: on a thrashing node it waits
+    for its own code.  It gets ``SLOW_FACTOR`` times the timeout.
+    """
+    poll = select.poll()
+    poll.register(os.pidfd_open(pid), select.POLLIN)
+    if poll.poll((timeout_seconds + GRACE_SECONDS) * 1000):
+        return True
+    question, same = "", 0.0
+    rest = (SLOW_FACTOR - 1) * timeout_seconds
+    while rest > 0:
+        now_open = slot.read()
+        same = same + _LOOK_SECONDS if now_open and now_open == question else 0.0
+        question = now_open
+        if same >= GRACE_SECONDS:
+            return False
+        if poll.poll(_LOOK_SECONDS * 1000):
+            return True
+        rest -= _LOOK_SECONDS
+    return False
 
 
 def _work_and_exit(work: Callable[[], int]) -> None:

@@ -49,7 +49,8 @@ class Process(NamedTuple):
     """Since boot; with the pid it identifies the process, for a pid comes again."""
     vsize_bytes: int
     rss_pages: int
-    """File, anonymous and shared pages together; pages of the asked kernel."""
+    """File, anonymous and shared pages together; pages of the asked kernel.  Lags behind
+    VmRSS of ``status``: since 6.2 by up to 32 pages (or two a CPU) for each CPU and kind."""
 
     @property
     def is_kernel_thread(self) -> bool:
@@ -103,13 +104,18 @@ def read(host: Host) -> Processes | Unread:
         except ParseProblem as problem:
             missed.append(Unread(path, "malformed", str(problem)))
             continue
-        by_pid[process.pid] = process
+        if process.num_threads:  # none: it is being released, and half of its fields are 0
+            by_pid[process.pid] = process
     return Processes(by_pid, sum_unread(missed))
 
 
 def read_one(host: Host, pid: int) -> Process | Unread:
     """One process; ``absent`` or ``vanished`` when it has ended."""
-    return read_as(host, f"/proc/{pid}/stat", parse)
+    path = f"/proc/{pid}/stat"
+    found = read_as(host, path, parse)
+    if isinstance(found, Process) and not found.num_threads:
+        return Unread(path, "vanished", "it is being released")
+    return found
 
 
 def list_pids(host: Host) -> list[str] | Unread:
@@ -117,7 +123,8 @@ def list_pids(host: Host) -> list[str] | Unread:
     names = host.names("/proc")
     if isinstance(names, Unread):
         return names
-    return [name[:-1] for name in names if name[0] in "123456789" and name[:-1].isdecimal()]
+    # One that ended while it was listed is no folder any more, and its name has no slash.
+    return [name[:-1] for name in names if name[-1:] == "/" and name[:-1].isdecimal()]
 
 
 def hidden_processes(pids: list[str]) -> list[Unread]:

@@ -5,6 +5,7 @@ Read only when a rule or a verb asks for it: it costs twice what ``stat`` does. 
 mmap_lock (fs/proc/task_mmu.c task_mem sums counters).
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,6 +20,10 @@ _KIB_FIELDS: Final = {
     b"RssShmem": "rss_shmem", b"VmLck": "vm_lck", b"VmPin": "vm_pin", b"VmPTE": "vm_pte",
     b"VmSwap": "vm_swap", b"HugetlbPages": "hugetlb_pages",
 }  # fmt: skip
+_KNOWN_LINE: Final = re.compile(
+    # A newline in front is found six times as fast as the start of a line.
+    rb"\n(Name|Pid|Threads|Uid|NSpid|" + b"|".join(_KIB_FIELDS) + rb"):\t(.*)"
+)
 _FIELDS: Final = (
     "name", "uid", "threads", "pid", "ns_pids", *_KIB_FIELDS.values(),
 )  # fmt: skip
@@ -59,32 +64,35 @@ def parse(data: bytes) -> ProcessStatus:
     """One process; unknown lines are skipped."""
     values: dict[str, Any] = dict.fromkeys(_FIELDS)
     values["ns_pids"] = ()
-    for number, line in enumerate(data.split(b"\n"), start=1):
-        name, colon, rest = line.partition(b":\t")
-        if not colon:
-            continue
+    data = b"\n" + data
+    for match in _KNOWN_LINE.finditer(data):
+        name, rest = match.groups()
         field = _KIB_FIELDS.get(name)
-        if field is not None:
-            values[field] = _kib(rest, number, field)
-        elif name == b"Name":
-            values["name"] = _comm(rest)
-        elif name in (b"Pid", b"Threads"):
-            values[name.decode().lower()] = parse_number(rest, number, name.decode())
-        elif name == b"Uid":
-            values["uid"] = parse_number(rest.partition(b"\t")[0], number, "Uid")
-        elif name == b"NSpid":
-            values["ns_pids"] = tuple(parse_number(w, number, "NSpid") for w in rest.split())
+        try:
+            if field is not None:
+                values[field] = _kib(rest, field)
+            elif name == b"Name":
+                values["name"] = _comm(rest)
+            elif name == b"Uid":
+                values["uid"] = parse_number(rest.partition(b"\t")[0], 0, "Uid")
+            elif name == b"NSpid":
+                values["ns_pids"] = tuple(parse_number(w, 0, "NSpid") for w in rest.split())
+            else:
+                values[name.decode().lower()] = parse_number(rest, 0, name.decode())
+        except ParseProblem as problem:
+            line = data.count(b"\n", 0, match.start()) + 1
+            raise ParseProblem(line, problem.expected, problem.found) from None
     for needed in ("pid", "name"):
         if values[needed] is None:
             raise ParseProblem(0, f"a line for {needed}", data)
     return ProcessStatus(**values)
 
 
-def _kib(rest: bytes, number: int, field: str) -> int:
+def _kib(rest: bytes, field: str) -> int:
     words = rest.split()
     if len(words) != 2 or words[1] != b"kB":
-        raise ParseProblem(number, f"'NUMBER kB' for {field}", rest)
-    return parse_number(words[0], number, field) * 1024
+        raise ParseProblem(0, f"'NUMBER kB' for {field}", rest)
+    return parse_number(words[0], 0, field) * 1024
 
 
 def _comm(raw: bytes) -> str:
@@ -115,5 +123,6 @@ def read(host: Host) -> ProcessStatuses | Unread:
         except ParseProblem as problem:
             missed.append(Unread(path, "malformed", str(problem)))
             continue
-        by_pid[status.pid] = status
+        if status.threads != 0:  # 0: it is being released, and half of it is gone
+            by_pid[status.pid] = status
     return ProcessStatuses(by_pid, sum_unread(missed))

@@ -29,10 +29,6 @@ class Snapshot:
             self._values[topic] = self._fetch(topic)
         return cast("T | Unread", self._values[topic])
 
-    def has(self, topic: type[Any]) -> bool:
-        """Whether the topic was asked for already."""
-        return topic in self._values
-
     def values(self) -> list[Any]:
         """Everything that was asked for, Unread ones included."""
         return list(self._values.values())

@@ -31,6 +31,8 @@ class Chosen:
     """Rows beyond ``limit``."""
     leaves: tuple[PodRow, ...]
     """All that count in the total, shown or not."""
+    is_part: bool
+    """Only what is in one workload was asked for."""
 
     def total(self, column: Column) -> int | None:
         """The leaves' sum; None when a part of it is unknown."""
@@ -50,7 +52,7 @@ def choose(table: PodTable, choice: Choice) -> Chosen:
     most = len(rows) if choice.limit is None else choice.limit
     return Chosen(
         rows=tuple(rows[:most]), whole=choice.everything, left_out=max(0, len(rows) - most),
-        leaves=leaves,
+        leaves=leaves, is_part=choice.within is not None,
     )  # fmt: skip
 
 

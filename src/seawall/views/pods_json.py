@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall pods --json``: schema ``seawall.pods/1`` (``schemas/pods.json``)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from seawall.accounts.entitlements import Entitlement
 from seawall.accounts.pod_danger import danger_of
 from seawall.accounts.pod_table import PodRow, PodTable, Room
 from seawall.findings.blindness import NotSeen
@@ -13,17 +14,29 @@ from seawall.views.pods_columns import COLUMNS, holding_of
 
 
 def document(
-    head: dict[str, Any], table: PodTable, chosen: Chosen, unseen: Sequence[NotSeen],
-    notes: Sequence[str],
+    head: dict[str, Any], table: PodTable, chosen: Chosen,
+    entitlements: Mapping[str, Entitlement], beside: Mapping[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
-    """The rows in the order of the text, what they sum to, what could not be seen."""
+    """The rows in the order of the text and what they sum to; ``beside`` ends the page."""
     totals = {column.json_name: chosen.total(column) for column in summed()}
-    beside = {"parents_own_bytes": table.parents_own, "root_own_bytes": table.root_own}
+    alone = {"parents_own_bytes": table.parents_own, "root_own_bytes": table.root_own}
     return {
         **head,
-        "workloads": [workload_object(row, whole=chosen.whole) for row in chosen.rows],
+        "workloads": [
+            workload_object(
+                row, entitlements.get(row.workload.cgroup, Entitlement()), whole=chosen.whole
+            )
+            for row in chosen.rows
+        ],
         "left_out": chosen.left_out,
-        "totals": with_unread({"workloads": len(chosen.leaves), **totals, **beside}),
+        "totals": with_unread({"workloads": len(chosen.leaves), **totals, **alone}),
+        **beside,
+    }
+
+
+def page_end(unseen: Sequence[NotSeen], notes: Sequence[str]) -> dict[str, Any]:
+    """What could not be seen, and what was noted with the bundle."""
+    return {
         "could_not_see": [
             {"what": row.what, "why": row.why, "provide": row.provide} for row in unseen
         ],
@@ -31,7 +44,7 @@ def document(
     }
 
 
-def workload_object(row: PodRow, *, whole: bool) -> dict[str, Any]:
+def workload_object(row: PodRow, asked: Entitlement, *, whole: bool) -> dict[str, Any]:
     """Who it is, then its numbers; those that could not be read are named in ``unread``."""
     who, memcg = row.workload, row.memcg
     danger = danger_of(row)
@@ -59,5 +72,17 @@ def workload_object(row: PodRow, *, whole: bool) -> dict[str, Any]:
         "nested": row.nested,
         "danger": danger and {"level": danger.level, "what": danger.what},
         "distance_cgroup": row.room.cgroup if isinstance(row.room, Room) else None,
-        **with_unread({**numbers, **more}),
+        **with_unread({**numbers, **more, **_asked(asked)}),
+    }
+
+
+def _asked(asked: Entitlement) -> dict[str, Any]:
+    cpu, request = asked.cpu, asked.memory_request
+    return {
+        "cpu_limit_cores": cpu and cpu.limit_cores,
+        "cpu_shares": cpu and cpu.shares,
+        "cpu_weight": cpu and cpu.weight,
+        "cpu_request_cores": asked.cpu_request_cores,
+        "request_least_bytes": request and request[0],
+        "request_most_bytes": request and request[1],
     }

@@ -73,7 +73,8 @@ def _workloads(number: int) -> str:
 def _words(row: PodRow, danger: Danger) -> str:
     match danger.what:
         case "under_oom":
-            return "at its limit, and waits: OOM killer off"
+            off = row.memcg.oom_kill_disable
+            return "at its limit, " + ("and waits: OOM killer off" if off else "in an OOM kill")
         case "near_limit" if isinstance(row.room, Room):
             left = f"{size(max(row.room.grows, 0))} left of {size(row.room.limit)}"
             return left if row.room.cgroup == row.workload.cgroup else f"{left} (parent's)"
@@ -165,12 +166,12 @@ def _legend(
     nested = sum(bool(row.nested) for row in chosen.rows if row.is_leaf)
     if nested and not chosen.whole:
         yield from paper.wrap(f"{nested} of them without the workloads inside them.")
-    if table.parents_own is not None and table.parents_own >= 1 << 20:
+    if not chosen.is_part and table.parents_own is not None and table.parents_own >= 1 << 20:
         yield from paper.wrap(
             f"{size(table.parents_own)} more are charged to parents alone: removed cgroups, and "
             "what is shared."
         )
-    if table.root_own is not None and table.root_own >= 1 << 20:
+    if not chosen.is_part and table.root_own is not None and table.root_own >= 1 << 20:
         yield from paper.wrap(
             f"{size(table.root_own)} more belong to processes in no cgroup but the root."
         )

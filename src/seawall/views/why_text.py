@@ -12,7 +12,7 @@ from seawall.readings.meminfo import Meminfo
 from seawall.readings.pressure import HostPressure
 from seawall.views.terminal import Paper, plain
 
-EVIDENCE_SHOWN: Final = 8
+EVIDENCE_SHOWN: Final = 18
 _INDENT: Final = "          "
 _VALUE_WIDTH: Final = 12
 _FOLDER_LONG: Final = 24
@@ -124,7 +124,7 @@ def _long_folder(sources: Sequence[str]) -> str:
         for word in source.split(" ")
         if word.startswith("/")
     ]
-    folder = max(set(folders), key=lambda name: (folders.count(name), name), default="")
+    folder = max(set(folders), key=lambda name: folders.count(name) * len(name), default="")
     return folder if folders.count(folder) > 1 and len(folder) > _FOLDER_LONG else ""
 
 
@@ -165,8 +165,8 @@ def closing(
     rules = len({item.id for item in judged})
     if not firing:
         yield ""
-        seeing = f"None of the {tally['quiet']} rules that could see fires"
-        yield f"{seeing}; {tally['blind']} are blind." if tally["blind"] else "Nothing fires."
+        blind = f" Of {rules} rules {tally['blind']} could not see." if tally["blind"] else ""
+        yield f"Nothing fires.{blind}"
     yield from could_not_see(unseen, paper)
     yield ""
     muted = len({item.id for item in judged if item.muted is not None})
@@ -174,7 +174,7 @@ def closing(
         "no window, so no rates" if window_seconds is None else f"{window_seconds:.1f} s window"
     )
     if firing:
-        yield "More about one of them: seawall rules show ID"
+        yield "More: seawall why --whole (all evidence), seawall rules show ID"
     yield from paper.wrap(
         f"{rules} rules: {tally['fires']} fire, {tally['quiet']} quiet, {tally['blind']} blind, "
         f"{muted} muted; {window}."

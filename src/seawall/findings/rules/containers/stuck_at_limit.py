@@ -57,20 +57,23 @@ def judge(
 ) -> Sequence[Finding]:
     findings = []
     for group in window.later.at(near_fraction):
-        rate = refused_per_s(group, window, near_fraction)
-        if rate is None or rate < refused_per_second:
+        refused = refused_per_s(group, window, near_fraction)
+        if refused is None or refused[0] < refused_per_second:
             continue
         seen = progress_of(group, window, tasks, kernel)
         if seen.full is None and seen.user_cpus is None:
             missing = tasks if isinstance(tasks, Unread) else Unread(group.folder, "absent", "PSI")
             findings.append(blind(f"{group.name} is at its limit; is it stuck or busy?", missing))
         elif seen.is_stuck(full_share, user_cpus):
-            findings.append(_finding(group, rate, seen, kernel))
+            findings.append(_finding(group, refused, seen, kernel))
     nothing = quiet("no container is stuck at its limit")
     return findings or unjudged(window.later) or [nothing]
 
 
-def _finding(group: MemoryGroup, rate: float, seen: Progress, kernel: Kernel) -> Finding:
+def _finding(
+    group: MemoryGroup, refused: tuple[float, MemoryGroup], seen: Progress, kernel: Kernel
+) -> Finding:
+    rate, place = refused
     events = "memory.failcnt" if group.memcg.version == 1 else "memory.events"
     outlook = "It stays like this: nothing in it is freed and nothing in it is killed."
     ties = ""
@@ -86,11 +89,11 @@ def _finding(group: MemoryGroup, rate: float, seen: Progress, kernel: Kernel) ->
         f" refused charges a second, no progress and no OOM kill{ties}",
         [
             *filled(group),
-            Evidence("refused charges", rate, "per second", group.file(events)),
+            Evidence("refused charges", rate, "per second", place.file(events)),
             *progress_rows(group, seen),
         ],
         outlook=outlook + " It is short of its own limit, not of the node's memory.",
         workload=group.name,
-        confirm=(show_usage(group), f"{show(group, events)} ; sleep 2 ; grep -H . {events}"),
-        remedy=(f"let it go on: {raise_limit(group)}", f"or end it: {end_all(group)}"),
+        confirm=(show_usage(group), f"{show(place, events)} ; sleep 2 ; grep -H . {events}"),
+        remedy=(f"let it go on: {raise_limit(place, group)}", f"or end it: {end_all(group)}"),
     )

@@ -32,6 +32,7 @@ _KNOWN: Final = {
 }
 # Two limits on one number: only the nearer one is told.
 _SAME: Final = {"pids": "threads", "container ptys": "ptys"}
+_TASKS: Final = ("threads", "pids")
 
 
 @rule(
@@ -57,19 +58,17 @@ def judge(
     for limit in _nearest(limits):
         share = _share(limit)
         if share >= warn_fraction:
-            tasks = limit.name in ("threads", "pids")
-            holder = most_threads(processes, workloads) if tasks else None
+            holder = most_threads(processes, workloads) if limit.name in _TASKS else None
             findings.append(_finding(limit, share, holder, is_last=share >= critical_fraction))
-    number = sum(limit.used is not None for limit in limits.limits)
-    return findings or [quiet(f"none of {number} limits of the host is near")]
+    known = [limit for limit in limits.limits if limit.used is not None]
+    return findings or [quiet(f"none of {len(known)} limits of the host is near")]
 
 
 def _share(limit: HostLimit) -> float:
     return (limit.used or 0) / limit.limit if limit.limit else 0.0
 
 
-def _nearest(limits: HostLimits) -> list[HostLimit]:
-    """One for each thing that is counted."""
+def _nearest(limits: HostLimits) -> list[HostLimit]:  # one for each thing that is counted
     found: dict[str, HostLimit] = {}
     for limit in sorted(limits.limits, key=_share):
         found[_SAME.get(limit.name, limit.name)] = limit
@@ -94,6 +93,7 @@ def _finding(
         f" ({percent(share)} of the whole host's limit){who}",
         evidence,
         outlook=f"At the limit {then}.",
+        subject=limit.name,
         confirm=tuple(f"cat {path}" for path in limit.source.split(" + ")),
         remedy=(*more, "then limit or end the one that takes most: seawall pods"),
     )

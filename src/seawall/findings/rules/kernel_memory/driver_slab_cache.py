@@ -91,6 +91,6 @@ def _named(
         evidence,
         outlook=f"An upper bound: {known.missing}. The unexplained memory also has what other"
         " drivers and the network took; a trace of nv_alloc_pages misses what was taken before"
-        " it began. No cgroup counts these pages, no limit stops them and no OOM kill of"
-        " another process frees them.",
+        " it began. No cgroup counts these pages, no limit stops them, and killing another"
+        " process frees none of them.",
     )

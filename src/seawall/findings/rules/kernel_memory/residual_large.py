@@ -2,9 +2,9 @@
 """Much memory is taken in the kernel and no counter explains it.
 
 The residual is MemTotal less everything that the kernel counts.  What drivers, network rings
-and graphics memory take with alloc_pages() is in it and nowhere else: no cgroup counts it, no
-process owns it, the OOM killer cannot give it back.  Some of it is normal for a host: that is
-the base, learned when no tenant runs.  Without a base this is a warning at most.
+and graphics memory take with alloc_pages() is in it and nowhere else: no cgroup and no process
+is charged with it, so no limit and no OOM kill reaches it.  Some of it is normal for a host:
+that is the base, learned when no tenant runs.  Without a base this is a warning at most.
 """
 
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ def judge(
         return quiet(f"{size(max(excess, 0))} is not explained by a counter", evidence)
     serious = headroom.fraction < low_fraction or certain > critical_fraction
     known = "more than is normal here" if normal else "and no counter explains it"
-    outlook = ["No limit of a container bounds it, and no OOM kill frees it.", _suspects(slabinfo)]
+    outlook = ["No limit bounds it; the OOM killer sees no holder.", _suspects(slabinfo)]
     if isinstance(base, Unread):
         outlook.append(_NO_BASE)
     outlook.extend(f"It may hold {u.name}: {u.why}." for u in ledger.unknown if not u.at_most_bytes)

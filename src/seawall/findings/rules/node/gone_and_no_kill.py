@@ -11,6 +11,7 @@ from seawall.accounts.headroom import Headroom
 from seawall.accounts.kubelet_view import KubeletView
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.no_kill import Reason, kills_in, reasons
+from seawall.accounts.reclaim import node_is_short, reads_code_back
 from seawall.accounts.scene import Window
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
@@ -27,6 +28,7 @@ from seawall.readings.vmstat import Vmstat
     thresholds={
         "gone_fraction": "share of memory left; below it programs stall, proposal",
         "gone_bytes": "the same on a very large node, bytes",
+        "storm_fraction": "share left that is gone too when it is code read back and dropped",
     },
     confirm=(
         "grep -E 'MemAvailable|MemFree|file|Mapped|SwapFree' /proc/meminfo",
@@ -48,10 +50,12 @@ from seawall.readings.vmstat import Vmstat
 def judge(
     headroom: Headroom, meminfo: Meminfo, ledger: Ledger | Unread, kubelet: KubeletView | Unread,
     vmstat: Window[Vmstat] | Unread, *, gone_fraction: float = 0.01, gone_bytes: int = 1 << 30,
+    storm_fraction: float = 0.10,
 ) -> Finding:  # fmt: skip
     source = headroom.available_source
     evidence = [Evidence("left for programs", headroom.bytes, "bytes", source)]
-    if not headroom.is_below(gone_fraction, gone_bytes):
+    storm = reads_code_back(vmstat) and node_is_short(vmstat, headroom, storm_fraction, 1.0)
+    if not (headroom.is_below(gone_fraction, gone_bytes) or storm):
         return quiet(f"{size(headroom.bytes)} is left for programs", evidence)
     kills = kills_in(vmstat)
     if kills:

@@ -2,9 +2,9 @@
 """Which is short: the node, or a container at its own limit?
 
 Both look alike from outside (stalls, refaults, disk reads, even the host's pressure).  The
-node is short when allocations outside any limit have to reclaim (allocstall counts only
-these) or when zones are under their low watermark with little available.  A container is
-short when its own limit is hit in the window.
+node is short when little is left and allocations outside any limit reclaim (allocstall counts
+only these), kswapd is awake or zones are under their low watermark.  A container is short when
+its own limit is hit in the window.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.limit_hits import LimitHits, limit_hits
 from seawall.accounts.rates import stalls_per_second as stalls_of
+from seawall.accounts.reclaim import node_is_short
 from seawall.accounts.scene import Window
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
@@ -46,13 +47,12 @@ from seawall.readings.vmstat import Vmstat
 def judge(
     headroom: Headroom, vmstat: Window[Vmstat] | Unread, memcgs: Window[Memcgs] | Unread,
     workloads: Workloads | Unread, *, stalls_per_second: float = 1.0,
-    low_fraction: float = 0.05, least_hits: int = 10,
+    low_fraction: float = 0.10, least_hits: int = 10,
 ) -> Finding:  # fmt: skip
     missing = [need for need in (vmstat, memcgs) if isinstance(need, Unread)]
     if len(missing) == 2:
         return blind("neither stalls nor limits could be counted over a window", *missing)
     stalls = stalls_of(vmstat) if isinstance(vmstat, Window) else None
-    low = headroom.fraction < low_fraction and bool(headroom.zones_below_low)
     evidence = [Evidence("left", headroom.bytes, "bytes", headroom.available_source)]
     if stalls is not None:
         name = "allocations that reclaim on their own"
@@ -61,7 +61,7 @@ def judge(
     hits = [hit for hit in hits if hit.hits >= least_hits and hit.path != "/"]
     evidence.extend(_rows(hits, workloads))
     some = "1 container hits its" if len(hits) == 1 else f"{len(hits)} containers hit their"
-    if low or (stalls or 0.0) >= stalls_per_second:
+    if node_is_short(vmstat, headroom, low_fraction, stalls_per_second):
         zones = ", ".join(headroom.zones_below_low)
         where = f", under the low watermark: {zones}" if zones else ""
         also = f"; {some} own limit as well" if hits else ""

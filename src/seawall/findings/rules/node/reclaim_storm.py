@@ -3,15 +3,15 @@
 
 Fires when three signs agree (refaults, major faults, kswapd without yield, a disk busy with
 reads, pressure), major faults among them, and the node itself is short: allocations reclaim
-on their own (allocstall), or zones are under their low watermark while little is available.
-A container at its own limit shows the same signs and none of that.
+on their own (allocstall), or kswapd is awake while little is left.  A container at its own
+limit shows the same signs and none of that.
 """
 
 from collections.abc import Iterator
 
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.rates import stalls_per_second as stalls_of
-from seawall.accounts.reclaim import Sign, signs, top_faulters
+from seawall.accounts.reclaim import Sign, node_is_short, signs, top_faulters
 from seawall.accounts.scene import Window
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence, Finding, fires, quiet
@@ -54,15 +54,14 @@ def judge(
     vmstat: Window[Vmstat], headroom: Headroom, pressure: Window[HostPressure] | Unread,
     disks: Window[Diskstats] | Unread, processes: Window[Processes] | Unread,
     workloads: Workloads | Unread, *, least_signs: int = 3,
-    stalls_per_second: float = 1.0, low_fraction: float = 0.05,
+    stalls_per_second: float = 1.0, low_fraction: float = 0.10,
 ) -> Finding:  # fmt: skip
     seen = signs(vmstat, pressure, disks)
     agreeing = [sign for sign in seen if sign.agrees]
-    stalls = stalls_of(vmstat) or 0.0
-    low = headroom.fraction < low_fraction
-    short = stalls >= stalls_per_second or (low and bool(headroom.zones_below_low))
+    short = node_is_short(vmstat, headroom, low_fraction, stalls_per_second)
     evidence = [_row(sign) for sign in seen]
-    evidence.append(Evidence("allocations that reclaim", stalls, "per second", "/proc/vmstat"))
+    if (stalls := stalls_of(vmstat)) is not None:
+        evidence.append(Evidence("allocations that reclaim", stalls, "per second", "/proc/vmstat"))
     evidence.append(Evidence("left", headroom.bytes, "bytes", headroom.available_source))
     faults = next((sign for sign in agreeing if sign.name == "major faults"), None)
     if not short or faults is None or len(agreeing) < least_signs:
@@ -70,7 +69,7 @@ def judge(
         return quiet(words, evidence)
     evidence.extend(_faulters(processes, workloads))
     return fires(
-        "critical" if low else "warning",
+        "critical" if headroom.fraction < low_fraction else "warning",
         f"{faults.value:,.0f} major faults a second: the node drops memory and reads it back",
         evidence,
         outlook="Every program slows down to the speed of the disk; as long as dropping code"

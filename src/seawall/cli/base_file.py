@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Learning what is normal: the only thing that a reading verb ever writes by itself.
+
+The base of this boot goes to /run/seawall/base.json, on a tmpfs, when it is asked for, or when
+root looks and no tenant runs: then what no counter explains is the host's own.
+"""
+
+import os
+from argparse import Namespace
+from typing import Final, Literal
+
+from seawall.accounts.ledger import Ledger
+from seawall.accounts.workloads import Workloads
+from seawall.cli.source import Source
+from seawall.host.host import Unread
+from seawall.problems import UsageProblem
+from seawall.readings.base import PATH, Base, document_of
+from seawall.readings.kernel import Kernel
+from seawall.readings.snapshot import Snapshot
+
+NORMAL_MOST_FRACTION: Final = 0.05
+"""Of MemTotal; more than this nobody takes for normal without being asked."""
+FILE_MODE: Final = 0o640
+FOLDER_MODE: Final = 0o755
+
+
+def learn_base(snapshot: Snapshot, how: Literal["asked", "no tenant"]) -> Base:
+    """Write the residual of this moment as the base of this boot; UsageProblem if impossible."""
+    ledger, kernel = snapshot.get(Ledger), snapshot.get(Kernel)
+    if isinstance(ledger, Unread):
+        raise UsageProblem(f"no base without a ledger: {ledger.path}: {ledger.detail}")
+    if isinstance(kernel, Unread) or not kernel.boot_id or kernel.taken_at_unix_seconds is None:
+        raise UsageProblem("no base without the boot id: /proc/sys/kernel/random/boot_id")
+    base = Base(
+        boot_id=kernel.boot_id,
+        residual_bytes=ledger.residual_bytes,
+        residual_error_bytes=ledger.residual_error_bytes,
+        learned_at_unix_seconds=kernel.taken_at_unix_seconds,
+        how=how,
+    )
+    try:
+        write_base(base)
+    except OSError as error:
+        raise UsageProblem(f"{PATH}: {error.strerror}; run as root on the host") from error
+    return base
+
+
+def learn_if_idle(source: Source, arguments: Namespace) -> Base | None:
+    """The base, if it was learned just now.  Never fails the verb that calls it."""
+    try:
+        if not _may_learn(source, arguments) or not _is_idle(source.first):
+            return None
+        return learn_base(source.first, "no tenant")
+    except UsageProblem:
+        return None  # a full or read-only /run: the view says that there is no base
+
+
+def _may_learn(source: Source, arguments: Namespace) -> bool:
+    """On this very machine, as root, and only what is not known yet."""
+    here = arguments.bundle is None and arguments.root in (None, "/") and source.live is not None
+    return here and os.geteuid() == 0 and isinstance(source.first.get(Base), Unread)
+
+
+def _is_idle(snapshot: Snapshot) -> bool:
+    workloads, ledger = snapshot.get(Workloads), snapshot.get(Ledger)
+    if isinstance(workloads, Unread) or isinstance(ledger, Unread):
+        return False
+    if any(workload.is_tenant for workload in workloads.by_cgroup.values()):
+        return False
+    normal = NORMAL_MOST_FRACTION * ledger.total_bytes
+    return abs(ledger.residual_bytes) < normal and ledger.residual_error_bytes < normal
+
+
+def write_base(base: Base, path: str = PATH) -> None:
+    """All or nothing: readers see the old file or the new one."""
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        os.makedirs(folder, exist_ok=True)
+        os.chmod(folder, FOLDER_MODE)  # whatever the umask is
+    part = f"{path}.{os.getpid()}.part"
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, FILE_MODE)
+    try:
+        with open(fd, "wb") as out:
+            os.fchmod(fd, FILE_MODE)
+            out.write(document_of(base))
+        os.rename(part, path)
+    except OSError:
+        os.unlink(part)
+        raise

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall memory``: where the memory went, in lines that add up, and what none explains."""
+
+import time
+from argparse import ArgumentParser, Namespace
+from typing import Final
+
+from seawall.accounts.claims import Claims
+from seawall.accounts.ledger import Ledger
+from seawall.cli.base_file import learn_base, learn_if_idle
+from seawall.cli.paper import paper_for
+from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.findings.blindness import NotSeen, unread_rows
+from seawall.host.host import Unread
+from seawall.problems import UsageProblem
+from seawall.readings.base import Base
+from seawall.readings.kernel import Kernel
+from seawall.readings.snapshot import Snapshot
+from seawall.views.document import head, render
+from seawall.views.memory_page import MemoryPage
+
+WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
+"""Capabilities without which something stays unseen: slabinfo is root's; pipes are traced."""
+SAMPLES: Final = 5
+SAMPLE_EVERY_SECONDS: Final = 0.3
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The verb's own options."""
+    add_source_arguments(parser)
+    parser.add_argument(
+        "--learn-base", action="store_true",
+        help="remember what is unexplained now as normal for this boot (on an idle host)",
+    )  # fmt: skip
+
+
+def run(arguments: Namespace) -> int:
+    """Print the ledger; the exit status."""
+    if arguments.learn_base and (arguments.bundle or arguments.root not in (None, "/")):
+        raise UsageProblem("--learn-base is about this machine, without --from and --root")
+    source = open_source(arguments)
+    if arguments.learn_base:
+        learned: Base | None = learn_base(_middle_snapshot(source), "asked")
+    else:
+        learned = learn_if_idle(source, arguments)
+    page = _page(source, learned)
+    if arguments.json:
+        _print_json(source, page)
+    else:
+        _print_text(source, page, arguments.color)
+    return 0
+
+
+def _page(source: Source, learned: Base | None) -> MemoryPage:
+    first = source.first
+    claims = first.get(Claims)
+    return MemoryPage(
+        ledger=first.get(Ledger),
+        base=first.get(Base) if learned is None else learned,
+        base_is_new=learned is not None,
+        claims=() if isinstance(claims, Unread) else claims.claims,
+        unseen=tuple(_unseen(first)),
+        bundle_notes=source.notes,
+    )
+
+
+def _unseen(snapshot: Snapshot) -> list[NotSeen]:
+    """The topics' own, then what no reading of this kernel tells."""
+    rows = unread_rows([snapshot])
+    claims = snapshot.get(Claims)
+    if not isinstance(claims, Unread) and not claims.claims:
+        row = NotSeen(
+            "who holds what is in no counter", "the kernel writes down no holder",
+            "a driver's own counter; seawall why names what is loaded as a suspect",
+        )  # fmt: skip
+        rows.append(row)
+    return rows
+
+
+def _middle_snapshot(source: Source) -> Snapshot:
+    """Of a few, the one with the median residual: the files are read one after the other."""
+    snapshots = [source.first]
+    while len(snapshots) < SAMPLES and source.live is not None:
+        time.sleep(SAMPLE_EVERY_SECONDS)
+        snapshots.append(Snapshot(source.live))
+    known = [s for s in snapshots if not isinstance(s.get(Ledger), Unread)]
+    return sorted(known, key=_residual)[len(known) // 2] if known else source.first
+
+
+def _residual(snapshot: Snapshot) -> int:
+    ledger = snapshot.get(Ledger)
+    return 0 if isinstance(ledger, Unread) else ledger.residual_bytes
+
+
+def _print_json(source: Source, page: MemoryPage) -> None:
+    from seawall.views.memory_json import document  # noqa: PLC0415 - only one of the two
+
+    print(render(document(head("memory", source.first.get(Kernel), None), page)))
+
+
+def _print_text(source: Source, page: MemoryPage, colour: str) -> None:
+    from seawall.views.memory_text import lines  # noqa: PLC0415 - only one of the two
+    from seawall.views.why_text import could_not_see, heading  # noqa: PLC0415
+
+    paper = paper_for(colour)
+    for line in heading(head("memory", source.first.get(Kernel), None), paper, source.notes):
+        print(line)
+    for line in lines(page, paper):
+        print(line)
+    for line in could_not_see(page.unseen, paper):
+        print(line)

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/proc/PID/oom_score_adj of every process: -1000 (never killed) to 1000 (killed first).
+
+Kernel document: filesystems/proc.rst 3.1.  Takes no lock of the process.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from seawall.host.host import Host, Unread
+from seawall.problems import ParseProblem
+from seawall.readings.reading import parse_signed
+
+
+@dataclass(frozen=True, slots=True)
+class OomScoreAdjs:
+    """The topic."""
+
+    by_pid: Mapping[int, int]
+    unread: tuple[Unread, ...]
+
+
+def parse(data: bytes) -> int:
+    """One signed number."""
+    value = parse_signed(data.strip(), 1, "oom_score_adj")
+    if not -1000 <= value <= 1000:
+        raise ParseProblem(1, "a number from -1000 to 1000", data)
+    return value
+
+
+def read(host: Host) -> OomScoreAdjs | Unread:
+    """One pass; a process that vanishes meanwhile is not there."""
+    names = host.names("/proc")
+    if isinstance(names, Unread):
+        return names
+    pids = [int(name[:-1]) for name in names if name[-1:] == "/" and name[:-1].isdecimal()]
+    files = [f"/proc/{pid}/oom_score_adj" for pid in pids]
+    by_pid: dict[int, int] = {}
+    unread: list[Unread] = []
+    for pid, path, data in zip(pids, files, host.read_each(files), strict=True):
+        if isinstance(data, Unread):
+            if data.why not in ("absent", "vanished"):
+                unread.append(data)
+            continue
+        try:
+            by_pid[pid] = parse(data)
+        except ParseProblem as problem:
+            unread.append(Unread(path, "malformed", str(problem)))
+    return OomScoreAdjs(by_pid, tuple(unread))

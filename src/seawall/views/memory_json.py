@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall memory --json``: schema ``seawall.memory/1`` (``schemas/memory.json``)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from seawall.accounts.claims import Claim
+from seawall.accounts.ledger import LedgerLine, NodeLedger, UnknownLine
+from seawall.host.host import Unread
+from seawall.readings.base import Base
+from seawall.views.document import taken_at, with_unread
+from seawall.views.memory_page import MemoryPage
+
+
+def document(head: dict[str, Any], page: MemoryPage) -> dict[str, Any]:
+    """Lines plus residual equal the total exactly; without a ledger these are absent."""
+    return {
+        **head,
+        **with_unread(_values(page)),
+        "claims": [_claim(claim) for claim in page.claims],
+        "could_not_see": [
+            {"what": row.what, "why": row.why, "provide": row.provide} for row in page.unseen
+        ],
+        "bundle_notes": list(page.bundle_notes),
+    }
+
+
+def _values(page: MemoryPage) -> dict[str, Any]:
+    base = page.base
+    known = {
+        "base_bytes": base.residual_bytes if isinstance(base, Base) else None,
+        "base": _base(base) if isinstance(base, Base) else None,
+    }
+    ledger = page.ledger
+    if isinstance(ledger, Unread):
+        names = ("total_bytes", "lines", "residual_bytes", "residual_error_bytes", "unknown",
+                 "nodes", "notes")  # fmt: skip
+        return {**dict.fromkeys(names), **known}
+    return {
+        "total_bytes": ledger.total_bytes,
+        "lines": _lines(ledger.lines),
+        "residual_bytes": ledger.residual_bytes,
+        "residual_error_bytes": ledger.residual_error_bytes,
+        **known,
+        "unknown": _unknown(ledger.unknown),
+        "nodes": [_node(node) for node in ledger.nodes],
+        "notes": list(ledger.notes),
+    }
+
+
+def _lines(lines: Sequence[LedgerLine]) -> list[dict[str, Any]]:
+    return [{"name": line.name, "bytes": line.bytes, "source": line.source} for line in lines]
+
+
+def _unknown(lines: Sequence[UnknownLine]) -> list[dict[str, Any]]:
+    return [
+        {"name": line.name, "why": line.why, **with_unread({"at_most_bytes": line.at_most_bytes})}
+        for line in lines
+    ]
+
+
+def _node(node: NodeLedger) -> dict[str, Any]:
+    return {
+        "node": node.node,
+        **with_unread({"has_cpus": node.has_cpus}),
+        "total_bytes": node.total_bytes,
+        "lines": _lines(node.lines),
+        "residual_bytes": node.residual_bytes,
+        "residual_error_bytes": node.residual_error_bytes,
+        "unknown": _unknown(node.unknown),
+    }
+
+
+def _base(base: Base) -> dict[str, Any]:
+    return {
+        "residual_bytes": base.residual_bytes,
+        "residual_error_bytes": base.residual_error_bytes,
+        "learned_at": taken_at(base.learned_at_unix_seconds),
+        "how": base.how,
+    }
+
+
+def _claim(claim: Claim) -> dict[str, Any]:
+    return {
+        "holder": claim.holder,
+        "workload": claim.workload,
+        "least_bytes": claim.least_bytes,
+        "most_bytes": claim.most_bytes,
+        "source": claim.source,
+        "confidence": claim.confidence,
+        "missing": claim.missing,
+    }

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall memory`` as text: one bar for the whole machine, then a line for each use.
+
+Each use has a letter in the bar.  What nobody explains is ``?``, what is free is ``.``.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from seawall.accounts.claims import Claim
+from seawall.accounts.ledger import Ledger, NodeLedger
+from seawall.findings.words import percent, size
+from seawall.host.host import Unread
+from seawall.readings.base import Base
+from seawall.views.document import taken_at
+from seawall.views.memory_page import MemoryPage
+from seawall.views.terminal import Paper
+
+_LETTERS: Final = {
+    "anonymous": "A", "unmapped anonymous": "U", "tmpfs and shared": "T", "page cache": "C",
+    "buffers": "B", "swap cache": "W", "slab": "S", "kernel misc": "M", "vmalloc": "V",
+    "kernel stacks": "K", "page tables": "P", "secondary page tables": "Y", "percpu": "E",
+    "hugetlb": "H", "zspages": "Z", "zfs arc": "F", "gpu (ttm)": "G", "balloon": "O",
+    "driver node memory": "D", "charged kernel pages": "N", "per-cpu lists": "L",
+    "pipes": "I", "free": ".",
+}  # fmt: skip
+_RESIDUAL: Final = "in no counter"
+_SHOWN_LEAST_BYTES: Final = 1 << 20
+_BAR_WIDTH: Final = 12
+_NAME_WIDTH: Final = 21
+# Letter, size, share, bar and name with their gaps; the source begins behind them.
+_BEFORE_SOURCE: Final = 2 + 8 + 2 + 5 + 2 + _BAR_WIDTH + 2 + _NAME_WIDTH + 1
+_NOTABLE_FRACTION: Final = 0.01
+
+
+def lines(page: MemoryPage, paper: Paper) -> Iterator[str]:
+    """Everything between the heading and "Could not see"."""
+    ledger = page.ledger
+    if isinstance(ledger, Unread):
+        yield from paper.wrap(f"No ledger: {ledger.path}: {ledger.detail or ledger.why}.")
+        return
+    yield from paper.wrap(_summary(ledger))
+    rows = _rows(ledger)
+    yield ""
+    yield whole_bar([(row[0], row[1]) for row in rows], ledger.total_bytes, paper)
+    yield ""
+    notable = ledger.residual_bytes > _NOTABLE_FRACTION * ledger.total_bytes
+    for letter, count, name, source in rows:
+        if abs(count) >= _SHOWN_LEAST_BYTES or name in ("free", _RESIDUAL):
+            style = "warning" if letter == "?" and notable else None
+            yield from _row((letter, count, name, source), ledger.total_bytes, paper, style)
+    yield from _small(ledger, paper)
+    yield ""
+    yield from _residual_words(page, ledger, paper)
+    yield from _claims(page.claims, paper)
+    yield from _unknown(ledger, paper)
+    yield from _nodes(ledger.nodes, paper)
+    yield from _notes(ledger.notes, paper)
+
+
+def whole_bar(parts: Sequence[tuple[str, int]], total: int, paper: Paper) -> str:
+    """One character for each equal share of the memory, in the order of the parts.
+
+    Every part ends where its running sum ends, so the bar is right within a character.
+    """
+    width = paper.width - 2
+    marks = ""
+    reached = 0
+    for letter, count in parts:
+        reached += max(0, count)
+        end = width if total <= 0 else min(width, round(reached / total * width))
+        marks += letter * (end - len(marks))
+    return f"[{marks.ljust(width, '.')}]"
+
+
+def _summary(ledger: Ledger) -> str:
+    free = ledger.line("free")
+    free_bytes = free.bytes if free else 0
+    return (
+        f"{size(ledger.residual_bytes)} of {size(ledger.total_bytes)} is in no counter "
+        f"(+- {size(ledger.residual_error_bytes)}), {size(free_bytes)} is free."
+    )
+
+
+def _rows(ledger: Ledger) -> list[tuple[str, int, str, str]]:
+    """(letter, bytes, name, source), largest first, what is free last."""
+    rows = [
+        (_LETTERS.get(line.name, "+"), line.bytes, line.name, line.source) for line in ledger.lines
+    ]
+    words = "MemTotal less all lines"
+    rows.append(("?", ledger.residual_bytes, _RESIDUAL, words))
+    return sorted(rows, key=lambda row: (row[2] == "free", -row[1]))
+
+
+def _row(
+    row: tuple[str, int, str, str], total: int, paper: Paper, style: str | None
+) -> Iterator[str]:
+    letter, count, name, source = row
+    share = count / total if total > 0 else 0.0
+    bar = paper.bar(share, _BAR_WIDTH)
+    head = f"{letter} {size(count):>8}  {percent(share):>5}  {bar}  {name:<{_NAME_WIDTH}} "
+    # Nearly all are fields of this one file; the legend below the table says so.
+    short = source.replace("/proc/meminfo ", "")
+    for number, line in enumerate(paper.wrap(short, " " * _BEFORE_SOURCE, " " * _BEFORE_SOURCE)):
+        text = line[_BEFORE_SOURCE:]
+        shown = paper.paint(head, style) if style else head
+        yield (shown if not number else " " * _BEFORE_SOURCE) + paper.paint(text, "dim")
+
+
+def _small(ledger: Ledger, paper: Paper) -> Iterator[str]:
+    """Lines too small for a row, and what a bare word in the last column is."""
+    small = [line for line in ledger.lines if line.bytes < _SHOWN_LEAST_BYTES]
+    names = [f"{line.name} {size(line.bytes)}" for line in small if line.bytes]
+    none = [line.name for line in small if not line.bytes and line.name != "free"]
+    if names:
+        yield from paper.wrap(f"{', '.join(names)}.", "  ", "  Smaller: ")
+    if none:
+        yield from paper.wrap(f"{', '.join(none)}.", "  ", "  Counted and 0: ")
+    yield from paper.wrap("Sources without a path are fields of /proc/meminfo.", "  ", "  ")
+
+
+def _residual_words(page: MemoryPage, ledger: Ledger, paper: Paper) -> Iterator[str]:
+    share = percent(abs(ledger.residual_bytes) / ledger.total_bytes if ledger.total_bytes else 0)
+    words = (
+        f"In no counter: {size(ledger.residual_bytes)} ({share}), off by "
+        f"{size(ledger.residual_error_bytes)} at most. Drivers, network rings and the kernel's "
+        "own start hold such memory; no limit and no OOM kill reaches it."
+    )
+    yield from paper.wrap(words)
+    base = page.base
+    if isinstance(base, Base):
+        more = ledger.residual_bytes - base.residual_bytes
+        when = "now" if page.base_is_new else taken_at(base.learned_at_unix_seconds) or "once"
+        how = "as asked" if base.how == "asked" else "while no tenant ran"
+        since = f"; {size(abs(more))} {'more' if more >= 0 else 'less'} since"
+        yield from paper.wrap(
+            f"Normal for this boot: {size(base.residual_bytes)}, learned {when} {how}"
+            f"{'' if page.base_is_new else since}."
+        )
+    else:
+        why = f" ({base.detail})" if base.why == "refused" else ""
+        yield from paper.wrap(
+            f"What is normal for this boot is not known{why}: on an idle host, as root, "
+            "seawall memory --learn-base."
+        )
+
+
+def _claims(claims: Sequence[Claim], paper: Paper) -> Iterator[str]:
+    if not claims:
+        return
+    yield ""
+    yield "Who may hold it"
+    for claim in claims:
+        least = f"{size(claim.least_bytes)} to " if claim.least_bytes else "at most "
+        head = f"{least}{size(claim.most_bytes)}: {claim.workload or claim.holder}"
+        yield from paper.wrap(f"{head} ({claim.confidence})", "    ", "  ")
+        yield from paper.wrap(claim.source, "      ", "    ")
+        yield from paper.wrap(f"not told: {claim.missing}", "      ", "    ")
+
+
+def _unknown(ledger: Ledger, paper: Paper) -> Iterator[str]:
+    if not ledger.unknown:
+        return
+    yield ""
+    yield "Lines that this kernel does not tell (part of what is in no counter)"
+    for line in ledger.unknown:
+        most = "" if line.at_most_bytes is None else f", at most {size(line.at_most_bytes)}"
+        yield from paper.wrap(f"{line.name}{most}: {line.why}", "    ", "  ")
+
+
+def _nodes(nodes: Sequence[NodeLedger], paper: Paper) -> Iterator[str]:
+    """A bar for each NUMA node, where there is more than one."""
+    if len(nodes) < 2:
+        return
+    yield ""
+    yield "NUMA nodes"
+    for node in nodes:
+        cpus = ", without CPUs" if node.has_cpus is False else ""
+        free = sum(line.bytes for line in node.lines if line.name == "free")
+        yield from paper.wrap(
+            f"node {node.node}{cpus}: {size(node.total_bytes)}, {size(free)} free, "
+            f"{size(node.residual_bytes)} in no counter "
+            f"(+- {size(node.residual_error_bytes)})",
+            "    ",
+            "  ",
+        )
+        parts = [(_LETTERS.get(line.name, "+"), line.bytes) for line in node.lines]
+        parts.append(("?", node.residual_bytes))
+        parts.sort(key=lambda part: (part[0] == ".", -part[1]))
+        narrow = Paper(width=paper.width - 2, colour=paper.colour)
+        yield "  " + whole_bar(parts, node.total_bytes, narrow)
+
+
+def _notes(notes: Sequence[str], paper: Paper) -> Iterator[str]:
+    if not notes:
+        return
+    yield ""
+    yield "About this kernel"
+    for note in notes:
+        yield from paper.wrap(note, "    ", "  - ")
