@@ -121,6 +121,8 @@ RUNC = b'{"id": "abc", "cgroup_paths": {"memory": "/sys/fs/cgroup/memory/k"}}'
 CRIO = b'[{"id": "%s", "names": ["k8s_POD_p_ns_uid_0"]}]' % (b"a1" * 32)
 
 SAMPLES: dict[str, list[Sample]] = {
+    "oom_score_adj.parse": [Sample(b"-998\n")],
+    "cgroup_cpu.parse_max": [Sample(b"150000 100000\n")],
     "arcstats.parse": [table(content("zfs", "/proc/spl/kstat/zfs/arcstats"), 1)],
     "base.parse": [Sample(document_of(BASE))],
     "buddyinfo.parse": [table(content(DEBIAN_6_1, "/proc/buddyinfo"), 13)],

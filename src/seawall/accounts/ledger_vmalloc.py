@@ -72,10 +72,13 @@ def node_vmalloc(vmallocinfo: Vmallocinfo | Unread, node: int, page_size: int) -
     return sum(area.node_pages.get(node, 0) for area in areas) * page_size
 
 
-def stacks_are_seen(vmallocinfo: Vmallocinfo | Unread, stacks: int, page_size: int) -> bool | None:
+def stacks_are_seen(
+    vmallocinfo: Vmallocinfo | Unread, stacks: int, page_size: int, least_bytes: int = 0
+) -> bool | None:
     """Whether areas look like the kernel's stacks; None where that cannot be told.
 
     Known callers tell by name; an unknown one by holding about as much as all stacks do.
+    A file that holds less than ``least_bytes`` was cut and tells nothing.
     """
     if isinstance(vmallocinfo, Unread) or not stacks:
         return None
@@ -83,6 +86,8 @@ def stacks_are_seen(vmallocinfo: Vmallocinfo | Unread, stacks: int, page_size: i
     for area in vmallocinfo.areas:
         if area.pages and "vmalloc" in area.kinds and area.caller:
             by_caller[area.caller] += area.pages * page_size
+    if by_caller.total() < least_bytes:
+        return None
     named = sum(size for caller, size in by_caller.items() if caller in _STACK_CALLERS)
     return named >= stacks // 2 or any(
         stacks * 3 // 4 <= size <= stacks * 3 // 2 for size in by_caller.values()
@@ -108,12 +113,12 @@ def _counts(area: VmallocArea) -> bool:
 def _are_mapped(
     draft: Draft, stacks: int, used: int, kernel: Kernel, vmallocinfo: Vmallocinfo | Unread
 ) -> bool:
-    seen = stacks_are_seen(vmallocinfo, stacks, kernel.page_size)
+    seen = stacks_are_seen(vmallocinfo, stacks, kernel.page_size, used // 2)
     if seen is not None:
         return seen
     if used < stacks:
         return False
-    since = _MAPS_STACKS_SINCE.get(kernel.machine or "")
+    since = _MAPS_STACKS_SINCE.get(_machine(kernel))
     if since is None:
         # Either way is possible: take the usual one, and let the error hold the other.
         draft.bounded_bytes += stacks
@@ -123,9 +128,17 @@ def _are_mapped(
         return False
     draft.notes.append(
         "kernel stacks are taken as inside VmallocUsed (CONFIG_VMAP_STACK, the default of "
-        f"{kernel.machine}); {vmallocinfo_file.PATH} would tell"
+        f"{_machine(kernel)}); {vmallocinfo_file.PATH} would tell"
     )
     return True
+
+
+def _machine(kernel: Kernel) -> str:
+    """From uname, or from the release where distributions write it there."""
+    if kernel.machine:
+        return kernel.machine
+    release = (kernel.release or "").replace("amd64", "x86_64").replace("arm64", "aarch64")
+    return next((name for name in _MAPS_STACKS_SINCE if name in release), "")
 
 
 def _miss(draft: Draft, meminfo: Meminfo, vmallocinfo: Vmallocinfo | Unread) -> None:
