@@ -216,7 +216,7 @@ def test_balloon_is_added_only_where_the_total_holds_it(
     inside: bool, managed: int, line: int | None, noted: bool
 ) -> None:
     anon = (5 << 20) - 1024 if inside else (8 << 20)
-    text = meminfo(Balloon=2 << 20, AnonPages=anon, Active=anon)
+    text = meminfo(Balloon=2 << 20, AnonPages=anon)
     ledger = ledger_of(("/proc/meminfo", text), zoneinfo(managed))
     assert size_of(ledger, "balloon") == line
     assert any("Balloon" in note for note in ledger.notes) is noted

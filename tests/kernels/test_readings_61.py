@@ -11,7 +11,7 @@ from tests.end_to_end.verbs import ENVIRONMENT
 from tests.kernels.vm import Image, Outcome, run_job
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
-RESIDUAL_LEAST_FRACTION = 0.003
+RESIDUAL_MOST_FRACTION = 0.003
 READING_VERBS = ("why", "memory", "pods")
 
 CONTAINER = "4b1d7c2e9f60a8d3557e0c9b1f2a6d84e3c7b50f918a2d6c4e7f03b9a1d58c26"
@@ -73,7 +73,9 @@ def test_residual_of_an_idle_node(node: Outcome) -> None:
     assert page["total_bytes"] == total
     assert sum(line["bytes"] for line in page["lines"]) + page["residual_bytes"] == total
     share = page["residual_bytes"] / total
-    assert abs(share) < RESIDUAL_LEAST_FRACTION, f"{share:.4%} of {total >> 20} MiB"
+    words = f"{page['residual_bytes'] >> 10} KiB, {share:.3%} of {total >> 20} MiB"
+    print(f"{words}, error {page['residual_error_bytes'] >> 10} KiB")  # noqa: T201 - by -rP
+    assert abs(share) < RESIDUAL_MOST_FRACTION, words
 
 
 def test_nothing_critical_about_an_idle_node(node: Outcome) -> None:

@@ -134,7 +134,8 @@ def _add_driver_nodes(draft: Draft, nodes: tuple[NodeLedger, ...]) -> None:
         if node.residual_bytes > node.residual_error_bytes + node.total_bytes // _NODE_SHARE
     )
     names = ",".join(str(node.node) for node in without_cpus)
-    source = f"{FOLDER}/node{{{names}}}/meminfo: what no counter of these nodes explains"
+    paths = ", ".join(f"{FOLDER}/node{node.node}/meminfo" for node in without_cpus)
+    source = f"{paths}: what no counter of theirs explains"
     draft.add("driver node memory", used, source, node_counters=0)
     draft.notes.append(f"NUMA nodes without CPUs: {names}; a driver or a device brought them")
 

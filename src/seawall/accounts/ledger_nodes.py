@@ -134,7 +134,7 @@ def _add_pools(
     percpu = host.meminfo.percpu
     if host.only_node:
         draft.add("percpu", percpu, "/proc/meminfo Percpu", node_counters=0)
-    elif percpu is not None:
+    elif percpu is not None and node.has_cpus is not False:
         draft.miss("percpu", "the kernel does not split it by node", percpu)
     if "HardwareCorrupted" in node.fields:
         draft.add("hardware corrupted", node.fields["HardwareCorrupted"], source, 0)

@@ -7,19 +7,19 @@ on their own (allocstall), or kswapd is awake while little is left.  A container
 limit shows the same signs and none of that.
 """
 
-from collections.abc import Iterator
-
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.rates import stalls_per_second as stalls_of
-from seawall.accounts.reclaim import Sign, node_is_short, signs, top_faulters
+from seawall.accounts.reclaim import Sign, node_is_short, signs
 from seawall.accounts.scene import Window
 from seawall.accounts.workloads import Workloads
+from seawall.findings.faulter_words import faulters
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
 from seawall.host.host import Unread
 from seawall.readings.diskstats import Diskstats
 from seawall.readings.pressure import HostPressure
 from seawall.readings.process import Processes
+from seawall.readings.process_reads import ProcessReads
 from seawall.readings.vmstat import Vmstat
 
 
@@ -53,7 +53,7 @@ from seawall.readings.vmstat import Vmstat
 def judge(
     vmstat: Window[Vmstat], headroom: Headroom, pressure: Window[HostPressure] | Unread,
     disks: Window[Diskstats] | Unread, processes: Window[Processes] | Unread,
-    workloads: Workloads | Unread, *, least_signs: int = 3,
+    reads: Window[ProcessReads] | Unread, workloads: Workloads | Unread, *, least_signs: int = 3,
     stalls_per_second: float = 1.0, low_fraction: float = 0.10,
 ) -> Finding:  # fmt: skip
     seen = signs(vmstat, pressure, disks)
@@ -67,7 +67,7 @@ def judge(
     if not short or faults is None or len(agreeing) < least_signs:
         words = f"{len(agreeing)} of {len(seen)} signs" + ("" if short else "; node not short")
         return quiet(words, evidence)
-    evidence.extend(_faulters(processes, workloads))
+    evidence.extend(faulters(processes, reads, workloads))
     return fires(
         "critical" if headroom.fraction < low_fraction else "warning",
         f"{faults.value:,.0f} major faults a second: the node drops memory and reads it back",
@@ -81,17 +81,3 @@ def _row(sign: Sign) -> Evidence:
     return Evidence(
         sign.name, sign.value, "per second" if sign.is_rate else "fraction", sign.source
     )
-
-
-def _faulters(
-    window: Window[Processes] | Unread, workloads: Workloads | Unread
-) -> Iterator[Evidence]:
-    """The ten processes with most major faults, each with its workload."""
-    if isinstance(window, Unread):
-        return
-    for process, faults in top_faulters(window, 10):
-        owner = None if isinstance(workloads, Unread) else workloads.by_pid.get(process.pid)
-        where = f" in {owner.name}" if owner else ""
-        name = f"major faults of {process.comm} (pid {process.pid}){where}"
-        source = f"/proc/{process.pid}/stat"
-        yield Evidence(name, faults / window.seconds, "per second", source)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/proc/PID/io of the processes that fault most: who really reads from the disk.
+
+Kernel source: fs/proc/base.c do_io_accounting, under exec_update_lock (cred_guard_mutex
+before 5.11): a process stuck in execve blocks its reader, so the host asks through its
+expendable child, and only about the few that matter.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from seawall.host.host import Host, Unread
+from seawall.problems import ParseProblem
+from seawall.readings.process import Processes, sum_unread
+from seawall.readings.process_extra import ProcessIo, parse_io
+
+ASKED_MOST: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessReads:
+    """The topic."""
+
+    by_identity: Mapping[tuple[int, int], ProcessIo]
+    """(pid, starttime_ticks) -> its counters, for a pid comes again."""
+    unread: tuple[Unread, ...]
+
+
+def read(host: Host, processes: Processes) -> ProcessReads | Unread:
+    """The ASKED_MOST processes with most major faults since they began."""
+    users = [p for p in processes.by_pid.values() if not p.is_kernel_thread and p.state != "Z"]
+    chosen = sorted(users, key=lambda p: (-p.majflt, p.pid))[:ASKED_MOST]
+    found: dict[tuple[int, int], ProcessIo] = {}
+    missed: list[Unread] = []
+    paths = [f"/proc/{process.pid}/io" for process in chosen]
+    for process, path, data in zip(chosen, paths, host.read_each(paths), strict=True):
+        if isinstance(data, Unread):
+            missed.append(data)
+            continue
+        try:
+            found[process.pid, process.starttime_ticks] = parse_io(data)
+        except ParseProblem as problem:
+            missed.append(Unread(path, "malformed", str(problem)))
+    return ProcessReads(found, sum_unread(missed))
