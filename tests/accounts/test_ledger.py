@@ -16,6 +16,7 @@ from tests.readings.kernel_files import (
     tree,
 )
 
+from seawall.accounts.full_ledger import FullLedger
 from seawall.accounts.ledger import Ledger
 from seawall.host.case import parse_case
 from seawall.readings.meminfo import FIELDS
@@ -65,8 +66,9 @@ def ledger_of(*sections: tuple[str, bytes]) -> Ledger:
     text = b"why: test\n" + b"".join(
         b"=== %s\n%s\n" % (name.encode(), body) for name, body in sections
     )
-    ledger = Snapshot(parse_case(text).rounds[0]).get(Ledger)
-    assert isinstance(ledger, Ledger), ledger
+    full = Snapshot(parse_case(text).rounds[0]).get(FullLedger)
+    assert isinstance(full, FullLedger), full
+    ledger = full.ledger
     assert sum(line.bytes for line in ledger.lines) + ledger.residual_bytes == ledger.total_bytes
     return ledger
 

@@ -43,6 +43,12 @@ class Cgroup:
     def add(self, pid: int) -> None:
         Path(self.entry).write_text(str(pid))
 
+    def usage_bytes(self) -> int:
+        for name in ("memory.usage_in_bytes", "memory.current"):
+            if (self.path / name).exists():
+                return int((self.path / name).read_text())
+        raise AssertionError(f"{self.path} counts no memory")
+
     def limit_hits(self) -> int:
         """How often the limit was reached since the group was made."""
         failcnt = self.path / "memory.failcnt"

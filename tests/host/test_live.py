@@ -154,6 +154,32 @@ def test_child_that_hangs_is_left_behind() -> None:
     child.close()
 
 
+def test_slow_child_blames_nobody() -> None:
+    """On a thrashing node the child itself waits for the disk; the process is innocent."""
+
+    def slow(path: str, limit_bytes: int) -> bytes:
+        time.sleep(1)
+        return b""
+
+    child = Expendable(slow)
+    answer = child.read("/proc/4711/cmdline", 100, 0.1)
+    assert isinstance(answer, Unread)
+    assert answer.why == "no_answer"
+    assert "locked" not in answer.detail
+    child.close()
+
+
+def test_lost_child_holds_no_pipe_of_ours_open() -> None:
+    back, ours = os.pipe()
+    child = Expendable(slow_reader)
+    child.read("/var/stuck", 100, 0.1)
+    os.close(ours)
+    os.set_blocking(back, False)
+    assert os.read(back, 1) == b""  # end of file, though the stuck child may live on
+    os.close(back)
+    child.close()
+
+
 def test_many_hanging_reads_end_the_asking() -> None:
     child = Expendable(slow_reader)
     began = time.monotonic()

@@ -83,8 +83,10 @@ def test_first_line_and_whole_answer_in_time(thrashing: Outcome) -> None:
 
 def test_it_names_the_thrash_and_no_innocent(thrashing: Outcome) -> None:
     text = "\n".join(line for _, line in said(thrashing))
-    headlines = re.findall(r"^CRITICAL +(.*)$", text, re.MULTILINE)
-    assert any(re.search("fault|reclaim|thrash", line) for line in headlines), text
+    # Which of the rules could judge depends on what was reached before --timeout.
+    firing = re.findall(r"^(?:CRITICAL|WARNING)(?: .*\n)+", text, re.MULTILINE)
+    critical = "".join(block for block in firing if block.startswith("CRITICAL"))
+    assert re.search(r"reads? (it )?back", " ".join(critical.split())), text
     assert "address space locked" not in text, "no process there holds its own lock for long"
 
 

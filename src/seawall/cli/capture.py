@@ -8,6 +8,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from typing import IO, Final
 
+from seawall.cli.paper import terminal_columns
 from seawall.cli.source import SLOT, TIMEOUT_SECONDS
 from seawall.cli.topics import all_topics
 from seawall.host.bundle_writer import write_bundle
@@ -67,7 +68,7 @@ def run(arguments: Namespace) -> int:
     folder = os.path.dirname(arguments.output or "") or "."
     if not os.path.isdir(folder):
         raise UsageProblem(f"-o {arguments.output}: {folder} is not a folder")
-    if arguments.output == "-" and sys.stdout.isatty():
+    if arguments.output == "-" and terminal_columns() is not None:
         raise UsageProblem("a bundle is no text: -o FILE, or redirect stdout to a file")
     until = time.monotonic() + arguments.timeout
     host = LiveHost(arguments.root, with_cmdline=arguments.with_cmdline, until=until, slot=SLOT)

@@ -31,6 +31,7 @@ BROKEN_PIPE_STATUS = 141
 
 def console() -> "NoReturn":
     """The installed command."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -57,6 +58,20 @@ def console() -> "NoReturn":
     sys.exit(status)
 
 
+def _open_closed_streams() -> None:
+    """After ``>&-`` Python has no stdout at all, and the next file opened would become it."""
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        import os
+
+        null = os.open(os.devnull, os.O_RDWR)
+        while null < 3:  # until 0, 1 and 2 are taken
+            null = os.dup(null)
+        os.close(null)
+        sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115 - for life
+        sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+
+
 def _wants_first_line(argv: list[str]) -> bool:
     """``why`` of this very machine, as text."""
     others = ("--json", "--from", "--root", "--help", "-h", "--jso", "--fro", "--roo")
@@ -76,8 +91,10 @@ def main(argv: list[str]) -> int:
         timeout = getattr(arguments, "timeout", None)
         if timeout is None:
             return int(verb.run(arguments))
+        from seawall.cli.paper import terminal_columns
         from seawall.cli.source import SLOT
 
+        terminal_columns()
         return run_watched(lambda: _run(verb, arguments), timeout, lambda: _hung(arguments), SLOT)
     except UsageProblem as problem:
         return _usage(problem)

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from seawall.accounts.claims import Claims
+from seawall.accounts.full_ledger import FullLedger
 from seawall.accounts.ledger import Ledger
 from seawall.cli.base_file import learn_base, learn_if_idle
 from seawall.cli.paper import paper_for
@@ -53,9 +54,9 @@ def run(arguments: Namespace) -> int:
 
 def _page(source: Source, learned: Base | None) -> MemoryPage:
     first = source.first
-    claims = first.get(Claims)
+    claims, full = first.get(Claims), first.get(FullLedger)
     return MemoryPage(
-        ledger=first.get(Ledger),
+        ledger=full if isinstance(full, Unread) else full.ledger,
         base=first.get(Base) if learned is None else learned,
         base_is_new=learned is not None,
         claims=() if isinstance(claims, Unread) else claims.claims,

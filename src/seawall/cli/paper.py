@@ -3,19 +3,34 @@
 
 import os
 import sys
+from functools import cache
+from typing import Final
 
 from seawall.views.terminal import WIDTH, Paper
+
+_WIDTH_LEAST: Final = 40
+_WIDTH_MOST: Final = 100  # long lines of prose are hard to read
+
+
+@cache
+def terminal_columns() -> int | None:
+    """Of the terminal on stdout; None where there is none.
+
+    Asked once, before the worker is forked: what it writes to is a pipe.
+    """
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else None
+    except (OSError, ValueError):
+        return None
 
 
 def paper_for(colour: str) -> Paper:
     """``auto`` paints only on a terminal that did not ask for none (no-color.org)."""
-    on_terminal = sys.stdout.isatty()
+    columns = terminal_columns()
     painted = colour == "always" or (
         colour == "auto"
-        and on_terminal
+        and columns is not None
         and not os.environ.get("NO_COLOR")
         and os.environ.get("TERM", "dumb") != "dumb"
     )
-    columns = os.get_terminal_size(sys.stdout.fileno()).columns if on_terminal else WIDTH
-    # Long lines of prose are hard to read; a narrow window is obeyed.
-    return Paper(width=max(40, min(columns or WIDTH, 100)), colour=painted)
+    return Paper(width=max(_WIDTH_LEAST, min(columns or WIDTH, _WIDTH_MOST)), colour=painted)

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from typing import Final
 
+from seawall.cli.base_file import learn_if_idle
 from seawall.cli.judging import Judging
 from seawall.cli.paper import paper_for
 from seawall.cli.source import add_source_arguments, open_source
@@ -57,6 +58,7 @@ def run(arguments: Namespace) -> int:
         page = head("why", source.first.get(Kernel), judging.scene.window_seconds)
         unseen = not_seen(judged, judging.snapshots())
         print(render(document(page, judged, unseen, source.notes)))
+        learn_if_idle(source, arguments)
         return exit_status(judged, arguments.fail_on)
     paper = paper_for(arguments.color)
     for line in heading(head("why", source.first.get(Kernel), None), paper, source.notes):
@@ -66,6 +68,7 @@ def run(arguments: Namespace) -> int:
         print(vitals(source.first.get(Meminfo), source.first.get(HostPressure)))
     sys.stdout.flush()
     judged = _print_findings(judging, paper, whole=arguments.whole)
+    learn_if_idle(source, arguments)
     return exit_status(judged, arguments.fail_on)
 
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What could not be seen, why, and what would let it be seen.  Ends every view."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from seawall.findings.finding import Judged
 from seawall.findings.rule import Rule
 from seawall.host.host import Unread
+from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
 
 _PROVIDE: Final = {
@@ -17,6 +18,7 @@ _PROVIDE: Final = {
     "malformed": "report it with a capture: a kernel prints what we do not know",
     "too_big": "report it with a capture",
     "failed": "look at the path by hand",
+    "refused to root": "nothing: it is refused to root as well (another namespace, an LSM)",
     "absent": "a kernel or a setting that has it",
     "vanished": "look again: it went away while it was read",
 }
@@ -35,20 +37,21 @@ class NotSeen:
     provide: str
 
 
-def not_seen(judged: Iterable[Judged], snapshots: Iterable[Snapshot]) -> list[NotSeen]:
+def not_seen(judged: Iterable[Judged], snapshots: Sequence[Snapshot]) -> list[NotSeen]:
     """Blind rules first, grouped by their reason; then whatever else was not readable."""
+    is_root = _asked_by_root(snapshots)
     rows: dict[tuple[str, str], list[Judged]] = {}
     told: set[str] = set()
     for item in judged:
         if item.finding.verdict == "blind" and item.muted is None:
-            reason, provide, paths = _blind_reason(item)
+            reason, provide, paths = _blind_reason(item, is_root=is_root)
             rows.setdefault((reason, provide), []).append(item)
             told |= paths
     found = [NotSeen(_names(items), why, provide) for (why, provide), items in rows.items()]
     return found + _unread_rows(snapshots, told)
 
 
-def unread_rows(snapshots: Iterable[Snapshot]) -> list[NotSeen]:
+def unread_rows(snapshots: Sequence[Snapshot]) -> list[NotSeen]:
     """For verbs without rules: what of the topics they asked for was not readable."""
     return _unread_rows(snapshots, set())
 
@@ -61,7 +64,15 @@ def _names(items: list[Judged]) -> str:
     return "; ".join(f"{item.id} {item.title}" for item in items)
 
 
-def _blind_reason(item: Judged) -> tuple[str, str, set[str]]:
+def _asked_by_root(snapshots: Sequence[Snapshot]) -> bool:
+    """Whether nobody could have had more rights."""
+    kernel = snapshots[0].get(Kernel) if snapshots else None
+    if not isinstance(kernel, Kernel) or kernel.reader_capabilities is None:
+        return False
+    return {"DAC_READ_SEARCH", "SYS_PTRACE"} <= set(kernel.reader_capabilities)
+
+
+def _blind_reason(item: Judged, *, is_root: bool) -> tuple[str, str, set[str]]:
     missing = item.finding.unread
     if not missing:
         return item.finding.headline, _provide_of(item), set()
@@ -69,7 +80,9 @@ def _blind_reason(item: Judged) -> tuple[str, str, set[str]]:
     if all(m.detail.startswith("a rate needs") for m in missing):
         words = missing[0].detail
         return words, "two moments: a live machine, or a bundle by seawall capture", set()
-    provide = _provide_of(item) if missing[0].why == "absent" else _provide(missing[0])
+    provide = (
+        _provide_of(item) if missing[0].why == "absent" else _provide(missing[0], is_root=is_root)
+    )
     return words, provide, {m.path for m in missing}
 
 
@@ -80,7 +93,8 @@ def _provide_of(item: Judged) -> str:
     return known.provide if known else ""
 
 
-def _unread_rows(snapshots: Iterable[Snapshot], told: set[str]) -> list[NotSeen]:
+def _unread_rows(snapshots: Sequence[Snapshot], told: set[str]) -> list[NotSeen]:
+    is_root = _asked_by_root(snapshots)
     groups: dict[tuple[str, str, str], list[str]] = {}
     for unread in _all_unread(snapshots):
         if unread.why in _NOTHING_TO_SEE or unread.path in told:
@@ -89,7 +103,9 @@ def _unread_rows(snapshots: Iterable[Snapshot], told: set[str]) -> list[NotSeen]
         # What a bundle does not hold is one fact, however many questions it is.
         place = "" if unread.why == "not_captured" else _place(unread.path)
         reason = unread.detail or unread.why
-        groups.setdefault((place, reason, _provide(unread)), []).append(unread.path)
+        groups.setdefault((place, reason, _provide(unread, is_root=is_root)), []).append(
+            unread.path
+        )
     rows = []
     for (place, reason, provide), paths in groups.items():
         # A lock names its process: each is evidence of its own.
@@ -102,13 +118,15 @@ def _unread_rows(snapshots: Iterable[Snapshot], told: set[str]) -> list[NotSeen]
     return rows
 
 
-def _provide(unread: Unread) -> str:
+def _provide(unread: Unread, *, is_root: bool) -> str:
     """What would give this answer."""
     if unread.why != "refused":
         return _PROVIDE[unread.why]
-    # proc(5): another user's process is for whoever may ptrace it; other files have owners.
-    capability = "CAP_SYS_PTRACE" if unread.path[6:7].isdecimal() else "CAP_DAC_READ_SEARCH"
-    return f"root on the host, or {capability}"
+    if is_root:
+        return _PROVIDE["refused to root"]
+    # proc(5): files have owners and modes, and other users' processes want ptrace rights too.
+    more = " and CAP_SYS_PTRACE" if unread.path[6:7].isdecimal() else ""
+    return f"root on the host, or CAP_DAC_READ_SEARCH{more}"
 
 
 def _place(path: str) -> str:

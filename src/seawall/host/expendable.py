@@ -13,12 +13,14 @@ import select
 import signal
 import struct
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Final
 
 from seawall.host.host import Unread
 
 LOSSES_BEFORE_REFUSAL: Final = 5
+_CONTROL_PATH: Final = "/proc/self/cmdline"
 _HEAD: Final = struct.Struct("=iq")  # errno or 0 or -1 for too big; length
 
 Reader = Callable[[str, int], bytes]
@@ -28,34 +30,52 @@ Reader = Callable[[str, int], bytes]
 class Expendable:
     """Owner of at most one reading child."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, kept: Callable[[], Iterable[int]] = tuple) -> None:
+        """``kept``: descriptors that the reader needs in the child, e.g. its root."""
         self._reader = reader
+        self._kept = kept
         self._pid = 0
         self._to = self._back = -1
         self._owner = os.getpid()
         self.losses: Counter[str] = Counter()
 
     def read(self, path: str, limit_bytes: int, deadline_seconds: float) -> bytes | Unread:
-        """The content of ``path``, or ``no_answer`` after ``deadline_seconds``."""
+        """The content of ``path``, or ``no_answer`` after ``deadline_seconds``.
+
+        A process is blamed only when it is silent twice while the child's own address space
+        answers in between: on a thrashing node the child itself may be what is slow.
+        """
         kind = _kind(path)
         if self.losses[kind] >= LOSSES_BEFORE_REFUSAL:
             words = f"not asked: {self.losses[kind]} {kind} reads before it did not come back"
             return Unread(path, "no_answer", words)
+        answer = self._ask(path, limit_bytes, deadline_seconds)
+        if kind == "process" and answer is None:
+            if self._ask(_CONTROL_PATH, limit_bytes, deadline_seconds) is None:
+                self.losses[kind] += 1
+                return Unread(path, "no_answer", "the reading child itself was too slow to tell")
+            answer = self._ask(path, limit_bytes, deadline_seconds)
+        if answer is not None:
+            return answer
+        self.losses[kind] += 1
+        return Unread(path, "no_answer", f"{_meaning(path)}; no answer in {deadline_seconds:g} s")
+
+    def _ask(self, path: str, limit_bytes: int, deadline_seconds: float) -> bytes | Unread | None:
+        """One try; None when the deadline passed and the child was given up."""
         if not self._pid or self._owner != os.getpid():
             self._fork()
         request = os.fsencode(path)
         try:
             os.write(self._to, struct.pack("=qi", limit_bytes, len(request)) + request)
             head = self._take(_HEAD.size, deadline_seconds)
-            if head is None:
-                return self._lose(path, kind, deadline_seconds)
-            code, length = _HEAD.unpack(head)
-            body = self._take(length, max(deadline_seconds, 1.0))
-            if body is None:
-                return self._lose(path, kind, deadline_seconds)
+            code, length = _HEAD.unpack(head) if head else (0, 0)
+            body = self._take(length, max(deadline_seconds, 1.0)) if head else None
         except (BrokenPipeError, EOFError):
             self._drop()
             return Unread(path, "failed", "the reading child died")
+        if body is None:
+            self._drop()
+            return None
         return body if code == 0 else unread_for(path, code)
 
     def close(self) -> None:
@@ -77,12 +97,6 @@ class Expendable:
             size -= len(part)
         return b"".join(parts)
 
-    def _lose(self, path: str, kind: str, deadline_seconds: float) -> Unread:
-        """Give the child up and say what its silence means."""
-        self.losses[kind] += 1
-        self._drop()
-        return Unread(path, "no_answer", f"{_meaning(path)}; no answer in {deadline_seconds:g} s")
-
     def _drop(self) -> None:
         """Kill the child without waiting for it."""
         if self._pid and self._owner == os.getpid():
@@ -95,6 +109,18 @@ class Expendable:
                 pass
         self._pid = 0
 
+    def _let_go(self, *kept: int) -> None:
+        """Close what was inherited: a child that hangs must hold nobody's pipe or terminal."""
+        keep = {*kept, *self._kept()}
+        for name in os.listdir("/proc/self/fd"):
+            if int(name) not in keep:
+                with suppress(OSError):
+                    os.close(int(name))
+        null = os.open(os.devnull, os.O_RDWR)  # lands on the lowest number, which is free now
+        for number in (0, 1, 2):
+            if number not in keep and number != null:
+                os.dup2(null, number)
+
     def _fork(self) -> None:
         requests, self._to = os.pipe()
         self._back, answers = os.pipe()
@@ -106,8 +132,7 @@ class Expendable:
             return
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            os.close(self._to)
-            os.close(self._back)
+            self._let_go(requests, answers)
             _serve(requests, answers, self._reader)
         finally:
             os._exit(0)

@@ -52,12 +52,15 @@ class LiveHost:
             self._rooted = Rooted(root)
         self.is_live = self._rooted is None or self._has_procfs()
         """False for a tree of files: the machine they came from is not this one."""
-        self._expendable = Expendable(self._read_sieved)
+        self._expendable = Expendable(self._read_sieved, self._kept)
         self._slot = slot or Slot()
 
     def seconds_left(self) -> float:
         """Until questions are answered ``not_reached``; infinite without a deadline."""
         return float("inf") if self._until is None else max(0.0, self._until - time.monotonic())
+
+    def _kept(self) -> tuple[int, ...]:
+        return () if self._rooted is None else (self._rooted.fd,)
 
     def _is_over(self) -> bool:
         return self._until is not None and time.monotonic() > self._until
@@ -153,8 +156,7 @@ class LiveHost:
             told: JSON = json.loads(answer)
             return told
         words = "a process did not let go" if answer.why == "no_answer" else answer.detail
-        # pid 1 stands for all: without the capability none may be asked.
-        return Unread("/proc/1/fd" if answer.why == "refused" else "pipes", answer.why, words)
+        return Unread("pipes", answer.why, words)
 
     def close(self) -> None:
         """End the reading child."""

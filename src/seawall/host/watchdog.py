@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from typing import Final
@@ -41,16 +42,31 @@ class Slot:
 def run_watched(
     work: Callable[[], int], timeout_seconds: float, hung: Callable[[], int], slot: Slot
 ) -> int:
-    """The exit status of ``work``, or of ``hung`` when it was left behind."""
+    """The exit status of ``work``, or of ``hung`` when it was left behind.
+
+    The worker writes into pipes and this process passes it on: a worker that cannot die must
+    not hold the terminal, or the ssh connection, open.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
+    out, err = os.pipe(), os.pipe()
     pid = os.fork()
     if not pid:
+        os.dup2(out[1], 1)
+        os.dup2(err[1], 2)
+        for fd in (*out, *err):
+            os.close(fd)
         _work_and_exit(work)
+    os.close(out[1])
+    os.close(err[1])
+    relay = _Relay({out[0]: 1, err[0]: 2})
     try:
-        is_over = _wait(pid, timeout_seconds, slot)
+        is_over = _wait(relay, timeout_seconds, slot)
     except KeyboardInterrupt:
-        is_over = _wait(pid, 0.0, slot)
+        is_over = relay.pass_on(GRACE_SECONDS)
+    except BrokenPipeError:
+        os.kill(pid, signal.SIGKILL)  # nobody reads what it would still say
+        raise
     if not is_over:
         os.kill(pid, signal.SIGKILL)
         return hung()
@@ -58,15 +74,43 @@ def run_watched(
     return status if status >= 0 else 128 - status
 
 
-def _wait(pid: int, timeout_seconds: float, slot: Slot) -> bool:
+class _Relay:
+    """Copies what the worker writes until it has closed both of its ends."""
+
+    def __init__(self, pairs: dict[int, int]) -> None:
+        self._pairs = pairs
+        self._poll = select.poll()
+        for fd in pairs:
+            self._poll.register(fd, select.POLLIN)
+
+    def pass_on(self, seconds: float) -> bool:
+        """For so long; True when the worker is done."""
+        until = time.monotonic() + seconds
+        while self._pairs and (left := until - time.monotonic()) > 0:
+            for fd, _ in self._poll.poll(left * 1000):
+                data = os.read(fd, 1 << 16)
+                if data:
+                    _write_all(self._pairs[fd], data)
+                else:
+                    self._poll.unregister(fd)
+                    os.close(fd)
+                    del self._pairs[fd]
+        return not self._pairs
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def _wait(relay: _Relay, timeout_seconds: float, slot: Slot) -> bool:
     """True when the worker ended; False when one question held it past the timeout.
 
     A worker that is slow without a question open is not hung: on a thrashing node it waits
     for its own code.  It gets ``SLOW_FACTOR`` times the timeout.
     """
-    poll = select.poll()
-    poll.register(os.pidfd_open(pid), select.POLLIN)
-    if poll.poll((timeout_seconds + GRACE_SECONDS) * 1000):
+    if relay.pass_on(timeout_seconds + GRACE_SECONDS):
         return True
     question, same = "", 0.0
     rest = (SLOW_FACTOR - 1) * timeout_seconds
@@ -76,7 +120,7 @@ def _wait(pid: int, timeout_seconds: float, slot: Slot) -> bool:
         question = now_open
         if same >= GRACE_SECONDS:
             return False
-        if poll.poll(_LOOK_SECONDS * 1000):
+        if relay.pass_on(_LOOK_SECONDS):
             return True
         rest -= _LOOK_SECONDS
     return False

@@ -13,6 +13,7 @@ from seawall.readings import kernel_charge
 from seawall.readings.kernel_charge import KernelCharge
 
 PROBE: Final = "pipes"
+_REFUSED_AT: Final = "/proc/1/fd"
 _PAGES_MOST: Final = 1 << 40
 
 
@@ -34,7 +35,9 @@ def read(host: Host) -> PipeData | Unread:
         return Unread(PROBE, "absent", "memory.stat of cgroup v2 counts them")
     answer = host.ask(PROBE)
     if isinstance(answer, Unread):
-        return answer
+        # Named by what was refused: that tells which capability would help.
+        path = _REFUSED_AT if answer.why == "refused" else PROBE
+        return Unread(path, answer.why, answer.detail)
     values = answer if isinstance(answer, dict) else {}
     numbers = [values.get(name) for name in ("pipes", "pages", "processes_left_out")]
     known = [n for n in numbers if isinstance(n, int) and 0 <= n < _PAGES_MOST]

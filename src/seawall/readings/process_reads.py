@@ -25,6 +25,7 @@ class ProcessReads:
     by_identity: Mapping[tuple[int, int], ProcessIo]
     """(pid, starttime_ticks) -> its counters, for a pid comes again."""
     unread: tuple[Unread, ...]
+    """Empty as long as most of them could be read."""
 
 
 def read(host: Host, processes: Processes) -> ProcessReads | Unread:
@@ -42,4 +43,5 @@ def read(host: Host, processes: Processes) -> ProcessReads | Unread:
             found[process.pid, process.starttime_ticks] = parse_io(data)
         except ParseProblem as problem:
             missed.append(Unread(path, "malformed", str(problem)))
-    return ProcessReads(found, sum_unread(missed))
+    # One that refuses even root (pid 1 of some hosts) hides nothing that matters.
+    return ProcessReads(found, sum_unread(missed) if len(missed) >= len(found) else ())
