@@ -18,7 +18,6 @@ from seawall.accounts.ledger_lines import (
     add_hugetlb,
     add_lru,
     add_percpu,
-    add_pipes,
     add_zfs,
     add_zpools,
 )
@@ -39,7 +38,6 @@ from seawall.readings.kernel import Kernel
 from seawall.readings.kernel_charge import KernelCharge
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.numa import FOLDER, NumaNodes
-from seawall.readings.pipes import PipeData
 from seawall.readings.vmallocinfo import Vmallocinfo
 from seawall.readings.vmstat import Vmstat
 from seawall.readings.zoneinfo import Zoneinfo
@@ -80,23 +78,10 @@ def account(
     numa: NumaNodes | Unread,
     charge: KernelCharge | Unread,
 ) -> Ledger:
-    """The ledger that rules judge.  Pipes are not asked: that costs as much as all the rest."""
-    pipes = Unread("pipes", "not_reached", "asked by seawall memory only")
-    return sum_ledger(meminfo, kernel, vmstat, zoneinfo, vmallocinfo, arcstats, numa, charge, pipes)
+    """Every line that this kernel can fill, in a fixed order, and what is left.
 
-
-def sum_ledger(
-    meminfo: Meminfo,
-    kernel: Kernel,
-    vmstat: Vmstat | Unread,
-    zoneinfo: Zoneinfo | Unread,
-    vmallocinfo: Vmallocinfo | Unread,
-    arcstats: Arcstats | Unread,
-    numa: NumaNodes | Unread,
-    charge: KernelCharge | Unread,
-    pipes: PipeData | Unread,
-) -> Ledger:
-    """Every line that this kernel can fill, in a fixed order, and what is left."""
+    Pipes are not asked here (``full_ledger.py``): that costs as much as all the rest.
+    """
     zones = zones_of(zoneinfo)
     drift = drift_of(zones, kernel.page_size) if zones else assumed_drift(kernel)
     draft = Draft()
@@ -108,7 +93,6 @@ def sum_ledger(
     add_hugetlb(draft, meminfo)
     add_zpools(draft, meminfo, kernel, vmstat, zones)
     add_zfs(draft, arcstats)
-    add_pipes(draft, kernel, pipes)
     add_charged(draft, kernel, charge)
     nodes = _nodes(meminfo, kernel, zoneinfo, vmallocinfo, numa)
     _add_driver_nodes(draft, nodes)

@@ -11,7 +11,6 @@ from seawall.readings.arcstats import Arcstats
 from seawall.readings.kernel import Kernel
 from seawall.readings.kernel_charge import KernelCharge
 from seawall.readings.meminfo import PATH, Meminfo
-from seawall.readings.pipes import PipeData
 from seawall.readings.vmstat import Vmstat
 from seawall.readings.zoneinfo import Zone
 
@@ -29,6 +28,9 @@ def _page_count(vmstat: Vmstat | Unread, *names: str) -> int | None:
         return None
     found = [vmstat.counters[name] for name in names if name in vmstat.counters]
     return sum(found) if found else None
+
+
+CHARGED: Final = "charged kernel pages"
 
 
 def add_free(draft: Draft, meminfo: Meminfo, kernel: Kernel, zones: Sequence[Zone]) -> None:
@@ -163,25 +165,11 @@ def add_zfs(draft: Draft, arcstats: Arcstats | Unread) -> None:
     draft.add("zfs arc", size, f"{arcstats_file.PATH} size less its slab parts", 0)
 
 
-def add_pipes(draft: Draft, kernel: Kernel, pipes: PipeData | Unread) -> None:
-    """Data in pipes, where no counter holds it.  A lower bound: what could not be asked, and
-    pipes that are on their way through a socket, stay in the residual.
-    """
-    if isinstance(pipes, Unread):
-        return
-    size = pipes.pages * kernel.page_size
-    draft.add("pipes", size, f"FIONREAD of {pipes.pipes} pipes in /proc/*/fd", node_counters=0)
-    if pipes.processes_left_out:
-        draft.notes.append(
-            f"pipes of {pipes.processes_left_out} process(es) could not be asked: in the residual"
-        )
-
-
 def add_charged(draft: Draft, kernel: Kernel, charge: KernelCharge | Unread) -> None:
     """Charged kernel pages without a counter of their own: pipes, io_uring, nvidia-uvm.
 
     On v1 what of the charge is slab or page tables is not told.  All of these on the whole
-    host, and the pipes, are taken off: the line is what is certain, the rest is residual.
+    host are taken off: the line is what is certain, the rest is residual.
     """
     if isinstance(charge, Unread):
         return
@@ -191,7 +179,7 @@ def add_charged(draft: Draft, kernel: Kernel, charge: KernelCharge | Unread) -> 
         draft.bounded_bytes += _CHARGE_BATCH * (kernel.cpus_online or 1) * kernel.page_size
     else:
         counted = ("slab", "kernel stacks", "page tables", "secondary page tables", "percpu",
-                   "vmalloc", "zspages", "pipes")  # fmt: skip
+                   "vmalloc", "zspages")  # fmt: skip
         known = sum(line.bytes for line in draft.lines if line.name in counted)
         size = max(0, charge.kernel_bytes - known)
         source = f"{charge.path} less slab, stacks, page tables, percpu, vmalloc of the host"
@@ -199,7 +187,7 @@ def add_charged(draft: Draft, kernel: Kernel, charge: KernelCharge | Unread) -> 
             "cgroup v1 does not split its kernel charge: charged pages without a counter "
             "(io_uring, nvidia-uvm) are in the residual until they exceed what others hold"
         )
-    draft.add("charged kernel pages", size, source, node_counters=0)
+    draft.add(CHARGED, size, source, node_counters=0)
 
 
 def add_balloon(
