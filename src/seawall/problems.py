@@ -3,7 +3,8 @@
 
 Exception
  |- UsageProblem      the caller's words or input are unusable: one line, exit status 2
- |   `- BundleProblem a bundle that is cut, foreign, oversized or hostile
+ |   |- BundleProblem a bundle that is cut, foreign, oversized or hostile
+ |   `- OutputProblem the answer cannot be written: a full disk behind stdout
  `- ParseProblem      a kernel file is not what it is documented to be; becomes an Unread
 
 Everything else that escapes is a bug of ours: a traceback, exit status 70.
@@ -16,6 +17,10 @@ class UsageProblem(Exception):
 
 class BundleProblem(UsageProblem):
     """The bundle cannot be used; nothing of it was believed."""
+
+
+class OutputProblem(UsageProblem):
+    """Nobody can read what was found, for stdout does not take it."""
 
 
 class ParseProblem(Exception):

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from tests.end_to_end.verbs import seawall
 
+from seawall.accounts.full_ledger import FullLedger
 from seawall.accounts.ledger import Ledger
 from seawall.host.live import LiveHost
 from seawall.readings.snapshot import Snapshot
@@ -65,8 +66,9 @@ def measure(host: LiveHost) -> dict[str, float]:
     """Each line and the residual, the median of a few moments."""
     moments = []
     for _ in range(SAMPLES):
-        ledger = Snapshot(host).get(Ledger)
-        assert isinstance(ledger, Ledger), ledger
+        full = Snapshot(host).get(FullLedger)
+        assert isinstance(full, FullLedger), full
+        ledger = full.ledger
         values = {line.name: line.bytes for line in ledger.lines}
         assert sum(values.values()) + ledger.residual_bytes == ledger.total_bytes
         moments.append({**values, RESIDUAL: ledger.residual_bytes})

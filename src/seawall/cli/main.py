@@ -46,16 +46,28 @@ def console() -> "NoReturn":
         status = BROKEN_PIPE_STATUS
     except KeyboardInterrupt:
         status = 130
-    except Exception:  # noqa: BLE001 - the border of the program: a bug keeps its traceback
-        import traceback
-
-        traceback.print_exc()
-        status = BUG_STATUS
-    if status == BROKEN_PIPE_STATUS:
+    except Exception as error:  # noqa: BLE001 - the border of the program
+        status = _told(error)
+    if status:
         import os
 
+        sys.stderr.flush()
         os._exit(status)  # the interpreter would complain once more about stdout
-    sys.exit(status)
+    sys.exit(0)
+
+
+def _told(error: Exception) -> int:
+    """A stdout that takes nothing is the caller's; anything else is a bug, traceback and all."""
+    import errno
+
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
+        sys.stderr.write(f"seawall: stdout: {error.strerror}; send it elsewhere\n")
+        return USAGE_STATUS
+    import traceback
+
+    traceback.print_exception(error)
+    sys.stderr.write("this is a bug in seawall; please report it with the lines above\n")
+    return BUG_STATUS
 
 
 def _open_closed_streams() -> None:

@@ -16,6 +16,8 @@ import traceback
 from collections.abc import Callable
 from typing import Final
 
+from seawall.problems import OutputProblem
+
 GRACE_SECONDS: Final = 2.0
 SLOW_FACTOR: Final = 3
 _LOOK_SECONDS: Final = 0.25
@@ -64,7 +66,7 @@ def run_watched(
         is_over = _wait(relay, timeout_seconds, slot)
     except KeyboardInterrupt:
         is_over = relay.pass_on(GRACE_SECONDS)
-    except BrokenPipeError:
+    except (BrokenPipeError, OutputProblem):
         os.kill(pid, signal.SIGKILL)  # nobody reads what it would still say
         raise
     if not is_over:
@@ -101,7 +103,15 @@ class _Relay:
 def _write_all(fd: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
-        rest = rest[os.write(fd, rest) :]
+        try:
+            rest = rest[os.write(fd, rest) :]
+        except BlockingIOError:
+            select.select((), (fd,), ())  # a terminal that ssh set to non-blocking
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            name = "stdout" if fd == 1 else "stderr"
+            raise OutputProblem(f"{name}: {error.strerror}; send it elsewhere") from error
 
 
 def _wait(relay: _Relay, timeout_seconds: float, slot: Slot) -> bool:
