@@ -111,3 +111,16 @@ def test_a_long_list_is_cut() -> None:
     with pytest.raises(UsageProblem) as caught:
         resolve("000", Workloads(many, {}))
     assert "42 more" in str(caught.value)
+
+
+def test_a_name_that_begins_another_ones_id_lists_both() -> None:
+    named = container("docker:db", f"/docker/{C}", C, container="db")
+    begun = container("docker:cache", "/docker/db99", "db99" + "0" * 60, container="cache")
+    both = Workloads({w.cgroup: w for w in (named, begun)}, {})
+    with pytest.raises(UsageProblem) as caught:
+        resolve("db", both)
+    assert named.cgroup in str(caught.value)
+    assert begun.cgroup in str(caught.value)
+    assert resolve("db9", both) is begun
+    assert resolve("docker:db", both) is named
+    assert resolve("container:db", both) is begun

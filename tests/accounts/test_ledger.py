@@ -116,6 +116,20 @@ def test_published_meminfo_of_the_first_seed() -> None:
     assert GIB / 2 < unknown < ledger.residual_error_bytes < 2 * GIB
 
 
+@pytest.mark.parametrize(
+    ("release", "share"),
+    [(b"6.1.0", 128), (b"6.6.9", 128), (b"6.7.0", 8), (b"7.0.0", 8), (b"x", 8)],
+)
+def test_unread_per_cpu_lists_are_bounded_by_what_the_kernel_lets_them_grow_to(
+    release: bytes, share: int
+) -> None:
+    """6.7 and later tune them: 3.4 % of MemTotal was seen on 6.18."""
+    ledger = ledger_of(("/proc/meminfo", meminfo()), ("/proc/sys/kernel/osrelease", release))
+    [line] = [line for line in ledger.unknown if line.name == "per-cpu lists"]
+    assert line.at_most_bytes == 16 * GIB // share
+    assert f"1/{share} " in line.why
+
+
 @pytest.mark.parametrize("kernel", [DEBIAN_6_1, VM_6_18])
 def test_idle_kernels_have_a_small_residual(kernel: str) -> None:
     ledger = of_tree(kernel)

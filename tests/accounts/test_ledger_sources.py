@@ -154,6 +154,10 @@ def test_memory_that_a_driver_brought_is_a_line_of_its_own() -> None:
     assert line
     assert line.bytes == 5 * GIB
     assert "node1" in line.source
+    assert "in no counter on NUMA nodes without CPUs" in line.source
+    alone = ledger_of(("/proc/meminfo", meminfo()), zoneinfo(), *node(0, b"0-3", **HALF))
+    more = ledger.residual_error_bytes - alone.residual_error_bytes
+    assert more == ledger.nodes[1].residual_error_bytes > 0
     assert [n.has_cpus for n in ledger.nodes] == [True, False]
     assert ledger.nodes[1].residual_bytes == 5 * GIB
 

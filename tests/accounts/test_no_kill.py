@@ -3,7 +3,7 @@
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.kubelet_view import KubeletView
 from seawall.accounts.ledger import Ledger
-from seawall.accounts.no_kill import kills_in, reasons
+from seawall.accounts.no_kill import reasons
 from seawall.accounts.scene import Window
 from seawall.host.host import Unread
 from seawall.readings.meminfo import Meminfo
@@ -91,10 +91,3 @@ def test_free_swap_and_a_kubelet_that_does_not_see() -> None:
     ]  # fmt: skip
     sees = KubeletView(available_bytes=90 * MIB, source="", formula="", older_available_bytes=None)
     assert shorts(headroom(), PLAIN, NONE, sees, NONE) == []
-
-
-def test_kills_are_unknown_without_a_window_or_a_counter() -> None:
-    assert kills_in(NONE) is None
-    assert kills_in(vmstat(pgfault=1)) is None
-    assert kills_in(vmstat(oom_kill=0)) == 0
-    assert kills_in(vmstat(oom_kill=2)) == 2

@@ -95,11 +95,17 @@ def test_pressure_is_the_share_of_the_window() -> None:
 def test_top_faulters_know_a_reused_pid() -> None:
     earlier = Processes({1: process(1, 100), 2: process(2, 900), 3: process(3, 50)}, ())
     later = Processes(
-        {1: process(1, 130), 2: process(2, 40, start=77), 3: process(3, 50), 4: process(4, 7)}, ()
+        {1: process(1, 130), 2: process(2, 40, 77), 3: process(3, 50), 4: process(4, 7, 9)}, ()
     )
     found = top_faulters(Window(earlier, later, 2.0), 10)
     assert [(p.pid, faults) for p, faults in found] == [(2, 40), (1, 30), (4, 7)]
     assert top_faulters(Window(earlier, later, 2.0), 1)[0][0].pid == 2
+
+
+def test_one_that_was_merely_not_read_at_first_is_left_out() -> None:
+    earlier = Processes({1: process(1, 100, start=50)}, ())
+    later = Processes({1: process(1, 101, start=50), 2: process(2, 9000, start=50)}, ())
+    assert [p.pid for p, _ in top_faulters(Window(earlier, later, 2.0), 10)] == [1]
 
 
 def test_a_fault_counter_that_fell_is_unknown() -> None:

@@ -40,6 +40,9 @@ def test_threshold_moves() -> None:
         (b"[SW108.thresholds]\nunused_fraction = nan\n", "a number"),
         (b"[SW108.thresholds]\nunused_fraction = -1\n", "a number"),
         (b"[[[", "not TOML"),
+        (b"a=" + b"[" * 5000, "not TOML"),
+        (b"a=" + b"9" * 5000, "not TOML"),
+        (b"[SW108]\nthresholds = 5\n", "expected"),
         (b"\xff", "not TOML"),
     ],
 )

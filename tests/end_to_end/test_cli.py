@@ -87,6 +87,13 @@ def test_rates_have_a_window_of_two_seconds() -> None:
     assert re.search(r"\b2\.\d s window", seawall("why").stdout.decode())
 
 
+def test_capture_says_where_as_json(tmp_path: Path) -> None:
+    document = answer("capture", "-o", str(tmp_path / "b"), "--for", "2")
+    assert document["path"] == str(tmp_path / "b")
+    assert document["bytes"] == os.path.getsize(tmp_path / "b")
+    assert document["rounds"] == 2
+
+
 def test_bundle_is_private_small_and_legible(bundle: str) -> None:
     assert stat.S_IMODE(os.stat(bundle).st_mode) == 0o600
     assert os.path.getsize(bundle) < 5 << 20
@@ -164,6 +171,12 @@ def test_tree_of_files_is_a_root(tmp_path: Path) -> None:
         (["check", "SW000"], "no such rule"),
         (["capture", "--for", "30", "--timeout", "5", "-o", "/tmp/x"], "longer --timeout"),
         (["capture", "--for", "2", "-o", "/nonexistent/dir/x"], "/nonexistent"),
+        (["capture", "-o", "/dev/null"], "no plain file"),
+        (["capture", "-o", "/tmp/"], "name of a file"),
+        (["capture", "-o", ""], "name of a file"),
+        (["capture", "--for", "1", "-o", "/tmp/x"], "expected 2 to 3600"),
+        (["capture", "--timeout", "inf", "-o", "/tmp/x"], "expected seconds"),
+        (["why", "--timeout", "nan"], "expected seconds"),
     ],
 )
 def test_unusable_input_is_one_line_and_2(words: list[str], expected: str) -> None:

@@ -16,10 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.end_to_end.cgroups import cgroup, missing
 from tests.end_to_end.verbs import seawall
 
 from seawall.accounts.full_ledger import FullLedger
 from seawall.accounts.ledger import Ledger
+from seawall.findings.rule import load_rules
 from seawall.host.live import LiveHost
 from seawall.readings.snapshot import Snapshot
 
@@ -141,24 +143,51 @@ def test_machine_in_peace_has_a_small_residual(host: LiveHost) -> None:
     assert ledger.residual_error_bytes < 0.003 * ledger.total_bytes
 
 
-def test_asked_base_is_written_and_used() -> None:
+def test_hand_check_agrees_with_the_ledger(host: LiveHost) -> None:
+    """The line that SW101 tells people to paste; per-CPU lists alone may be gigabytes."""
+    [line] = [rule.confirm[0] for rule in load_rules() if rule.id == "SW101"]
+    ledger = Snapshot(host).get(Ledger)
+    assert isinstance(ledger, Ledger)
+    ran = subprocess.run(["bash", "-c", line], capture_output=True, check=True, text=True)
+    by_hand = float(ran.stdout.removesuffix(" GiB\n")) * 1024 * MIB
+    assert abs(by_hand - ledger.residual_bytes) < ledger.residual_error_bytes + 16 * MIB
+
+
+@pytest.fixture
+def base_path() -> Iterator[Path]:
     """The file of this boot is put back as it was."""
     path = Path("/run/seawall/base.json")
     old = path.read_bytes() if path.exists() else None
-    try:
-        page = seawall("memory", "--json", "--learn-base").answered().document
-        written = json.loads(path.read_text())
-        assert written["how"] == "asked"
-        assert written["boot_id"] == page["host"]["boot_id"]
-        assert path.stat().st_mode & 0o777 == 0o640
-        assert path.parent.stat().st_mode & 0o777 == 0o755
-        assert page["base_bytes"] == written["residual_bytes"]
-        again = seawall("memory", "--json").answered().document
-        assert again["base_bytes"] == written["residual_bytes"]
-        assert abs(again["residual_bytes"] - again["base_bytes"]) < 4 * MIB
-        assert not list(path.parent.glob("*.part"))
-    finally:
-        if old is None:
-            path.unlink(missing_ok=True)
-        else:
-            path.write_bytes(old)
+    path.unlink(missing_ok=True)
+    yield path
+    if old is None:
+        path.unlink(missing_ok=True)
+    else:
+        path.write_bytes(old)
+        path.chmod(0o640)
+
+
+def test_base_is_not_learned_beside_a_plain_cgroup(base_path: Path) -> None:
+    """A process in a cgroup of nobody's grammar may hold what no counter shows."""
+    if why := missing():
+        pytest.skip(why)
+    with cgroup("seawall-test-base", 64 * MIB) as made, subprocess.Popen(["sleep", "9"]) as sleeper:
+        made.add(sleeper.pid)
+        page = seawall("memory", "--json").answered().document
+        sleeper.terminate()
+    assert "base_bytes" not in page
+    assert not base_path.exists()
+
+
+def test_asked_base_is_written_and_used(base_path: Path) -> None:
+    page = seawall("memory", "--json", "--learn-base").answered().document
+    written = json.loads(base_path.read_text())
+    assert written["how"] == "asked"
+    assert written["boot_id"] == page["host"]["boot_id"]
+    assert base_path.stat().st_mode & 0o777 == 0o640
+    assert base_path.parent.stat().st_mode & 0o777 == 0o755
+    assert page["base_bytes"] == written["residual_bytes"]
+    again = seawall("memory", "--json").answered().document
+    assert again["base_bytes"] == written["residual_bytes"]
+    assert abs(again["residual_bytes"] - again["base_bytes"]) < 4 * MIB
+    assert not list(base_path.parent.glob("*.part"))

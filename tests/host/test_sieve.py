@@ -53,3 +53,12 @@ def test_every_sieved_name_has_its_sieve() -> None:
     assert sieve_for("/proc/7/cmdline", with_cmdline=True) is None
     assert sieve_for("/proc/7/environ", with_cmdline=True) is keep_environment
     assert sieve_for("/proc/meminfo") is None
+
+
+def test_credentials_in_a_mount_source_are_cut() -> None:
+    line = b"40 23 0:50 / /mnt rw - %s %s rw,x=1"
+    sieved = keep_mount_options(line % (b"fuse.davfs", b"https://bob:p@ss@dav.example/share"))
+    assert sieved == b"40 23 0:50 / /mnt rw - fuse.davfs https://dav.example/share -"
+    # What follows the first slash is a path, and an @ in it no password.
+    for source in (b"https://dav.example/a@b", b"//srv/x@y", b"bob@host:/folder"):
+        assert source in keep_mount_options(line % (b"fuse.x", source))

@@ -1,12 +1,14 @@
 import os
+import signal
 import time
+from collections.abc import Callable
 
 from seawall.host import watchdog
 from seawall.host.watchdog import Slot, run_watched
 
 
 def test_status_of_the_work_is_passed_on() -> None:
-    assert run_watched(lambda: 10, 5.0, lambda: 99, Slot()) == 10
+    assert run_watched(lambda: 10, 5.0, lambda _: 99, Slot()) == 10
 
 
 def test_question_that_never_comes_back_is_named() -> None:
@@ -18,7 +20,7 @@ def test_question_that_never_comes_back_is_named() -> None:
         return 0
 
     began = time.monotonic()
-    answer = lambda: 0 if slot.read() == "/proc/x\udcff" else 1  # noqa: E731
+    answer = lambda _: 0 if slot.read() == "/proc/x\\udcff" else 1  # noqa: E731
     assert run_watched(hang, 3.0, answer, slot) == 0
     assert time.monotonic() - began < 3.0 + 2 * watchdog.GRACE_SECONDS + 2
 
@@ -33,12 +35,12 @@ def test_slow_worker_without_an_open_question_is_not_hung() -> None:
         time.sleep(6.5)
         return 7
 
-    assert run_watched(slow, 3.0, lambda: 99, slot) == 7
+    assert run_watched(slow, 3.0, lambda _: 99, slot) == 7
 
 
 def test_even_a_slow_worker_has_an_end() -> None:
     began = time.monotonic()
-    assert run_watched(lambda: time.sleep(60) or 0, 0.5, lambda: 99, Slot()) == 99
+    assert run_watched(lambda: time.sleep(60) or 0, 0.5, lambda _: 99, Slot()) == 99
     assert time.monotonic() - began < 0.5 * watchdog.SLOW_FACTOR + watchdog.GRACE_SECONDS + 1
 
 
@@ -46,7 +48,7 @@ def test_bug_has_a_traceback_and_70(capfd: object) -> None:
     def fail() -> int:
         raise RuntimeError("boom")
 
-    assert run_watched(fail, 5.0, lambda: 99, Slot()) == 70
+    assert run_watched(fail, 5.0, lambda _: 99, Slot()) == 70
     err = capfd.readouterr().err  # type: ignore[attr-defined]
     assert "RuntimeError: boom" in err
     assert "bug in seawall" in err
@@ -57,4 +59,58 @@ def test_killed_worker_is_told_from_a_finished_one() -> None:
         os.kill(os.getpid(), 9)
         return 0
 
-    assert run_watched(die, 5.0, lambda: 99, Slot()) == 128 + 9
+    assert run_watched(die, 5.0, lambda _: 99, Slot()) == 128 + 9
+
+
+def test_slow_reader_gets_everything() -> None:
+    """A line of 40 KB/s is not a worker that hangs."""
+    back, ours = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.dup2(ours, 1)
+        os.close(back)
+        whole = b"x" * 400_000
+        os._exit(run_watched(lambda: os.write(1, whole) and 0, 0.5, lambda _: 99, Slot()))
+    os.close(ours)
+    size = 0
+    while part := os.read(back, 20_000):
+        size += len(part)
+        time.sleep(0.2)
+    assert size == 400_000
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_ended_parent_takes_its_worker_along() -> None:
+    back, ours = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.close(back)
+
+        def work() -> int:
+            os.write(ours, b"%d" % os.getpid())
+            time.sleep(60)
+            return 0
+
+        os._exit(_status(work))
+    worker = int(os.read(back, 20))
+    os.kill(pid, signal.SIGTERM)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 128 + signal.SIGTERM
+    deadline = time.monotonic() + 5
+    while _runs(worker) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _runs(worker)
+
+
+def _status(work: Callable[[], int]) -> int:
+    try:
+        return run_watched(work, 30.0, lambda _: 99, Slot())
+    except SystemExit as leaving:
+        return int(str(leaving.code))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as stat:
+            return stat.read().rpartition(") ")[2][0] not in "ZX"
+    except OSError:
+        return False

@@ -39,6 +39,33 @@ def test_page_size_is_assumed_only_when_nothing_tells() -> None:
     value = kernel.read(case("=== ?page_size\n65536\n"))
     assert isinstance(value, Kernel)
     assert (value.page_size, value.page_size_source) == (65536, "probe")
+    assert value.unread == ()
+
+
+def test_assumed_page_size_is_told() -> None:
+    value = kernel.read(case("=== ?page_size\n4095\n"))
+    assert isinstance(value, Kernel)
+    [unread] = value.unread
+    assert (unread.path, unread.detail) == ("page_size", "assumed to be 4096 bytes")
+
+
+@pytest.mark.parametrize(
+    ("release", "page_size", "source"),
+    [
+        ("5.14.0-427.13.1.el9_4.aarch64+64k", 65536, "release"),
+        ("6.8.0-31-generic-64k", 65536, "release"),
+        ("6.4.0-150600.21-64kb", 65536, "release"),
+        ("6.12.1+16k+", 16384, "release"),
+        ("6.1.0-64kernel", 4096, "assumed"),
+        ("6.1.64-1-amd64", 4096, "assumed"),
+    ],
+)
+def test_release_hints_at_the_page_size(release: str, page_size: int, source: str) -> None:
+    text = f"=== ?page_size\nnull\n=== /proc/sys/kernel/osrelease\n{release}\n"
+    value = kernel.read(case(text))
+    assert isinstance(value, Kernel)
+    assert (value.page_size, value.page_size_source) == (page_size, source)
+    assert bool(value.unread) is (source == "assumed")
 
 
 def test_a_tree_tells_release_cpus_and_uptime_and_nothing_of_this_machine() -> None:

@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 from tests.end_to_end.verbs import seawall
 
+from seawall.accounts.entitlements import Entitlement
 from seawall.accounts.pod_table import PodTable
 from seawall.cli import pods
 from seawall.host.case import parse_case
@@ -19,7 +20,7 @@ from seawall.readings.reading import UNLIMITED
 from seawall.readings.snapshot import Snapshot
 from seawall.views.pods_choice import Choice, choose
 from seawall.views.pods_columns import COLUMNS, KEYS, column
-from seawall.views.pods_text import brief
+from seawall.views.pods_text import brief, request
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/pods.json").read_text())
 A, B, C = (digit * 64 for digit in "abc")
@@ -132,6 +133,26 @@ def test_everything_wide(run: Any) -> None:
     assert "TOTAL of 4" in text
 
 
+def test_requests_stand_in_the_wide_table(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "proc/12").mkdir(parents=True)
+    (tmp_path / "proc/12/oom_score_adj").write_text("968\n")
+    (tmp_path / "proc/meminfo").write_text(f"MemTotal: {64 << 20} kB\nMemFree: 9 kB\n")
+    lines = run("--wide").splitlines()
+    head = next(line for line in lines if "CHARGE" in line)
+    assert head.split()[-1] == "REQ"
+    asked = [line.split()[-1] for line in lines[lines.index(head) + 1 :] if "190M" in line]
+    assert asked == ["2.0G-2.1G"]  # 32 thousandths of 64 GiB, and less than 33
+    app = next(line for line in lines[lines.index(head) + 1 :] if "shop/web-0/app" in line)
+    assert app.split()[-1] == "?"
+    assert "REQ" not in run()
+
+
+def test_request_in_words() -> None:
+    assert request(Entitlement(memory_request=(2 << 30, 2 << 30))) == "2.0G"
+    assert request(Entitlement(memory_request=(0, 0))) == "0"
+    assert request(Entitlement()) == request(None) == ""
+
+
 def test_rows_that_did_not_fit_are_counted(run: Any) -> None:
     text = run("--limit", "1")
     assert "3 more rows" in text
@@ -200,6 +221,12 @@ def test_one_workload_and_what_is_in_it(run: Any) -> None:
     assert [row["container_id"] for row in page["workloads"]] == [B]
     with pytest.raises(UsageProblem, match="near: shop/web-0/app"):
         run("shop/web-0/apq")
+
+
+def test_one_full_of_cache_is_not_called_far_from_its_limit(run: Any) -> None:
+    text = run("pid:12")
+    assert "None of 1 workload is short of memory that it needs" in text
+    assert "10M" in text.split("TOTAL")[0], "what is left to the limit is in the table"
 
 
 @pytest.mark.parametrize("key", KEYS)

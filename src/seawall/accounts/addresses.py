@@ -102,18 +102,21 @@ def _by_unit(text: str, everything: list[Workload], _: Workloads) -> Iterable[Wo
     return exact or [w for w in units if w.unit and w.unit.rpartition("/")[2] in wanted]
 
 
-def _by_id(text: str, everything: list[Workload], _: Workloads) -> Iterable[Workload]:
+def _by_short_name(text: str, everything: list[Workload], _: Workloads) -> Iterable[Workload]:
+    """A container id, whole; else what it begins with and bare names together: ``db`` may be a
+    name and the beginning of another's id.
+    """
     key = text.removeprefix("container:")
     if not key:
         return ()
     exact = [w for w in everything if w.container_id == key]
-    return exact or [w for w in everything if (w.container_id or "").startswith(key)]
+    begun = [w for w in everything if (w.container_id or "").startswith(key)]
+    both = {w.cgroup: w for w in (*begun, *_by_bare_name(text, everything))}
+    return exact or both.values()
 
 
-def _by_bare_name(text: str, everything: list[Workload], _: Workloads) -> Iterable[Workload]:
+def _by_bare_name(text: str, everything: list[Workload]) -> list[Workload]:
     """``web`` for ``docker:web``; a pod or unit by its own name; a path without its slash."""
-    if not text:
-        return ()
     named = [w for w in everything if text in (w.name.partition(":")[2], w.cgroup[1:])]
     return named or [
         w for w in everything
@@ -123,7 +126,7 @@ def _by_bare_name(text: str, everything: list[Workload], _: Workloads) -> Iterab
 
 
 _WAYS: Final[tuple[Callable[[str, list[Workload], Workloads], Iterable[Workload]], ...]] = (
-    _by_pid, _by_cgroup, _by_name, _by_pod, _by_unit, _by_id, _by_bare_name,
+    _by_pid, _by_cgroup, _by_name, _by_pod, _by_unit, _by_short_name,
 )  # fmt: skip
 
 

@@ -2,10 +2,11 @@
 """The ledger: MemTotal split into lines that do not overlap, and the residual.
 
 The residual is memory that the kernel handed out and that no line explains.  No line is a
-remainder.  Which counter means what on which kernel is told at each line; a kernel is known
-by what its files contain, for distributions backport.  Not added, because another line holds
-them: Mapped, Dirty, Mlocked, ShmemHugePages (page cache, anonymous), CmaFree and Unaccepted
-(free), Zswap on zsmalloc (zspages), ShadowCallStack (vmalloc, slab before 5.11).
+remainder, but for "driver node memory", which brings its error along.  Which counter means
+what on which kernel is told at each line; a kernel is known by what its files contain, for
+distributions backport.  Not added, because another line holds them: Mapped, Dirty, Mlocked,
+ShmemHugePages (page cache, anonymous), CmaFree and Unaccepted (free), Zswap on zsmalloc
+(zspages), ShadowCallStack (vmalloc, slab before 5.11).
 """
 
 from dataclasses import dataclass
@@ -123,20 +124,28 @@ def _nodes(
 
 
 def _add_driver_nodes(draft: Draft, nodes: tuple[NodeLedger, ...]) -> None:
-    """Memory of a device that its driver brought online: what it uses of it has no counter."""
+    """What is in no counter on nodes without CPUs, where devices have their memory.
+
+    The one line that is a remainder, so the errors of these nodes become the host's too.
+    """
     without_cpus = [node for node in nodes if node.has_cpus is False and node.total_bytes]
     if not without_cpus or len(without_cpus) == len(nodes):
         return
-    used = sum(
-        node.residual_bytes
+    taken = [
+        node
         for node in without_cpus
         if node.residual_bytes > node.residual_error_bytes + node.total_bytes // _NODE_SHARE
-    )
+    ]
     names = ",".join(str(node.node) for node in without_cpus)
     paths = ", ".join(f"{FOLDER}/node{node.node}/meminfo" for node in without_cpus)
-    source = f"{paths}: what no counter of theirs explains"
+    source = f"{paths}: in no counter on NUMA nodes without CPUs"
+    used = sum(node.residual_bytes for node in taken)
     draft.add("driver node memory", used, source, node_counters=0)
-    draft.notes.append(f"NUMA nodes without CPUs: {names}; a driver or a device brought them")
+    draft.bounded_bytes += sum(node.residual_error_bytes for node in taken)
+    draft.notes.append(
+        f"NUMA nodes without CPUs: {names}; a device or its driver usually brings them, and"
+        " what is in no counter there is a line and not in the residual"
+    )
 
 
 def _note_versions(draft: Draft, kernel: Kernel) -> None:

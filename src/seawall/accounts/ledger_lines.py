@@ -14,8 +14,13 @@ from seawall.readings.meminfo import PATH, Meminfo
 from seawall.readings.vmstat import Vmstat
 from seawall.readings.zoneinfo import Zone
 
-# An assumption, said where it is made: the lists are bounded by the low watermarks.
-_LISTS_SHARE: Final = 128
+# Per-CPU lists that were not read.  Since 6.7 each zone's grow by themselves up to the share
+# MIN_PERCPU_PAGELIST_HIGH_FRACTION of mm/page_alloc.c; before, they stop at about the low
+# watermarks (zone_highsize, 5.14) or at six batches a CPU, unless somebody set
+# vm.percpu_pagelist_high_fraction.  3.4 % of MemTotal was measured on 6.18.
+_TUNED_SINCE: Final = (6, 7)
+_LISTS_SHARE: Final = 8
+_LISTS_SHARE_BEFORE: Final = 128
 # Static, reserved and first dynamic part of a CPU's own memory on ordinary builds.
 _FIRST_CHUNK_BYTES: Final = 256 << 10
 _FOLIO_BATCH: Final = 31  # of each CPU, on their way to the LRU lists
@@ -40,8 +45,10 @@ def add_free(draft: Draft, meminfo: Meminfo, kernel: Kernel, zones: Sequence[Zon
         size = listed_pages(zones) * kernel.page_size
         draft.add("per-cpu lists", size, "/proc/zoneinfo pagesets count", node_counters=0)
         return
-    why = f"/proc/zoneinfo was not read; assumed to be at most 1/{_LISTS_SHARE} of MemTotal"
-    draft.miss("per-cpu lists", why, meminfo.mem_total // _LISTS_SHARE)
+    before = (0, 0) < kernel.version < _TUNED_SINCE
+    share = _LISTS_SHARE_BEFORE if before else _LISTS_SHARE
+    why = f"/proc/zoneinfo was not read; assumed to be at most 1/{share} of MemTotal"
+    draft.miss("per-cpu lists", why, meminfo.mem_total // share)
 
 
 def add_lru(

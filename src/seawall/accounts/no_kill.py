@@ -13,7 +13,7 @@ from typing import Final
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.kubelet_view import EVICTION_DEFAULT_BYTES, KubeletView
 from seawall.accounts.ledger import Ledger
-from seawall.accounts.rates import gained, per_second
+from seawall.accounts.rates import per_second
 from seawall.accounts.scene import Window
 from seawall.host.host import Unread
 from seawall.readings.meminfo import PATH, Meminfo
@@ -34,14 +34,6 @@ class Reason:
     value: float
     source: str
     is_rate: bool = False
-
-
-def kills_in(vmstat: Window[Vmstat] | Unread) -> int | None:
-    """OOM kills in the window (``oom_kill``, 4.13+); None when that is not known."""
-    if isinstance(vmstat, Unread):
-        return None
-    name = "oom_kill"
-    return gained(vmstat.earlier.counters.get(name), vmstat.later.counters.get(name))
 
 
 def reasons(

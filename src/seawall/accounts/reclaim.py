@@ -90,10 +90,18 @@ def reads_code_back(vmstat: Window[Vmstat] | Unread) -> bool:
 
 
 def top_faulters(window: Window[Processes], most: int) -> list[tuple[Process, int]]:
-    """The processes with most major faults in the window; born in it counts from zero."""
+    """The processes with most major faults in the window.
+
+    One that was born in it counts from zero: its pid was another's at the first moment, or it
+    is younger than all that were seen then.  One that was merely not read then is left out,
+    for its faults are those of its whole life.
+    """
     found = []
+    youngest = max((p.starttime_ticks for p in window.earlier.by_pid.values()), default=0)
     for pid, process in window.later.by_pid.items():
         before = window.earlier.by_pid.get(pid)
+        if before is None and process.starttime_ticks <= youngest:
+            continue
         if before is None or before.starttime_ticks != process.starttime_ticks:
             faults: int | None = process.majflt
         else:

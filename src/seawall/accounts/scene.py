@@ -44,7 +44,8 @@ class Scene:
             return None
         if earlier.boot_id != later.boot_id:
             return None  # counters of two boots cannot be compared
-        return later.monotonic_seconds - earlier.monotonic_seconds
+        seconds = later.monotonic_seconds - earlier.monotonic_seconds
+        return seconds if seconds >= 0 else None  # a clock that runs backwards is none
 
     def get(self, need: Any) -> Any:
         """The value for a topic or a ``Window[topic]``; an Unread with the reason."""

@@ -2,7 +2,8 @@
 """Learning what is normal: the only thing that a reading verb ever writes by itself.
 
 The base of this boot goes to /run/seawall/base.json, on a tmpfs, when it is asked for, or when
-root looks and no tenant runs: then what no counter explains is the host's own.
+root looks and nothing runs but the host's own services: then what no counter explains is the
+host's own.  A user's session counts as a tenant too, that of who looks included.
 """
 
 import os
@@ -15,11 +16,13 @@ from seawall.cli.source import Source
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.readings.base import PATH, Base, document_of
+from seawall.readings.cgroup import Cgroups
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
 
-NORMAL_MOST_FRACTION: Final = 0.05
+NORMAL_MOST_FRACTION: Final = 0.01
 """Of MemTotal; more than this nobody takes for normal without being asked."""
+_KTHREADD: Final = 2  # its pid, on every host
 FILE_MODE: Final = 0o640
 FOLDER_MODE: Final = 0o755
 
@@ -62,13 +65,36 @@ def _may_learn(source: Source, arguments: Namespace) -> bool:
 
 
 def _is_idle(snapshot: Snapshot) -> bool:
-    workloads, ledger = snapshot.get(Workloads), snapshot.get(Ledger)
-    if isinstance(workloads, Unread) or isinstance(ledger, Unread):
+    """Whether only the host's own services run, as far as everything could be seen."""
+    cgroups, workloads, ledger = (
+        snapshot.get(Cgroups), snapshot.get(Workloads), snapshot.get(Ledger),
+    )  # fmt: skip
+    if isinstance(cgroups, Unread) or isinstance(workloads, Unread) or isinstance(ledger, Unread):
+        return False
+    if cgroups.unread or not _is_whole(snapshot, cgroups):
         return False
     if any(workload.is_tenant for workload in workloads.by_cgroup.values()):
         return False
+    if not all(_is_hosts_own(path) for path in cgroups.pids):
+        return False
     normal = NORMAL_MOST_FRACTION * ledger.total_bytes
     return abs(ledger.residual_bytes) < normal and ledger.residual_error_bytes < normal
+
+
+def _is_whole(snapshot: Snapshot, cgroups: Cgroups) -> bool:
+    """Whether the root is the host's, where kthreadd is; a container's shows no neighbour."""
+    kthreadd = snapshot.host.read(f"/proc/{_KTHREADD}/comm") == b"kthreadd\n"
+    return kthreadd and _KTHREADD in cgroups.pids.get("/", ())
+
+
+def _is_hosts_own(path: str) -> bool:
+    """Root, init.scope, or a service below system.slice.  A scope there is somebody's: Docker
+    and Slurm put their own into that slice.
+    """
+    parts = path.split("/")
+    if path in ("/", "/init.scope"):
+        return True
+    return parts[1] == "system.slice" and not any(part.endswith(".scope") for part in parts)
 
 
 def write_base(base: Base, path: str = PATH) -> None:

@@ -5,11 +5,12 @@ import io
 import os
 import sys
 import time
-from argparse import ArgumentParser, Namespace
-from typing import IO, Final
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from typing import Final
 
+from seawall.cli.output_file import FOLDER, check_output, write_whole
 from seawall.cli.paper import terminal_columns
-from seawall.cli.source import SLOT, TIMEOUT_SECONDS
+from seawall.cli.source import SLOT, TIMEOUT_SECONDS, seconds_of
 from seawall.cli.topics import all_topics
 from seawall.host.bundle_writer import write_bundle
 from seawall.host.host import JSON, Unread
@@ -19,13 +20,14 @@ from seawall.problems import UsageProblem
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
 from seawall.version import VERSION
-from seawall.views.document import taken_at
+from seawall.views.document import head, render, taken_at
 
 WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
-FOLDER: Final = "/run/seawall"
 FOR_SECONDS: Final = 3.0
 _PASS_EVERY_SECONDS: Final = 5.0
 _PASSES_MOST: Final = 13
+LEAST_SECONDS: Final = 2
+MOST_SECONDS: Final = 3600
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -44,16 +46,23 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--root", metavar="DIR", default="/", help="e.g. /host in a DaemonSet")
     parser.add_argument(
-        "--timeout", type=float, default=TIMEOUT_SECONDS + FOR_SECONDS, metavar="SECONDS",
-        help="stop asking after this long (default %(default)g); --for must fit into it",
+        "--timeout", type=seconds_of, metavar="SECONDS",
+        help=f"stop asking after this long (default: --for and {TIMEOUT_SECONDS:g})",
     )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="say where it went as JSON")
 
 
 def _window(text: str) -> float:
-    seconds = float(text)
-    if not 2 <= seconds <= 3600:
-        raise ValueError
+    seconds = seconds_of(text)
+    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
+        raise ArgumentTypeError(f"expected {LEAST_SECONDS} to {MOST_SECONDS} seconds, not {text!r}")
     return seconds
+
+
+def complete(arguments: Namespace) -> None:
+    """Defaults that depend on other options."""
+    if arguments.timeout is None:
+        arguments.timeout = arguments.seconds + TIMEOUT_SECONDS
 
 
 def run(arguments: Namespace) -> int:
@@ -65,11 +74,12 @@ def run(arguments: Namespace) -> int:
             f"--timeout {arguments.timeout:g} ends before --for {arguments.seconds:g} is over; "
             "give a longer --timeout"
         )
-    folder = os.path.dirname(arguments.output or "") or "."
-    if not os.path.isdir(folder):
-        raise UsageProblem(f"-o {arguments.output}: {folder} is not a folder")
+    if arguments.output == "-" and arguments.json:
+        raise UsageProblem("-o - and --json both want stdout; give -o FILE")
     if arguments.output == "-" and terminal_columns() is not None:
         raise UsageProblem("a bundle is no text: -o FILE, or redirect stdout to a file")
+    if arguments.output != "-":
+        check_output(arguments.output)
     until = time.monotonic() + arguments.timeout
     host = LiveHost(arguments.root, with_cmdline=arguments.with_cmdline, until=until, slot=SLOT)
     recording = Recording(host)
@@ -82,9 +92,14 @@ def run(arguments: Namespace) -> int:
     path = arguments.output or _new_name(kernel)
     packed = io.BytesIO()
     write_bundle(recording.rounds, manifest, packed)
-    _write(path, packed)
-    _say(f"{path}: {len(packed.getbuffer()) / 2**20:.1f} MiB, {len(recording.rounds)} passes")
-    print(path)
+    size = len(packed.getbuffer())
+    write_whole(path, packed)
+    _say(f"{path}: {size / 2**20:.1f} MiB, {len(recording.rounds)} passes")
+    if arguments.json:
+        page = head("capture", kernel, arguments.seconds)
+        print(render({**page, "path": path, "bytes": size, "rounds": len(recording.rounds)}))
+    else:
+        print(path)
     return 0
 
 
@@ -130,23 +145,4 @@ def _new_name(kernel: Kernel | Unread) -> str:
     node = "node" if isinstance(kernel, Unread) or not kernel.node_name else kernel.node_name
     safe = "".join(char if char.isalnum() or char in "-." else "-" for char in node)[:64]
     moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    try:
-        os.makedirs(FOLDER, mode=0o755, exist_ok=True)
-    except OSError as error:
-        raise UsageProblem(f"{FOLDER}: {error.strerror}; give -o FILE or -o -") from error
     return f"{FOLDER}/{safe}-{moment}.bundle"
-
-
-def _write(path: str, packed: IO[bytes]) -> None:
-    """All or nothing, readable by its owner only."""
-    part = f"{path}.part"
-    try:
-        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with open(fd, "wb") as out:
-            packed.seek(0)
-            out.write(packed.read())
-        os.rename(part, path)
-    except FileExistsError as error:
-        raise UsageProblem(f"{part}: is there already; remove it or give another -o") from error
-    except OSError as error:
-        raise UsageProblem(f"{path}: {error.strerror}") from error

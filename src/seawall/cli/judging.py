@@ -8,7 +8,12 @@ from seawall.accounts.scene import Scene
 from seawall.cli.policy_file import load_policy
 from seawall.cli.source import Source
 from seawall.findings.finding import SEVERITIES, Judged
-from seawall.findings.judge import judge, needs_window, window_topics
+from seawall.findings.judge import (
+    copes_with_one_moment,
+    judge,
+    needs_window,
+    window_topics,
+)
 from seawall.findings.rule import Rule
 from seawall.readings.snapshot import Snapshot, needs_of
 
@@ -35,12 +40,23 @@ class Judging:
         rules = sorted((r for r in self.rules if not needs_window(r)), key=_order)
         yield from judge(rules, self.scene, self._policy)
 
+    def first_look(self) -> Iterator[Judged]:
+        """What fires already at one moment, of rules that judge again over the window."""
+        rules = sorted(filter(copes_with_one_moment, self.rules), key=_order)
+        judged = judge(rules, self.scene, self._policy)
+        return (item for item in judged if item.finding.verdict == "fires")
+
     def over_window(self) -> Iterator[Judged]:
         """Findings of the rules that need two moments; waits for the second."""
         rules = sorted(filter(needs_window, self.rules), key=_order)
         if rules:
             self.scene = self._source.later_scene()
             yield from judge(rules, self.scene, self._policy)
+
+    @property
+    def waits(self) -> bool:
+        """Whether the second moment has to be waited for: only on a live machine."""
+        return self._source.live is not None
 
     def snapshots(self) -> list[Snapshot]:
         """The moments that were looked at."""

@@ -100,6 +100,8 @@ def main(argv: list[str]) -> int:
     try:
         arguments = _parse(argv)
         verb = import_module(f"seawall.cli.{arguments.verb}")
+        if hasattr(verb, "complete"):
+            verb.complete(arguments)
         timeout = getattr(arguments, "timeout", None)
         if timeout is None:
             return int(verb.run(arguments))
@@ -107,7 +109,12 @@ def main(argv: list[str]) -> int:
         from seawall.cli.source import SLOT
 
         terminal_columns()
-        return run_watched(lambda: _run(verb, arguments), timeout, lambda: _hung(arguments), SLOT)
+        return run_watched(
+            lambda: _run(verb, arguments),
+            timeout,
+            lambda has_spoken: _hung(arguments, has_spoken=has_spoken),
+            SLOT,
+        )
     except UsageProblem as problem:
         return _usage(problem)
 
@@ -128,23 +135,11 @@ def _usage(problem: Exception) -> int:
     return USAGE_STATUS
 
 
-def _hung(arguments: "Namespace") -> int:
+def _hung(arguments: "Namespace", *, has_spoken: bool) -> int:
     """The worker itself never came back from one question: say which, and return."""
-    from seawall.cli.source import SLOT
-    from seawall.version import VERSION
-    from seawall.views.document import render
-    from seawall.views.terminal import plain
+    from seawall.cli.hung import tell
 
-    what = plain(SLOT.read()) or "its first question"
-    why = f"no answer within --timeout {arguments.timeout:g} s; the reader was left behind"
-    if getattr(arguments, "json", False):
-        row = {"what": what, "why": why, "provide": "a longer --timeout"}
-        name = f"seawall.{arguments.verb}/1"
-        page = {"schema": name, "tool_version": VERSION, "could_not_see": [row]}
-        sys.stdout.write(render(page) + "\n")
-    else:
-        sys.stdout.write(f"\nCould not see\n  {what}: {why}\n")
-    return 0
+    return tell(arguments, has_spoken=has_spoken)
 
 
 def _parse(argv: list[str]) -> "Namespace":

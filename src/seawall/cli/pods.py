@@ -2,9 +2,10 @@
 """``seawall pods``: workloads by memory, largest first."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Mapping
 from typing import Final
 
-from seawall.accounts.entitlements import Entitlements
+from seawall.accounts.entitlements import Entitlement, Entitlements
 from seawall.accounts.pod_table import PodTable
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.cli.paper import paper_for
@@ -41,7 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help=f"this many rows at most (default {TEXT_ROWS} as text)",
     )  # fmt: skip
     parser.add_argument("--all", action="store_true", help="pods and slices too")
-    parser.add_argument("--wide", action="store_true", help="every column, however wide")
+    parser.add_argument("--wide", action="store_true", help="every column and REQ, the request")
 
 
 def run(arguments: Namespace) -> int:
@@ -50,7 +51,7 @@ def run(arguments: Namespace) -> int:
         column(arguments.sort)
     source = open_source(arguments)
     table = source.first.get(PodTable)
-    if arguments.json:
+    if arguments.json or arguments.wide:
         source.first.get(Entitlements)
     rows = unseen(table, unread_rows([source.first]))
     within = _within(arguments.workload, source)
@@ -78,13 +79,17 @@ def _within(text: str | None, source: Source) -> Workload | None:
     return resolve(text, workloads)
 
 
+def _asked(source: Source) -> Mapping[str, Entitlement]:
+    """By cgroup."""
+    found = source.first.get(Entitlements)
+    return {} if isinstance(found, Unread) else found.by_cgroup
+
+
 def _print_json(source: Source, table: PodTable, chosen: Chosen, rows: list[NotSeen]) -> None:
     from seawall.views.pods_json import document, page_end  # noqa: PLC0415 - only one of the two
 
-    asked = source.first.get(Entitlements)
-    by_cgroup = {} if isinstance(asked, Unread) else asked.by_cgroup
     top = head("pods", source.first.get(Kernel), None)
-    print(render(document(top, table, chosen, by_cgroup, page_end(rows, source.notes))))
+    print(render(document(top, table, chosen, _asked(source), page_end(rows, source.notes))))
 
 
 def _print_text(
@@ -97,7 +102,7 @@ def _print_text(
     top = head("pods", source.first.get(Kernel), None)
     for line in heading(top, paper, source.notes):
         print(line)
-    for line in lines(table, chosen, paper, wide=arguments.wide):
+    for line in lines(table, chosen, paper, _asked(source) if arguments.wide else None):
         print(line)
     for line in could_not_see(rows, paper):
         print(line)

@@ -32,7 +32,7 @@ def parse_policy(text: bytes, path: str, today: dt.date) -> Policy:
     """The policy in ``text``; UsageProblem with place and mend for anything unknown."""
     try:
         document = tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageProblem(f"{path}: not TOML: {error}") from error
     load_rules()
     mutes: list[Mute] = []
@@ -70,9 +70,11 @@ def _mute(rule_id: str, section: dict[str, Any], path: str) -> tuple[Mute, dt.da
 
 
 def _thresholds(rule_id: str, moved: object, path: str) -> dict[str, int | float]:
+    if not isinstance(moved, dict):
+        raise UsageProblem(f"{path}: [{rule_id}] thresholds: expected [{rule_id}.thresholds]")
     known = FOUND[rule_id].thresholds
     found: dict[str, int | float] = {}
-    for name, value in moved.items() if isinstance(moved, dict) else ():
+    for name, value in moved.items():
         if name not in known:
             names = ", ".join(known) or "none"
             raise UsageProblem(f"{path}: [{rule_id}.thresholds] {name}: it has {names}")

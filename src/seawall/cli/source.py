@@ -3,7 +3,7 @@
 
 import os
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import Final
 
 from seawall.accounts.scene import WINDOW_LEAST_SECONDS, Scene
@@ -14,6 +14,7 @@ from seawall.problems import UsageProblem
 from seawall.readings.snapshot import Snapshot
 
 TIMEOUT_SECONDS: Final = 20.0
+DAY_SECONDS: Final = 86_400
 
 SLOT: Final = Slot()
 """Tells the watchdog which question is open."""
@@ -30,7 +31,7 @@ def add_source_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     parser.add_argument(
-        "--timeout", type=_seconds, default=TIMEOUT_SECONDS, metavar="SECONDS",
+        "--timeout", type=seconds_of, default=TIMEOUT_SECONDS, metavar="SECONDS",
         help="stop asking after this long (default %(default)g)",
     )  # fmt: skip
     parser.add_argument(
@@ -38,10 +39,14 @@ def add_source_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds <= 86400:
-        raise ValueError
+def seconds_of(text: str) -> float:
+    """A number of seconds from the command line, of at most a day."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= DAY_SECONDS:
+        raise ArgumentTypeError(f"expected seconds, more than 0 and at most a day, not {text!r}")
     return seconds
 
 

@@ -3,13 +3,13 @@
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
 from typing import Final
 
 from seawall.cli.base_file import learn_if_idle
 from seawall.cli.judging import Judging
 from seawall.cli.paper import paper_for
 from seawall.cli.source import add_source_arguments, open_source
+from seawall.cli.telling import Telling
 from seawall.findings.blindness import not_seen
 from seawall.findings.finding import Judged
 from seawall.findings.rule import load_rules
@@ -19,13 +19,12 @@ from seawall.readings.pressure import HostPressure
 from seawall.views.document import head, render
 from seawall.views.terminal import Paper
 from seawall.views.why_json import document, order
-from seawall.views.why_text import closing, finding_lines, heading, vitals
+from seawall.views.why_text import closing, heading, vitals
 
 WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
 """Capabilities without which something stays unseen; it runs without any."""
 FIRES_STATUS: Final = 10
 BLIND_STATUS: Final = 11
-INFOS_TOLD_WHOLE: Final = 2
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -73,40 +72,19 @@ def run(arguments: Namespace) -> int:
 
 
 def _print_findings(judging: Judging, paper: Paper, *, whole: bool) -> list[Judged]:
-    """Critical ones at once; each phase's others, worst first, when it is over."""
-    judged: list[Judged] = []
-    for phase in (judging.at_once(), judging.over_window()):
-        judged += _print_phase(phase, paper, whole=whole)
+    """Critical ones as they become certain; each phase's others, worst first, at its end."""
+    telling = Telling(paper, whole=whole)
+    if judging.waits:
+        judged = telling.tell(judging.at_once(), judging.first_look())
+        judged += telling.tell(judging.over_window())
+    else:
+        everything = [*judging.at_once(), *judging.over_window()]
+        judged = telling.tell(sorted(everything, key=order))
+    telling.take_back(judged)
     unseen = not_seen(judged, judging.snapshots())
     for line in closing(judged, unseen, judging.scene.window_seconds, paper):
         print(line)
     return judged
-
-
-def _print_phase(phase: Iterator[Judged], paper: Paper, *, whole: bool) -> list[Judged]:
-    seen: list[Judged] = []
-    urgent = False
-    later: list[Judged] = []
-    for item in phase:
-        seen.append(item)
-        if item.finding.verdict != "fires" or item.muted is not None:
-            continue
-        if item.finding.severity == "critical":
-            urgent = True
-            _print_now(item, paper, whole=whole)
-        else:
-            later.append(item)
-    # With nothing worse to read, a few infos are told whole.
-    alone = len(later) <= INFOS_TOLD_WHOLE and all(i.finding.severity == "info" for i in later)
-    for item in sorted(later, key=order):
-        _print_now(item, paper, whole=whole or (alone and not urgent))
-    return seen
-
-
-def _print_now(item: Judged, paper: Paper, *, whole: bool) -> None:
-    for line in finding_lines(item, paper, whole=whole):
-        print(line)
-    sys.stdout.flush()
 
 
 def exit_status(judged: list[Judged], fail_on: str | None) -> int:

@@ -25,6 +25,7 @@ _PROVIDE: Final = {
 # Not there, or gone by the time it was read: nothing that anyone could have seen.
 _NOTHING_TO_SEE: Final = frozenset({"absent", "vanished"})
 _PATHS_SHOWN: Final = 3
+_NOT_HELD: Final = "the bundle does not hold it"
 _TITLES_SHOWN: Final = 2
 
 
@@ -77,20 +78,24 @@ def _blind_reason(item: Judged, *, is_root: bool) -> tuple[str, str, set[str]]:
     if not missing:
         return item.finding.headline, _provide_of(item), set()
     words = ", ".join(dict.fromkeys(f"{m.path}: {m.detail or m.why}" for m in missing))
-    if all(m.detail.startswith("a rate needs") for m in missing):
-        words = missing[0].detail
-        return words, "two moments: a live machine, or a bundle by seawall capture", set()
-    provide = (
-        _provide_of(item) if missing[0].why == "absent" else _provide(missing[0], is_root=is_root)
-    )
-    return words, provide, {m.path for m in missing}
+    told = {m.path for m in missing}
+    # What was refused or not reached explains more than what this kernel never had.
+    main = next((m for m in missing if m.why != "absent"), missing[0])
+    if main.detail.startswith("a rate needs") and all(m.detail == main.detail for m in missing):
+        return main.detail, "two moments: a live machine, or a bundle by seawall capture", set()
+    if main.detail.startswith("the window is shorter"):
+        return main.detail, "a longer --timeout, or capture --for", set()
+    if main.why == "absent":
+        return words, _provide_of(item), told
+    return words, _provide(main, is_root=is_root), told
 
 
 def _provide_of(item: Judged) -> str:
-    from seawall.findings.rule import FOUND  # noqa: PLC0415 - the registry is filled by then
+    from seawall.findings.rule import FOUND, PROVIDE_DEFAULT  # noqa: PLC0415 - the registry is filled by then
 
     known: Rule | None = FOUND.get(item.id)
-    return known.provide if known else ""
+    is_special = known is not None and known.provide != PROVIDE_DEFAULT
+    return known.provide if known and is_special else _PROVIDE["absent"]
 
 
 def _unread_rows(snapshots: Sequence[Snapshot], told: set[str]) -> list[NotSeen]:
@@ -103,6 +108,8 @@ def _unread_rows(snapshots: Sequence[Snapshot], told: set[str]) -> list[NotSeen]
         # What a bundle does not hold is one fact, however many questions it is.
         place = "" if unread.why == "not_captured" else _place(unread.path)
         reason = unread.detail or unread.why
+        if reason.endswith(_NOT_HELD):
+            reason = _NOT_HELD
         groups.setdefault((place, reason, _provide(unread, is_root=is_root)), []).append(
             unread.path
         )

@@ -18,6 +18,12 @@ def needs_window(rule: Rule) -> bool:
     return any(get_origin(need) is Window for _, need, _ in needs_of(rule.judge))
 
 
+def copes_with_one_moment(rule: Rule) -> bool:
+    """Whether it wants a second moment and can say something without one."""
+    windows = [copes for _, need, copes in needs_of(rule.judge) if get_origin(need) is Window]
+    return bool(windows) and all(windows)
+
+
 def window_topics(rules: Iterable[Rule]) -> list[type[Any]]:
     """What has to be read at the first moment so that rates exist at the second."""
     found: dict[type[Any], None] = {}

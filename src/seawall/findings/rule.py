@@ -42,6 +42,8 @@ class Rule:
     module: str
 
 
+PROVIDE_DEFAULT: Final = "run as root on the host"
+
 FOUND: Final[dict[str, Rule]] = {}
 
 
@@ -53,7 +55,7 @@ def rule(
     confirm: Sequence[str],
     remedy: Sequence[str],
     thresholds: Mapping[str, str] | None = None,
-    provide: str = "run as root on the host",
+    provide: str = PROVIDE_DEFAULT,
     audit: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Declare a rule.  ``thresholds`` tells unit and source of each keyword-only parameter."""

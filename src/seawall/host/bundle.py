@@ -12,6 +12,7 @@ Reading one trusts nothing: sizes and counts are limited, names that climb out a
 refused, nothing is written anywhere.
 """
 
+import io
 import json
 import os
 import re
@@ -20,14 +21,15 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeGuard, cast, get_args
 
+from seawall.host import archive
 from seawall.host.host import JSON, READ_LIMIT_BYTES, Unread, Why
 from seawall.host.recording import Round
 from seawall.problems import BundleProblem
 
 SCHEMA: Final = "seawall.bundle/1"
-TOTAL_LIMIT_BYTES: Final = 256 << 20
-MEMBERS_LIMIT: Final = 2_000_000
-ROUNDS_LIMIT: Final = 1000
+ROUNDS_LIMIT: Final = 100
+ENTRIES_LIMIT: Final = 2_000_000
+ANSWERS_LIMIT_BYTES: Final = 24 << 20
 _MEMBER: Final = re.compile(
     r"(?:\./)?(MANIFEST\.json|([1-9][0-9]{0,3})/(answers\.json|files/.+))\Z"
 )
@@ -94,44 +96,24 @@ def _archive_members(path: str) -> Iterator[tuple[str, bytes]]:
     import sys  # noqa: PLC0415 - only for "-"
 
     with open(path, "rb") if path != "-" else sys.stdin.buffer as raw:
-        total = 0
-        with tarfile.open(fileobj=raw, mode="r|*") as archive:
-            for count, member in enumerate(archive):
-                if count > MEMBERS_LIMIT:
-                    raise BundleProblem(f"{path}: more than {MEMBERS_LIMIT} files in it")
-                if member.isdir():
-                    continue
-                if not member.isreg():
-                    raise BundleProblem(
-                        f"{path}: {member.name!r} is not a plain file; not a seawall bundle"
-                    )
-                total = _within_limits(path, member.name, member.size, total)
-                content = archive.extractfile(member)
-                data = content.read(member.size) if content else b""
-                if len(data) != member.size:
-                    raise BundleProblem(f"{path}: cut inside {member.name!r}; capture it again")
-                yield _member_name(path, member.name), data
+        for name, data in archive.members(path, cast("io.BufferedReader", raw)):
+            yield _member_name(path, name), data
 
 
 def _folder_members(path: str) -> Iterator[tuple[str, bytes]]:
     """The same for an unpacked bundle; links in it are refused, not followed."""
     total = 0
-    for folder, _, names in os.walk(path):
+    seen = 0
+    for folder, folders, names in os.walk(path):
+        seen += len(folders) + len(names)
+        if seen > archive.MEMBERS_LIMIT:
+            raise BundleProblem(f"{path}: more than {archive.MEMBERS_LIMIT:,} files in it")
         for name in names:
             full = os.path.join(folder, name)
             fd = os.open(full, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             with open(fd, "rb") as file:
-                total = _within_limits(path, name, os.fstat(fd).st_size, total)
+                total = archive.within_limits(path, name, os.fstat(fd).st_size, total)
                 yield _member_name(path, os.path.relpath(full, path)), file.read(READ_LIMIT_BYTES)
-
-
-def _within_limits(path: str, name: str, size: int, total: int) -> int:
-    if size > READ_LIMIT_BYTES or total + size > TOTAL_LIMIT_BYTES:
-        raise BundleProblem(
-            f"{path}: {name!r} brings it over {TOTAL_LIMIT_BYTES >> 20} MiB in all or "
-            f"{READ_LIMIT_BYTES >> 20} MiB a file; not a bundle that seawall writes"
-        )
-    return total + size
 
 
 def _member_name(path: str, name: str) -> str:
@@ -158,22 +140,37 @@ def _assemble(path: str, members: dict[str, bytes]) -> Bundle:
         if inner.startswith("files/") and int(pass_number) <= count:
             files[int(pass_number) - 1][_unescape(inner[5:])] = data
     rounds: list[Round] = []
+    _limit_answers(path, members)
     for number in range(count):
         answers = _load(path, f"{number + 1}/answers.json", members)
         rounds.append(_round(answers, files[number], rounds[-1] if rounds else None))
+        if sum(len(round_.files) for round_ in rounds) > ENTRIES_LIMIT:
+            raise BundleProblem(f"{path}: more than {ENTRIES_LIMIT} answers in it")
     return Bundle(rounds, manifest)
+
+
+def _limit_answers(path: str, members: dict[str, bytes]) -> None:
+    """JSON takes many times its size once it is parsed."""
+    size = sum(len(data) for name, data in members.items() if name.endswith("answers.json"))
+    if size > ANSWERS_LIMIT_BYTES:
+        raise BundleProblem(f"{path}: its answers.json are over {ANSWERS_LIMIT_BYTES >> 20} MiB")
 
 
 def _load(path: str, name: str, members: dict[str, bytes]) -> dict[str, JSON]:
     if name not in members:
         raise BundleProblem(f"{path}: no {name} in it; not a seawall bundle, or cut")
     try:
-        document = json.loads(members[name])
+        # json also reads NaN and Infinity, which no JSON has.
+        document = json.loads(members[name], parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise BundleProblem(f"{path}: {name} is not JSON") from error
     if not isinstance(document, dict):
         raise BundleProblem(f"{path}: {name}: expected an object")
     return document
+
+
+def _refuse(word: str) -> JSON:
+    raise ValueError(f"{word} is no number")
 
 
 def _round(answers: dict[str, JSON], files: dict[str, bytes], before: Round | None) -> Round:

@@ -21,6 +21,7 @@ from seawall.host.host import Unread
 
 LOSSES_BEFORE_REFUSAL: Final = 5
 _CONTROL_PATH: Final = "/proc/self/cmdline"
+_PATH_MOST: Final = 8192  # twice PATH_MAX; one write to the pipe, one read from it
 _HEAD: Final = struct.Struct("=iq")  # errno or 0 or -1 for too big; length
 
 Reader = Callable[[str, int], bytes]
@@ -64,7 +65,12 @@ class Expendable:
         """One try; None when the deadline passed and the child was given up."""
         if not self._pid or self._owner != os.getpid():
             self._fork()
-        request = os.fsencode(path)
+        try:
+            request = os.fsencode(path)
+        except ValueError:  # a character that no file name can have
+            return unread_for(path, errno.EINVAL)
+        if len(request) > _PATH_MOST:
+            return unread_for(path, errno.ENAMETOOLONG)
         try:
             os.write(self._to, struct.pack("=qi", limit_bytes, len(request)) + request)
             head = self._take(_HEAD.size, deadline_seconds)
@@ -151,6 +157,8 @@ def _serve(requests: int, answers: int, reader: Reader) -> None:
             body = reader(path, limit_bytes)
         except OSError as error:
             code = error.errno or errno.EIO
+        except ValueError:
+            code = errno.EINVAL  # a NUL in a name
         data = memoryview(_HEAD.pack(code, len(body)) + body)
         while data:
             data = data[os.write(answers, data) :]

@@ -76,6 +76,8 @@ class LiveHost:
             return self._read_sieved(path, limit_bytes)
         except OSError as error:
             return unread_for(path, error.errno or errno.EIO)
+        except ValueError:  # a NUL, or a character that no file name can have
+            return unread_for(path, errno.EINVAL)
         finally:
             self._slot.clear()
 
@@ -102,6 +104,8 @@ class LiveHost:
                     os.close(fd)
             except OSError as error:
                 yield unread_for(path, error.errno or errno.EIO)
+            except ValueError:
+                yield unread_for(path, errno.EINVAL)
             else:
                 yield data
         self._slot.clear()
@@ -120,6 +124,8 @@ class LiveHost:
             return self._list(path)
         except OSError as error:
             return unread_for(path, error.errno or errno.EIO)
+        except ValueError:
+            return unread_for(path, errno.EINVAL)
         finally:
             self._slot.clear()
 
@@ -136,6 +142,8 @@ class LiveHost:
             if error.errno == errno.EINVAL:
                 return Unread(path, "absent", "not a link")
             return unread_for(path, error.errno or errno.EIO)
+        except ValueError:
+            return unread_for(path, errno.EINVAL)
 
     def ask(self, probe: str, argument: str = "") -> JSON | Unread:
         if probe == "inode":

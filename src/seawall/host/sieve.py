@@ -22,6 +22,7 @@ ANNOTATION_NAMES: Final = re.compile(
     r"|io\.container\.manager|nerdctl/(?:name|namespace)"
     r"|com\.docker\.compose\.(?:project|service))\Z"
 )
+_URL_USER: Final = re.compile(rb"://[^/ ]*@")
 MOUNT_OPTIONS_KEPT: Final = frozenset(
     {"cgroup", "cgroup2", "tmpfs", "ramfs", "overlay", "hugetlbfs", "proc", "sysfs", "bpf"}
 )
@@ -42,13 +43,16 @@ def keep_environment(environ: bytes) -> bytes:
 
 
 def keep_mount_options(mountinfo: bytes) -> bytes:
-    """Mountinfo without the super options of filesystems whose options can hold credentials."""
+    """Mountinfo without the super options of filesystems whose options can hold credentials,
+    and without user and password in the source (``https://user:password@host``).
+    """
     lines = []
     for line in mountinfo.split(b"\n"):
         head, dash, tail = line.partition(b" - ")
         words = tail.split(b" ")
         if dash and len(words) >= 3 and words[0].decode("latin-1") not in MOUNT_OPTIONS_KEPT:
-            line = head + dash + b" ".join([*words[:2], b"-"])
+            source = _URL_USER.sub(b"://", words[1])
+            line = head + dash + b" ".join([words[0], source, b"-"])
         lines.append(line)
     return b"\n".join(lines)
 
@@ -106,7 +110,11 @@ def _container_facts(document: object) -> dict[str, object]:
     if isinstance(process, dict) and isinstance(process.get("env"), list):
         words = [w for w in process["env"] if isinstance(w, str)]
         kept["process"] = {
-            "env": [w for w in words if ENVIRONMENT_NAMES.match(w.partition("=")[0].encode())]
+            "env": [
+                w
+                for w in words
+                if ENVIRONMENT_NAMES.match(w.partition("=")[0].encode("utf-8", "replace"))
+            ]
         }
     return kept
 

@@ -31,7 +31,7 @@ class Slot:
         self._memory = mmap.mmap(-1, _SLOT_BYTES)
 
     def write(self, question: str) -> None:
-        raw = question.encode("utf-8", "surrogateescape")[: _SLOT_BYTES - 2]
+        raw = question.encode("utf-8", "backslashreplace")[: _SLOT_BYTES - 2]
         self._memory[: len(raw) + 1] = raw + b"\0"
 
     def clear(self) -> None:
@@ -42,9 +42,9 @@ class Slot:
 
 
 def run_watched(
-    work: Callable[[], int], timeout_seconds: float, hung: Callable[[], int], slot: Slot
+    work: Callable[[], int], timeout_seconds: float, hung: Callable[[bool], int], slot: Slot
 ) -> int:
-    """The exit status of ``work``, or of ``hung`` when it was left behind.
+    """The exit status of ``work``, or of ``hung(has_spoken)`` when it was left behind.
 
     The worker writes into pipes and this process passes it on: a worker that cannot die must
     not hold the terminal, or the ssh connection, open.
@@ -62,18 +62,23 @@ def run_watched(
     os.close(out[1])
     os.close(err[1])
     relay = _Relay({out[0]: 1, err[0]: 2})
+    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGHUP, _leave)
     try:
         is_over = _wait(relay, timeout_seconds, slot)
-    except KeyboardInterrupt:
-        is_over = relay.pass_on(GRACE_SECONDS)
-    except (BrokenPipeError, OutputProblem):
+    except BaseException:
         os.kill(pid, signal.SIGKILL)  # nobody reads what it would still say
         raise
     if not is_over:
         os.kill(pid, signal.SIGKILL)
-        return hung()
+        return hung(relay.has_spoken)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return status if status >= 0 else 128 - status
+
+
+def _leave(number: int, _frame: object) -> None:
+    """Somebody ends this process: the worker must not go on alone."""
+    sys.exit(128 + number)
 
 
 class _Relay:
@@ -81,6 +86,8 @@ class _Relay:
 
     def __init__(self, pairs: dict[int, int]) -> None:
         self._pairs = pairs
+        self.has_spoken = False
+        """Whether anything of the answer is on stdout already."""
         self._poll = select.poll()
         for fd in pairs:
             self._poll.register(fd, select.POLLIN)
@@ -92,7 +99,11 @@ class _Relay:
             for fd, _ in self._poll.poll(left * 1000):
                 data = os.read(fd, 1 << 16)
                 if data:
+                    began = time.monotonic()
                     _write_all(self._pairs[fd], data)
+                    # A slow line is not a slow worker.
+                    until += time.monotonic() - began
+                    self.has_spoken |= self._pairs[fd] == 1
                 else:
                     self._poll.unregister(fd)
                     os.close(fd)
@@ -139,6 +150,8 @@ def _wait(relay: _Relay, timeout_seconds: float, slot: Slot) -> bool:
 def _work_and_exit(work: Callable[[], int]) -> None:
     """The worker's life; it must never return into the parent's code."""
     status = 70
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
         status = work()
         sys.stdout.flush()

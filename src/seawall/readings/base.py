@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """/run/seawall/base.json: the residual that is normal for this host and this boot.
 
-Written by ``seawall memory --learn-base`` or on its own when no tenant runs; a host that
-booted again has to learn again.
+Written by ``seawall memory --learn-base``, or on its own when nothing but the system runs; a
+host that booted again has to learn again.
 """
 
 import json
-import math
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -76,6 +75,6 @@ def _number(document: dict[str, object], key: str) -> int | float:
     value = document.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ParseProblem(0, f"a number for {key}")
-    if not math.isfinite(value) or abs(value) > _NUMBER_MOST:
+    if not abs(value) <= _NUMBER_MOST:  # nan compares false
         raise ParseProblem(0, f"a number of at most 64 bits for {key}")
     return value

@@ -14,7 +14,10 @@ from seawall.host.host import Host, Unread
 from seawall.readings.reading import decode_name
 
 _DEFAULT_PAGE_BYTES: Final = 4096
+_ASSUMED: Final = Unread("page_size", "not_captured", f"assumed to be {_DEFAULT_PAGE_BYTES} bytes")
 _PAGE_SIZES: Final = (4096, 16384, 65536)
+# RHEL's kernel-64k (``...aarch64+64k``), Ubuntu's ``-generic-64k``, SUSE's ``-64kb``.
+_PAGE_IN_RELEASE: Final = re.compile(r"[+-](4|16|64)kb?(?![0-9A-Za-z])")
 # The same memory counted in kB and in pages; what is mapped changes less than what is free.
 _PAGE_PAIRS: Final = ((b"Mapped", b"nr_mapped"), (b"MemFree", b"nr_free_pages"))
 
@@ -30,7 +33,7 @@ class Kernel:
     page_size: int
     """Bytes.  Captured with a bundle; in a bare tree inferred from a pair of _PAGE_PAIRS."""
     page_size_source: str
-    """``probe``, ``inferred`` or ``assumed``."""
+    """``probe``, ``inferred``, ``release`` (its name tells) or ``assumed``."""
     clock_ticks: int
     cpus_online: int | None
     cpus_possible: int | None
@@ -39,6 +42,8 @@ class Kernel:
     monotonic_seconds: float | None
     reader_uid: int | None
     reader_capabilities: tuple[str, ...] | None
+    unread: tuple[Unread, ...] = ()
+    """What everything counted in pages rests on, when it had to be assumed."""
 
     @property
     def version(self) -> tuple[int, int]:
@@ -56,10 +61,11 @@ def read(host: Host) -> Kernel | Unread:
     reader = host.ask("reader")
     who = reader if isinstance(reader, dict) else {}
     uid, capabilities = who.get("uid"), who.get("capabilities")
-    page_size, source = _page_size(host)
+    release = _line(host.read("/proc/sys/kernel/osrelease"))
+    page_size, source = _page_size(host, release)
     ticks = host.ask("clock_ticks")
     return Kernel(
-        release=_line(host.read("/proc/sys/kernel/osrelease")),
+        release=release,
         boot_id=_line(host.read("/proc/sys/kernel/random/boot_id")),
         node_name=_node_name(host),
         machine=_word(host.ask("machine")),
@@ -75,6 +81,7 @@ def read(host: Host) -> Kernel | Unread:
         reader_capabilities=tuple(map(str, capabilities))
         if isinstance(capabilities, list)
         else None,
+        unread=(_ASSUMED,) if source == "assumed" else (),
     )
 
 
@@ -102,8 +109,15 @@ def _word(answer: object) -> str | None:
     return answer[:256] if isinstance(answer, str) else None
 
 
+# The last second of the year 9999: no later date can be written.
+_SECONDS_MOST: Final = 253_402_300_799
+
+
 def _seconds(answer: object) -> float | None:
-    return float(answer) if isinstance(answer, int | float) else None
+    # A bundle's number can be anything; comparing it first keeps NaN and 10**400 out.
+    if isinstance(answer, int | float) and 0 <= answer <= _SECONDS_MOST:
+        return float(answer)
+    return None
 
 
 def _uptime(data: bytes | Unread) -> float | None:
@@ -120,7 +134,7 @@ def _node_name(host: Host) -> str | None:
     )
 
 
-def _page_size(host: Host) -> tuple[int, str]:
+def _page_size(host: Host, release: str | None) -> tuple[int, str]:
     asked = host.ask("page_size")
     if isinstance(asked, int) and asked in _PAGE_SIZES:
         return asked, "probe"
@@ -132,6 +146,8 @@ def _page_size(host: Host) -> tuple[int, str]:
             # Two reads a moment apart: the nearest size that exists is meant.
             ratio = kilobytes * 1024 / pages
             return min(_PAGE_SIZES, key=lambda size: abs(math.log(ratio / size))), "inferred"
+    if named := _PAGE_IN_RELEASE.search(release or ""):
+        return int(named[1]) << 10, "release"
     return _DEFAULT_PAGE_BYTES, "assumed"
 
 

@@ -16,7 +16,7 @@ NEEDED: Final = frozenset(
     {"kubelet", "k3s-server", "k3s-agent", "containerd", "crio", "dockerd", "sshd",
      "systemd-journal"}
 )  # fmt: skip
-GUARDS: Final = frozenset({"earlyoom", "oomd", "systemd-oomd", "nohang", "seawall"})
+GUARDS: Final = frozenset({"earlyoom", "oomd", "systemd-oomd", "nohang"})
 _DEAD: Final = "ZXx"
 
 

@@ -29,7 +29,11 @@ class ProcessReads:
 
 
 def read(host: Host, processes: Processes) -> ProcessReads | Unread:
-    """The ASKED_MOST processes with most major faults since they began."""
+    """The ASKED_MOST processes with most major faults since they began.
+
+    Who faults most at the moment only a second look tells; these must be read at the first
+    one.  One that is young and faults hard may be missing: then its reads are unknown, not 0.
+    """
     users = [p for p in processes.by_pid.values() if not p.is_kernel_thread and p.state != "Z"]
     chosen = sorted(users, key=lambda p: (-p.majflt, p.pid))[:ASKED_MOST]
     found: dict[tuple[int, int], ProcessIo] = {}

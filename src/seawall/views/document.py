@@ -17,19 +17,23 @@ from seawall.version import VERSION
 
 
 def head(name: str, kernel: Kernel | Unread, window_seconds: float | None) -> dict[str, Any]:
-    """schema, tool_version, taken_at, window_seconds and host of a ``seawall.NAME/1``."""
+    """schema, tool_version, window_seconds and host of a ``seawall.NAME/1``, and taken_at when
+    it is known; otherwise ``unread`` names it.  window_seconds is null without a window.
+    """
     known = None if isinstance(kernel, Unread) else kernel
+    host = {
+        "node": known and known.node_name,
+        "boot_id": known and known.boot_id,
+        "kernel": known and known.release,
+        "page_size": known and known.page_size,
+    }
+    moment = taken_at(known.taken_at_unix_seconds if known else None)
     return {
         "schema": f"seawall.{name}/1",
         "tool_version": VERSION,
-        "taken_at": taken_at(known.taken_at_unix_seconds if known else None),
+        **with_unread({"taken_at": moment}),
         "window_seconds": None if window_seconds is None else round(window_seconds, 3),
-        "host": {
-            "node": known.node_name if known else None,
-            "boot_id": known.boot_id if known else None,
-            "kernel": known.release if known else None,
-            "page_size": known.page_size if known else None,
-        },
+        "host": with_unread(host),
     }
 
 
@@ -68,7 +72,11 @@ def render(document: Mapping[str, Any]) -> str:
 
 def _clean(value: Any) -> Any:
     if isinstance(value, str):
-        return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        try:
+            raw = value.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:  # a surrogate that stands for no byte: from a bundle's JSON
+            raw = value.encode("utf-8", "backslashreplace")
+        return raw.decode("utf-8", "backslashreplace")
     if isinstance(value, Mapping):
         return {_clean(key): _clean(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -14,9 +14,11 @@ from seawall.views.memory_page import MemoryPage
 
 def document(head: dict[str, Any], page: MemoryPage) -> dict[str, Any]:
     """Lines plus residual equal the total exactly; without a ledger these are absent."""
+    values = with_unread(_values(page))
     return {
         **head,
-        **with_unread(_values(page)),
+        **values,
+        "unread": [*head["unread"], *values["unread"]],
         "claims": [_claim(claim) for claim in page.claims],
         "could_not_see": [
             {"what": row.what, "why": row.why, "provide": row.provide} for row in page.unseen
@@ -75,7 +77,7 @@ def _base(base: Base) -> dict[str, Any]:
     return {
         "residual_bytes": base.residual_bytes,
         "residual_error_bytes": base.residual_error_bytes,
-        "learned_at": taken_at(base.learned_at_unix_seconds),
+        **with_unread({"learned_at": taken_at(base.learned_at_unix_seconds)}),
         "how": base.how,
     }
 

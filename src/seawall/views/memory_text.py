@@ -131,7 +131,7 @@ def _residual_words(page: MemoryPage, ledger: Ledger, paper: Paper) -> Iterator[
     if isinstance(base, Base):
         more = ledger.residual_bytes - base.residual_bytes
         when = "now" if page.base_is_new else taken_at(base.learned_at_unix_seconds) or "once"
-        how = "as asked" if base.how == "asked" else "while no tenant ran"
+        how = "as asked" if base.how == "asked" else "while only services of the host ran"
         since = f"; {size(abs(more))} {'more' if more >= 0 else 'less'} since"
         yield from paper.wrap(
             f"Normal for this boot: {size(base.residual_bytes)}, learned {when} {how}"

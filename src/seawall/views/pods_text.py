@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall pods`` as text: the endangered first, then one line a workload, largest first."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from seawall.accounts.entitlements import Entitlement
 from seawall.accounts.pod_danger import Danger, danger_of
 from seawall.accounts.pod_table import PodRow, PodTable, Room
 from seawall.findings.words import percent, size
@@ -30,17 +31,22 @@ _MEANINGS: Final = {
 }
 
 
-def lines(table: PodTable, chosen: Chosen, paper: Paper, *, wide: bool = False) -> Iterator[str]:
-    """Everything between the heading and "Could not see"."""
+def lines(
+    table: PodTable, chosen: Chosen, paper: Paper, asked: Mapping[str, Entitlement] | None = None
+) -> Iterator[str]:
+    """Everything between the heading and "Could not see"; every column and the requests with
+    ``asked``.
+    """
     yield from _endangered(chosen, paper)
     yield ""
     if not chosen.rows:
         yield "No workload whose memory is counted."
         return
     used = [column for column in COLUMNS if _has_news(column, chosen)]
-    columns = used if wide else _fitting(used, chosen, paper)
-    page = Paper(width=1 << 20, colour=paper.colour) if wide else paper
-    yield from _table(columns, chosen, page)
+    columns = _fitting(used, chosen, paper) if asked is None else used
+    page = paper if asked is None else Paper(width=1 << 20, colour=paper.colour)
+    requests = [request((asked or {}).get(row.workload.cgroup)) for row in chosen.rows]
+    yield from _table(columns, chosen, page, requests if any(requests) else [])
     if chosen.left_out:
         yield f"{chosen.left_out} more rows (--limit N); the total counts them."
     yield ""
@@ -52,7 +58,9 @@ def _endangered(chosen: Chosen, paper: Paper) -> Iterator[str]:
     found = [(row, danger) for row in chosen.leaves if (danger := danger_of(row))]
     found.sort(key=lambda pair: (pair[1].level != "critical", -(pair[0].own.charge or 0)))
     if not found:
-        yield f"None of {_workloads(len(chosen.leaves))} is near its limit, stalled or killed."
+        # Not "near its limit": one that is full of cache to be dropped is near it and well.
+        count = _workloads(len(chosen.leaves))
+        yield f"None of {count} is short of memory that it needs, stalled or killed."
         return
     worst = found[0][1].level
     verb = "needs" if len(found) == 1 else "need"
@@ -140,7 +148,17 @@ def brief(count: int) -> str:
     return f"{sign}{value:.0f}E"
 
 
-def _table(columns: Sequence[Column], chosen: Chosen, paper: Paper) -> Iterator[str]:
+def request(asked: Entitlement | None) -> str:
+    """``1.9G``, or ``1.9G-2.1G`` where it is known no better; empty where it is unknown."""
+    if asked is None or asked.memory_request is None:
+        return ""
+    least, most = map(brief, asked.memory_request)
+    return least if least == most else f"{least}-{most}"
+
+
+def _table(
+    columns: Sequence[Column], chosen: Chosen, paper: Paper, requests: Sequence[str]
+) -> Iterator[str]:
     dangers = [danger_of(row) for row in chosen.rows]
     body = [
         [
@@ -151,6 +169,10 @@ def _table(columns: Sequence[Column], chosen: Chosen, paper: Paper) -> Iterator[
     ]
     total = [f"   TOTAL of {len(chosen.leaves)}", *(_total(c, chosen) for c in columns)]
     head = ["   WORKLOAD", *(column.title for column in columns)]
+    if requests:
+        for cells, last_cell in zip([head, *body, total], ["REQ", *requests, ""], strict=True):
+            cells.append(last_cell or "?")
+        total[-1] = ""
     first, *rest, last = paper.table(head, [*body, total])
     yield paper.paint(first, "dim")
     for line, danger in zip(rest, dangers, strict=True):

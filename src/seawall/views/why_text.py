@@ -21,8 +21,8 @@ _FOLDER_LONG: Final = 24
 def heading(head: dict[str, Any], paper: Paper, notes: Sequence[str] = ()) -> Iterator[str]:
     """Which machine, which kernel, when."""
     host = head["host"]
-    words = [host["node"] or "unknown node", f"Linux {host['kernel'] or 'unknown'}"]
-    if head["taken_at"]:
+    words = [host.get("node") or "unknown node", f"Linux {host.get('kernel') or 'unknown'}"]
+    if "taken_at" in head:
         words.append(head["taken_at"])
     yield paper.paint(shortened(" - ".join(map(plain, words)), paper), "bold")
     if notes:

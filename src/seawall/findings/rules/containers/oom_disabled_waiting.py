@@ -87,10 +87,5 @@ def _switched_off(group: MemoryGroup) -> Finding:
     )  # fmt: skip
 
 
-def _row(task: Process) -> Evidence:
-    words = f"{task.comm} (state {task.state})"
-    return Evidence(f"pid {task.pid}", words, "text", f"/proc/{task.pid}/stat")
-
-
 def _largest(found: list[Process]) -> list[int]:
     return [task.pid for task in sorted(found, key=lambda task: -task.rss_pages)[:1]]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A driver's slab cache tells how many pages the driver took.
 
-The cache itself is small.  Each of its objects stands for a page that the driver took and
-that no counter shows: objects times the page size is what the driver can hold at most.  Only
-caches whose source was read name a holder; another cache with about as many objects as the
-residual has pages is shown as a hint, and nobody is blamed for it.
+Each object of that small cache stands for a page that the driver took and no counter shows:
+objects times the page size is what it can hold at most.  Only caches whose source was read name
+a holder; another with about as many objects as the residual has pages is a hint without blame.
 """
 
 from seawall.accounts.driver_caches import DriverPages, driver_pages, page_for_object
+from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
 from seawall.findings.finding import Evidence, Finding, Severity, fires, quiet
 from seawall.findings.rule import rule
@@ -26,6 +26,7 @@ _SLABINFO = "/proc/slabinfo"
     thresholds={
         "warn_fraction": "share of MemTotal that the driver may hold; proposal",
         "critical_fraction": "share of MemTotal of the residual, of which it explains half",
+        "plenty_fraction": "share of memory left from which it is a warning; proposal",
         "hint_within": "how near objects x page size must be to the residual; proposal",
         "hint_least_bytes": "bytes; below this a coincidence is likely",
     },
@@ -47,8 +48,9 @@ _SLABINFO = "/proc/slabinfo"
     provide="root (/proc/slabinfo is for root only)",
 )
 def judge(
-    ledger: Ledger, kernel: Kernel, slabinfo: Slabinfo, *, warn_fraction: float = 0.03,
-    critical_fraction: float = 0.10, hint_within: float = 0.15, hint_least_bytes: int = 1 << 30,
+    ledger: Ledger, headroom: Headroom, kernel: Kernel, slabinfo: Slabinfo, *,
+    warn_fraction: float = 0.03, critical_fraction: float = 0.10, plenty_fraction: float = 0.25,
+    hint_within: float = 0.15, hint_least_bytes: int = 1 << 30,
 ) -> Finding:  # fmt: skip
     residual = max(ledger.residual_bytes, 0)
     total = ledger.total_bytes
@@ -56,7 +58,8 @@ def judge(
     found = driver_pages(slabinfo, kernel.page_size)
     held = min(found[0].bytes, residual) if found else 0
     if found and held >= warn_fraction * total:
-        critical = held > residual / 2 and residual > critical_fraction * total
+        much = held > residual / 2 and residual > critical_fraction * total
+        critical = much and headroom.fraction < plenty_fraction
         return _named("critical" if critical else "warning", found[0], residual, evidence)
     pairs = page_for_object(slabinfo.caches, kernel.page_size, residual, hint_within)
     if residual < hint_least_bytes or not pairs:

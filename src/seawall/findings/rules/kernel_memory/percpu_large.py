@@ -33,8 +33,8 @@ from seawall.readings.meminfo import PATH, Meminfo
             " map): whichever is in the tens of thousands is the cause"
         ),
         (
-            "removed cgroups go when their page cache does: echo 1 > /proc/sys/vm/drop_caches,"
-            " once, in a quiet hour"
+            "where cgroups are the cause, end or slow down what makes them (SW206); reclaim lets"
+            " removed ones go: echo 1G > memory.reclaim of the cgroup above (5.19 and later)"
         ),
     ),
 )

@@ -4,7 +4,7 @@
 The residual is MemTotal less everything that the kernel counts.  What drivers, network rings
 and graphics memory take with alloc_pages() is in it and nowhere else: no cgroup and no process
 is charged with it, so no limit and no OOM kill reaches it.  Some of it is normal for a host:
-that is the base, learned when no tenant runs.  Without a base this is a warning at most.
+that is the base, learned on an idle boot.  Without one, or with plenty left, it is a warning.
 """
 
 from collections.abc import Iterator
@@ -21,10 +21,7 @@ from seawall.readings.base import Base
 from seawall.readings.meminfo import PATH, Meminfo
 from seawall.readings.slabinfo import Slabinfo
 
-_NO_BASE = (
-    "No base was learned for this boot, so part of it may be normal here"
-    " (on an idle boot: seawall memory --learn-base)."
-)
+_NO_BASE = "Part may be normal: no base for this boot (when idle: seawall memory --learn-base)."
 
 
 @rule(
@@ -33,14 +30,16 @@ _NO_BASE = (
     severity="critical",
     thresholds={
         "warn_fraction": "share of MemTotal; an idle host was measured at 0.06 %, proposal 3 %",
-        "critical_fraction": "share of MemTotal that is critical by itself; proposal",
+        "critical_fraction": "share of MemTotal; critical when not plenty is left; proposal",
         "low_fraction": "share of memory left below which the node is short; proposal",
+        "plenty_fraction": "share of memory left from which it is a warning; proposal",
     },
     confirm=(
         (
-            'awk -F\'[: ]+\' \'{v[$1]=$2} END{k=v["VmallocUsed"]; s=v["KernelStack"]; if(s>k)k=s;'
-            ' print (v["MemTotal"]-v["MemFree"]-v["Active"]-v["Inactive"]-v["Unevictable"]'
-            '-v["Slab"]-v["PageTables"]-v["Percpu"]-v["Hugetlb"]-k)/2^20 " GiB"}\' /proc/meminfo'
+            "awk -F'[: ]+' -v p=$(getconf PAGESIZE) '{v[$1]=$2} $2==\"count\"{c+=$3*p/1024} END{"
+            'k=v["VmallocUsed"]; s=v["KernelStack"]; if(s>k)k=s; print (v["MemTotal"]-v["MemFree"]'
+            '-v["Active"]-v["Inactive"]-v["Unevictable"]-v["Slab"]-v["PageTables"]-v["Percpu"]'
+            '-v["Hugetlb"]-k-c)/1048576 " GiB"}\' /proc/meminfo /proc/zoneinfo'
         ),
         "seawall memory",
     ),
@@ -54,23 +53,25 @@ _NO_BASE = (
 )
 def judge(
     ledger: Ledger, headroom: Headroom, meminfo: Meminfo, base: Base | Unread,
-    slabinfo: Slabinfo | Unread, *,
-    warn_fraction: float = 0.03, critical_fraction: float = 0.10, low_fraction: float = 0.05,
+    slabinfo: Slabinfo | Unread, *, warn_fraction: float = 0.03,
+    critical_fraction: float = 0.10, low_fraction: float = 0.05, plenty_fraction: float = 0.25,
 ) -> Finding:  # fmt: skip
-    normal = 0 if isinstance(base, Unread) else max(base.residual_bytes, 0)
+    normal, error = 0, ledger.residual_error_bytes
+    if isinstance(base, Base):
+        normal, error = max(base.residual_bytes, 0), error + base.residual_error_bytes
     excess = ledger.residual_bytes - normal
-    certain = max(excess - ledger.residual_error_bytes, 0) / ledger.total_bytes
+    certain = max(excess - error, 0) / ledger.total_bytes
     evidence = list(_evidence(ledger, meminfo, base, slabinfo))
     if certain < warn_fraction:
         return quiet(f"{size(max(excess, 0))} is not explained by a counter", evidence)
-    serious = headroom.fraction < low_fraction or certain > critical_fraction
+    left_least = plenty_fraction if certain > critical_fraction else low_fraction
     known = "more than is normal here" if normal else "and no counter explains it"
     outlook = ["No limit bounds it; the OOM killer sees no holder.", _suspects(slabinfo)]
     if isinstance(base, Unread):
         outlook.append(_NO_BASE)
     outlook.extend(f"It may hold {u.name}: {u.why}." for u in ledger.unknown if not u.at_most_bytes)
     return fires(
-        "critical" if serious and isinstance(base, Base) else "warning",
+        "critical" if isinstance(base, Base) and headroom.fraction < left_least else "warning",
         f"{size(excess)} of {size(ledger.total_bytes)} is taken in the kernel {known}",
         evidence,
         outlook=" ".join(outlook),
@@ -93,7 +94,6 @@ def _evidence(
 
 
 def _suspects(slabinfo: Slabinfo | Unread) -> str:
-    vendors = [] if isinstance(slabinfo, Unread) else drivers_loaded(slabinfo)
-    if not vendors:
+    if isinstance(slabinfo, Unread) or not (vendors := drivers_loaded(slabinfo)):
         return "What holds it is not known."
     return f"Suspects, for they are loaded: drivers of {', '.join(vendors)}; nothing is proved."

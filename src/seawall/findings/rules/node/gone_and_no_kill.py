@@ -7,16 +7,20 @@ more, memory that belongs to no process.  The kubelet's eviction may sleep too, 
 anonymous memory and page cache only.
 """
 
+from collections.abc import Iterator
+
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.kubelet_view import KubeletView
 from seawall.accounts.ledger import Ledger
-from seawall.accounts.no_kill import Reason, kills_in, reasons
+from seawall.accounts.no_kill import Reason, reasons
+from seawall.accounts.oom_kills import Kills, kills_in
 from seawall.accounts.reclaim import node_is_short, reads_code_back
 from seawall.accounts.scene import Window
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
 from seawall.findings.words import duration, size
 from seawall.host.host import Unread
+from seawall.readings.memcg import Memcgs
 from seawall.readings.meminfo import PATH, Meminfo
 from seawall.readings.vmstat import Vmstat
 
@@ -49,33 +53,44 @@ from seawall.readings.vmstat import Vmstat
 )
 def judge(
     headroom: Headroom, meminfo: Meminfo, ledger: Ledger | Unread, kubelet: KubeletView | Unread,
-    vmstat: Window[Vmstat] | Unread, *, gone_fraction: float = 0.01, gone_bytes: int = 1 << 30,
-    storm_fraction: float = 0.10,
+    vmstat: Window[Vmstat] | Unread, memcgs: Window[Memcgs] | Unread, *,
+    gone_fraction: float = 0.01, gone_bytes: int = 1 << 30, storm_fraction: float = 0.10,
 ) -> Finding:  # fmt: skip
     source = headroom.available_source
     evidence = [Evidence("left for programs", headroom.bytes, "bytes", source)]
     storm = reads_code_back(vmstat) and node_is_short(vmstat, headroom, storm_fraction, 1.0)
     if not (headroom.is_below(gone_fraction, gone_bytes) or storm):
         return quiet(f"{size(headroom.bytes)} is left for programs", evidence)
-    kills = kills_in(vmstat)
-    if kills:
-        evidence.append(
-            Evidence("OOM kills in the window", kills, "count", "/proc/vmstat oom_kill")
-        )
-        return quiet(f"OOM-killed in the window: {kills}", evidence)
+    kills = kills_in(vmstat, memcgs)
+    evidence.extend(_killed(kills, memcgs))
+    if kills and kills.by_node:
+        return quiet(f"OOM-killed in the window: {kills.by_node}", evidence)
     found = reasons(headroom, meminfo, ledger, kubelet, vmstat)
-    what = found[0].short if found else "what keeps the OOM killer away cannot be told"
-    if isinstance(vmstat, Window) and kills == 0:
-        what = f"nothing was OOM-killed in {duration(vmstat.seconds)}: {what}"
+    what = found[0].short if found else "what the OOM killer does next cannot be told"
+    if isinstance(vmstat, Window) and kills:
+        by = " by the node" if kills.at_limits else ""
+        what = f"nothing was OOM-killed{by} in {duration(vmstat.seconds)}: {what}"
     evidence.extend(_row(reason) for reason in found)
     evidence.append(Evidence("MemTotal", meminfo.mem_total, "bytes", PATH))
+    outlook = [reason.words for reason in found]
+    if not isinstance(vmstat, Window):
+        outlook.append("Whether the OOM killer is at work takes a second look.")
+    # One look cannot tell that no kill comes, and with swap programs slow down first.
+    sure = isinstance(vmstat, Window) and headroom.swap_free_bytes <= headroom.bytes
     return fires(
-        "critical",
+        "critical" if sure else "warning",
         f"{size(headroom.bytes)} of {size(headroom.total_bytes)} is left, and {what}",
         evidence,
-        outlook=" ".join(reason.words for reason in found)
-        or "Why the OOM killer does not come cannot be told from what could be read.",
+        outlook=" ".join(outlook) or "What keeps the OOM killer away could not be read.",
     )
+
+
+def _killed(kills: Kills | None, memcgs: Window[Memcgs] | Unread) -> Iterator[Evidence]:
+    if kills and kills.all:
+        yield Evidence("OOM kills in the window", kills.all, "count", "/proc/vmstat oom_kill")
+    if kills and kills.at_limits and isinstance(memcgs, Window):
+        place = memcgs.later.mount_point
+        yield Evidence("of them at limits of cgroups", kills.at_limits, "count", place)
 
 
 def _row(reason: Reason) -> Evidence:

@@ -45,7 +45,6 @@ from seawall.readings.vmstat import Vmstat
             "end or pause the workload that took the memory (seawall memory, seawall pods): those"
             " that fault most are the victims, not the cause"
         ),
-        "if nothing answers any more: echo f > /proc/sysrq-trigger lets the kernel kill one",
         "keep the node from taking new pods: kubectl cordon NODE",
     ),
     provide="two moments: a live machine, or a bundle by seawall capture",

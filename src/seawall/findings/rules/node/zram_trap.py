@@ -41,7 +41,7 @@ def judge(
     taken = sum(device.mem_used_total or 0 for device in used)
     stored = sum(device.orig_data_size or 0 for device in used)
     evidence = [row for device in used for row in _rows(device)]
-    if taken < least_fraction * meminfo.mem_total:
+    if not taken or taken < least_fraction * meminfo.mem_total:
         return quiet(f"zram takes {size(taken)}", evidence)
     ratio = stored / taken
     large = taken >= large_fraction * meminfo.mem_total and headroom.fraction < low_fraction

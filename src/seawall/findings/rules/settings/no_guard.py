@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nothing on this node acts before the kernel's OOM killer does.
 
-The kernel kills late: after it has thrown out the code of every program.  A guard (seawall
-guard, earlyoom, systemd-oomd, oomd, nohang) acts while the node still answers.  They are
-found by the name of their process.
+The kernel kills late: after it has thrown out the code of every program.  A guard (earlyoom,
+systemd-oomd, oomd, nohang) acts while the node still answers.  They are found by the name of
+their process.
 """
 
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
@@ -18,8 +18,8 @@ from seawall.readings.node_daemons import GUARDS, NodeDaemons
     severity="info",
     audit=True,
     thresholds={"least": "living guards"},
-    confirm=("ps -e -o pid,comm | grep -E 'earlyoom|oomd|nohang|seawall'",),
-    remedy=("run one: seawall guard (it only observes until it is told to act)",),
+    confirm=("ps -e -o pid,comm | grep -E 'earlyoom|oomd|nohang'",),
+    remedy=("run one: systemd-oomd (cgroup v2 with pressure, systemd 247 and later) or earlyoom",),
     provide="run on the host, or with its pid namespace",
 )
 def judge(daemons: NodeDaemons, *, least: int = 1) -> Finding:

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OOM kills in a window: those at the limit of a cgroup, and those that the node was short for.
+
+``oom_kill`` of /proc/vmstat (4.13+) counts every kill of __oom_kill_process (mm/oom_kill.c),
+whoever was short.  The cgroup of the victim counts it too (v2 memory.events, with what lies
+below; v1 memory.oom_control, its own), and on v2 ``oom`` rises at the limit that was hit.  v1
+tells no more than that charges were refused at a limit, and forgets cgroups that are gone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from seawall.accounts.memory_groups import ancestors, parent
+from seawall.accounts.rates import gained
+from seawall.accounts.scene import Window
+from seawall.host.host import Unread
+from seawall.readings.memcg import Memcg, Memcgs
+from seawall.readings.vmstat import Vmstat
+
+
+@dataclass(frozen=True, slots=True)
+class Kills:
+    """How many, and how many of them at limits of cgroups."""
+
+    all: int
+    at_limits: int
+
+    @property
+    def by_node(self) -> int:
+        """Those that no limit of a cgroup accounts for."""
+        return self.all - self.at_limits
+
+
+def kills_in(vmstat: Window[Vmstat] | Unread, memcgs: Window[Memcgs] | Unread) -> Kills | None:
+    """None when kills are not known.  Without ``memcgs`` every kill counts as the node's."""
+    if isinstance(vmstat, Unread):
+        return None
+    name = "oom_kill"
+    every = gained(vmstat.earlier.counters.get(name), vmstat.later.counters.get(name))
+    if every is None:
+        return None
+    # The files are read one after the other: a kill between them may be in one of them only.
+    return Kills(every, 0 if isinstance(memcgs, Unread) else min(every, _at_limits(memcgs)))
+
+
+def _at_limits(window: Window[Memcgs]) -> int:
+    """Kills in cgroups whose own limit, or one above it, was hit in the window."""
+    kills = _own(window, "oom_kill")
+    limits = _own(window, "oom" if window.later.version == 2 else "failcnt")
+    hit = {path for path in limits if _hit_here(window, path, limits)}
+    return sum(n for path, n in kills.items() if n and (limits[path] or _is_under(path, hit)))
+
+
+def _is_under(path: str, hit: set[str]) -> bool:
+    return path in hit or any(above in hit for above in ancestors(path))
+
+
+def _hit_here(window: Window[Memcgs], path: str, limits: Mapping[str, int]) -> bool:
+    """Whether this very limit was hit, and not that of one below it which is gone: only
+    memory.events.local (5.2+) can tell these apart.
+    """
+    local = window.later.by_path[path].events_local.get("oom")
+    if local is None:
+        return limits[path] > 0
+    before = window.earlier.by_path.get(path)
+    return bool(gained(before.events_local.get("oom") if before else 0, local))
+
+
+def _own(window: Window[Memcgs], event: str) -> dict[str, int]:
+    """What each cgroup counted without its children: its own, and on v2 of those gone."""
+    gains = {path: _gain(window, path, event) for path in window.later.by_path}
+    own = dict(gains)
+    if window.later.version == 2:
+        for path, gain in gains.items():
+            if path != "/" and parent(path) in own:
+                own[parent(path)] -= gain
+    return {path: max(count, 0) for path, count in own.items()}
+
+
+def _gain(window: Window[Memcgs], path: str, name: str) -> int:
+    """Of one counter; a cgroup that is new in the window counts from zero."""
+    before = window.earlier.by_path.get(path)
+    was = _counter(before, name) if before else 0
+    return gained(was, _counter(window.later.by_path[path], name)) or 0
+
+
+def _counter(memcg: Memcg, name: str) -> int | None:
+    if memcg.version == 2:
+        return memcg.events.get(name)
+    return memcg.failcnt if name == "failcnt" else memcg.oom_kill

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a bundle is written: whole or not at all, private, and over nothing but a plain file."""
+
+import os
+import stat
+from contextlib import suppress
+from typing import IO, Final
+
+from seawall.problems import UsageProblem
+
+FOLDER: Final = "/run/seawall"
+_ELSEWHERE: Final = "give -o FILE, or -o - for stdout"
+
+
+def check_output(path: str | None) -> None:
+    """UsageProblem, before anything is recorded, when ``path`` cannot be written."""
+    if path is None:
+        try:
+            os.makedirs(FOLDER, mode=0o755, exist_ok=True)
+        except OSError as error:
+            raise UsageProblem(f"{FOLDER}: {error.strerror}; {_ELSEWHERE}") from error
+    elif not path or path.endswith("/"):
+        raise UsageProblem(f"-o {path!r}: expected the name of a file; {_ELSEWHERE}")
+    folder = FOLDER if path is None else os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise UsageProblem(f"-o {path}: {folder} is not a folder; {_ELSEWHERE}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageProblem(f"{folder}: not writable for this user; {_ELSEWHERE}")
+    if path is not None and os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        raise UsageProblem(f"-o {path}: is there and is no plain file; {_ELSEWHERE}")
+
+
+def write_whole(path: str, packed: IO[bytes]) -> None:
+    """All or nothing, readable by its owner only."""
+    part = f"{path}.part"
+    try:
+        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    except FileExistsError as error:
+        raise UsageProblem(f"{part}: is there already; remove it or give another -o") from error
+    except OSError as error:
+        raise UsageProblem(f"{path}: {error.strerror}; {_ELSEWHERE}") from error
+    try:
+        with open(fd, "wb") as out:
+            os.fchmod(fd, 0o600)
+            packed.seek(0)
+            out.write(packed.read())
+        os.rename(part, path)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(part)
+        raise UsageProblem(f"{path}: {error.strerror}; {_ELSEWHERE}") from error
