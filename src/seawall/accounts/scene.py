@@ -31,6 +31,8 @@ class Scene:
     def __init__(self, first: Snapshot, last: Snapshot | None = None) -> None:
         self.first = first
         self.last = last
+        self.left_out: set[type[Any]] = set()
+        """Topics that were not read at the first moment, for lack of time."""
 
     @property
     def window_seconds(self) -> float | None:
@@ -62,6 +64,9 @@ class Scene:
         if seconds is None or seconds < WINDOW_LEAST_SECONDS * 0.9:
             words = f"the window is shorter than {WINDOW_LEAST_SECONDS:g} s"
             return Unread(name, "not_captured", words)
+        if topic in self.left_out:
+            # Read now it would be as late as the second one, and the rate a lie.
+            return Unread(name, "not_reached", "its first reading was left out: too slow here")
         earlier, later = self.first.get(topic), self.last.get(topic)
         if isinstance(earlier, Unread):
             return earlier

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules over a source, in the order in which they can be certain."""
 
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -19,6 +20,11 @@ from seawall.readings.snapshot import Snapshot, needs_of
 
 # Topics that are one small file each; what is judged from them alone is judged first.
 _CHEAP: Final = frozenset({"Meminfo", "Vmstat", "Zoneinfo", "HostPressure", "VmSysctls", "Swaps"})
+# These ask every process once more, some of them through the expendable child.
+_PER_PROCESS: Final = frozenset({"ProcessStatuses", "CommandLines", "NodeDaemons", "ProcessReads"})
+_COSTLY: Final = 2
+UNHURRIED_SECONDS: Final = {1: 3.0, 2: 1.5}
+"""By cost; a healthy machine with 5,000 processes has answered everything by then."""
 
 
 class Judging:
@@ -28,6 +34,9 @@ class Judging:
         self, source: Source, rules: Iterable[Rule], rules_file: str | None, *, audit: bool
     ) -> None:
         self._source = source
+        self._began = time.monotonic()
+        self._postponed: list[Rule] = []
+        self._left_out: set[type[Any]] = set()
         self.scene: Scene = source.scene()
         self._policy = load_policy(rules_file)
         self.rules = [rule for rule in rules if audit or not rule.audit]
@@ -35,10 +44,18 @@ class Judging:
     def at_once(self) -> Iterator[Judged]:
         """Findings of the rules that need one moment; cheap and severe ones first."""
         for topic in sorted(window_topics(self.rules), key=_cost_of_topic):
-            self._source.first.get(topic)
+            if self._is_too_slow_for(_cost_of_topic(topic)):
+                self._left_out.add(topic)
+            else:
+                self._source.first.get(topic)
         self._source.mark_first_moment()
         rules = sorted((r for r in self.rules if not needs_window(r)), key=_order)
-        yield from judge(rules, self.scene, self._policy)
+        for number, rule in enumerate(rules):
+            # Where everything is slow, the window's rules know why: they go before these.
+            if self._is_too_slow_for(_cost_of(rule)):
+                self._postponed = rules[number:]
+                return
+            yield from judge([rule], self.scene, self._policy)
 
     def first_look(self) -> Iterator[Judged]:
         """What fires already at one moment, of rules that judge again over the window."""
@@ -51,7 +68,14 @@ class Judging:
         rules = sorted(filter(needs_window, self.rules), key=_order)
         if rules:
             self.scene = self._source.later_scene()
+            self.scene.left_out = self._left_out
             yield from judge(rules, self.scene, self._policy)
+        yield from judge(self._postponed, self.scene, self._policy)
+
+    def _is_too_slow_for(self, cost: int) -> bool:
+        """Whether so much time is gone that what costs this much has to wait."""
+        seconds = time.monotonic() - self._began
+        return self.waits and cost > 0 and seconds > UNHURRIED_SECONDS[cost]
 
     @property
     def waits(self) -> bool:
@@ -65,10 +89,15 @@ class Judging:
 
 
 def _order(rule: Rule) -> tuple[int, int, str]:
-    costly = max((_cost_of_topic(need) for _, need, _ in needs_of(rule.judge)), default=0)
-    return costly, SEVERITIES.index(rule.severity), rule.id
+    return _cost_of(rule), SEVERITIES.index(rule.severity), rule.id
+
+
+def _cost_of(rule: Rule) -> int:
+    return max((_cost_of_topic(need) for _, need, _ in needs_of(rule.judge)), default=0)
 
 
 def _cost_of_topic(need: Any) -> int:
     names = {getattr(part, "__name__", "") for part in (need, *getattr(need, "__args__", ()))}
+    if names & _PER_PROCESS:
+        return _COSTLY
     return 0 if names & _CHEAP else 1

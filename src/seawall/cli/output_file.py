@@ -25,7 +25,8 @@ def check_output(path: str | None) -> None:
     if not os.path.isdir(folder):
         raise UsageProblem(f"-o {path}: {folder} is not a folder; {_ELSEWHERE}")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageProblem(f"{folder}: not writable for this user; {_ELSEWHERE}")
+        name = f"{folder}:" if path is None else f"-o {path}: {folder} is"
+        raise UsageProblem(f"{name} not writable for this user; {_ELSEWHERE}")
     if path is not None and os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
         raise UsageProblem(f"-o {path}: is there and is no plain file; {_ELSEWHERE}")
 

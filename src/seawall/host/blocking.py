@@ -18,6 +18,15 @@ BLOCKING_PROCESS_NAMES: Final = frozenset(
         "map_files", "io", "stack", "syscall", "auxv", "personality", "mem",
     }
 )  # fmt: skip
+# Small, asked first, and never behind a lock: read even when the time of --timeout is over.
+# On a thrashing node they are what tells why nothing else was reached.
+VITAL_PATHS: Final = frozenset(
+    {
+        "/proc/meminfo", "/proc/vmstat", "/proc/zoneinfo", "/proc/diskstats", "/proc/swaps",
+        "/proc/pressure/memory", "/proc/pressure/io", "/proc/pressure/cpu", "/proc/uptime",
+        "/proc/sys/kernel/random/boot_id", "/proc/sys/kernel/osrelease",
+    }
+)  # fmt: skip
 # slab_mutex (held over allocations when a cache is created), vmap_area_lock, debugfs.
 KERNEL_LOCK_PATHS: Final = frozenset(
     {"/proc/slabinfo", "/proc/vmallocinfo", "/proc/allocinfo", "/proc/pagetypeinfo"}

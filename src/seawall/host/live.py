@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from seawall.host import pipes
-from seawall.host.blocking import deadline_seconds
+from seawall.host.blocking import VITAL_PATHS, deadline_seconds
 from seawall.host.expendable import Expendable, unread_for
 from seawall.host.host import JSON, READ_LIMIT_BYTES, Unread
 from seawall.host.probes import ask_live
@@ -66,7 +66,7 @@ class LiveHost:
         return self._until is not None and time.monotonic() > self._until
 
     def read(self, path: str, limit_bytes: int = READ_LIMIT_BYTES) -> bytes | Unread:
-        if self._is_over():
+        if self._is_over() and path not in VITAL_PATHS:
             return Unread(path, "not_reached", _OVER)
         wait = deadline_seconds(path)
         if wait is not None and self.is_live:

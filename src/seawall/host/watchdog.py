@@ -10,6 +10,7 @@ import mmap
 import os
 import select
 import signal
+import struct
 import sys
 import time
 import traceback
@@ -19,26 +20,37 @@ from typing import Final
 from seawall.problems import OutputProblem
 
 GRACE_SECONDS: Final = 2.0
-SLOW_FACTOR: Final = 3
+SLOW_FACTOR: Final = 2.5
+HUNG_SECONDS: Final = 10.0
+"""One question open for so long has no answer; on a thrashing node 2 s are ordinary."""
 _LOOK_SECONDS: Final = 0.25
 _SLOT_BYTES: Final = 512
+_SINCE: Final = struct.Struct("=d")
 
 
 class Slot:
-    """A few shared bytes: the question that the worker is asking right now."""
+    """A few shared bytes: the question that the worker is asking right now, and since when."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, _SLOT_BYTES)
 
     def write(self, question: str) -> None:
-        raw = question.encode("utf-8", "backslashreplace")[: _SLOT_BYTES - 2]
-        self._memory[: len(raw) + 1] = raw + b"\0"
+        raw = question.encode("utf-8", "backslashreplace")[: _SLOT_BYTES - _SINCE.size - 1]
+        _SINCE.pack_into(self._memory, 0, time.monotonic())
+        self._memory[_SINCE.size : _SINCE.size + len(raw) + 1] = raw + b"\0"
 
     def clear(self) -> None:
-        self._memory[0] = 0
+        self._memory[_SINCE.size] = 0
 
     def read(self) -> str:
-        return self._memory[:].split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
+        """The open question; empty when there is none."""
+        raw = self._memory[_SINCE.size :].split(b"\0", 1)[0]
+        return raw.decode("utf-8", "replace")
+
+    def age_seconds(self) -> float:
+        """How long the question has been open; 0 without one."""
+        since: float = _SINCE.unpack_from(self._memory)[0]
+        return time.monotonic() - since if self.read() else 0.0
 
 
 def run_watched(
@@ -133,17 +145,16 @@ def _wait(relay: _Relay, timeout_seconds: float, slot: Slot) -> bool:
     """
     if relay.pass_on(timeout_seconds + GRACE_SECONDS):
         return True
-    question, same = "", 0.0
-    rest = (SLOW_FACTOR - 1) * timeout_seconds
-    while rest > 0:
-        now_open = slot.read()
-        same = same + _LOOK_SECONDS if now_open and now_open == question else 0.0
-        question = now_open
-        if same >= GRACE_SECONDS:
+    hung_seconds = min(HUNG_SECONDS, timeout_seconds)
+    until = time.monotonic() + (SLOW_FACTOR - 1) * timeout_seconds
+    while time.monotonic() < until:
+        if slot.age_seconds() >= hung_seconds:
             return False
+        began = time.monotonic()
         if relay.pass_on(_LOOK_SECONDS):
             return True
-        rest -= _LOOK_SECONDS
+        # What a slow line took is not the worker's time.
+        until += max(0.0, time.monotonic() - began - _LOOK_SECONDS)
     return False
 
 
