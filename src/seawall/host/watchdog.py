@@ -64,22 +64,24 @@ def run_watched(
     sys.stdout.flush()
     sys.stderr.flush()
     out, err = os.pipe(), os.pipe()
-    pid = os.fork()
-    if not pid:
-        os.dup2(out[1], 1)
-        os.dup2(err[1], 2)
-        for fd in (*out, *err):
-            os.close(fd)
-        _work_and_exit(work)
-    os.close(out[1])
-    os.close(err[1])
-    relay = _Relay({out[0]: 1, err[0]: 2})
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGHUP, _leave)
+    pid = 0
     try:
+        pid = os.fork()
+        if not pid:
+            os.dup2(out[1], 1)
+            os.dup2(err[1], 2)
+            for fd in (*out, *err):
+                os.close(fd)
+            _work_and_exit(work)
+        os.close(out[1])
+        os.close(err[1])
+        relay = _Relay({out[0]: 1, err[0]: 2})
         is_over = _wait(relay, timeout_seconds, slot)
     except BaseException:
-        os.kill(pid, signal.SIGKILL)  # nobody reads what it would still say
+        if pid:
+            os.kill(pid, signal.SIGKILL)  # nobody reads what it would still say
         raise
     if not is_over:
         os.kill(pid, signal.SIGKILL)
