@@ -6,10 +6,10 @@ from seawall.accounts.memory_groups import (
     MemoryGroup,
     MemoryGroups,
     ancestors,
-    gained,
     innermost,
     parent,
 )
+from seawall.accounts.rates import gained
 from seawall.host.case import parse_case
 from seawall.host.host import Unread
 from seawall.readings.memcg import Memcg

@@ -9,7 +9,8 @@ spends none.
 from dataclasses import dataclass
 from typing import Final
 
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, gained
+from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.rates import gained
 from seawall.accounts.scene import Window
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel

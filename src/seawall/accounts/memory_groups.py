@@ -156,13 +156,6 @@ def ancestors(path: str) -> Iterator[str]:
         yield path
 
 
-def gained(earlier: int | None, later: int | None) -> int | None:
-    """How much a counter rose; None when it is missing or was reset."""
-    if earlier is None or later is None or later < earlier:
-        return None
-    return later - earlier
-
-
 def largest(groups: Sequence[MemoryGroup]) -> list[MemoryGroup]:
     """Largest usage first."""
     return sorted(groups, key=lambda g: -(g.memcg.usage or 0))

@@ -12,6 +12,7 @@ from seawall.cli.judging import Judging
 from seawall.cli.paper import paper_for
 from seawall.cli.rules import rule_named
 from seawall.cli.source import add_source_arguments, open_source
+from seawall.cli.statuses import NPD_OK, NPD_PROBLEM, NPD_UNKNOWN
 from seawall.cli.why import add_judging_arguments, exit_status
 from seawall.findings.blindness import not_seen
 from seawall.readings.kernel import Kernel
@@ -21,7 +22,6 @@ from seawall.views.why_json import document, order
 from seawall.views.why_text import closing, finding_lines
 
 WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
-NPD_OK, NPD_PROBLEM, NPD_UNKNOWN = 0, 1, 2
 _NPD_WIDTH: Final = 80
 
 

@@ -9,15 +9,12 @@ import sys
 from argparse import Namespace
 from typing import Any, Final
 
+from seawall.cli import statuses
 from seawall.cli.source import SLOT
 from seawall.host.host import Unread
 from seawall.views.document import head, render
 from seawall.views.terminal import plain
 
-CUT_STATUS: Final = 2
-"""As for unusable input: the machine did not answer, and there is no whole document."""
-BLIND_STATUS: Final = 11
-NPD_UNKNOWN: Final = 2
 _EMPTY: Final[dict[str, dict[str, Any]]] = {
     "why": {"findings": [], "muted": [], "bundle_notes": []},
     "check": {"findings": [], "muted": [], "bundle_notes": []},
@@ -30,17 +27,17 @@ def tell(arguments: Namespace, *, has_spoken: bool) -> int:
     why = f"no answer within --timeout {arguments.timeout:g} s; the reader was left behind"
     if getattr(arguments, "npd", False):
         print(f"{arguments.id}: could not judge: no answer in {arguments.timeout:g} s"[:80])
-        return NPD_UNKNOWN
+        return statuses.NPD_UNKNOWN
     if arguments.verb == "capture" or (has_spoken and getattr(arguments, "json", False)):
         sys.stderr.write(f"seawall: {question}: {why}\n")
-        return CUT_STATUS
+        return statuses.USAGE
     if getattr(arguments, "json", False):
         if arguments.verb not in _EMPTY:
             sys.stderr.write(f"seawall: {question}: {why}\n")
-            return CUT_STATUS
+            return statuses.USAGE
         row = {"what": question, "why": why, "provide": "a longer --timeout"}
         page = head(arguments.verb, Unread("kernel", "not_reached", why), None)
         print(render({**page, **_EMPTY[arguments.verb], "could_not_see": [row]}))
     else:
         print(f"\nCould not see\n  {question}: {why}")
-    return BLIND_STATUS if getattr(arguments, "fail_on", None) else 0
+    return statuses.BLIND if getattr(arguments, "fail_on", None) else 0

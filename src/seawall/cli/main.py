@@ -10,6 +10,8 @@ forty files from a disk that is stuck.
 
 import sys
 
+from seawall.cli import statuses
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -24,9 +26,6 @@ VERBS = {
     "rules": "list or show the rules that judge",
     "check": "judge one rule, for scripts and node-problem-detector",
 }
-USAGE_STATUS = 2
-BUG_STATUS = 70
-BROKEN_PIPE_STATUS = 141
 
 
 def console() -> "NoReturn":
@@ -43,7 +42,7 @@ def console() -> "NoReturn":
         status = main(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:
-        status = BROKEN_PIPE_STATUS
+        status = statuses.BROKEN_PIPE
     except KeyboardInterrupt:
         status = 130
     except Exception as error:  # noqa: BLE001 - the border of the program
@@ -62,12 +61,12 @@ def _told(error: Exception) -> int:
 
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
         sys.stderr.write(f"seawall: stdout: {error.strerror}; send it elsewhere\n")
-        return USAGE_STATUS
+        return statuses.USAGE
     import traceback
 
     traceback.print_exception(error)
     sys.stderr.write("this is a bug in seawall; please report it with the lines above\n")
-    return BUG_STATUS
+    return statuses.BUG
 
 
 def _open_closed_streams() -> None:
@@ -132,7 +131,7 @@ def _usage(problem: Exception) -> int:
     from seawall.views.terminal import plain
 
     sys.stderr.write(f"seawall: {plain(str(problem))}\n")
-    return USAGE_STATUS
+    return statuses.USAGE
 
 
 def _hung(arguments: "Namespace", *, has_spoken: bool) -> int:

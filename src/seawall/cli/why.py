@@ -5,6 +5,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import Final
 
+from seawall.cli import statuses
 from seawall.cli.base_file import learn_if_idle
 from seawall.cli.judging import Judging
 from seawall.cli.paper import paper_for
@@ -23,8 +24,6 @@ from seawall.views.why_text import closing, heading, vitals
 
 WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
 """Capabilities without which something stays unseen; it runs without any."""
-FIRES_STATUS: Final = 10
-BLIND_STATUS: Final = 11
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -94,5 +93,5 @@ def exit_status(judged: list[Judged], fail_on: str | None) -> int:
     levels = ("critical",) if fail_on == "critical" else ("critical", "warning")
     counted = [i for i in judged if i.muted is None and i.finding.severity in levels]
     if any(i.finding.verdict == "fires" for i in counted):
-        return FIRES_STATUS
-    return BLIND_STATUS if any(i.finding.verdict == "blind" for i in counted) else 0
+        return statuses.FIRES
+    return statuses.BLIND if any(i.finding.verdict == "blind" for i in counted) else 0

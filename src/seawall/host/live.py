@@ -226,13 +226,16 @@ class LiveHost:
         proc = self._inode("/proc")
         return isinstance(proc, dict) and proc["inode"] == _PROC_ROOT_INODE
 
+    def _status(self, path: str) -> os.stat_result:
+        fd = self._open(path, os.O_PATH)
+        try:
+            return os.fstat(fd)
+        finally:
+            os.close(fd)
+
     def _inode(self, path: str) -> JSON | Unread:
         try:
-            fd = self._open(path, os.O_PATH)
-            try:
-                status = os.fstat(fd)
-            finally:
-                os.close(fd)
+            status = self._status(path)
         except OSError as error:
             return unread_for(path, error.errno or errno.EIO)
         return {"device": status.st_dev, "inode": status.st_ino}
@@ -242,13 +245,9 @@ class LiveHost:
         if probe == "now":
             for path in ("/proc/uptime", "/proc/meminfo", "/"):
                 try:
-                    fd = self._open(path, os.O_PATH)
+                    written = self._status(path)
                 except OSError:
                     continue
-                try:
-                    written = os.fstat(fd)
-                finally:
-                    os.close(fd)
                 if stat.S_ISREG(written.st_mode) or path == "/":
                     return {"unix_seconds": written.st_mtime, "monotonic_seconds": 0.0}
         return Unread(probe, "not_captured", "a tree of files does not tell")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
-from seawall.readings.reading import parse_signed
+from seawall.readings.reading import parse_signed, read_each_as
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,9 @@ def read(host: Host) -> OomScoreAdjs | Unread:
     files = [f"/proc/{pid}/oom_score_adj" for pid in pids]
     by_pid: dict[int, int] = {}
     unread: list[Unread] = []
-    for pid, path, data in zip(pids, files, host.read_each(files), strict=True):
-        if isinstance(data, Unread):
-            if data.why not in ("absent", "vanished"):
-                unread.append(data)
-            continue
-        try:
-            by_pid[pid] = parse(data)
-        except ParseProblem as problem:
-            unread.append(Unread(path, "malformed", str(problem)))
+    for pid, value in zip(pids, read_each_as(host, files, parse), strict=True):
+        if not isinstance(value, Unread):
+            by_pid[pid] = value
+        elif value.why not in ("absent", "vanished"):
+            unread.append(value)
     return OomScoreAdjs(by_pid, tuple(unread))

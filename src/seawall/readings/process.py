@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
-from seawall.readings.reading import read_as
+from seawall.readings.reading import read_as, read_each_as
 
 PF_KTHREAD: Final = 0x00200000
 UNREAD_KEPT: Final = 20
@@ -95,16 +95,10 @@ def read(host: Host) -> Processes | Unread:
     by_pid: dict[int, Process] = {}
     missed: list[Unread] = hidden_processes(pids)
     paths = [f"/proc/{pid}/stat" for pid in pids]
-    for path, data in zip(paths, host.read_each(paths), strict=True):
-        if isinstance(data, Unread):
-            missed.append(data)
-            continue
-        try:
-            process = parse(data)
-        except ParseProblem as problem:
-            missed.append(Unread(path, "malformed", str(problem)))
-            continue
-        if process.num_threads:  # none: it is being released, and half of its fields are 0
+    for process in read_each_as(host, paths, parse):
+        if isinstance(process, Unread):
+            missed.append(process)
+        elif process.num_threads:  # none: it is being released, and half of its fields are 0
             by_pid[process.pid] = process
     return Processes(by_pid, sum_unread(missed))
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from seawall.host.host import Host, Unread
-from seawall.problems import ParseProblem
 from seawall.readings.process import Processes, sum_unread
 from seawall.readings.process_extra import ProcessIo, parse_io
+from seawall.readings.reading import read_each_as
 
 ASKED_MOST: Final = 64
 
@@ -39,13 +39,10 @@ def read(host: Host, processes: Processes) -> ProcessReads | Unread:
     found: dict[tuple[int, int], ProcessIo] = {}
     missed: list[Unread] = []
     paths = [f"/proc/{process.pid}/io" for process in chosen]
-    for process, path, data in zip(chosen, paths, host.read_each(paths), strict=True):
-        if isinstance(data, Unread):
-            missed.append(data)
-            continue
-        try:
-            found[process.pid, process.starttime_ticks] = parse_io(data)
-        except ParseProblem as problem:
-            missed.append(Unread(path, "malformed", str(problem)))
+    for process, counters in zip(chosen, read_each_as(host, paths, parse_io), strict=True):
+        if isinstance(counters, Unread):
+            missed.append(counters)
+        else:
+            found[process.pid, process.starttime_ticks] = counters
     # One that refuses even root (pid 1 of some hosts) hides nothing that matters.
     return ProcessReads(found, sum_unread(missed) if len(missed) >= len(found) else ())

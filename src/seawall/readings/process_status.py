@@ -13,7 +13,7 @@ from typing import Any, Final
 from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
 from seawall.readings.process import hidden_processes, list_pids, sum_unread
-from seawall.readings.reading import decode_name, parse_number, read_as
+from seawall.readings.reading import decode_name, parse_number, read_as, read_each_as
 
 _KIB_FIELDS: Final = {
     b"VmRSS": "vm_rss", b"RssAnon": "rss_anon", b"RssFile": "rss_file",
@@ -114,15 +114,9 @@ def read(host: Host) -> ProcessStatuses | Unread:
     by_pid: dict[int, ProcessStatus] = {}
     missed = hidden_processes(pids)
     paths = [f"/proc/{pid}/status" for pid in pids]
-    for path, data in zip(paths, host.read_each(paths), strict=True):
-        if isinstance(data, Unread):
-            missed.append(data)
-            continue
-        try:
-            status = parse(data)
-        except ParseProblem as problem:
-            missed.append(Unread(path, "malformed", str(problem)))
-            continue
-        if status.threads != 0:  # 0: it is being released, and half of it is gone
+    for status in read_each_as(host, paths, parse):
+        if isinstance(status, Unread):
+            missed.append(status)
+        elif status.threads != 0:  # 0: it is being released, and half of it is gone
             by_pid[status.pid] = status
     return ProcessStatuses(by_pid, sum_unread(missed))

@@ -7,7 +7,7 @@ pure ``parse(data: bytes)`` that raises only :class:`~seawall.problems.ParseProb
 A topic (what a rule may ask for) is a class whose module has such a ``read``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from seawall.host.host import READ_LIMIT_BYTES, Host, Unread
@@ -68,3 +68,17 @@ def read_as(
         return parse(data)
     except ParseProblem as problem:
         return Unread(path, "malformed", str(problem))
+
+
+def read_each_as(
+    host: Host, paths: Sequence[str], parse: Callable[[bytes], T]
+) -> Iterator[T | Unread]:
+    """The same for many small files, in order."""
+    for path, data in zip(paths, host.read_each(paths), strict=True):
+        if isinstance(data, Unread):
+            yield data
+            continue
+        try:
+            yield parse(data)
+        except ParseProblem as problem:
+            yield Unread(path, "malformed", str(problem))

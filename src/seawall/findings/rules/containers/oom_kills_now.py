@@ -6,7 +6,8 @@ or the node.  On cgroup v2 the ``oom`` event tells which: it rises at the limit 
 A container that is gone already is counted in the cgroup above it (v1 forgets it).
 """
 
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, gained
+from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.rates import gained
 from seawall.accounts.scene import Window
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.group_words import filled, mostly, parts, show, unjudged

@@ -6,7 +6,8 @@ two seconds.  The container gets slow without a log line, and stays so as long a
 more than it may.  The kubelet sets memory.high with MemoryQoS, systemd with MemoryHigh=.
 """
 
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, gained, innermost
+from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, innermost
+from seawall.accounts.rates import gained
 from seawall.accounts.scene import Window
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.group_words import parts, show, unjudged, write

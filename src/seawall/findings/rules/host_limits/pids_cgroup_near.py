@@ -6,7 +6,8 @@ Threads count as pids.  At the limit fork and pthread_create fail inside this co
 pids left.
 """
 
-from seawall.accounts.memory_groups import ancestors, gained, parent
+from seawall.accounts.memory_groups import ancestors, parent
+from seawall.accounts.rates import gained
 from seawall.accounts.scene import Window
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence, Finding, fires, quiet
