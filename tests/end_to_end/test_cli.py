@@ -136,8 +136,7 @@ def test_bundle_through_a_pipe(bundle: str) -> None:
 
 
 def test_unpacked_bundle_is_a_root(bundle: str, tmp_path: Path) -> None:
-    with tarfile.open(bundle) as archive:
-        archive.extractall(tmp_path, filter="data")
+    subprocess.run(["tar", "-xf", bundle, "-C", tmp_path], check=True)
     packed, unpacked = answer("why", "--from", bundle), answer("why", "--root", str(tmp_path))
     assert packed == unpacked
 

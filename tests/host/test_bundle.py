@@ -1,6 +1,7 @@
 import io
 import json
 import os
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -59,8 +60,8 @@ def test_every_answer_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_unpacked_bundle_answers_the_same(tmp_path: Path) -> None:
     packed = written([hostile_round()], tmp_path / "b")
-    with tarfile.open(packed) as archive:
-        archive.extractall(tmp_path / "dir", filter="data")
+    (tmp_path / "dir").mkdir()
+    subprocess.run(["tar", "-xf", packed, "-C", tmp_path / "dir"], check=True)
     host = open_bundle(str(tmp_path / "dir")).rounds[0]
     for path, answer in hostile_round().files.items():
         assert host.read(path) == answer
