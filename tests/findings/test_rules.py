@@ -50,7 +50,7 @@ def test_case(path: Path) -> None:
 def was_there(case: Case, source: str) -> bool:
     """Whether an evidence path was really read; * stands for one component."""
     pattern = re.compile(re.escape(source).replace(r"\*", "[^/]+") + "(/.*)?$")
-    return any(pattern.match(path) for record in case.records for path in record.files)
+    return any(pattern.match(path) for r in case.records for path in (*r.files, *r.links))
 
 
 @pytest.mark.parametrize("name", sorted(RULES))

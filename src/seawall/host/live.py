@@ -10,18 +10,19 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from seawall.host import pipes
 from seawall.host.blocking import VITAL_PATHS, deadline_seconds
 from seawall.host.expendable import Expendable, unread_for
 from seawall.host.host import JSON, READ_LIMIT_BYTES, Unread
 from seawall.host.probes import ask_live
 from seawall.host.sieve import SIEVED_NAMES, sieve_for
+from seawall.host.slow_probes import SLOW_PROBES
 from seawall.host.watchdog import Slot
 
 _CHUNK_BYTES: Final = 64 << 10
 # NONBLOCK: a FIFO planted where a file is expected must not hold us.
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _PROC_ROOT_INODE: Final = 1  # fs/proc/root.c PROC_ROOT_INO, since 2.6
+_PROBE: Final = "\0ask "  # no path begins so: a probe's question to the reading child
 _OVER: Final = "the time given by --timeout was over"
 _SMALL_BYTES: Final = 4 << 10
 _CLOCK_EVERY: Final = 64  # files of read_each between two looks at the clock
@@ -148,23 +149,24 @@ class LiveHost:
     def ask(self, probe: str, argument: str = "") -> JSON | Unread:
         if probe == "inode":
             return self._inode(argument)
-        if probe == "pipes":
-            return self._ask_pipes()
+        if probe in SLOW_PROBES:
+            return self._ask_slow(probe, argument)
         if not self.is_live and probe != "reader":
             return self._ask_tree(probe)
         return ask_live(probe)
 
-    def _ask_pipes(self) -> JSON | Unread:
+    def _ask_slow(self, probe: str, argument: str) -> JSON | Unread:
         """By an expendable child; only here, for pids elsewhere may be of another namespace."""
         if self._rooted is not None:
-            return Unread("pipes", "absent", "asked only on the machine itself")
-        wait = pipes.DEADLINE_SECONDS
-        answer = self._expendable.read(pipes.QUESTION, READ_LIMIT_BYTES, wait)
+            return Unread(probe, "absent", "asked only on the machine itself")
+        question = f"{_PROBE}{probe} {argument}"
+        wait = SLOW_PROBES[probe].deadline_seconds
+        answer = self._expendable.read(question, READ_LIMIT_BYTES, wait)
         if not isinstance(answer, Unread):
             told: JSON = json.loads(answer)
             return told
         words = "a process did not let go" if answer.why == "no_answer" else answer.detail
-        return Unread("pipes", answer.why, words)
+        return Unread(probe, answer.why, words)
 
     def close(self) -> None:
         """End the reading child."""
@@ -177,8 +179,9 @@ class LiveHost:
 
     def _read_sieved(self, path: str, limit_bytes: int) -> bytes:
         """The file's content after the sieve; OSError, EFBIG for one over the limit."""
-        if path == pipes.QUESTION:
-            return json.dumps(pipes.data_in_pipes(os.sysconf("SC_PAGE_SIZE"))).encode()
+        if path.startswith(_PROBE):
+            probe, _, argument = path[len(_PROBE) :].partition(" ")
+            return json.dumps(SLOW_PROBES[probe].answer(argument)).encode()
         if path.startswith("\0names"):
             return os.fsencode("\0".join(self._list(path[6:])))
         fd = self._open(path)

@@ -9,6 +9,7 @@
 ``reader``        {"uid", "capabilities": [...]} of the process that asks: who could see
 ``inode``         {"device", "inode"} of a path: a path comes again, its inode does not
 ``pipes``         {"pipes", "pages", "processes_left_out"}: data that lies in pipes
+``descriptors``   files, terminals and inotify watches of each process (``descriptors.py``)
 """
 
 import os

@@ -28,7 +28,6 @@ _INOTIFY: Final = "/proc/sys/fs/inotify"
 _PTY: Final = "/proc/sys/kernel/pty"
 
 _HEXADECIMAL: Final = b"0123456789abcdef"
-_PER_USER: Final = "counted per user; the kernel tells no number for the whole host"
 _OTHER_NETWORK: Final = "this process stands in another network namespace than the host"
 
 
@@ -40,7 +39,8 @@ class HostLimit:
     """``threads``, ``pids``, ``open files``, ``conntrack``, ``ptys``, ``container ptys``,
     ``inotify instances``, ``inotify watches``, ``neighbours ipv4``, ``neighbours ipv6``."""
     used: int | None
-    """None where the kernel gives no host-wide count (the reason is in ``unread``)."""
+    """None for inotify, which the kernel limits per user and counts nowhere, and where the
+    count was not read (then the reason is in ``unread``)."""
     limit: int
     source: str
     """The paths that give ``used`` and ``limit``, joined by " + "."""
@@ -106,9 +106,7 @@ def read(host: Host) -> HostLimits | Unread:
     _add_files(table)
     _add_ptys(table)
     for name in ("instances", "watches"):
-        path = f"{_INOTIFY}/max_user_{name}"
-        if table.add(f"inotify {name}", path):
-            table.unread.append(Unread(path, "absent", _PER_USER))
+        table.add(f"inotify {name}", f"{_INOTIFY}/max_user_{name}")
     if _same_network(host):
         _add_network(table)
     else:

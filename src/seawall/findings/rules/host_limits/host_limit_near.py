@@ -8,12 +8,13 @@ that did nothing wrong included: forks, opens, connections.
 
 from typing import Final
 
-from seawall.accounts.workload_threads import most_threads
+from seawall.accounts.limit_holders import Holder, holder_of
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
 from seawall.findings.words import count, percent
 from seawall.host.host import Unread
+from seawall.readings.descriptors import Descriptors
 from seawall.readings.host_limits import HostLimit, HostLimits
 from seawall.readings.process import Processes
 
@@ -32,7 +33,6 @@ _KNOWN: Final = {
 }
 # Two limits on one number: only the nearer one is told.
 _SAME: Final = {"pids": "threads", "container ptys": "ptys"}
-_TASKS: Final = ("threads", "pids")
 
 
 @rule(
@@ -50,15 +50,15 @@ def judge(
     limits: HostLimits,
     processes: Processes | Unread,
     workloads: Workloads | Unread,
+    descriptors: Descriptors | Unread,
     *,
     warn_fraction: float = 0.80,
     critical_fraction: float = 0.95,
 ) -> list[Finding]:
     findings = []
     for limit in _nearest(limits):
-        share = _share(limit)
-        if share >= warn_fraction:
-            holder = most_threads(processes, workloads) if limit.name in _TASKS else None
+        if (share := _share(limit)) >= warn_fraction:
+            holder = holder_of(limit.name, processes, descriptors, workloads)
             findings.append(_finding(limit, share, holder, is_last=share >= critical_fraction))
     known = [limit for limit in limits.limits if limit.used is not None]
     return findings or [quiet(f"none of {len(known)} limits of the host is near")]
@@ -75,16 +75,16 @@ def _nearest(limits: HostLimits) -> list[HostLimit]:  # one for each thing that 
     return [limit for limit in limits.limits if limit in found.values()]
 
 
-def _finding(
-    limit: HostLimit, share: float, holder: tuple[str, int] | None, *, is_last: bool
-) -> Finding:
+def _finding(limit: HostLimit, share: float, holder: Holder | None, *, is_last: bool) -> Finding:
     what = "conntrack entries" if limit.name == "conntrack" else limit.name
     used = Evidence(f"{what} in use", limit.used, "count", limit.source)
     evidence = [used, Evidence("limit", limit.limit, "count", limit.source)]
     who = "; who holds them is not visible in these files"
     if holder:
-        evidence.append(Evidence(f"threads of {holder[0]}", holder[1], "count", "/proc/*/stat"))
-        who = f"; {holder[0]} has {count(holder[1])} of them"
+        unit = "threads" if limit.name in ("threads", "pids") else limit.name
+        name = f"{unit} of {holder.name}"
+        evidence.append(Evidence(name, holder.number, "count", holder.source))
+        who = f"; {holder.name} has {count(holder.number)} of them"
     key, then = _KNOWN.get(limit.name, ("", "everybody on the node is refused"))
     more = (f"sysctl -w {key}={limit.limit * 2}",) if key else ()
     return fires(
