@@ -12,9 +12,9 @@ def v2(path: str, hits: int, local: int | None = None) -> Memcg:
     )  # fmt: skip
 
 
-def v1(path: str, failcnt: int) -> Memcg:
+def v1(path: str, failcnt: int, memsw_failcnt: int | None = None) -> Memcg:
     return Memcg(path=path, version=1, usage=1, limit=None, stat={}, events={}, events_local={},
-                 failcnt=failcnt)  # fmt: skip
+                 failcnt=failcnt, memsw_failcnt=memsw_failcnt)  # fmt: skip
 
 
 def hits(earlier: list[Memcg], later: list[Memcg]) -> list[LimitHits]:
@@ -49,3 +49,9 @@ def test_v1_counts_failures_of_each_by_itself() -> None:
 def test_new_cgroups_count_from_zero_and_reset_ones_not_at_all() -> None:
     found = hits([v1("/old", 100)], [v1("/old", 3), v1("/new", 4)])
     assert [(hit.path, hit.hits) for hit in found] == [("/new", 4)]
+
+
+def test_limit_of_memory_and_swap_refuses_first_where_it_is_as_low() -> None:
+    """Docker's --memory-swap equal to --memory: memory.failcnt stays where it is."""
+    found = hits([v1("/docker/a", 0, 100)], [v1("/docker/a", 0, 107)])
+    assert found == [LimitHits("/docker/a", 7, "/sys/fs/cgroup/docker/a/memory.memsw.failcnt")]

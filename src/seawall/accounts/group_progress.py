@@ -9,6 +9,7 @@ spends none.
 from dataclasses import dataclass
 from typing import Final
 
+from seawall.accounts.limit_hits import refusals
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.rates import gained
 from seawall.accounts.scene import Window
@@ -105,7 +106,7 @@ def _rate(group: MemoryGroup, window: Window[MemoryGroups]) -> float | None:
         return None
     was, now = before.memcg, group.memcg
     if now.version == 1:
-        rose = gained(was.failcnt, now.failcnt)
+        rose = gained(refusals(was), refusals(now))
     else:
         rose = gained(was.events.get("max"), now.events.get("max"))
     return None if rose is None else rose / window.seconds

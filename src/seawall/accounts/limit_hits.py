@@ -2,7 +2,8 @@
 """Which cgroups ran into their own memory limit during the window.
 
 v2: ``max`` of memory.events.local (5.2+), else of memory.events, where a parent shows its
-children's as well.  v1: memory.failcnt, which belongs to the cgroup whose limit it was.
+children's as well.  v1: memory.failcnt and memory.memsw.failcnt, which belong to the cgroup
+whose limit it was.
 """
 
 from collections.abc import Mapping
@@ -37,10 +38,25 @@ def limit_hits(window: Window[Memcgs]) -> list[LimitHits]:
     return sorted(kept, key=lambda hit: (-hit.hits, hit.path))
 
 
+def refusals(memcg: Memcg) -> int | None:
+    """Charges that v1's two limits refused: where that of memory and swap is as low as that of
+    memory, as with Docker's ``--memory-swap`` equal to ``--memory``, it refuses first.
+    """
+    if memcg.failcnt is None:
+        return memcg.memsw_failcnt
+    return memcg.failcnt + (memcg.memsw_failcnt or 0)
+
+
+def refusal_file(memcg: Memcg) -> str:
+    """The one of v1's two that counts most of them."""
+    both = (memcg.memsw_failcnt or 0) > (memcg.failcnt or 0)
+    return "memory.memsw.failcnt" if both else "memory.failcnt"
+
+
 def _counter(memcg: Memcg) -> tuple[int | None, str, bool]:
     """The count, its file, and whether descendants are counted in it."""
     if memcg.version == 1:
-        return memcg.failcnt, "memory.failcnt", False
+        return refusals(memcg), refusal_file(memcg), False
     if "max" in memcg.events_local:
         return memcg.events_local["max"], "memory.events.local", False
     return memcg.events.get("max"), "memory.events", True

@@ -10,6 +10,7 @@ tells no more than that charges were refused at a limit, and forgets cgroups tha
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from seawall.accounts.limit_hits import refusals
 from seawall.accounts.memory_groups import ancestors, parent
 from seawall.accounts.rates import gained
 from seawall.accounts.scene import Window
@@ -87,4 +88,4 @@ def _gain(window: Window[Memcgs], path: str, name: str) -> int:
 def _counter(memcg: Memcg, name: str) -> int | None:
     if memcg.version == 2:
         return memcg.events.get(name)
-    return memcg.failcnt if name == "failcnt" else memcg.oom_kill
+    return refusals(memcg) if name == "failcnt" else memcg.oom_kill

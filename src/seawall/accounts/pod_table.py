@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Final
 
+from seawall.accounts.limit_hits import refusals
 from seawall.accounts.memory_numbers import droppable, held, working_set
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host.host import Unread
@@ -99,7 +100,7 @@ class PodRow:
     @property
     def limit_hits(self) -> int | None:
         """How often its limit stopped a charge, since it began."""
-        return self.memcg.failcnt if self.memcg.version == 1 else self.memcg.events.get("max")
+        return refusals(self.memcg) if self.memcg.version == 1 else self.memcg.events.get("max")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,7 @@ from typing import Any, Final, Literal
 from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
 from seawall.readings import cgroup, pressure
-from seawall.readings.cgroup_tree import (
-    Found,
-    Walk,
-    file_path,
-    flat_keyed,
-    one_limit,
-    one_number,
-)
+from seawall.readings.cgroup_tree import Found, Walk, file_path, flat_keyed, one_limit, one_number
 from seawall.readings.pressure import Pressure
 from seawall.readings.reading import UNLIMITED, Unlimited
 
@@ -41,12 +34,12 @@ _V2_FILES: Final[Mapping[str, Callable[[bytes], Any]]] = {
     "cgroup.stat": flat_keyed, "cgroup.events": flat_keyed,
 }  # fmt: skip
 _V1_FILES: Final[Mapping[str, Callable[[bytes], Any]]] = {
-    "memory.usage_in_bytes": one_number,
-    "memory.limit_in_bytes": one_number, "memory.soft_limit_in_bytes": one_number,
-    "memory.max_usage_in_bytes": one_number, "memory.failcnt": one_number,
+    "memory.usage_in_bytes": one_number, "memory.limit_in_bytes": one_number,
+    "memory.soft_limit_in_bytes": one_number, "memory.max_usage_in_bytes": one_number,
     "memory.memsw.usage_in_bytes": one_number, "memory.memsw.limit_in_bytes": one_number,
-    "memory.kmem.usage_in_bytes": one_number, "memory.oom_control": flat_keyed,
-    "memory.stat": flat_keyed, "memory.use_hierarchy": one_number,
+    "memory.failcnt": one_number, "memory.memsw.failcnt": one_number,
+    "memory.kmem.usage_in_bytes": one_number, "memory.use_hierarchy": one_number,
+    "memory.stat": flat_keyed, "memory.oom_control": flat_keyed,
 }  # fmt: skip
 
 # Field of Memcg -> key of memory.stat.
@@ -121,6 +114,7 @@ class Memcg:
     """memory.events (hierarchical): low, high, max, oom, oom_kill, oom_group_kill."""
     events_local: Mapping[str, int]
     failcnt: int | None = None
+    memsw_failcnt: int | None = None
     oom_kill_disable: bool | None = None
     under_oom: bool | None = None
     oom_kill: int | None = None
@@ -261,6 +255,7 @@ def _v1(found: Found, answers: dict[str, Any], unread: tuple[Unread, ...]) -> Me
         events={},
         events_local={},
         failcnt=answers.get("memory.failcnt"),
+        memsw_failcnt=answers.get("memory.memsw.failcnt"),
         oom_kill_disable=None if kill_disable is None else bool(kill_disable),
         under_oom=None if under_oom is None else bool(under_oom),
         oom_kill=control.get("oom_kill"),

@@ -6,6 +6,7 @@ or the node.  On cgroup v2 the ``oom`` event tells which: it rises at the limit 
 A container that is gone already is counted in the cgroup above it (v1 forgets it).
 """
 
+from seawall.accounts.limit_hits import refusals
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.rates import gained
 from seawall.accounts.scene import Window
@@ -49,7 +50,7 @@ def _rose(window: Window[MemoryGroups], group: MemoryGroup, *, here: bool) -> bo
         return False
     was, now = before.memcg, group.memcg
     if now.version == 1:
-        return here and bool(gained(was.failcnt, now.failcnt))
+        return here and bool(gained(refusals(was), refusals(now)))
     local = here and "oom" in now.events_local
     old, new = (was.events_local, now.events_local) if local else (was.events, now.events)
     return bool(gained(old.get("oom"), new.get("oom")))

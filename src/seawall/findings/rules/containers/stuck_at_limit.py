@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A container is at its limit, makes no progress, and nobody is killed.
 
-Every allocation is refused, reclaim finds nothing, and still no OOM kill comes.  On kernels
-before 3.6 (and on CentOS 6) a swarm of small processes does it: badness is counted in whole
-thousandths of the limit, all of them get the same 1 point, and the wrong one is chosen again
-and again while the others spin in the kernel.  The node itself is not short.
+Every allocation is refused, reclaim finds nothing, and still no OOM kill comes.  Before 3.6 (and
+on CentOS 6) a swarm of small processes does it: badness is counted in whole thousandths of the
+limit, all have the same 1 point, the wrong one is chosen again and again.  The node is not short.
 """
 
 from collections.abc import Sequence
 
 from seawall.accounts.group_progress import Progress, progress_of, refused_per_s
+from seawall.accounts.limit_hits import refusal_file
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.scene import Window
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
@@ -74,7 +74,7 @@ def _finding(
     group: MemoryGroup, refused: tuple[float, MemoryGroup], seen: Progress, kernel: Kernel
 ) -> Finding:
     rate, place = refused
-    events = "memory.failcnt" if group.memcg.version == 1 else "memory.events"
+    events = refusal_file(place.memcg) if place.memcg.version == 1 else "memory.events"
     outlook = "It stays like this: nothing in it is freed and nothing in it is killed."
     ties = ""
     if seen.is_swarm:
