@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall lab swarm|fill|hog|thrash|clean``: an incident on demand, inside a limit."""
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Callable
+from typing import Any, Final
+
+from seawall.cli import statuses
+
+WANTED: Final = ()
+SECONDS: Final = 20.0
+SECONDS_MOST: Final = 600.0
+VERBS: Final = {
+    "swarm": "many small processes against a limit: which one would you kill?",
+    "fill": "page cache by writing: full to the limit, and nothing is wrong",
+    "hog": "one process takes more anonymous memory than its limit",
+    "thrash": "many programs with much code: pushed out and read again, for ever",
+    "clean": "remove what a lab that was killed has left",
+}
+_COMMON: Final = """\
+Before: a cgroup seawall-lab-PID-START is made below the cgroup of this shell
+  (or --parent), its limit is set and read back. Each process enters it and
+  checks that it is in before it takes anything; this program stays outside.
+During: one line a second. Look at it with `seawall why` and `seawall pods`.
+After --for SECONDS, at ctrl-C or when this program dies: every process is
+  killed, the cgroup is removed, and it is checked that it is gone. Only after a
+  kill -9 of this program an empty cgroup is left: seawall lab clean.
+Refused: when the limit is more than half of what this machine has left, or a
+  limit above. Its limit kills only processes of the lab's own cgroup.
+"""
+_ABOUT: Final = {
+    "swarm": """\
+Starts --processes N processes; each takes --each bytes of anonymous memory and
+sleeps. Together they want more than --limit: the kernel kills one after the
+other, and each frees little. On kernels before 3.6 and on CentOS 6 it hangs
+instead, and with --killer-off (cgroup v1) on every kernel. Nothing is written
+to a disk. Each process costs about 120 KiB beside the limit. The kernel log
+gets reports of the kills.
+""",
+    "fill": """\
+Writes one file of --size bytes into --folder and keeps it open, without a name,
+so it is gone when the lab is. The cgroup fills to --limit with page cache that
+can be dropped; nothing is killed. It looks like "memory that is not released".
+""",
+    "hog": """\
+One process takes --size bytes of anonymous memory, page by page, and holds
+them. Beyond --limit the kernel kills it. --step takes so much each second, to
+watch it come; --respawn starts it again and again, as a supervisor does.
+Nothing is written to a disk. The kernel log gets a report of each kill.
+""",
+    "thrash": """\
+Writes one file of --programs times --code bytes into --folder, without a name.
+Each program maps its part as code and runs through all of it when it is its
+turn. Together they do not fit into --limit: what one reads pushes out what
+another needs, and everybody waits for the disk. The disk is held to --iops
+reads a second for the lab's cgroup alone where the kernel can (blkio of v1, io
+of v2); it is said where it cannot. A node without memory looks like this.
+""",
+    "clean": """\
+Removes cgroups seawall-lab-* (in every mounted tree), files and notes of runs
+whose program is dead, told by its pid and start time. A run that goes on is not
+touched.
+""",
+}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The sub-verbs with their options."""
+    verbs = parser.add_subparsers(dest="lab_verb", metavar="|".join(VERBS), prog="seawall lab")
+    for name, words in VERBS.items():
+        verb = verbs.add_parser(
+            name, help=words, formatter_class=RawDescriptionHelpFormatter,
+            description=_ABOUT[name] + ("" if name == "clean" else "\n" + _COMMON),
+        )  # fmt: skip
+        _OPTIONS[name](verb)
+        _add_common(verb, is_run=name != "clean")
+
+
+def _swarm(verb: ArgumentParser) -> None:
+    verb.add_argument("--processes", type=_count, default=1280, metavar="N", help=_BY_DEFAULT)
+    _add_size(verb, "--each", "8MiB", "memory of one process")
+    _add_limit(verb, "64MiB")
+    _add_killing(verb)
+
+
+def _hog(verb: ArgumentParser) -> None:
+    _add_size(verb, "--size", "512MiB", "memory that it wants")
+    _add_limit(verb, "256MiB")
+    verb.add_argument(
+        "--step", type=_size, metavar="SIZE", help="take so much each second (default: at once)"
+    )
+    _add_killing(verb)
+
+
+def _fill(verb: ArgumentParser) -> None:
+    _add_size(verb, "--size", "1GiB", "of the file")
+    _add_limit(verb, "256MiB")
+    _add_folder(verb)
+
+
+def _thrash(verb: ArgumentParser) -> None:
+    verb.add_argument("--programs", type=_count, default=50, metavar="N", help=_BY_DEFAULT)
+    _add_size(verb, "--code", "8MiB", "code of one program")
+    _add_limit(verb, "128MiB")
+    verb.add_argument(
+        "--iops", type=int, default=2000, metavar="N",
+        help="reads a second that the disk is held to; 0: as fast as it is (default 2000)",
+    )  # fmt: skip
+    _add_folder(verb)
+
+
+_BY_DEFAULT: Final = "default %(default)s"
+_OPTIONS: Final[dict[str, Callable[[ArgumentParser], None]]] = {
+    "swarm": _swarm, "fill": _fill, "hog": _hog, "thrash": _thrash, "clean": lambda _verb: None,
+}  # fmt: skip
+
+
+def _add_size(verb: ArgumentParser, name: str, default: str, words: str) -> None:
+    verb.add_argument(
+        name,
+        type=_size,
+        default=_size(default),
+        metavar="SIZE",
+        help=f"{words} (default {default})",
+    )
+
+
+def _add_limit(verb: ArgumentParser, default: str) -> None:
+    _add_size(verb, "--limit", default, "of the lab's cgroup")
+
+
+def _add_folder(verb: ArgumentParser) -> None:
+    verb.add_argument(
+        "--folder", metavar="DIR", help="on a disk (default /var/tmp, or /tmp if that is one)"
+    )
+
+
+def _add_killing(verb: ArgumentParser) -> None:
+    verb.add_argument("--respawn", action="store_true", help="replace what was killed")
+    verb.add_argument(
+        "--killer-off", action="store_true",
+        help="cgroup v1: switch the OOM killer off for the lab's cgroup, so that it hangs",
+    )  # fmt: skip
+
+
+def _add_common(verb: ArgumentParser, *, is_run: bool) -> None:
+    if is_run:
+        verb.add_argument(
+            "--for", dest="seconds", type=_seconds, default=SECONDS, metavar="SECONDS",
+            help=f"end after so long (default {SECONDS:g}, at most {SECONDS_MOST:g})",
+        )  # fmt: skip
+        verb.add_argument(
+            "--parent", metavar="CGROUP", help="make it below this one (default: this shell's own)"
+        )
+        verb.add_argument("--uid", type=_uid, metavar="N", help="run the processes as this user")
+        verb.add_argument("--swap", action="store_true", help="let it swap (default: no swap)")
+        verb.add_argument(
+            "--yes-large", action="store_true", help="more than half of what is there is meant so"
+        )
+    verb.add_argument("--dry-run", action="store_true", help="say what would be done, do nothing")
+    verb.add_argument("--json", action="store_true", help="one JSON document at the end")
+    verb.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="default: auto"
+    )
+
+
+def _size(text: str) -> int:
+    from seawall.lab.sizes import bytes_of  # noqa: PLC0415 - only this verb's
+
+    try:
+        return bytes_of(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from error
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not int(text[:9]) >= 1:
+        raise ArgumentTypeError(f"expected a number from 1, not {text!r}")
+    return int(text[:9])
+
+
+def _uid(text: str) -> int:
+    if not text.isdigit() or int(text[:11]) >= 2**32 - 1:
+        raise ArgumentTypeError(f"expected the number of a user, not {text!r}")
+    return int(text[:11])
+
+
+def _seconds(text: str) -> float:
+    from seawall.cli.source import seconds_of  # noqa: PLC0415 - not needed for --help
+
+    seconds = seconds_of(text)
+    if not 1 <= seconds <= SECONDS_MOST:
+        raise ArgumentTypeError(f"expected 1 to {SECONDS_MOST:g} seconds, not {text!r}")
+    return seconds
+
+
+def run(arguments: Namespace) -> int:
+    """Do it, or say why not; the exit status."""
+    if arguments.lab_verb is None:
+        lines = [f"  {name:8} {words}" for name, words in VERBS.items()]
+        sys.stderr.write("usage: seawall lab VERB ...   (seawall lab VERB --help)\n\n")
+        sys.stderr.write("\n".join(lines) + "\n")
+        return statuses.USAGE
+    if arguments.lab_verb == "clean":
+        return _clean(arguments)
+    return _reproduce(arguments)
+
+
+def _clean(arguments: Namespace) -> int:
+    from seawall.cli.paper import paper_for  # noqa: PLC0415
+    from seawall.lab import lab_json, lab_text  # noqa: PLC0415
+    from seawall.lab.leftovers import Left, find_leftovers, remove_leftovers  # noqa: PLC0415
+
+    if arguments.dry_run:
+        found = [Left(path, is_removed=False, why="only looked") for path, _ in find_leftovers()]
+    else:
+        found = remove_leftovers()
+    if arguments.json:
+        _print(lab_json.clean_document(_head(), found, dry=arguments.dry_run))
+    else:
+        print(
+            "\n".join(
+                lab_text.clean_lines(found, paper_for(arguments.color), dry=arguments.dry_run)
+            )
+        )
+    is_clean = arguments.dry_run or all(left.is_removed for left in found)
+    return 0 if is_clean else statuses.USAGE
+
+
+def _reproduce(arguments: Namespace) -> int:
+    from seawall.cli.lab_run import Session, judged_plan  # noqa: PLC0415
+    from seawall.cli.paper import paper_for  # noqa: PLC0415
+    from seawall.lab import lab_json, lab_text, leftovers  # noqa: PLC0415
+    from seawall.lab.group import Group  # noqa: PLC0415
+
+    plan, home = judged_plan(arguments)
+    paper = paper_for(arguments.color)
+    path = Group(home, leftovers.own_name()).path
+    if arguments.dry_run:
+        if arguments.json:
+            _print(lab_json.plan_document(_head(), plan, home, path))
+        else:
+            print("\n".join(lab_text.plan_lines(plan, home, path, paper)))
+        return 0
+    session = Session(plan, home, paper, quiet=arguments.json)
+    report = session.perform(path)
+    if arguments.json:
+        _print(lab_json.report_document(_head(report.seconds), report))
+    else:
+        print("\n".join(lab_text.report_lines(report, paper)))
+    if session.stop.signal is not None:
+        return 128 + session.stop.signal
+    has_worked = report.failed < report.started and not report.left
+    return 0 if has_worked else statuses.USAGE
+
+
+def _head(seconds: float | None = None) -> dict[str, Any]:
+    from seawall.host.live import LiveHost  # noqa: PLC0415
+    from seawall.readings.kernel import Kernel  # noqa: PLC0415
+    from seawall.readings.snapshot import Snapshot  # noqa: PLC0415
+    from seawall.views.document import head  # noqa: PLC0415
+
+    return head("lab", Snapshot(LiveHost("/")).get(Kernel), seconds)
+
+
+def _print(document: dict[str, Any]) -> None:
+    from seawall.views.document import render  # noqa: PLC0415
+
+    print(render(document))

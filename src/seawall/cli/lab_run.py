@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the options of ``seawall lab`` to a plan that may run here, and its run on a terminal."""
+
+import mmap
+import os
+import sys
+from argparse import Namespace
+from contextlib import suppress
+
+from seawall.lab import disk, lab_text, leftovers
+from seawall.lab.home import Home, find_home, pids_left, room_above
+from seawall.lab.plan import Facts, Kind, Plan, problems
+from seawall.lab.report import Moment, Report
+from seawall.lab.run import Run, Stop
+from seawall.lab.small_files import read_table
+from seawall.problems import UsageProblem
+from seawall.views.terminal import Paper
+
+
+def judged_plan(arguments: Namespace) -> tuple[Plan, Home]:
+    """The plan and its place; UsageProblem when it must not run here."""
+    plan = _plan(arguments)
+    if plan.uid is not None and os.geteuid() != 0:
+        raise UsageProblem("--uid needs root: only root can become another user")
+    if plan.folder is not None and not os.path.isdir(plan.folder):
+        raise UsageProblem(f"--folder {plan.folder}: not a folder")
+    facts = _facts(plan, None)
+    _refuse(plan, facts, large=arguments.yes_large)
+    home = find_home(arguments.parent)
+    _refuse(plan, _facts(plan, home), large=arguments.yes_large)
+    if plan.killer_off and home.version == 2:
+        raise UsageProblem("--killer-off: cgroup v2 cannot switch its OOM killer off; only v1 can")
+    return plan, home
+
+
+def _refuse(plan: Plan, facts: Facts, *, large: bool) -> None:
+    for words in problems(plan, facts, large=large):
+        raise UsageProblem(words)
+
+
+def _plan(arguments: Namespace) -> Plan:
+    kind: Kind = arguments.lab_verb
+    given = vars(arguments)
+    if kind in ("swarm", "thrash"):
+        processes = given["processes" if kind == "swarm" else "programs"]
+        each = given["each" if kind == "swarm" else "code"]
+    else:
+        processes, each = 1, given["size"]
+    needs_disk = kind in ("fill", "thrash")
+    return Plan(
+        kind=kind,
+        processes=processes,
+        each_bytes=-(-each // mmap.PAGESIZE) * mmap.PAGESIZE,
+        limit_bytes=arguments.limit // mmap.PAGESIZE * mmap.PAGESIZE,
+        seconds=arguments.seconds,
+        step_bytes=given.get("step") or None,
+        respawn=given.get("respawn", False),
+        uid=arguments.uid,
+        swap=arguments.swap,
+        killer_off=given.get("killer_off", False),
+        folder=(given["folder"] or disk.default_folder()) if needs_disk else None,
+        iops=given.get("iops") or None,
+    )
+
+
+def _facts(plan: Plan, home: Home | None) -> Facts:
+    meminfo = read_table("/proc/meminfo")
+    available = meminfo.get("MemAvailable", meminfo.get("MemFree"))
+    free = None
+    if plan.folder is not None:
+        with suppress(OSError):
+            found = os.statvfs(plan.folder)
+            free = found.f_bavail * found.f_frsize
+    room, whose = room_above(home) if home else (None, "")
+    return Facts(
+        page_size=mmap.PAGESIZE,
+        available_bytes=None if available is None else available << 10,
+        room_bytes=room,
+        room_of=whose,
+        pids_left=pids_left(home) if home else None,
+        disk_free_bytes=free,
+        folder_fs=disk.filesystem_of(plan.folder) if plan.folder else None,
+    )
+
+
+class Session:
+    """One run with its words on the terminal, or in silence for ``--json``."""
+
+    def __init__(self, plan: Plan, home: Home, paper: Paper, *, quiet: bool) -> None:
+        self._plan = plan
+        self._home = home
+        self._paper = paper
+        self._quiet = quiet
+        self._has_head = False
+        self.stop = Stop()
+
+    def perform(self, path: str) -> Report:
+        """Clean up what is left from before, introduce, run."""
+        with self.stop.listening():
+            removed = leftovers.remove_leftovers(self._plan.folder)
+            if not self._quiet:
+                if removed:
+                    self._say("from runs that were killed:")
+                    self._say(*lab_text.clean_lines(removed, self._paper))
+                self._say(*lab_text.introduction(self._plan, path, self._paper))
+            run = Run(self._plan, self._home, self.stop, self._tell)
+            try:
+                return run.perform()
+            except BaseException:
+                if run.left:
+                    names = ", ".join(run.left)
+                    sys.stderr.write(f"seawall: not removed: {names}; try: seawall lab clean\n")
+                raise
+
+    def _tell(self, moment: Moment) -> None:
+        if self._quiet:
+            return
+        if not self._has_head:
+            self._has_head = True
+            self._say(lab_text.table_head(self._plan))
+        self._say(lab_text.row(self._plan, moment))
+
+    def _say(self, *lines: str) -> None:
+        for line in lines:
+            print(line)
+        sys.stdout.flush()

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall lab --json``: schema ``seawall.lab/1`` (``views/schemas/lab.json``)."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from seawall.lab.home import Home
+from seawall.lab.lab_text import steps, tries
+from seawall.lab.leftovers import Left
+from seawall.lab.plan import Plan
+from seawall.lab.report import Moment, Report
+from seawall.views.document import with_unread
+
+
+def plan_document(head: dict[str, Any], plan: Plan, home: Home, path: str) -> dict[str, Any]:
+    """``--dry-run``: nothing was done."""
+    return {
+        **head, "what": "plan", "plan": plan_object(plan), "cgroup": path,
+        "cgroup_version": home.version, "steps": list(steps(plan, home, path)),
+    }  # fmt: skip
+
+
+def clean_document(head: dict[str, Any], found: Sequence[Left], *, dry: bool) -> dict[str, Any]:
+    """``seawall lab clean``."""
+    rows = [{"path": left.path, "removed": left.is_removed, "why": left.why} for left in found]
+    return {**head, "what": "clean", "dry_run": dry, "leftovers": rows}
+
+
+def report_document(head: dict[str, Any], report: Report) -> dict[str, Any]:
+    """A run that has ended."""
+    held = report.held
+    return {
+        **head,
+        "what": "run",
+        "plan": plan_object(report.plan),
+        "cgroup": report.path,
+        "cgroup_version": report.version,
+        "ended": report.ended,
+        "seconds": round(report.seconds, 3),
+        "peak": with_unread({"bytes": report.peak_bytes}) | {"sampled": report.peak_is_sampled},
+        "limit_reached": (report.peak_bytes or 0) > 0 and bool(report.last.measured.limit_hits),
+        "processes": {
+            "started": report.started, "killed": report.killed, "failed": report.failed,
+            "replaced": report.replaced, "survived": report.survived,
+        },
+        "hung_seconds": round(report.hung_seconds, 3),
+        "disk": None if held is None else asdict(held),
+        "last": moment_object(report.last),
+        "moments": [moment_object(moment) for moment in report.moments],
+        "notes": list(report.notes),
+        "try": list(tries(report)),
+        "removed": not report.left,
+        "left": list(report.left),
+    }  # fmt: skip
+
+
+def plan_object(plan: Plan) -> dict[str, Any]:
+    """As it was asked for; null where a thing was not asked for."""
+    return asdict(plan)
+
+
+def moment_object(moment: Moment) -> dict[str, Any]:
+    """What the kernel does not tell is absent and named."""
+    measured = moment.measured
+    return {
+        "seconds": round(moment.seconds, 3),
+        "alive": moment.alive,
+        "killed": moment.killed,
+        "waiting": moment.waiting,
+        "done_bytes": moment.done_bytes,
+        "turns": moment.turns,
+        "last_turn_seconds": moment.last_turn_seconds,
+        **with_unread({
+            "usage_bytes": measured.usage, "anon_bytes": measured.anon,
+            "file_bytes": measured.file, "dirty_bytes": measured.dirty,
+            "limit_hits": measured.limit_hits, "oom_kills": measured.oom_kills,
+            "major_faults": measured.major_faults, "read_again_pages": measured.read_again,
+        }),
+    }  # fmt: skip

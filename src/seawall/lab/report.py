@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run shows: its moments while it goes on, and its end."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from seawall.lab.disk import Held
+from seawall.lab.group import Measured
+from seawall.lab.plan import Plan
+
+Ended = Literal["time", "nobody_left", "interrupted"]
+
+HUNG_SECONDS: Final = 3.0
+"""At the limit, nothing taken and nobody killed for so long: it hangs."""
+NEAR_BYTES: Final = 1 << 20
+"""The last charges of a batch are refused before the limit itself is reached."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """One look at the run; ``seconds`` since the first process was started."""
+
+    seconds: float
+    measured: Measured
+    alive: int
+    started: int
+    killed: int
+    """By a SIGKILL that the lab did not send."""
+    done_bytes: int
+    """What all the living have taken, written or run through so far."""
+    turns: int
+    last_turn_seconds: float | None
+    """thrash: the median over the programs; None before the first turn."""
+    waiting: int
+    """Those that live and still want more."""
+
+    @property
+    def moved(self) -> tuple[object, ...]:
+        """What changes while anything goes on at all."""
+        return (self.done_bytes, self.turns, self.started, self.killed, self.measured.oom_kills)
+
+
+@dataclass(slots=True, kw_only=True)
+class Watch:
+    """Tells a hang from work: fed with every look."""
+
+    limit_bytes: int
+    longest_seconds: float = 0.0
+    _since: float | None = None
+    _before: Moment | None = None
+
+    def look(self, now: Moment) -> None:
+        """Count on while the cgroup is full, somebody waits, and nothing at all moves."""
+        before, self._before = self._before, now
+        usage = now.measured.usage or 0
+        is_full = usage >= self.limit_bytes - max(NEAR_BYTES, self.limit_bytes // 64)
+        is_still = before is not None and now.waiting > 0 and now.moved == before.moved
+        if not (is_full and is_still and before):
+            self._since = None
+            return
+        if self._since is None:
+            self._since = before.seconds
+        self.longest_seconds = max(self.longest_seconds, now.seconds - self._since)
+
+    @property
+    def hung_seconds(self) -> float:
+        """The longest hang; 0 for pauses shorter than HUNG_SECONDS."""
+        return self.longest_seconds if self.longest_seconds >= HUNG_SECONDS else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The whole run."""
+
+    plan: Plan
+    path: str
+    """The cgroup, as ``seawall pods`` shows it."""
+    folders: Sequence[str]
+    version: int
+    ended: Ended
+    seconds: float
+    last: Moment
+    peak_bytes: int | None
+    peak_is_sampled: bool
+    """No file tells the peak here (memory.peak is 6.0+): the highest that was seen."""
+    started: int
+    killed: int
+    failed: int
+    replaced: int
+    survived: int
+    hung_seconds: float
+    held: Held | None
+    first_turn_seconds: float | None
+    notes: Sequence[str]
+    moments: Sequence[Moment]
+    left: Sequence[str] = field(default_factory=tuple)
+    """What could not be removed; empty when everything is gone, as was looked at."""

@@ -1,0 +1,246 @@
+"""What a lab would do, when it refuses, and how it tells a hang from work."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.end_to_end.verbs import ENVIRONMENT, seawall
+
+from seawall.lab import leftovers
+from seawall.lab.disk import filesystem_of, open_nameless
+from seawall.lab.group import Measured
+from seawall.lab.plan import Facts, Kind, Plan, problems
+from seawall.lab.report import Moment, Watch
+from seawall.lab.sizes import bytes_of
+
+MIB = 1 << 20
+GIB = 1 << 30
+FACTS = Facts(page_size=4096, available_bytes=8 * GIB)
+
+
+def plan(kind: Kind = "hog", **changes: object) -> Plan:
+    base = Plan(
+        kind=kind, processes=1, each_bytes=512 * MIB, limit_bytes=256 * MIB, seconds=20,
+        folder="/var/tmp" if kind in ("fill", "thrash") else None,
+    )  # fmt: skip
+    return dataclasses.replace(base, **changes)  # type: ignore[arg-type]
+
+
+def said(plan: Plan, facts: Facts = FACTS, *, large: bool = False) -> str:
+    return "\n".join(problems(plan, facts, large=large))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("64MiB", 67108864), ("1GiB", 1073741824), ("8M", 8388608), ("8m", 8388608),
+        ("4096", 4096), ("4096B", 4096), ("1.5GiB", 1610612736), ("512 KiB", 524288), ("2T", 2**41),
+    ],
+)  # fmt: skip
+def test_sizes(text: str, expected: int) -> None:
+    assert bytes_of(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "MiB", "64MB", "-1", "1.5", "1e9", "64 Mi B", "9" * 40, "1.2.3G"]
+)
+def test_sizes_that_are_none(text: str) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        bytes_of(text)
+
+
+def test_what_fits_is_not_refused() -> None:
+    assert said(plan()) == ""
+    assert said(plan("fill", each_bytes=GIB)) == ""
+    assert said(plan("thrash", processes=50, each_bytes=8 * MIB, limit_bytes=64 * MIB)) == ""
+    assert said(plan("swarm", processes=1280, each_bytes=8 * MIB, limit_bytes=64 * MIB)) == ""
+
+
+def test_more_than_half_of_what_is_available_is_refused_and_can_be_meant() -> None:
+    just = plan(limit_bytes=4 * GIB - 160 * 1024)
+    assert said(just) == ""
+    over = plan(limit_bytes=4 * GIB)
+    assert "more than half of what this machine has to give (MemAvailable 8.0 GiB)" in said(over)
+    assert said(over, large=True) == ""
+    unknown = Facts(page_size=4096, available_bytes=None)
+    assert "could not be read" in said(plan(), unknown)
+    assert said(plan(), unknown, large=True) == ""
+
+
+def test_room_below_a_limit_above_counts_too() -> None:
+    tight = dataclasses.replace(FACTS, room_bytes=300 * MIB, room_of="/kubepods/x")
+    assert "/kubepods/x has left (300 MiB)" in said(plan(limit_bytes=200 * MIB), tight)
+    assert said(plan(limit_bytes=100 * MIB), tight) == ""
+
+
+def test_processes_cost_something_beside_the_limit() -> None:
+    many = plan("swarm", processes=10_000, each_bytes=MIB, limit_bytes=64 * MIB)
+    assert many.beside_bytes == 10_000 * 160 * 1024
+    facts = dataclasses.replace(FACTS, available_bytes=2 * GIB)
+    assert "1.5 GiB for the processes themselves" in said(many, facts)
+    assert "more than half of the 15,000" in said(
+        many, dataclasses.replace(FACTS, pids_left=15_000)
+    )
+    assert "expected 1 to 10,000" in said(dataclasses.replace(many, processes=10_001))
+
+
+def test_absurd_sizes_stay_refused_even_when_meant() -> None:
+    assert "at least 4.0 MiB" in said(plan(limit_bytes=MIB), large=True)
+    assert "at least one page, 4096" in said(plan(each_bytes=100), large=True)
+
+
+def test_code_that_fits_would_show_nothing() -> None:
+    few = plan("thrash", processes=8, each_bytes=8 * MIB, limit_bytes=64 * MIB)
+    assert "nothing would be pushed out" in said(few)
+
+
+def test_a_file_goes_to_a_disk_with_room() -> None:
+    fill = plan("fill", each_bytes=GIB)
+    assert "tmpfs: its pages are memory" in said(
+        fill, dataclasses.replace(FACTS, folder_fs="tmpfs")
+    )
+    short = dataclasses.replace(FACTS, disk_free_bytes=1500 * MIB)
+    assert "more than half of what is free" in said(fill, short)
+    assert said(fill, short, large=True) == ""
+    full = dataclasses.replace(FACTS, disk_free_bytes=900 * MIB)
+    assert "more than all" in said(fill, full, large=True)
+
+
+# --- telling a hang ----------------------------------------------------------------------
+
+
+def moment(
+    seconds: float, usage: int, done: int = 0, *, kills: int = 0, waiting: int = 1
+) -> Moment:
+    measured = Measured(usage, None, 0, kills, None, None, None, None, None)
+    return Moment(
+        seconds=seconds, measured=measured, alive=1, started=1, killed=kills, done_bytes=done,
+        turns=0, last_turn_seconds=None, waiting=waiting,
+    )  # fmt: skip
+
+
+def hung(*moments: Moment) -> float:
+    watch = Watch(limit_bytes=64 * MIB)
+    for now in moments:
+        watch.look(now)
+    return watch.hung_seconds
+
+
+def test_full_still_and_waiting_is_a_hang() -> None:
+    assert hung(*(moment(s, 64 * MIB, 63 * MIB) for s in (1, 2, 3, 4, 5))) == 4
+    assert hung(*(moment(s, 64 * MIB, 63 * MIB) for s in (1, 2, 3, 3.9))) == 0
+
+
+def test_progress_a_kill_or_nobody_waiting_is_none() -> None:
+    assert hung(*(moment(s, 64 * MIB, s * MIB) for s in range(9))) == 0
+    assert hung(*(moment(s, 64 * MIB, 5, kills=s) for s in range(9))) == 0
+    assert hung(*(moment(s, 64 * MIB, 5, waiting=0) for s in range(9))) == 0
+    assert hung(*(moment(s, 32 * MIB, 5) for s in range(9))) == 0
+
+
+def test_the_longest_of_two_hangs_counts() -> None:
+    first = [moment(s, 64 * MIB, 1) for s in range(6)]
+    second = [moment(s, 64 * MIB, 2) for s in range(6, 10)]
+    assert hung(*first, *second) == 5
+
+
+# --- whose things they are ---------------------------------------------------------------
+
+
+def test_a_run_that_lives_is_told_from_a_dead_one_with_its_pid() -> None:
+    assert leftovers.is_alive(leftovers.own_name())
+    pid, start = leftovers.own_name().split("-")[2:]
+    assert not leftovers.is_alive(f"seawall-lab-{pid}-{int(start) + 1}")
+    with subprocess.Popen(["sleep", "60"]) as child:
+        began = Path(f"/proc/{child.pid}/stat").read_text().rpartition(") ")[2].split()[19]
+        name = f"seawall-lab-{child.pid}-{began}"
+        assert leftovers.is_alive(name)
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert not leftovers.is_alive(name), "a zombie runs nothing"
+
+
+@pytest.mark.parametrize(
+    "name", ["seawall-lab-1", "seawall-lab-1-2-3", "seawall-lab--1", "kubepods"]
+)
+def test_a_name_that_is_not_ours_is_never_removed(name: str) -> None:
+    assert leftovers.is_alive(name)
+
+
+def test_the_file_has_no_name(tmp_path: Path) -> None:
+    fd = open_nameless(str(tmp_path), "seawall-lab-1-2")
+    try:
+        os.write(fd, b"x" * 8192)
+        assert list(tmp_path.iterdir()) == []
+        assert os.fstat(fd).st_nlink == 0
+    finally:
+        os.close(fd)
+
+
+def test_filesystem_of_the_nearest_mount() -> None:
+    assert filesystem_of("/proc") == "proc"
+    assert filesystem_of("/proc/self/task") == "proc"
+
+
+# --- words -------------------------------------------------------------------------------
+
+
+def test_lab_alone_lists_its_verbs() -> None:
+    ran = seawall("lab")
+    assert (ran.status, ran.out) == (2, b"")
+    for verb in ("swarm", "fill", "hog", "thrash", "clean"):
+        assert f"  {verb} ".encode() in ran.err
+
+
+@pytest.mark.parametrize("verb", ["swarm", "fill", "hog", "thrash", "clean"])
+def test_help_says_what_it_does(verb: str) -> None:
+    text = seawall("lab", verb, "--help").answered().text
+    assert max(map(len, text.splitlines())) <= 80
+    if verb != "clean":
+        for words in (
+            "(default ",
+            "seawall why",
+            "seawall pods",
+            "ctrl-C",
+            "lab clean",
+            "disk",
+            "kill",
+        ):
+            assert words in text, words
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("hog", "--size", "64MB"), "expected a size such as 64MiB"),
+        (("hog", "--for", "601"), "expected 1 to 600 seconds"),
+        (("swarm", "--processes", "0"), "expected a number from 1"),
+        (("hog", "--limit", "1MiB"), "expected at least 4.0 MiB"),
+        (("fill", "--folder", "/nowhere"), "--folder /nowhere: not a folder"),
+        (("thrash", "--programs", "2"), "nothing would be pushed out"),
+    ],
+)
+def test_refusals_are_one_line_and_exit_2(words: tuple[str, ...], expected: str) -> None:
+    ran = seawall("lab", *words)
+    assert ran.status == 2
+    assert expected in ran.err.decode()
+    assert b"Traceback" not in ran.err
+    assert ran.out == b""
+
+
+def test_uid_needs_root() -> None:
+    if os.geteuid() == 0:
+        pytest.skip("this is root; run as an ordinary user: make test")
+    ran = seawall("lab", "hog", "--uid", "1")
+    assert (ran.status, b"--uid needs root" in ran.err) == (2, True)
+
+
+def test_lab_imports_nothing_before_it_is_asked() -> None:
+    code = "import sys, seawall.cli.lab; print([m for m in sys.modules if 'seawall.lab' in m])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, check=True, timeout=30
+    )
+    assert done.stdout == b"[]\n"
