@@ -43,6 +43,7 @@ def test_absent_is_none_and_refused_is_named() -> None:
         "=== /proc/sys/vm/swappiness\n1\n=== /proc/sys/vm/panic_on_oom !refused\n"
         "=== /proc/sys/vm/max_map_count\nmany\n=== /sys/kernel/mm/lru_gen/enabled\n0x0007\n"
         "=== /sys/kernel/mm/lru_gen/min_ttl_ms\n1500\n"
+        "=== /proc/sys/vm/dirty_expire_centisecs\n3000\n"
     )
     assert value.swappiness == 1
     assert value.watermark_scale_factor is None
@@ -52,6 +53,7 @@ def test_absent_is_none_and_refused_is_named() -> None:
         ("/proc/sys/vm/max_map_count", "malformed"),
     ]
     assert (value.lru_gen_enabled, value.lru_gen_min_ttl_seconds) == (7, 1.5)
+    assert (value.dirty_expire_centisecs, value.dirty_writeback_centisecs) == (3000, None)
 
 
 def test_unread_as_a_whole_when_nothing_is_there() -> None:

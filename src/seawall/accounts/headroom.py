@@ -92,7 +92,7 @@ def hugetlb_bytes(meminfo: Meminfo) -> int:
 def estimate_available(meminfo: Meminfo, zones: tuple[Zone, ...], page_size: int) -> int:
     """What MemAvailable would say.  Without zones the reserves are unknown and left out."""
     low = sum(zone.low for zone in zones) * page_size
-    reserve = sum(_reserve(zone) for zone in zones) * page_size
+    reserve = sum(reserve_pages(zone) for zone in zones) * page_size
     cache = (meminfo.active_file or 0) + (meminfo.inactive_file or 0)
     slab = meminfo.k_reclaimable
     if slab is None:
@@ -102,7 +102,7 @@ def estimate_available(meminfo: Meminfo, zones: tuple[Zone, ...], page_size: int
     return max(meminfo.mem_free - reserve + cache + slab - keep, 0)
 
 
-def _reserve(zone: Zone) -> int:
+def reserve_pages(zone: Zone) -> int:
     """calculate_totalreserve_pages of mm/page_alloc.c, for one zone, in pages."""
     wanted = zone.high + max(zone.protection, default=0)
     return wanted if zone.managed is None else min(wanted, zone.managed)

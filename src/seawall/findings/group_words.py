@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What findings about a container's memory have in common: evidence and shell lines."""
 
+from seawall.accounts.dirty import holders, unwritten
 from seawall.accounts.group_progress import Progress
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
-from seawall.accounts.memory_numbers import tool_numbers
+from seawall.accounts.tool_numbers import DOCKER, PROMETHEUS, ToolNumber, tool_numbers
 from seawall.findings.finding import Evidence, Finding, blind
 from seawall.findings.shell import quote
 from seawall.findings.words import count, size
 from seawall.host.host import Unread
 from seawall.readings.meminfo import Meminfo
+
+_WRITERS_SHOWN = 3
 
 
 def filled(group: MemoryGroup) -> list[Evidence]:
@@ -147,8 +150,29 @@ def drop_cache(group: MemoryGroup) -> str:
 def as_tools_show(group: MemoryGroup) -> list[Evidence]:
     """What Docker, cAdvisor and the kubelet print for it, each with its formula."""
     return [
-        Evidence(number.tool, number.bytes, "bytes", _formula(group, number.formula))
-        for number in tool_numbers(group.memcg)
+        Evidence(_tool(number), number.bytes, "bytes", _formula(group, number.formula))
+        for number in tool_numbers(group)
+        if number.tool in (DOCKER, PROMETHEUS) and "total" not in number.name
+    ]
+
+
+def _tool(number: ToolNumber) -> str:
+    return f"{DOCKER} ({number.name})" if number.tool == DOCKER else number.name
+
+
+def dirty_writers(groups: MemoryGroups | Unread) -> list[Evidence]:
+    """Whose dirty pages they are, the largest first: the kernel charges a page to whoever
+    touched it first, which is nearly always who wrote it.
+    """
+    if isinstance(groups, Unread):
+        return []
+    found = sorted(holders(groups), key=lambda group: -unwritten(group))[:_WRITERS_SHOWN]
+    key = "total_dirty + total_writeback" if groups.version == 1 else "file_dirty + file_writeback"
+    return [
+        Evidence(
+            f"charged to {one.name}", unwritten(one), "bytes", f"{one.file('memory.stat')} {key}"
+        )
+        for one in found
     ]
 
 

@@ -36,6 +36,10 @@ class VmSysctls:
     dirty_bytes: int | None
     """0 means the ratio counts."""
     dirty_background_bytes: int | None
+    dirty_expire_centisecs: int | None
+    """How old a dirty page gets before the flusher has to write it."""
+    dirty_writeback_centisecs: int | None
+    """How often the flusher wakes up; 0 never."""
     zone_reclaim_mode: int | None
     """A mask; absent without CONFIG_NUMA."""
     vfs_cache_pressure: int | None
@@ -94,6 +98,8 @@ def read(host: Host) -> VmSysctls | Unread:
         dirty_background_ratio_percent=vm("dirty_background_ratio"),
         dirty_bytes=vm("dirty_bytes"),
         dirty_background_bytes=vm("dirty_background_bytes"),
+        dirty_expire_centisecs=vm("dirty_expire_centisecs"),
+        dirty_writeback_centisecs=vm("dirty_writeback_centisecs"),
         zone_reclaim_mode=vm("zone_reclaim_mode"),
         vfs_cache_pressure=vm("vfs_cache_pressure"),
         max_map_count=vm("max_map_count"),
@@ -107,4 +113,4 @@ def read(host: Host) -> VmSysctls | Unread:
     return settings
 
 
-_SETTINGS: Final = 17
+_SETTINGS: Final = 19

@@ -7,9 +7,11 @@ from the memory that may be dirty.  One container that writes fast to a slow dis
 others wait, unless the cgroup v2 writeback limits it.
 """
 
+from seawall.accounts.memory_groups import MemoryGroups
 from seawall.accounts.rates import per_second
 from seawall.accounts.scene import Window
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
+from seawall.findings.group_words import dirty_writers
 from seawall.findings.rule import rule
 from seawall.findings.words import duration, size
 from seawall.host.host import Unread
@@ -40,7 +42,7 @@ _VMSTAT = "/proc/vmstat"
 )
 def judge(
     vmstat: Vmstat, kernel: Kernel, window: Window[Vmstat] | Unread,
-    processes: Processes | Unread, *, full_fraction: float = 0.9,
+    processes: Processes | Unread, groups: MemoryGroups | Unread, *, full_fraction: float = 0.9,
 ) -> Finding:  # fmt: skip
     counters = vmstat.counters
     limit = counters.get("nr_dirty_threshold")
@@ -70,6 +72,9 @@ def judge(
             Evidence("written in the window", speed, "bytes/s", f"{_VMSTAT} nr_written")
         )
         outlook += f" At this speed it takes {duration(waiting * page / speed)} to write it out."
+    if writers := dirty_writers(groups):
+        evidence += writers
+        outlook += f" {size(float(writers[0].value or 0))} are {writers[0].name}."
     return fires(
         "warning",
         f"{size(waiting * page)} waits to be written, and writers stop at {size(limit * page)}",

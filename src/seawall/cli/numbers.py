@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall numbers``: one container's memory as each tool shows it, and why they differ."""
+
+from argparse import ArgumentParser, Namespace
+from typing import Final
+
+from seawall.accounts.full_ledger import FullLedger
+from seawall.accounts.kubelet_view import KubeletView
+from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.memory_parts import parts_of
+from seawall.accounts.tool_numbers import (
+    is_unlimited,
+    tightest_limit,
+    tool_counts,
+    tool_numbers,
+    with_pod_sum,
+)
+from seawall.accounts.tool_numbers_node import free_numbers, kubelet_gap, node_numbers
+from seawall.accounts.tool_numbers_processes import (
+    Resident,
+    largest_pids,
+    process_numbers,
+    resident_of,
+)
+from seawall.accounts.workloads import Workload, Workloads
+from seawall.cli.paper import paper_for
+from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.findings.blindness import NotSeen, unread_rows
+from seawall.host.host import Unread
+from seawall.problems import UsageProblem
+from seawall.readings.kernel import Kernel
+from seawall.readings.memcg import Memcgs
+from seawall.readings.meminfo import Meminfo
+from seawall.readings.mountinfo import parse as parse_mounts
+from seawall.readings.process import Processes
+from seawall.readings.process_extra import SmapsRollup, parse_smaps_rollup
+from seawall.readings.process_status import ProcessStatuses
+from seawall.readings.reading import read_as, read_each_as
+from seawall.views.document import head, render
+from seawall.views.numbers_page import NodePage, NumbersPage, WorkloadPage
+
+WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
+"""Capabilities without which something stays unseen: shares of other users' processes."""
+ASKED_FOR_SHARES: Final = 64
+"""Processes whose smaps_rollup is read, largest first: each takes its mmap_lock."""
+_KERNEL_LINES: Final = frozenset(
+    {"anonymous", "unmapped anonymous", "tmpfs and shared", "page cache", "buffers", "swap cache",
+     "free", "per-cpu lists"}
+)  # fmt: skip
+"""Lines of the ledger that are no kernel memory."""
+
+_PROVIDE: Final = {
+    "refused": "root on the host, or CAP_SYS_PTRACE",
+    "not_captured": "the machine itself: a bundle does not hold it",
+    "no_answer": "nothing: an address space that stays locked is evidence by itself",
+    "not_reached": "a longer --timeout",
+}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The verb's own options."""
+    add_source_arguments(parser)
+    parser.add_argument(
+        "workload", metavar="WORKLOAD", nargs="?",
+        help="namespace/pod[/container], a container id, pid:N, unit:NAME or a cgroup path; "
+        "without one, the node",
+    )  # fmt: skip
+    parser.add_argument("--node", action="store_true", help="the node's numbers: same as '/'")
+    parser.add_argument("--bytes", action="store_true", help="formulas in bytes, not rounded")
+
+
+def run(arguments: Namespace) -> int:
+    """Print the table; the exit status."""
+    if arguments.node and arguments.workload not in (None, "/"):
+        raise UsageProblem("--node is about the whole machine: name a WORKLOAD or say --node")
+    source = open_source(arguments)
+    if arguments.node or arguments.workload in (None, "/"):
+        page = _page(source, _node(source), [])
+    else:
+        shares: list[Unread] = []
+        about = _about(source, arguments.workload, shares)
+        page = _page(source, about, shares)
+    top = head("numbers", source.first.get(Kernel), None)
+    if arguments.json:
+        from seawall.views.numbers_json import document  # noqa: PLC0415 - only one of the two
+
+        print(render(document(top, page)))
+        return 0
+    from seawall.views.numbers_text import lines  # noqa: PLC0415 - only one of the two
+    from seawall.views.why_text import could_not_see, heading  # noqa: PLC0415
+
+    paper = paper_for(arguments.color)
+    for line in heading(top, paper, source.notes):
+        print(line)
+    for line in lines(page.about, paper, exact=arguments.bytes):
+        print(line)
+    for line in could_not_see(page.unseen, paper):
+        print(line)
+    return 0
+
+
+def _page(source: Source, about: WorkloadPage | NodePage, shares: list[Unread]) -> NumbersPage:
+    rows = unread_rows([source.first])
+    if shares:
+        what = f"how often shared pages are counted: {shares[0].path}"
+        if len(shares) > 1:
+            what += f" and {len(shares) - 1} more"
+        words = shares[0].detail or shares[0].why
+        rows.append(NotSeen(what, words, _PROVIDE.get(shares[0].why, "look again")))
+    return NumbersPage(about=about, unseen=tuple(rows), bundle_notes=source.notes)
+
+
+def _node(source: Source) -> NodePage:
+    meminfo, view = source.first.get(Meminfo), source.first.get(KubeletView)
+    if isinstance(meminfo, Unread):
+        raise UsageProblem(f"{meminfo.path}: {meminfo.detail or meminfo.why}")
+    full = source.first.get(FullLedger)
+    ledger = None if isinstance(full, Unread) else full.ledger
+    kernel = None
+    if ledger is not None:
+        kernel = sum(line.bytes for line in ledger.lines if line.name not in _KERNEL_LINES)
+    return NodePage(
+        meminfo=meminfo,
+        numbers=node_numbers(meminfo, view, source.first.get(Memcgs)),
+        gap=kubelet_gap(meminfo, view),
+        kernel_bytes=kernel,
+        residual_bytes=None if ledger is None else ledger.residual_bytes,
+    )
+
+
+def _about(source: Source, text: str, missed: list[Unread]) -> WorkloadPage | NodePage:
+    workload, groups = _named(source, text)
+    if workload.kind == "root":
+        return _node(source)
+    return _workload(source, workload, groups, missed)
+
+
+def _workload(
+    source: Source, workload: Workload, groups: MemoryGroups, missed: list[Unread]
+) -> WorkloadPage:
+    containers = _containers(source, workload, groups) if workload.kind == "pod" else []
+    group = groups.by_path.get(workload.cgroup)
+    if group is None and len(containers) == 1:
+        group, containers = containers[0], []  # a report of the container's files alone
+    if group is None or group.memcg.usage is None:
+        inside = ", ".join(one.name for one in containers)
+        raise UsageProblem(
+            f"{workload.name}: no memory is counted for its cgroup {workload.cgroup} itself"
+            + (f"; in it: {inside}" if inside else "")
+        )
+    resident = _resident(source, group, missed)
+    numbers = (*tool_numbers(group), *process_numbers(resident))
+    if containers:
+        numbers = with_pod_sum(numbers, containers)
+    limit = tightest_limit(group, groups)
+    meminfo = source.first.get(Meminfo)
+    return WorkloadPage(
+        group=group,
+        kind=workload.kind if group.workload is None else group.workload.kind,
+        parts=parts_of(group.memcg),
+        limit=limit and limit[0],
+        limit_of=limit[1].name if limit else "",
+        limit_is_known=limit is not None or is_unlimited(group, groups),
+        numbers=numbers,
+        counts=tool_counts(group),
+        resident=resident,
+        inside=() if isinstance(meminfo, Unread) else tuple(free_numbers(meminfo)),
+        has_lxcfs=_has_lxcfs(source, group),
+        containers=tuple(containers),
+    )
+
+
+def _named(source: Source, text: str) -> tuple[Workload, MemoryGroups]:
+    from seawall.accounts.addresses import resolve  # noqa: PLC0415 - only when one is named
+
+    workloads, groups = source.first.get(Workloads), source.first.get(MemoryGroups)
+    if isinstance(workloads, Unread):
+        raise _nothing_found(workloads)
+    if isinstance(groups, Unread):
+        raise _nothing_found(groups)
+    return resolve(text, workloads), groups
+
+
+def _nothing_found(missing: Unread) -> UsageProblem:
+    words = missing.detail or missing.why
+    return UsageProblem(f"no workload can be looked up: {missing.path}: {words}")
+
+
+def _containers(source: Source, pod: Workload, groups: MemoryGroups) -> list[MemoryGroup]:
+    workloads = source.first.get(Workloads)
+    known = {} if isinstance(workloads, Unread) else workloads.by_cgroup
+    inside = [
+        groups.by_path[path]
+        for path, one in known.items()
+        if one.kind == "container" and path in groups.by_path
+        and path.startswith(pod.cgroup.rstrip("/") + "/")
+    ]  # fmt: skip
+    return sorted(inside, key=lambda group: group.name)
+
+
+def _resident(source: Source, group: MemoryGroup, missed: list[Unread]) -> Resident | None:
+    kernel, processes = source.first.get(Kernel), source.first.get(Processes)
+    if isinstance(kernel, Unread) or not group.pids:
+        return None
+    asked = largest_pids(group.pids, processes, ASKED_FOR_SHARES)
+    files = [f"/proc/{pid}/smaps_rollup" for pid in asked]
+    shares: dict[int, SmapsRollup] = {}
+    answers = read_each_as(source.first.host, files, parse_smaps_rollup)
+    for pid, rollup in zip(asked, answers, strict=True):
+        if not isinstance(rollup, Unread):
+            shares[pid] = rollup
+        elif rollup.why not in ("absent", "vanished"):
+            missed.append(rollup)
+    statuses = source.first.get(ProcessStatuses)
+    return resident_of(group.pids, statuses, processes, kernel.page_size, shares)
+
+
+def _has_lxcfs(source: Source, group: MemoryGroup) -> bool | None:
+    """By the mounts of one of its processes."""
+    for pid in (group.pids or ())[:1]:
+        mounts = read_as(source.first.host, f"/proc/{pid}/mountinfo", parse_mounts)
+        if not isinstance(mounts, Unread):
+            return any(
+                mount.mount_point == "/proc/meminfo" and "lxcfs" in mount.fs_type
+                for mount in mounts.mounts
+            )
+    return None

@@ -1,0 +1,93 @@
+"""``seawall numbers --node`` against a real node exporter, and against ``free``."""
+
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+from tests.end_to_end.verbs import seawall
+
+MIB = 1 << 20
+DRIFT_BYTES = 64 * MIB
+"""Between two readings half a second apart, on a machine on which others work."""
+NAMES = (
+    "MemTotal", "MemFree", "MemAvailable", "Buffers", "Cached", "SReclaimable", "Shmem",
+    "AnonPages", "Slab", "Active_file", "Inactive_file", "Dirty", "Writeback",
+)  # fmt: skip
+
+
+def ours() -> dict[str, int]:
+    page = seawall("numbers", "--node", "--json").answered().document
+    return {f"{row['tool']}: {row['name']}": row["bytes"] for row in page["values"]}
+
+
+@pytest.fixture
+def exporter() -> Iterator[str]:
+    program = shutil.which("prometheus-node-exporter")
+    if program is None:
+        pytest.skip("no node exporter: apt-get install prometheus-node-exporter")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    address = f"127.0.0.1:{port}"
+    command = [program, f"--web.listen-address={address}", "--collector.disable-defaults",
+               "--collector.meminfo"]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        try:
+            yield f"http://{address}/metrics"
+        finally:
+            running.kill()
+
+
+def scraped(url: str) -> dict[str, int]:
+    deadline = time.monotonic() + 10
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    while True:
+        try:
+            with opener.open(url, timeout=5) as answer:
+                lines = answer.read().decode().splitlines()
+                break
+        except OSError:
+            assert time.monotonic() < deadline, "the node exporter does not answer"
+            time.sleep(0.1)
+    rows = (line.split() for line in lines if line.startswith("node_memory_"))
+    return {name: int(float(value)) for name, value in rows}
+
+
+@pytest.mark.system
+def test_every_metric_of_the_node_exporter(exporter: str) -> None:
+    """Between one scrape before and one after; drift beyond both may be small."""
+    first = scraped(exporter)
+    numbers = ours()
+    last = scraped(exporter)
+    compared = 0
+    for name in NAMES:
+        metric = f"node_memory_{name}_bytes"
+        if metric not in first:
+            continue
+        low, high = sorted((first[metric], last[metric]))
+        value = numbers[f"node exporter: {metric}"]
+        assert low - DRIFT_BYTES <= value <= high + DRIFT_BYTES, (metric, low, value, high)
+        compared += 1
+    assert compared >= 12
+    total = "node_memory_MemTotal_bytes"
+    assert numbers[f"node exporter: {total}"] == first[total]
+
+
+def test_free_of_this_machine() -> None:
+    if shutil.which("free") is None:
+        pytest.skip("no free: apt-get install procps")
+    words = subprocess.run(["free", "-b"], capture_output=True, text=True, check=True).stdout
+    numbers = ours()
+    head, row = words.splitlines()[:2]
+    shown = dict(zip(head.split(), map(int, row.split()[1:]), strict=False))
+    version = subprocess.run(["free", "-V"], capture_output=True, text=True, check=True).stdout
+    used = "used (procps 4.0 and later)" if version.split()[-1] >= "4" else (
+        "used (procps 3.3.10 to 3.3.17)")  # fmt: skip
+    pairs = [("free", "free"), ("buff/cache", "buff/cache"), ("available", "available"),
+             ("shared", "shared"), ("used", used)]  # fmt: skip
+    for column, name in pairs:
+        assert abs(shown[column] - numbers[f"free: {name}"]) < DRIFT_BYTES, (column, shown)
