@@ -87,6 +87,13 @@ def test_rates_have_a_window_of_two_seconds() -> None:
     assert re.search(r"\b2\.\d s window", seawall("why").stdout.decode())
 
 
+def test_check_of_a_rate_waits_for_its_window() -> None:
+    """Of its one rule too: nothing else has read the clock before."""
+    page = json.loads(seawall("check", "SW111", "--json").stdout)
+    assert page["window_seconds"] >= 2
+    assert [finding["verdict"] for finding in page["findings"]] != ["blind"]
+
+
 def test_capture_says_where_as_json(tmp_path: Path) -> None:
     document = answer("capture", "-o", str(tmp_path / "b"), "--for", "2")
     assert document["path"] == str(tmp_path / "b")

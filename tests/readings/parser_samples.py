@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from tests.readings.kernel_files import DEBIAN_6_1, EL8, UBUNTU_3_2, VM_6_18, content
+from tests.readings.oom_logs import log
 
 from seawall.readings.base import Base, document_of
 
@@ -55,6 +56,12 @@ CGROUPS = b"""#subsys_name\thierarchy\tnum_cgroups\tenabled
 cpuset\t3\t9\t1
 memory\t11\t312\t1
 hugetlb\t0\t1\t0
+"""
+MAPS = rb"""00400000-0040b000 r-xp 00000000 fe:00 2195791 /usr/bin/a b
+0040b000-0040c000 rw-p 0000b000 fe:00 2195791 /usr/bin/a b
+7f82acd78000-7f82ad578000 r--s 00000000 00:27 2244801 /data/x\012y (deleted)
+7ffd5b1d6000-7ffd5b1f7000 rw-p 00000000 00:00 0 [stack]
+7f82ae8fa000-7f82ae8fb000 r--p 00000000 00:00 0
 """
 STAT = (
     b"4711 (a) b\n(c) S 1 4711 4711 0 -1 4194560 2010 3311 14 2 5 3 1 2 20 0 7 0 1234 "
@@ -122,6 +129,9 @@ CRIO = b'[{"id": "%s", "names": ["k8s_POD_p_ns_uid_0"]}]' % (b"a1" * 32)
 
 SAMPLES: dict[str, list[Sample]] = {
     "oom_score_adj.parse": [Sample(b"-998\n")],
+    "kernel_log.parse": [Sample(log("memcg-v1-6.18.44-kmsg"))],
+    "oom_score.parse": [Sample(b"667\n")],
+    "memcg_swappiness.parse": [Sample(b"60\n")],
     "cgroup_cpu.parse_max": [Sample(b"150000 100000\n")],
     "arcstats.parse": [table(content("zfs", "/proc/spl/kstat/zfs/arcstats"), 1)],
     "base.parse": [Sample(document_of(BASE))],
@@ -148,6 +158,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "pressure.parse": [table(content(DEBIAN_6_1, "/proc/pressure/cpu"), 4)],
     "proc_cgroups.parse": [Sample(CGROUPS, each_line_by_itself=True)],
     "process.parse": [Sample(STAT)],
+    "process_maps.parse": [Sample(MAPS)],
     "process_extra.parse_io": [table(IO, 1)],
     "process_extra.parse_smaps_rollup": [table(ROLLUP, 1)],
     "process_status.parse": [table(STATUS, 2)],
@@ -160,6 +171,7 @@ SAMPLES: dict[str, list[Sample]] = {
         table(content(kernel, "/proc/vmallocinfo"), 10) for kernel in (EL8, DEBIAN_6_1)
     ],
     "vmstat.parse": [table(content(kernel, "/proc/vmstat"), 1) for kernel in (EL8, VM_6_18)],
+    "wchan.parse": [Sample(b"balance_dirty_pages\n")],
     "zoneinfo.parse": [
         # A zone whose "present" is 0 is left out.
         replace(table(content(kernel, "/proc/zoneinfo"), 6), but=b"present")

@@ -16,6 +16,7 @@ from seawall.findings.judge import (
     window_topics,
 )
 from seawall.findings.rule import Rule
+from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot, needs_of
 
 # Topics that are one small file each; what is judged from them alone is judged first.
@@ -48,6 +49,7 @@ class Judging:
                 self._left_out.add(topic)
             else:
                 self._source.first.get(topic)
+        self._source.first.get(Kernel)  # its clock is where the window begins
         self._source.mark_first_moment()
         rules = sorted((r for r in self.rules if not needs_window(r)), key=_order)
         for number, rule in enumerate(rules):

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from seawall.findings.finding import Judged
@@ -52,9 +53,11 @@ def not_seen(judged: Iterable[Judged], snapshots: Sequence[Snapshot]) -> list[No
     return found + _unread_rows(snapshots, told)
 
 
-def unread_rows(snapshots: Sequence[Snapshot]) -> list[NotSeen]:
-    """For verbs without rules: what of the topics they asked for was not readable."""
-    return _unread_rows(snapshots, set())
+def unread_rows(snapshots: Sequence[Snapshot], more: Iterable[Unread] = ()) -> list[NotSeen]:
+    """For verbs without rules: what of the topics they asked for was not readable, and of
+    ``more``, which they asked themselves.
+    """
+    return _unread_rows(snapshots, set(), more)
 
 
 def _names(items: list[Judged]) -> str:
@@ -98,10 +101,12 @@ def _provide_of(item: Judged) -> str:
     return known.provide if known and is_special else _PROVIDE["absent"]
 
 
-def _unread_rows(snapshots: Sequence[Snapshot], told: set[str]) -> list[NotSeen]:
+def _unread_rows(
+    snapshots: Sequence[Snapshot], told: set[str], more: Iterable[Unread] = ()
+) -> list[NotSeen]:
     is_root = _asked_by_root(snapshots)
     groups: dict[tuple[str, str, str], list[str]] = {}
-    for unread in _all_unread(snapshots):
+    for unread in chain(_all_unread(snapshots), more):
         if unread.why in _NOTHING_TO_SEE or unread.path in told:
             continue
         told.add(unread.path)

@@ -31,6 +31,8 @@ VITAL_PATHS: Final = frozenset(
 KERNEL_LOCK_PATHS: Final = frozenset(
     {"/proc/slabinfo", "/proc/vmallocinfo", "/proc/allocinfo", "/proc/pagetypeinfo"}
 )
+# A record each read, as long as there are any.
+KERNEL_LOG: Final = "/dev/kmsg"
 # These lie on the node's disk, which is what is stuck.
 DISK_PREFIXES: Final = ("/var/", "/etc/", "/usr/", "/boot/", "/opt/")
 
@@ -55,4 +57,4 @@ def deadline_seconds(path: str) -> float | None:
         return PROCESS_DEADLINE_SECONDS
     if path.startswith("/run/"):
         return None if path.startswith("/run/seawall/") else PROCESS_DEADLINE_SECONDS
-    return PROCESS_DEADLINE_SECONDS
+    return KERNEL_LOCK_DEADLINE_SECONDS if path == KERNEL_LOG else PROCESS_DEADLINE_SECONDS

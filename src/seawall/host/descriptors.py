@@ -17,7 +17,6 @@ from typing import Final, NamedTuple
 
 from seawall.host.host import JSON
 
-DEADLINE_SECONDS: Final = 0.6
 _BUDGET_SECONDS: Final = 0.3
 _CLOCK_EVERY: Final = 256  # descriptors between two looks at the clock
 _KCMP: Final = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "ppc64le": 354, "s390x": 343}

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
+from seawall.host.blocking import KERNEL_LOG
 from seawall.host.host import Unread
 
 LOSSES_BEFORE_REFUSAL: Final = 5
@@ -83,6 +84,11 @@ class Expendable:
             self._drop()
             return None
         return body if code == 0 else unread_for(path, code)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a child waits for the next question; else it is forked then."""
+        return bool(self._pid) and self._owner == os.getpid()
 
     def close(self) -> None:
         """End the child; safe to call twice."""
@@ -181,7 +187,7 @@ def unread_for(path: str, code: int) -> Unread:
 def _kind(path: str) -> str:
     if path.startswith("/proc/"):
         return "process" if path[6:7].isdecimal() else "kernel"
-    return "disk"
+    return "kernel" if path == KERNEL_LOG else "disk"
 
 
 def _meaning(path: str) -> str:

@@ -8,15 +8,18 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from seawall.host.blocking import VITAL_PATHS, deadline_seconds
+from seawall.host.blocking import KERNEL_LOG, VITAL_PATHS, deadline_seconds
 from seawall.host.expendable import Expendable, unread_for
 from seawall.host.host import JSON, READ_LIMIT_BYTES, Unread
-from seawall.host.probes import ask_live
+from seawall.host.probes import RESIDENCY_PROBES, ask_live
 from seawall.host.sieve import SIEVED_NAMES, sieve_for
 from seawall.host.slow_probes import SLOW_PROBES
 from seawall.host.watchdog import Slot
+
+if TYPE_CHECKING:
+    from seawall.host.residency_asking import ResidencyAsker
 
 _CHUNK_BYTES: Final = 64 << 10
 # NONBLOCK: a FIFO planted where a file is expected must not hold us.
@@ -54,6 +57,7 @@ class LiveHost:
         self.is_live = self._rooted is None or self._has_procfs()
         """False for a tree of files: the machine they came from is not this one."""
         self._expendable = Expendable(self._read_sieved, self._kept)
+        self._residency: ResidencyAsker | None = None
         self._slot = slot or Slot()
 
     def seconds_left(self) -> float:
@@ -72,6 +76,8 @@ class LiveHost:
         wait = deadline_seconds(path)
         if wait is not None and self.is_live:
             return self._expendable.read(path, limit_bytes, wait)
+        if path == KERNEL_LOG:
+            return Unread(path, "absent", "a tree of files holds no log of a kernel that runs")
         self._slot.write(path)
         try:
             return self._read_sieved(path, limit_bytes)
@@ -151,6 +157,8 @@ class LiveHost:
             return self._inode(argument)
         if probe in SLOW_PROBES:
             return self._ask_slow(probe, argument)
+        if probe in RESIDENCY_PROBES:
+            return self._ask_residency(probe, argument)
         if not self.is_live and probe != "reader":
             return self._ask_tree(probe)
         return ask_live(probe)
@@ -168,9 +176,29 @@ class LiveHost:
         words = "a process did not let go" if answer.why == "no_answer" else answer.detail
         return Unread(probe, answer.why, words)
 
+    def _ask_residency(self, probe: str, argument: str) -> JSON | Unread:
+        if not self.is_live:
+            return Unread(probe, "not_captured", "files of a tree tell nothing of a page cache")
+        if self._residency is None:
+            from seawall.host.residency_asking import (  # noqa: PLC0415 - few verbs ask for it
+                ResidencyAsker,
+            )
+
+            root = "" if self._rooted is None else os.path.realpath(self.root)
+            self._residency = ResidencyAsker(self._enter, self._kept, self.seconds_left, root)
+        return self._residency.ask(probe, argument)
+
     def close(self) -> None:
-        """End the reading child."""
+        """End the reading children."""
         self._expendable.close()
+        if self._residency is not None:
+            self._residency.close()
+
+    def _enter(self, path: str, flags: int) -> int:
+        """As ``_open``, but magic links of the host's procfs are followed: in a child only."""
+        if self._rooted is not None and path.startswith("/proc/"):
+            return os.open(self.root.rstrip("/") + path, flags)
+        return self._open(path, flags)
 
     def _open(self, path: str, flags: int = _FLAGS) -> int:
         if self._rooted is None:
@@ -186,8 +214,11 @@ class LiveHost:
             return os.fsencode("\0".join(self._list(path[6:])))
         fd = self._open(path)
         try:
-            data = os.read(fd, _CHUNK_BYTES)
-            if data:
+            if path == KERNEL_LOG:
+                from seawall.host.kmsg import read_records  # noqa: PLC0415 - few verbs read it
+
+                data = read_records(fd)
+            elif data := os.read(fd, _CHUNK_BYTES):
                 data = self._read_rest(fd, data, limit_bytes)
         finally:
             os.close(fd)

@@ -9,6 +9,8 @@
 ``reader``        {"uid", "capabilities": [...]} of the process that asks: who could see
 ``inode``         {"device", "inode"} of a path: a path comes again, its inode does not
 ``pipes``         {"pipes", "pages", "processes_left_out"}: data that lies in pipes
+``residency``     how much of a file is in the page cache (``residency_asking.py``); likewise
+                  ``residency_each``, ``residency_walk`` and ``page_owners``
 ``descriptors``   files, terminals and inotify watches of each process (``descriptors.py``)
 """
 
@@ -18,9 +20,13 @@ from typing import Final
 
 from seawall.host.host import JSON, Unread
 
+RESIDENCY_PROBES: Final = frozenset(
+    {"residency", "residency_each", "residency_walk", "page_owners"}
+)
 _CAPABILITIES: Final = {
-    1: "DAC_OVERRIDE", 2: "DAC_READ_SEARCH", 12: "NET_ADMIN", 13: "NET_RAW", 19: "SYS_PTRACE",
-    21: "SYS_ADMIN", 24: "SYS_RESOURCE", 34: "SYSLOG", 38: "PERFMON", 39: "BPF",
+    1: "DAC_OVERRIDE", 2: "DAC_READ_SEARCH", 3: "FOWNER", 12: "NET_ADMIN", 13: "NET_RAW",
+    19: "SYS_PTRACE", 21: "SYS_ADMIN", 24: "SYS_RESOURCE", 34: "SYSLOG", 38: "PERFMON",
+    39: "BPF", 40: "CHECKPOINT_RESTORE",
 }  # fmt: skip
 
 

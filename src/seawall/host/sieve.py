@@ -86,6 +86,13 @@ def keep_runtime_state(state: bytes) -> bytes:
     return json.dumps(kept, sort_keys=True).encode()
 
 
+def keep_kernel_log(records: bytes) -> bytes:
+    """Of /dev/kmsg the records of OOM reports alone."""
+    from seawall.host.kmsg import keep_oom_records  # noqa: PLC0415 - few verbs read it
+
+    return keep_oom_records(records)
+
+
 def _container_facts(document: object) -> dict[str, object]:
     """The allow-listed part of a container's configuration, in its own shape."""
     if not isinstance(document, dict):
@@ -137,12 +144,14 @@ def sieve_for(path: str, *, with_cmdline: bool = False) -> Callable[[bytes], byt
         return keep_container_config
     if name == "state.json":
         return keep_runtime_state
+    if name == "kmsg":
+        return keep_kernel_log
     return None
 
 
 SIEVED_NAMES: Final = frozenset(
     {
-        "cmdline", "environ", "mountinfo",
+        "cmdline", "environ", "mountinfo", "kmsg",
         "config.json", "config.v2.json", "hostconfig.json", "state.json",
     }
 )  # fmt: skip
