@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from seawall.findings.finding import Evidence
 from seawall.findings.words import duration, percent, size
 from seawall.views.document import render, taken_at, with_unread
-from seawall.views.terminal import Paper, plain, shorten
+from seawall.views.terminal import Paper, plain, shorten, shorten_path
 from seawall.views.why_text import shown_value
 
 RISKY = "a\x1b[31mb\nc\rd\u202ee\u2028f\x9b1m\udcffg\u200bh\x00"
@@ -80,3 +80,11 @@ def test_documents_hold_no_surrogate_and_no_nan() -> None:
     assert taken_at(0.0) == "1970-01-01T00:00:00Z"
     assert taken_at(1e300) is None
     assert taken_at(None) is None
+
+
+def test_path_keeps_the_name_of_its_file() -> None:
+    path = "/usr/lib/python3/dist-packages/numpy/core/_multiarray_umath.so"
+    assert shorten_path(path, 40).endswith("../_multiarray_umath.so")
+    assert len(shorten_path(path, 40)) == 40
+    assert shorten_path(path, 100) == path
+    assert len(shorten_path("/a/" + "x" * 90, 40)) == 40

@@ -9,7 +9,7 @@ from seawall.findings.words import count, percent, size
 from seawall.host.host import Unread
 from seawall.views.cache_advice import advice
 from seawall.views.cache_page import CachePage, Owners
-from seawall.views.terminal import Paper, plain, shorten
+from seawall.views.terminal import Paper, plain, shorten, shorten_path
 
 _HEAD: Final = "   CACHED  SHARE    DIRTY  EVICTED    FILE"
 _INDENT: Final = " " * 38
@@ -44,6 +44,8 @@ def _summary(page: CachePage, paper: Paper) -> Iterator[str]:
     least = "At least " if sums.unknown_files else ""
     words = f"{least}{size(sums.cached_bytes)} in the page cache{where}"
     words += f", of {size(sums.size_bytes)} in {count(sums.files)} files"
+    if sums.cached_bytes > sums.size_bytes:
+        words += ": pages count whole"
     if page.folders:
         words += f" ({count(page.folders)} folders walked)"
     yield from paper.wrap(words + ".")
@@ -130,7 +132,7 @@ def _row(file: CacheFile, flags: str, page: CachePage, paper: Paper) -> Iterator
         f"{_bytes(file.dirty_bytes, '-'):>8} {_bytes(file.recently_evicted_bytes, '-'):>8}"
         f" {flags:<2} "
     )
-    line = cells + shorten(plain(file.path), paper.width - len(cells))
+    line = cells + shorten_path(plain(file.path), paper.width - len(cells))
     yield paper.paint(line, "warning") if file.is_system and file.recently_evicted_bytes else line
     users = [name for name in file.workloads if name not in ("/", page.name)]
     if users:

@@ -79,6 +79,15 @@ class Paper:
         return lines
 
 
+def shorten_path(path: str, width: int) -> str:
+    """``path`` in ``width`` characters, with its file's name whole where that leaves a start."""
+    name = path.rpartition("/")[2]
+    start = width - len(name) - 3
+    if len(path) <= width or start < 6:
+        return shorten(path, width)
+    return f"{path[:start]}../{name}"
+
+
 def shorten(text: str, width: int) -> str:
     """``text`` in ``width`` characters, cut in the middle, where addresses differ least."""
     if len(text) <= width:
