@@ -1,15 +1,20 @@
 """Every tool's number for one container with its formula, on both cgroup versions."""
 
+from dataclasses import replace
+
 import pytest
-from tests.accounts.test_memory_groups import tree
+from tests.accounts.test_memory_groups import TREE, tree
 
 from seawall.accounts.memory_groups import MemoryGroup
 from seawall.accounts.memory_parts import parts_of
 from seawall.accounts.tool_numbers import (
     ToolNumber,
+    missing_rows,
     tightest_limit,
     tool_counts,
     tool_numbers,
+    unread_limits,
+    unseen_files,
     with_pod_sum,
 )
 from seawall.accounts.tool_numbers_processes import largest_pids, process_numbers, resident_of
@@ -66,10 +71,16 @@ active_file 140000
 
 
 def rows(text: bytes) -> dict[tuple[str, str], ToolNumber]:
-    numbers = tool_numbers(tree(text).by_path["/c"])
+    numbers = tool_numbers(called(tree(text).by_path["/c"], "container"))
     found = {(number.tool, number.name): number for number in numbers}
     assert len(found) == len(numbers), "no tool has two rows of one name"
     return found
+
+
+def called(group: MemoryGroup, kind: str, **told: object) -> MemoryGroup:
+    """The group as what it would be called on a real host."""
+    workload = Workload(kind=kind, name=group.path, cgroup=group.path, **told)  # type: ignore[arg-type]
+    return MemoryGroup(group.memcg, workload, group.folder, group.pids)
 
 
 def by_name(text: bytes) -> dict[str, int]:
@@ -155,16 +166,35 @@ def test_what_was_not_read_has_no_row() -> None:
     }  # fmt: skip
 
 
-def as_workload(path: str, kind: str, **told: object) -> MemoryGroup:
-    group = tree().by_path[path]
-    workload = Workload(kind=kind, name=path, cgroup=path, **told)  # type: ignore[arg-type]
-    return MemoryGroup(group.memcg, workload, group.folder, group.pids)
+FOR_CONTAINERS = {"docker stats", "podman stats", "crictl stats"}
+FOR_PODS = {"crictl statsp"}
+FOR_BOTH = {"kubectl top pod", "kubelet"}
 
 
-def test_a_unit_is_no_container() -> None:
-    tools = {row.tool for row in tool_numbers(as_workload("/pod", "unit"))}
-    assert "systemctl status" in tools
-    assert tools.isdisjoint({"docker stats", "podman stats", "kubectl top pod", "crictl stats"})
+@pytest.mark.parametrize(
+    ("kind", "known"),
+    [("container", FOR_CONTAINERS | FOR_BOTH), ("pod", FOR_PODS | FOR_BOTH), ("cgroup", set()),
+     ("unit", {"systemctl status"}), ("slice", set())],
+)  # fmt: skip
+def test_each_kind_has_the_tools_that_show_it(kind: str, known: set[str]) -> None:
+    for text in (V1, V2):
+        tools = {row.tool for row in tool_numbers(called(tree(text).by_path["/c"], kind))}
+        assert tools - {"kernel", "Prometheus (cAdvisor)"} == known
+
+
+def test_file_lists_say_since_when_they_are_metrics() -> None:
+    notes = {row.name: row.note for row in rows(V2).values() if row.note}
+    assert notes == {
+        "container_memory_total_inactive_file_bytes": "cAdvisor 0.50 and later",
+        "container_memory_total_active_file_bytes": "cAdvisor 0.50 and later",
+    }
+
+
+def test_a_negative_number_is_marked() -> None:
+    number = rows(V1.replace(b"total_cache 590000", b"total_cache 1590000"))[
+        "docker stats", "17.06 to 19.03"
+    ]
+    assert (number.bytes, number.note) == (-590_000, "at least one counter lags")
 
 
 def test_kubectl_top_adds_up_a_pods_containers_without_pause() -> None:
@@ -181,12 +211,20 @@ def test_kubectl_top_adds_up_a_pods_containers_without_pause() -> None:
         return MemoryGroup(group.memcg, told, group.folder, ())
 
     inside = [container("/p/a", is_sandbox=False), container("/p/b", is_sandbox=True)]
-    numbers = with_pod_sum(tool_numbers(groups.by_path["/p"]), inside)
+    rows_of_pod = tool_numbers(called(groups.by_path["/p"], "pod"))
+    numbers = with_pod_sum(rows_of_pod, inside)
     top = next(row for row in numbers if row.tool == "kubectl top pod")
     assert top.bytes == 700_000
     assert [part.name for part in top.inputs] == ["a"]
     assert next(row.bytes for row in numbers if row.tool == "kubelet") == 2_700_000
-    assert not [row for row in numbers if row.tool == "docker stats"]
+    blind = groups.by_path["/p/b"]
+    memcg = replace(blind.memcg, usage=None)
+    told = Workload(kind="container", name="b", cgroup="/p/b", container="b")
+    part = with_pod_sum(rows_of_pod, [inside[0], MemoryGroup(memcg, told, blind.folder, ())])
+    top = next(row for row in part if row.tool == "kubectl top pod")
+    assert (top.bytes, top.note) == (700_000, "at least, 1 of 2 containers")
+    none = with_pod_sum(rows_of_pod, inside[1:])
+    assert not [row for row in none if row.tool == "kubectl top pod"]
 
 
 def test_the_tightest_limit_may_be_the_parents() -> None:
@@ -197,6 +235,23 @@ def test_the_tightest_limit_may_be_the_parents() -> None:
     assert above is not None
     assert (own[0], own[1].path) == (above[0], above[1].path) == (1000, "/pod/a")
     assert tightest_limit(groups.by_path["/pod"], groups) is None
+    assert unread_limits(groups.by_path["/pod"], groups) == ()
+
+
+def test_whose_limit_was_not_read() -> None:
+    text = b"why: junk\n" + TREE.partition(b"\n")[2].replace(b"memory.max\n1000", b"memory.max\nx")
+    groups = tree(text)
+    inner = groups.by_path["/pod/a/inner"]
+    assert [place.path for place in unread_limits(inner, groups)] == ["/pod/a"]
+    assert tightest_limit(inner, groups) is None
+
+
+def test_rows_that_are_missing_are_named() -> None:
+    text = V2.replace(b"memory.swap.current\n5000", b"memory.swap.current\nx")
+    group = tree(text.replace(b"memory.events\nmax 9", b"memory.events\n?")).by_path["/c"]
+    assert list(unseen_files(group)) == ["/sys/fs/cgroup/c/memory.events"]
+    missing = [*group.memcg.unread, Unread("/sys/fs/cgroup/c/memory.events", "malformed")]
+    assert missing_rows(group, missing) == ("container_memory_swap", "memory.events max")
 
 
 # --- processes -------------------------------------------------------------------------
@@ -226,8 +281,11 @@ def test_resident_memory_counts_shared_pages_for_each() -> None:
     assert resident.bytes == 200 << 10
     assert resident.by_kind == {"anon": 120 << 10, "file": 80 << 10, "shmem": 0}
     assert resident.times_counted == pytest.approx(2.0)
-    res, pss = process_numbers(resident)
-    assert (res.bytes, pss.bytes) == (200 << 10, 100 << 10)
+    (part,) = process_numbers(resident)
+    assert (part.bytes, part.note) == (200 << 10, "at least, 2 of 3 processes")
+    whole = resident_of([1, 2], statuses, PROCESSES, 4096, shares)
+    res, pss = process_numbers(whole)
+    assert (res.bytes, pss.bytes, res.note) == (200 << 10, 100 << 10, "")
     assert sum(part.bytes for part in res.inputs) == res.bytes
 
 

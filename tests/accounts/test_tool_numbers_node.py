@@ -12,15 +12,16 @@ KB = 1024
 MEMINFO = meminfo_file.parse(
     b"MemTotal: 1000 kB\nMemFree: 300 kB\nMemAvailable: 600 kB\nBuffers: 10 kB\nCached: 250 kB\n"
     b"SReclaimable: 40 kB\nShmem: 50 kB\nActive(file): 120 kB\nInactive(file): 80 kB\n"
-    b"AnonPages: 200 kB\nSwapCached: 0 kB\n"
+    b"AnonPages: 200 kB\nSwapCached: 0 kB\nSlab: 90 kB\n"
 )
 
 
 def test_free_of_both_generations() -> None:
     shown = {row.name: row.bytes // KB for row in free_numbers(MEMINFO)}
     assert shown == {
-        "used (procps 4.0 and later)": 400,
-        "used (procps 3.3.10 to 3.3.17)": 400,
+        "used (procps 4.0.1 and later)": 400,
+        "used (procps 3.3.12 to 4.0.0)": 400,
+        "used (procps 3.3.10 to 3.3.11)": 350,
         "available": 600,
         "buff/cache": 300,
         "free": 300,
@@ -44,11 +45,15 @@ def test_kubelet_on_both_versions() -> None:
     assert shown['Prometheus (cAdvisor) container_memory_usage_bytes{id="/"}'] == 460
     assert shown["node exporter node_memory_MemAvailable_bytes"] == 600
     assert kubelet_gap(MEMINFO, view) == (620 - 600) * KB
+    without = node_numbers(MEMINFO, account(MEMINFO, Unread("/sys/fs/cgroup", "absent")), memcgs)
+    top = next(row for row in without if row.tool == "kubectl top node")
+    assert top.formula == "AnonPages + Cached + Buffers + SwapCached - Inactive(file)"
     one = Memcgs(1, {"/": Memcg(path="/", version=1, usage=460 * KB, limit=None, stat={},
                  events={}, events_local={}, inactive_file=80 * KB)}, "/m", ())  # fmt: skip
     numbers = node_numbers(MEMINFO, account(MEMINFO, one), one)
     usage = next(row for row in numbers if row.name.startswith("container_memory_usage"))
     assert usage.inputs[0].source == "/m/memory.usage_in_bytes"
+    assert not [row for row in numbers if "cgroup v2" in row.name]
 
 
 def test_seed_1_the_kubelet_counts_34_gib_that_are_not_there() -> None:

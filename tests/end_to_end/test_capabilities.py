@@ -20,7 +20,8 @@ import pytest
 from tests.end_to_end.verbs import SOURCES, Ran, run, seawall
 
 pytestmark = pytest.mark.system
-VERBS = ("why", "memory", "pods", "capture")
+READING = ("why", "memory", "pods", "numbers", "cache")
+VERBS = (*READING, "capture")
 NOBODY = "65534"
 
 
@@ -146,7 +147,7 @@ def refused_to_root(verb: str) -> frozenset[str]:
     return frozenset(row["what"] for row in ran.document["could_not_see"])
 
 
-@pytest.mark.parametrize("verb", VERBS[:3])
+@pytest.mark.parametrize("verb", READING)
 def test_an_ordinary_user_reads_it_in_text(home: Path, verb: str) -> None:
     ran = run_as(home, (), verb).answered()
     assert "Could not see" in ran.text

@@ -1,5 +1,6 @@
 """``seawall numbers --node`` against a real node exporter, and against ``free``."""
 
+import re
 import shutil
 import socket
 import subprocess
@@ -85,8 +86,9 @@ def test_free_of_this_machine() -> None:
     head, row = words.splitlines()[:2]
     shown = dict(zip(head.split(), map(int, row.split()[1:]), strict=False))
     version = subprocess.run(["free", "-V"], capture_output=True, text=True, check=True).stdout
-    used = "used (procps 4.0 and later)" if version.split()[-1] >= "4" else (
-        "used (procps 3.3.10 to 3.3.17)")  # fmt: skip
+    numbered = tuple(int(part) for part in re.findall(r"\d+", version.split()[-1])[:3])
+    used = "used (procps 4.0.1 and later)" if numbered >= (4, 0, 1) else (
+        "used (procps 3.3.12 to 4.0.0)")  # fmt: skip
     pairs = [("free", "free"), ("buff/cache", "buff/cache"), ("available", "available"),
              ("shared", "shared"), ("used", used)]  # fmt: skip
     for column, name in pairs:

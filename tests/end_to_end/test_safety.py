@@ -17,7 +17,7 @@ from tests.end_to_end.verbs import Ran, run, seawall
 pytestmark = pytest.mark.system
 TIMEOUT_SECONDS = 12.0
 GRACE_SECONDS = 5.0  # the watchdog's own 2 s, and a busy machine
-READING_VERBS = ("why", "memory", "pods")
+READING_VERBS = ("why", "memory", "pods", "numbers", "cache")
 
 
 def needs_fuse() -> None:

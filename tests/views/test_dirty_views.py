@@ -19,7 +19,9 @@ def prose(text: bytes) -> str:
 def test_who_writes_and_who_waits() -> None:
     text = prose(V2)
     assert "97.7 MiB has to reach a disk (87.9 MiB dirty, 9.8 MiB being written)" in text
-    assert "nobody waits, and only what is old is written" in text
+    assert "nobody waits for the node's limit, and only what is old is written" in text
+    first = "Made to wait for dirty pages: pid 7 dd of /pod/c: in balance_dirty_pages. /pod/c is"
+    assert text.startswith(f"{first} over its own limit: 79.2 MiB to write, and its writers are")
     # 436,870,912 bytes: 10 and 20 % of them, and the middle.
     assert re.search(r"/pod/c 75\.3 MiB 3\.8 MiB 62\.5 MiB 83\.3 MiB 40 %", text)
     assert "Of 2 processes in state D 1 are made to wait for dirty pages" in text
@@ -54,7 +56,7 @@ def test_what_the_commands_do_and_do_not() -> None:
 
 @pytest.mark.parametrize(
     ("waits", "words"),
-    [(9, "nobody waits, and only"), (11, "in the background"), (16, "slowed"), (20, "stop now")],
+    [(9, "node's limit, and only"), (11, "in the background"), (16, "slowed"), (20, "stop now")],
 )
 def test_four_states(waits: int, words: str) -> None:
     assert words in state(waits, DirtyLimits(background=10, limit=20))

@@ -114,7 +114,9 @@ def test_at_its_limit_the_cache_is_told_apart() -> None:
 def test_both_versions_from_a_tree_of_files(text: bytes, version: int, tmp_path: Path) -> None:
     page = answer("/c", "--root", place(tmp_path, text))
     assert page["cgroup_version"] == version
-    assert shown(page)["docker stats: 20.10 and later"] == 700_000
+    name = "Prometheus (cAdvisor): container_memory_working_set_bytes"
+    assert shown(page)[name] == 700_000
+    assert not [name for name in shown(page) if "docker" in name], "it is no container"
     assert page["limit_bytes"] == (4_000_000 if version == 1 else None)
     assert page["parts"] == {
         "anonymous_bytes": 350_000, "inactive_file_bytes": 300_000, "active_file_bytes": 140_000,
@@ -129,7 +131,9 @@ def test_a_limit_that_was_not_read_is_not_unlimited(tmp_path: Path) -> None:
     page = answer("/c", "--root", root)
     assert "limit_bytes" not in page
     assert "limit_bytes" in page["unread"]
-    assert "its limit could not be read" in prose(seawall("numbers", "/c", "--root", root))
+    text = prose(seawall("numbers", "/c", "--root", root))
+    assert "its own limit could not be read" in text
+    assert "/sys/fs/cgroup/c/memory.max: No such file" in text
 
 
 def test_the_root_is_the_node() -> None:

@@ -6,10 +6,11 @@ somebody else.  The node's limits are printed in /proc/vmstat (nr_dirty_threshol
 nr_dirty_background_threshold, since 2.6.37) and computed beside it (``dirty_limits.py``).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from seawall.accounts.dirty_groups import Base, DirtyGroup, dirty_groups, is_blind, tells
 from seawall.accounts.dirty_limits import (
     DirtyLimits,
     DirtySettings,
@@ -17,9 +18,10 @@ from seawall.accounts.dirty_limits import (
     group_limits,
     node_limits,
 )
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, ancestors
+from seawall.accounts.memory_groups import MemoryGroups
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
+from seawall.readings.meminfo import PATH as MEMINFO
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.process import Processes
 from seawall.readings.sysctl_vm import VmSysctls
@@ -28,21 +30,14 @@ from seawall.readings.wchan import WaitChannels
 from seawall.readings.zoneinfo import Zoneinfo
 
 THROTTLED_IN: Final = "balance_dirty_pages"
-_COVERED_FRACTION: Final = 0.9
 EXAMPLE_BYTES: Final = 512 << 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirtyGroup:
-    """One cgroup that holds dirty pages, which the cgroups below it do not explain."""
-
-    group: MemoryGroup
-    dirty: int
-    writeback: int | None
-    limits: DirtyLimits | None
-    """Its own; None on v1, which has none, and where an input is missing."""
-    io_stalled: float | None
-    """Share of the last 10 s in which a task of it waited for a disk (v2, PSI)."""
+_SETTINGS: Final = {
+    "dirty_ratio": "dirty_ratio_percent", "dirty_bytes": "dirty_bytes",
+    "dirty_background_ratio": "dirty_background_ratio_percent",
+    "dirty_background_bytes": "dirty_background_bytes",
+    "dirty_expire_centisecs": "dirty_expire_centisecs",
+    "dirty_writeback_centisecs": "dirty_writeback_centisecs",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,28 +57,32 @@ class Waiter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dirty:
-    """The topic.  Bytes."""
+    """The topic.  Bytes; None where it could not be read, and then it is in ``unread``."""
 
     total: int
     """MemTotal."""
-    dirty: int
-    writeback: int
+    dirty: int | None
+    writeback: int | None
     dirtyable: int | None
     """What the percentages are of."""
     printed: DirtyLimits | None
     computed: DirtyLimits | None
+    sysctls: VmSysctls | None
     settings: DirtySettings | None
-    expire_seconds: float | None
-    wakeup_seconds: float | None
+    """All four of vm.dirty_*; None when one of them is missing."""
     cgroup_version: int | None
+    groups_told: bool
+    """Whether this kernel counts dirty pages for each cgroup (since 4.2)."""
     groups: tuple[DirtyGroup, ...]
-    """Largest first."""
+    """Largest first; those that could not be read at the end."""
     waiters: tuple[Waiter, ...]
     """Throttled ones first."""
     waiting: int | None
     """Processes in state D; None when processes could not be seen."""
     example: DirtyLimits | None
     """Of a container of EXAMPLE_BYTES that holds page cache alone, on v2."""
+    unread: tuple[Unread, ...]
+    """What was not there to compute it from, absent files too."""
 
     @property
     def limits(self) -> DirtyLimits | None:
@@ -91,13 +90,30 @@ class Dirty:
         return self.printed or self.computed
 
     @property
-    def waits(self) -> int:
+    def waits(self) -> int | None:
         """What has to reach a disk."""
+        if self.dirty is None or self.writeback is None:
+            return None
         return self.dirty + self.writeback
+
+    @property
+    def throttled(self) -> tuple[Waiter, ...]:
+        """Those that are made to wait because of dirty pages."""
+        return tuple(one for one in self.waiters if one.is_throttled)
+
+    @property
+    def expire_seconds(self) -> float | None:
+        """How old a dirty page gets before the flusher has to write it."""
+        return None if self.sysctls is None else _seconds(self.sysctls.dirty_expire_centisecs)
+
+    @property
+    def wakeup_seconds(self) -> float | None:
+        """How often the flusher wakes up; 0 never."""
+        return None if self.sysctls is None else _seconds(self.sysctls.dirty_writeback_centisecs)
 
 
 def account(
-    meminfo: Meminfo, vmstat: Vmstat, kernel: Kernel, zoneinfo: Zoneinfo | Unread,
+    meminfo: Meminfo, vmstat: Vmstat | Unread, kernel: Kernel, zoneinfo: Zoneinfo | Unread,
     sysctls: VmSysctls | Unread, groups: MemoryGroups | Unread, processes: Processes | Unread,
     channels: WaitChannels | Unread,
 ) -> Dirty:  # fmt: skip
@@ -107,59 +123,91 @@ def account(
     dirtyable = None
     if not isinstance(zoneinfo, Unread) and not (0, 0) < kernel.version < (3, 14):
         dirtyable = dirtyable_bytes(meminfo, zoneinfo.zones, page)
-    computed = example = None
+    counters = {} if isinstance(vmstat, Unread) else vmstat.counters
+    dirty, writeback = _node(meminfo, counters, page)
+    computed = example = base = None
     if settings is not None and dirtyable is not None:
         is_old = (0, 0) < kernel.version < (4, 2)
         computed = node_limits(settings, dirtyable, page, is_old=is_old)
         example = group_limits(settings, min(EXAMPLE_BYTES, dirtyable), dirtyable, page)
-    node = _Node(meminfo, vmstat, page)
+        if dirty is not None and writeback is not None:
+            base = Base(settings, dirtyable, dirty + writeback, page)
     known = None if isinstance(groups, Unread) else groups
-    found = () if known is None else _groups(known, settings, dirtyable, node)
+    missing = (vmstat, zoneinfo, sysctls, groups, processes, channels)
     return Dirty(
         total=meminfo.mem_total,
-        dirty=node.dirty,
-        writeback=node.writeback,
+        dirty=dirty,
+        writeback=writeback,
         dirtyable=dirtyable,
-        printed=_printed(vmstat, page),
+        printed=_printed(counters, page),
         computed=computed,
+        sysctls=told,
         settings=settings,
-        expire_seconds=_seconds(None if told is None else told.dirty_expire_centisecs),
-        wakeup_seconds=_seconds(None if told is None else told.dirty_writeback_centisecs),
         cgroup_version=None if known is None else known.version,
-        groups=found,
+        groups_told=known is not None and tells(known),
+        groups=() if known is None else dirty_groups(known, base),
         waiters=tuple(_waiters(channels, processes, known)),
         waiting=_waiting(channels, processes),
         example=example,
+        unread=(
+            *(one for one in missing if isinstance(one, Unread)),
+            *_absent(meminfo, told, known),
+        ),
     )
 
 
-class _Node:
-    """The node's own counters; vmstat's are exact to the page, meminfo's always there."""
+def _node(
+    meminfo: Meminfo, counters: Mapping[str, int], page: int
+) -> tuple[int | None, int | None]:
+    """(dirty, writeback) of the node: vmstat's are exact to the page, meminfo's older."""
+    dirty, writeback = counters.get("nr_dirty"), counters.get("nr_writeback")
+    dirty = meminfo.dirty if dirty is None else dirty * page
+    if writeback is None:
+        return dirty, meminfo.writeback
+    # NFS pages that the server has not on its disk yet; counted as writeback since 5.8.
+    return dirty, (writeback + counters.get("nr_unstable", 0)) * page
 
-    def __init__(self, meminfo: Meminfo, vmstat: Vmstat, page: int) -> None:
-        counters, self.page = vmstat.counters, page
-        dirty, writeback = counters.get("nr_dirty"), counters.get("nr_writeback")
-        self.dirty = (meminfo.dirty or 0) if dirty is None else dirty * page
-        self.writeback = (meminfo.writeback or 0) if writeback is None else writeback * page
-        # NFS pages that the server has not on its disk yet; counted as writeback since 5.8.
-        self.writeback += counters.get("nr_unstable", 0) * page
+
+def _absent(
+    meminfo: Meminfo, sysctls: VmSysctls | None, groups: MemoryGroups | None
+) -> Iterator[Unread]:
+    """Single values that are not there."""
+    for name, count in (
+        ("Dirty", meminfo.dirty), ("Writeback", meminfo.writeback),
+        ("Active(file)", meminfo.active_file), ("Inactive(file)", meminfo.inactive_file),
+    ):  # fmt: skip
+        if count is None:
+            yield Unread(f"{MEMINFO} {name}", "absent")
+    if sysctls is not None:
+        known = {unread.path for unread in sysctls.unread}
+        for name, field in _SETTINGS.items():
+            path = f"/proc/sys/vm/{name}"
+            if getattr(sysctls, field) is None and path not in known:
+                yield Unread(path, "absent")
+    for group in () if groups is None else groups.by_path.values():
+        if is_blind(group):
+            stat = group.file("memory.stat")
+            why = Unread(stat, "absent", "not there, or no counter in it")
+            yield next((one for one in group.memcg.unread if one.path == stat), why)
 
 
 def _settings(sysctls: VmSysctls) -> DirtySettings | None:
+    """None when one is missing: a setting in bytes that was not read is not 0."""
     ratio, background = sysctls.dirty_ratio_percent, sysctls.dirty_background_ratio_percent
-    if ratio is None or background is None:
+    count, background_count = sysctls.dirty_bytes, sysctls.dirty_background_bytes
+    if ratio is None or background is None or count is None or background_count is None:
         return None
     return DirtySettings(
         ratio_percent=ratio,
         background_ratio_percent=background,
-        bytes=sysctls.dirty_bytes or 0,
-        background_bytes=sysctls.dirty_background_bytes or 0,
+        bytes=count,
+        background_bytes=background_count,
     )
 
 
-def _printed(vmstat: Vmstat, page: int) -> DirtyLimits | None:
-    limit = vmstat.counters.get("nr_dirty_threshold")
-    background = vmstat.counters.get("nr_dirty_background_threshold")
+def _printed(counters: Mapping[str, int], page: int) -> DirtyLimits | None:
+    limit = counters.get("nr_dirty_threshold")
+    background = counters.get("nr_dirty_background_threshold")
     if limit is None or background is None:
         return None
     return DirtyLimits(background * page, limit * page)
@@ -167,62 +215,6 @@ def _printed(vmstat: Vmstat, page: int) -> DirtyLimits | None:
 
 def _seconds(centiseconds: int | None) -> float | None:
     return None if centiseconds is None else centiseconds / 100
-
-
-def _groups(
-    groups: MemoryGroups, settings: DirtySettings | None, dirtyable: int | None, node: _Node
-) -> tuple[DirtyGroup, ...]:
-    found = []
-    for group in holders(groups):
-        limits = None
-        if groups.version == 2 and settings is not None and dirtyable is not None:
-            available = _available(group, groups, dirtyable, node)
-            if available is not None:
-                limits = group_limits(settings, available, dirtyable, node.page)
-        pressure = group.memcg.io_pressure
-        found.append(
-            DirtyGroup(
-                group=group, dirty=group.memcg.dirty or 0, writeback=group.memcg.writeback,
-                limits=limits, io_stalled=None if pressure is None else pressure.some.avg10,
-            )
-        )  # fmt: skip
-    return tuple(sorted(found, key=lambda one: -(one.dirty + (one.writeback or 0))))
-
-
-def holders(groups: MemoryGroups) -> Iterator[MemoryGroup]:
-    """Those with dirty pages, innermost first; a parent only when its children hold less than
-    most of it.
-    """
-    covered: dict[str, int] = {}
-    for group in sorted(groups.by_path.values(), key=lambda g: (-g.path.count("/"), g.path)):
-        mine = unwritten(group)
-        if not mine:
-            continue
-        inner = covered.get(group.path, 0)
-        if inner < _COVERED_FRACTION * mine:
-            yield group
-            for path in ancestors(group.path):
-                covered[path] = covered.get(path, 0) + max(mine - inner, 0)
-
-
-def unwritten(group: MemoryGroup) -> int:
-    """Its dirty pages and those under writeback; 0 where the kernel does not tell."""
-    return (group.memcg.dirty or 0) + (group.memcg.writeback or 0)
-
-
-def _available(group: MemoryGroup, groups: MemoryGroups, dirtyable: int, node: _Node) -> int | None:
-    """mdtc_calc_avail: its page cache, and what it may still take of clean memory."""
-    cache = group.cache
-    if cache is None:
-        return None
-    room = dirtyable
-    for place in (group, *groups.above(group.path)):
-        ceilings = [limit for limit in (place.limit, place.high) if limit is not None]
-        if ceilings:
-            room = min(room, max(min(ceilings) - (place.memcg.usage or 0), 0))
-    clean = max(cache - unwritten(group), 0)
-    node_clean = max(dirtyable - node.dirty - node.writeback, 0)
-    return cache + min(room, max(node_clean - clean, 0))
 
 
 def _waiting(channels: WaitChannels | Unread, processes: Processes | Unread) -> int | None:

@@ -8,7 +8,7 @@ since 4.2): the same share of its page cache and of what it may still take.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from seawall.accounts.headroom import reserve_pages
@@ -27,6 +27,8 @@ class DirtyLimits:
     """From here on the flusher writes in the background."""
     limit: int
     """At this much writers stop until something is written."""
+    is_halved: bool = field(default=False, compare=False)
+    """The setting for the background is not below the limit: half of the limit counts."""
 
     @property
     def freerun(self) -> int:
@@ -99,6 +101,7 @@ def _pages(setting: int, percent: int, available: int, page_size: int, *, is_old
 
 def _limits(background: int, limit: int, page_size: int) -> DirtyLimits:
     limit = min(limit, _PAGES_MOST)
-    if background >= limit:
+    is_halved = background >= limit
+    if is_halved:
         background = limit // 2
-    return DirtyLimits(background * page_size, limit * page_size)
+    return DirtyLimits(background * page_size, limit * page_size, is_halved)

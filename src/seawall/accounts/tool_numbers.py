@@ -7,19 +7,32 @@ of resident memory, and every one of them is right about what it counts.  Source
 cmd/crictl/stats.go), ``kubectl top pod`` the sum of that over the pod's containers.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.memory_numbers import docker_stats, docker_stats_17_06, working_set
 from seawall.accounts.memory_parts import ALL
-from seawall.readings.reading import Unlimited
+from seawall.host.host import Unread
 
 PROMETHEUS: Final = "Prometheus (cAdvisor)"
 DOCKER: Final = "docker stats"
 PODMAN: Final = "podman stats"
-_FOR_CONTAINERS: Final = frozenset({DOCKER, PODMAN, "crictl stats", "kubectl top pod", "kubelet"})
+CRICTL: Final = "crictl stats"
+KUBECTL: Final = "kubectl top pod"
+_FOR_PODS: Final = frozenset({"crictl statsp", KUBECTL, "kubelet"})
+_FOR_CONTAINERS: Final = frozenset({DOCKER, PODMAN, CRICTL, KUBECTL, "kubelet"})
+FILE_LISTS_SINCE: Final = "cAdvisor 0.50 and later"
+"""google/cadvisor #3445; the kubelet has it from about 1.32 on."""
+_ROWS_OF: Final = {
+    "memory.stat": "every row with page cache or anonymous memory",
+    "memory.swap.current": "container_memory_swap",
+    "memory.events": "memory.events max",
+    "memory.failcnt": "container_memory_failcnt",
+    "memory.kmem.usage_in_bytes": "container_memory_kernel_usage",
+}
+"""What a file that could not be read leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +59,8 @@ class ToolNumber:
     inputs: tuple[Input, ...]
     letters: str = ""
     """Which of the workload's parts are in it (memory_parts.py); small ones are partly in."""
+    note: str = ""
+    """Which versions have it, where not all; or in what it is incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +77,32 @@ class ToolCount:
 def tool_numbers(group: MemoryGroup) -> tuple[ToolNumber, ...]:
     """Every number whose inputs could be read; those that could not are left out."""
     kind = "container" if group.workload is None else group.workload.kind
-    is_system = kind in ("unit", "slice")
+    hidden = _FOR_CONTAINERS | _FOR_PODS
+    if kind in ("container", "pod"):
+        hidden -= _FOR_CONTAINERS if kind == "container" else _FOR_PODS
     rows = [*_whole(group, is_unit=kind == "unit"), *_less_inactive(group), *_parts(group)]
-    return tuple(row for row in rows if not (is_system and row.tool in _FOR_CONTAINERS))
+    return tuple(row for row in rows if row.tool not in hidden)
+
+
+def missing_rows(group: MemoryGroup, unread: Iterable[Unread]) -> tuple[str, ...]:
+    """Names of the rows that are not there because a file of the cgroup could not be read."""
+    files = {one.path for one in unread}
+    return tuple(name for file, name in _ROWS_OF.items() if group.file(file) in files)
+
+
+def unseen_files(group: MemoryGroup) -> Iterator[str]:
+    """Paths that gave no value and no reason either: not there, or nothing in them.  Where
+    swap is not accounted for, memory.swap.current is rightly not there.
+    """
+    memcg = group.memcg
+    values = {group.limit_file: memcg.limit, group.file("memory.stat"): memcg.stat or None}
+    if memcg.version == 1:
+        values[group.file("memory.failcnt")] = memcg.failcnt
+    else:
+        values[group.file("memory.events")] = memcg.events or None
+        values[group.file("memory.swap.current")] = memcg.swap_usage
+    known = {unread.path for unread in memcg.unread}
+    yield from (path for path, value in values.items() if value is None and path not in known)
 
 
 def tool_counts(group: MemoryGroup) -> tuple[ToolCount, ...]:
@@ -88,36 +126,43 @@ def with_pod_sum(
     rows: Sequence[ToolNumber], containers: Sequence[MemoryGroup]
 ) -> tuple[ToolNumber, ...]:
     """A pod's rows: ``kubectl top pod`` adds up its containers (without the pause container)
-    and does not look at the pod's own cgroup.
+    and does not look at the pod's own cgroup; without a number of any of them it has no row.
     """
-    inputs = [
-        Input(group.workload.container or group.name, shown, f"{group.folder}: working set")
+    counted = [
+        (group.workload.container or group.name, group)
         for group in containers
-        if group.workload is not None
-        and not group.workload.is_sandbox
-        and (shown := working_set(group.memcg)) is not None
+        if group.workload is not None and not group.workload.is_sandbox
     ]
-    words = "sum of the containers' working sets"
+    inputs = [
+        Input(name, shown, f"{group.folder}: working set")
+        for name, group in counted
+        if (shown := working_set(group.memcg)) is not None
+    ]
+    words, note = "sum of the containers' working sets", ""
+    if len(inputs) < len(counted):
+        note = f"at least, {len(inputs)} of {len(counted)} containers"
     return tuple(
-        number_of(row.tool, row.name, inputs, row.letters, formula=words)
-        if row.tool == "kubectl top pod"
+        number_of(row.tool, row.name, inputs, row.letters, formula=words, note=note)
+        if row.tool == KUBECTL
         else row
         for row in rows
-        if row.tool not in (DOCKER, PODMAN) or not inputs
+        if inputs or row.tool != KUBECTL
     )
 
 
 def tightest_limit(group: MemoryGroup, groups: MemoryGroups) -> tuple[int, MemoryGroup] | None:
-    """The smallest limit of its own or above it, and whose it is; None without any."""
+    """The smallest limit of its own or above it, and whose it is; None without any.  One that
+    could not be read may be smaller (``unread_limits``).
+    """
     chain = [group, *groups.above(group.path)]
     found = [(place.limit, place) for place in chain if place.limit is not None]
     return min(found, key=lambda pair: pair[0], default=None)
 
 
-def is_unlimited(group: MemoryGroup, groups: MemoryGroups) -> bool:
-    """Whether it and all above it say that they have no limit; False where one is unread."""
+def unread_limits(group: MemoryGroup, groups: MemoryGroups) -> tuple[MemoryGroup, ...]:
+    """Of it and those above it, whose limit could not be read: nearest first."""
     chain = [group, *groups.above(group.path)]
-    return all(isinstance(place.memcg.limit, Unlimited) for place in chain)
+    return tuple(place for place in chain if place.memcg.limit is None)
 
 
 def _whole(group: MemoryGroup, *, is_unit: bool) -> Iterator[ToolNumber]:
@@ -150,8 +195,8 @@ def _less_inactive(group: MemoryGroup) -> Iterator[ToolNumber]:
         formula = _formula(inputs)
         zero, whole = f"{formula}, at least 0", f"{formula}; the usage if that is not above 0"
         for tool, name in (
-            (PROMETHEUS, "container_memory_working_set_bytes"), ("kubectl top pod", "MEMORY"),
-            ("kubelet", "eviction ranks pods by it"), ("crictl stats", "MEM"),
+            (PROMETHEUS, "container_memory_working_set_bytes"), (KUBECTL, "MEMORY"),
+            ("kubelet", "eviction ranks pods by it"), (CRICTL, "MEM"), ("crictl statsp", "MEM"),
             (PODMAN, "5.6 and later"),
         ):  # fmt: skip
             yield number_of(tool, name, inputs, letters, shown=shown, formula=zero)
@@ -194,7 +239,8 @@ def _parts(group: MemoryGroup) -> Iterator[ToolNumber]:
         )
     for name, inputs, letters in rows:
         if inputs:
-            yield number_of(PROMETHEUS, name, inputs, letters)
+            since = FILE_LISTS_SINCE if name.startswith("container_memory_total_") else ""
+            yield number_of(PROMETHEUS, name, inputs, letters, note=since)
     if anon and not v1:
         yield number_of(PODMAN, "4.0 to 5.5", anon, "A")
     lists = [
@@ -207,13 +253,15 @@ def _parts(group: MemoryGroup) -> Iterator[ToolNumber]:
 
 def number_of(
     tool: str, name: str, inputs: Sequence[Input], letters: str = "", *,
-    shown: int | None = None, formula: str | None = None,
+    shown: int | None = None, formula: str | None = None, note: str = "",
 ) -> ToolNumber:  # fmt: skip
     """A row; the sum of its inputs unless ``shown`` tells another number."""
     total = sum(part.bytes * part.sign for part in inputs)
+    count = total if shown is None else shown
     return ToolNumber(
-        tool=tool, name=name, bytes=total if shown is None else shown,
-        formula=formula or _formula(inputs), inputs=tuple(inputs), letters=letters,
+        tool=tool, name=name, bytes=count, formula=formula or _formula(inputs),
+        inputs=tuple(inputs), letters=letters,
+        note=note or ("at least one counter lags" if count < 0 else ""),
     )  # fmt: skip
 
 

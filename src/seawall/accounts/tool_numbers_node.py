@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each tool calls the node's memory, and how far the kubelet's idea is from the kernel's.
 
-``free``: procps 4.0 changed "used" to MemTotal - MemAvailable.  The node exporter prints
+``free``: procps 3.3.10 takes all of Slab for cache, 3.3.12 only SReclaimable, and since 4.0.1
+"used" is MemTotal - MemAvailable; busybox has its own idea.  The node exporter prints
 /proc/meminfo as it is (collector/meminfo_linux.go).  The kubelet's signal is in
 ``kubelet_view.py``.  Inside a container all of these show the node, not the container, for
 /proc/meminfo knows no cgroup (unless lxcfs is mounted over it).
@@ -32,20 +33,17 @@ _EXPORTED: Final = (
 def free_numbers(meminfo: Meminfo) -> Iterator[ToolNumber]:
     """The columns of ``free``, which shows the same inside a container."""
     total, free = _input("MemTotal", meminfo.mem_total), _input("MemFree", meminfo.mem_free)
-    cache = [
-        _input(name, count)
-        for name, count in (
-            ("Buffers", meminfo.buffers), ("Cached", meminfo.cached),
-            ("SReclaimable", meminfo.s_reclaimable),
-        )
-        if count is not None
-    ]  # fmt: skip
+    files = [("Buffers", meminfo.buffers), ("Cached", meminfo.cached)]
+    cache = _known(*files, ("SReclaimable", meminfo.s_reclaimable))
+    older = _known(*files, ("Slab", meminfo.slab))
     if meminfo.mem_available is not None:
         left = _input("MemAvailable", meminfo.mem_available)
-        yield number_of("free", "used (procps 4.0 and later)", [total, _minus(left)])
+        yield number_of("free", "used (procps 4.0.1 and later)", [total, _minus(left)])
         yield number_of("free", "available", [left])
-    taken = [_minus(part) for part in (free, *cache)]
-    yield number_of("free", "used (procps 3.3.10 to 3.3.17)", [total, *taken])
+    for versions, parts in (("3.3.12 to 4.0.0", cache), ("3.3.10 to 3.3.11", older)):
+        taken = [_minus(part) for part in (free, *parts)]
+        if len(parts) == 3:
+            yield number_of("free", f"used (procps {versions})", [total, *taken])
     yield number_of("free", "buff/cache", cache)
     yield number_of("free", "free", [free])
     if meminfo.shmem is not None:
@@ -59,7 +57,7 @@ def node_numbers(
     return (
         *free_numbers(meminfo),
         *_exported(meminfo),
-        *_kubelet(meminfo, view),
+        *_kubelet(meminfo, view, is_v1=not isinstance(memcgs, Unread) and memcgs.version == 1),
         *_root(None if isinstance(memcgs, Unread) else memcgs.by_path.get("/"), memcgs),
     )
 
@@ -78,7 +76,7 @@ def _exported(meminfo: Meminfo) -> Iterator[ToolNumber]:
             yield number_of(EXPORTER, f"node_memory_{name}_bytes", [_input(name, count)])
 
 
-def _kubelet(meminfo: Meminfo, view: KubeletView | Unread) -> Iterator[ToolNumber]:
+def _kubelet(meminfo: Meminfo, view: KubeletView | Unread, *, is_v1: bool) -> Iterator[ToolNumber]:
     if isinstance(view, Unread):
         return
     total = Input("MemTotal", meminfo.mem_total, f"{meminfo_file.PATH} MemTotal")
@@ -87,9 +85,13 @@ def _kubelet(meminfo: Meminfo, view: KubeletView | Unread) -> Iterator[ToolNumbe
     inputs = (total, _minus(working_set))
     yield ToolNumber(tool=KUBELET, name=SIGNAL, bytes=view.available_bytes,
                      formula=view.formula, inputs=inputs)  # fmt: skip
+    words = view.formula.removeprefix("MemTotal - (").removesuffix(")")
     yield ToolNumber(tool="kubectl top node", name="MEMORY", bytes=used, inputs=(working_set,),
-                     formula=view.formula.removeprefix("MemTotal - ").strip("()"))  # fmt: skip
-    if view.older_available_bytes is not None and meminfo.inactive_file is not None:
+                     formula=words)  # fmt: skip
+    # A kernel without MemAvailable (3.14) has no cgroup v2 (4.5) either.
+    if is_v1 or meminfo.mem_available is None or view.older_available_bytes is None:
+        return
+    if meminfo.inactive_file is not None:
         yield number_of(
             KUBELET, f"{SIGNAL}, cgroup v2 and runc's library before 1.2",
             [_input("MemFree", meminfo.mem_free), _input("Inactive(file)", meminfo.inactive_file)],
@@ -110,6 +112,10 @@ def _root(root: Memcg | None, memcgs: Memcgs | Unread) -> Iterator[ToolNumber]:
         stat = f"{place}/memory.stat"
         parts = [Input("anon", root.anon, f"{stat} anon"), Input("file", root.file, f"{stat} file")]
         yield number_of(PROMETHEUS, name, parts)
+
+
+def _known(*parts: tuple[str, int | None]) -> list[Input]:
+    return [_input(name, count) for name, count in parts if count is not None]
 
 
 def _input(name: str, count: int) -> Input:

@@ -36,6 +36,11 @@ class Resident:
     """Resident memory of those whose shares were read."""
 
     @property
+    def whole(self) -> int:
+        """Processes in cgroup.procs."""
+        return self.processes + self.missing
+
+    @property
     def times_counted(self) -> float | None:
         """How often RES counts the average page of these processes, everywhere on the host."""
         if not self.shares_bytes:
@@ -86,15 +91,19 @@ def process_numbers(resident: Resident | None) -> tuple[ToolNumber, ...]:
     if resident is None:
         return ()
     words = f"sum of RES over {resident.processes} process{'es' * (resident.processes != 1)}"
+    note = ""
+    if resident.missing:
+        note = f"at least, {resident.processes} of {resident.whole} processes"
+        words = f"{words} of {resident.whole}: at least"
     inputs = [
         Input(f"Rss{kind.capitalize()}", count, "/proc/PID/status")
         for kind, count in resident.by_kind.items()
     ] or [Input("RES", resident.bytes, resident.source)]
     rows = [
         ToolNumber(tool="top, ps", name="RES, RSS", bytes=resident.bytes, formula=words,
-                   inputs=tuple(inputs), letters="Aift")
+                   inputs=tuple(inputs), letters="Aift", note=note)
     ]  # fmt: skip
-    if resident.shares_bytes is not None and resident.shares_processes == resident.processes:
+    if resident.shares_bytes is not None and resident.shares_processes == resident.whole:
         pss = Input("Pss", resident.shares_bytes, "/proc/PID/smaps_rollup")
         rows.append(
             ToolNumber(tool="smem, ps", name="PSS", bytes=resident.shares_bytes,

@@ -2,17 +2,21 @@
 """``seawall numbers``: one container's memory as each tool shows it, and why they differ."""
 
 from argparse import ArgumentParser, Namespace
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 from seawall.accounts.full_ledger import FullLedger
 from seawall.accounts.kubelet_view import KubeletView
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.memory_parts import parts_of
 from seawall.accounts.tool_numbers import (
-    is_unlimited,
+    KUBECTL,
+    missing_rows,
     tightest_limit,
     tool_counts,
     tool_numbers,
+    unread_limits,
+    unseen_files,
     with_pod_sum,
 )
 from seawall.accounts.tool_numbers_node import free_numbers, kubelet_gap, node_numbers
@@ -28,6 +32,7 @@ from seawall.cli.source import Source, add_source_arguments, open_source
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
+from seawall.readings.cgroup_tree import one_number
 from seawall.readings.kernel import Kernel
 from seawall.readings.memcg import Memcgs
 from seawall.readings.meminfo import Meminfo
@@ -43,12 +48,15 @@ WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
 """Capabilities without which something stays unseen: shares of other users' processes."""
 ASKED_FOR_SHARES: Final = 64
 """Processes whose smaps_rollup is read, largest first: each takes its mmap_lock."""
+_CHARGE_BATCH: Final = 64
+"""Pages that a processor charges ahead; statistics lag behind by as many."""
 _KERNEL_LINES: Final = frozenset(
     {"anonymous", "unmapped anonymous", "tmpfs and shared", "page cache", "buffers", "swap cache",
      "free", "per-cpu lists"}
 )  # fmt: skip
 """Lines of the ledger that are no kernel memory."""
 
+_A_FILE: Final = "the file: every kernel that counts memory has it"
 _PROVIDE: Final = {
     "refused": "root on the host, or CAP_SYS_PTRACE",
     "not_captured": "the machine itself: a bundle does not hold it",
@@ -75,11 +83,11 @@ def run(arguments: Namespace) -> int:
         raise UsageProblem("--node is about the whole machine: name a WORKLOAD or say --node")
     source = open_source(arguments)
     if arguments.node or arguments.workload in (None, "/"):
-        page = _page(source, _node(source), [])
+        page = _page(source, _node(source), _Missed([], []))
     else:
-        shares: list[Unread] = []
-        about = _about(source, arguments.workload, shares)
-        page = _page(source, about, shares)
+        missed = _Missed([], [])
+        about = _about(source, arguments.workload, missed)
+        page = _page(source, about, missed)
     top = head("numbers", source.first.get(Kernel), None)
     if arguments.json:
         from seawall.views.numbers_json import document  # noqa: PLC0415 - only one of the two
@@ -99,9 +107,20 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _page(source: Source, about: WorkloadPage | NodePage, shares: list[Unread]) -> NumbersPage:
-    rows = unread_rows([source.first])
-    if shares:
+class _Missed(NamedTuple):
+    """What the verb asked for itself and did not get."""
+
+    shares: list[Unread]
+    """smaps_rollup of processes."""
+    files: list[Unread]
+    """Of the cgroup, those above it and those in it."""
+
+
+def _page(source: Source, about: WorkloadPage | NodePage, missed: _Missed) -> NumbersPage:
+    rows = unread_rows([source.first], missed.files)
+    absent = [one for one in missed.files if one.why in ("absent", "vanished")]
+    rows += [NotSeen(one.path, one.detail or one.why, _A_FILE) for one in absent]
+    if shares := missed.shares:
         what = f"how often shared pages are counted: {shares[0].path}"
         if len(shares) > 1:
             what += f" and {len(shares) - 1} more"
@@ -125,10 +144,11 @@ def _node(source: Source) -> NodePage:
         gap=kubelet_gap(meminfo, view),
         kernel_bytes=kernel,
         residual_bytes=None if ledger is None else ledger.residual_bytes,
+        residual_error_bytes=0 if ledger is None else ledger.residual_error_bytes,
     )
 
 
-def _about(source: Source, text: str, missed: list[Unread]) -> WorkloadPage | NodePage:
+def _about(source: Source, text: str, missed: _Missed) -> WorkloadPage | NodePage:
     workload, groups = _named(source, text)
     if workload.kind == "root":
         return _node(source)
@@ -136,22 +156,24 @@ def _about(source: Source, text: str, missed: list[Unread]) -> WorkloadPage | No
 
 
 def _workload(
-    source: Source, workload: Workload, groups: MemoryGroups, missed: list[Unread]
+    source: Source, workload: Workload, groups: MemoryGroups, missed: _Missed
 ) -> WorkloadPage:
     containers = _containers(source, workload, groups) if workload.kind == "pod" else []
     group = groups.by_path.get(workload.cgroup)
     if group is None and len(containers) == 1:
         group, containers = containers[0], []  # a report of the container's files alone
     if group is None or group.memcg.usage is None:
-        inside = ", ".join(one.name for one in containers)
-        raise UsageProblem(
-            f"{workload.name}: no memory is counted for its cgroup {workload.cgroup} itself"
-            + (f"; in it: {inside}" if inside else "")
-        )
-    resident = _resident(source, group, missed)
+        raise _nothing_counted(source, workload, groups, containers)
+    resident = _resident(source, group, missed.shares)
+    unread = unread_limits(group, groups)
     numbers = (*tool_numbers(group), *process_numbers(resident))
     if containers:
         numbers = with_pod_sum(numbers, containers)
+    files = _files_of(source, group, groups, containers)
+    missed.files.extend(files)
+    gone = missing_rows(group, files)
+    if containers and not any(row.tool == KUBECTL for row in numbers):
+        gone = (*gone, KUBECTL)
     limit = tightest_limit(group, groups)
     meminfo = source.first.get(Meminfo)
     return WorkloadPage(
@@ -160,14 +182,59 @@ def _workload(
         parts=parts_of(group.memcg),
         limit=limit and limit[0],
         limit_of=limit[1].name if limit else "",
-        limit_is_known=limit is not None or is_unlimited(group, groups),
+        limits_unread=tuple(place.name for place in unread),
         numbers=numbers,
         counts=tool_counts(group),
+        missing=gone,
+        stock_bytes=_stock_bytes(source),
         resident=resident,
         inside=() if isinstance(meminfo, Unread) else tuple(free_numbers(meminfo)),
         has_lxcfs=_has_lxcfs(source, group),
         containers=tuple(containers),
     )
+
+
+def _nothing_counted(
+    source: Source, workload: Workload, groups: MemoryGroups, containers: list[MemoryGroup]
+) -> UsageProblem:
+    """With the file that should tell, and why it does not."""
+    name = "memory.usage_in_bytes" if groups.version == 1 else "memory.current"
+    path = f"{groups.mount_point.rstrip('/')}{workload.cgroup}/{name}"
+    answer = read_as(source.first.host, path, one_number)
+    words = f"{workload.name}: its memory is not known: {path}: "
+    words += (answer.detail or answer.why) if isinstance(answer, Unread) else "read too late"
+    inside = ", ".join(one.name for one in containers)
+    return UsageProblem(words + (f"; in it: {inside}" if inside else ""))
+
+
+def _files_of(
+    source: Source, group: MemoryGroup, groups: MemoryGroups, containers: Iterable[MemoryGroup]
+) -> list[Unread]:
+    """What could not be read of it, and what matters of those above it and in it."""
+    files = list(_unread_files(source, group, unseen_files(group)))
+    for place in groups.above(group.path):
+        files += _unread_files(source, place, [place.limit_file])
+    for place in containers:
+        files += _unread_files(source, place, (place.limit_file, place.file("memory.stat")))
+    return files
+
+
+def _unread_files(source: Source, place: MemoryGroup, wanted: Iterable[str]) -> Iterator[Unread]:
+    """What of its files could not be read; a wanted one that gave nothing is asked why."""
+    yield from place.memcg.unread
+    for path in sorted(set(unseen_files(place)).intersection(wanted)):
+        answer = source.first.host.read(path)
+        if not isinstance(answer, Unread):
+            yield Unread(path, "malformed", "no counter in it")
+        elif answer.why not in ("absent", "vanished") or not path.endswith("/memory.swap.current"):
+            yield answer
+
+
+def _stock_bytes(source: Source) -> int:
+    kernel = source.first.get(Kernel)
+    if isinstance(kernel, Unread):
+        return 0
+    return _CHARGE_BATCH * (kernel.cpus_online or 1) * kernel.page_size
 
 
 def _named(source: Source, text: str) -> tuple[Workload, MemoryGroups]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What findings about a container's memory have in common: evidence and shell lines."""
 
-from seawall.accounts.dirty import holders, unwritten
+from seawall.accounts.dirty_groups import holders, unwritten
 from seawall.accounts.group_progress import Progress
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.tool_numbers import DOCKER, PROMETHEUS, ToolNumber, tool_numbers

@@ -3,7 +3,8 @@
 
 from typing import Any
 
-from seawall.accounts.dirty import Dirty, DirtyGroup, Waiter
+from seawall.accounts.dirty import Dirty, Waiter
+from seawall.accounts.dirty_groups import DirtyGroup
 from seawall.accounts.dirty_limits import DirtyLimits
 from seawall.views.dirty_text import settings_words
 from seawall.views.document import with_unread
@@ -11,7 +12,7 @@ from seawall.views.document import with_unread
 
 def part(dirty: Dirty) -> dict[str, Any]:
     """One object; what could not be read is absent and named in its ``unread``."""
-    settings = dirty.settings
+    told = dirty.sysctls
     return with_unread(
         {
             "dirty_bytes": dirty.dirty,
@@ -19,15 +20,13 @@ def part(dirty: Dirty) -> dict[str, Any]:
             "dirtyable_bytes": dirty.dirtyable,
             "limits": _limits(dirty.printed),
             "computed_limits": _limits(dirty.computed),
-            "dirty_ratio_percent": settings and settings.ratio_percent,
-            "dirty_background_ratio_percent": settings and settings.background_ratio_percent,
-            "dirty_setting_bytes": None if settings is None else settings.bytes,
-            "dirty_background_setting_bytes": (
-                None if settings is None else settings.background_bytes
-            ),
+            "dirty_ratio_percent": told and told.dirty_ratio_percent,
+            "dirty_background_ratio_percent": told and told.dirty_background_ratio_percent,
+            "dirty_setting_bytes": told and told.dirty_bytes,
+            "dirty_background_setting_bytes": told and told.dirty_background_bytes,
             "expire_seconds": dirty.expire_seconds,
             "wakeup_seconds": dirty.wakeup_seconds,
-            "workloads": [_group(one) for one in dirty.groups],
+            "workloads": [_group(one) for one in dirty.groups] if dirty.groups_told else None,
             "waiting_processes": dirty.waiting,
             "waiters": [_waiter(one) for one in dirty.waiters],
             "settings": list(settings_words(dirty)),
@@ -53,6 +52,8 @@ def _group(one: DirtyGroup) -> dict[str, Any]:
             {
                 "dirty_bytes": one.dirty,
                 "writeback_bytes": one.writeback,
+                "beside_dirty_bytes": one.beside_dirty,
+                "beside_writeback_bytes": one.beside_writeback,
                 "limits": _limits(one.limits),
                 "io_stalled_fraction": one.io_stalled,
             }

@@ -4,16 +4,18 @@
 Shown by ``seawall cache --dirty``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from seawall.accounts.dirty import EXAMPLE_BYTES, Dirty, DirtyGroup, Waiter
+from seawall.accounts.dirty import EXAMPLE_BYTES, Dirty, Waiter
+from seawall.accounts.dirty_groups import DirtyGroup
 from seawall.accounts.dirty_limits import DirtyLimits
 from seawall.findings.words import duration, percent, size
 from seawall.views.terminal import Paper, plain
 
 GROUPS_SHOWN: Final = 12
 WAITERS_SHOWN: Final = 8
+OVER_SHOWN: Final = 3
 _BAR_WIDTH: Final = 30
 
 
@@ -25,7 +27,7 @@ def lines(dirty: Dirty, paper: Paper) -> Iterator[str]:
     yield from _waiters(dirty, paper)
     yield ""
     yield paper.paint("What the settings mean here", "bold")
-    for words in settings_words(dirty):
+    for words in list(settings_words(dirty)) or ["The limits could not be told, nor the settings."]:
         yield from paper.wrap(words, "    ", "  - ")
     yield ""
     yield paper.paint("What to do about it", "bold")
@@ -34,16 +36,21 @@ def lines(dirty: Dirty, paper: Paper) -> Iterator[str]:
 
 
 def _summary(dirty: Dirty, paper: Paper) -> Iterator[str]:
-    words = f"{size(dirty.waits)} has to reach a disk ({size(dirty.dirty)} dirty,"
-    words += f" {size(dirty.writeback)} being written)"
-    limits = dirty.limits
+    for words in _pressing(dirty):
+        for line in paper.wrap(words):
+            yield paper.paint(line, "warning")
+    words = f"{_told(dirty.waits)} has to reach a disk ({_told(dirty.dirty)} dirty,"
+    words += f" {_told(dirty.writeback)} being written)"
+    limits, waits = dirty.limits, dirty.waits
     if limits is None:
         yield from paper.wrap(f"{words}; the node's limits could not be told.")
         return
-    yield from paper.wrap(f"{words}; {state(dirty.waits, limits)}.")
-    share = dirty.waits / limits.limit if limits.limit else 0.0
-    style = "warning" if dirty.waits > limits.freerun else "good"
-    yield f"  [{paper.paint(paper.bar(share, _BAR_WIDTH), style)}] {percent(share)} of the limit"
+    yield from paper.wrap(words + ("." if waits is None else f"; {state(waits, limits)}."))
+    if waits is not None:
+        share = waits / limits.limit if limits.limit else 0.0
+        style = "warning" if waits > limits.freerun else "good"
+        bar = paper.paint(paper.bar(share, _BAR_WIDTH), style)
+        yield f"  [{bar}] {percent(share)} of the limit"
     rows = (
         (limits.background, "the flusher begins to write"),
         (limits.freerun, "writers are slowed to what the disk takes"),
@@ -51,30 +58,58 @@ def _summary(dirty: Dirty, paper: Paper) -> Iterator[str]:
     )
     for count, meaning in rows:
         yield f"  {size(count):>9}  {meaning}"
-    if dirty.printed is not None and dirty.computed is not None:
-        again = size(dirty.computed.limit)
-        words = f"As the kernel prints them; computed from free memory and page cache: {again}."
-        yield from paper.wrap(words, "  ", "  ")
+    yield from paper.wrap(_source(dirty), "  ", "  ")
+
+
+def _told(count: int | None) -> str:
+    return "?" if count is None else size(count)
+
+
+def _source(dirty: Dirty) -> str:
+    """Where the limits are from."""
+    if dirty.computed is None:
+        return "As the kernel prints them; they could not be computed again."
+    base = "free memory and page cache"
+    if dirty.settings is not None and dirty.settings.bytes:
+        base = "vm.dirty_bytes"
+    if dirty.printed is None:
+        return f"Computed from {base}: the kernel's own could not be read."
+    again = size(dirty.computed.limit)
+    return f"As the kernel prints them; computed from {base}: {again}."
+
+
+def _pressing(dirty: Dirty) -> Iterator[str]:
+    """Who is made to wait, and who is over limits of its own: the node's count hides both."""
+    if dirty.throttled:
+        first = _waiter(dirty.throttled[0])
+        more = len(dirty.throttled) - 1
+        yield f"Made to wait for dirty pages: {first}{f', and {more} more' if more else ''}."
+    for one in [one for one in dirty.groups if one.is_over][:OVER_SHOWN]:
+        if (limits := one.limits) is None:
+            continue
+        stops = (one.waits or 0) >= limits.limit
+        at = f"stop at {size(limits.limit)}" if stops else f"are slowed from {size(limits.freerun)}"
+        yield (
+            f"{one.group.name} is over its own limit: {_told(one.waits)} to write, and its"
+            f" writers {at} (where the file system keeps to it, see below)."
+        )
 
 
 def state(waits: int, limits: DirtyLimits) -> str:
-    """What the kernel does about this much."""
+    """What the kernel does about this much on the node; a cgroup may wait before."""
     if waits >= limits.limit:
         return "writers stop now"
     if waits > limits.freerun:
         return "writers are being slowed down now"
     if waits > limits.background:
-        return "the flusher writes in the background and nobody waits"
-    return "nobody waits, and only what is old is written"
+        return "the flusher writes in the background and nobody waits for the node's limit"
+    return "nobody waits for the node's limit, and only what is old is written"
 
 
 def _groups(dirty: Dirty, paper: Paper) -> Iterator[str]:
     shown = dirty.groups[:GROUPS_SHOWN]
     if not shown:
-        told = (
-            "No cgroup holds dirty pages." if dirty.cgroup_version else "Whose they are: unknown."
-        )
-        yield told
+        yield from paper.wrap(_nobody(dirty))
         return
     is_v2 = dirty.cgroup_version == 2
     head = ["WHOSE", "DIRTY", "WRITING"]
@@ -82,26 +117,55 @@ def _groups(dirty: Dirty, paper: Paper) -> Iterator[str]:
         head += ["SLOWED AT", "STOPS AT", "WAITS"]
     rows = [_group_row(one, is_v2=is_v2) for one in shown]
     yield from paper.table(head, rows)
-    rest = dirty.groups[GROUPS_SHOWN:]
-    if rest:
-        more = sum(one.dirty + (one.writeback or 0) for one in rest)
-        yield f"and {len(rest)} more with {size(more)}"
-    if is_v2:
-        yield from paper.wrap(
-            "SLOWED and STOPS: its own limits, on file systems with cgroup writeback (ext2, ext4,"
-            " xfs, btrfs, f2fs); on others only the node's count. WAITS: share of the last 10 s"
-            " in which a task of it waited for a disk."
+    yield from _left_out(dirty.groups[GROUPS_SHOWN:])
+    for words in _group_notes(dirty, is_v2=is_v2):
+        yield from paper.wrap(words)
+
+
+def _nobody(dirty: Dirty) -> str:
+    if not dirty.cgroup_version:
+        return "Whose they are: unknown."
+    if not dirty.groups_told:
+        return "Whose they are: no memory.stat here tells (the kernel does since 4.2)."
+    return "No cgroup holds dirty pages."
+
+
+def _left_out(rest: Sequence[DirtyGroup]) -> Iterator[str]:
+    blind = sum(one.dirty is None for one in rest)
+    if known := len(rest) - blind:
+        more = sum((one.beside_dirty or 0) + (one.beside_writeback or 0) for one in rest)
+        yield f"and {known} more with {size(more)}"
+    if blind:
+        yield f"and {blind} more that could not be read"
+
+
+def _group_notes(dirty: Dirty, *, is_v2: bool) -> Iterator[str]:
+    if any(one.dirty is None for one in dirty.groups):
+        yield (
+            "?: its memory.stat could not be read; what it holds is in the row of what it is in,"
+            " if there is one."
         )
-    else:
-        yield from paper.wrap(
+    if not is_v2:
+        yield (
             "Cgroup v1 has no limit for dirty pages: one writer may fill the node's, and then all"
             " others wait with it."
+        )
+        return
+    yield (
+        "SLOWED and STOPS: its own limits, those below it included, on file systems with cgroup"
+        " writeback (ext2, ext4, xfs, btrfs, f2fs); on others only the node's count. WAITS: share"
+        " of the last 10 s in which a task of it waited for a disk."
+    )
+    if dirty.dirtyable is None or dirty.settings is None:
+        yield (
+            "Its limits need vm.dirty_*, /proc/zoneinfo, and Active(file) and Inactive(file) of"
+            " /proc/meminfo, of Linux 3.14 or later."
         )
 
 
 def _group_row(one: DirtyGroup, *, is_v2: bool) -> list[str]:
-    writing = "?" if one.writeback is None else size(one.writeback)
-    row = [one.group.name, size(one.dirty), writing]
+    name = one.group.name + (" (beside those below)" if one.is_parent else "")
+    row = [name, _told(one.beside_dirty), _told(one.beside_writeback)]
     if is_v2:
         limits = one.limits
         row += ["?", "?"] if limits is None else [size(limits.freerun), size(limits.limit)]
@@ -114,7 +178,6 @@ def _waiters(dirty: Dirty, paper: Paper) -> Iterator[str]:
     if dirty.waiting is None:
         yield "Who waits: processes could not be seen."
         return
-    throttled = [one for one in dirty.waiters if one.is_throttled]
     if not dirty.waiting:
         yield from paper.wrap(
             "No process waits in state D (first threads only: a thread that waits alone is not"
@@ -122,8 +185,8 @@ def _waiters(dirty: Dirty, paper: Paper) -> Iterator[str]:
         )
         return
     yield from paper.wrap(
-        f"Of {dirty.waiting} processes in state D {len(throttled)} are made to wait for dirty pages"
-        " (first threads only):"
+        f"Of {dirty.waiting} processes in state D {len(dirty.throttled)} are made to wait for"
+        " dirty pages (first threads only):"
     )
     for one in dirty.waiters[:WAITERS_SHOWN]:
         yield from paper.wrap(_waiter(one), "      ", "  ")
@@ -139,16 +202,20 @@ def _waiter(one: Waiter) -> str:
 
 def settings_words(dirty: Dirty) -> Iterator[str]:
     """One sentence for each setting, with this host's bytes."""
-    settings, limits = dirty.settings, dirty.limits
-    if settings is not None and limits is not None:
-        base = "" if dirty.dirtyable is None else f" of the {size(dirty.dirtyable)}"
-        base += f" that may become dirty (free memory and page cache, not all {size(dirty.total)})"
+    sysctls, limits = dirty.sysctls, dirty.limits
+    if sysctls is None:
+        yield "vm.dirty_* could not be read: what the limits come from is not told."
+    elif limits is not None:
+        halved = dirty.computed is not None and dirty.computed.is_halved
+        begins = f"the flusher begins at {size(limits.background)}"
+        if halved:
+            begins = f"not below the limit, so the kernel takes half of that: {begins}"
         yield _setting(
-            "dirty_background", settings.background_bytes, settings.background_ratio_percent,
-            base, f"the flusher begins at {size(limits.background)}",
+            "dirty_background", sysctls.dirty_background_bytes,
+            sysctls.dirty_background_ratio_percent, "" if halved else _base(dirty), begins,
         )  # fmt: skip
         yield _setting(
-            "dirty", settings.bytes, settings.ratio_percent, base,
+            "dirty", sysctls.dirty_bytes, sysctls.dirty_ratio_percent, _base(dirty),
             f"writers are slowed from {size(limits.freerun)} and stop at {size(limits.limit)}",
         )  # fmt: skip
     if dirty.expire_seconds is not None and dirty.wakeup_seconds is not None:
@@ -163,10 +230,20 @@ def settings_words(dirty: Dirty) -> Iterator[str]:
         )
 
 
-def _setting(name: str, count: int, share: int, base: str, meaning: str) -> str:
+def _base(dirty: Dirty) -> str:
+    """What the percentages are of."""
+    whole = f"(free memory and page cache, not all {size(dirty.total)})"
+    if dirty.dirtyable is None:
+        return f"of what may become dirty {whole}"
+    return f"of the {size(dirty.dirtyable)} that may become dirty {whole}"
+
+
+def _setting(name: str, count: int | None, share: int | None, base: str, meaning: str) -> str:
+    if count is None or (share is None and not count):
+        return f"vm.{name}_bytes or vm.{name}_ratio could not be read; {meaning}."
     if count:
         return f"vm.{name}_bytes {count:,}: {meaning}; vm.{name}_ratio does not count."
-    return f"vm.{name}_ratio {share}: {meaning}, {share} %{base}."
+    return f"vm.{name}_ratio {share}: {meaning}{f', {share} % {base}' if base else ''}."
 
 
 def _periodic(expire: float, wakeup: float) -> str:
@@ -190,11 +267,11 @@ def _advice() -> Iterator[str]:
         " drops nothing from the cache."
     )
     yield (
-        "echo 1 > /proc/sys/vm/drop_caches drops clean pages that nobody maps, of every container,"
-        " and not one dirty page: run sync first or it does nothing for them, and everything"
-        " else is read again."
-    )
-    yield (
         "A slow disk with much dirty memory: lower vm.dirty_bytes and vm.dirty_background_bytes,"
         " so that less piles up; a container's own share needs cgroup v2 (io.max, memory.high)."
+    )
+    yield (
+        "Not: echo 1 > /proc/sys/vm/drop_caches: it takes clean pages that nobody maps from every"
+        " container, and not one dirty page. What it drops is read again, from the same disk that"
+        " is to write."
     )

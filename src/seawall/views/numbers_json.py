@@ -8,10 +8,10 @@ from seawall.accounts.memory_groups import MemoryGroup
 from seawall.accounts.memory_numbers import held
 from seawall.accounts.tool_numbers import ToolCount, ToolNumber, tool_numbers
 from seawall.accounts.tool_numbers_processes import Resident
-from seawall.readings.reading import UNLIMITED
+from seawall.readings.reading import UNLIMITED, Unlimited
 from seawall.views.document import with_unread
 from seawall.views.numbers_page import NodePage, NumbersPage, WorkloadPage
-from seawall.views.numbers_words import WORKING_SET, alert, node_alert, node_why, why
+from seawall.views.numbers_words import WORKING_SET, Alert, alert, node_alert, node_why, why
 
 
 def document(head: dict[str, Any], page: NumbersPage) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def document(head: dict[str, Any], page: NumbersPage) -> dict[str, Any]:
     return {
         **head,
         **values,
-        "unread": [*head["unread"], *values["unread"]],
+        "unread": [*head["unread"], *values["unread"], *getattr(about, "missing", ())],
         "values": _values(about.numbers),
         "could_not_see": [
             {"what": row.what, "why": row.why, "provide": row.provide} for row in page.unseen
@@ -38,8 +38,8 @@ def _workload(page: WorkloadPage) -> dict[str, Any]:
         "kind": page.kind,
         "cgroup": page.group.path,
         "cgroup_version": page.group.memcg.version,
-        "limit_bytes": UNLIMITED if page.limit is None and page.limit_is_known else page.limit,
-        "limit_of": page.limit_of or None,
+        "limit_bytes": None if page.limits_unread else _limit(page),
+        "limit_of": None if page.limits_unread else page.limit_of or None,
         "held_bytes": held(page.group.memcg),
         "parts": _parts(page),
         "counts": [_count(times) for times in page.counts],
@@ -48,12 +48,12 @@ def _workload(page: WorkloadPage) -> dict[str, Any]:
         "has_lxcfs": page.has_lxcfs,
         "containers": [_container(group) for group in page.containers],
         "why": list(why(page)),
-        "alert": best and {"metric": best.metric, "bytes": best.bytes, "why": best.why},
+        "alert": best and _alert(best),
     }
 
 
 def _node(page: NodePage) -> dict[str, Any]:
-    available = page.meminfo.mem_available
+    best = node_alert(page)
     return {
         "scope": "node",
         "workload": "/",
@@ -61,9 +61,20 @@ def _node(page: NodePage) -> dict[str, Any]:
         "limit_bytes": page.meminfo.mem_total,
         "kubelet_gap_bytes": page.gap,
         "why": list(node_why(page)),
-        "alert": available
-        and {"metric": "node_memory_MemAvailable_bytes", "bytes": available, "why": node_alert()},
+        "alert": best and _alert(best),
     }
+
+
+def _limit(page: WorkloadPage) -> int | Unlimited:
+    return UNLIMITED if page.limit is None else page.limit
+
+
+def _alert(best: Alert) -> dict[str, Any]:
+    shown = {"metric": best.metric, "bytes": best.bytes, "why": best.why}
+    if not best.fallback:
+        return shown
+    fallback = {"metric": best.fallback, "bytes": best.fallback_bytes}
+    return {**shown, "needs": best.needs, "fallback": fallback}
 
 
 def _values(numbers: Iterable[ToolNumber]) -> list[dict[str, Any]]:
@@ -78,6 +89,7 @@ def _values(numbers: Iterable[ToolNumber]) -> list[dict[str, Any]]:
                 for part in number.inputs
             ],
             "parts": number.letters,
+            **({"note": number.note} if number.note else {}),
         }
         for number in numbers
     ]

@@ -19,13 +19,17 @@ class WorkloadPage:
     kind: str
     parts: Parts
     limit: int | None
-    """The tightest of its own and those above; None without any."""
+    """The tightest that was read of its own and those above; None without any."""
     limit_of: str
     """The address of the workload whose limit that is."""
-    limit_is_known: bool
-    """False: none was seen, and one of them could not be read."""
+    limits_unread: tuple[str, ...]
+    """Whose limit could not be read, nearest first: it may be tighter."""
     numbers: tuple[ToolNumber, ...]
     counts: tuple[ToolCount, ...]
+    missing: tuple[str, ...]
+    """Rows that are not there because a file could not be read."""
+    stock_bytes: int
+    """How far two counters of a cgroup may be apart: what each processor charges ahead."""
     resident: Resident | None
     inside: tuple[ToolNumber, ...]
     """What ``free`` prints in it."""
@@ -37,6 +41,17 @@ class WorkloadPage:
     @property
     def name(self) -> str:
         return self.group.name
+
+    @property
+    def is_containers(self) -> bool:
+        """Docker, crictl or the kubelet know it."""
+        return self.kind in ("container", "pod")
+
+    @property
+    def node_bytes(self) -> int | None:
+        """The node's MemTotal."""
+        parts = (part for row in self.inside for part in row.inputs)
+        return next((part.bytes for part in parts if part.name == "MemTotal"), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +66,8 @@ class NodePage:
     """Of MemTotal: kernel memory that has a counter and that the kubelet does not count."""
     residual_bytes: int | None
     """Of MemTotal: what no counter explains."""
+    residual_error_bytes: int
+    """How far that may be off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

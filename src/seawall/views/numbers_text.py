@@ -13,9 +13,22 @@ from seawall.accounts.memory_parts import LETTERS
 from seawall.accounts.tool_numbers import PROMETHEUS, ToolNumber
 from seawall.accounts.tool_numbers_node import EXPORTER
 from seawall.findings.words import count, percent, size
+from seawall.readings.reading import Unlimited
 from seawall.views.memory_text import whole_bar
 from seawall.views.numbers_page import NodePage, WorkloadPage
-from seawall.views.numbers_words import alert, node_alert, node_why, of_limit, why
+from seawall.views.numbers_words import (
+    alert,
+    lags,
+    no_alert,
+    node_alert,
+    node_left,
+    node_why,
+    of_limit,
+    unread_limit,
+    unwritten,
+    whose_limit,
+    why,
+)
 from seawall.views.terminal import Paper
 
 _INDENT: Final = " " * 34
@@ -24,7 +37,7 @@ _MEANINGS: Final = {
     "A": "the programs' own: goes when they end, or to swap",
     "I": "page cache, used once: dropped first",
     "F": "page cache, used again: dropped after that",
-    "T": "cannot be dropped; goes when the file is removed",
+    "T": "cannot be dropped; goes with its file, or to swap",
     "K": "slab, page tables, stacks; reserves; locked files",
 }
 
@@ -50,16 +63,28 @@ def lines(page: WorkloadPage | NodePage, paper: Paper, *, exact: bool = False) -
 def _summary(page: WorkloadPage, paper: Paper) -> Iterator[str]:
     usage = page.group.memcg.usage or 0
     words = f"{page.name}: {size(usage)} in use"
-    if told := of_limit(usage, page):
+    told, unread = of_limit(usage, page), unread_limit(page)
+    if unread:
+        words += f"; {unread}"
+        words += f". It is at most {told}" if told else ""
+    elif told:
         words += f", {told}"
-    elif page.limit_is_known:
-        words += "; no limit of its own or above it"
     else:
-        words += "; its limit could not be read"
+        words += "; no limit of its own or above it"
+    yield from paper.wrap(words + _cache_words(page, usage) + ".")
+
+
+def _cache_words(page: WorkloadPage, usage: int) -> str:
     cache = page.parts.page_cache
-    if cache is not None and usage:
-        words += f". {size(cache)} ({percent(cache / usage)}) is page cache that can be dropped"
-    yield from paper.wrap(words + ".")
+    if cache is None or not usage:
+        return ""
+    share = percent(min(cache / usage, 1))
+    words = f". {size(min(cache, usage))} ({share}) is page cache that can be dropped"
+    if waits := unwritten(page):
+        words += f", of which {size(min(waits, usage))} must be written first"
+    if lags(page):
+        words += f"; at least one counter lags ({size(cache)} of page cache is counted)"
+    return words
 
 
 def _parts(page: WorkloadPage, paper: Paper) -> Iterator[str]:
@@ -86,7 +111,7 @@ def _table(page: WorkloadPage, paper: Paper, *, exact: bool) -> Iterator[str]:
         share, left = "", ""
         if page.limit:
             share = percent(shown / page.limit)
-            left = size(page.limit - shown)
+            left = size(max(page.limit - shown, 0))
         first = f"{size(shown):>8}  {share:>5}  {left:>8}  {_mask(group[0].letters)}  "
         yield from _named(group, first, _INDENT, paper)
         yield from _filled(group, _INDENT, paper, exact=exact)
@@ -94,11 +119,15 @@ def _table(page: WorkloadPage, paper: Paper, *, exact: bool) -> Iterator[str]:
         first = f"{count(times.count):>8} times".ljust(len(_INDENT))
         words = f"{times.tool} {times.name} ({times.formula})"
         yield from paper.wrap(words, _INDENT, first)
-    whose = "its limit" if page.limit_of == page.name else f"the limit of {page.limit_of}"
     words = "HOLDS: the letters above; a small one is there in part."
     if page.limit:
-        words = f"SHARE and LEFT are of {whose}, {size(page.limit)}. {words}"
+        lower = f" ({unread_limit(page)}, and may be lower)" if page.limits_unread else ""
+        words = f"SHARE and LEFT are of {whose_limit(page)}, {size(page.limit)}{lower}. {words}"
     yield from (paper.paint(line, "dim") for line in paper.wrap(words))
+    if page.missing:
+        yield from paper.wrap(
+            f"Not shown, for a file could not be read: {'; '.join(page.missing)}."
+        )
 
 
 def _mask(letters: str) -> str:
@@ -121,7 +150,9 @@ def _grouped(numbers: Iterable[ToolNumber]) -> list[list[ToolNumber]]:
 def _named(group: Sequence[ToolNumber], first: str, indent: str, paper: Paper) -> Iterator[str]:
     by_tool: dict[str, list[str]] = {}
     for number in group:
-        by_tool.setdefault(number.tool, []).append(number.name)
+        is_metric = number.tool in (PROMETHEUS, EXPORTER, "kernel")
+        note = number.note and (f" ({number.note})" if is_metric else f"; {number.note}")
+        by_tool.setdefault(number.tool, []).append(number.name + note)
     words = []
     for tool, names in by_tool.items():
         if tool in (PROMETHEUS, EXPORTER, "kernel"):
@@ -163,10 +194,16 @@ def _containers(page: WorkloadPage, paper: Paper) -> Iterator[str]:
     known = [group.memcg.usage for group in page.containers]
     if usage is not None and None not in known:
         more = usage - sum(part or 0 for part in known)
-        yield from paper.wrap(
-            f"{size(more)} more is charged to the pod itself: removed containers, and tmpfs that"
-            " outlived the one who wrote it."
-        )
+        if more > page.stock_bytes:
+            yield from paper.wrap(
+                f"{size(more)} more is charged to the pod itself, such as removed containers and"
+                " tmpfs that outlived the one who wrote it."
+            )
+        elif more < -page.stock_bytes:
+            yield from paper.wrap(
+                f"The containers have {size(-more)} more than their pod: the counters were read"
+                " at different moments."
+            )
 
 
 def _container_row(group: MemoryGroup) -> list[str]:
@@ -175,7 +212,9 @@ def _container_row(group: MemoryGroup) -> list[str]:
     if group.workload is not None and group.workload.container:
         name = group.workload.container
     cells = [memcg.usage, working_set(memcg), memcg.anon]
-    limit = "none" if group.limit is None else size(group.limit)
+    limit = "none" if isinstance(memcg.limit, Unlimited) else group.limit
+    if not isinstance(limit, str):
+        limit = "?" if limit is None else size(limit)
     return [name, *("?" if cell is None else size(cell) for cell in cells), limit]
 
 
@@ -183,7 +222,7 @@ def _alert(page: WorkloadPage, paper: Paper) -> Iterator[str]:
     best = alert(page)
     yield ""
     if best is None:
-        yield from paper.wrap("Which one to alert on cannot be told without its memory.stat.")
+        yield from paper.wrap(no_alert(page))
         return
     yield paper.paint("Alert on", "bold")
     for line in paper.wrap(best.metric, "    ", "  "):
@@ -191,16 +230,15 @@ def _alert(page: WorkloadPage, paper: Paper) -> Iterator[str]:
     share = of_limit(best.bytes, page)
     words = f"{size(best.bytes)}{f', {share}' if share else ''}: {best.why}."
     yield from paper.wrap(words, "  ", "  ")
+    if best.fallback:
+        words = f"But {best.needs}; without them alert on {best.fallback}"
+        yield from paper.wrap(f"{words}, {size(best.fallback_bytes)}.", "  ", "  ")
     yield from paper.wrap("Not on usage: page cache alone fills it up to any limit.", "  ", "  ")
 
 
 def _node(page: NodePage, paper: Paper, *, exact: bool) -> Iterator[str]:
     total = page.meminfo.mem_total
-    left = page.meminfo.mem_available
-    words = f"{size(total)} of memory"
-    if left is not None:
-        words += f", {size(left)} ({percent(left / total if total else 0)}) available"
-    yield from paper.wrap(words + " by the kernel's own estimate (MemAvailable).")
+    yield from paper.wrap(node_left(page))
     yield ""
     yield paper.paint(f"{'SHOWS':>8}  {'SHARE':>5}  TOOL", "dim")
     for group in _grouped(page.numbers):
@@ -208,8 +246,10 @@ def _node(page: NodePage, paper: Paper, *, exact: bool) -> Iterator[str]:
         yield from _named(group, f"{size(group[0].bytes):>8}  {share:>5}  ", _NODE_INDENT, paper)
         yield from _filled(group, _NODE_INDENT, paper, exact=exact)
     yield ""
-    yield paper.paint("The kubelet and the kernel", "bold")
-    for sentence in node_why(page):
-        yield from paper.wrap(sentence, "    ", "  - ")
-    yield ""
-    yield from paper.wrap(node_alert())
+    if sentences := list(node_why(page)):
+        yield paper.paint("The kubelet and the kernel", "bold")
+        for sentence in sentences:
+            yield from paper.wrap(sentence, "    ", "  - ")
+        yield ""
+    if (best := node_alert(page)) is not None:
+        yield from paper.wrap(f"Alert on {best.metric}: {best.why}.")
