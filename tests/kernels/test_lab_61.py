@@ -24,6 +24,13 @@ lab swarm swarm --processes 60 --each 4MiB --limit 64MiB --uid 65534 --for 8
 lab thrash thrash --programs 12 --code 4MiB --limit 32MiB --iops 200 --for 12
 lab off hog --limit 16MiB --killer-off
 
+echo 64M > /sys/block/zram0/disksize; mkswap /dev/zram0; swapon /dev/zram0
+grep SwapFree /proc/meminfo > $OUT/swapfree
+seawall lab hog --size 256MiB --step 90MiB --limit 64MiB --swap --for 20 --json > $OUT/swap.json &
+until ls /sys/fs/cgroup/seawall-lab-*/memory.swap.max; do sleep 0.3; done
+cat /sys/fs/cgroup/seawall-lab-*/memory.swap.max > $OUT/swap.max
+wait; swapoff /dev/zram0
+
 seawall lab fill --size 128MiB --limit 64MiB --for 60 --json > $OUT/fill.json &
 until [ "$(cat /sys/fs/cgroup/seawall-lab-*/memory.current)" -gt 64000000 ]; do sleep 0.5; done
 sleep 2; seawall why --json > $OUT/why.json; seawall pods --json > $OUT/pods.json
@@ -34,12 +41,25 @@ echo -memory > plain/cgroup.subtree_control
 lab plain hog --limit 16MiB --parent /plain
 lab inner hog --limit 16MiB --parent /plain/inner
 echo "+memory +pids" > cgroup.subtree_control
+mkdir high; echo +memory > high/cgroup.subtree_control; echo 40M > high/memory.high
+lab high hog --limit 32MiB --parent /high
+echo +pids > deleg/cgroup.subtree_control
 cat > /run/deleg.sh <<'END'
 echo $$ > /sys/fs/cgroup/deleg/cgroup.procs
-exec seawall lab hog --size 64MiB --limit 32MiB --for 20 --json
+exec seawall lab hog --size ${1:-64MiB} --limit 32MiB --for 20 $2 --json
 END
+sh /run/deleg.sh > /dev/null 2> $OUT/threads.err
+cat deleg/cgroup.subtree_control > $OUT/threads.left; echo -pids > deleg/cgroup.subtree_control
+sh /run/deleg.sh 8MiB --dry-run > $OUT/delegplan.json
 sh /run/deleg.sh > $OUT/deleg.json 2> $OUT/deleg.err; echo $? > $OUT/deleg.status
-find deleg > $OUT/deleg.left; cat deleg/cgroup.subtree_control >> $OUT/deleg.left
+find deleg > $OUT/deleg.left
+echo "handed on: $(cat deleg/cgroup.subtree_control)" >> $OUT/deleg.left
+sh /run/deleg.sh 8MiB > /dev/null 2>> $OUT/dead.start & dead=$!; tries=0
+until ls deleg/*-outside-*/cgroup.procs > /dev/null 2>&1 || [ $((tries += 1)) -gt 60 ]
+do sleep 0.5; done
+sleep 4; find deleg -name 'seawall-lab-*' > $OUT/dead.before
+cat deleg/cgroup.subtree_control >> $OUT/dead.before
+kill -9 $dead; sleep 1; lab dead clean; cat deleg/cgroup.subtree_control >> $OUT/dead.left
 
 seawall lab hog --size 8MiB --limit 16MiB --for 60 --parent /plain/.. > /dev/null &
 sleep 4; kill -9 $(lab_pid); sleep 1
@@ -134,7 +154,42 @@ def test_a_delegated_cgroup_is_given_back_as_it_was(node: Outcome) -> None:
     assert page["processes"]["killed"] == 1
     left = node.text("deleg.left")
     assert "seawall-lab" not in left
-    assert "memory" not in left.splitlines()[-1].split()
+    assert left.splitlines()[-1].strip() == "handed on:"
+    steps = " ".join(page_of(node, "delegplan")["steps"])
+    assert "move this program into it" in steps
+    assert "/sys/fs/cgroup/deleg/cgroup.subtree_control" in steps
+
+
+def test_what_the_owner_hands_on_is_not_touched(node: Outcome) -> None:
+    assert "does not hand memory on" in node.text("threads.err")
+    assert node.text("threads.left").split() == ["pids"]
+
+
+def test_a_clean_takes_back_what_a_dead_run_handed_on(node: Outcome) -> None:
+    *cgroups, handed_on = node.text("dead.before").splitlines()
+    assert {"memory", "pids"} <= set(handed_on.split())
+    _, outside = sorted(cgroups)
+    assert set(outside.partition("-outside-")[2].split("-")) == set(handed_on.split())
+    assert node.text("dead.status").strip() == "0", node.text("dead.err")
+    rows = page_of(node, "dead")["leftovers"]
+    assert len([row for row in rows if row["removed"] and "/deleg/" in row["path"]]) == 2
+    assert node.text("dead.left").split() == [], "nothing, and nothing is handed on"
+
+
+def test_swap_is_bounded(node: Outcome) -> None:
+    page = page_of(node, "swap")
+    free = int(node.text("swapfree").split()[1]) << 10
+    bound = page["plan"]["swap_bytes"]
+    assert bound == free // 2 // 4096 * 4096
+    assert 24 * MIB < bound < 32 * MIB
+    assert int(node.text("swap.max")) == bound
+    assert page["processes"]["killed"] == 1, "64 MiB and the swap are less than 256 MiB"
+    assert page["last"]["oom_kills"] == 1
+
+
+def test_memory_high_above_counts_as_a_limit(node: Outcome) -> None:
+    assert node.text("high.status").strip() == "2"
+    assert "more than half of what /high has left (40.0 MiB)" in node.text("high.err")
 
 
 def test_its_own_sigkill_and_clean(node: Outcome) -> None:

@@ -1,6 +1,7 @@
 """What a lab would do, when it refuses, and how it tells a hang from work."""
 
 import dataclasses
+import fcntl
 import os
 import subprocess
 import sys
@@ -9,12 +10,14 @@ from pathlib import Path
 import pytest
 from tests.end_to_end.verbs import ENVIRONMENT, seawall
 
-from seawall.lab import leftovers
+from seawall.lab import leftovers, locks, notes
+from seawall.lab.aside import added_of
 from seawall.lab.disk import filesystem_of, open_nameless
 from seawall.lab.group import Measured
 from seawall.lab.plan import Facts, Kind, Plan, problems
 from seawall.lab.report import Moment, Watch
 from seawall.lab.sizes import bytes_of
+from seawall.problems import UsageProblem
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -65,6 +68,10 @@ def test_more_than_half_of_what_is_available_is_refused_and_can_be_meant() -> No
     over = plan(limit_bytes=4 * GIB)
     assert "more than half of what this machine has to give (MemAvailable 8.0 GiB)" in said(over)
     assert said(over, large=True) == ""
+    most = plan(limit_bytes=int(7.1 * GIB))
+    assert said(most, large=True) == ""
+    beyond = plan(limit_bytes=int(7.3 * GIB))
+    assert "more than nine tenths of what this machine has to give" in said(beyond, large=True)
     unknown = Facts(page_size=4096, available_bytes=None)
     assert "could not be read" in said(plan(), unknown)
     assert said(plan(), unknown, large=True) == ""
@@ -74,6 +81,9 @@ def test_room_below_a_limit_above_counts_too() -> None:
     tight = dataclasses.replace(FACTS, room_bytes=300 * MIB, room_of="/kubepods/x")
     assert "/kubepods/x has left (300 MiB)" in said(plan(limit_bytes=200 * MIB), tight)
     assert said(plan(limit_bytes=100 * MIB), tight) == ""
+    assert said(plan(limit_bytes=290 * MIB), tight, large=True) == ""
+    beyond = said(plan(limit_bytes=301 * MIB), tight, large=True)
+    assert "more than /kubepods/x has left (300 MiB)" in beyond
 
 
 def test_processes_cost_something_beside_the_limit() -> None:
@@ -84,12 +94,19 @@ def test_processes_cost_something_beside_the_limit() -> None:
     assert "more than half of the 15,000" in said(
         many, dataclasses.replace(FACTS, pids_left=15_000)
     )
+    few = dataclasses.replace(FACTS, pids_left=11_000)
+    assert "more than nine tenths of the 11,000" in said(many, few, large=True)
     assert "expected 1 to 10,000" in said(dataclasses.replace(many, processes=10_001))
 
 
 def test_absurd_sizes_stay_refused_even_when_meant() -> None:
     assert "at least 4.0 MiB" in said(plan(limit_bytes=MIB), large=True)
     assert "at least one page, 4096" in said(plan(each_bytes=100), large=True)
+    for huge in ({"each_bytes": 1 << 90}, {"limit_bytes": 1 << 47}, {"step_bytes": 1 << 64}):
+        assert "expected a size of at most 64.0 TiB" in said(plan(**huge), large=True)
+    narrow = dataclasses.replace(FACTS, mappable_bytes=GIB)
+    assert "lets it map no more than 1.0 GiB" in said(plan(each_bytes=2 * GIB), narrow, large=True)
+    assert said(plan("fill", each_bytes=2 * GIB), narrow) == ""
 
 
 def test_code_that_fits_would_show_nothing() -> None:
@@ -147,27 +164,7 @@ def test_the_longest_of_two_hangs_counts() -> None:
     assert hung(*first, *second) == 5
 
 
-# --- whose things they are ---------------------------------------------------------------
-
-
-def test_a_run_that_lives_is_told_from_a_dead_one_with_its_pid() -> None:
-    assert leftovers.is_alive(leftovers.own_name())
-    pid, start = leftovers.own_name().split("-")[2:]
-    assert not leftovers.is_alive(f"seawall-lab-{pid}-{int(start) + 1}")
-    with subprocess.Popen(["sleep", "60"]) as child:
-        began = Path(f"/proc/{child.pid}/stat").read_text().rpartition(") ")[2].split()[19]
-        name = f"seawall-lab-{child.pid}-{began}"
-        assert leftovers.is_alive(name)
-        child.kill()
-        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        assert not leftovers.is_alive(name), "a zombie runs nothing"
-
-
-@pytest.mark.parametrize(
-    "name", ["seawall-lab-1", "seawall-lab-1-2-3", "seawall-lab--1", "kubepods"]
-)
-def test_a_name_that_is_not_ours_is_never_removed(name: str) -> None:
-    assert leftovers.is_alive(name)
+# --- its file ----------------------------------------------------------------------------
 
 
 def test_the_file_has_no_name(tmp_path: Path) -> None:
@@ -183,6 +180,86 @@ def test_the_file_has_no_name(tmp_path: Path) -> None:
 def test_filesystem_of_the_nearest_mount() -> None:
     assert filesystem_of("/proc") == "proc"
     assert filesystem_of("/proc/self/task") == "proc"
+
+
+# --- the note and the locks --------------------------------------------------------------
+
+
+def test_what_a_run_holds_no_clean_can_take(tmp_path: Path) -> None:
+    path = str(tmp_path / "seawall-lab-1-2")
+    fd = locks.make_held(path, locks.make_folder)
+    assert locks.take(path) is None
+    assert locks.take(path, shared=True) is None
+    os.close(fd)
+    free = locks.take(path)
+    assert free is not None
+    os.close(free)
+
+
+def test_what_was_taken_before_it_was_locked_is_made_again(tmp_path: Path) -> None:
+    path, times = str(tmp_path / "seawall-lab-1-2"), []
+
+    def make(path: str) -> int:
+        fd = locks.make_folder(path)
+        times.append(path)
+        if len(times) < 3:
+            os.rmdir(path)
+        return fd
+
+    fd = locks.make_held(path, make)
+    assert len(times) == 3
+    assert locks.is_same(fd, path)
+    os.close(fd)
+
+
+def test_a_lock_of_somebody_else_is_waited_for_and_then_said(tmp_path: Path) -> None:
+    path, others = str(tmp_path / "seawall-lab-1-2"), []
+
+    def make(path: str) -> int:
+        fd = locks.make_folder(path)
+        other = os.open(path, os.O_RDONLY)
+        fcntl.flock(other, fcntl.LOCK_SH)
+        others.append(other)
+        return fd
+
+    with pytest.raises(UsageProblem, match="somebody else holds a lock"):
+        locks.make_held(path, make)
+    for other in others:
+        os.close(other)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("seawall-lab-1-2-outside-memory-pids", ("memory", "pids")),
+        ("seawall-lab-1-2-outside", ()),
+        ("seawall-lab-1-2-outside-cpu", ()),
+        ("seawall-lab-1-2-memory", ()),
+    ],
+)
+def test_what_is_to_be_taken_back_stands_in_the_name(name: str, expected: tuple[str, ...]) -> None:
+    assert tuple(added_of(name)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("seawall-lab-1-2", True), ("seawall-lab-1-2-outside-memory", True),
+        ("seawall-lab-1", False), ("seawall-lab-1-2-3", False), ("seawall-lab--1", False),
+        ("kubepods", False), ("seawall-lab-1-2\n", False),
+    ],
+)  # fmt: skip
+def test_only_names_of_a_lab_are_ours(name: str, expected: bool) -> None:
+    assert leftovers.is_ours(name) is expected
+
+
+@pytest.mark.parametrize("words", [b"", b"{", b"[1]", b'{"cgroups": 5, "folder": "x"}', b"\xff"])
+def test_a_torn_note_says_nothing(tmp_path: Path, words: bytes) -> None:
+    note = tmp_path / "note"
+    note.write_bytes(words)
+    assert list(notes.still_there(str(note))) == []
+    assert notes.folder_of(str(note)) is None
 
 
 # --- words -------------------------------------------------------------------------------
@@ -206,6 +283,12 @@ def test_help_says_what_it_does(verb: str) -> None:
             "seawall pods",
             "ctrl-C",
             "lab clean",
+            "/run/seawall/lab",
+            "nice 10",
+            "oom_score_adj",
+            "pids",
+            "dead runs",
+            "delegated",
             "disk",
             "kill",
         ):
@@ -218,6 +301,12 @@ def test_help_says_what_it_does(verb: str) -> None:
         (("hog", "--size", "64MB"), "expected a size such as 64MiB"),
         (("hog", "--for", "601"), "expected 1 to 600 seconds"),
         (("swarm", "--processes", "0"), "expected a number from 1"),
+        (("swarm", "--processes", "99999999999"), "to 10,000, not '99999999999'"),
+        (("thrash", "--iops", "-5"), "expected reads a second, 0 to 1,000,000, not '-5'"),
+        (("hog", "--uid", "99999999999"), "expected the number of a user"),
+        (("hog", "--parent", ""), "--parent is empty"),
+        (("hog", "--size", "999999999999999T", "--dry-run"), "at most 64.0 TiB"),
+        (("hog", "--limit", "63T", "--yes-large", "--dry-run"), "more than nine tenths"),
         (("hog", "--limit", "1MiB"), "expected at least 4.0 MiB"),
         (("fill", "--folder", "/nowhere"), "--folder /nowhere: not a folder"),
         (("thrash", "--programs", "2"), "nothing would be pushed out"),

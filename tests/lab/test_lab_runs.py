@@ -15,12 +15,12 @@ import jsonschema
 import pytest
 from tests.end_to_end import cgroups
 from tests.end_to_end.verbs import ENVIRONMENT, seawall
+from tests.lab.running import cgroup_of, is_running, left, pids_in, start, wait_for
 
 pytestmark = pytest.mark.system
 MIB = 1 << 20
 LIMIT = 64 * MIB
 SCHEMA = json.loads((files("seawall.views.schemas") / "lab.json").read_text())
-NOTES = Path("/run/seawall/lab")
 
 
 @pytest.fixture(autouse=True)
@@ -31,13 +31,6 @@ def machine() -> Iterator[None]:
     yield
     seawall("lab", "clean")
     assert left() == []
-
-
-def left() -> list[str]:
-    """Cgroups, notes and processes of any lab."""
-    found = [str(p) for p in Path("/sys/fs/cgroup").glob("*/**/seawall-lab-*")]
-    found += [str(p) for p in Path("/sys/fs/cgroup").glob("seawall-lab-*")]
-    return found + [str(p) for p in NOTES.glob("*")]
 
 
 @pytest.fixture
@@ -68,44 +61,6 @@ def lab(*words: str, expected: int = 0) -> dict[str, Any]:
         assert page["peak"]["bytes"] <= page["plan"]["limit_bytes"], "the limit did not hold"
         assert left() == []
     return page
-
-
-def start(*words: str) -> subprocess.Popen[bytes]:
-    """A run that goes on; its first row has been printed."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "seawall", "lab", *words],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT,
-    )  # fmt: skip
-    assert process.stdout
-    for line in process.stdout:
-        if line.lstrip().startswith(b"0 s "):
-            return process
-    raise AssertionError(process.communicate()[1].decode())
-
-
-def cgroup_of(process: subprocess.Popen[bytes]) -> Path:
-    """The run's folder in the tree that counts memory."""
-    pattern = f"**/seawall-lab-{process.pid}-*/memory.stat"
-    (found,) = [p.parent for p in Path("/sys/fs/cgroup").glob(pattern)]
-    return found
-
-
-def pids_in(folder: Path) -> list[int]:
-    return [int(word) for word in (folder / "cgroup.procs").read_text().split()]
-
-
-def wait_for(what: str, true: Any, seconds: float = 15) -> None:
-    until = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < until, what
-        time.sleep(0.05)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
-    except OSError:
-        return False
 
 
 # --- the four ----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from seawall.cli import statuses
 WANTED: Final = ()
 SECONDS: Final = 20.0
 SECONDS_MOST: Final = 600.0
+_IOPS_MOST: Final = 1_000_000
 VERBS: Final = {
     "swarm": "many small processes against a limit: which one would you kill?",
     "fill": "page cache by writing: full to the limit, and nothing is wrong",
@@ -19,15 +20,24 @@ VERBS: Final = {
     "clean": "remove what a lab that was killed has left",
 }
 _COMMON: Final = """\
-Before: a cgroup seawall-lab-PID-START is made below the cgroup of this shell
-  (or --parent), its limit is set and read back. Each process enters it and
-  checks that it is in before it takes anything; this program stays outside.
+Before: what dead runs left beside it is removed (no process is killed for
+  that); a note of the run goes to /run/seawall/lab (of a user:
+  $XDG_RUNTIME_DIR); a cgroup seawall-lab-PID-START is made below the cgroup of
+  this shell (or --parent), in each tree that is used (v1: memory, pids, blkio);
+  its limits of memory, swap and pids are set and read back. Each process gets
+  nice 10, enters it and checks that it is in before it takes anything; a
+  negative oom_score_adj that it inherited becomes 0. This program stays
+  outside; in a delegated cgroup of v2 it steps into one beside and hands memory
+  on, until the end. --dry-run says all of it for this machine.
 During: one line a second. Look at it with `seawall why` and `seawall pods`.
 After --for SECONDS, at ctrl-C or when this program dies: every process is
-  killed, the cgroup is removed, and it is checked that it is gone. Only after a
-  kill -9 of this program an empty cgroup is left: seawall lab clean.
+  killed, cgroups and note are removed, and it is checked that they are gone. If
+  this program is stopped, the processes end themselves a second after --for.
+  Only a kill -9 of this program leaves its cgroups, empty, and its note:
+  seawall lab clean, or the next run, removes them.
 Refused: when the limit is more than half of what this machine has left, or a
-  limit above. Its limit kills only processes of the lab's own cgroup.
+  limit above; with --yes-large, more than nine tenths of it, or all of a limit
+  above. Its limit kills only processes of the lab's own cgroup.
 """
 _ABOUT: Final = {
     "swarm": """\
@@ -35,8 +45,8 @@ Starts --processes N processes; each takes --each bytes of anonymous memory and
 sleeps. Together they want more than --limit: the kernel kills one after the
 other, and each frees little. On kernels before 3.6 and on CentOS 6 it hangs
 instead, and with --killer-off (cgroup v1) on every kernel. Nothing is written
-to a disk. Each process costs about 120 KiB beside the limit. The kernel log
-gets reports of the kills.
+to a disk, but to swap with --swap. Each process costs about 120 KiB beside the
+limit. The kernel log gets reports of the kills.
 """,
     "fill": """\
 Writes one file of --size bytes into --folder and keeps it open, without a name,
@@ -47,7 +57,8 @@ can be dropped; nothing is killed. It looks like "memory that is not released".
 One process takes --size bytes of anonymous memory, page by page, and holds
 them. Beyond --limit the kernel kills it. --step takes so much each second, to
 watch it come; --respawn starts it again and again, as a supervisor does.
-Nothing is written to a disk. The kernel log gets a report of each kill.
+Nothing is written to a disk, but to swap with --swap. The kernel log gets a
+report of each kill.
 """,
     "thrash": """\
 Writes one file of --programs times --code bytes into --folder, without a name.
@@ -58,9 +69,11 @@ reads a second for the lab's cgroup alone where the kernel can (blkio of v1, io
 of v2); it is said where it cannot. A node without memory looks like this.
 """,
     "clean": """\
-Removes cgroups seawall-lab-* (in every mounted tree), files and notes of runs
-whose program is dead, told by its pid and start time. A run that goes on is not
-touched.
+Removes cgroups seawall-lab-* (in every mounted tree), notes, and files in
+/var/tmp, /tmp and the folders that the notes name, of runs whose program is
+dead: a run holds locks on what it made, so one that goes on is not touched, in
+whatever namespace it is. What a delegated run handed on is taken back. Nothing
+is killed: a cgroup with a process in it stays, and that is said (exit 2).
 """,
 }
 
@@ -104,7 +117,7 @@ def _thrash(verb: ArgumentParser) -> None:
     _add_size(verb, "--code", "8MiB", "code of one program")
     _add_limit(verb, "128MiB")
     verb.add_argument(
-        "--iops", type=int, default=2000, metavar="N",
+        "--iops", type=_speed, default=2000, metavar="N",
         help="reads a second that the disk is held to; 0: as fast as it is (default 2000)",
     )  # fmt: skip
     _add_folder(verb)
@@ -154,9 +167,15 @@ def _add_common(verb: ArgumentParser, *, is_run: bool) -> None:
             "--parent", metavar="CGROUP", help="make it below this one (default: this shell's own)"
         )
         verb.add_argument("--uid", type=_uid, metavar="N", help="run the processes as this user")
-        verb.add_argument("--swap", action="store_true", help="let it swap (default: no swap)")
         verb.add_argument(
-            "--yes-large", action="store_true", help="more than half of what is there is meant so"
+            "--swap",
+            action="store_true",
+            help="let it swap, at most half of what is free of it (default: no swap)",
+        )
+        verb.add_argument(
+            "--yes-large",
+            action="store_true",
+            help="more than half of what is there is meant so, up to nine tenths",
         )
     verb.add_argument("--dry-run", action="store_true", help="say what would be done, do nothing")
     verb.add_argument("--json", action="store_true", help="one JSON document at the end")
@@ -175,15 +194,24 @@ def _size(text: str) -> int:
 
 
 def _count(text: str) -> int:
-    if not text.isdigit() or not int(text[:9]) >= 1:
-        raise ArgumentTypeError(f"expected a number from 1, not {text!r}")
-    return int(text[:9])
+    from seawall.lab.plan import PROCESSES_MOST  # noqa: PLC0415 - only this verb's
+
+    return _number(text, f"a number from 1 to {PROCESSES_MOST:,}", 1, PROCESSES_MOST)
+
+
+def _speed(text: str) -> int:
+    return _number(text, f"reads a second, 0 to {_IOPS_MOST:,}", 0, _IOPS_MOST)
+
+
+def _number(text: str, what: str, least: int, most: int) -> int:
+    is_number = text.isascii() and text.isdigit() and len(text) <= 20
+    if not (is_number and least <= int(text) <= most):
+        raise ArgumentTypeError(f"expected {what}, not {text[:40]!r}")
+    return int(text)
 
 
 def _uid(text: str) -> int:
-    if not text.isdigit() or int(text[:11]) >= 2**32 - 1:
-        raise ArgumentTypeError(f"expected the number of a user, not {text!r}")
-    return int(text[:11])
+    return _number(text, "the number of a user", 0, 2**32 - 2)
 
 
 def _seconds(text: str) -> float:
@@ -210,12 +238,9 @@ def run(arguments: Namespace) -> int:
 def _clean(arguments: Namespace) -> int:
     from seawall.cli.paper import paper_for  # noqa: PLC0415
     from seawall.lab import lab_json, lab_text  # noqa: PLC0415
-    from seawall.lab.leftovers import Left, find_leftovers, remove_leftovers  # noqa: PLC0415
+    from seawall.lab.leftovers import clean  # noqa: PLC0415
 
-    if arguments.dry_run:
-        found = [Left(path, is_removed=False, why="only looked") for path, _ in find_leftovers()]
-    else:
-        found = remove_leftovers()
+    found = clean(dry=arguments.dry_run)
     if arguments.json:
         _print(lab_json.clean_document(_head(), found, dry=arguments.dry_run))
     else:
@@ -246,13 +271,12 @@ def _reproduce(arguments: Namespace) -> int:
     session = Session(plan, home, paper, quiet=arguments.json)
     report = session.perform(path)
     if arguments.json:
-        _print(lab_json.report_document(_head(report.seconds), report))
+        _print(lab_json.report_document(_head(report.seconds), report, session.removed))
     else:
         print("\n".join(lab_text.report_lines(report, paper)))
     if session.stop.signal is not None:
         return 128 + session.stop.signal
-    has_worked = report.failed < report.started and not report.left
-    return 0 if has_worked else statuses.USAGE
+    return statuses.USAGE if report.failed or report.left else 0
 
 
 def _head(seconds: float | None = None) -> dict[str, Any]:

@@ -5,14 +5,15 @@ import mmap
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Mapping
 from contextlib import suppress
 
 from seawall.lab import disk, lab_text, leftovers
 from seawall.lab.home import Home, find_home, pids_left, room_above
-from seawall.lab.plan import Facts, Kind, Plan, problems
+from seawall.lab.plan import SWAP_SHARE, Facts, Kind, Plan, problems
 from seawall.lab.report import Moment, Report
 from seawall.lab.run import Run, Stop
-from seawall.lab.small_files import read_table
+from seawall.lab.small_files import read_number, read_table
 from seawall.problems import UsageProblem
 from seawall.views.terminal import Paper
 
@@ -22,8 +23,8 @@ def judged_plan(arguments: Namespace) -> tuple[Plan, Home]:
     plan = _plan(arguments)
     if plan.uid is not None and os.geteuid() != 0:
         raise UsageProblem("--uid needs root: only root can become another user")
-    if plan.folder is not None and not os.path.isdir(plan.folder):
-        raise UsageProblem(f"--folder {plan.folder}: not a folder")
+    if plan.folder is not None and (words := disk.folder_problem(plan.folder)):
+        raise UsageProblem(words)
     facts = _facts(plan, None)
     _refuse(plan, facts, large=arguments.yes_large)
     home = find_home(arguments.parent)
@@ -46,6 +47,7 @@ def _plan(arguments: Namespace) -> Plan:
         each = given["each" if kind == "swarm" else "code"]
     else:
         processes, each = 1, given["size"]
+    wanted = processes * each
     needs_disk = kind in ("fill", "thrash")
     return Plan(
         kind=kind,
@@ -57,10 +59,23 @@ def _plan(arguments: Namespace) -> Plan:
         respawn=given.get("respawn", False),
         uid=arguments.uid,
         swap=arguments.swap,
+        swap_bytes=_swap_bytes(wanted) if arguments.swap else 0,
         killer_off=given.get("killer_off", False),
         folder=(given["folder"] or disk.default_folder()) if needs_disk else None,
         iops=given.get("iops") or None,
     )
+
+
+def _swap_bytes(wanted: int) -> int:
+    """What the lab may swap: half of what is free stays for the others."""
+    free = read_table("/proc/meminfo").get("SwapFree", 0) << 10
+    return min(wanted, int(SWAP_SHARE * free)) // mmap.PAGESIZE * mmap.PAGESIZE
+
+
+def _mappable(meminfo: Mapping[str, int]) -> int | None:
+    if read_number("/proc/sys/vm/overcommit_memory") == 1 or "MemTotal" not in meminfo:
+        return None
+    return (meminfo["MemTotal"] + meminfo.get("SwapTotal", 0)) << 10
 
 
 def _facts(plan: Plan, home: Home | None) -> Facts:
@@ -77,6 +92,7 @@ def _facts(plan: Plan, home: Home | None) -> Facts:
         available_bytes=None if available is None else available << 10,
         room_bytes=room,
         room_of=whose,
+        mappable_bytes=_mappable(meminfo),
         pids_left=pids_left(home) if home else None,
         disk_free_bytes=free,
         folder_fs=disk.filesystem_of(plan.folder) if plan.folder else None,
@@ -93,15 +109,17 @@ class Session:
         self._quiet = quiet
         self._has_head = False
         self.stop = Stop()
+        self.removed: list[leftovers.Left] = []
+        """What dead runs had left here."""
 
     def perform(self, path: str) -> Report:
         """Clean up what is left from before, introduce, run."""
         with self.stop.listening():
-            removed = leftovers.remove_leftovers(self._plan.folder)
+            self.removed = leftovers.clean_below([*self._home.parents.values()], self._plan.folder)
             if not self._quiet:
-                if removed:
+                if self.removed:
                     self._say("from runs that were killed:")
-                    self._say(*lab_text.clean_lines(removed, self._paper))
+                    self._say(*lab_text.clean_lines(self.removed, self._paper))
                 self._say(*lab_text.introduction(self._plan, path, self._paper))
             run = Run(self._plan, self._home, self.stop, self._tell)
             try:

@@ -28,6 +28,10 @@ class Fates:
     """By a SIGKILL that the lab did not send: the kernel's, or somebody else's."""
     failed: int = 0
     replaced: int = 0
+    outlived: int = 0
+    """Ended by their own alarm, for the lab was stopped or held up: they lived to the end."""
+    ended_bytes: int = 0
+    """What those that ended had taken or written."""
     notes: list[str] = field(default_factory=list)
     """What failed children said; each once."""
 
@@ -93,6 +97,7 @@ class Crew:
         place = self._places.pop(pid, None)
         if place is None:
             return
+        self.fates.ended_bytes += self._stage.slots.read(place).done_bytes
         if code == worker.NOT_INSIDE:
             self._read_notes()
             said = "; ".join(self.fates.notes) or "the kernel put it elsewhere"
@@ -102,6 +107,8 @@ class Crew:
             self._free.append(place)
             if self._stage.plan.kind == "thrash":
                 os.write(self._stage.tokens[1], b".")  # it may have had one
+        elif code == -signal.SIGALRM:
+            self.fates.outlived += 1
         else:
             self.fates.failed += 1
 

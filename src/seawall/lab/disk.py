@@ -9,6 +9,7 @@ partition, and count operations of the processes in the cgroup.
 import errno
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,8 @@ from seawall.problems import ParseProblem, UsageProblem
 from seawall.readings.mountinfo import Mount, parse
 
 FOLDERS: Final = ("/var/tmp", "/tmp")  # noqa: S108 - the file in it has no name
+_OVERLAYS_MOST: Final = 4
+"""The kernel stacks two; more is an upper folder below itself."""
 _BLOCK: Final = "/sys/dev/block"
 
 
@@ -42,9 +45,24 @@ def default_folder() -> str:
 
 
 def filesystem_of(folder: str) -> str | None:
-    """Its type, by this process's mounts; None when it cannot be told."""
-    mount = _mount_of(folder)
+    """Where its files really are, by this process's mounts: below an overlay that of the upper
+    folder, ``overlay`` when that is not seen from here; None when it cannot be told.
+    """
+    mount = _mount_of(below_overlays(folder))
     return mount.fs_type if mount else None
+
+
+def below_overlays(folder: str) -> str:
+    """The folder into which the filesystem of ``folder`` writes, as far as it is seen here."""
+    for _ in range(_OVERLAYS_MOST):
+        mount = _mount_of(folder)
+        if mount is None or mount.fs_type != "overlay":
+            break
+        upper = [o.partition("=")[2] for o in mount.super_options if o.startswith("upperdir=")]
+        if not upper or not os.path.isabs(upper[0]) or not os.path.isdir(upper[0]):
+            break
+        folder = upper[0]
+    return folder
 
 
 def _mount_of(path: str) -> Mount | None:
@@ -59,6 +77,17 @@ def _mount_of(path: str) -> Mount | None:
     exact = [m for m in above if m.device == name]
     # btrfs shows other numbers in stat than in mountinfo: the nearest mount then.
     return max(exact or above, key=lambda m: len(m.mount_point), default=None)
+
+
+def folder_problem(folder: str) -> str | None:
+    """Why no file can be written there."""
+    if not os.path.isdir(folder):
+        return f"--folder {folder}: not a folder"
+    if os.statvfs(folder).f_flag & os.ST_RDONLY:
+        return f"--folder {folder}: mounted read-only"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return f"--folder {folder}: not writable for this user"
+    return None
 
 
 def open_nameless(folder: str, name: str) -> int:
@@ -76,7 +105,8 @@ def open_nameless(folder: str, name: str) -> int:
     path = f"{folder}/{name}"
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        os.unlink(path)
+        with suppress(FileNotFoundError):  # lab clean was faster
+            os.unlink(path)
     except OSError as error:
         raise UsageProblem(f"--folder {folder}: {error.strerror}") from error
     return fd
@@ -84,7 +114,7 @@ def open_nameless(folder: str, name: str) -> int:
 
 def disk_of(folder: str) -> tuple[str | None, str]:
     """``major:minor`` of the whole disk below the folder, or None and why."""
-    number = _device_number(folder)
+    number = _device_number(below_overlays(folder))
     if number is None:
         kind = filesystem_of(folder)
         return None, f"{folder} is {kind or 'of an unknown kind'}, not on a block device"
@@ -103,11 +133,8 @@ def _device_number(folder: str) -> str | None:
     if os.path.exists(f"{_BLOCK}/{number}"):
         return number
     mount = _mount_of(folder)
-    if mount is None:
+    if mount is None or mount.fs_type == "overlay":
         return None
-    if mount.fs_type == "overlay":
-        upper = [o.partition("=")[2] for o in mount.super_options if o.startswith("upperdir=")]
-        return _device_number(upper[0]) if upper and os.path.isdir(upper[0]) else None
     try:
         found = os.stat(mount.source)
     except OSError:

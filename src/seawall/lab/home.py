@@ -18,6 +18,7 @@ from seawall.readings.mountinfo import Mount, parse
 
 V1_WANTED: Final = ("memory", "pids", "blkio")
 V2_WANTED: Final = ("memory", "pids", "io")
+_UNLIMITED: Final = 2**63 - (64 << 10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,8 @@ class Tree:
 
 def find_home(parent: str | None) -> Home:
     """Where the lab's cgroup goes; UsageProblem with what is missing and what provides it."""
+    if parent is not None and not parent.strip():
+        raise UsageProblem("--parent is empty: name a cgroup, or / for the root")
     trees = list(mounted_trees())
     own = _own_paths()
     found = {tree_controller: tree for tree in trees for tree_controller in tree.controllers}
@@ -151,7 +154,10 @@ def _v2_home(tree: Tree, own: Mapping[str, str], parent: str | None) -> Home:
                 f"{home}: no memory controller there (cgroup.controllers: "
                 f"{' '.join(offered) or 'empty'}); {_elsewhere(home, mount_point)}"
             )
-        delegated = _is_alone(home) and os.access(f"{home}/cgroup.subtree_control", os.W_OK)
+        # With processes in it and a controller handed on (only pids and cpu can be), it is the
+        # root of threads: nobody can step aside below it.
+        is_free = _is_alone(home) and not handed_on
+        delegated = is_free and os.access(f"{home}/cgroup.subtree_control", os.W_OK)
         if not delegated:
             raise UsageProblem(_not_handed_on(home, mount_point))
         handed_on = offered
@@ -238,14 +244,18 @@ def room_above(home: Home) -> tuple[int | None, str]:
 
 
 def _room(version: int, folder: str) -> int | None:
-    names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
-    limit_file, usage_file, total = names if version == 1 else ("memory.max", "memory.current", "")
-    limit, usage = read_number(f"{folder}/{limit_file}"), read_number(f"{folder}/{usage_file}")
-    if limit is None or usage is None or limit >= 2**63 - (64 << 10):
+    v1 = (("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_")
+    # Above memory.high nobody is killed, but everybody in it is held up.
+    v2 = (("memory.max", "memory.high"), "memory.current", "")
+    limit_files, usage_file, total = v1 if version == 1 else v2
+    found = [read_number(f"{folder}/{name}") for name in limit_files]
+    limits = [limit for limit in found if limit is not None and limit < _UNLIMITED]
+    usage = read_number(f"{folder}/{usage_file}")
+    if not limits or usage is None:
         return None
     stat = read_table(f"{folder}/memory.stat")
     cache = stat.get(f"{total}active_file", 0) + stat.get(f"{total}inactive_file", 0)
-    return limit - usage + min(cache, usage)
+    return min(limits) - usage + min(cache, usage)
 
 
 def pids_left(home: Home) -> int | None:

@@ -23,12 +23,17 @@ def plan_document(head: dict[str, Any], plan: Plan, home: Home, path: str) -> di
 
 def clean_document(head: dict[str, Any], found: Sequence[Left], *, dry: bool) -> dict[str, Any]:
     """``seawall lab clean``."""
-    rows = [{"path": left.path, "removed": left.is_removed, "why": left.why} for left in found]
-    return {**head, "what": "clean", "dry_run": dry, "leftovers": rows}
+    return {**head, "what": "clean", "dry_run": dry, "leftovers": _rows(found)}
 
 
-def report_document(head: dict[str, Any], report: Report) -> dict[str, Any]:
-    """A run that has ended."""
+def _rows(found: Sequence[Left]) -> list[dict[str, Any]]:
+    return [{"path": left.path, "removed": left.is_removed, "why": left.why} for left in found]
+
+
+def report_document(
+    head: dict[str, Any], report: Report, leftovers: Sequence[Left]
+) -> dict[str, Any]:
+    """A run that has ended; ``leftovers`` of dead runs were dealt with before it."""
     held = report.held
     return {
         **head,
@@ -36,6 +41,7 @@ def report_document(head: dict[str, Any], report: Report) -> dict[str, Any]:
         "plan": plan_object(report.plan),
         "cgroup": report.path,
         "cgroup_version": report.version,
+        "leftovers": _rows(leftovers),
         "ended": report.ended,
         "seconds": round(report.seconds, 3),
         "peak": with_unread({"bytes": report.peak_bytes}) | {"sampled": report.peak_is_sampled},
@@ -44,6 +50,7 @@ def report_document(head: dict[str, Any], report: Report) -> dict[str, Any]:
             "started": report.started, "killed": report.killed, "failed": report.failed,
             "replaced": report.replaced, "survived": report.survived,
         },
+        "done_bytes": report.done_bytes,
         "hung_seconds": round(report.hung_seconds, 3),
         "disk": None if held is None else asdict(held),
         "last": moment_object(report.last),
@@ -74,6 +81,7 @@ def moment_object(moment: Moment) -> dict[str, Any]:
         **with_unread({
             "usage_bytes": measured.usage, "anon_bytes": measured.anon,
             "file_bytes": measured.file, "dirty_bytes": measured.dirty,
+            "droppable_bytes": measured.droppable,
             "limit_hits": measured.limit_hits, "oom_kills": measured.oom_kills,
             "major_faults": measured.major_faults, "read_again_pages": measured.read_again,
         }),

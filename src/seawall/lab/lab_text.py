@@ -5,11 +5,14 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from seawall.findings.words import count, duration, size
+from seawall.lab.aside import OUTSIDE
 from seawall.lab.disk import Held
 from seawall.lab.home import Home
-from seawall.lab.leftovers import Left
+from seawall.lab.leftovers import ONLY_LOOKED, Left
+from seawall.lab.notes import state_folder
 from seawall.lab.plan import Plan
 from seawall.lab.report import Moment, Report
+from seawall.lab.worker import NICE
 from seawall.views.terminal import Paper, plain
 
 
@@ -21,7 +24,8 @@ def deed(plan: Plan) -> str:
         return f"one process takes {each} of anonymous memory{steps}"
     if plan.kind == "swarm":
         return (
-            f"{count(plan.processes)} processes take {each} of anonymous memory each, "
+            f"{processes(plan.processes)} {'takes' if plan.processes == 1 else 'take'} {each} of "
+            f"anonymous memory{'' if plan.processes == 1 else ' each'}, "
             f"{size(plan.wanted_bytes)} together"
         )
     if plan.kind == "fill":
@@ -52,31 +56,71 @@ def plan_lines(plan: Plan, home: Home, path: str, paper: Paper) -> Iterator[str]
 
 def steps(plan: Plan, home: Home, path: str) -> Iterator[str]:
     """One sentence for each step, in order."""
-    yield "remove what runs that were killed have left (as seawall lab clean does)"
-    limit = "memory.limit_in_bytes" if home.version == 1 else "memory.max"
-    yield f"make the cgroup {path} (version {home.version}) in {', '.join(_parents(home))}"
-    swap = ", swap as the cgroup above allows" if plan.swap else ", no swap"
-    yield f"set {limit} to {plan.limit_bytes} ({size(plan.limit_bytes)}){swap}; read it back"
-    if plan.killer_off:
-        yield "set memory.oom_control to 1: nobody is killed, what cannot be had is waited for"
-    if "pids" in home.parents:
-        yield f"set pids.max to {plan.pids_limit}"
+    yield (
+        f"remove what runs that were killed have left in {', '.join(_parents(home))}, and their "
+        "notes; no process is ever killed for that"
+    )
+    if folder := state_folder():
+        yield f"write a note of this run into {folder}, locked as long as it goes on"
+    yield from _cgroup_steps(plan, home, path)
     for name, why in home.unusable.items():
         if name == "pids" or plan.iops:
             yield f"go on without the {name} controller: {why}"
-    if plan.iops:
-        yield f"hold its reads from the disk below {plan.folder} to {count(plan.iops)} a second"
-    who = "" if plan.uid is None else f" as user {plan.uid}"
     if plan.file_bytes:
         yield f"open a file without a name in {plan.folder}, {size(plan.file_bytes)} at most"
-    yield f"start {count(plan.processes)} processes{who}; each enters the cgroup and checks that"
-    yield f"{deed(plan)}{', the killed are replaced' if plan.respawn else ''}"
+    if plan.iops:
+        yield f"hold its reads from the disk below {plan.folder} to {count(plan.iops)} a second"
+    yield from _process_steps(plan)
     if plan.beside_bytes > 1 << 20:
         yield (
             f"beside the limit the kernel counts up to {size(plan.beside_bytes)} of page tables "
             "and stacks where this was started"
         )
-    yield f"end after {duration(plan.seconds)}: kill them, remove the cgroup, look that it is gone"
+    yield (
+        f"end after {duration(plan.seconds)}: kill them, remove the cgroup and the note, look that "
+        "they are gone; a process that is still there a second later ends itself"
+    )
+
+
+def _cgroup_steps(plan: Plan, home: Home, path: str) -> Iterator[str]:
+    if home.delegated:
+        yield (
+            f"make a second cgroup beside it, {path}{OUTSIDE}-..., move this program into it, and "
+            f"write to {home.memory}/cgroup.subtree_control what of {', '.join(home.parents)} is "
+            "not there; at the end that is taken back"
+        )
+    yield f"make the cgroup {path} (version {home.version}) in {', '.join(_parents(home))}"
+    limit = "memory.limit_in_bytes" if home.version == 1 else "memory.max"
+    yield f"set {limit} to {plan.limit_bytes} ({size(plan.limit_bytes)}); read it back"
+    yield _swap_step(plan, home)
+    if plan.killer_off:
+        yield "set memory.oom_control to 1: nobody is killed, what cannot be had is waited for"
+    if "pids" in home.parents:
+        yield f"set pids.max to {plan.pids_limit}"
+
+
+def _swap_step(plan: Plan, home: Home) -> str:
+    name = "memory.memsw.limit_in_bytes" if home.version == 1 else "memory.swap.max"
+    if not plan.swap:
+        return f"let nothing of it be swapped ({name})"
+    if not plan.swap_bytes:
+        return f"let nothing of it be swapped ({name}): this machine has no free swap"
+    return f"let at most {size(plan.swap_bytes)} be swapped ({name})"
+
+
+def _process_steps(plan: Plan) -> Iterator[str]:
+    who = "" if plan.uid is None else f", becomes user {plan.uid}"
+    subject = "it" if plan.processes == 1 else "each"
+    yield (
+        f"start {processes(plan.processes)}; {subject} gets nice {NICE}, enters the cgroup and "
+        f"checks that, sets a negative oom_score_adj that it inherited to 0{who}"
+    )
+    yield f"{deed(plan)}{', the killed are replaced' if plan.respawn else ''}"
+
+
+def processes(number: int) -> str:
+    """``1 process``, ``1,280 processes``."""
+    return f"{count(number)} {'process' if number == 1 else 'processes'}"
 
 
 def _parents(home: Home) -> Sequence[str]:
@@ -154,8 +198,9 @@ def happened(report: Report) -> Iterator[str]:
     )
     kills = "not told by this kernel" if last.oom_kills is None else count(last.oom_kills)
     yield (
-        f"OOM kills in the cgroup: {kills}; of {count(report.started)} processes "
-        f"{count(report.killed)} were killed, {count(report.survived)} lived to the end"
+        f"OOM kills in the cgroup: {kills}; of {processes(report.started)} "
+        f"{count(report.killed)} {'was' if report.killed == 1 else 'were'} killed, "
+        f"{count(report.survived)} lived to the end"
         + (f", {count(report.failed)} failed" if report.failed else "")
         + (f", {count(report.replaced)} were replacements" if report.replaced else "")
     )
@@ -165,12 +210,20 @@ def happened(report: Report) -> Iterator[str]:
             "for memory, and nothing was taken and nobody killed"
         )
     if plan.kind == "fill":
-        yield (
-            f"{_size(report.last.done_bytes)} were written; {_size(last.file)} of them are page "
-            "cache of the cgroup: that can be dropped, and is no leak"
-        )
+        yield from _filled(report)
     if plan.kind == "thrash":
         yield from _thrash(report)
+
+
+def _filled(report: Report) -> Iterator[str]:
+    measured = report.last.measured
+    yield f"{size(report.done_bytes)} were written"
+    if measured.droppable and report.done_bytes and not report.killed:
+        more = f"; {size(measured.dirty)} more is on its way to the disk" if measured.dirty else ""
+        yield (
+            f"{size(measured.droppable)} of what the cgroup is charged with is clean cache of "
+            f"files: that can be dropped, and is no leak{more}"
+        )
 
 
 def _thrash(report: Report) -> Iterator[str]:
@@ -202,10 +255,12 @@ def clean_lines(found: Sequence[Left], paper: Paper, *, dry: bool = False) -> It
     if not found:
         yield "nothing of a dead run is here"
     for left in found:
-        words = "would be removed" if dry else "removed"
-        if not (left.is_removed or dry):
-            words = f"NOT removed ({left.why})"
-        yield from paper.wrap(f"{words}: {left.path}", "  ")
+        words = "removed"
+        if dry:
+            words = "would be removed" if left.why == ONLY_LOOKED else f"would stay: {left.why}"
+        elif not left.is_removed:
+            words = f"NOT removed: {left.why}"
+        yield from paper.wrap(f"{words}: {plain(left.path)}", "  ")
 
 
 def slow_words(held: Held) -> str:

@@ -1,25 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a lab that was killed left behind, found by name and removed.
 
-The name of everything that a lab makes holds its pid and its start time, so a run that is
-still alive is never taken for a dead one, and a pid that came again never for a living run.
+A run holds locks on what it made (``locks``): what can be locked belongs to no living run.
+Nothing is ever killed here.  The children of a dead run died with it, so a process in such a
+cgroup is somebody else's, or cannot die yet; either way the cgroup stays, and that is said.
 """
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from seawall.lab.group import OUTSIDE, members, remove_folder
+from seawall.lab import locks
+from seawall.lab.aside import OUTSIDE, added_of, take_back
+from seawall.lab.disk import FOLDERS
+from seawall.lab.group import members, remove_folder, why_busy
 from seawall.lab.home import mounted_trees
-from seawall.lab.small_files import read_text, write_text
+from seawall.lab.notes import folder_of, own_notes, still_there
+from seawall.lab.small_files import read_text
 
 PREFIX: Final = "seawall-lab-"
-_NAME: Final = re.compile(rf"{PREFIX}([0-9]{{1,10}})-([0-9]{{1,20}})(?:{OUTSIDE})?\Z")
+ONLY_LOOKED: Final = "only looked"
+"""Why a thing is still there after a ``--dry-run``."""
+_NAME: Final = re.compile(rf"{PREFIX}[0-9]{{1,10}}-[0-9]{{1,20}}(?:{OUTSIDE}[a-z-]{{0,40}})?\Z")
 _FOLDERS_MOST: Final = 100_000
-_REMOVE_SECONDS: Final = 5.0
+_REMOVE_SECONDS: Final = 1.0
 _START_FIELD: Final = 19  # of /proc/PID/stat behind the name: field 22, starttime in ticks
 
 
@@ -34,133 +41,125 @@ class Left:
 
 
 def own_name() -> str:
-    """What this run calls everything that it makes."""
-    pid = os.getpid()
-    return f"{PREFIX}{pid}-{_start_of(str(pid))}"
-
-
-def state_folder() -> str | None:
-    """Where runs are noted down; None for an ordinary user without a place of its own."""
-    if os.geteuid() == 0:
-        return "/run/seawall/lab"
-    own = os.environ.get("XDG_RUNTIME_DIR")
-    return f"{own}/seawall/lab" if own else None
-
-
-def write_state(name: str, words: str) -> str | None:
-    """Note down what this run is, for people who find its cgroup; None where that cannot be."""
-    folder = state_folder()
-    if folder is None:
-        return None
-    try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        if os.stat(folder).st_uid != os.geteuid():
-            return None
-        fd = os.open(
-            f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600
-        )
-        os.close(fd)
-        write_text(f"{folder}/{name}", words)
-    except OSError:
-        return None
-    return f"{folder}/{name}"
-
-
-def find_leftovers(extra: str | None = None) -> Iterator[tuple[str, bool]]:
-    """(path, whether it is a cgroup) of all that dead runs left in every mounted tree, in the
-    notes and in ``extra``, a folder in which a file may be left.
-    """
-    for path in _cgroup_folders():
-        if not is_alive(os.path.basename(path)):
-            yield path, True
-    for path in _files(extra):
-        if not is_alive(os.path.basename(path)):
-            yield path, False
-
-
-def remove_leftovers(extra: str | None = None) -> list[Left]:
-    """Remove them; what became of each."""
-    found = list(find_leftovers(extra))
-    return [_remove_cgroup(p) if is_cgroup else _remove_file(p) for p, is_cgroup in found]
-
-
-def is_alive(name: str) -> bool:
-    """Whether the run of that name still goes on; a name that is none of ours counts as alive."""
-    match = _NAME.match(name)
-    if match is None:
-        return True
-    pid, start = match[1], match[2]
-    if _start_of(pid) == start:
-        return True
-    # In a container its pid is another one; the start time is the same everywhere.
-    for other in os.listdir("/proc"):
-        if other.isdigit() and _start_of(other) == start and pid in _pids_of(other):
-            return True
-    return False
-
-
-def _start_of(pid: str) -> str | None:
-    """Start time in clock ticks since the boot; None when there is no such process."""
-    try:
-        text = read_text(f"/proc/{pid}/stat")
-    except OSError:
-        return None
+    """What this run calls everything that it makes: no other run of this boot is called so."""
+    text = read_text("/proc/self/stat")
     words = text[text.rindex(")") + 2 :].split()  # a name may hold spaces and brackets
-    return words[_START_FIELD] if words[0] not in "ZX" else None
+    return f"{PREFIX}{os.getpid()}-{words[_START_FIELD]}"
 
 
-def _pids_of(pid: str) -> list[str]:
-    """In every pid namespace that it is in."""
+def is_ours(name: str) -> bool:
+    """Whether a lab gives such names."""
+    return _NAME.match(name) is not None
+
+
+def clean(*, dry: bool = False) -> list[Left]:
+    """``seawall lab clean``: all that dead runs left, everywhere; what became of each."""
+    return _take_away(list(_all_cgroups()), FOLDERS, dry=dry)
+
+
+def clean_below(parents: Sequence[str], folder: str | None) -> list[Left]:
+    """At the start of a run: only beside its own cgroup, and in the folder that it will use."""
+    found = [path for parent in dict.fromkeys(parents) for path in _ours_in(parent)]
+    return _take_away(found, (folder,) if folder else (), dry=False)
+
+
+def _take_away(cgroups: Sequence[str], folders: Sequence[str], *, dry: bool) -> list[Left]:
+    rows = []
+    for path in sorted(cgroups, key=lambda path: OUTSIDE in path):  # taken back once they are empty
+        rows += _one(path, _remove_cgroup, dry=dry)
+    notes = [path for path in own_notes() if is_ours(os.path.basename(path))]
+    named = [folder for path in notes if (folder := folder_of(path))]
+    gone = {row.path for row in rows} if dry else set()
+    for path in notes:
+        if not set(still_there(path)) - gone:  # else it still tells people what that is
+            rows += _one(path, _remove_file, dry=dry)
+    for folder in dict.fromkeys(map(os.path.realpath, (*folders, *named))):
+        for path in _files_in(folder):
+            rows += _one(path, _remove_file, dry=dry)
+    return rows
+
+
+def _one(path: str, remove: Callable[[str], list[Left]], *, dry: bool) -> list[Left]:
+    """Nothing when a living run holds it."""
+    try:
+        fd = locks.take(path, shared=dry)
+    except FileNotFoundError:  # somebody else was faster
+        return [] if dry else [Left(path, is_removed=True)]
+    except OSError as error:
+        return [Left(path, is_removed=False, why=error.strerror or "")]
+    if fd is None:
+        return []
+    try:
+        return [_seen(path)] if dry else remove(path)
+    finally:
+        os.close(fd)
+
+
+def _seen(path: str) -> Left:
+    """``--dry-run``: what would become of it."""
+    return Left(path, is_removed=False, why=why_busy(path) if members(path) else ONLY_LOOKED)
+
+
+def _remove_cgroup(path: str) -> list[Left]:
+    added = added_of(os.path.basename(path))
+    rows = _take_back(path, added) if added else []
+    if remove_folder(path, _REMOVE_SECONDS):
+        return [Left(path, is_removed=True), *rows]
+    return [Left(path, is_removed=False, why=why_busy(path)), *rows]
+
+
+def _take_back(path: str, added: Sequence[str]) -> list[Left]:
+    """Controllers that a dead run handed on; not when others may rely on them by now."""
+    parent = os.path.dirname(path)
+    with suppress(OSError), os.scandir(parent) as entries:
+        others = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
+        others.remove(os.path.basename(path))
+        if not others:
+            take_back(parent, added)
+    control = f"{parent}/cgroup.subtree_control"
     with suppress(OSError):
-        for line in read_text(f"/proc/{pid}/status").splitlines():
-            if line.startswith("NSpid:"):
-                return line.split()[1:]
+        if still := [name for name in added if name in read_text(control).split()]:
+            why = f"{' '.join(still)} stays: another cgroup may need it by now"
+            return [Left(control, is_removed=False, why=why)]
     return []
 
 
-def _cgroup_folders() -> Iterator[str]:
-    """Ours in every cgroup tree that is mounted here, the deepest first."""
+def _remove_file(path: str) -> list[Left]:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        return [Left(path, is_removed=False, why=error.strerror or "")]
+    return [Left(path, is_removed=True)]
+
+
+def _all_cgroups() -> Iterator[str]:
+    """Ours in every cgroup tree that is mounted here."""
     trees = (tree for tree in mounted_trees() if tree.version == 2 or tree.controllers)
     for mount in sorted({tree.mount_point for tree in trees}):
         todo, count = [mount], 0
-        found = []
         while todo and count < _FOLDERS_MOST:
             folder = todo.pop()
             count += 1
+            yield from _ours_in(folder)
             with suppress(OSError), os.scandir(folder) as entries:
-                below = [e.path for e in entries if e.is_dir(follow_symlinks=False)]
-                todo += below
-                found += [path for path in below if _NAME.match(os.path.basename(path))]
-        yield from sorted(found, reverse=True)
+                todo += [e.path for e in entries if e.is_dir(follow_symlinks=False)]
 
 
-def _remove_cgroup(path: str) -> Left:
-    if 0 in members(path):
-        return Left(path, is_removed=False, why="its processes are of another pid namespace")
-    if remove_folder(path, _REMOVE_SECONDS):
-        return Left(path, is_removed=True)
-    return Left(path, is_removed=False, why=_why_busy(path))
+def _ours_in(parent: str) -> list[str]:
+    with suppress(OSError), os.scandir(parent) as entries:
+        return sorted(
+            e.path for e in entries if is_ours(e.name) and e.is_dir(follow_symlinks=False)
+        )
+    return []
 
 
-def _why_busy(path: str) -> str:
-    inside = members(path)
-    if inside:
-        return f"{len(inside)} processes in it cannot die yet, as {inside[0]}"
-    return "the kernel is not done with it, or its folder is not ours to remove"
-
-
-def _files(extra: str | None) -> Iterator[str]:
-    for folder in filter(None, dict.fromkeys([state_folder(), extra])):
-        with suppress(OSError):
-            for name in os.listdir(folder):
-                path = f"{folder}/{name}"
-                if _NAME.match(name) and os.lstat(path).st_uid == os.geteuid():
-                    yield path
-
-
-def _remove_file(path: str) -> Left:
-    try:
-        os.unlink(path)
-    except OSError as error:
-        return Left(path, is_removed=False, why=error.strerror or "")
-    return Left(path, is_removed=True)
+def _files_in(folder: str) -> Iterator[str]:
+    """Regular files of this user: what is left for a moment where O_TMPFILE is missing."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if is_ours(entry.name) and entry.is_file(follow_symlinks=False):
+                with suppress(OSError):
+                    if entry.stat(follow_symlinks=False).st_uid == os.geteuid():
+                        yield entry.path

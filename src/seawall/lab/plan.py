@@ -22,6 +22,12 @@ BESIDE_BYTES: Final = 160 << 10
 counts them where the lab was started, for that is where they were allocated."""
 PIDS_SPARE: Final = 16
 ROOM_SHARE: Final = 0.5
+HARD_SHARE: Final = 0.9
+"""Of what the machine has to give, and of the processes: not even when it is meant so."""
+SIZE_MOST_BYTES: Final = 1 << 46
+"""64 TiB: half of what a process can address."""
+SWAP_SHARE: Final = 0.5
+"""Of what is free, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +46,8 @@ class Plan:
     """A killed process is replaced, as a supervisor does."""
     uid: int | None = None
     swap: bool = False
+    swap_bytes: int = 0
+    """At most so much of it."""
     killer_off: bool = False
     """v1: memory.oom_control 1, so that nobody is killed and the allocation waits."""
     folder: str | None = None
@@ -80,6 +88,9 @@ class Facts:
     room_of: str = ""
     """The cgroup whose limit that is."""
     pids_left: int | None = None
+    mappable_bytes: int | None = None
+    """The most that one process may map: MemTotal and SwapTotal; None with vm.overcommit_memory 1,
+    which lets it map anything."""
     disk_free_bytes: int | None = None
     folder_fs: str | None = None
     """Filesystem type of the folder."""
@@ -93,27 +104,63 @@ def problems(plan: Plan, facts: Facts, *, large: bool) -> Iterator[str]:
 
     ``large`` lifts what is a question of size alone.
     """
+    sizes = (plan.limit_bytes, plan.each_bytes, plan.step_bytes or 0)
+    if max(sizes) > SIZE_MOST_BYTES:
+        yield f"{max(sizes)} bytes: expected a size of at most {size(SIZE_MOST_BYTES)}"
+        return
     if plan.limit_bytes < LEAST_LIMIT_BYTES:
         yield f"--limit {size(plan.limit_bytes)}: expected at least {size(LEAST_LIMIT_BYTES)}"
     if not 1 <= plan.processes <= PROCESSES_MOST:
         yield f"{plan.processes} processes: expected 1 to {count(PROCESSES_MOST)}"
     if plan.each_bytes < facts.page_size:
         yield f"{plan.each_bytes} bytes each: expected at least one page, {facts.page_size}"
+    most = facts.mappable_bytes
+    if plan.kind in ("hog", "swarm") and most is not None and plan.each_bytes > most:
+        yield (
+            f"{size(plan.each_bytes)} for one process: the kernel lets it map no more than "
+            f"{size(most)} here (vm.overcommit_memory); lower it"
+        )
     if plan.kind == "thrash" and plan.wanted_bytes <= plan.limit_bytes:
         yield (
             f"{size(plan.wanted_bytes)} of code fit into the limit of {size(plan.limit_bytes)}: "
             "nothing would be pushed out; give more --programs, more --code or a lower --limit"
         )
+    yield from _beyond(plan, facts)
     if not large:
         yield from _too_large(plan, facts)
     yield from _disk_problems(plan, facts, large=large)
 
 
-def _too_large(plan: Plan, facts: Facts) -> Iterator[str]:
-    needed = plan.limit_bytes + plan.beside_bytes
+def _needed(plan: Plan) -> tuple[int, str]:
     words = f"--limit {size(plan.limit_bytes)}"
     if plan.beside_bytes > 1 << 20:
         words += f" and {size(plan.beside_bytes)} for the processes themselves"
+    return plan.limit_bytes + plan.beside_bytes, words
+
+
+def _beyond(plan: Plan, facts: Facts) -> Iterator[str]:
+    """What would reach others: the kernel's killer on the whole machine, or in a cgroup above."""
+    needed, words = _needed(plan)
+    available, room = facts.available_bytes, facts.room_bytes
+    if available is not None and needed > HARD_SHARE * available:
+        yield (
+            f"{words}: more than nine tenths of what this machine has to give (MemAvailable "
+            f"{size(available)}); the kernel would kill others: lower it"
+        )
+    if room is not None and needed > room:
+        yield (
+            f"{words}: more than {facts.room_of} has left ({size(max(room, 0))}), so the kernel "
+            "may kill others in it: lower it, or give another --parent"
+        )
+    if facts.pids_left is not None and plan.processes > HARD_SHARE * facts.pids_left:
+        yield (
+            f"{count(plan.processes)} processes: more than nine tenths of the "
+            f"{count(max(facts.pids_left, 0))} that may still be started here; fewer"
+        )
+
+
+def _too_large(plan: Plan, facts: Facts) -> Iterator[str]:
+    needed, words = _needed(plan)
     if facts.available_bytes is None:
         yield f"{words}: MemAvailable could not be read; --yes-large goes on without it"
     elif needed > ROOM_SHARE * facts.available_bytes:

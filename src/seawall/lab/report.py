@@ -89,6 +89,8 @@ class Report:
     failed: int
     replaced: int
     survived: int
+    done_bytes: int
+    """What all that were started have taken, written or run through."""
     hung_seconds: float
     held: Held | None
     first_turn_seconds: float | None

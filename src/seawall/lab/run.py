@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run of a reproducer, from the empty cgroup to the removed one."""
 
-import json
 import os
 import signal
 import statistics
@@ -11,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Final
 
-from seawall.lab import disk, leftovers
+from seawall.lab import disk, leftovers, notes
 from seawall.lab.crew import Crew
 from seawall.lab.group import Group
 from seawall.lab.home import Home
@@ -66,6 +65,7 @@ class Run:
         self._last: Moment
         self._peak = 0
         self._first_turn: float | None = None
+        self._note_fd: int | None = None
         self._watch = Watch(limit_bytes=plan.limit_bytes)
 
     def perform(self) -> Report:
@@ -86,7 +86,8 @@ class Run:
             version=self._group.version, ended=ended, seconds=last.seconds, last=last,
             peak_bytes=measured.peak or self._peak or None, peak_is_sampled=measured.peak is None,
             started=fates.started, killed=fates.killed, failed=fates.failed,
-            replaced=fates.replaced, survived=last.alive,
+            replaced=fates.replaced, survived=last.alive + fates.outlived,
+            done_bytes=last.done_bytes + fates.ended_bytes,
             hung_seconds=self._watch.hung_seconds, held=self._held,
             first_turn_seconds=self._first_turn, notes=(*self._group.notes, *fates.notes),
             moments=tuple(self._moments), left=tuple(self.left),
@@ -96,9 +97,13 @@ class Run:
         words = {
             "kind": self._plan.kind, "pid": os.getpid(), "limit_bytes": self._plan.limit_bytes,
             "seconds": self._plan.seconds, "cgroups": list(self._group.folders),
+            "folder": self._plan.folder and os.path.abspath(self._plan.folder),
+            "handed_on": list(self._group.handed_on),
         }  # fmt: skip
-        path = leftovers.write_state(self._name, json.dumps(words) + "\n")
-        if path is not None:
+        note = notes.write_note(self._name, words)
+        if note is not None:
+            path, self._note_fd = note
+            stack.callback(os.close, self._note_fd)
             stack.callback(self._unlink, path)
 
     def _unlink(self, path: str) -> None:
@@ -111,8 +116,8 @@ class Run:
 
     def _stage(self, stack: ExitStack) -> tuple[Stage, int]:
         plan = self._plan
-        notes, tokens = _pipe(stack), _pipe(stack)
-        os.set_blocking(notes[0], False)
+        words, tokens = _pipe(stack), _pipe(stack)
+        os.set_blocking(words[0], False)
         file_fd = -1
         if plan.folder is not None:
             file_fd = disk.open_nameless(plan.folder, self._name)
@@ -120,20 +125,22 @@ class Run:
         if plan.iops is not None and plan.folder is not None:
             self._held = disk.hold_slow(self._group, plan.folder, plan.iops)
         entries = [f"{folder}/cgroup.procs" for folder in self._group.folders]
+        held = (*self._group.locks, *(() if self._note_fd is None else (self._note_fd,)))
         return Stage(
-            plan=plan, name=self._name, entries=entries, lab_pid=os.getpid(), notes_fd=notes[1],
+            plan=plan, name=self._name, entries=entries, locks=held, lab_pid=os.getpid(),
+            until=time.monotonic() + plan.seconds, notes_fd=words[1],
             file_fd=file_fd, tokens=tokens, slots=Slots(plan.processes),
             filler=os.urandom(_FILLER_BYTES) if plan.file_bytes else b"",
-        ), notes[0]  # fmt: skip
+        ), words[0]  # fmt: skip
 
     def _go(self, stage: Stage, crew: Crew) -> Ended:
-        began = time.monotonic()
-        until = began + self._plan.seconds
+        until = stage.until
+        began = until - self._plan.seconds
         next_tell = began
         has_tokens = False
         while True:
             crew.start(time.monotonic() + LOOK_SECONDS)
-            crew.look()
+            self._look(crew)
             moment = self._moment(crew, time.monotonic() - began)
             self._keep(moment)
             if not has_tokens and crew.is_whole and all(p.is_ready for p in crew.progress()):
@@ -149,12 +156,19 @@ class Run:
             if crew.is_whole:
                 time.sleep(LOOK_SECONDS)
 
+    def _look(self, crew: Crew) -> None:
+        try:
+            crew.look()
+        finally:
+            self._group.check()  # the cause, if a child could not enter
+
     def _ended(self, crew: Crew, until: float) -> Ended | None:
         if self._stop.signal is not None:
             return "interrupted"
-        if crew.is_whole and not crew.alive and not self._plan.respawn:
-            return "nobody_left"
-        return "time" if time.monotonic() >= until else None
+        if time.monotonic() >= until:
+            return "time"
+        is_empty = crew.is_whole and not crew.alive and not self._plan.respawn
+        return "nobody_left" if is_empty else None
 
     def _keep(self, moment: Moment) -> None:
         self._last = moment
