@@ -249,9 +249,12 @@ def test_whose_limit_was_not_read() -> None:
 def test_rows_that_are_missing_are_named() -> None:
     text = V2.replace(b"memory.swap.current\n5000", b"memory.swap.current\nx")
     group = tree(text.replace(b"memory.events\nmax 9", b"memory.events\n?")).by_path["/c"]
-    assert list(unseen_files(group)) == ["/sys/fs/cgroup/c/memory.events"]
-    missing = [*group.memcg.unread, Unread("/sys/fs/cgroup/c/memory.events", "malformed")]
-    assert missing_rows(group, missing) == ("container_memory_swap", "memory.events max")
+    assert list(unseen_files(group)) == []  # both have their reason
+    assert {unread.path: unread.why for unread in group.memcg.unread} == {
+        "/sys/fs/cgroup/c/memory.swap.current": "malformed",
+        "/sys/fs/cgroup/c/memory.events": "malformed",
+    }
+    assert missing_rows(group, group.memcg.unread) == ("container_memory_swap", "memory.events max")
 
 
 # --- processes -------------------------------------------------------------------------

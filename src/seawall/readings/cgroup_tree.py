@@ -82,7 +82,10 @@ def file_path(mount_point: str, path: str, name: str) -> str:
 
 
 def flat_keyed(data: bytes) -> dict[str, int]:
-    """``KEY NUMBER`` lines; lines of any other shape than two words are skipped."""
+    """``KEY NUMBER`` lines; lines of any other shape than two words are skipped.
+
+    ParseProblem when there are lines and not one of them is such a pair.
+    """
     if len(data) > FLAT_KEYED_BYTES_MOST:
         raise ParseProblem(0, f"at most {FLAT_KEYED_BYTES_MOST} bytes", data)
     if _PLAIN.match(data):
@@ -93,6 +96,8 @@ def flat_keyed(data: bytes) -> dict[str, int]:
         pair = line.split()
         if len(pair) == 2:
             values[decode_name(pair[0])] = parse_number(pair[1], number, decode_name(pair[0]))
+    if not values and data.strip():
+        raise ParseProblem(1, "lines of 'KEY NUMBER'", data)
     return values
 
 

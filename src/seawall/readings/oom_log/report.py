@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 Kind: TypeAlias = Literal["global", "memcg", "cpuset", "mempolicy", "sysrq", "pagefault"]
-"""Decided by what the report says, in this order: ``oom_memcg=`` or a memcg's limit lines;
-``order=-1`` (sysrq f); ``gfp_mask=0x0`` (pagefault); ``constraint=``; else global.
-``constraint=`` alone is wrong for memcg kills of Linux 5.0 to 5.2, which print NONE."""
+"""Decided by what the report says, in this order: ``oom_memcg=``, a memcg's limit lines or
+``Memory cgroup out of memory``; ``order=-1`` (sysrq f); ``gfp_mask=0x0`` (pagefault);
+``constraint=``; else global.  ``constraint=`` alone is wrong for memcg kills of Linux 5.0 to
+5.2, which print NONE."""
 
 UNLIMITED_KB: Final = 9_007_199_254_740_000
 """A limit of this many kB or more is no limit (LONG_MAX rounded down to a page)."""
@@ -172,7 +173,7 @@ class OomReport:
     last_line: int
     """Of the log, from 1; other lines may stand in between."""
     at: str | None
-    """The time of the header line as the log writes it, e.g. ``[7600330.400352]``'s number or
+    """The time of its first line as the log writes it, e.g. ``[7600330.400352]``'s number or
     ``May 30 14:08:25``; None when the log has none."""
     panic: bool
     """The kernel stopped the machine after it (panic_on_oom, or nobody to kill)."""
@@ -183,7 +184,8 @@ class OomReport:
     kernel: str | None
     """Release, e.g. ``5.15.158-2-pve``, from the ``CPU: n PID: n Comm:`` line."""
     page_bytes: int | None
-    """As the buddy lines show it (``1*64kB`` first: 65536); None when nothing in it tells."""
+    """As the buddy lines show it (``1*64kB`` first: 65536), else the killed task's size in kB
+    over its size in pages; None when nothing in it tells."""
     invoker_comm: str | None
     invoker_pid: int | None
     gfp_mask: int | None
@@ -219,7 +221,19 @@ class OomReport:
     group_kill: str | None
     """The cgroup of ``Tasks in X are going to be killed due to memory.oom.group set``."""
     reaped: tuple[Reaped, ...]
+    """Also tasks that are not in ``kills``: their kill lines are missing, or they were dying
+    already, and the kernel gave them to the reaper without one."""
     no_killable: bool
     """``Out of memory and no killable processes`` or ``Memory limit reached of cgroup``."""
     raw_lines: int
-    """How many lines of the log belong to it."""
+    """How many lines of the log belong to it, its call trace included."""
+    protection: tuple[int, int] | None = None
+    """``min protection``, ``low protection`` of the cgroup in bytes; since 6.19."""
+    says_out_of_memory: bool = False
+    """The line of the choice or of a kill begins with ``Out of memory``: the machine, a cpuset
+    or a policy had none left.  A bare ``Killed process`` tells nothing: up to 5.0 both kinds
+    print it after the choice.  ``Memory cgroup out of memory`` is a memcg's."""
+    unable_to_reap: tuple[int, ...] = ()
+    """Pids of ``oom_reaper: unable to reap pid:P (c)``; since 4.6."""
+    tasks_left_out: int = 0
+    """Rows of the table beyond those that are kept in ``tasks``; they were only counted."""

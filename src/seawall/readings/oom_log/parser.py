@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OOM reports out of a log of any kind, in one pass and in bounded memory.
+
+The kernel's version is never asked: what a line says decides what it is.  Few reports are held
+at a time: the one that is read, those of other hosts that are open in the same log, and two that
+wait for what the reaper says of them.
+Any bytes may come in; nothing is raised, and text that is no report gives none.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from seawall.readings.oom_log.blocks import BEFORE, Blocks
+from seawall.readings.oom_log.characters import Recoder
+from seawall.readings.oom_log.draft import MEM_SHAPES, Draft
+from seawall.readings.oom_log.kill_lines import can_open
+from seawall.readings.oom_log.lines import Line, LineReader
+from seawall.readings.oom_log.report import OomReport
+from seawall.readings.oom_log.runs import BY_RUNS, Run, run_for
+from seawall.readings.oom_log.shapes import Shape
+from seawall.readings.oom_log.task_table import is_row
+from seawall.readings.oom_log.waiting import Waiting
+from seawall.readings.oom_log.wraps import Joiner, Message
+
+BLOCK_BYTES: Final = 1 << 20
+
+# A report without its first line can begin with one of these.
+_STARTS: Final = frozenset(
+    {
+        "task_in", "limit_reached", "counter", "stats", "mem_info", "tasks", "table", "oom_kill",
+        "choice", "killed", "nobody", "panic",
+    }
+)  # fmt: skip
+# What a failed allocation prints too (mm/page_alloc.c warn_alloc).
+_OF_FAILURES: Final = MEM_SHAPES | {"cpu", "cpuset", "allocs", "alloc", "slab", "slab_row"}
+# How many lines that mean nothing may follow before we look for the next word again: within a
+# report (a call trace, other programs' lines), after a find, and after the last line of one.
+_PATIENCE: Final = 400
+_PATIENCE_FIRST: Final = BEFORE + 6
+_PATIENCE_OVER: Final = 8
+# How far behind its report a line of the reaper may stand.
+_WAIT_BYTES: Final = 512 << 10
+# Hosts whose reports are open besides the one whose lines come, and for how many lines.
+_PARKED_MOST: Final = 3
+_PARKED_LINES: Final = 1000
+
+
+class _Open(NamedTuple):
+    """The state of reading one host's lines."""
+
+    draft: Draft | None
+    between: int
+    is_foreign: bool
+    has_foreign_mem: bool
+
+
+class ReportReader:
+    """Takes a log part by part; gives the reports that are complete.
+
+    A report is complete when nothing can follow any more: the reaper's line may come seconds
+    later.  Who follows a log calls ``settle`` when it has been quiet for a while.
+    """
+
+    def __init__(self) -> None:
+        self._blocks = Blocks(self._take_line, self._rest)
+        self._lines = LineReader()
+        self._recoder = Recoder()
+        self._joiner = Joiner(self._is_row)
+        self._open: Draft | None = None
+        self._waiting = Waiting()
+        self._patience = 0
+        self._between = 0
+        self._is_foreign = False
+        self._has_foreign_mem = False
+        self._run: Run | None = None
+        self._host: str | None = None
+        self._parked: dict[str | None, _Open] = {}
+
+    def feed(self, block: bytes) -> list[OomReport]:
+        """The next bytes of the log, cut anywhere; the reports that are complete now."""
+        self._blocks.feed(self._recoder.feed(block))
+        self._expire()
+        return self._waiting.take_ready()
+
+    def settle(self) -> list[OomReport]:
+        """Every report as it stands, the last line of the log included."""
+        self._blocks.finish()
+        self._close()
+        while self._parked:
+            self._close_parked(next(iter(self._parked)))
+        self._waiting.finish_all()
+        return self._waiting.take_ready()
+
+    def _take_line(self, raw: bytes, number: int, offset: int) -> bool:
+        """One line of the log; False when the next lines need not be read."""
+        self._patience -= 1
+        self._run = self._blocks.run_over = None
+        lines = self._lines.read(raw, number)
+        for line in lines:
+            message = self._joiner.put(line)
+            if message:
+                self._take(message, offset)
+        if len(lines) == 1:
+            self._begin_run(raw, lines[0])
+        elif not lines:
+            self._flush(offset)
+        self._between += bool(lines)
+        if self._patience <= 0:
+            self._flush(offset)  # which may be the first line of a report
+        return self._patience > 0
+
+    def _begin_run(self, raw: bytes, line: Line) -> None:
+        """Lines of the same kind may follow, which are taken at once."""
+        shape: str | None = self._joiner.shape
+        if shape is None and self._open and self._open.stage <= 1:
+            shape = "cpu"  # its call trace goes on
+        if shape in BY_RUNS and line.host == self._host:
+            self._run = run_for(shape, raw, line.text, line.host)
+            self._blocks.run_over = self._run_over if self._run else None
+
+    def _run_over(self, data: bytes, at: int, number: int) -> tuple[int, int]:
+        """Lines of the kind of the last one, taken at once."""
+        draft, run = self._open, self._run
+        self._run = self._blocks.run_over = None
+        if run is None or draft is None or draft.is_over or self._is_foreign:
+            return 0, at
+        count, stop = run(draft, data, at, number, lambda: self._flush(self._blocks.offset))
+        if draft.stage <= 1:  # a call trace, which is counted when something follows it
+            self._between += count
+        elif count:
+            start = data.rfind(b"\n", at, stop - 1) + 1 or at
+            for line in self._lines.read(data[start : stop - 1], number + count - 1):
+                draft.note_run(line, count, self._blocks.offset + stop - at)
+            self._between = 0
+        if count:
+            self._patience = _PATIENCE
+        return count, stop
+
+    def _rest(self) -> None:
+        """What comes next does not follow what came before."""
+        self._flush(self._blocks.offset)
+        self._joiner.restart()
+        self._lines.restart()
+        self._patience = _PATIENCE_FIRST
+        self._between = 0
+
+    def _flush(self, offset: int) -> None:
+        message = self._joiner.take()
+        if message:
+            self._take(message, offset)
+
+    def _is_row(self, text: str) -> bool:
+        columns = self._open.table.columns if self._open else None
+        return columns is not None and is_row(text, columns)
+
+    def _take(self, message: Message, offset: int) -> None:
+        """Give a message to the report that it belongs to, or begin one with it."""
+        if message.line.host != self._host:
+            self._turn_to(message.line.host)
+        draft = self._open
+        if message.shape in MEM_SHAPES and draft and draft.is_in_mem and not self._is_foreign:
+            draft = draft if draft.take(message) else None
+        elif message.shape in ("reaped", "unreaped"):
+            draft = self._waiting.reaper_of(message, draft)
+        else:
+            draft = self._taker_of(message)
+        if draft is None:
+            return
+        draft.host = draft.host or message.line.host
+        draft.note(message, self._between - message.lines if draft is self._open else 0, offset)
+        self._between = 0
+        self._patience = _PATIENCE_OVER if draft.is_over else _PATIENCE
+
+    def _taker_of(self, message: Message) -> Draft | None:
+        """The report that took the message, which may have begun with it."""
+        shape = message.shape
+        if self._is_of_failure(shape):
+            return None
+        draft = self._open
+        if shape == "header":
+            if draft and draft.head.text == message.text and not draft.stage:
+                return None  # the same line twice
+            return self._begin(message)
+        is_near = draft is not None and (shape not in _STARTS or draft.is_near(message))
+        if draft and is_near and draft.accepts(shape, message.text):
+            return draft if draft.take(message) else None
+        if shape not in _STARTS or (shape == "mem_info" and draft and not draft.is_over):
+            return None
+        return self._begin(message)
+
+    def _is_of_failure(self, shape: Shape) -> bool:
+        """Whether a line is of a failed allocation, which prints Mem-Info as well."""
+        if shape == "failure":
+            self._is_foreign, self._has_foreign_mem = True, False
+        elif shape not in _OF_FAILURES:
+            self._is_foreign = self._is_foreign and shape == "elision"
+            return False
+        elif shape == "mem_info" and self._is_foreign:
+            # The second one is that of the report itself, if it has none yet.
+            awaited = self._open is not None and self._open.mem is None
+            self._is_foreign = not (self._has_foreign_mem and awaited)
+            self._has_foreign_mem = True
+        return self._is_foreign
+
+    def _begin(self, message: Message) -> Draft | None:
+        """A new report, if the line really is one of a report."""
+        line, shape = message.line, message.shape
+        if shape in ("choice", "killed") and not line.is_marked and not can_open(message.text):
+            return None
+        draft = Draft(first_line=line.number, at=line.at, host=line.host)
+        if not draft.take(message):
+            return None
+        for host, parked in list(self._parked.items()):
+            old = parked.draft
+            if old and (old.is_ended or line.number - old.last_line > _PARKED_LINES):
+                self._close_parked(host)
+        self._close()
+        self._open = draft
+        self._between = message.lines
+        return draft
+
+    def _close(self) -> None:
+        """The open report is read; only the reaper may still speak of it."""
+        draft, self._open = self._open, None
+        self._waiting.put(draft, self._oldest())
+        if self._waiting.is_full and self._parked:
+            self._close_parked(next(iter(self._parked)))
+
+    def _oldest(self) -> int | None:
+        """The first line of the oldest report that is open."""
+        drafts = (self._open, *(parked.draft for parked in self._parked.values()))
+        return min((draft.first_line for draft in drafts if draft), default=None)
+
+    def _turn_to(self, host: str | None) -> None:
+        """Lines of another host come; what was open of the last one waits for its next line."""
+        if host is None:
+            return
+        # A log may name its host in some lines only.
+        is_of_any = self._open is not None and self._open.host is None and host not in self._parked
+        if self._host is not None and not is_of_any:
+            self._parked[self._host] = _Open(
+                self._open, self._between, self._is_foreign, self._has_foreign_mem
+            )
+            self._open, self._between, self._is_foreign, self._has_foreign_mem = self._parked.pop(
+                host, _Open(None, 0, False, False)
+            )
+            if len(self._parked) > _PARKED_MOST:
+                self._close_parked(next(iter(self._parked)))  # silent for the longest
+        self._host = host
+
+    def _close_parked(self, host: str | None) -> None:
+        draft = self._parked.pop(host).draft
+        self._waiting.put(draft, self._oldest())
+        while self._waiting.is_full and self._parked:
+            self._close_parked(next(iter(self._parked)))
+
+    def _expire(self) -> None:
+        """Reports that lie far behind are complete."""
+        before = self._blocks.offset - _WAIT_BYTES
+        if self._open and self._open.last_offset < before:
+            self._close()
+        for host, parked in list(self._parked.items()):
+            if parked.draft and parked.draft.last_offset < before:
+                self._close_parked(host)
+        self._waiting.expire(before, self._oldest())
+
+
+def read_reports(lines: Iterable[bytes]) -> Iterator[OomReport]:
+    """The reports of a log, in its order; each line with its newline or without."""
+    return read_reports_in(_blocks_of(lines))
+
+
+def read_reports_in(blocks: Iterable[bytes]) -> Iterator[OomReport]:
+    """The same from blocks of any size, cut anywhere; much faster than lines."""
+    reader = ReportReader()
+    for block in blocks:
+        yield from reader.feed(block)
+    yield from reader.settle()
+
+
+def _blocks_of(lines: Iterable[bytes]) -> Iterator[bytes]:
+    parts: list[bytes] = []
+    size = 0
+    for line in lines:
+        parts.append(line if line[-1:] == b"\n" else line + b"\n")
+        size += len(line)
+        if size >= BLOCK_BYTES:
+            yield b"".join(parts)
+            parts, size = [], 0
+    yield b"".join(parts)
