@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seawall.findings.finding import Evidence
-from seawall.findings.words import duration, percent, size
 from seawall.views.document import render, taken_at, with_unread
 from seawall.views.terminal import Paper, plain, shorten, shorten_path
 from seawall.views.why_text import shown_value
+from seawall.words import duration, percent, size
 
 RISKY = "a\x1b[31mb\nc\rd\u202ee\u2028f\x9b1m\udcffg\u200bh\x00"
 

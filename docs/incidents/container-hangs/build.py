@@ -24,6 +24,9 @@ LIMIT: Final = 8 << 30
 LIMIT_WITH_SWAP: Final = 10 << 30
 # 8 MiB each do not fit: 6.4 MiB are resident, the rest is in the 2 GiB of swap.
 HOG_RSS_PAGES: Final = 1638
+HOG_SWAP_PAGES: Final = 410
+# Of the smallest program: code, heap, libraries and stack lie far apart.
+PAGE_TABLES: Final = 6
 PAGE: Final = 4096
 CPUS: Final = 24
 TICKS: Final = 100
@@ -61,7 +64,7 @@ MANIFEST: Final[dict[str, JSON]] = {
 def moment(passed_seconds: int) -> Round:
     """The machine, so many seconds after the first look."""
     files = {**host_files(passed_seconds), **cgroup_files(passed_seconds)}
-    files |= process_files(passed_seconds)
+    files |= process_files(passed_seconds) | badness_files()
     round_ = Round(files={path: text.encode() for path, text in files.items()})
     round_.names |= folders(list(files))
     round_.probes |= {
@@ -138,6 +141,7 @@ def process_files(passed_seconds: int) -> dict[str, str]:
     """/proc/PID/stat: every processor is spent in the kernel by processes that wait for memory."""
     rows = {
         1: stat_line(1, "init", "S", 0, 4872, 380, 120),
+        2: stat_line(2, "kthreadd", "S", 0, 0, 0, 40, flags=0x208040),
         20_000: stat_line(20_000, "hog", "S", 15947, 982, 60, 40),
     }
     for pid, name, total_vm, rss in PUBLISHED:
@@ -151,12 +155,39 @@ def process_files(passed_seconds: int) -> dict[str, str]:
     return {f"/proc/{pid}/stat": row for pid, row in rows.items()}
 
 
-def stat_line(
-    pid: int, name: str, state: str, parent: int, vm_pages: int, rss_pages: int, stime: int
+def badness_files() -> dict[str, str]:
+    """What the kernel counts badness from, and the score of 1 that comes out for all but init.
+
+    2.6.32 tells no parts of VmRSS; RHEL 6 tells VmSwap.
+    """
+    rows = {1: ("init", 380, 0, 0), 20_000: ("hog", 60, 0, 30000)}
+    rows |= {pid: (name, rss, 0, 0) for pid, name, _, rss in PUBLISHED}
+    rows |= dict.fromkeys(HOGS, ("hog", HOG_RSS_PAGES, HOG_SWAP_PAGES, 30000))
+    files: dict[str, str] = {}
+    for pid, (name, rss, swap, uid) in rows.items():
+        files[f"/proc/{pid}/status"] = (
+            f"Name:\t{name}\nState:\tS (sleeping)\nTgid:\t{pid}\nPid:\t{pid}\n"
+            f"Uid:\t{uid}\t{uid}\t{uid}\t{uid}\nVmRSS:\t{rss * 4:8} kB\n"
+            f"VmPTE:\t{PAGE_TABLES * 4:8} kB\nVmSwap:\t{swap * 4:8} kB\nThreads:\t1\n"
+        )
+        files[f"/proc/{pid}/oom_score_adj"] = "0\n"
+        files[f"/proc/{pid}/oom_score"] = f"{0 if pid == 1 else 1}\n"
+    return files
+
+
+def stat_line(  # noqa: PLR0913 - a row of the kernel's
+    pid: int,
+    name: str,
+    state: str,
+    parent: int,
+    vm_pages: int,
+    rss_pages: int,
+    stime: int,
+    flags: int = 0x400140,
 ) -> str:
     """44 fields, as 2.6.32 prints them."""
     fields = [
-        f"{pid} ({name}) {state}", parent, pid, pid, 0, -1, 0x400140, rss_pages, 0, 0, 0, 2, stime,
+        f"{pid} ({name}) {state}", parent, pid, pid, 0, -1, flags, rss_pages, 0, 0, 0, 2, stime,
         0, 0, 20, 0, 1, 0, 80_000_000 + pid, vm_pages * PAGE, rss_pages, 2**64 - 1,
         *[0] * 12, 17, pid % CPUS, 0, 0, 0, 0, 0,
     ]  # fmt: skip

@@ -13,7 +13,6 @@ from seawall.accounts.page_cache import CacheFile, CacheTable
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.cli.progress import Progress
 from seawall.cli.source import Source
-from seawall.findings.words import count
 from seawall.host.host import Host, Unread
 from seawall.host.live import LiveHost
 from seawall.problems import UsageProblem
@@ -23,6 +22,7 @@ from seawall.readings.node_daemons import NEEDED
 from seawall.readings.process import Processes
 from seawall.readings.process_files import FileUse, FileUses
 from seawall.readings.residency import FilePages, measure, measure_each, walk
+from seawall.words import count
 
 BATCH: Final = 64
 SLICE_SECONDS: Final = 0.25

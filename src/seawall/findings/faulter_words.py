@@ -8,10 +8,10 @@ from seawall.accounts.reclaim import top_faulters
 from seawall.accounts.scene import Window
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence
-from seawall.findings.words import size
 from seawall.host.host import Unread
 from seawall.readings.process import Process, Processes
 from seawall.readings.process_reads import ProcessReads
+from seawall.words import size
 
 
 def faulters(

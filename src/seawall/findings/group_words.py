@@ -7,9 +7,9 @@ from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.tool_numbers import DOCKER, PROMETHEUS, ToolNumber, tool_numbers
 from seawall.findings.finding import Evidence, Finding, blind
 from seawall.findings.shell import quote
-from seawall.findings.words import count, size
 from seawall.host.host import Unread
 from seawall.readings.meminfo import Meminfo
+from seawall.words import count, size
 
 _WRITERS_SHOWN = 3
 

@@ -4,7 +4,6 @@
 import shlex
 from collections.abc import Iterator, Sequence
 
-from seawall.findings.words import count, duration, size
 from seawall.lab.aside import OUTSIDE
 from seawall.lab.disk import Held
 from seawall.lab.home import Home
@@ -14,6 +13,7 @@ from seawall.lab.plan import Plan
 from seawall.lab.report import Moment, Report
 from seawall.lab.worker import NICE
 from seawall.views.terminal import Paper, plain
+from seawall.words import count, duration, size
 
 
 def deed(plan: Plan) -> str:

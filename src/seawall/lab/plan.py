@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from seawall.findings.words import count, size
+from seawall.words import count, size
 
 Kind = Literal["swarm", "fill", "hog", "thrash"]
 

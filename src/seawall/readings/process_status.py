@@ -22,10 +22,11 @@ _KIB_FIELDS: Final = {
 }  # fmt: skip
 _KNOWN_LINE: Final = re.compile(
     # A newline in front is found six times as fast as the start of a line.
-    rb"\n(Name|Pid|Threads|Uid|NSpid|" + b"|".join(_KIB_FIELDS) + rb"):\t(.*)"
+    rb"\n(Name|Pid|Threads|Uid|NSpid|CapEff|" + b"|".join(_KIB_FIELDS) + rb"):\t(.*)"
 )
+_HEXADECIMAL: Final = re.compile(rb"[0-9a-f]{1,32}")
 _FIELDS: Final = (
-    "name", "uid", "threads", "pid", "ns_pids", *_KIB_FIELDS.values(),
+    "name", "uid", "threads", "pid", "ns_pids", "cap_eff", *_KIB_FIELDS.values(),
 )  # fmt: skip
 
 
@@ -50,6 +51,8 @@ class ProcessStatus:
     threads: int | None
     ns_pids: tuple[int, ...]
     """NSpid, outermost first; since 4.1, empty before."""
+    cap_eff: int | None = None
+    """Effective capabilities as a mask; of its own user namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,8 @@ def parse(data: bytes) -> ProcessStatus:
                 values["uid"] = parse_number(rest.partition(b"\t")[0], 0, "Uid")
             elif name == b"NSpid":
                 values["ns_pids"] = tuple(parse_number(w, 0, "NSpid") for w in rest.split())
+            elif name == b"CapEff":
+                values["cap_eff"] = _mask(rest)
             else:
                 values[name.decode().lower()] = parse_number(rest, 0, name.decode())
         except ParseProblem as problem:
@@ -93,6 +98,12 @@ def _kib(rest: bytes, field: str) -> int:
     if len(words) != 2 or words[1] != b"kB":
         raise ParseProblem(0, f"'NUMBER kB' for {field}", rest)
     return parse_number(words[0], 0, field) * 1024
+
+
+def _mask(rest: bytes) -> int:
+    if not _HEXADECIMAL.fullmatch(rest):
+        raise ParseProblem(0, "a hexadecimal number for CapEff", rest)
+    return int(rest, 16)
 
 
 def _comm(raw: bytes) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from seawall.accounts.memory_groups import MemoryGroup
 from seawall.findings.shell import quote
-from seawall.findings.words import size
 from seawall.views.cache_page import CachePage
+from seawall.words import size
 
 _RECLAIM_SINCE = (5, 19)
 

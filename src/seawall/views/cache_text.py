@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from seawall.accounts.page_cache import CacheFile, explained_fraction
-from seawall.findings.words import count, percent, size
 from seawall.host.host import Unread
 from seawall.views.cache_advice import advice
 from seawall.views.cache_page import CachePage, Owners
 from seawall.views.terminal import Paper, plain, shorten, shorten_path
+from seawall.words import count, percent, size
 
 _HEAD: Final = "   CACHED  SHARE    DIRTY  EVICTED    FILE"
 _INDENT: Final = " " * 38

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 
 from seawall.accounts.page_cache import CacheTable
 from seawall.findings.blindness import NotSeen, unread_rows
-from seawall.findings.words import count
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
+from seawall.words import count
 
 _FOLLOWS = ("SYS_ADMIN", "CHECKPOINT_RESTORE")
 

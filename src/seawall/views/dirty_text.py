@@ -10,8 +10,8 @@ from typing import Final
 from seawall.accounts.dirty import EXAMPLE_BYTES, Dirty, Waiter
 from seawall.accounts.dirty_groups import DirtyGroup
 from seawall.accounts.dirty_limits import DirtyLimits
-from seawall.findings.words import duration, percent, size
 from seawall.views.terminal import Paper, plain
+from seawall.words import duration, percent, size
 
 GROUPS_SHOWN: Final = 12
 WAITERS_SHOWN: Final = 8

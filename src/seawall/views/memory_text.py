@@ -9,12 +9,12 @@ from typing import Final
 
 from seawall.accounts.claims import Claim
 from seawall.accounts.ledger import Ledger, NodeLedger
-from seawall.findings.words import percent, size
 from seawall.host.host import Unread
 from seawall.readings.base import Base
 from seawall.views.document import taken_at
 from seawall.views.memory_page import MemoryPage
 from seawall.views.terminal import Paper
+from seawall.words import percent, size
 
 _LETTERS: Final = {
     "anonymous": "A", "unmapped anonymous": "U", "tmpfs and shared": "T", "page cache": "C",

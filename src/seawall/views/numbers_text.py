@@ -12,7 +12,6 @@ from seawall.accounts.memory_numbers import working_set
 from seawall.accounts.memory_parts import LETTERS
 from seawall.accounts.tool_numbers import PROMETHEUS, ToolNumber
 from seawall.accounts.tool_numbers_node import EXPORTER
-from seawall.findings.words import count, percent, size
 from seawall.readings.reading import Unlimited
 from seawall.views.memory_text import whole_bar
 from seawall.views.numbers_page import NodePage, WorkloadPage
@@ -30,6 +29,7 @@ from seawall.views.numbers_words import (
     why,
 )
 from seawall.views.terminal import Paper
+from seawall.words import count, percent, size
 
 _INDENT: Final = " " * 34
 _NODE_INDENT: Final = " " * 17

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from seawall.accounts.memory_numbers import held, working_set
-from seawall.findings.words import percent, size
 from seawall.views.numbers_page import NodePage, WorkloadPage
+from seawall.words import percent, size
 
 _NOTABLE_BYTES: Final = 1 << 20
 _ACTIVE_SHARE: Final = 0.10

@@ -7,11 +7,11 @@ from typing import Final
 from seawall.accounts.entitlements import Entitlement
 from seawall.accounts.pod_danger import Danger, danger_of
 from seawall.accounts.pod_table import PodRow, PodTable, Room
-from seawall.findings.words import percent, size
 from seawall.readings.reading import Unlimited
 from seawall.views.pods_choice import Chosen
 from seawall.views.pods_columns import COLUMNS, Column, Value, holding_of
 from seawall.views.terminal import Paper, plain, shorten
+from seawall.words import percent, size
 
 ENDANGERED_SHOWN: Final = 10
 NAME_LEAST: Final = 24

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from seawall.findings.blindness import NotSeen
 from seawall.findings.finding import Evidence, Judged
-from seawall.findings.words import count, percent, size
 from seawall.host.host import Unread
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.pressure import HostPressure
 from seawall.views.terminal import Paper, plain
+from seawall.words import count, percent, size
 
 EVIDENCE_SHOWN: Final = 18
 _INDENT: Final = "          "

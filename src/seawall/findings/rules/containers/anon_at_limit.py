@@ -21,9 +21,9 @@ from seawall.findings.group_words import (
     unjudged,
 )  # fmt: skip
 from seawall.findings.rule import rule
-from seawall.findings.words import duration, size
 from seawall.host.host import Unread
 from seawall.readings.meminfo import Meminfo
+from seawall.words import duration, size
 
 
 @rule(

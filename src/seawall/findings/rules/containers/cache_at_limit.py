@@ -22,7 +22,7 @@ from seawall.findings.group_words import (
     unjudged,
 )  # fmt: skip
 from seawall.findings.rule import rule
-from seawall.findings.words import percent, size
+from seawall.words import percent, size
 
 
 @rule(

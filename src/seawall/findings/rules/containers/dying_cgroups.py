@@ -11,11 +11,11 @@ from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
 from seawall.findings.shell import quote
-from seawall.findings.words import count, size
 from seawall.host.host import Unread
 from seawall.readings import proc_cgroups
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.proc_cgroups import ProcCgroups
+from seawall.words import count, size
 
 SHOWN = 3
 

@@ -9,8 +9,8 @@ from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, largest
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import count, size
 from seawall.readings.meminfo import PATH, Meminfo
+from seawall.words import count, size
 
 SHOWN = 5
 

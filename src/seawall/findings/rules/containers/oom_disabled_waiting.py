@@ -11,9 +11,9 @@ from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.group_words import filled, raise_limit, show, unjudged, write
 from seawall.findings.group_words import processes as processes_of
 from seawall.findings.rule import rule
-from seawall.findings.words import size
 from seawall.host.host import Unread
 from seawall.readings.process import Process, Processes
+from seawall.words import size
 
 SHOWN = 10
 

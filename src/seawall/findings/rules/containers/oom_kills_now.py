@@ -13,7 +13,7 @@ from seawall.accounts.scene import Window
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.group_words import filled, mostly, parts, show, unjudged
 from seawall.findings.rule import rule
-from seawall.findings.words import count, duration, size
+from seawall.words import count, duration, size
 
 
 @rule(

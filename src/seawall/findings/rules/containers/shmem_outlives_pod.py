@@ -11,8 +11,8 @@ from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.group_words import show, unjudged
 from seawall.findings.rule import rule
-from seawall.findings.words import size
 from seawall.host.host import Unread
+from seawall.words import size
 
 
 @rule(

@@ -23,10 +23,10 @@ from seawall.findings.group_words import (
     unjudged,
 )
 from seawall.findings.rule import rule
-from seawall.findings.words import count, percent, size
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.process import Processes
+from seawall.words import count, percent, size
 
 _ONE_POINT = 0.002  # of the limit: whole thousandths come to 0 or 1, and 0 counts as 1
 

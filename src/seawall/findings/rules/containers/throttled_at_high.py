@@ -12,7 +12,7 @@ from seawall.accounts.scene import Window
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.group_words import parts, show, unjudged, write
 from seawall.findings.rule import rule
-from seawall.findings.words import count, percent, size
+from seawall.words import count, percent, size
 
 
 @rule(

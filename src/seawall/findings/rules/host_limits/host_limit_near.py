@@ -12,11 +12,11 @@ from seawall.accounts.limit_holders import Holder, holder_of
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import count, percent
 from seawall.host.host import Unread
 from seawall.readings.descriptors import Descriptors
 from seawall.readings.host_limits import HostLimit, HostLimits
 from seawall.readings.process import Processes
+from seawall.words import count, percent
 
 _FORK: Final = "fork fails everywhere: Resource temporarily unavailable"
 _NEIGHBOUR: Final = "packets to new neighbours are dropped: neighbour table overflow"

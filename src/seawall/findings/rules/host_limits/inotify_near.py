@@ -14,10 +14,10 @@ from seawall.accounts.limit_holders import Holder, most_inotify
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import count, percent
 from seawall.host.host import Unread
 from seawall.readings.descriptors import Descriptors, Inotify
 from seawall.readings.host_limits import HostLimit, HostLimits
+from seawall.words import count, percent
 
 _THEN: Final = {
     "instances": "inotify_init fails: Too many open files (kubectl logs -f, tail -f, reloads)",

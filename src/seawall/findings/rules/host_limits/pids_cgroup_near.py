@@ -13,11 +13,11 @@ from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
 from seawall.findings.shell import quote
-from seawall.findings.words import count
 from seawall.host.host import Unread
 from seawall.readings.cgroup import Cgroups
 from seawall.readings.pids import PidsCgroup, PidsCgroups
 from seawall.readings.reading import Unlimited
+from seawall.words import count
 
 
 @rule(

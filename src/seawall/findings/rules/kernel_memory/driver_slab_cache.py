@@ -11,10 +11,10 @@ from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
 from seawall.findings.finding import Evidence, Finding, Severity, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import count, size
 from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import PATH
 from seawall.readings.slabinfo import Slabinfo
+from seawall.words import count, size
 
 _SLABINFO = "/proc/slabinfo"
 

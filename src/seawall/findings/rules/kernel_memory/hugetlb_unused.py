@@ -9,9 +9,9 @@ program has reserved (HugePages_Rsvd) are spoken for and do not count as unused.
 
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import percent, size
 from seawall.host.host import Unread
 from seawall.readings.meminfo import PATH, Meminfo
+from seawall.words import percent, size
 
 
 @rule(

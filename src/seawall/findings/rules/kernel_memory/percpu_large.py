@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import percent, size
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.memcg import Memcgs
 from seawall.readings.meminfo import PATH, Meminfo
+from seawall.words import percent, size
 
 
 @rule(

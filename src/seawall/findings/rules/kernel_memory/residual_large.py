@@ -14,12 +14,12 @@ from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import size
 from seawall.host.host import Unread
 from seawall.readings import base as base_file
 from seawall.readings.base import Base
 from seawall.readings.meminfo import PATH, Meminfo
 from seawall.readings.slabinfo import Slabinfo
+from seawall.words import size
 
 _NO_BASE = "Part may be normal: no base for this boot (when idle: seawall memory --learn-base)."
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import percent, size
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import PATH, Meminfo
 from seawall.readings.slabinfo import Slabinfo
+from seawall.words import percent, size
 
 # Caches that shrink under pressure: they are in SReclaimable.
 _RECLAIMABLE = ("dentry", "inode", "radix_tree_node", "xarray", "buffer_head", "extent_status")

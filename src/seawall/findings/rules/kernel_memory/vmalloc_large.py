@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from seawall.accounts.ledger import Ledger
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import percent, size
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.vmallocinfo import Vmallocinfo
+from seawall.words import percent, size
 
 _VMALLOCINFO = "/proc/vmallocinfo"
 _STACKS = ("dup_task_struct", "alloc_thread_stack", "copy_process", "_do_fork", "kernel_clone")

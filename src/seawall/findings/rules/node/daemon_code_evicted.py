@@ -13,12 +13,12 @@ from seawall.accounts.scene import Window
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import percent
 from seawall.host.host import Unread
 from seawall.readings.daemon_code import DaemonCode
 from seawall.readings.kernel import Kernel
 from seawall.readings.process import Processes
 from seawall.readings.vmstat import Vmstat
+from seawall.words import percent
 
 
 @rule(

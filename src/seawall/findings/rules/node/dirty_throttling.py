@@ -13,11 +13,11 @@ from seawall.accounts.scene import Window
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.group_words import dirty_writers
 from seawall.findings.rule import rule
-from seawall.findings.words import duration, size
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.process import Processes
 from seawall.readings.vmstat import Vmstat
+from seawall.words import duration, size
 
 _VMSTAT = "/proc/vmstat"
 

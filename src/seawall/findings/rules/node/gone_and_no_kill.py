@@ -18,11 +18,11 @@ from seawall.accounts.reclaim import node_is_short, reads_code_back
 from seawall.accounts.scene import Window
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import duration, size
 from seawall.host.host import Unread
 from seawall.readings.memcg import Memcgs
 from seawall.readings.meminfo import PATH, Meminfo
 from seawall.readings.vmstat import Vmstat
+from seawall.words import duration, size
 
 
 @rule(

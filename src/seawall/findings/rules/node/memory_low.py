@@ -13,9 +13,9 @@ from seawall.accounts.ledger import Ledger
 from seawall.accounts.scene import Window
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import duration, size
 from seawall.host.host import Unread
 from seawall.readings.meminfo import PATH
+from seawall.words import duration, size
 
 
 @rule(

@@ -17,10 +17,10 @@ from seawall.accounts.scene import Window
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import size
 from seawall.host.host import Unread
 from seawall.readings.memcg import Memcgs
 from seawall.readings.vmstat import Vmstat
+from seawall.words import size
 
 
 @rule(

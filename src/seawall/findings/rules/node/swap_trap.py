@@ -11,12 +11,12 @@ from seawall.accounts.rates import per_second
 from seawall.accounts.scene import Window
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import percent, size
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import PATH, Meminfo
 from seawall.readings.swaps import Swaps
 from seawall.readings.vmstat import Vmstat
+from seawall.words import percent, size
 
 _VMSTAT = "/proc/vmstat"
 

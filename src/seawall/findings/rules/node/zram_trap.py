@@ -8,9 +8,9 @@ media, model weights) costs as much as before, and ``free`` shows swap that is n
 from seawall.accounts.headroom import Headroom
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import percent, size
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.zram import Zram, ZramDevice
+from seawall.words import percent, size
 
 
 @rule(

@@ -9,11 +9,11 @@ stands for it here.
 
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import percent, size
 from seawall.host.host import Unread
 from seawall.readings.meminfo import PATH as MEMINFO
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.sysctl_vm import VmSysctls
+from seawall.words import percent, size
 
 RATIO = "/proc/sys/vm/dirty_ratio"
 BYTES = "/proc/sys/vm/dirty_bytes"

@@ -11,11 +11,11 @@ from math import isqrt
 
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import percent, size
 from seawall.host.host import Unread
 from seawall.readings.meminfo import PATH as MEMINFO
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.sysctl_vm import VmSysctls
+from seawall.words import percent, size
 
 PATH = "/proc/sys/vm/min_free_kbytes"
 _MOST_BEFORE_5_9 = 64 << 20

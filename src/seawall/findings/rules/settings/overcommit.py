@@ -9,12 +9,12 @@ sets 1 itself, so that is only told where none runs.
 
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import percent, size
 from seawall.host.host import Unread
 from seawall.readings.meminfo import PATH as MEMINFO
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.node_daemons import NodeDaemons
 from seawall.readings.sysctl_vm import VmSysctls
+from seawall.words import percent, size
 
 PATH = "/proc/sys/vm/overcommit_memory"
 _SET_IT = ("kubelet", "k3s-server", "k3s-agent")

@@ -9,11 +9,11 @@ cgroups: one idle cgroup anywhere switches it off, and it does not look at free 
 
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import size
 from seawall.host.host import Unread
 from seawall.readings.meminfo import PATH as MEMINFO
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.sysctl_vm import VmSysctls
+from seawall.words import size
 
 TTL = "/sys/kernel/mm/lru_gen/min_ttl_ms"
 ENABLED = "/sys/kernel/mm/lru_gen/enabled"

@@ -8,11 +8,11 @@ milliseconds, and then the tasks themselves have to reclaim (direct reclaim, sta
 
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
-from seawall.findings.words import size
 from seawall.host.host import Unread
 from seawall.readings.meminfo import PATH as MEMINFO
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.sysctl_vm import VmSysctls
+from seawall.words import size
 
 PATH = "/proc/sys/vm/watermark_scale_factor"
 

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In words: which pod and container a limit and a victim belong to."""
+
+from collections.abc import Iterator
+
+from seawall.accounts.oom.facts import Facts, Owner
+
+
+def told_owner(facts: Facts) -> Iterator[str]:
+    """The limit's owner first, then the chosen process's where it is another."""
+    limit, task = facts.limit_owner, facts.task_owner
+    if facts.report.kind == "memcg" and limit is None:
+        yield "Whose limit it was is not in the log."
+    if limit is not None:
+        is_named = facts.report.oom_memcg is not None
+        yield f"The limit is that of {described(limit)}." if is_named else f"{described(limit)}."
+    if task is not None and (limit is None or task.path != limit.path):
+        below = limit is not None and task.path.startswith(limit.path.rstrip("/") + "/")
+        yield f"The chosen process ran in {described(task, is_pod_told=below)}."
+    if facts.report.oom_memcg is None and limit is not None:
+        yield "That is the first in its statistics; the limit itself may be of one above it."
+
+
+def described(owner: Owner, *, is_pod_told: bool = False) -> str:
+    """``pod uid UID (Burstable), container id ID (docker)``; else the unit or the path."""
+    place = owner.place
+    parts = []
+    if place.pod_uid and not (is_pod_told and place.container_id):
+        named = f"{owner.namespace}/{owner.pod}, " if owner.pod else ""
+        qos = f" ({place.qos})" if place.qos else ""
+        parts.append(f"pod {named}uid {place.pod_uid}{qos}")
+    elif owner.pod and not is_pod_told:
+        parts.append(f"pod {owner.namespace}/{owner.pod}")
+    if place.container_id:
+        runtime = f" ({place.runtime})" if place.runtime else ""
+        name = f"{owner.container}, " if owner.container else ""
+        parts.append(f"container {name}id {place.container_id}{runtime}")
+    if place.machine:
+        parts.append(f"{place.runtime} {place.machine}")
+    if not parts:
+        parts.append(f"the unit {place.unit}" if place.unit else "the cgroup")
+        return f"{parts[0]} {owner.path}" if not place.unit else f"{parts[0]} ({owner.path})"
+    return ", ".join(parts)

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall oom explain``: every OOM kill of a kernel log, in plain words."""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import Any, Final
+
+from seawall.accounts.oom.explanation import Explanation, explain_all
+from seawall.accounts.oom.facts import Hints
+from seawall.cli.oom_log_source import Log, file_log, reads_stdin
+from seawall.cli.paper import paper_for
+from seawall.cli.source import TIMEOUT_SECONDS, add_source_arguments, seconds_of
+from seawall.host.host import Unread
+from seawall.problems import UsageProblem
+from seawall.readings.oom_log.parser import read_reports
+from seawall.views.document import head
+from seawall.views.oom_explain_unseen import unknown
+from seawall.views.terminal import Paper
+
+WHOLE_MOST: Final = 3
+"""As text, more reports than these are a line each, and the last one whole."""
+_PAGE_SIZES: Final = (4096, 8192, 16384, 32768, 65536)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The question's own options."""
+    add_source_arguments(parser)
+    parser.add_argument(
+        "--timeout", type=seconds_of, metavar="SECONDS",
+        help=f"stop asking after this long (default {TIMEOUT_SECONDS:g}; a FILE has none)",
+    )  # fmt: skip
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?",
+        help="a kernel log in any form: dmesg, /dev/kmsg, syslog, journalctl (short or json), "
+        "pasted; .gz too; '-' for stdin",
+    )  # fmt: skip
+    parser.add_argument("--live", action="store_true", help="this machine's own log (the default)")
+    parser.add_argument("--follow", action="store_true", help="new kills of this machine, until ^C")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--last", type=_number, metavar="N", help="the last N reports, whole")
+    which.add_argument("--all", action="store_true", help="every report whole")
+    which.add_argument("--report", type=_number, metavar="K", help="the K-th report alone, whole")
+    parser.add_argument(
+        "--kernel", metavar="RELEASE", help="the kernel that wrote the log, where it does not say"
+    )
+    parser.add_argument(
+        "--page-size", type=_page_size, metavar="BYTES", help="of that kernel, e.g. 65536"
+    )
+
+
+def complete(arguments: Namespace) -> None:
+    """What is read from a file, or followed, takes as long as it takes."""
+    if arguments.follow:
+        arguments.timeout = None
+    elif arguments.timeout is None and not _is_file(arguments):
+        arguments.timeout = TIMEOUT_SECONDS
+
+
+def run(arguments: Namespace) -> int:
+    """Print what is asked for; the exit status."""
+    _refuse_mixtures(arguments)
+    if arguments.kernel is not None:
+        from seawall.accounts.oom.badness import formula_named  # noqa: PLC0415 - a check alone
+
+        formula_named(arguments.kernel)
+    if _is_file(arguments):
+        log, lines = file_log(arguments.file or "-")
+        hints = Hints(kernel=arguments.kernel, page_bytes=arguments.page_size)
+        return _tell(
+            arguments, log, explain_all(read_reports(lines), hints, is_guarded=True), _no_host(log)
+        )
+    from seawall.cli import oom_live  # noqa: PLC0415 - a FILE needs no machine
+
+    if arguments.follow:
+        return oom_live.follow(arguments)
+    found = oom_live.own_log(arguments)
+    return _tell(arguments, found.log, found.explanations, found.head)
+
+
+def _is_file(arguments: Namespace) -> bool:
+    if arguments.file is not None:
+        return True
+    elsewhere = arguments.live or arguments.follow or arguments.bundle or arguments.root
+    return not elsewhere and reads_stdin()
+
+
+def _refuse_mixtures(arguments: Namespace) -> None:
+    if arguments.file is not None:
+        for name in ("live", "follow", "bundle", "root"):
+            if getattr(arguments, name):
+                option = "from" if name == "bundle" else name
+                raise UsageProblem(f"--{option} and FILE: give one of them")
+    if arguments.follow and (arguments.bundle or arguments.root not in (None, "/")):
+        raise UsageProblem("--follow is about this machine, without --from and --root")
+    if arguments.follow and (arguments.last or arguments.report):
+        raise UsageProblem("--follow shows every new report; without --last and --report")
+
+
+def _no_host(log: Log) -> dict[str, Any]:
+    """A log alone names no machine."""
+    return head("oom-explain", Unread(log.name, "absent", "a log alone"), None)
+
+
+def _tell(
+    arguments: Namespace, log: Log, explanations: Iterable[Explanation], top: dict[str, Any]
+) -> int:
+    if arguments.json:
+        return _tell_json(arguments, log, explanations, top)
+    from seawall.views.why_text import could_not_see, heading  # noqa: PLC0415 - text alone
+
+    paper = paper_for(arguments.color)
+    if top["host"].get("node"):
+        for line in heading(top, paper):
+            print(line)
+    text = _Text(log, paper)
+    text.tell(arguments, explanations)
+    text.end()
+    for line in could_not_see(log.unseen, paper):
+        print(line)
+    return 0
+
+
+def _tell_json(
+    arguments: Namespace, log: Log, explanations: Iterable[Explanation], top: dict[str, Any]
+) -> int:
+    from seawall.views.oom_explain_json import Tail, stream  # noqa: PLC0415 - only one of the two
+
+    tail = Tail()
+
+    def chosen() -> Iterator[Explanation]:
+        for explanation in _chosen(arguments, tail.counting(explanations)):
+            log.add(unknown(explanation))
+            yield explanation
+        tail.close(log.name, log.lines_read, log.unseen)
+
+    for piece in stream(top, chosen(), tail):
+        print(piece, end="")
+    print()
+    return _check_number(arguments, tail.reports_found)
+
+
+def _chosen(arguments: Namespace, explanations: Iterable[Explanation]) -> Iterator[Explanation]:
+    if arguments.last is not None:
+        yield from deque(explanations, maxlen=arguments.last)
+    elif arguments.report is not None:
+        for explanation in explanations:
+            if explanation.number == arguments.report:
+                yield explanation
+    else:
+        yield from explanations
+
+
+def _check_number(arguments: Namespace, found: int) -> int:
+    if arguments.report is not None and arguments.report > found:
+        raise UsageProblem(f"--report {arguments.report}: the log has {found}")
+    return 0
+
+
+class _Text:
+    """Reports as text, whole or a line each."""
+
+    def __init__(self, log: Log, paper: Paper) -> None:
+        self._log = log
+        self._paper = paper
+        self.found = 0
+
+    def tell(self, arguments: Namespace, explanations: Iterable[Explanation]) -> None:
+        """What the options ask for."""
+        rest = self._counting(explanations)
+        if arguments.last is not None or arguments.report is not None or arguments.all:
+            for explanation in _chosen(arguments, rest):
+                self._whole(explanation)
+        else:
+            self._some(rest)
+        _check_number(arguments, self.found)
+
+    def _counting(self, explanations: Iterable[Explanation]) -> Iterator[Explanation]:
+        for explanation in explanations:
+            self.found += 1
+            yield explanation
+
+    def _some(self, explanations: Iterator[Explanation]) -> None:
+        """A few whole; more of them a line each as they are read, and the last one whole."""
+        from seawall.views.oom_explain_text import summary  # noqa: PLC0415 - text alone
+
+        first = list(islice(explanations, WHOLE_MOST + 1))
+        if len(first) <= WHOLE_MOST:
+            for explanation in first:
+                self._whole(explanation, len(first))
+            return
+        last = first[-1]
+        for last in chain(first, explanations):
+            print(summary(last, self._paper))
+        print()
+        print("The last one whole; --report K shows another, --all shows all:")
+        self._whole(last, self.found)
+
+    def _whole(self, explanation: Explanation, of: int | None = None) -> None:
+        from seawall.views.oom_explain_text import lines  # noqa: PLC0415 - text alone
+
+        self._log.add(unknown(explanation))
+        for line in lines(explanation, self._paper, of):
+            print(line)
+
+    def end(self) -> None:
+        """How many there were in how much."""
+        from seawall.views.oom_explain_text import ending  # noqa: PLC0415 - text alone
+
+        is_readable = not self._log.unseen
+        for line in ending(self.found, self._log.lines_read, self._paper, is_readable=is_readable):
+            print(line)
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text[:9]) == int(text):
+        raise ArgumentTypeError(f"{text!r} is not a number of reports")
+    return int(text)
+
+
+def _page_size(text: str) -> int:
+    if text.isdecimal() and len(text) < 7 and int(text) in _PAGE_SIZES:
+        return int(text)
+    raise ArgumentTypeError(f"{text!r} is none of {', '.join(map(str, _PAGE_SIZES))}")
