@@ -5,7 +5,7 @@ import shlex
 import sys
 import time
 
-from bench.figures import Figure, all_figures
+from bench.figures import Figure, all_figures, left_out
 
 
 def table(figures: list[Figure]) -> list[str]:
@@ -23,13 +23,13 @@ def table(figures: list[Figure]) -> list[str]:
 
 def _row(figure: Figure) -> tuple[str, ...]:
     is_ratio = figure.unit == "x"
-    peer = "-" if figure.peer is None else f"psutil {figure.peer:.3g} {figure.unit}"
+    peer = "-" if figure.peer is None else f"{figure.peer_name} {figure.peer:.3g} {figure.unit}"
     ratio = "-" if figure.peer is None or is_ratio else f"{figure.peer / figure.value:.1f}"
     sign = ">=" if figure.at_least else "<="
     return (
         figure.name,
         f"{figure.value:.3g} {figure.unit}",
-        "psutil" if is_ratio else peer,
+        figure.peer_name if is_ratio else peer,
         f"{figure.value:.1f}" if is_ratio else ratio,
         f"{sign} {figure.mark:.3g} {figure.unit}",
         "yes" if figure.met else "NO",
@@ -44,6 +44,8 @@ def main(argv: list[str]) -> int:
     print(f"Python {sys.version.split()[0]}, load {os.getloadavg()[0]:.1f}")
     print(f"command: {shlex.join(['python', '-m', 'bench', *argv])}\n")
     print("\n".join(table(figures)))
+    for why in left_out():
+        print(f"left out: {why}")
     missed = [figure.name for figure in figures if not figure.met]
     print(f"\n{len(figures) - len(missed)} of {len(figures)} marks met")
     return 1 if missed and "--strict" in argv else 0
