@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: why test test-system check bench lock docs clean
+.PHONY: why test test-system marks check bench lock docs clean
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
@@ -28,6 +28,11 @@ test: $(VENV)/dev.ready
 test-system: $(VENV)/dev.ready
 	tests/install_system_packages
 	$(BIN)/python -m pytest -m system -rs
+
+# The marks that depend on the luck of an emulated disk, asserted.
+marks: $(VENV)/dev.ready
+	tests/install_system_packages
+	SEAWALL_MARKS=1 $(BIN)/python -m pytest -m system -rP tests/kernels/test_thrash.py
 
 check: $(VENV)/dev.ready
 	$(BIN)/ruff check src tests bench

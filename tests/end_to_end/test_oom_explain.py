@@ -350,20 +350,26 @@ def test_kill_of_a_moment_ago_is_explained_live() -> None:
 
 
 @pytest.mark.system
-def test_follow_tells_a_kill_when_it_comes() -> None:
+def test_follow_tells_a_kill_when_it_comes(tmp_path: Path) -> None:
     if why := unreadable():
         pytest.skip(why)
     command = [sys.executable, "-m", "seawall", "oom", "explain", "--follow"]
-    with limited() as group, subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
+    told_here = tmp_path / "out"
+    with limited() as group, open(told_here, "wb") as out, subprocess.Popen(
+        command, stdout=out, stderr=subprocess.PIPE, env=ENVIRONMENT,
+        # A shell's background job ignores SIGINT, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no threads
     ) as follower:  # fmt: skip
         assert follower.stderr
         assert b"following" in follower.stderr.readline()
         pid = kill_a_hog(group)
-        time.sleep(4)
+        until = time.monotonic() + 30
+        while time.monotonic() < until and b"limit of 64.0 MiB" not in told_here.read_bytes():
+            time.sleep(0.2)
+        time.sleep(1)  # the rest of what it tells
         follower.send_signal(signal.SIGINT)
-        out, err = follower.communicate(timeout=20)
-    told = " ".join(out.decode().split())
+        _, err = follower.communicate(timeout=20)
+    told = " ".join(told_here.read_text().split())
     assert f"(pid {pid}, " in told
     assert f"{group.name} reached its limit of 64.0 MiB" in told
     assert b"Traceback" not in err

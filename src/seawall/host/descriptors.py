@@ -7,7 +7,6 @@ fork, counts once where kcmp(2) can tell.  None of it takes an mmap_lock; a proc
 a hundred thousand files is slow to ask all the same, so an expendable child does it.
 """
 
-import ctypes
 import os
 import time
 from collections import defaultdict
@@ -127,6 +126,8 @@ def _is_same(one: _Instance, other: _Instance) -> bool:
     number = _KCMP.get(os.uname().machine)
     if number is None:
         return False
+    import ctypes  # noqa: PLC0415 - for the few that are alike: its files come from the disk
+
     libc = ctypes.CDLL(None, use_errno=True)
     compare: int = libc.syscall(number, one.pid, other.pid, _KCMP_FILE, one.fd, other.fd)
     return compare == 0

@@ -24,7 +24,7 @@ def first_line() -> str:
 
 
 def _size(kib: int) -> str:
-    """As ``findings/words.py`` says it, for what a machine's memory can be."""
+    """As ``words.py`` says it, for what a machine's memory can be."""
     if kib < 1 << 10:
         return f"{kib} KiB"
     if kib < 1 << 20:
