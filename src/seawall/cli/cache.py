@@ -3,13 +3,16 @@
 
 import os
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.page_cache import CacheTotals
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.cli.cache_scan import Scan
+from seawall.cli.named_workload import named_workload
+from seawall.cli.numbers_given import a_number
+from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
 from seawall.cli.progress import Progress
 from seawall.cli.source import Source, add_source_arguments, open_source
@@ -37,7 +40,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "namespace/pod[/container], a container id, pid:N, unit:NAME or a cgroup path",
     )  # fmt: skip
     one = parser.add_mutually_exclusive_group()
-    one.add_argument("--pid", type=_number, metavar="N", help="what one process maps or has open")
+    one.add_argument(
+        "--pid", type=a_number(), metavar="N", help="what one process maps or has open"
+    )
     one.add_argument(
         "--node", action="store_true",
         help="what any process maps or has open (this is what no argument means)",
@@ -47,7 +52,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="and every file on the disks that are mounted; takes minutes, raise --timeout",
     )  # fmt: skip
     parser.add_argument(
-        "--top", type=_number, metavar="N",
+        "--top", type=a_number(), metavar="N",
         help=f"this many files (default {TEXT_ROWS} as text, {JSON_ROWS} as JSON)",
     )  # fmt: skip
     parser.add_argument(
@@ -132,9 +137,7 @@ def _scan(
         owner = None if isinstance(found, Unread) else found.by_pid.get(arguments.pid)
         return "process", f"pid {arguments.pid}", owner
     if arguments.targets:
-        from seawall.accounts.addresses import resolve  # noqa: PLC0415 - only when one is named
-
-        workload = resolve(arguments.targets[0], _workloads(source))
+        workload = named_workload(source, arguments.targets[0])
         scan.of_processes(scan.pids_of(workload))
         return "workload", workload.name, workload
     scan.of_processes(scan.all_pids())
@@ -161,14 +164,6 @@ def _paths(targets: list[str], scan: Scan) -> list[str]:
 
 def _absolute(text: str) -> str:
     return os.path.abspath(text)  # looks at no disk
-
-
-def _workloads(source: Source) -> Workloads:
-    workloads = source.first.get(Workloads)
-    if isinstance(workloads, Unread):
-        words = workloads.detail or workloads.why
-        raise UsageProblem(f"no workload can be looked up: {workloads.path}: {words}")
-    return workloads
 
 
 def _group(source: Source, workload: Workload | None) -> MemoryGroup | None:
@@ -211,18 +206,7 @@ def _print_json(source: Source, page: CachePage) -> None:
 
 def _print_text(source: Source, page: CachePage, colour: str) -> None:
     from seawall.views.cache_text import lines  # noqa: PLC0415 - only one of the two
-    from seawall.views.why_text import could_not_see, heading  # noqa: PLC0415
 
     paper = paper_for(colour)
-    for line in heading(head("cache", source.first.get(Kernel), None), paper, source.notes):
-        print(line)
-    for line in lines(page, paper):
-        print(line)
-    for line in could_not_see(page.unseen, paper):
-        print(line)
-
-
-def _number(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text[:9]) == int(text):
-        raise ArgumentTypeError(f"{text!r} is not a number")
-    return int(text)
+    top = head("cache", source.first.get(Kernel), None)
+    print_page(paper, top, source.notes, lines(page, paper), page.unseen)

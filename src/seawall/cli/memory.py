@@ -9,6 +9,7 @@ from seawall.accounts.claims import Claims
 from seawall.accounts.full_ledger import FullLedger
 from seawall.accounts.ledger import Ledger
 from seawall.cli.base_file import learn_base, learn_if_idle
+from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
 from seawall.cli.source import Source, add_source_arguments, open_source
 from seawall.findings.blindness import NotSeen, unread_rows
@@ -101,12 +102,7 @@ def _print_json(source: Source, page: MemoryPage) -> None:
 
 def _print_text(source: Source, page: MemoryPage, colour: str) -> None:
     from seawall.views.memory_text import lines  # noqa: PLC0415 - only one of the two
-    from seawall.views.why_text import could_not_see, heading  # noqa: PLC0415
 
     paper = paper_for(colour)
-    for line in heading(head("memory", source.first.get(Kernel), None), paper, source.notes):
-        print(line)
-    for line in lines(page, paper):
-        print(line)
-    for line in could_not_see(page.unseen, paper):
-        print(line)
+    top = head("memory", source.first.get(Kernel), None)
+    print_page(paper, top, source.notes, lines(page, paper), page.unseen)

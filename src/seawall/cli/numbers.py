@@ -27,6 +27,8 @@ from seawall.accounts.tool_numbers_processes import (
     resident_of,
 )
 from seawall.accounts.workloads import Workload, Workloads
+from seawall.cli.named_workload import lookup_problem, named_workload
+from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
 from seawall.cli.source import Source, add_source_arguments, open_source
 from seawall.findings.blindness import NotSeen, unread_rows
@@ -95,15 +97,10 @@ def run(arguments: Namespace) -> int:
         print(render(document(top, page)))
         return 0
     from seawall.views.numbers_text import lines  # noqa: PLC0415 - only one of the two
-    from seawall.views.why_text import could_not_see, heading  # noqa: PLC0415
 
     paper = paper_for(arguments.color)
-    for line in heading(top, paper, source.notes):
-        print(line)
-    for line in lines(page.about, paper, exact=arguments.bytes):
-        print(line)
-    for line in could_not_see(page.unseen, paper):
-        print(line)
+    body = lines(page.about, paper, exact=arguments.bytes)
+    print_page(paper, top, source.notes, body, page.unseen)
     return 0
 
 
@@ -238,19 +235,10 @@ def _stock_bytes(source: Source) -> int:
 
 
 def _named(source: Source, text: str) -> tuple[Workload, MemoryGroups]:
-    from seawall.accounts.addresses import resolve  # noqa: PLC0415 - only when one is named
-
-    workloads, groups = source.first.get(Workloads), source.first.get(MemoryGroups)
-    if isinstance(workloads, Unread):
-        raise _nothing_found(workloads)
+    workload, groups = named_workload(source, text), source.first.get(MemoryGroups)
     if isinstance(groups, Unread):
-        raise _nothing_found(groups)
-    return resolve(text, workloads), groups
-
-
-def _nothing_found(missing: Unread) -> UsageProblem:
-    words = missing.detail or missing.why
-    return UsageProblem(f"no workload can be looked up: {missing.path}: {words}")
+        raise lookup_problem(groups)
+    return workload, groups
 
 
 def _containers(source: Source, pod: Workload, groups: MemoryGroups) -> list[MemoryGroup]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from seawall.accounts.oom.explanation import Explanation, explain_all
 from seawall.accounts.oom.facts import Hints
+from seawall.cli.numbers_given import a_number
 from seawall.cli.oom_log_source import Log, file_log, reads_stdin
 from seawall.cli.paper import paper_for
 from seawall.cli.source import TIMEOUT_SECONDS, add_source_arguments, seconds_of
@@ -39,9 +40,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--live", action="store_true", help="this machine's own log (the default)")
     parser.add_argument("--follow", action="store_true", help="new kills of this machine, until ^C")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--last", type=_number, metavar="N", help="the last N reports, whole")
+    which.add_argument(
+        "--last", type=a_number("of reports"), metavar="N", help="the last N reports, whole"
+    )
     which.add_argument("--all", action="store_true", help="every report whole")
-    which.add_argument("--report", type=_number, metavar="K", help="the K-th report alone, whole")
+    which.add_argument(
+        "--report", type=a_number("of reports"), metavar="K", help="the K-th report alone, whole"
+    )
     parser.add_argument(
         "--kernel", metavar="RELEASE", help="the kernel that wrote the log, where it does not say"
     )
@@ -211,12 +216,6 @@ class _Text:
         is_readable = not self._log.unseen
         for line in ending(self.found, self._log.lines_read, self._paper, is_readable=is_readable):
             print(line)
-
-
-def _number(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text[:9]) == int(text):
-        raise ArgumentTypeError(f"{text!r} is not a number of reports")
-    return int(text)
 
 
 def _page_size(text: str) -> int:

@@ -14,7 +14,7 @@ from seawall.cli.oom_log_source import Log, refused
 from seawall.cli.paper import paper_for
 from seawall.cli.source import TIMEOUT_SECONDS, Source, open_source
 from seawall.findings.blindness import NotSeen, unread_rows
-from seawall.host import kernel_messages
+from seawall.host import kernel_messages, kmsg
 from seawall.host.host import Unread
 from seawall.readings.container_files import ContainerFiles
 from seawall.readings.kernel import Kernel
@@ -95,7 +95,7 @@ def _here(arguments: Namespace, source: Source) -> Iterator[tuple[Log, Iterator[
     a container the host's journal cannot be asked.
     """
     root = (arguments.root or "").rstrip("/")
-    yield _guarded(kernel_messages.KMSG, kernel_messages.kmsg_lines(root + kernel_messages.KMSG))
+    yield _guarded(kmsg.PATH, kernel_messages.kmsg_lines(root + kmsg.PATH))
     if not root:
         wait = _JOURNAL_SHARE * arguments.timeout
         yield _guarded("the journal", kernel_messages.journal_lines(wait))
@@ -121,7 +121,7 @@ def _guarded(name: str, lines: Iterator[bytes]) -> tuple[Log, Iterator[bytes]]:
 
 def _recorded(source: Source) -> Iterator[tuple[Log, Iterator[bytes]]]:
     """What a bundle or a tree holds: the kernel's own log, then the usual files."""
-    yield from _files(source, (kernel_messages.KMSG, *FILES))
+    yield from _files(source, (kmsg.PATH, *FILES))
 
 
 def _files(source: Source, paths: Sequence[str] = FILES) -> Iterator[tuple[Log, Iterator[bytes]]]:
@@ -131,7 +131,7 @@ def _files(source: Source, paths: Sequence[str] = FILES) -> Iterator[tuple[Log, 
         data = host.read(path, _FILE_MOST_BYTES)
         if not isinstance(data, Unread):
             yield log, iter(data.splitlines(keepends=True))
-        elif data.why not in ("absent", "not_captured") or path == kernel_messages.KMSG:
+        elif data.why not in ("absent", "not_captured") or path == kmsg.PATH:
             log.unseen.append(
                 NotSeen(path, data.detail or data.why, "give the log as FILE: oom explain FILE")
             )

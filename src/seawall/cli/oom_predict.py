@@ -12,7 +12,9 @@ from seawall.accounts.oom.predicting import Kernels, predict, predict_described
 from seawall.accounts.oom.prediction import Field, Prediction
 from seawall.accounts.oom.scope import Scope, node_pages, node_scope, scope_of
 from seawall.accounts.oom.swarm import PROCESSES_MOST, Swarm, describe
-from seawall.accounts.workloads import Workload, Workloads
+from seawall.accounts.workloads import Workload
+from seawall.cli.named_workload import named_workload
+from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
 from seawall.cli.source import Source, add_source_arguments, open_source
 from seawall.findings.blindness import unread_rows
@@ -145,7 +147,7 @@ def _scope(
     groups = None if isinstance(found, Unread) else found
     if text is None:
         return node_scope(node_pages(meminfo, page_bytes)), groups
-    group = _group(_workload(text, source), groups)
+    group = _group(named_workload(source, text), groups)
     if groups is None or group is None:
         if isinstance(found, Unread):
             raise UsageProblem(
@@ -161,16 +163,6 @@ def _scope(
         own = read_swappiness(source.first.host, group.folder)
         swappiness = own if isinstance(own, int) else swappiness
     return scope_of(group, groups, meminfo, page_bytes, swappiness), groups
-
-
-def _workload(text: str, source: Source) -> Workload:
-    from seawall.accounts.addresses import resolve  # noqa: PLC0415 - only when one is named
-
-    workloads = source.first.get(Workloads)
-    if isinstance(workloads, Unread):
-        words = workloads.detail or workloads.why
-        raise UsageProblem(f"no workload can be looked up: {workloads.path}: {words}")
-    return resolve(text, workloads)
 
 
 def _group(workload: Workload, groups: MemoryGroups | None) -> MemoryGroup | None:
@@ -214,14 +206,8 @@ def _print_json(source: Source, page: PredictPage) -> None:
 
 def _print_text(source: Source, page: PredictPage, colour: str) -> None:
     from seawall.views.oom_predict_text import lines  # noqa: PLC0415 - only one of the two
-    from seawall.views.why_text import could_not_see, heading  # noqa: PLC0415
 
     paper = paper_for(colour)
-    if not page.described:  # described processes are of no host
-        top = head("oom-predict", source.first.get(Kernel), None)
-        for line in heading(top, paper, source.notes):
-            print(line)
-    for line in lines(page, paper):
-        print(line)
-    for line in could_not_see(page.unseen, paper):
-        print(line)
+    # Described processes are of no host.
+    top = None if page.described else head("oom-predict", source.first.get(Kernel), None)
+    print_page(paper, top, source.notes, lines(page, paper), page.unseen)

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall pods``: workloads by memory, largest first."""
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import Final
 
 from seawall.accounts.entitlements import Entitlement, Entitlements
 from seawall.accounts.pod_table import PodTable
-from seawall.accounts.workloads import Workload, Workloads
+from seawall.cli.named_workload import named_workload
+from seawall.cli.numbers_given import a_number
+from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
 from seawall.cli.source import Source, add_source_arguments, open_source
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
-from seawall.problems import UsageProblem
 from seawall.readings.kernel import Kernel
 from seawall.views.document import head, render
 from seawall.views.pods_choice import Choice, Chosen, choose
@@ -38,7 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help=f"default charge; one of {', '.join(KEYS)}",
     )  # fmt: skip
     parser.add_argument(
-        "--limit", type=_rows, metavar="N",
+        "--limit", type=a_number("of rows"), metavar="N",
         help=f"this many rows at most (default {TEXT_ROWS} as text)",
     )  # fmt: skip
     parser.add_argument("--all", action="store_true", help="pods and slices too")
@@ -54,7 +55,8 @@ def run(arguments: Namespace) -> int:
     if arguments.json or arguments.wide:
         source.first.get(Entitlements)
     rows = unseen(table, unread_rows([source.first]))
-    within = _within(arguments.workload, source)
+    named = arguments.workload
+    within = None if named is None else named_workload(source, named)
     if isinstance(table, Unread):
         table = PodTable((), 0, None, None, ())
     most = arguments.limit or (None if arguments.json else TEXT_ROWS)
@@ -65,18 +67,6 @@ def run(arguments: Namespace) -> int:
     else:
         _print_text(source, table, chosen, rows, arguments)
     return 0
-
-
-def _within(text: str | None, source: Source) -> Workload | None:
-    if text is None:
-        return None
-    from seawall.accounts.addresses import resolve  # noqa: PLC0415 - only when one is named
-
-    workloads = source.first.get(Workloads)
-    if isinstance(workloads, Unread):
-        words = workloads.detail or workloads.why
-        raise UsageProblem(f"no workload can be looked up: {workloads.path}: {words}")
-    return resolve(text, workloads)
 
 
 def _asked(source: Source) -> Mapping[str, Entitlement]:
@@ -96,19 +86,8 @@ def _print_text(
     source: Source, table: PodTable, chosen: Chosen, rows: list[NotSeen], arguments: Namespace
 ) -> None:
     from seawall.views.pods_text import lines  # noqa: PLC0415 - only one of the two
-    from seawall.views.why_text import could_not_see, heading  # noqa: PLC0415
 
     paper = paper_for(arguments.color)
     top = head("pods", source.first.get(Kernel), None)
-    for line in heading(top, paper, source.notes):
-        print(line)
-    for line in lines(table, chosen, paper, _asked(source) if arguments.wide else None):
-        print(line)
-    for line in could_not_see(rows, paper):
-        print(line)
-
-
-def _rows(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text[:9]) == int(text):
-        raise ArgumentTypeError(f"{text!r} is not a number of rows")
-    return int(text)
+    body = lines(table, chosen, paper, _asked(source) if arguments.wide else None)
+    print_page(paper, top, source.notes, body, rows)

@@ -14,25 +14,26 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-KMSG: Final = "/dev/kmsg"
-_RECORD_BYTES: Final = 64 << 10  # CONSOLE_EXT_LOG_MAX is 8 KiB
+from seawall.host.kmsg import PATH, next_record
+
+_PIPE_BYTES: Final = 64 << 10
 JOURNAL: Final = ("journalctl", "-k", "-q", "--no-pager", "-o", "short-unix")
 """``-k``: of the kernel, since this boot."""
 _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
 _JOURNAL_MOST_BYTES: Final = 1 << 30
 
 
-def kmsg_lines(path: str = KMSG) -> Iterator[bytes]:
+def kmsg_lines(path: str = PATH) -> Iterator[bytes]:
     """Every record that the kernel still holds, oldest first; OSError when it may not be read."""
     fd = os.open(path, _FLAGS)
     try:
-        while (record := _record(fd)) is not None:
+        while (record := next_record(fd)) is not None:
             yield from record.splitlines(keepends=True)
     finally:
         os.close(fd)
 
 
-def follow_kmsg(quiet_seconds: float, path: str = KMSG) -> Iterator[bytes | None]:
+def follow_kmsg(quiet_seconds: float, path: str = PATH) -> Iterator[bytes | None]:
     """New records for ever; None whenever none came for ``quiet_seconds``."""
     fd = os.open(path, _FLAGS)
     try:
@@ -42,22 +43,10 @@ def follow_kmsg(quiet_seconds: float, path: str = KMSG) -> Iterator[bytes | None
         while True:
             if not poll.poll(quiet_seconds * 1000):
                 yield None
-            while (record := _record(fd)) is not None:
+            while (record := next_record(fd)) is not None:
                 yield from record.splitlines(keepends=True)
     finally:
         os.close(fd)
-
-
-def _record(fd: int) -> bytes | None:
-    """The next one; None when there is none now."""
-    while True:
-        try:
-            return os.read(fd, _RECORD_BYTES) or None
-        except BlockingIOError:
-            return None
-        except OSError as error:
-            if error.errno != errno.EPIPE:
-                raise
 
 
 def journal_lines(deadline_seconds: float, command: tuple[str, ...] = JOURNAL) -> Iterator[bytes]:
@@ -94,7 +83,7 @@ def follow_journal(quiet_seconds: float) -> Iterator[bytes | None]:
             if not select.select([fd], (), (), quiet_seconds)[0]:
                 yield None
                 continue
-            data = os.read(fd, _RECORD_BYTES)
+            data = os.read(fd, _PIPE_BYTES)
             if not data:
                 raise OSError(errno.EIO, f"{JOURNAL[0]} ended with status {child.wait()}")
             *whole, rest = (rest + data).split(b"\n")
@@ -111,7 +100,7 @@ def _lines_until(child: "subprocess.Popen[bytes]", until: float) -> Iterator[byt
         left = until - time.monotonic()
         if left <= 0 or not select.select([fd], (), (), left)[0]:
             raise TimeoutError(errno.ETIMEDOUT, f"{JOURNAL[0]} did not answer in time")
-        data = os.read(fd, _RECORD_BYTES)
+        data = os.read(fd, _PIPE_BYTES)
         total += len(data)
         if not data or total > _JOURNAL_MOST_BYTES:
             break

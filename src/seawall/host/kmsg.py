@@ -57,6 +57,18 @@ _ENDS: Final = re.compile(rb"Out of memory and no|.{0,64}Killed process \d")
 _GAP_MOST: Final = 400
 
 
+def next_record(fd: int) -> bytes | None:
+    """The next one of a descriptor that does not block; None when there is none now."""
+    while True:
+        try:
+            return os.read(fd, _RECORD_MOST_BYTES) or None
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno != errno.EPIPE:
+                raise
+
+
 def read_records(fd: int) -> bytes:
     """Every record that the kernel still holds, oldest first; for a bounded time."""
     until = time.monotonic() + _READ_SECONDS
@@ -65,15 +77,8 @@ def read_records(fd: int) -> bytes:
     while size < READ_MOST_BYTES:
         if len(records) % _CLOCK_EVERY == 0 and time.monotonic() > until:
             break  # it is written to faster than we read
-        try:
-            record = os.read(fd, _RECORD_MOST_BYTES)
-        except BlockingIOError:
-            break
-        except OSError as error:
-            if error.errno != errno.EPIPE:
-                raise
-            continue
-        if not record:
+        record = next_record(fd)
+        if record is None:
             break
         records.append(record)
         size += len(record)
