@@ -16,6 +16,7 @@ BLOCKING_PROCESS_NAMES: Final = frozenset(
     {
         "cmdline", "environ", "maps", "smaps", "smaps_rollup", "numa_maps", "pagemap",
         "map_files", "io", "stack", "syscall", "auxv", "personality", "mem",
+        "fdinfo",  # of a graphics device: its driver waits for its own locks (amdgpu_show_fdinfo)
     }
 )  # fmt: skip
 # Small, asked first, and never behind a lock: read even when the time of --timeout is over.
@@ -31,10 +32,22 @@ VITAL_PATHS: Final = frozenset(
 KERNEL_LOCK_PATHS: Final = frozenset(
     {"/proc/slabinfo", "/proc/vmallocinfo", "/proc/allocinfo", "/proc/pagetypeinfo"}
 )
+_DEBUGFS: Final = "/sys/kernel/debug/"
 # A record each read, as long as there are any.
 KERNEL_LOG: Final = "/dev/kmsg"
 # These lie on the node's disk, which is what is stuck.
 DISK_PREFIXES: Final = ("/var/", "/etc/", "/usr/", "/boot/", "/opt/")
+
+
+def _is_behind_a_process(parts: list[str]) -> bool:
+    """Whether a path of procfs waits for a process's lock, or leads into a container."""
+    if len(parts) < 4 or not (parts[2].isdecimal() or parts[2] in ("self", "thread-self")):
+        return False
+    if parts[3] in ("root", "cwd"):
+        return len(parts) > 4  # may be FUSE
+    if parts[3] == "task" and len(parts) > 5:
+        return parts[5] in BLOCKING_PROCESS_NAMES
+    return parts[3] in BLOCKING_PROCESS_NAMES
 
 
 def deadline_seconds(path: str) -> float | None:
@@ -42,15 +55,9 @@ def deadline_seconds(path: str) -> float | None:
     if path.startswith("/proc/"):
         if path in KERNEL_LOCK_PATHS:
             return KERNEL_LOCK_DEADLINE_SECONDS
-        parts = path.split("/")
-        if len(parts) > 3 and (parts[2].isdecimal() or parts[2] in ("self", "thread-self")):
-            if parts[3] in BLOCKING_PROCESS_NAMES:
-                return PROCESS_DEADLINE_SECONDS
-            if parts[3] in ("root", "cwd") and len(parts) > 4:
-                return PROCESS_DEADLINE_SECONDS  # inside a container: may be FUSE
-            if parts[3] == "task" and len(parts) > 5 and parts[5] in BLOCKING_PROCESS_NAMES:
-                return PROCESS_DEADLINE_SECONDS
-        return None
+        return PROCESS_DEADLINE_SECONDS if _is_behind_a_process(path.split("/")) else None
+    if path.startswith(_DEBUGFS):
+        return KERNEL_LOCK_DEADLINE_SECONDS  # drivers' own locks
     if path.startswith("/sys/") or path in ("/proc", "/sys"):
         return None
     if path.startswith(DISK_PREFIXES):

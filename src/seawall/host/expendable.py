@@ -13,7 +13,7 @@ import select
 import signal
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -121,18 +121,6 @@ class Expendable:
                 pass
         self._pid = 0
 
-    def _let_go(self, *kept: int) -> None:
-        """Close what was inherited: a child that hangs must hold nobody's pipe or terminal."""
-        keep = {*kept, *self._kept()}
-        for name in os.listdir("/proc/self/fd"):
-            if int(name) not in keep:
-                with suppress(OSError):
-                    os.close(int(name))
-        null = os.open(os.devnull, os.O_RDWR)  # lands on the lowest number, which is free now
-        for number in (0, 1, 2):
-            if number not in keep and number != null:
-                os.dup2(null, number)
-
     def _fork(self) -> None:
         requests, self._to = os.pipe()
         self._back, answers = os.pipe()
@@ -144,10 +132,22 @@ class Expendable:
             return
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            self._let_go(requests, answers)
+            let_go({requests, answers, *self._kept()})
             _serve(requests, answers, self._reader)
         finally:
             os._exit(0)
+
+
+def let_go(keep: Collection[int]) -> None:
+    """Close what was inherited: a child that hangs must hold nobody's pipe or terminal."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in keep:
+            with suppress(OSError):
+                os.close(int(name))
+    null = os.open(os.devnull, os.O_RDWR)  # lands on the lowest number, which is free now
+    for number in (0, 1, 2):
+        if number not in keep and number != null:
+            os.dup2(null, number)
 
 
 def _serve(requests: int, answers: int, reader: Reader) -> None:
@@ -185,9 +185,11 @@ def unread_for(path: str, code: int) -> Unread:
 
 
 def _kind(path: str) -> str:
+    if path.startswith("\0ask "):
+        return path.split(" ")[1]  # a probe that hangs says nothing of disks
     if path.startswith("/proc/"):
         return "process" if path[6:7].isdecimal() else "kernel"
-    return "kernel" if path == KERNEL_LOG else "disk"
+    return "kernel" if path == KERNEL_LOG or path.startswith("/sys/") else "disk"
 
 
 def _meaning(path: str) -> str:

@@ -29,6 +29,7 @@ _PROBE: Final = "\0ask "  # no path begins so: a probe's question to the reading
 _OVER: Final = "the time given by --timeout was over"
 _SMALL_BYTES: Final = 4 << 10
 _CLOCK_EVERY: Final = 64  # files of read_each between two looks at the clock
+_MANY: Final = 1024  # files: below this a second reader's fork costs more than it brings
 
 
 class LiveHost:
@@ -65,7 +66,7 @@ class LiveHost:
         return float("inf") if self._until is None else max(0.0, self._until - time.monotonic())
 
     def _kept(self) -> tuple[int, ...]:
-        return () if self._rooted is None else (self._rooted.fd,)
+        return (self._rooted.fd,) if self._rooted else ()
 
     def _is_over(self) -> bool:
         return self._until is not None and time.monotonic() > self._until
@@ -90,22 +91,31 @@ class LiveHost:
 
     def read_each(self, paths: Sequence[str]) -> Iterator[bytes | Unread]:
         """What ``read`` answers for each, without its calls: thousands of processes pass here."""
+        if len(paths) >= _MANY and self._rooted is None:
+            from seawall.host.second_reader import are_stats, read_stats  # noqa: PLC0415 - rare
+
+            if are_stats(paths):
+                left = iter(paths)
+                for data in read_stats(paths, self._is_over):
+                    path = next(left)
+                    yield data if isinstance(data, bytes) else unread_for(path, data)
+                paths = list(left)
+        yield from self._read_each(paths)
+
+    def _read_each(self, paths: Sequence[str]) -> Iterator[bytes | Unread]:
         until = math.inf if self._until is None else self._until
         for number, path in enumerate(paths):
             if number % _CLOCK_EVERY == 0 and time.monotonic() > until:
                 yield from map(self.read, paths[number:])
                 return
-            is_stat = _is_process_stat(path)
-            if self._rooted is not None or not (is_stat or _is_plain(path)):
+            if self._rooted is not None or not _is_plain(path):
                 yield self.read(path)
                 continue
             self._slot.write(path)
             try:
                 fd = os.open(path, _FLAGS)
                 try:
-                    data = os.read(fd, _SMALL_BYTES)
-                    # stat is one record, so a short read is all of it (fs/seq_file.c).
-                    if data and not (is_stat and len(data) < _SMALL_BYTES):
+                    if data := os.read(fd, _SMALL_BYTES):
                         data = self._read_rest(fd, data, READ_LIMIT_BYTES)
                 finally:
                     os.close(fd)
@@ -180,9 +190,7 @@ class LiveHost:
         if not self.is_live:
             return Unread(probe, "not_captured", "files of a tree tell nothing of a page cache")
         if self._residency is None:
-            from seawall.host.residency_asking import (  # noqa: PLC0415 - few verbs ask for it
-                ResidencyAsker,
-            )
+            from seawall.host.residency_asking import ResidencyAsker  # noqa: PLC0415 - rare
 
             root = "" if self._rooted is None else os.path.realpath(self.root)
             self._residency = ResidencyAsker(self._enter, self._kept, self.seconds_left, root)
@@ -257,8 +265,7 @@ class LiveHost:
 
     def _has_procfs(self) -> bool:
         """Whether this root's /proc is mounted procfs rather than a folder of copies."""
-        proc = self._inode("/proc")
-        return isinstance(proc, dict) and proc["inode"] == _PROC_ROOT_INODE
+        return isinstance(proc := self._inode("/proc"), dict) and proc["inode"] == _PROC_ROOT_INODE
 
     def _status(self, path: str) -> os.stat_result:
         fd = self._open(path, os.O_PATH)
@@ -285,11 +292,6 @@ class LiveHost:
                 if stat.S_ISREG(written.st_mode) or path == "/":
                     return {"unix_seconds": written.st_mtime, "monotonic_seconds": 0.0}
         return Unread(probe, "not_captured", "a tree of files does not tell")
-
-
-def _is_process_stat(path: str) -> bool:
-    """/proc/PID/stat, of which there are thousands; neither can it block nor is it sieved."""
-    return path[-5:] == "/stat" and path[:6] == "/proc/" and path.count("/") == 3
 
 
 def _is_plain(path: str) -> bool:

@@ -22,6 +22,13 @@ ANNOTATION_NAMES: Final = re.compile(
     r"|io\.container\.manager|nerdctl/(?:name|namespace)"
     r"|com\.docker\.compose\.(?:project|service))\Z"
 )
+# Of the host's folders that a container was given, those that only daemons of the node get: they
+# tell a device plugin, a CSI or CNI driver, a storage daemon.  Volumes have names of users.
+GIVEN_FOLDERS: Final = re.compile(
+    r"(?:/var/lib/kubelet(?:/pods|/device-plugins|/plugins_registry|/plugins(?:/[^/]+)?)?"
+    r"|/(?:etc|opt)/cni(?:/[a-z.]+)?|/run/nvidia(?:/driver|/validations)?"
+    r"|/var/lib/(?:rook(?:/[^/]+)?|ceph|longhorn|osd|glusterd)|/etc/(?:pwx|iscsi))/?\Z"
+)
 _URL_USER: Final = re.compile(rb"://[^/ ]*@")
 MOUNT_OPTIONS_KEPT: Final = frozenset(
     {"cgroup", "cgroup2", "tmpfs", "ramfs", "overlay", "hugetlbfs", "proc", "sysfs", "bpf"}
@@ -113,6 +120,7 @@ def _container_facts(document: object) -> dict[str, object]:
     for name in ("Memory", "MemorySwap", "MemoryReservation", "Devices", "DeviceRequests"):
         if name in document:
             kept[name] = document[name]
+    kept.update(_given_folders(document.get("mounts")))
     process = document.get("process")
     if isinstance(process, dict) and isinstance(process.get("env"), list):
         words = [w for w in process["env"] if isinstance(w, str)]
@@ -124,6 +132,14 @@ def _container_facts(document: object) -> dict[str, object]:
             ]
         }
     return kept
+
+
+def _given_folders(mounts: object) -> dict[str, object]:
+    """Sources of mounts that are on the allow-list, in the config's own shape."""
+    rows = mounts if isinstance(mounts, list) else []
+    sources = [row.get("source") for row in rows if isinstance(row, dict)]
+    given = [s for s in sources if isinstance(s, str) and GIVEN_FOLDERS.match(s)]
+    return {"mounts": [{"source": folder} for folder in given]} if given else {}
 
 
 def _allowed(labels: dict[object, object]) -> dict[str, object]:

@@ -31,7 +31,70 @@ def _descriptors(_: str) -> JSON:
     return open_descriptors()
 
 
+def _task_stacks(_: str) -> JSON:
+    from seawall.host.task_stacks import task_stacks  # noqa: PLC0415 - see above
+
+    return task_stacks()
+
+
+def _driver_files(_: str) -> JSON:
+    from seawall.host.driver_files import driver_files  # noqa: PLC0415 - see above
+
+    return driver_files()
+
+
+def _driver_mappings(argument: str) -> JSON:
+    from seawall.host.driver_mappings import driver_mappings  # noqa: PLC0415 - see above
+
+    return driver_mappings(argument)
+
+
+def _nvml(argument: str) -> JSON:
+    from seawall.host.nvml import devices  # noqa: PLC0415 - see above
+
+    return devices(argument)
+
+
+def _page_census(argument: str) -> JSON:
+    from seawall.host.page_census.frames import page_census  # noqa: PLC0415 - see above
+
+    return page_census(argument)
+
+
+def _page_trace(argument: str) -> JSON:
+    from seawall.host.page_trace.probe import page_trace  # noqa: PLC0415 - see above
+
+    return page_trace(argument)
+
+
+def _packet_rings(_: str) -> JSON:
+    from seawall.host.packet_rings.rings import packet_rings  # noqa: PLC0415 - see above
+
+    return packet_rings()
+
+
+def _packet_ring_maps(argument: str) -> JSON:
+    from seawall.host.packet_rings.maps import ring_maps  # noqa: PLC0415 - see above
+
+    return ring_maps(argument)
+
+
+def _sysrq(command: str) -> JSON:
+    from seawall.host.sysrq import sysrq  # noqa: PLC0415 - see above
+
+    return sysrq(command)
+
+
 SLOW_PROBES: Final = {
+    "page_census": SlowProbe(_page_census, 3700.0),  # it ends itself when its time is over
+    "page_trace": SlowProbe(_page_trace, 700.0),  # it ends itself when its time is over
+    "packet_ring_maps": SlowProbe(_packet_ring_maps, 1.0),
+    "packet_rings": SlowProbe(_packet_rings, 1.8),
     "pipes": SlowProbe(_pipes, 0.4),
     "descriptors": SlowProbe(_descriptors, 0.6),
+    "driver_files": SlowProbe(_driver_files, 2.0),
+    "driver_mappings": SlowProbe(_driver_mappings, 0.8),
+    "nvml": SlowProbe(_nvml, 3.0),
+    "task_stacks": SlowProbe(_task_stacks, 5.0),
+    "sysrq": SlowProbe(_sysrq, 20.0),  # a CPU that does not answer is waited for, 10 s
 }

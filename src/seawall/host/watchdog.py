@@ -20,7 +20,7 @@ from typing import Final
 from seawall.problems import OutputProblem
 
 GRACE_SECONDS: Final = 2.0
-SLOW_FACTOR: Final = 2.5
+SLOW_FACTOR: Final = 2.0
 HUNG_SECONDS: Final = 10.0
 """One question open for so long has no answer; on a thrashing node 2 s are ordinary."""
 _LOOK_SECONDS: Final = 0.25
@@ -102,21 +102,20 @@ class _Relay:
         self._pairs = pairs
         self.has_spoken = False
         """Whether anything of the answer is on stdout already."""
+        self.line_seconds = 0.0
+        """How long whoever reads us took: a slow line is not a slow worker."""
         self._poll = select.poll()
         for fd in pairs:
             self._poll.register(fd, select.POLLIN)
 
     def pass_on(self, seconds: float) -> bool:
         """For so long; True when the worker is done."""
-        until = time.monotonic() + seconds
-        while self._pairs and (left := until - time.monotonic()) > 0:
+        until = time.monotonic() + seconds - self.line_seconds
+        while self._pairs and (left := until + self.line_seconds - time.monotonic()) > 0:
             for fd, _ in self._poll.poll(left * 1000):
                 data = os.read(fd, 1 << 16)
                 if data:
-                    began = time.monotonic()
-                    _write_all(self._pairs[fd], data)
-                    # A slow line is not a slow worker.
-                    until += time.monotonic() - began
+                    self.line_seconds += _write_all(self._pairs[fd], data)
                     self.has_spoken |= self._pairs[fd] == 1
                 else:
                     self._poll.unregister(fd)
@@ -125,18 +124,26 @@ class _Relay:
         return not self._pairs
 
 
-def _write_all(fd: int, data: bytes) -> None:
+def _write_all(fd: int, data: bytes) -> float:
+    """Seconds that it took; but those of this process's own page faults, on a thrashing node."""
     rest = memoryview(data)
+    waited = 0.0
     while rest:
+        if not select.select((), (fd,), (), 0)[1]:
+            began = time.monotonic()
+            select.select((), (fd,), ())
+            waited += time.monotonic() - began
         try:
-            rest = rest[os.write(fd, rest) :]
+            # No more than a pipe takes whole once it is writable: a longer write would wait.
+            rest = rest[os.write(fd, rest[: select.PIPE_BUF]) :]
         except BlockingIOError:
-            select.select((), (fd,), ())  # a terminal that ssh set to non-blocking
+            continue  # a terminal that ssh set to non-blocking
         except BrokenPipeError:
             raise
         except OSError as error:
             name = "stdout" if fd == 1 else "stderr"
             raise OutputProblem(f"{name}: {error.strerror}; send it elsewhere") from error
+    return waited
 
 
 def _wait(relay: _Relay, timeout_seconds: float, slot: Slot) -> bool:
@@ -148,15 +155,12 @@ def _wait(relay: _Relay, timeout_seconds: float, slot: Slot) -> bool:
     if relay.pass_on(timeout_seconds + GRACE_SECONDS):
         return True
     hung_seconds = min(HUNG_SECONDS, timeout_seconds)
-    until = time.monotonic() + (SLOW_FACTOR - 1) * timeout_seconds
-    while time.monotonic() < until:
+    until = time.monotonic() + (SLOW_FACTOR - 1) * timeout_seconds - relay.line_seconds
+    while time.monotonic() < until + relay.line_seconds:
         if slot.age_seconds() >= hung_seconds:
             return False
-        began = time.monotonic()
         if relay.pass_on(_LOOK_SECONDS):
             return True
-        # What a slow line took is not the worker's time.
-        until += max(0.0, time.monotonic() - began - _LOOK_SECONDS)
     return False
 
 
