@@ -7,7 +7,7 @@ it needs itself.  There is no second registry.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin
 
@@ -17,17 +17,28 @@ T = TypeVar("T")
 
 
 class Snapshot:
-    """Lazily filled; the same object answers the same question the same way for ever."""
+    """Lazily filled; the same object answers the same question the same way for ever.
 
-    def __init__(self, host: Host) -> None:
+    ``known``: values of a moment before, which whoever makes this one takes for good enough.
+    """
+
+    def __init__(self, host: Host, known: Mapping[type[Any], Any] | None = None) -> None:
         self.host = host
-        self._values: dict[type[Any], Any] = {}
+        self._values: dict[type[Any], Any] = dict(known or {})
 
     def get(self, topic: type[T]) -> T | Unread:
-        """The topic's value at this moment, or the reason why there is none."""
+        """The topic's value at this moment, or the reason why there is none; the snapshot
+        itself for ``Snapshot``: for sums over what is found by folder.
+        """
+        if topic is Snapshot:
+            return cast("T", self)
         if topic not in self._values:
             self._values[topic] = self._fetch(topic)
         return cast("T | Unread", self._values[topic])
+
+    def has(self, topic: type[Any]) -> bool:
+        """Whether it was asked for already."""
+        return topic in self._values
 
     def values(self) -> list[Any]:
         """Everything that was asked for, Unread ones included."""

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers of probes, checked: one that comes from a bundle may be anything that is JSON."""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from seawall.host.host import JSON
+
+T = TypeVar("T")
+
+_NUMBER_MOST: Final = 1 << 64
+_TEXT_MOST: Final = 256
+
+
+def number(value: JSON) -> int | None:
+    """A count of at most 64 bits; None for anything else, booleans included."""
+    return value if type(value) is int and 0 <= value < _NUMBER_MOST else None
+
+
+def text(value: JSON) -> str | None:
+    """A name, cut where names end; None for anything else."""
+    return value[:_TEXT_MOST] if isinstance(value, str) else None
+
+
+def numbers(value: JSON, width: int | None = None) -> tuple[int, ...] | None:
+    """A list of counts, ``width`` of them where it is given; None for anything else."""
+    found = each(value, number)
+    return found if found is not None and width in (None, len(found)) else None
+
+
+def each(value: JSON, one: Callable[[JSON], T | None]) -> tuple[T, ...] | None:
+    """Every item of a list as ``one`` reads it; None when it is no list or an item is None."""
+    if not isinstance(value, list):
+        return None
+    found = []
+    for item in value:
+        read = one(item)
+        if read is None:
+            return None
+        found.append(read)
+    return tuple(found)
