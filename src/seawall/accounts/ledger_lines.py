@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from seawall.accounts.ledger_parts import Draft, Drift, listed_pages, zone_counter
+from seawall.accounts.ledger_parts import TTM_LINE, Draft, Drift, listed_pages, zone_counter
 from seawall.host.host import Unread
 from seawall.readings import arcstats as arcstats_file
 from seawall.readings.arcstats import Arcstats
@@ -105,7 +105,7 @@ def add_counted(draft: Draft, meminfo: Meminfo, kernel: Kernel, vmstat: Vmstat |
     draft.add("secondary page tables", meminfo.sec_page_tables, f"{PATH} SecPageTables")
     if meminfo.gpu_active is not None or meminfo.gpu_reclaim is not None:
         size = (meminfo.gpu_active or 0) + (meminfo.gpu_reclaim or 0)
-        draft.add("gpu (ttm)", size, f"{PATH} GPUActive and GPUReclaim", node_counters=2)
+        draft.add(TTM_LINE, size, f"{PATH} GPUActive and GPUReclaim", node_counters=2)
     draft.add("hardware corrupted", meminfo.hardware_corrupted, f"{PATH} HardwareCorrupted", 0)
     if meminfo.bounce is not None:
         draft.add_zone("bounce", meminfo.bounce, f"{PATH} Bounce")

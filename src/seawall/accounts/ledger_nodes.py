@@ -8,6 +8,7 @@ kernel does not split by node (percpu, vmalloc before vmallocinfo can be read) i
 from dataclasses import dataclass
 
 from seawall.accounts.ledger_parts import (
+    TTM_LINE,
     Draft,
     NodeLedger,
     assumed_drift,
@@ -64,7 +65,7 @@ def node_ledger(node: NumaNode, host: HostView) -> NodeLedger:
         draft.add("kernel misc", misc, f"{source} KReclaimable less SReclaimable")
     _add_vmalloc(draft, node, host, source)
     _add_pools(draft, node, host, zones, source)
-    draft.add("gpu (ttm)", _gpu(node), f"{source} GPUActive and GPUReclaim")
+    draft.add(TTM_LINE, _gpu(node), f"{source} GPUActive and GPUReclaim")
     drift = drift_of(zones, page_size) if zones else assumed_drift(host.kernel)
     total = fields["MemTotal"]
     return NodeLedger(

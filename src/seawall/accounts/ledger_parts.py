@@ -15,6 +15,8 @@ from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.zoneinfo import Zone, Zoneinfo
 
+TTM_LINE: Final = "gpu (ttm)"
+"""Of the ledger since 7.1: a claim of these bytes is within it, not in the residual."""
 _THRESHOLD_MOST: Final = 125  # the kernel's own upper limit
 
 

@@ -18,7 +18,7 @@ from seawall.readings.meminfo import Meminfo
 from seawall.readings.vmallocinfo import VmallocArea, Vmallocinfo
 
 # Into which the allocation of a stack is inlined, by kernel.
-_STACK_CALLERS: Final = frozenset(
+STACK_CALLERS: Final = frozenset(
     {"alloc_thread_stack_node", "dup_task_struct", "copy_process", "_do_fork", "do_fork",
      "kernel_clone", "fork_idle", "create_io_thread"}
 )  # fmt: skip
@@ -88,7 +88,7 @@ def stacks_are_seen(
             by_caller[area.caller] += area.pages * page_size
     if by_caller.total() < least_bytes:
         return None
-    named = sum(size for caller, size in by_caller.items() if caller in _STACK_CALLERS)
+    named = sum(size for caller, size in by_caller.items() if caller in STACK_CALLERS)
     return named >= stacks // 2 or any(
         stacks * 3 // 4 <= size <= stacks * 3 // 2 for size in by_caller.values()
     )
@@ -101,11 +101,11 @@ def _vmalloc_pages(
         return _Pages(meminfo.vmalloc_used, "/proc/meminfo VmallocUsed")
     if isinstance(vmallocinfo, Unread):
         return None
-    pages = sum(area.pages or 0 for area in filter(_counts, vmallocinfo.areas))
+    pages = sum(area.pages or 0 for area in filter(counts, vmallocinfo.areas))
     return _Pages(pages * kernel.page_size, f"{vmallocinfo_file.PATH} pages= of vmalloc areas")
 
 
-def _counts(area: VmallocArea) -> bool:
+def counts(area: VmallocArea) -> bool:
     """Its pages are its own: vmap maps pages that somebody else holds and counts."""
     return "vmalloc" in area.kinds and not {"vmap", "ioremap"} & area.kinds
 

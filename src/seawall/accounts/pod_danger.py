@@ -20,7 +20,7 @@ class Danger:
     """How bad, what for people, and the numbers in it."""
 
     level: Literal["critical", "warning"]
-    what: Literal["under_oom", "near_limit", "stalled", "killed"]
+    what: Literal["under_oom", "near_limit", "over_outside", "stalled", "killed"]
 
 
 def danger_of(row: PodRow) -> Danger | None:
@@ -31,8 +31,12 @@ def danger_of(row: PodRow) -> Danger | None:
         left = row.room.grows / max(row.room.limit, 1)
         if left < NEAR_FRACTION:
             return Danger("critical", "near_limit")
+        if row.overrun is not None and row.overrun.level == "critical":
+            return Danger("critical", "over_outside")
         if left < CLOSE_FRACTION:
             return Danger("warning", "near_limit")
+    if row.overrun is not None:
+        return Danger("warning", "over_outside")
     if row.pressure is not None and row.pressure >= STALL_FRACTION:
         return Danger("warning", "stalled")
     if row.memcg.oom_kill:

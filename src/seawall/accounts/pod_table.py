@@ -12,6 +12,7 @@ from typing import Final
 
 from seawall.accounts.limit_hits import refusals
 from seawall.accounts.memory_numbers import droppable, held, working_set
+from seawall.accounts.shadow_charge import Overrun
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host.host import Unread
 from seawall.readings.cgroup import Cgroups
@@ -42,6 +43,13 @@ class Holding:
     shmem: int | None
     kernel: int | None
     swap: int | None
+    uncounted: int | None = None
+    """Held and not charged, most likely (pod_outside.py); None where nobody asked, or where none
+    was seen and a source was refused."""
+    uncounted_least: int | None = None
+    uncounted_most: int | None = None
+    shadow_charge: int | None = None
+    """``charge`` and ``uncounted``."""
 
     def less(self, others: Iterable["Holding"]) -> "Holding":
         """Without what the others hold; never below zero, for they are read moments apart."""
@@ -85,6 +93,10 @@ class PodRow:
     """In it and below it; None when the cgroups' processes could not be read."""
     room: Room | Unlimited | None
     """UNLIMITED: no limit up to the root.  None: a limit or usage could not be read."""
+    overrun: Overrun | None = None
+    """Of its own limit, when what it holds outside its charge is added (pod_outside.py)."""
+    undivided: int = 0
+    """Bytes held outside charges by a parent as a whole: whose in it they are is not known."""
 
     @property
     def limit(self) -> int | Unlimited | None:

@@ -33,6 +33,8 @@ class Scene:
         self.last = last
         self.left_out: set[type[Any]] = set()
         """Topics that were not read at the first moment, for lack of time."""
+        self.too_dear: set[type[Any]] = set()
+        """Topics that are not asked now, though a rule would like to have them."""
 
     @property
     def window_seconds(self) -> float | None:
@@ -54,7 +56,10 @@ class Scene:
         if get_origin(need) is Window:
             return self._window(get_args(need)[0])
         # One finding must not mix moments: beside a window stands what is true at its end.
-        return (self.last or self.first).get(need)
+        moment = self.last or self.first
+        if need in self.too_dear and not moment.has(need):
+            return Unread(need.__name__, "not_reached", "left out: too slow here")
+        return moment.get(need)
 
     def _window(self, topic: type[Any]) -> Any:
         name = topic.__name__

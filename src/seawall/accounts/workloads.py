@@ -9,8 +9,8 @@ below a user's manager anyone may call a cgroup by somebody else's id.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from seawall.accounts.cgroup_paths import Kind as Kind  # noqa: PLC0414 - this is its home for others
-from seawall.accounts.cgroup_paths import Place, Qos, expand, place_of
+from seawall.cgroup_paths import Kind as Kind  # noqa: PLC0414 - this is its home for others
+from seawall.cgroup_paths import Place, Qos, expand, place_of
 from seawall.readings.cgroup import Cgroups
 from seawall.readings.container_files import ContainerFile, ContainerFiles
 

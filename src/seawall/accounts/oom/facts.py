@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from seawall.accounts.cgroup_paths import Place, place_of
 from seawall.accounts.oom.badness import Formula, formula_named, formula_of
 from seawall.accounts.oom.domain import Domain, domain_of
 from seawall.accounts.oom.group_use import GroupUse, group_use
@@ -16,6 +15,7 @@ from seawall.accounts.oom.request import Request, request_of
 from seawall.accounts.oom.scores import Score, Scores, score
 from seawall.accounts.oom.stand_in import StandIn, stand_in
 from seawall.accounts.oom.zones import ZoneState, zone_states
+from seawall.cgroup_paths import Place, place_of
 from seawall.problems import UsageProblem
 from seawall.readings.container_files import ContainerFiles
 from seawall.readings.oom_log.report import Kill, OomReport
