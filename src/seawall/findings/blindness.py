@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
+from seawall.accounts.claims import Claims
 from seawall.findings.finding import Judged
 from seawall.findings.rule import Rule
 from seawall.host.host import Unread
@@ -50,7 +51,16 @@ def not_seen(judged: Iterable[Judged], snapshots: Sequence[Snapshot]) -> list[No
             rows.setdefault((reason, provide), []).append(item)
             told |= paths
     found = [NotSeen(_names(items), why, provide) for (why, provide), items in rows.items()]
-    return found + _unread_rows(snapshots, told)
+    return found + _unread_rows(snapshots, told) + _unseen_holders(snapshots)
+
+
+def _unseen_holders(snapshots: Sequence[Snapshot]) -> list[NotSeen]:
+    """What sources of claims could not see, where a rule asked them: of the last moment."""
+    for snapshot in reversed(snapshots):
+        for value in snapshot.values():
+            if isinstance(value, Claims):
+                return [NotSeen("holders", words, "") for words in value.unseen]
+    return []
 
 
 def unread_rows(snapshots: Sequence[Snapshot], more: Iterable[Unread] = ()) -> list[NotSeen]:

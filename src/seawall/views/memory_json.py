@@ -4,22 +4,23 @@
 from collections.abc import Sequence
 from typing import Any
 
-from seawall.accounts.claims import Claim
 from seawall.accounts.ledger import LedgerLine, NodeLedger, UnknownLine
 from seawall.host.host import Unread
 from seawall.readings.base import Base
+from seawall.views.claims_json import claims_fields, node_shadow_fields
 from seawall.views.document import taken_at, with_unread
 from seawall.views.memory_page import MemoryPage
 
 
 def document(head: dict[str, Any], page: MemoryPage) -> dict[str, Any]:
     """Lines plus residual equal the total exactly; without a ledger these are absent."""
-    values = with_unread(_values(page))
+    values = with_unread({**_values(page), **node_shadow_fields(page.shadow)})
+    claims = claims_fields(page.claimed)
     return {
         **head,
         **values,
-        "unread": [*head["unread"], *values["unread"]],
-        "claims": [_claim(claim) for claim in page.claims],
+        **claims,
+        "unread": [*head["unread"], *values["unread"], *claims["unread"]],
         "could_not_see": [
             {"what": row.what, "why": row.why, "provide": row.provide} for row in page.unseen
         ],
@@ -79,16 +80,4 @@ def _base(base: Base) -> dict[str, Any]:
         "residual_error_bytes": base.residual_error_bytes,
         **with_unread({"learned_at": taken_at(base.learned_at_unix_seconds)}),
         "how": base.how,
-    }
-
-
-def _claim(claim: Claim) -> dict[str, Any]:
-    return {
-        "holder": claim.holder,
-        "workload": claim.workload,
-        "least_bytes": claim.least_bytes,
-        "most_bytes": claim.most_bytes,
-        "source": claim.source,
-        "confidence": claim.confidence,
-        "missing": claim.missing,
     }

@@ -3,8 +3,10 @@
 
 from dataclasses import dataclass
 
-from seawall.accounts.claims import Claim
+from seawall.accounts.claim import Claim
+from seawall.accounts.claims import Claims
 from seawall.accounts.ledger import Ledger
+from seawall.accounts.shadow_charge import ShadowCharges
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 from seawall.readings.base import Base
@@ -18,6 +20,12 @@ class MemoryPage:
     base: Base | Unread
     base_is_new: bool
     """It was learned by this very run."""
-    claims: tuple[Claim, ...]
+    claimed: Claims | Unread
+    shadow: ShadowCharges | Unread
     unseen: tuple[NotSeen, ...]
     bundle_notes: tuple[str, ...]
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """All of them; none where they could not be had."""
+        return () if isinstance(self.claimed, Unread) else self.claimed.claims

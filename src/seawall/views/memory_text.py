@@ -7,10 +7,10 @@ Each use has a letter in the bar.  What nobody explains is ``?``, what is free i
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from seawall.accounts.claims import Claim
 from seawall.accounts.ledger import Ledger, NodeLedger
 from seawall.host.host import Unread
 from seawall.readings.base import Base
+from seawall.views.claims_text import holders
 from seawall.views.document import taken_at
 from seawall.views.memory_page import MemoryPage
 from seawall.views.terminal import Paper
@@ -52,7 +52,9 @@ def lines(page: MemoryPage, paper: Paper) -> Iterator[str]:
     yield from _small(ledger, paper)
     yield ""
     yield from _residual_words(page, ledger, paper)
-    yield from _claims(page.claims, paper)
+    if not isinstance(page.claimed, Unread):
+        yield from holders(page.claimed, ledger.residual_bytes, paper)
+        yield from _shadow(page, paper)
     yield from _unknown(ledger, paper)
     yield from _nodes(ledger.nodes, paper)
     yield from _notes(ledger.notes, paper)
@@ -145,17 +147,20 @@ def _residual_words(page: MemoryPage, ledger: Ledger, paper: Paper) -> Iterator[
         )
 
 
-def _claims(claims: Sequence[Claim], paper: Paper) -> Iterator[str]:
-    if not claims:
+def _shadow(page: MemoryPage, paper: Paper) -> Iterator[str]:
+    """What workloads hold beside their charges, where there is such a thing."""
+    shadow = page.shadow
+    if isinstance(shadow, Unread) or not shadow.node.bytes:
         return
+    node = shadow.node
+    least, most = size(node.least_bytes), size(node.most_bytes)
+    spread = "" if least == most else f" ({least} to {most})"
+    words = (
+        f"Workloads hold {size(node.bytes)}{spread} that no cgroup is charged with; seawall "
+        "pods shows it against their limits."
+    )
     yield ""
-    yield "Who may hold it"
-    for claim in claims:
-        least = f"{size(claim.least_bytes)} to " if claim.least_bytes else "at most "
-        head = f"{least}{size(claim.most_bytes)}: {claim.workload or claim.holder}"
-        yield from paper.wrap(f"{head} ({claim.confidence})", "    ", "  ")
-        yield from paper.wrap(claim.source, "      ", "    ")
-        yield from paper.wrap(f"not told: {claim.missing}", "      ", "    ")
+    yield from paper.wrap(words)
 
 
 def _unknown(ledger: Ledger, paper: Paper) -> Iterator[str]:

@@ -2,10 +2,13 @@
 """Which rows of the table are shown, and what they sum to."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from seawall.accounts.pod_table import PodRow, PodTable
 from seawall.accounts.workloads import Workload
 from seawall.views.pods_columns import COLUMNS, Column, ordered
+
+_NOTABLE_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +34,16 @@ class Chosen:
     """Rows beyond ``limit``."""
     leaves: tuple[PodRow, ...]
     """All that count in the total, shown or not."""
+    undivided: tuple[PodRow, ...] = ()
+    """Parents that hold something outside charges of which no leaf's share is known."""
     is_part: bool
     """Only what is in one workload was asked for."""
 
     def total(self, column: Column) -> int | None:
         """The leaves' sum; None when a part of it is unknown."""
         values = [column.of(row, row.own) for row in self.leaves]
+        if column.key in ("outside", "really"):
+            values += [row.undivided for row in self.undivided]
         numbers = [value for value in values if isinstance(value, int)]
         return sum(numbers) if len(numbers) == len(values) else None
 
@@ -48,11 +55,13 @@ def choose(table: PodTable, choice: Choice) -> Chosen:
     shown = inside if choice.everything else list(leaves)
     if choice.within is not None and not choice.everything:
         shown += [r for r in inside if not r.is_leaf and r.workload == choice.within]
+    undivided = tuple(r for r in inside if not r.is_leaf and r.undivided >= _NOTABLE_BYTES)
+    shown += [row for row in undivided if row not in shown]
     rows = ordered(shown, choice.sort, whole=choice.everything)
     most = len(rows) if choice.limit is None else choice.limit
     return Chosen(
         rows=tuple(rows[:most]), whole=choice.everything, left_out=max(0, len(rows) - most),
-        leaves=leaves, is_part=choice.within is not None,
+        leaves=leaves, undivided=undivided, is_part=choice.within is not None,
     )  # fmt: skip
 
 

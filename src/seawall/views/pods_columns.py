@@ -26,6 +26,10 @@ class Column:
     """The highest ranks leave first when the paper is too narrow."""
     is_quiet: bool = False
     """Left out where it is zero or unknown in every row."""
+    news: str = ""
+    """The key of the column that decides this for it, where that is not itself."""
+    is_always_wide: bool = False
+    """Shown with --wide even so."""
     is_summed: bool = True
     smallest_first: bool = False
 
@@ -34,11 +38,15 @@ def _distance(row: PodRow, _: Holding) -> Value:
     return row.room.distance if isinstance(row.room, Room) else row.room
 
 
-def _bytes(key: str, title: str, rank: int, *, is_quiet: bool = False) -> Column:
-    """A field of :class:`Holding`."""
+def _bytes(
+    key: str, title: str, rank: int, field: str = "", *, is_quiet: bool = False, news: str = "",
+) -> Column:  # fmt: skip
+    """A field of :class:`Holding`, called as the key where no other name is given."""
+    name = field or key
     return Column(
-        key=key, title=title, json_name=f"{key}_bytes", unit="bytes", rank=rank,
-        of=lambda _, holding: getattr(holding, key), is_quiet=is_quiet,
+        key=key, title=title, json_name=f"{name}_bytes", unit="bytes", rank=rank,
+        of=lambda _, holding: getattr(holding, name), is_quiet=is_quiet, news=news,
+        is_always_wide=bool(field),
     )  # fmt: skip
 
 
@@ -52,6 +60,8 @@ COLUMNS: Final = (
         key="distance", title="LEFT", json_name="distance_bytes", unit="bytes", rank=0,
         of=_distance, is_summed=False, smallest_first=True,
     ),
+    _bytes("outside", "OUTSIDE", 0, "uncounted", is_quiet=True),
+    _bytes("really", "REALLY", 0, "shadow_charge", is_quiet=True, news="outside"),
     _bytes("working_set", "WSET", 4),
     _bytes("anon", "ANON", 1),
     _bytes("cache", "CACHE", 2),

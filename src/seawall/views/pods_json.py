@@ -4,10 +4,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from seawall.accounts.claims import Claims
 from seawall.accounts.entitlements import Entitlement
 from seawall.accounts.pod_danger import danger_of
 from seawall.accounts.pod_table import PodRow, PodTable, Room
 from seawall.findings.blindness import NotSeen
+from seawall.host.host import Unread
+from seawall.views.claims_json import claims_fields
 from seawall.views.document import with_unread
 from seawall.views.pods_choice import Chosen, summed
 from seawall.views.pods_columns import COLUMNS, holding_of
@@ -17,7 +20,9 @@ def document(
     head: dict[str, Any], table: PodTable, chosen: Chosen,
     entitlements: Mapping[str, Entitlement], beside: Mapping[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
-    """The rows in the order of the text and what they sum to; ``beside`` ends the page."""
+    """The rows in the order of the text and what they sum to; ``beside`` ends the page, and
+    its ``unread`` is added to the head's.
+    """
     totals = {column.json_name: chosen.total(column) for column in summed()}
     alone = {"parents_own_bytes": table.parents_own, "root_own_bytes": table.root_own}
     return {
@@ -31,12 +36,18 @@ def document(
         "left_out": chosen.left_out,
         "totals": with_unread({"workloads": len(chosen.leaves), **totals, **alone}),
         **beside,
+        "unread": [*head["unread"], *beside["unread"]],
     }
 
 
-def page_end(unseen: Sequence[NotSeen], notes: Sequence[str]) -> dict[str, Any]:
-    """What could not be seen, and what was noted with the bundle."""
+def page_end(
+    claims: Claims | Unread, unseen: Sequence[NotSeen], notes: Sequence[str]
+) -> dict[str, Any]:
+    """Who holds what is outside every charge, what could not be seen, and what was noted with
+    the bundle.
+    """
     return {
+        **claims_fields(claims),
         "could_not_see": [
             {"what": row.what, "why": row.why, "provide": row.provide} for row in unseen
         ],
@@ -53,7 +64,8 @@ def workload_object(row: PodRow, asked: Entitlement, *, whole: bool) -> dict[str
     more = {
         "file_bytes": holding.file, "high_bytes": memcg.high, "low_bytes": memcg.low,
         "min_bytes": memcg.min, "peak_bytes": memcg.peak, "swap_limit_bytes": memcg.swap_limit,
-        "processes": row.processes,
+        "processes": row.processes, "uncounted_least_bytes": holding.uncounted_least,
+        "uncounted_most_bytes": holding.uncounted_most,
     }  # fmt: skip
     return {
         "name": who.name,
@@ -70,6 +82,7 @@ def workload_object(row: PodRow, asked: Entitlement, *, whole: bool) -> dict[str
         "is_sandbox": who.is_sandbox,
         "is_leaf": row.is_leaf,
         "nested": row.nested,
+        "undivided_bytes": row.undivided,
         "danger": danger and {"level": danger.level, "what": danger.what},
         "distance_cgroup": row.room.cgroup if isinstance(row.room, Room) else None,
         **with_unread({**numbers, **more, **_asked(asked)}),

@@ -10,17 +10,21 @@ from seawall.accounts.pod_table import PodRow, PodTable, Room
 from seawall.readings.reading import Unlimited
 from seawall.views.pods_choice import Chosen
 from seawall.views.pods_columns import COLUMNS, Column, Value, holding_of
+from seawall.views.pods_columns import column as column_of
 from seawall.views.terminal import Paper, plain, shorten
 from seawall.words import percent, size
 
 ENDANGERED_SHOWN: Final = 10
 NAME_LEAST: Final = 24
 _GAP: Final = 2
+_PARENTS_NAMED: Final = 3
 _MARKS: Final = {"critical": "!! ", "warning": "!  "}
 _UNITS: Final = "KMGTPE"
 _MEANINGS: Final = {
     "limit": "LIMIT its own (max: none)",
     "distance": "LEFT to the tightest limit, its own or one above",
+    "outside": "OUTSIDE held by it and charged to no cgroup (seawall memory: by what)",
+    "really": "REALLY the sum of CHARGE and OUTSIDE",
     "working_set": "WSET charge less inactive file, what the kubelet ranks by",
     "cache": "CACHE file pages without shmem",
     "reclaimable": "CLEAN cache that can be dropped at once",
@@ -42,7 +46,10 @@ def lines(
     if not chosen.rows:
         yield "No workload whose memory is counted."
         return
-    used = [column for column in COLUMNS if _has_news(column, chosen)]
+    used = [
+        column for column in COLUMNS
+        if _has_news(column, chosen) or (asked is not None and column.is_always_wide)
+    ]  # fmt: skip
     columns = _fitting(used, chosen, paper) if asked is None else used
     page = paper if asked is None else Paper(width=1 << 20, colour=paper.colour)
     requests = [request((asked or {}).get(row.workload.cgroup)) for row in chosen.rows]
@@ -55,16 +62,20 @@ def lines(
 
 def _endangered(chosen: Chosen, paper: Paper) -> Iterator[str]:
     """Before the table: a reader at three in the morning reads one line."""
-    found = [(row, danger) for row in chosen.leaves if (danger := danger_of(row))]
+    looked = (*chosen.leaves, *chosen.undivided)
+    found = [
+        (row, danger) for row in looked
+        if (danger := danger_of(row)) and (row.is_leaf or danger.what == "over_outside")
+    ]  # fmt: skip
     found.sort(key=lambda pair: (pair[1].level != "critical", -(pair[0].own.charge or 0)))
     if not found:
         # Not "near its limit": one that is full of cache to be dropped is near it and well.
-        count = _workloads(len(chosen.leaves))
+        count = _workloads(len(looked))
         yield f"None of {count} is short of memory that it needs, stalled or killed."
         return
     worst = found[0][1].level
     verb = "needs" if len(found) == 1 else "need"
-    head = f"{len(found)} of {_workloads(len(chosen.leaves))} {verb} a look:"
+    head = f"{len(found)} of {_workloads(len(looked))} {verb} a look:"
     yield paper.paint(head, worst)
     for row, danger in found[:ENDANGERED_SHOWN]:
         words = _words(row, danger)
@@ -86,6 +97,10 @@ def _words(row: PodRow, danger: Danger) -> str:
         case "near_limit" if isinstance(row.room, Room):
             left = f"{size(max(row.room.grows, 0))} left of {size(row.room.limit)}"
             return left if row.room.cgroup == row.workload.cgroup else f"{left} (parent's)"
+        case "over_outside":
+            really, outside = row.whole.shadow_charge or 0, row.whole.uncounted or 0
+            limit = row.limit if isinstance(row.limit, int) else 0
+            return f"really {size(really)} of {size(limit)}, {size(outside)} uncounted"
         case "stalled":
             return f"waits for memory {percent(row.pressure or 0)} of the time"
     kills = row.memcg.oom_kill or 0
@@ -95,6 +110,8 @@ def _words(row: PodRow, danger: Danger) -> str:
 def _has_news(column: Column, chosen: Chosen) -> bool:
     if not column.is_quiet:
         return True
+    if column.news:
+        column = column_of(column.news)
     return any(column.of(row, holding_of(row, whole=chosen.whole)) for row in chosen.rows)
 
 
@@ -188,6 +205,13 @@ def _legend(
     nested = sum(bool(row.nested) for row in chosen.rows if row.is_leaf)
     if nested and not chosen.whole:
         yield from paper.wrap(f"{nested} of them without the workloads inside them.")
+    if chosen.undivided and not chosen.whole:
+        names = ", ".join(plain(row.workload.name) for row in chosen.undivided[:_PARENTS_NAMED])
+        more = len(chosen.undivided) - _PARENTS_NAMED
+        yield from paper.wrap(
+            f"With all that is in them, for whose in it OUTSIDE is cannot be told: {names}"
+            f"{f' and {more} more' if more > 0 else ''}. Their CHARGE is in the rows of those."
+        )
     if not chosen.is_part and table.parents_own is not None and table.parents_own >= 1 << 20:
         yield from paper.wrap(
             f"{size(table.parents_own)} more are charged to parents alone: removed cgroups, and "

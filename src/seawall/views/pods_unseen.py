@@ -2,20 +2,30 @@
 """What the table of workloads cannot show, and what would let it."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
+from seawall.accounts.claims import Claims
 from seawall.accounts.pod_table import PodTable
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
+from seawall.words import size
+
+_NOTABLE_BYTES: Final = 64 << 20
+"""The kernel itself has as much on any host."""
 
 
-def unseen(table: PodTable | Unread, topics: Sequence[NotSeen]) -> list[NotSeen]:
-    """Rows of "Could not see": the topics' own, then what the table itself lacks."""
+def unseen(
+    table: PodTable | Unread, topics: Sequence[NotSeen], claims: Claims | Unread
+) -> list[NotSeen]:
+    """Rows of "Could not see": the topics' own, then what the table itself lacks, and what no
+    cgroup counts and nobody claims.
+    """
     if isinstance(table, Unread):
         missing = NotSeen("any workload", f"{table.path}: {table.detail or table.why}",
                           "a mounted cgroup tree with the memory controller")  # fmt: skip
         told = any(table.path in row.what for row in topics)
         return list(topics) if told else [missing, *topics]
-    return [*topics, *_of_table(table)]
+    return [*topics, *_of_table(table), *_of_claims(claims)]
 
 
 def _of_table(table: PodTable) -> Iterator[NotSeen]:
@@ -37,7 +47,19 @@ def _of_table(table: PodTable) -> Iterator[NotSeen]:
             "how long each workload waits for memory", "cgroup v1 does not measure it",
             "cgroup v2 and Linux 4.20 or later",
         )  # fmt: skip
+
+
+def _of_claims(claims: Claims | Unread) -> Iterator[NotSeen]:
+    if isinstance(claims, Unread):
+        what = "memory that drivers and packet rings take in the kernel"
+        why = f"no cgroup counts it; {claims.path}: {claims.detail or claims.why}"
+        yield NotSeen(what, why, "seawall memory")
+        return
+    if claims.unexplained_bytes < _NOTABLE_BYTES:
+        return
+    left, most = size(claims.unexplained_bytes), size(claims.unexplained_most_bytes)
     yield NotSeen(
-        "memory that drivers and packet rings take in the kernel", "no cgroup counts it",
-        "seawall memory",
+        f"whose {left} of kernel memory is ({most} at most)",
+        "no cgroup counts it and no source names a holder",
+        "seawall memory: what is known of it; seawall memory --who: who takes more of it",
     )  # fmt: skip

@@ -21,7 +21,7 @@ def show_lines(rule: Rule, paper: Paper) -> Iterator[str]:
     yield f"worst: {rule.severity}" + ("; only with why --audit" if rule.audit else "")
     yield ""
     for paragraph in rule.doc.split("\n\n"):
-        yield from paper.wrap(paragraph)
+        yield from paper.wrap(" ".join(paragraph.split()))
         yield ""
     if rule.thresholds:
         yield "Thresholds (rules.toml can move them)"

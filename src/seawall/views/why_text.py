@@ -13,6 +13,7 @@ from seawall.views.terminal import Paper, plain
 from seawall.words import count, percent, size
 
 EVIDENCE_SHOWN: Final = 18
+EVIDENCE_HURRIED: Final = 2
 _INDENT: Final = "          "
 _VALUE_WIDTH: Final = 12
 _FOLDER_LONG: Final = 24
@@ -53,10 +54,13 @@ def vitals(meminfo: Meminfo | Unread, pressure: HostPressure | Unread) -> str:
     return line + (f"; stalls: {', '.join(stalls)}" if stalls else "")
 
 
-def finding_lines(item: Judged, paper: Paper, *, whole: bool = False) -> Iterator[str]:
+def finding_lines(
+    item: Judged, paper: Paper, *, whole: bool = False, hurried: bool = False
+) -> Iterator[str]:
     """One finding that fires: headline, what comes next, evidence, confirm, remedy.
 
     Over a slow line an ``info`` is its headline alone, unless ``whole`` asks for the rest.
+    ``hurried`` keeps what is needed to act: on a thrashing node each line takes its time.
     """
     finding = item.finding
     mark = finding.severity.upper()
@@ -71,8 +75,12 @@ def finding_lines(item: Judged, paper: Paper, *, whole: bool = False) -> Iterato
         return
     if finding.outlook:
         yield from paper.wrap(finding.outlook, _INDENT, "  next    ")
-    yield from _evidence_lines(finding.evidence, paper, whole=whole)
-    yield from _listed("  confirm ", item.confirm)
+    if hurried:
+        yield from _evidence_lines(finding.evidence[:EVIDENCE_HURRIED], paper, whole=True)
+        yield f"{_INDENT}slow here: evidence with --whole, how to confirm: rules show {item.id}"
+    else:
+        yield from _evidence_lines(finding.evidence, paper, whole=whole)
+        yield from _listed("  confirm ", item.confirm)
     for number, step in enumerate(item.remedy):
         label = _INDENT if number else "  do      "
         yield from paper.wrap(step, _INDENT + "  ", label + "- ")

@@ -7,7 +7,8 @@ above and in no child that can be seen; usage less children bounds it.  cgroup.s
 them (v2, since 4.14); v1 does not, there /proc/cgroups less the visible ones tells how many.
 """
 
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.dying_memory import dying_memory
+from seawall.accounts.memory_groups import MemoryGroups
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
 from seawall.findings.shell import quote
@@ -49,14 +50,15 @@ def judge(
     if dying is None:
         missing = listed if isinstance(listed, Unread) else Unread(source, "absent", "no count")
         return blind("this kernel does not tell how many removed cgroups linger", missing)
-    holders = _holders(groups)
-    held = sum(bytes_ for bytes_, _ in holders)
+    holders = dying_memory(groups)
+    held = sum(dying.bytes for dying in holders)
     evidence = [
         Evidence("dying cgroups", dying, "count", source),
         Evidence("memory that they hold at most", held, "bytes", f"{groups.mount_point} usage"),
     ]
-    for own, group in holders[:SHOWN]:
-        evidence.append(Evidence(f"of it in {group.name}", own, "bytes", group.usage_file))
+    for dying_in in holders[:SHOWN]:
+        name, file = f"of it in {dying_in.group.name}", dying_in.group.usage_file
+        evidence.append(Evidence(name, dying_in.bytes, "bytes", file))
     words = f"{count(dying)} removed cgroups linger and hold at most {size(held)}"
     # What dies directly below the root is in nobody's usage.
     tops = sum(g.memcg.dying_descendants or 0 for g in groups.children().get("/", []))
@@ -70,7 +72,7 @@ def judge(
         words,
         evidence,
         outlook="Their memory counts in no container; each costs some kernel memory as well.",
-        confirm=tuple(f"cat {quote(group.usage_file)}" for _, group in holders[:SHOWN]) or None,
+        confirm=tuple(f"cat {quote(d.group.usage_file)}" for d in holders[:SHOWN]) or None,
     )
 
 
@@ -81,18 +83,3 @@ def _dying(groups: MemoryGroups, listed: ProcCgroups | Unread) -> tuple[int | No
     if isinstance(listed, Unread) or "memory" not in listed.counts or groups.unread:
         return None, proc_cgroups.PATH
     return max(listed.counts["memory"] - len(groups.by_path) - 1, 0), proc_cgroups.PATH
-
-
-def _holders(groups: MemoryGroups) -> list[tuple[int, MemoryGroup]]:
-    """Cgroups whose usage neither their children nor processes of their own explain."""
-    children = groups.children()
-    found = []
-    for group in groups.by_path.values():
-        below = children.get(group.path, [])
-        own = (group.memcg.usage or 0) - sum(child.memcg.usage or 0 for child in below)
-        mine = set(group.pids or ()).difference(*(child.pids or () for child in below))
-        # v2 counts for each cgroup; on v1 any inner one may have them.
-        may = group.memcg.dying_descendants if groups.version == 2 else below
-        if may and own > 0 and not mine and group.pids is not None and group.memcg.hierarchical:
-            found.append((own, group))
-    return sorted(found, key=lambda row: -row[0])

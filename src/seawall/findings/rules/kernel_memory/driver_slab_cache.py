@@ -40,8 +40,8 @@ _SLABINFO = "/proc/slabinfo"
     remedy=(
         "list who has the device open (above); the one that grows or came last is the suspect",
         (
-            "end that workload in the ordinary way: the driver gives the pages back when it exits;"
-            " ending another one frees none of them"
+            "end that workload in the ordinary way (SW122 names holders where one is known): the"
+            " driver gives the pages back when it exits; ending another one frees none of them"
         ),
         "raising or lowering the container's memory limit does not bound this memory",
     ),

@@ -44,7 +44,7 @@ _NO_BASE = "Part may be normal: no base for this boot (when idle: seawall memory
         "seawall memory",
     ),
     remedy=(
-        "see whether SW103 or the claims of `seawall memory` name a holder",
+        "see whether SW122, SW103 or `seawall memory` name a holder; end that one",
         (
             "end GPU, packet-capture and RDMA workloads one by one, the newest first, and look"
             " whether the residual falls; ending anything else frees none of it"
@@ -95,5 +95,5 @@ def _evidence(
 
 def _suspects(slabinfo: Slabinfo | Unread) -> str:
     if isinstance(slabinfo, Unread) or not (vendors := drivers_loaded(slabinfo)):
-        return "What holds it is not known."
+        return "Who holds it: SW122, and `seawall memory`."
     return f"Suspects, for they are loaded: drivers of {', '.join(vendors)}; nothing is proved."

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``seawall why`` says of the guard of a host before anything else: one paragraph."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from seawall.host.host import Unread
+from seawall.readings.guard_status import GuardStatus
+from seawall.views.terminal import Paper
+from seawall.words import duration, size
+
+OLD_SECONDS: Final = 30.0
+"""It is written at every tick; the guard itself says the same number in its page."""
+_STATES: Final = {
+    "peace": "in peace",
+    "near": "the node comes near its limit",
+    "short": "THE NODE IS SHORT OF MEMORY",
+    "holding": "it waits for memory to come back",
+    "blind": "it is blind",
+}
+
+
+def guard_lines(
+    status: GuardStatus | Unread, now_unix_seconds: float | None, paper: Paper
+) -> Iterator[str]:
+    """Nothing where there has never been a guard in this boot, or what it says is root's."""
+    if isinstance(status, Unread):
+        if status.why == "malformed":
+            yield from paper.wrap(
+                f"guard: {status.path}: {status.detail or status.why}", "       ", ""
+            )
+        return
+    words = f"guard: {_mode_words(status)}{_age_words(status, now_unix_seconds)}"
+    if not status.can_kill and status.mode == "enforce":
+        words += f"; IT CANNOT KILL: {status.can_kill_words}"
+    if status.kills:
+        kills = f"{status.kills} kill{'s' if status.kills > 1 else ''}"
+        words += f"; {kills}, {size(status.returned_bytes)} came back"
+    last = status.last_decision
+    if last is not None:
+        words += f"; last decision {last.decision} at {last.at}, {last.how}: {last.sentence}"
+    yield from paper.wrap(words, "       ", "")
+
+
+def _mode_words(status: GuardStatus) -> str:
+    state = _STATES.get(status.state, status.state)
+    mode = "enforces" if status.mode == "enforce" else "observes only"
+    return f"{mode}, {state}"
+
+
+def _age_words(status: GuardStatus, now: float | None) -> str:
+    age = age_seconds(status, now)
+    if age is None:
+        return ", of when is not known"
+    if age <= OLD_SECONDS:
+        return ""
+    return f", but it wrote that {duration(age)} ago: it has ended, or it hangs"
+
+
+def age_seconds(status: GuardStatus, now_unix_seconds: float | None) -> float | None:
+    """None when now is not known; never below zero, for clocks are set back."""
+    if now_unix_seconds is None:
+        return None
+    return max(0.0, now_unix_seconds - status.unix_seconds)
+
+
+def guard_object(
+    status: GuardStatus | Unread, now_unix_seconds: float | None
+) -> dict[str, Any] | None:
+    """The same for programs; None where there is no guard, or it could not be read."""
+    if isinstance(status, Unread):
+        return None
+    age = age_seconds(status, now_unix_seconds)
+    last = status.last_decision
+    return {
+        "mode": status.mode,
+        "state": status.state,
+        "can_kill": status.can_kill,
+        "age_seconds": None if age is None else round(age, 1),
+        "is_old": age is None or age > OLD_SECONDS,
+        "headroom_bytes": status.headroom_bytes,
+        "decisions": status.decisions,
+        "kills": status.kills,
+        "returned_bytes": status.returned_bytes,
+        "last_decision": last and {
+            "decision": last.decision, "at": last.at, "trigger": last.trigger, "how": last.how,
+            "sentence": last.sentence, "result": last.result,
+        },
+    }  # fmt: skip
