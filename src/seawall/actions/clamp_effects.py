@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lower a cgroup's own limit by what it holds outside: ``memory.max``, version 2 only.
+
+Kernel document: admin-guide/cgroup-v2.rst.  The new limit is in force at once; the write itself
+then reclaims and kills until it is kept (some 100 ms, longer with slow swap), which a thread
+does.  It is not opened with O_NONBLOCK (since 6.16): then the kernel would wait for the next
+charge, and a workload that grows outside its cgroup charges nothing.  v1 answers EBUSY.
+"""
+
+import os
+import time
+from typing import Final, NamedTuple
+
+from seawall.actions import small_files
+from seawall.actions.background import Background
+from seawall.actions.journal import Change, Journal
+from seawall.actions.members import Members
+from seawall.actions.work import Refused, Work
+from seawall.words import size
+
+SEEN_SECONDS: Final = 0.05
+HELD_MOST: Final = 64
+KIND: Final = "clamp"
+LIMIT: Final = "memory.max"
+
+
+class Clamped(NamedTuple):
+    """A limit of ours that is in force."""
+
+    fd: int
+    inode: int
+    path: str
+    new: str
+    """As it reads back."""
+    old: str
+    number: int
+    """In the journal."""
+
+
+class Clamps:
+    """What we lowered, until it is raised again."""
+
+    __slots__ = ("_background", "_fd", "_journal", "_text", "held")
+
+    def __init__(self, journal: Journal, background: Background) -> None:
+        self._journal = journal
+        self._background = background
+        self.held: list[Clamped] = []
+        self._fd = -1
+        self._text = b""
+
+    def clamp(self, folder: int, root: str, work: Work, members: Members) -> bool:
+        """``root``: where the v2 tree is.  Refused where it would not act, with the reason."""
+        order = work.order
+        if order.limit_bytes is None or order.limit_bytes < 0:
+            raise Refused("no limit was told")
+        page = os.sysconf("SC_PAGE_SIZE")
+        new = order.limit_bytes // page * page
+        old = small_files.read(folder, LIMIT)
+        _check(folder, old, new, members)
+        inode = os.fstat(folder).st_ino
+        before = self.find(inode)
+        if before and before.new == old:  # lower still: the first old value is what comes back
+            old = before.old
+        work.old_value = old or ""
+        path = order.target.path
+        self._note(
+            folder, Change(KIND, f"{root}{path}", inode, old or "", str(new), order.decision), path
+        )
+        if before:
+            self._forget(before)
+        work.touch()
+        return self._write(self.held[-1], work)
+
+    def _note(self, folder: int, change: Change, path: str) -> None:
+        number = self._journal.begin(change) if len(self.held) < HELD_MOST else None
+        if number is None:
+            raise Refused("it cannot be journalled, so nothing could undo it")
+        kept = os.dup(folder)
+        self.held.append(Clamped(kept, change.inode, path, change.new, change.old, number))
+
+    def _write(self, held: Clamped, work: Work) -> bool:
+        """Have the thread write; True once the new value is in force."""
+        if self._background.is_busy:
+            self._forget(held)
+            raise Refused("the write of another limit has not come back yet")
+        try:
+            self._fd = os.open(LIMIT, os.O_WRONLY | os.O_CLOEXEC, dir_fd=held.fd)
+        except OSError:
+            self._forget(held)
+            raise
+        self._text = held.new.encode("ascii")
+        if not self._background.hand(self._run):
+            self._run()  # no thread: it may take its time
+        until = time.monotonic() + SEEN_SECONDS
+        while True:
+            is_over = time.monotonic() >= until or not self._background.is_busy
+            if small_files.read(held.fd, LIMIT) == held.new:
+                return True
+            if is_over:
+                # What the thread may still write stays journalled.
+                work.say("the new limit does not read back")
+                return False
+            time.sleep(0.001)
+
+    def _run(self) -> None:
+        fd = self._fd
+        try:
+            os.write(fd, self._text)
+        except OSError:
+            pass  # the value that reads back is the answer
+        finally:
+            os.close(fd)
+
+    def find(self, inode: int) -> Clamped | None:
+        """Ours, if it is."""
+        for held in self.held:
+            if held.inode == inode:
+                return held
+        return None
+
+    def unclamp(self, held: Clamped) -> bool:
+        """Put the old limit back; False when somebody changed ours since: theirs stays."""
+        is_ours = small_files.read(held.fd, LIMIT) == held.new
+        is_done = is_ours and small_files.write(held.fd, LIMIT, held.old)
+        self._forget(held)
+        return is_done
+
+    def lost(self) -> list[str]:
+        """Paths whose limit somebody changed since (systemd does at daemon-reload); forgotten."""
+        if not self.held or self._background.is_busy:
+            return []
+        gone = [held for held in self.held if small_files.read(held.fd, LIMIT) != held.new]
+        for held in gone:
+            self._forget(held)
+        return [held.path for held in gone]
+
+    def _forget(self, held: Clamped) -> None:
+        self._journal.end(held.number)
+        self.held.remove(held)
+        os.close(held.fd)
+
+
+def _check(folder: int, old: str | None, new: int, members: Members) -> None:
+    """Where it acts: below what is counted, and the kernel's choice is the right one."""
+    counted = small_files.read(folder, "memory.current")
+    if old is None or counted is None:
+        raise Refused("it has no memory.max: the memory controller is not on for it, or v1")
+    if old != "max" and int(old) <= new:
+        raise Refused(f"its limit is {size(int(old))}, which is not more")
+    if int(counted) <= new:
+        raise Refused(
+            f"a limit of {size(new)} would not act: its cgroup counts {size(int(counted))}"
+        )
+    if small_files.read(folder, "memory.oom.group") != "1":
+        count = len(members.read(folder, 2)) + members.strangers
+        if count > 1:
+            raise Refused(
+                f"the kernel would end the largest of its {count} processes alone "
+                "(memory.oom.group is 0)"
+            )

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cgroup stands still for a moment: ``cgroup.freeze`` (v2, 5.2) or ``freezer.state`` (v1).
+
+Kernel documents: admin-guide/cgroup-v2.rst, admin-guide/cgroup-v1/freezer-subsystem.rst.  What
+another froze is not frozen again and never thawed as if it were ours.  Every freeze of ours is
+journalled first and has a deadline.
+"""
+
+import os
+import time
+from typing import Final, NamedTuple
+
+from seawall.actions import small_files
+from seawall.actions.journal import Change, Journal
+from seawall.actions.members import walk
+from seawall.actions.work import Refused, Work
+
+FROZEN_SECONDS: Final = 0.02
+"""So long it may take to stand still; who is in the kernel by then stays FREEZING."""
+HELD_MOST: Final = 64
+KIND: Final = {1: "freeze1", 2: "freeze2"}
+
+
+class Held(NamedTuple):
+    """A freeze of ours that is in force."""
+
+    fd: int
+    """Of its folder, where it is frozen."""
+    version: int
+    inode: int
+    path: str
+    number: int
+    """In the journal."""
+    deadline: float
+
+
+class Freezes:
+    """What we froze, until it is thawed."""
+
+    __slots__ = ("_journal", "held", "seconds")
+
+    def __init__(self, journal: Journal, seconds: float) -> None:
+        self._journal = journal
+        self.seconds = seconds
+        self.held: list[Held] = []
+
+    def freeze(self, place: tuple[int, int], folder: str, work: Work) -> bool:
+        """Freeze ``place``, (descriptor, version); True when it is frozen by us.
+
+        Refused when it cannot be journalled.  False: another froze it, or there is no such file.
+        """
+        fd, version = place
+        inode = os.fstat(fd).st_ino
+        if self.find(inode, version):
+            return True
+        word = is_frozen(fd, version)
+        if word is None:
+            work.say("this kernel has no freezer for it (cgroup.freeze since 5.2)")
+            return False
+        if word:
+            work.say("somebody else froze it before")
+            return False
+        self._note(place, inode, folder, work)
+        work.touch()
+        if not _write(fd, version, is_on=True):
+            self.thaw(self.held[-1])
+            raise Refused("it is gone")
+        return True
+
+    def _note(self, place: tuple[int, int], inode: int, folder: str, work: Work) -> None:
+        fd, version = place
+        old, new = ("THAWED", "FROZEN") if version == 1 else ("0", "1")
+        change = Change(KIND[version], folder, inode, old, new, work.order.decision)
+        number = self._journal.begin(change) if len(self.held) < HELD_MOST else None
+        if number is None:
+            raise Refused("it cannot be journalled, so nothing could undo it")
+        deadline = time.monotonic() + self.seconds
+        kept = os.dup(fd)
+        self.held.append(Held(kept, version, inode, work.order.target.path, number, deadline))
+
+    def find(self, inode: int, version: int) -> Held | None:
+        """Ours, if it is."""
+        for held in self.held:
+            if held.inode == inode and held.version == version:
+                return held
+        return None
+
+    def thaw(self, held: Held) -> bool:
+        """End a freeze of ours.  False: somebody thawed it before, or it is gone.  OSError."""
+        if is_frozen(held.fd, held.version):
+            is_done = _write(held.fd, held.version, is_on=False)
+        else:
+            is_done = False
+        self._journal.end(held.number)
+        self.held.remove(held)
+        os.close(held.fd)
+        return is_done
+
+
+def wait_frozen(fd: int, version: int, seconds: float = FROZEN_SECONDS) -> bool:
+    """Until all of it stands still; False at the deadline (v1: FREEZING)."""
+    until = time.monotonic() + seconds
+    while True:
+        if version == 1:
+            is_still = small_files.read(fd, "freezer.state") == "FROZEN"
+        else:
+            is_still = "frozen 1" in (small_files.read(fd, "cgroup.events") or "")
+        if is_still or time.monotonic() >= until:
+            return is_still
+        time.sleep(0.001)
+
+
+def is_frozen(fd: int, version: int) -> bool | None:
+    """By a write to this very cgroup or one above it; None: there is no freezer."""
+    if version == 2:
+        word = small_files.read(fd, "cgroup.freeze")
+        if word == "0":  # one above it may be frozen
+            return "frozen 1" in (small_files.read(fd, "cgroup.events") or "")
+        return None if word is None else True
+    word = small_files.read(fd, "freezer.state")
+    return None if word is None else word != "THAWED"
+
+
+def _write(fd: int, version: int, *, is_on: bool) -> bool:
+    if version == 2:
+        return small_files.write(fd, "cgroup.freeze", "1" if is_on else "0")
+    return small_files.write(fd, "freezer.state", "FROZEN" if is_on else "THAWED")
+
+
+def thaw_all(fd: int) -> None:
+    """v1: it and every cgroup below it that was frozen by itself; for the dying only.
+
+    SIGKILL to a frozen v1 task does nothing until it is thawed.
+    """
+    for folder in walk(fd):
+        if small_files.read(folder, "freezer.self_freezing") == "1":
+            _write(folder, 1, is_on=False)

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one place where something is done to a workload: an Order in, an Outcome out.
+
+``Hands`` does it, ``Observer`` has the same methods and does nothing.  After ``prepare`` neither
+opens what it could have opened before, forks, imports, or keeps anything without a bound.
+"""
+
+import os
+import time
+from typing import Final
+
+from seawall.actions.background import Background
+from seawall.actions.clamp_effects import Clamps
+from seawall.actions.freeze_effects import Freezes, wait_frozen
+from seawall.actions.identity import Identity, own_cgroups
+from seawall.actions.journal import Journal
+from seawall.actions.kill_effects import Kills
+from seawall.actions.members import Members
+from seawall.actions.mrelease_effects import Releases
+from seawall.actions.plan import Mounts, Order, Outcome, Target
+from seawall.actions.pursuit import Pursuits
+from seawall.actions.signal_effects import Signals
+from seawall.actions.terminate_effects import terminate
+from seawall.actions.trees import Trees
+from seawall.actions.undo import undo
+from seawall.actions.work import Refused, Work, refusal
+
+SPARE: Final = 32
+"""Descriptors kept back for an order, should the limit of open files be reached."""
+WORDS_MOST: Final = 32
+"""Sentences of ``tend`` that wait to be told."""
+
+
+class Hands:
+    """Acts.  One order at a time; each checks identity first."""
+
+    __slots__ = (
+        "_clamps", "_freezes", "_identity", "_journal", "_killing", "_kills", "_limits", "_own",
+        "_pursuits", "_releases", "_releasing", "_signals", "_spare", "_trees", "mounts", "words",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        mounts: Mounts,
+        scope: tuple[str, ...],
+        journal: Journal,
+        *,
+        freeze_seconds: float = 2.0,
+        never: frozenset[int] = frozenset(),
+        own_cgroup: str = "/",
+    ) -> None:
+        """``never``: process ids that no order may reach (watcher, aide), beside our own and 1.
+        ``own_cgroup``: in the memory tree, where /proc/self/cgroup does not tell it.
+        """
+        self.mounts = mounts
+        self.words: list[str] = []
+        """What ``tend`` did, for the teller, who empties it."""
+        self._journal = journal
+        self._own = own_cgroup
+        self._killing = ""
+        """The last decision that killed somebody."""
+        self._identity = Identity(scope)
+        self._releasing = Background()
+        self._limits = Background()
+        self._signals = Signals(Members(), never)
+        self._releases = Releases(self._releasing)
+        self._trees = Trees(mounts, self._signals.members, self._signals.never)
+        self._freezes = Freezes(journal, freeze_seconds)
+        self._clamps = Clamps(journal, self._limits)
+        self._kills = Kills(self._signals, self._trees, self._freezes, self._releases)
+        self._pursuits = Pursuits(self._signals, self._releases, mounts.version)
+        self._spare: list[int] = []
+
+    # --- before ready ----------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """After the aide's fork, before memory is locked.  OSError when there is no tree."""
+        self._identity.prepare(self.mounts, own_cgroups(), self._own)
+        self._trees.prepare()
+        try:  # noqa: SIM105 - contextlib and what it imports are 0.5 MB
+            self._journal.open()
+        except OSError:
+            pass  # then nothing is frozen or clamped, and says so
+        self._releasing.start()
+        self._limits.start()
+        self._keep_spare()
+
+    def rehearse(self) -> None:
+        """Walk the ways once without effect, so that their pages are there."""
+        order = Order("rehearsal", "kill", Target("/", 0, "rehearsal"), "self_test")
+        self.perform(order)
+        self.perform(order._replace(target=Target("/seawall-is-not-there", 0, "rehearsal")))
+        self._signals.rehearse(self._identity.tree, self.mounts.version, Work(order))
+        self.tend(time.monotonic())
+
+    def rule(self, scope: tuple[str, ...], freeze_seconds: float) -> None:
+        """Other settings, after a reload."""
+        self._identity.scope = scope
+        self._freezes.seconds = freeze_seconds
+
+    def allow(self, path: str) -> None:
+        """One cgroup beside the scope, exactly this one: the self-test's."""
+        self._identity.exactly = path
+
+    # --- in the loop -----------------------------------------------------------------------
+
+    def perform(self, order: Order) -> Outcome:
+        """Do it, or say why not; never raises what the machine answers."""
+        work = Work(order)
+        is_done = False
+        self._drop_spare()
+        try:
+            is_done = self._do(order, work)
+        except Refused as refused:
+            work.say(str(refused))
+        except OSError as problem:
+            work.say(refusal(problem))
+        finally:
+            self._keep_spare()
+        return work.outcome(is_done)
+
+    def tend(self, now: float) -> None:
+        """Each tick: thaw what is over its time, look after killed ones that are still there,
+        notice limits that somebody else changed.  ``now``: monotonic.
+        """
+        for held in [h for h in self._freezes.held if now >= h.deadline]:
+            try:
+                self._freezes.thaw(held)
+                self._say(f"{held.path}: thawed, its time of standing still was over")
+            except OSError as problem:
+                self._say(f"{held.path}: could not be thawed: {refusal(problem)}")
+        for path in self._clamps.lost():
+            self._say(f"{path}: somebody changed memory.max since, it is left so")
+        for text in self._pursuits.tend(now):
+            self._say(text)
+        self._releases.tend(now)
+
+    def undo_all(self) -> list[str]:
+        """Put back everything that is in force, in words; before an orderly end."""
+        words: list[str] = []
+        try:
+            frozen = list(self._freezes.held)
+            words += [f"{held.path}: thawed" for held in frozen if self._freezes.thaw(held)]
+            for clamp in list(self._clamps.held):
+                if self._clamps.unclamp(clamp):
+                    words.append(f"{clamp.path}: memory.max is {clamp.old} again")
+                else:
+                    words.append(f"{clamp.path}: somebody changed memory.max since: left")
+            words += undo(self._journal) if self._journal.is_open else []
+        except OSError as problem:
+            words.append(f"{self._journal.path}: {refusal(problem)}")
+        return words
+
+    # --- steps -----------------------------------------------------------------------------
+
+    def _do(self, order: Order, work: Work) -> bool:
+        if order.step == "thaw":
+            return self._thaw(order, work)
+        if order.step == "unclamp":
+            return self._unclamp(order, work)
+        folder = self._identity.open(order.target)
+        try:
+            return self._do_to(folder, order, work)
+        finally:
+            os.close(folder)
+
+    def _do_to(self, folder: int, order: Order, work: Work) -> bool:
+        if order.step == "freeze":
+            return self._freeze(folder, work)
+        if order.step == "terminate":
+            return terminate(folder, work, self._signals, self._trees, self._freezes)
+        if order.step == "clamp":
+            if self.mounts.version == 1:
+                raise Refused("cgroup v1 answers a limit below what is used with EBUSY")
+            return self._clamps.clamp(folder, self.mounts.memory, work, self._signals.members)
+        self._killing = order.decision
+        try:
+            return self._kills.kill(folder, work)
+        finally:
+            if work.first is not None and work.left:
+                self._pursuits.take(folder, work)
+
+    def _freeze(self, folder: int, work: Work) -> bool:
+        self._signals.listed(folder, self.mounts.version)  # not ourselves
+        path = work.order.target.path
+        place, tree = (folder, 2), self.mounts.memory
+        twin = None
+        if self.mounts.version == 1:
+            twin, place, tree = self._twin(path, folder)
+        try:
+            if not self._freezes.freeze(place, f"{tree}{path}", work):
+                return False
+            if not wait_frozen(*place):
+                work.say("some of it is in the kernel and stands still when it comes back")
+        finally:
+            if twin is not None:
+                os.close(twin)
+        return True
+
+    def _twin(self, path: str, folder: int) -> tuple[int, tuple[int, int], str]:
+        """(descriptor, place, tree) of the v1 freezer, else of the unified tree."""
+        fd = self._trees.freezer(path, folder)
+        if fd is not None:
+            return fd, (fd, 1), self.mounts.freezer or ""
+        fd = self._trees.unified(path, folder)
+        if fd is not None:
+            return fd, (fd, 2), self.mounts.unified or ""
+        raise Refused("no freezer has a cgroup of that path with the same processes")
+
+    def _thaw(self, order: Order, work: Work) -> bool:
+        for held in [h for h in self._freezes.held if h.path == order.target.path]:
+            work.touch()
+            if not self._freezes.thaw(held):
+                work.say("somebody thawed it before, or it is gone")
+            return True
+        if order.decision == self._killing:
+            return True  # the kill of the same decision has thawed it
+        raise Refused("no freeze of ours is in force there")
+
+    def _unclamp(self, order: Order, work: Work) -> bool:
+        held = self._clamps.find(order.target.inode)
+        if held is None or held.path != order.target.path:
+            raise Refused("no limit of ours is in force there")
+        work.old_value = held.new
+        work.touch()
+        if self._clamps.unclamp(held):
+            return True
+        raise Refused("somebody changed memory.max since, it is left so")
+
+    # --- small things ----------------------------------------------------------------------
+
+    def _say(self, text: str) -> None:
+        if len(self.words) < WORDS_MOST:
+            self.words.append(text)
+
+    def _keep_spare(self) -> None:
+        try:
+            while len(self._spare) < SPARE:
+                self._spare.append(os.dup(self._identity.tree))
+        except OSError:
+            pass  # full: the next order has fewer
+
+    def _drop_spare(self) -> None:
+        for fd in self._spare:
+            os.close(fd)
+        self._spare.clear()

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reversible changes, written down before they are made: /run/seawall/guard.undo.
+
+A file of fixed size that is mapped into memory, so that a line costs no system call, no page and
+no disk when the node has none to spare, and outlives a guard that is killed.  One line each:
+``open`` while the change is in force, then ``done`` and a JSON object; what follows the lines is
+NUL bytes.  Lines of another boot are not ours to undo.
+"""
+
+import json
+import mmap
+import os
+from typing import Final, NamedTuple
+
+SIZE: Final = 65_536
+LINE_MOST: Final = 16_384
+"""A cgroup path of 4,095 bytes, every one of them escaped by JSON."""
+_OPEN: Final = b"open "
+_DONE: Final = b"done "
+
+
+class Change(NamedTuple):
+    """One file of one cgroup that has another value for a while."""
+
+    kind: str
+    """``freeze1`` (freezer.state), ``freeze2`` (cgroup.freeze), ``clamp`` (memory.max)."""
+    folder: str
+    """Absolute."""
+    inode: int
+    old: str
+    new: str
+    """As it reads back."""
+    decision: str
+
+
+class Journal:
+    """The file, open.  ``begin`` before a change, ``end`` after it was undone."""
+
+    __slots__ = ("_at", "_boot", "_lines", "_map", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._map: mmap.mmap | None = None
+        self._at = 0
+        self._boot = ""
+        self._lines: dict[int, Change] = {}
+        """Those in force, by the place of their line."""
+
+    def open(self) -> None:
+        """Make or take up the file; what it says of this boot is in ``changes``.  OSError."""
+        if self._map:
+            return
+        self._boot = _boot_id()
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        fd = os.open(self.path, flags, 0o600)
+        try:
+            # Whole at once: a page that is missing later would have to be found then.
+            os.posix_fallocate(fd, 0, SIZE)
+            self._map = mmap.mmap(fd, SIZE)
+        finally:
+            os.close(fd)
+        self._load(self._map)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a change can be written down."""
+        return self._map is not None
+
+    def changes(self) -> list[tuple[int, Change]]:
+        """In force, oldest first, with the number that ``end`` takes."""
+        return sorted(self._lines.items())
+
+    def begin(self, change: Change) -> int | None:
+        """Write it down; its number, or None when there is no room or no file."""
+        if self._map is None:
+            return None
+        line = json.dumps([self._boot, *change]).encode("ascii") + b"\n"
+        if not self._lines and self._at > SIZE // 2:
+            self._at = 0
+            self._map[:] = bytes(SIZE)
+        if self._at + len(line) + len(_OPEN) > SIZE:
+            self._pack(self._map)
+        end = self._at + len(line) + len(_OPEN)
+        if end > SIZE or len(line) > LINE_MOST:
+            return None
+        at = self._at
+        # The word that makes it count comes last.
+        self._map[at + len(_OPEN) : end] = line
+        self._map[at : at + len(_OPEN)] = _OPEN
+        self._at = end
+        self._lines[at] = change
+        return at
+
+    def end(self, number: int) -> None:
+        """It is undone, or not ours any more."""
+        if self._map is None or self._lines.pop(number, None) is None:
+            return
+        self._map[number : number + len(_DONE)] = _DONE
+
+    def close(self) -> None:
+        """Let go of the file; what is in force stays written down in it."""
+        if self._map:
+            self._map.close()
+            self._map = None
+        self._lines.clear()
+        self._at = 0
+
+    def _load(self, held: mmap.mmap) -> None:
+        self._lines.clear()
+        self._at = 0
+        text = held[:].rstrip(b"\0")
+        while self._at < len(text):
+            end = text.find(b"\n", self._at)
+            if end < 0:  # torn: what comes next begins a line
+                end = min(len(text), SIZE - 1)
+                held[end : end + 1] = b"\n"
+            change = _change(text[self._at : end], self._boot)
+            if change:
+                self._lines[self._at] = change
+            self._at = end + 1
+
+    def _pack(self, held: mmap.mmap) -> None:
+        """Only what is in force, from the beginning."""
+        rows = [change for _, change in self.changes()]
+        lines = [_OPEN + json.dumps([self._boot, *row]).encode("ascii") + b"\n" for row in rows]
+        text = b"".join(lines)
+        held[: len(text)] = text
+        held[len(text) :] = bytes(SIZE - len(text))
+        self._lines.clear()
+        self._at = 0
+        for line, row in zip(lines, rows, strict=True):
+            self._lines[self._at] = row
+            self._at += len(line)
+
+
+def _change(line: bytes, boot: str) -> Change | None:
+    """None for what is done, torn, of another boot, or not from us."""
+    if not line.startswith(_OPEN):
+        return None
+    try:
+        row = json.loads(line.removeprefix(_OPEN).replace(b"\0", b""))
+    except ValueError:
+        return None
+    is_row = isinstance(row, list) and len(row) == 1 + len(Change._fields)
+    if not is_row or row[0] != boot or not isinstance(row[3], int):
+        return None
+    if not all(isinstance(row[at], str) for at in (1, 2, 4, 5, 6)):
+        return None
+    return Change(*row[1:])
+
+
+def _boot_id() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SIGKILL to a whole cgroup and all below it, in the way that this kernel offers.
+
+``cgroup.kill`` (v2, 5.14; on a hybrid host through the unified tree) takes all at once.  Else it
+is made to stand still, every process is signalled, and it is thawed whatever happened: v1 lets
+nobody die who is frozen.  Where there is no freezer, SIGKILL in rounds: who is signalled forks
+no more, and each round takes those that were forked in the one before.
+"""
+
+import os
+import signal
+import time
+from typing import Final
+
+from seawall.actions import small_files
+from seawall.actions.freeze_effects import Freezes, is_frozen, thaw_all, wait_frozen
+from seawall.actions.mrelease_effects import Releases
+from seawall.actions.signal_effects import Signals
+from seawall.actions.trees import Trees
+from seawall.actions.work import Refused, Work, refusal
+
+KILL_SECONDS: Final = 0.2
+"""So long a kill is waited for; who is there still is looked after from ``tend``."""
+RELEASE_SECONDS: Final = 0.02
+"""Who is there after that is helped by process_mrelease."""
+WAIT_LEAST: Final = 0.001
+WAIT_MOST: Final = 0.01
+
+
+class Kills:
+    """Kills; gives back whether every process was signalled."""
+
+    __slots__ = ("_freezes", "_releases", "_signals", "_trees", "seconds")
+
+    def __init__(
+        self, signals: Signals, trees: Trees, freezes: Freezes, releases: Releases
+    ) -> None:
+        self._signals = signals
+        self._trees = trees
+        self._freezes = freezes
+        self._releases = releases
+        self.seconds = KILL_SECONDS
+
+    def kill(self, folder: int, work: Work) -> bool:
+        """``folder``: of the memory tree, identity checked.  OSError or Refused: nothing done."""
+        version = self._trees.mounts.version
+        is_whole = self._at_once(folder, work) if version == 2 else self._hybrid(folder, work)
+        if not is_whole:
+            self._one_by_one(folder, version, work)
+        work.left = self._until_empty(folder, version, work, is_whole)
+        if not work.pids and not work.left and not work.unsignalled:
+            work.say("nobody is in it")
+        return not work.unsignalled
+
+    # --- cgroup.kill ---------------------------------------------------------------------
+
+    def _at_once(self, folder: int, work: Work) -> bool:
+        there = self._signals.listed(folder, 2)
+        return not (there or self._signals.members.strangers) or self._write_kill(
+            folder, there, work
+        )
+
+    def _hybrid(self, folder: int, work: Work) -> bool:
+        """In the unified tree; whole when all of the memory tree's are there."""
+        twin = self._trees.unified(work.order.target.path, folder)
+        if twin is None:
+            return False
+        try:
+            there = self._signals.listed(folder, 1)
+            whole = there <= self._signals.members.read(twin, 2)
+            return self._write_kill(twin, there, work) and whole
+        finally:
+            os.close(twin)
+
+    def _write_kill(self, folder: int, there: set[int], work: Work) -> bool:
+        work.touch()
+        try:
+            is_done = small_files.write(folder, "cgroup.kill", "1")
+        except OSError as problem:  # EOPNOTSUPP: threaded
+            work.say(f"cgroup.kill: {refusal(problem)}")
+            return False
+        if is_done:
+            work.pids |= there
+            held = self._freezes.find(os.fstat(folder).st_ino, 2)
+            if held:
+                self._freezes.thaw(held)
+        return is_done
+
+    # --- one by one ----------------------------------------------------------------------
+
+    def _one_by_one(self, folder: int, version: int, work: Work) -> None:
+        if version == 2:
+            self._frozen(folder, (folder, 2), work)
+            return
+        twin = self._trees.freezer(work.order.target.path, folder)
+        if twin is None:
+            self._signals.send(folder, version, signal.SIGKILL, work)
+            return
+        try:
+            self._frozen(folder, (twin, 1), work)
+        finally:
+            os.close(twin)
+
+    def _frozen(self, folder: int, place: tuple[int, int], work: Work) -> None:
+        """Stand still, signal, thaw; ``place``: where it is frozen, (descriptor, version)."""
+        is_ours = self._freeze(place, work)
+        is_all = False
+        try:
+            self._signals.send(folder, self._trees.mounts.version, signal.SIGKILL, work)
+            is_all = not work.unsignalled
+        finally:
+            if is_ours:
+                self._thaw(place)
+        # v2 lets the frozen die.  Nobody of v1 who runs on here is not dying.
+        if place[1] == 1 and is_all:
+            thaw_all(place[0])
+            if is_frozen(*place):
+                work.say(
+                    "a cgroup above it was frozen by somebody else: they die once it is thawed"
+                )
+        elif is_frozen(*place):
+            work.say("left frozen, as somebody else froze it and not all could be signalled")
+
+    def _freeze(self, place: tuple[int, int], work: Work) -> bool:
+        try:
+            is_ours = self._freezes.freeze(place, self._absolute(work, place[1]), work)
+        except (Refused, OSError):
+            return False  # rounds do it too
+        if is_ours:
+            wait_frozen(*place)
+        return is_ours
+
+    def _thaw(self, place: tuple[int, int]) -> None:
+        held = self._freezes.find(os.fstat(place[0]).st_ino, place[1])
+        if held:
+            self._freezes.thaw(held)
+
+    def _absolute(self, work: Work, version: int) -> str:
+        mounts = self._trees.mounts
+        tree = mounts.freezer if version == 1 else mounts.unified
+        return f"{tree or mounts.memory}{work.order.target.path}"
+
+    # --- until nobody is there --------------------------------------------------------------
+
+    def _until_empty(self, folder: int, version: int, work: Work, is_whole: bool) -> int:  # noqa: FBT001 - as told by at_once
+        """How many are there at the deadline."""
+        began = time.monotonic()
+        pause = WAIT_LEAST
+        while True:
+            there = self._signals.members.read(folder, version)
+            left = len(there) + self._signals.members.strangers
+            passed = time.monotonic() - began
+            if left and passed >= min(RELEASE_SECONDS, self.seconds):
+                self._releases.take(folder, version, self._signals.members)
+            if not left or passed >= self.seconds:
+                return left
+            time.sleep(pause)
+            pause = min(2 * pause, WAIT_MOST)
+            if not is_whole and there:
+                self._signals.send(folder, version, signal.SIGKILL, work)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A signal to every process of a cgroup and all below it, and to no other.
+
+By pidfd (pidfd_open since 5.3, pidfd_send_signal since 5.1): the list is read, each is opened,
+the list is read again, and only who stands in it still gets the signal.  A number that came
+again for somebody else between the two is thereby left alone; one that comes again later does
+not matter to a pidfd.  Older kernels: by number, start time compared at the last moment.
+"""
+
+import errno
+import os
+import signal
+from typing import Final
+
+from seawall.actions.members import Members, started
+from seawall.actions.work import Refused, Work
+
+BATCH: Final = 4_096
+"""Descriptors at a time."""
+ROOM: Final = 8
+"""Descriptors that are left free when they are few."""
+_FULL: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_NO_PIDFD: Final = (errno.ENOSYS, errno.EPERM)
+
+
+class Signals:
+    """Sends to all; ``never`` are the process ids that no order may reach."""
+
+    __slots__ = ("has_pidfd", "members", "never")
+
+    def __init__(self, members: Members, never: frozenset[int]) -> None:
+        self.members = members
+        self.never = never | {1, os.getpid()}
+        self.has_pidfd = hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")
+
+    def listed(self, folder: int, version: int) -> set[int]:
+        """Who is in it; Refused when that is us or the first process of all."""
+        pids = self.members.read(folder, version)
+        if pids & self.never:
+            raise Refused("the guard itself, or process 1, is in it")
+        return pids
+
+    def send(self, folder: int, version: int, number: int, work: Work) -> set[int]:
+        """One pass; gives back who was listed.  Who was signalled is added to ``work.pids``."""
+        pids = self.listed(folder, version)
+        if self.members.strangers:
+            work.unsignalled += self.members.strangers
+            work.say(
+                f"{self.members.strangers} processes are of another pid namespace and cannot be "
+                "signalled from here: give the guard the host's (hostPID)"
+            )
+        waiting = list(pids)
+        while waiting:
+            batch = self._open(waiting)
+            if batch:
+                self._send_batch(batch, self.members.read(folder, version), number, work)
+            elif waiting:
+                chunk, waiting = waiting[:BATCH], waiting[BATCH:]
+                self._by_number(chunk, (folder, version), number, work)
+        return pids
+
+    def rehearse(self, tree: int, version: int, work: Work) -> None:
+        """All lists of the tree, and signal 0 to ourselves."""
+        self.members.read(tree, version)
+        ours = os.getpid()
+        self._send_batch(self._open([ours]), {ours}, 0, work)
+        self._by_number([ours], (tree, version), 0, work)
+
+    def _open(self, waiting: list[int]) -> list[tuple[int, int]]:
+        """(pid, pidfd) of as many as there is room for, taken off ``waiting``."""
+        batch: list[tuple[int, int]] = []
+        while self.has_pidfd and waiting and len(batch) < BATCH:
+            try:
+                batch.append((waiting[-1], os.pidfd_open(waiting[-1])))
+            except OSError as problem:
+                if problem.errno in _FULL:
+                    _give_back(batch, waiting)
+                    break
+                if problem.errno in _NO_PIDFD:
+                    self.has_pidfd = False
+                    break
+            waiting.pop()  # opened, or gone meanwhile
+        return batch
+
+    def _send_batch(
+        self, batch: list[tuple[int, int]], there: set[int], number: int, work: Work
+    ) -> None:
+        work.touch()
+        for pid, fd in batch:
+            try:
+                if pid in there:
+                    signal.pidfd_send_signal(fd, number)
+                    work.pids.add(pid)
+            except ProcessLookupError:
+                pass
+            except OSError as problem:
+                self._fail(problem, work)
+            finally:
+                os.close(fd)
+
+    def _by_number(self, pids: list[int], place: tuple[int, int], number: int, work: Work) -> None:
+        times = {pid: _started(pid) for pid in pids}
+        there = self.members.read(*place)
+        work.touch()
+        for pid, time in times.items():
+            if pid not in there or not time or _started(pid) != time:
+                continue
+            try:
+                os.kill(pid, number)
+                work.pids.add(pid)
+            except ProcessLookupError:
+                pass
+            except OSError as problem:
+                self._fail(problem, work)
+
+    def _fail(self, problem: OSError, work: Work) -> None:
+        if problem.errno == errno.ENOSYS:  # 5.3 can be built without it; the next pass does it
+            self.has_pidfd = False
+            return
+        work.unsignalled += 1
+        work.say(f"a process could not be signalled: {os.strerror(problem.errno or 0)}")
+
+
+def _give_back(batch: list[tuple[int, int]], waiting: list[int]) -> None:
+    """Room for reading the lists again."""
+    for _ in range(min(ROOM, len(batch))):
+        pid, fd = batch.pop()
+        os.close(fd)
+        waiting.append(pid)
+
+
+def _started(pid: int) -> str:
+    try:
+        return started(pid)
+    except (OSError, IndexError):
+        return ""

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Put back what the journal says is changed: at each start, each stop, by ``guard undo``.
+
+By inode, so a path that came again is left alone; by the value that we wrote, so what somebody
+changed since stays theirs; and only what we froze is thawed.
+"""
+
+import os
+
+from seawall.actions import small_files
+from seawall.actions.freeze_effects import is_frozen
+from seawall.actions.identity import FOLDER
+from seawall.actions.journal import Change, Journal
+from seawall.actions.work import refusal
+
+
+def undo(journal: Journal) -> list[str]:
+    """A sentence per change: what was put back, or why it was left.  OSError: no journal."""
+    journal.open()
+    words = []
+    for number, change in journal.changes():
+        try:
+            text = _undo(change)
+        except OSError as problem:
+            words.append(f"not undone: {change.folder}: {_value(change)}: {refusal(problem)}")
+            continue
+        journal.end(number)
+        words.append(f"{change.folder}: {text}")
+    return words
+
+
+def _undo(change: Change) -> str:
+    """OSError when it is refused: then it stays in the journal."""
+    try:
+        fd = os.open(change.folder, FOLDER)
+    except FileNotFoundError:
+        return "is gone, nothing to put back"
+    try:
+        if os.fstat(fd).st_ino != change.inode:
+            return "is another cgroup by now, left alone"
+        return _unclamp(fd, change) if change.kind == "clamp" else _thaw(fd, change)
+    finally:
+        os.close(fd)
+
+
+def _thaw(fd: int, change: Change) -> str:
+    version = 1 if change.kind == "freeze1" else 2
+    if not is_frozen(fd, version):
+        return "was thawed already"
+    name = "freezer.state" if version == 1 else "cgroup.freeze"
+    small_files.write(fd, name, change.old)
+    return "thawed"
+
+
+def _unclamp(fd: int, change: Change) -> str:
+    now = small_files.read(fd, "memory.max")
+    if now != change.new:
+        return f"memory.max is {now}, which somebody wrote since: left"
+    small_files.write(fd, "memory.max", change.old)
+    return f"memory.max is {change.old} again"
+
+
+def _value(change: Change) -> str:
+    return f"memory.max {change.old}" if change.kind == "clamp" else change.old
