@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host whose slow probes are answered later: who asks is told "not yet", and the question is
+noted for the child.  An answer that grew old stays until the next one is there: what is held must
+not seem to be gone just because it is asked for again.  ``oldest`` tells of when it is.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from seawall.host.host import JSON, READ_LIMIT_BYTES, Host, Unread
+from seawall.host.slow_probes import SLOW_PROBES
+from seawall.watcher.asker import Asker, Question
+
+_KEPT_MOST: Final = 16
+DEAR: Final = frozenset({"driver_files", "driver_mappings"})
+"""They look into every process, and while the child does that nothing else is asked."""
+DEAR_SECONDS: Final = 10.0
+_NOT_YET: Final = "asked now; told at one of the next looks"
+
+
+class AskedHost:
+    """``host`` for everything but slow probes."""
+
+    def __init__(self, host: Host, asker: Asker) -> None:
+        self._host = host
+        self._asker = asker
+        self._answers: dict[Question, tuple[float, float, JSON | Unread]] = {}
+        """When it was asked, when answered, and with what."""
+        self._asked = self._since = self._dear_since = 0.0
+        self._wanted: dict[Question, float] = {}
+        self.may_ask = True
+        """False: what is not known already is not asked for."""
+        self.oldest: float | None = None
+        """When the oldest answer that was given since ``refresh`` was asked for."""
+
+    def read(self, path: str, limit_bytes: int = READ_LIMIT_BYTES) -> bytes | Unread:
+        return self._host.read(path, limit_bytes)
+
+    def read_each(self, paths: Sequence[str]) -> Iterator[bytes | Unread]:
+        return self._host.read_each(paths)
+
+    def names(self, path: str) -> tuple[str, ...] | Unread:
+        return self._host.names(path)
+
+    def link(self, path: str) -> str | Unread:
+        return self._host.link(path)
+
+    def ask(self, probe: str, argument: str = "") -> JSON | Unread:
+        if probe not in SLOW_PROBES:
+            return self._host.ask(probe, argument)
+        question = Question(probe, argument)
+        known = self._answers.get(question)
+        since = self._dear_since if probe in DEAR else self._since
+        if self.may_ask and (known is None or known[1] < since):
+            self._wanted.setdefault(question, time.monotonic())
+        if known is None:
+            return Unread(probe, "not_reached", _NOT_YET)
+        self.oldest = known[0] if self.oldest is None else min(self.oldest, known[0])
+        return known[2]
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is asked, and nothing is to be."""
+        return not self._wanted and self._asker.is_free
+
+    def refresh(self, older_seconds: float) -> None:
+        """Answers that are older will be asked for again when they are used."""
+        now = time.monotonic()
+        self._since = now - older_seconds
+        self._dear_since = now - max(older_seconds, DEAR_SECONDS)
+        self.oldest = None
+
+    def go_on(self) -> bool:
+        """Fetch an answer and ask what is wanted next; whether something new is known."""
+        told = self._asker.take()
+        if told is not None:
+            if len(self._answers) >= _KEPT_MOST:
+                del self._answers[min(self._answers, key=lambda q: self._answers[q][1])]
+            self._answers[told[0]] = self._asked, time.monotonic(), told[1]
+            self._wanted.pop(told[0], None)  # wanted again while it was on its way
+        if self._wanted and self._asker.is_free:
+            question = min(self._wanted, key=lambda q: self._wanted[q])
+            del self._wanted[question]
+            self._asked = time.monotonic()
+            self._asker.ask(question, SLOW_PROBES[question.probe].deadline_seconds + 0.5)
+        return told is not None

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the guard's watcher learns: the ledger and the tracer around ``accounts/watch``.
+
+The same order of things as in ``loop.py``, at another pace: growth is believed after a few
+seconds, and what was taken is told as soon as it has settled.
+"""
+
+import time
+from typing import Final
+
+from seawall.accounts.ledger import Ledger
+from seawall.accounts.tracing.places import memory_path
+from seawall.accounts.tracing.sums import Sight, Window, sum_trace
+from seawall.accounts.watch.claims import Place
+from seawall.accounts.watch.pace import BURST, LEAK, MIB, Growth, Moment, Pace
+from seawall.accounts.watch.watching import Watch
+from seawall.accounts.workloads import Workloads
+from seawall.host.host import Host, Unread
+from seawall.readings.cgroup import Cgroups
+from seawall.readings.container_files import ContainerFiles
+from seawall.readings.kept_claims import KeptClaims
+from seawall.readings.page_trace import PageTrace
+from seawall.readings.snapshot import Snapshot
+from seawall.watcher.following import Following
+from seawall.watcher.inodes import Inodes
+from seawall.watcher.ledger_looks import LedgerLooks, Look
+from seawall.watcher.people import People
+
+SURGE: Final = Pace(3.0, 12 * MIB, hold_seconds=20.0)
+"""36 MiB in 3 s.  Told wrongly it costs a tenant 1 to 3 % of a page fault, for 20 s."""
+LOOK_EVERY_SECONDS: Final = 0.1
+"""While it traces; the loop takes longer."""
+_STRANGERS_EVERY_SECONDS: Final = 1.0
+
+
+class Learning:
+    """Ledger, tracer and memory of one watcher."""
+
+    def __init__(self, host: Host, people: People) -> None:
+        self._host = host
+        self._people = people
+        self.looks = LedgerLooks(host)
+        self.following = Following()
+        self._inodes = Inodes(self._host)
+        self._strangers_at = 0.0
+        kept = Snapshot(host).get(KeptClaims)
+        known = None if isinstance(kept, Unread) else kept
+        growth = Growth((SURGE, BURST, LEAK))
+        self.watch = Watch(known, growth, look_every_seconds=LOOK_EVERY_SECONDS)
+        self.problem = ""
+        """Why the last look of the tracer told nothing."""
+
+    def see(self) -> Look | None:
+        """One more look at the ledger, and all that follows from it."""
+        look = self.looks.look(whole=self.watch.is_armed)
+        if look is None:
+            return None
+        if not look.is_whole and self._would_arm(look.moment):
+            look = self.looks.look(whole=True) or look  # meminfo alone may be mistaken
+        for step in self.watch.see(look.moment):
+            if step == "arm":
+                self.following.arm()
+            elif step == "look":
+                look = self._learn(look)
+            else:
+                self.watch.disarmed()
+                self.following.disarm(keeps=bool(self.watch.live))
+        if self.watch.is_armed and not self.following.is_on:
+            self.following.open()
+            self.following.arm()
+        return look
+
+    def pump(self, seconds: float) -> bool:
+        """Follow for so long; False when there is nothing to follow."""
+        if not self.following.is_on:
+            return False
+        self.following.pump(seconds)
+        return self.following.is_on
+
+    @property
+    def blind(self) -> str:
+        """Why less is learned than could be."""
+        return self.looks.blind or self.following.blind or self.problem
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """The last whole one."""
+        return self.looks.ledger
+
+    def _would_arm(self, moment: Moment) -> bool:
+        low = self.watch.growth.low_bytes
+        return low is not None and moment.residual_bytes - low > 8 * MIB
+
+    def _learn(self, look: Look) -> Look:
+        """Ask the tracer what is still held, then the ledger: in this order, for what is taken
+        in between must not look like growth that nobody claimed.
+        """
+        had = bool(self.watch.live) or self.following.is_on
+        trace = self.following.look()
+        if isinstance(trace, Unread):
+            self.problem = trace.detail
+            if had and not self.following.is_on:
+                self.watch.lost()
+            return look
+        self.problem = ""
+        self._meet(trace)
+        later = self.looks.look(whole=True) or look
+        rows = sum_trace(trace, self._sight(), Window()).rows
+        place = self.place()
+        self.watch.learn(later.moment, [self._inodes.with_inode(row, place) for row in rows], place)
+        if not self.watch.is_armed and not self.watch.live:
+            self.following.disarm(keeps=False)
+        return later
+
+    def _sight(self) -> Sight:
+        """Of the last whole ledger, with the people known: nothing else is read."""
+        people = self._people
+        known = {
+            Ledger: self.looks.ledger, Cgroups: people.cgroups, ContainerFiles: people.files,
+            Workloads: people.workloads,
+        }  # fmt: skip
+        return Sight.of(Snapshot(self._host, known))
+
+    def _meet(self, trace: PageTrace) -> None:
+        """A cgroup that is not known yet must not be taken for one that is gone."""
+        if time.monotonic() < self._strangers_at:
+            return
+        version = self._people.cgroups.layout.memory_version
+        paths = {memory_path(task.cgroups, version) for task in trace.tasks}
+        if not paths - {None} <= set(self._people.cgroups.paths):
+            self._strangers_at = time.monotonic() + _STRANGERS_EVERY_SECONDS
+            self._people.refresh()
+
+    def place(self) -> Place:
+        """For what is kept."""
+        kernel = self.looks.kernel
+        return Place(
+            boot_id=(kernel.boot_id if kernel else None) or "",
+            unix_seconds=time.time(),
+            mount_point=self._people.cgroups.mount_point,
+            traced_seconds=self.following.seconds,
+        )

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is who on this node, kept up to date at little cost, and told as rows of ``groups``.
+
+The tree is walked every few seconds; names are read when a cgroup is there that was not.  A
+group is a container, or a unit or cgroup that is in none; what a container made below itself
+belongs to it.
+"""
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from seawall.accounts import workloads as joining
+from seawall.accounts.workloads import Workload, Workloads
+from seawall.cgroup_paths import place_of
+from seawall.host.host import Host, Unread
+from seawall.readings import cgroup, container_files, oom_score_adj
+from seawall.readings.cgroup import Cgroups
+from seawall.readings.cgroup_tree import file_path
+from seawall.readings.container_files import ContainerFiles
+from seawall.readings.kept_claims import inode_of
+from seawall.readings.reading import read_each_as
+from seawall.watcher.endpoint import Row, word
+from seawall.watcher.requests import Asked, class_rank_of, request_of
+from seawall.watcher.role_facts import given_folders, programs
+from seawall.watcher.roles import Facts, role_of
+
+AGAIN_SECONDS: Final = 60.0
+"""Values that processes can change are read again, a part of the groups each time."""
+_TRIES_MOST: Final = 3
+"""To find the name of a container: its files may come after its cgroup."""
+_PROCESSES_MOST: Final = 8
+_NONE: Final = Cgroups(cgroup.CgroupLayout(v1={}, v2=None, v2_controllers=()), ("/",), "/", {}, ())
+_NO_FILES: Final = ContainerFiles(by_id={}, pods={}, unread=())
+
+
+class _Known(NamedTuple):
+    """One group as it was read last."""
+
+    row: Row
+    read_at: float
+
+
+class People:
+    """The node's groups."""
+
+    def __init__(self, host: Host, capacity: int | None) -> None:
+        self._host = host
+        self._capacity = capacity
+        self.cgroups = _NONE
+        self.files = _NO_FILES
+        self.workloads = Workloads({}, {})
+        self.problem = "the cgroup tree was not read yet"
+        """Why nobody is known; empty when somebody is."""
+        self._known: dict[str, _Known] = {}
+        self._told: dict[str, Row] = {}
+        self._tries: dict[str, int] = {}
+        self._folders: dict[str, tuple[int, int]] = {}
+        self._walked_at = 0.0
+        self._is_to_be_named = False
+
+    def is_stale(self) -> bool:
+        """Whether a cgroup came or went since ``refresh``, or it was long ago: one stat(2) for
+        each cgroup, whose folder has a link for each below it (kernfs).
+        """
+        is_old = time.monotonic() - self._walked_at > AGAIN_SECONDS
+        if is_old or not self._folders or self._is_to_be_named:
+            return True
+        try:
+            return any(_seen(folder) != before for folder, before in self._folders.items())
+        except OSError:
+            return True
+
+    def _note_folders(self) -> None:
+        self._walked_at, self._folders = time.monotonic(), {}
+        for path in self.cgroups.paths:
+            folder = self._folder(path)
+            with suppress(OSError):
+                self._folders[folder] = _seen(folder)
+
+    def refresh(self) -> None:
+        """Walk the tree; read what is new."""
+        found = cgroup.read(self._host)
+        if isinstance(found, Unread):
+            self.problem = f"{found.path}: {found.detail or found.why}"
+            return
+        self.problem = ""
+        is_new = found.paths != self.cgroups.paths
+        self.cgroups = found
+        self._note_folders()
+        self._is_to_be_named = self._is_unnamed(found.paths)
+        if self._is_to_be_named or self.files is _NO_FILES:
+            files = container_files.read(self._host)
+            if not isinstance(files, Unread):
+                self.files, is_new = files, True
+        # Processes move while the tree stays.
+        self.workloads = joining.account(found, self.files)
+        self._read_rows(is_new=is_new)
+
+    def _is_unnamed(self, paths: Iterable[str]) -> bool:
+        """Whether a container is there whose files were not found yet."""
+        is_unnamed = False
+        ids = set()
+        for path in paths:
+            place = place_of(path)
+            if place.kind != "container" or place.cgroup != path or place.is_delegated:
+                continue
+            key = place.container_id or ""
+            ids.add(key)
+            told = self.files.by_id.get(key)
+            is_named = told is not None and (told.container or told.name or told.is_sandbox)
+            if not is_named and self._tries.get(key, 0) < _TRIES_MOST:
+                self._tries[key] = self._tries.get(key, 0) + 1
+                is_unnamed = True
+        self._tries = {key: tries for key, tries in self._tries.items() if key in ids}
+        return is_unnamed
+
+    # --- rows ---------------------------------------------------------------------------
+
+    def group_of(self, path: str) -> Workload | None:
+        """The group that a cgroup belongs to; None: none is known, or it is no group."""
+        found = self.workloads.of_cgroup(path)
+        outer = found
+        above = path
+        while above not in ("/", ""):
+            above = above.rpartition("/")[0] or "/"
+            one = self.workloads.by_cgroup.get(above)
+            if one is not None and one.kind == "container":
+                outer = one
+        if outer is None or outer.kind not in ("container", "unit", "cgroup"):
+            return None
+        return outer
+
+    def groups(self) -> Iterator[Workload]:
+        """All of them."""
+        for path, workload in self.workloads.by_cgroup.items():
+            if path != "/" and self.group_of(path) == workload:
+                yield workload
+
+    def inode(self, path: str) -> int | None:
+        """Of a group's folder, as it was told."""
+        known = self._known.get(path)
+        return None if known is None else known.row["inode"]
+
+    def _read_rows(self, *, is_new: bool) -> None:
+        now = time.monotonic()
+        members = self._members()
+        there = {one.cgroup: one for one in self.groups()}
+        for path, workload in there.items():
+            known = self._known.get(path)
+            is_same = known is not None and self._is_same(known.row, workload, is_new=is_new)
+            if known is not None and is_same and now - known.read_at <= AGAIN_SECONDS:
+                continue
+            pids = members.get(path, ())
+            row = self._row(workload, pids)
+            if row is None:
+                self._known.pop(path, None)
+            else:
+                # Spread, so that a thousand groups are not read in one look.
+                self._known[path] = _Known(row, now - (hash(path) % 16 if known is None else 0))
+        for path in self._known.keys() - there.keys():
+            del self._known[path]
+
+    def _is_same(self, row: Row, workload: Workload, *, is_new: bool) -> bool:
+        """Still that cgroup: a path comes again with another inode; and that name."""
+        folder = self._folder(workload.cgroup)
+        seen = self._folders.get(folder)
+        inode = seen[0] if seen else inode_of(self._host, folder)
+        return row["inode"] == inode and (not is_new or row["name"] == word(workload.name))
+
+    def _folder(self, path: str) -> str:
+        return file_path(self.cgroups.mount_point, path, "").rstrip("/")
+
+    def _members(self) -> dict[str, list[int]]:
+        """Some processes of each group, of the cgroups below it too."""
+        found: dict[str, list[int]] = {}
+        for path, pids in self.cgroups.pids.items():
+            group = self.group_of(path)
+            if group is not None:
+                own = found.setdefault(group.cgroup, [])
+                own += pids[: max(0, _PROCESSES_MOST - len(own))]
+        return found
+
+    def _row(self, workload: Workload, pids: Iterable[int]) -> Row | None:
+        folder = self._folder(workload.cgroup)
+        inode = inode_of(self._host, folder)
+        if isinstance(inode, Unread):
+            return None
+        adj = self._adj(pids)
+        place = place_of(workload.cgroup)
+        is_container = workload.kind == "container"
+        facts = Facts(
+            cgroup=workload.cgroup,
+            is_container=is_container,
+            is_delegated=place.is_delegated,
+            unit=workload.unit or "",
+            namespace=workload.namespace or "",
+            pod=workload.pod or "",
+            pod_uid=workload.pod_uid or "",
+            qos=workload.qos,
+            is_sandbox=workload.is_sandbox,
+            adj=adj,
+            folders=given_folders(self._host, workload) if is_container else (),
+            programs=() if is_container else programs(self._host, pids),
+        )
+        asked = Asked.read(self._host, folder, self.cgroups.layout.memory_version)
+        return {
+            "cgroup": workload.cgroup,
+            "inode": inode,
+            "name": word(workload.name),
+            "pod": "" if place.is_delegated else word(workload.pod_uid or ""),
+            "class_rank": class_rank_of(workload, is_delegated=place.is_delegated),
+            "adj": adj,
+            "request": request_of(workload, asked, adj, self._capacity),
+            "role": role_of(facts),
+        }
+
+    def _adj(self, pids: Iterable[int]) -> int | None:
+        """The lowest of some of its processes."""
+        files = [f"/proc/{pid}/oom_score_adj" for pid in pids]
+        found = read_each_as(self._host, files, oom_score_adj.parse)
+        return min((value for value in found if not isinstance(value, Unread)), default=None)
+
+    # --- what is told -------------------------------------------------------------------
+
+    def news(self) -> tuple[list[Row], list[str]]:
+        """Rows that are new or other than told, and the cgroups that are gone."""
+        rows = [
+            known.row for path, known in self._known.items() if self._told.get(path) != known.row
+        ]  # fmt: skip
+        return rows, [path for path in self._told if path not in self._known]
+
+    def told(self, rows: Iterable[Row], gone: Iterable[str]) -> None:
+        """The guard has them."""
+        self._told.update((row["cgroup"], row) for row in rows)
+        for path in gone:
+            self._told.pop(path, None)
+
+
+def _seen(folder: str) -> tuple[int, int]:
+    """Which folder it is, and how many there are in it."""
+    found = os.stat(folder)
+    return found.st_ino, found.st_nlink

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The watcher as a process of its own, started by the guard's launcher: ``python -I -S``.
+
+Everything is imported, opened and done once before it says ``hello``; then its memory is
+locked (mlockall(2), MCL_ONFAULT since 4.4) and it goes first in line for a processor.  It ends
+with the guard: prctl(2) PR_SET_PDEATHSIG, and the end of the channel.
+"""
+
+import ctypes
+import gc
+import os
+import signal
+from contextlib import suppress
+from typing import Final
+
+from seawall import own_process
+
+_PDEATHSIG: Final = 1
+
+
+def main(fd: int) -> int:
+    """The whole life of the process; ``fd`` is its end of the pair."""
+    parent = os.getppid()
+    _die_with_parent(parent)
+    # After the guard is gone there is nothing to watch for; the import may take a second.
+    from seawall.watcher.endpoint import Endpoint  # noqa: PLC0415 - see above
+    from seawall.watcher.feed import Feed  # noqa: PLC0415
+
+    endpoint = Endpoint(fd)
+    feed = Feed(endpoint)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda _number, _frame: endpoint.end())
+    try:
+        feed.rehearse()
+        _settle()
+        missing = [words for words in (_lock(), _hurry(), _be_spared()) if words]
+        endpoint.tell("hello", pid=os.getpid(), missing=missing)
+        feed.run()
+    finally:
+        feed.close()
+    return 0
+
+
+def _die_with_parent(parent: int) -> None:
+    """SIGTERM when the guard dies, so that what was made is taken away."""
+    ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:
+        raise SystemExit(0)
+
+
+def _settle() -> None:
+    """What the rehearsal took for a moment is given back, and what stays is not looked at again
+    by the collector.
+    """
+    gc.collect()
+    gc.freeze()
+    with suppress(AttributeError):  # another C library than glibc
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _lock() -> str:
+    """Why its memory is not locked, or empty."""
+    why = own_process.lock()
+    return f"the watcher's memory is not locked ({why}): needs CAP_IPC_LOCK" if why else ""
+
+
+def _hurry() -> str:
+    """Why it runs at normal priority, or empty."""
+    why = own_process.go_first()
+    return f"the watcher runs at normal priority ({why}): needs CAP_SYS_NICE" if why else ""
+
+
+def _be_spared() -> str:
+    """Why the kernel may kill it, or empty."""
+    why = own_process.be_spared()
+    return f"the kernel may kill the watcher ({why}): needs CAP_SYS_RESOURCE" if why else ""

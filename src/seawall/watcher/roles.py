@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a workload is protected: what the node cannot do without, by evidence of the host.
+
+A container chooses its image, its processes' names and what is in its files, so none of these
+protects it.  What it does not choose, best first: the cgroup in which the host put it, the uid
+that the kubelet made, the namespace in which it was allowed to be made, the host's folders that
+it was given, and the oom_score_adj that the kubelet wrote.  Every role says how it is known.
+
+Pure.  Sources: pkg/kubelet/config/common.go (the uid of a static pod is a hash without dashes),
+pkg/kubelet/qos/policy.go (-997 for node-critical pods, and for all Guaranteed ones), the device
+manager's and plugin watcher's folders below /var/lib/kubelet.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from seawall.cgroup_paths import Qos
+
+_STATIC_UID: Final = re.compile(r"[0-9a-f]{32}\Z")
+_SYSTEM_NAMESPACES: Final = frozenset({"kube-system"})
+_CRITICAL_ADJ: Final = -997
+_NEVER_ADJ: Final = -998
+"""And below: the kubelet's own (-999), the pause container's (-998)."""
+
+# Folders of the host that only their own kind of daemon is given: (folder, role).  The folder
+# itself, not what lies in it: volumes of every pod lie in /var/lib/kubelet/pods, libraries and
+# pipes for every GPU program in /run/nvidia.  A path that ends with "/" means what is in it.
+_FOLDERS: Final = (
+    ("/var/lib/kubelet/device-plugins", "device plugin"),
+    ("/var/lib/kubelet/plugins_registry", "CSI or device driver"),
+    ("/var/lib/kubelet/plugins", "CSI driver"),
+    ("/var/lib/kubelet/plugins/", "CSI driver"),
+    ("/var/lib/kubelet/pods", "CSI driver"),
+    ("/var/lib/kubelet", "CSI driver"),
+    ("/etc/cni", "network (CNI)"),
+    ("/etc/cni/", "network (CNI)"),
+    ("/opt/cni", "network (CNI)"),
+    ("/opt/cni/", "network (CNI)"),
+    ("/run/nvidia", "GPU driver container"),
+    ("/run/nvidia/driver", "GPU driver container"),
+    ("/run/nvidia/validations", "GPU driver container"),
+    ("/var/lib/rook", "storage daemon"),
+    ("/var/lib/rook/", "storage daemon"),
+    ("/var/lib/ceph", "storage daemon"),
+    ("/var/lib/longhorn", "storage daemon"),
+    ("/var/lib/osd", "storage daemon"),
+    ("/etc/pwx", "storage daemon"),
+    ("/var/lib/glusterd", "storage daemon"),
+    ("/etc/iscsi", "storage daemon"),
+)
+_NOT_THERE: Final = "/var/lib/kubelet/plugins/kubernetes.io/"
+"""Where the kubelet itself keeps what it publishes of volumes."""
+# (namespaces, beginnings of names of pods, role): made by whoever may make pods there.
+_OPERATORS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
+    (r"(nvidia-)?gpu-operator(-resources)?",
+     ("nvidia-device-plugin", "nvidia-driver", "nvidia-container-toolkit", "nvidia-mig",
+      "nvidia-operator-validator", "nvidia-dcgm", "gpu-feature-discovery", "nvidia-vgpu",
+      "nvidia-sandbox", "nvidia-vfio", "nvidia-kata", "nvidia-fs", "nvidia-gdr", "nvidia-peermem"),
+     "GPU operator"),
+    (r"kube-amd-gpu|amd-gpu-operator|inteldeviceplugins-system|intel-gpu", ("",),
+     "device plugin or driver container"),
+    (r"calico-system|tigera-operator|cilium|kube-flannel|kube-router|ovn-kubernetes", ("",),
+     "network (CNI)"),
+    (r"openshift-(sdn|ovn-kubernetes|multus)|metallb-system|istio-cni", ("",), "network (CNI)"),
+    (r"rook-ceph(-.+)?|longhorn-system|portworx|openebs|glusterfs|openshift-storage", ("",),
+     "storage daemon"),
+    (r"linstor|piraeus-datastore", ("",), "storage daemon"),
+)  # fmt: skip
+_OPERATORS_FOUND: Final = tuple((re.compile(f"(?:{n})\\Z"), b, r) for n, b, r in _OPERATORS)
+
+# Units of the host's own manager: root named them.
+_UNITS: Final[tuple[tuple[str, str], ...]] = (
+    (r"init\.scope|systemd-.+|dbus(-broker)?\.(service|socket)|user@\d+\.service", "systemd"),
+    (r"(ssh|sshd|ssh@.+|sshd@.+)\.(service|socket)", "sshd"),
+    (r"(kubelet|k3s|k3s-agent|k0s.*|rke2-.+|microk8s.*|snap\.microk8s.+|kube-proxy)\.service",
+     "kubelet"),
+    (r"(containerd|crio|cri-o|docker|dockerd|podman|cri-docker)\.(service|socket)",
+     "container runtime"),
+    (r"(libpod|crio)-conmon-.+\.scope", "monitor of a container"),
+    (r"nvidia-(persistenced|fabricmanager|imex|dcgm|powerd|gridd)\.service", "GPU driver daemon"),
+    (r"nv-?(fabricmanager|hostengine)\.service|amdgpu.*\.service", "GPU driver daemon"),
+    (r"(nvidia-)?(cuda-)?mps.*\.service", "MPS server, whose memory is its clients'"),
+    (r"slurm(d|stepd|ctld|dbd)(_.+)?\.(service|scope)", "Slurm: jobs end with it"),
+    (r"(ceph.*|gluster.*|iscsi.*|open-iscsi|multipathd|lvm2-.+|drbd.*|zfs-.+)\.service",
+     "storage daemon"),
+    (r"(rpc-.+|nfs-.+|portworx|px-.+|lustre.*|beegfs.*|weka.*|rdma-.+|openibd)\.service",
+     "storage daemon"),
+    (r"(NetworkManager|networking|network|wpa_supplicant|chronyd?|ntpd?|irqbalance)\.service",
+     "service of the host"),
+    (r"(rngd|auditd|polkit|rsyslog|(serial-)?getty@.+|watchdog|seawall.*|earlyoom|nohang)\.service",
+     "service of the host"),
+)  # fmt: skip
+_UNITS_FOUND: Final = tuple((re.compile(f"(?:{pattern})\\Z"), role) for pattern, role in _UNITS)
+
+# Programs of the host's own cgroups, by the file that they run (a file of root's).
+_PROGRAMS: Final = {
+    "kubelet": "kubelet", "containerd": "container runtime", "dockerd": "container runtime",
+    "crio": "container runtime", "sshd": "sshd", "slurmd": "Slurm", "slurmstepd": "Slurm",
+    "nvidia-persistenced": "GPU driver daemon", "nv-fabricmanager": "GPU driver daemon",
+    "nvidia-cuda-mps-server": "MPS server, whose memory is its clients'",
+    "nvidia-cuda-mps-control": "MPS server, whose memory is its clients'",
+    "ceph-osd": "storage daemon", "ceph-mon": "storage daemon", "ceph-mds": "storage daemon",
+    "ceph-mgr": "storage daemon", "glusterfsd": "storage daemon", "glusterd": "storage daemon",
+    "iscsid": "storage daemon", "multipathd": "storage daemon",
+}  # fmt: skip
+_USERS: Final = "/user.slice/"
+"""Sessions: each has a process of sshd in it."""
+
+
+class Facts(NamedTuple):
+    """What the host tells of one workload."""
+
+    cgroup: str
+    is_container: bool
+    is_delegated: bool = False
+    """Below a container or a user's manager, who made up every name here."""
+    unit: str = ""
+    namespace: str = ""
+    """By the kubelet's folders or the runtime's file, never by the container's own."""
+    pod: str = ""
+    pod_uid: str = ""
+    qos: Qos | None = None
+    is_sandbox: bool = False
+    adj: int | None = None
+    folders: Sequence[str] = ()
+    """Of the host, that were mounted into it."""
+    programs: Sequence[str] = ()
+    """Names of the files that its processes run, for workloads of the host: files of root's
+    in the host's own tree."""
+
+
+def role_of(facts: Facts) -> str:
+    """Why it is protected and how that is known; empty when nothing speaks for it."""
+    if facts.is_delegated:
+        return ""  # whoever made it up could have called it anything
+    if facts.is_container:
+        return _of_container(facts)
+    return _of_host(facts)
+
+
+def _of_container(facts: Facts) -> str:
+    if _STATIC_UID.match(facts.pod_uid) and facts.qos is not None:
+        return "static pod (its uid is the kubelet's own hash)"
+    if facts.namespace in _SYSTEM_NAMESPACES:
+        return f"part of the cluster (namespace {facts.namespace})"
+    for home, role in _FOLDERS:
+        if any(_is_given(folder, home) for folder in facts.folders):
+            return f"{role} (the host's {home.rstrip('/')} is mounted into it)"
+    for namespaces, names, role in _OPERATORS_FOUND:
+        if namespaces.match(facts.namespace) and facts.pod.startswith(names):
+            return f"{role} (namespace {facts.namespace})"
+    return _by_adj(facts)
+
+
+def _is_given(folder: str, home: str) -> bool:
+    if home.endswith("/"):
+        return folder.startswith(home) and not folder.startswith(_NOT_THERE)
+    return folder.rstrip("/") == home
+
+
+def _by_adj(facts: Facts) -> str:
+    """The kubelet's word for a pod that the node needs; Guaranteed pods all have -997."""
+    if facts.adj is None or facts.is_sandbox:
+        return ""
+    is_critical = facts.adj == _CRITICAL_ADJ and facts.qos not in (None, "Guaranteed")
+    if is_critical or (facts.adj <= _NEVER_ADJ and facts.qos is not None):
+        return f"node-critical pod (oom_score_adj {facts.adj}, which only root can set)"
+    return ""
+
+
+def _of_host(facts: Facts) -> str:
+    unit = facts.unit.rpartition("/")[2] if facts.unit else ""
+    for pattern, role in _UNITS_FOUND:
+        if unit and pattern.match(unit):
+            return f"{role} (unit {unit})"
+    if facts.cgroup.startswith(_USERS):
+        return ""  # anybody may start the host's programs
+    for program in facts.programs:
+        if program in _PROGRAMS:
+            return f"{_PROGRAMS[program]} (the host's own program {program})"
+    return ""
