@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Process 3, the aide: whatever needs fork, exec or new files, so that the guard needs none.
+
+Forked by the guard before it locks its memory.  Requests and answers are JSON objects, one a
+datagram of a socket pair (SOCK_SEQPACKET); the guard never waits for it.  Every job is a child
+with a deadline, so a stuck disk holds up that child only.
+
+===================  =============================================================
+``do``               further keys, and what ``take(do)`` answers
+===================  =============================================================
+self_test_child      cgroup_procs [paths]: a child moves itself into each and sleeps;
+                     ``{pid}``, or ``{pid: 0, problem}``
+run                  command, stdin, decision: ``{decision, status, problem}``
+termination_message  cgroup, name, words, decision: ``{decision, path, problem}``
+textfile             path, values: ``{problem}``
+rivals               scope: ``{rivals: [words]}``
+config               path: ``{settings: text}``, or ``{problem}``
+watcher              number of the pair whose end it gets: no answer
+say, kmsg            words to our own log, record to the kernel's: no answer
+===================  =============================================================
+"""
+
+import json
+import os
+import signal
+import socket
+from typing import Any, Final
+
+from seawall.guard import lean_re
+
+DATAGRAM_MOST_BYTES: Final = 60_000
+_KINDS: Final = frozenset({"self_test_child", "run", "termination_message", "textfile", "rivals",
+                    "config"})  # fmt: skip
+_ANSWERS_MOST: Final = 32
+_UNWANTED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
+
+
+class Aide:
+    """The guard's end."""
+
+    __slots__ = ("_answers", "_buffer", "_end", "_view", "dropped", "pid")
+
+    def __init__(self, end: socket.socket, pid: int) -> None:
+        end.setblocking(False)
+        self._end: socket.socket | None = end
+        self._buffer = bytearray(DATAGRAM_MOST_BYTES)
+        self._view = memoryview(self._buffer)
+        self._answers: dict[str, dict[str, Any]] = {}
+        self.pid = pid
+        self.dropped = 0
+        """Requests that it did not take in time."""
+
+    @property
+    def fd(self) -> int:
+        """For poll; -1 when it is gone."""
+        return -1 if self._end is None else self._end.fileno()
+
+    @property
+    def is_alive(self) -> bool:
+        """As far as was noticed: ``send`` and ``take`` notice."""
+        return self._end is not None
+
+    def send(self, request: dict[str, Any]) -> bool:
+        """False when it is gone, or has too much to do already; nothing is kept for later."""
+        if self._end is None:
+            return False
+        data = json.dumps(request).encode()
+        if len(data) > DATAGRAM_MOST_BYTES:
+            self.dropped += 1
+            return False
+        try:
+            self._end.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        except (BlockingIOError, InterruptedError):
+            self.dropped += 1
+            return False
+        except OSError:
+            self._gone()
+            return False
+        return True
+
+    def take(self, kind: str, *, is_ready: bool = True) -> dict[str, Any] | None:
+        """The latest answer to a request of this kind that was not taken yet; never waits.
+        ``is_ready`` False: poll says that nothing new has come.
+        """
+        for _ in range(_ANSWERS_MOST if is_ready else 0):
+            if not self._receive():
+                break
+        return self._answers.pop(kind, None)
+
+    def close(self) -> None:
+        """It ends when its end of the pair says so; its children end with it."""
+        self._gone()
+
+    def _receive(self) -> bool:
+        if self._end is None:
+            return False
+        try:
+            size = self._end.recv_into(self._view, 0, socket.MSG_DONTWAIT)
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError:
+            size = 0
+        if not size:
+            self._gone()
+            return False
+        try:
+            answer = json.loads(self._view[:size].tobytes())
+        except (ValueError, RecursionError):
+            return True
+        if isinstance(answer, dict) and answer.get("did") in _KINDS:
+            self._answers[answer["did"]] = answer
+        return True
+
+    def _gone(self) -> None:
+        if self._end is not None:
+            self._end.close()
+            self._end = None
+        try:
+            os.waitpid(self.pid, os.WNOHANG)
+        except OSError:
+            return
+
+
+def start(**options: Any) -> Aide:
+    """Fork it; before memory is locked.  ``options`` are those of ``tell.errands.Errands``."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
+    # Until it has its own way with signals, none may end it.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _UNWANTED)
+    pid = os.fork()
+    if pid:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        theirs.close()
+        return Aide(ours, pid)
+    status = 70
+    try:
+        _forget_descriptors({theirs.fileno(), *options.get("watcher_fds", ())})
+        _forget_signals()
+        # Here and not above: what the aide holds must not be in the guard's memory.
+        from seawall.guard.tell import errands  # noqa: PLC0415
+
+        lean_re.end()
+        status = errands.serve(theirs, errands.Errands(**options))
+    except Exception as error:  # noqa: BLE001 - the process ends with it; nobody else may
+        os.write(2, f"seawall guard's aide: {error!r}\n".encode("ascii", "replace"))
+    finally:
+        os._exit(status)
+
+
+def _forget_descriptors(kept: set[int]) -> None:
+    """The guard's lock and its end of the watcher's pair must end with the guard."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) not in kept:
+            try:
+                os.close(int(name))
+            except OSError:  # the listing's own
+                continue
+
+
+def _forget_signals() -> None:
+    """The guard's handlers are not the aide's: it ends when the guard has ended, not before."""
+    signal.set_wakeup_fd(-1)
+    for number in _UNWANTED:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Process 1, the guard, as it is put together: opened, rehearsed, locked, and then the loop.
+
+Imported after the aide was forked, whose memory holds nothing of it.
+"""
+
+from seawall.actions.hands import Hands
+from seawall.actions.journal import Journal
+from seawall.actions.observer import Observer
+from seawall.actions.undo import undo
+from seawall.guard import lean_re, memory
+from seawall.guard.aide import Aide
+from seawall.guard.handed import Handed
+from seawall.guard.judge.judge import Judge
+from seawall.guard.link import WatcherLink
+from seawall.guard.loop import Loop, Parts, hands_scope
+from seawall.guard.notify import Notify
+from seawall.guard.rehearsal import rehearse
+from seawall.guard.self_test import SelfTest
+from seawall.guard.sense.sense import Sense
+from seawall.guard.signals import Signals
+from seawall.guard.tell import sentences
+from seawall.guard.tell.paths import Paths
+from seawall.guard.tell.teller import Teller
+from seawall.version import VERSION
+
+UNDO_FILE = "guard.undo"
+
+
+def guard(handed: Handed, signals: Signals, aide: Aide, watcher: WatcherLink) -> int:
+    """Until told to end; the exit status."""
+    lean_re.end()
+    parts, words = assemble(handed, aide, watcher)
+    loop = Loop(handed, parts, signals)
+    try:
+        rehearse(loop)
+        words += [why for why in (memory.be_spared(), memory.lock(), memory.hurry()) if why]
+        memory.settle()
+        mode, scope = handed.settings.mode, handed.settings.scope
+        loop.begin(sentences.started(mode, scope, VERSION), words)
+        return loop.run()
+    finally:
+        _end(loop)
+
+
+def assemble(handed: Handed, aide: Aide, watcher: WatcherLink) -> tuple[Parts, list[str]]:
+    """Everything opened, and what could not be had, in words."""
+    settings, mounts = handed.settings, handed.mounts
+    journal = Journal(f"{handed.folder}/{UNDO_FILE}")
+    words = _undone(journal)  # of a guard that was killed
+    never = frozenset({aide.pid, handed.watcher_pid} - {0})
+    teller = Teller(
+        settings, Paths(folder=handed.folder, config=handed.config_path), handed.boot_id, aide,
+        others=handed.others,
+    )  # fmt: skip
+    teller.open()
+    hands = Hands(
+        mounts, hands_scope(settings), journal, freeze_seconds=settings.freeze_seconds, never=never,
+        own_cgroup=handed.own_cgroup,
+    )  # fmt: skip
+    hands.prepare()
+    observer = Observer(mounts, settings.scope, journal)
+    observer.prepare()
+    # Also where nothing is ever killed: its user wants to know whether it could.
+    test = SelfTest(hands, aide, mounts, handed.own_cgroup)
+    words += [test.prepare()]
+    sense = Sense(settings, mounts, handed.own_cgroup)
+    sense.open()
+    judge = Judge(settings, handed.boot_id, own_cgroup=handed.own_cgroup)
+    judge.count_from(teller.last_decision)
+    parts = Parts(sense, judge, hands, observer, teller, test, aide, watcher, Notify())
+    return parts, [text for text in words if text]
+
+
+def _undone(journal: Journal) -> list[str]:
+    """On a full /run too it guards: a kill needs no journal."""
+    try:
+        return undo(journal)
+    except OSError as problem:
+        why = f"{journal.path}: {problem.strerror}"
+        return [f"{why}: it freezes and clamps nobody, for nothing could undo that"]
+
+
+def _end(loop: Loop) -> None:
+    parts = loop.parts
+    for text in parts.hands.undo_all():
+        parts.teller.event(text)
+    parts.self_test.close()
+    if not loop.is_afresh:
+        parts.notify.say(b"STOPPING=1")
+    loop.last_words(sentences.STOPPED)
+    parts.teller.close()
+    parts.aide.close()

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the watcher process tells the guard: JSON objects, one a datagram of a socket pair.
+
+=========  ======================================================================
+``t``      further keys
+=========  ======================================================================
+ledger     seconds (monotonic), residual, error, quick (what ``sense.residual`` of the same
+           meminfo would say), armed (bool), blind (words), unexplained (bytes of its growth),
+           grown (over its base)
+claims     seconds, rows [{cgroup, inode, certain, likely, most, sources}]: all of now; what is
+           not in it is not claimed any more; refused [words]
+groups     rows [{cgroup, inode, name, pod, class_rank, adj, request, role}]: new or changed;
+           gone [cgroup]; role: why it is protected, or empty
+stuck      rows [{cgroup, inode, why, returns}]: asked for by ``look``
+hello      pid
+=========  ======================================================================
+
+The guard tells the watcher: ``{"t": "look", "cgroups": [...], "why": "node_short" | "stuck"}``
+and ``{"t": "pace", "seconds": 0.5}``.  Whoever does not understand a message drops it: the
+guard never waits for the watcher, nor trusts what is older than its deadline.
+"""
+
+DATAGRAM_MOST_BYTES = 60_000
+"""A larger message is sent in parts: rows divided over several messages with ``part`` and
+``parts``."""

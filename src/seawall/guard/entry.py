@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the guard's processes begin: ``python -I -S .../seawall/guard/entry.py WHAT ...``.
+
+``-I -S`` keep the environment and site-packages out; the folder that holds Seawall (or the
+archive it runs from) is put behind the standard library, which nothing of it can shadow.
+"""
+
+import os
+import sys
+
+ENTRIES = {
+    "start": "seawall.guard.start",
+    "guard": "seawall.guard.main",
+    "config": "seawall.guard.config",
+    "watcher": "seawall.watcher.process",
+}
+
+
+def root() -> str:
+    """The folder in which the package lies."""
+    return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def guard_argv(handed_fd: int) -> list[str]:
+    """Process 1: the descriptor holds what ``handed.handed_json`` wrote."""
+    return _argv("guard", str(handed_fd))
+
+
+def config_argv(path: str) -> list[str]:
+    """A short-lived child: the settings as one line of JSON and status 0, or one sentence that
+    says what is wrong with the file and status 2.
+    """
+    return _argv("config", path)
+
+
+def watcher_argv(fd: int) -> list[str]:
+    """Process 2: the descriptor is its end of the pair."""
+    return _argv("watcher", str(fd))
+
+
+def start_argv(path: str) -> list[str]:
+    """The launcher again, with this file: for a guard that starts afresh."""
+    return _argv("start", path)
+
+
+def _argv(what: str, *words: str) -> list[str]:
+    return [sys.executable or "/usr/bin/python3", "-I", "-S", os.path.abspath(__file__), what,
+            *words]  # fmt: skip
+
+
+def main(words: list[str]) -> int:
+    """Import what was asked for, and run its ``main``."""
+    sys.path.append(root())
+    if words[0] == "guard":
+        from seawall.guard import lean_library  # noqa: PLC0415 - after the path is set
+
+        lean_library.install()
+    # Not importlib, which is 0.1 MB.
+    main_of = __import__(ENTRIES[words[0]], fromlist=["main"]).main
+    if words[0] in ("config", "start"):
+        return int(main_of(words[1:]))
+    return int(main_of(int(words[1])))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

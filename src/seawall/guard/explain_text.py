@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall guard explain`` as text and as JSON (``seawall.guard-explain/1``)."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from seawall.guard.explain import Explained
+from seawall.guard.keys import KEYS
+from seawall.views.terminal import Paper
+from seawall.words import count, percent, size
+
+ROWS_MOST: Final = 20
+_LABEL: Final = 10
+_SPARED: Final = (
+    "always: what is outside the scope, the guard and what it is in, static pods, kube-system, "
+    "node-critical pods, CNI, CSI, device plugins and drivers, MPS, storage daemons, slurmd"
+)
+_OVER_LIMIT: Final = {
+    "report": "reported, nobody is killed (over_limit)",
+    "kill": "killed",
+    "clamp": "its memory.max is lowered by what it holds outside, raised again when that shrinks",
+}
+
+
+def lines(found: Explained, paper: Paper, *, whole: bool = False) -> Iterator[str]:
+    """Mode first, then where, when, how, who never, what not."""
+    settings, here = found.settings, found.here
+    yield from _row(paper, "mode", _mode_words(found))
+    yield from _row(paper, "config", _config_words(found))
+    for number, (subtree, inside) in enumerate(found.scope):
+        yield from _row(paper, "" if number else "acts in", f"{subtree}: {_inside_words(inside)}")
+    yield from _row(paper, "floor", _floor_words(found))
+    if found.target_bytes is not None:
+        much = percent(settings.target_fraction)
+        yield from _row(paper, "target", f"{size(found.target_bytes)}: {much} more than that")
+    yield from _row(paper, "steps", _steps_words(found))
+    yield from _row(paper, "kills by", found.kills_by)
+    yield from _row(paper, "over", _over_words(found))
+    yield from _row(paper, "stuck", _stuck_words(found))
+    yield from _row(paper, "spares", _SPARED)
+    yield ""
+    title = f"May be acted on: {count(len(found.may_act_on)) if found.may_act_on else 'nothing'}"
+    yield from _workloads(paper, title, _by_class(found), whole=whole)
+    never = [f"{seen.name}: {seen.protected_by}" for seen in found.protected]
+    title = f"Never acted on: {count(found.outside)} outside the scope, {count(len(never))} in it"
+    yield from _workloads(paper, title, never, whole=whole)
+    yield from _listed(paper, "Not to be had here", found.cannot)
+    yield from _listed(paper, "Other guards", here.others)
+
+
+def _row(paper: Paper, label: str, words: str) -> Iterator[str]:
+    yield from paper.wrap(words, " " * _LABEL, f"{label:<{_LABEL - 1}}")
+
+
+def _mode_words(found: Explained) -> str:
+    if found.settings.mode == "enforce":
+        return "enforce: it freezes, terminates and kills"
+    return (
+        "observe: it decides and writes it down, and does nothing. To let it act: "
+        f'mode = "enforce" in {found.config_path}, then: systemctl reload seawall-guard'
+    )
+
+
+def _config_words(found: Explained) -> str:
+    return f"{found.config_path}{': not there, so the defaults' if found.is_default else ''}"
+
+
+def _inside_words(inside: int) -> str:
+    if not inside:
+        return "nothing is there"
+    return f"{count(inside)} workload{'s' if inside > 1 else ''} in it now"
+
+
+def _floor_words(found: Explained) -> str:
+    settings, total = found.settings, found.here.total_bytes
+    if found.floor_bytes is None or total is None:
+        return f"not known: {found.floor_by}"
+    share = f"{percent(settings.act_fraction)} of {size(total)}"
+    if found.floor_by == "act_fraction":
+        return f"{size(found.floor_bytes)} of headroom, {share} (act_fraction)"
+    return f"{size(found.floor_bytes)} of headroom (act_at_most; {share} would be more)"
+
+
+def _steps_words(found: Explained) -> str:
+    settings = found.settings
+    steps = []
+    if settings.freeze_seconds:
+        steps.append(f"freeze for at most {settings.freeze_seconds:g} s")
+    if settings.terminate_seconds:
+        steps.append(f"SIGTERM and {settings.terminate_seconds:g} s if there is time")
+    steps.append("SIGKILL to the whole workload")
+    return (
+        f"{', '.join(steps)}; {settings.verify_seconds:g} s for the memory to come back; at "
+        f"most {settings.kills_per_minute} a minute"
+    )
+
+
+def _over_words(found: Explained) -> str:
+    settings = found.settings
+    words = _OVER_LIMIT[settings.over_limit]
+    if settings.over_limit != "report":
+        named = " or ".join(settings.over_limit_opt_in)
+        after = f"{settings.over_limit_seconds:g} s"
+        words += f" after {after}, if {named} names it; others are reported"
+    return f"a workload over its own limit with what it holds outside: {words}"
+
+
+def _stuck_words(found: Explained) -> str:
+    if not found.settings.stuck:
+        return "a container that hangs at its own limit is reported (stuck = false)"
+    return (
+        "a container that hangs at its own limit and that the kernel cannot end is killed "
+        f"whole after {found.settings.stuck_seconds:g} s"
+    )
+
+
+def _by_class(found: Explained) -> list[str]:
+    """In Kubernetes' order, as the ranking has it when nothing else speaks."""
+    rows = sorted(found.may_act_on, key=lambda seen: (seen.class_rank, seen.name))
+    return [f"{seen.name}: {seen.class_name}" for seen in rows]
+
+
+def _workloads(paper: Paper, title: str, rows: Sequence[str], *, whole: bool) -> Iterator[str]:
+    shown = rows if whole else rows[:ROWS_MOST]
+    yield paper.paint(title, "bold")
+    for words in shown:
+        yield from paper.wrap(words, "    ", "  ")
+    if len(rows) > len(shown):
+        yield f"  and {count(len(rows) - len(shown))} more with --whole"
+
+
+def _listed(paper: Paper, title: str, rows: Sequence[str]) -> Iterator[str]:
+    if rows:
+        yield paper.paint(title, "bold")
+    for words in rows:
+        yield from paper.wrap(words, "    ", "  ")
+
+
+def document(head: dict[str, Any], found: Explained) -> dict[str, Any]:
+    """As ``schemas/guard-explain.json`` has it."""
+    here = found.here
+    return {
+        **head,
+        "mode": found.settings.mode,
+        "config": {"path": found.config_path, "is_default": found.is_default},
+        "settings": {key.name: getattr(found.settings, key.field) for key in KEYS},
+        "total_bytes": here.total_bytes,
+        "floor_bytes": found.floor_bytes,
+        "floor_by": found.floor_by,
+        "target_bytes": found.target_bytes,
+        "scope": [{"path": path, "workloads": inside} for path, inside in found.scope],
+        "may_act_on": [
+            {"cgroup": seen.path, "name": seen.name, "class": seen.class_name}
+            for seen in found.may_act_on
+        ],
+        "protected": [
+            {"cgroup": seen.path, "name": seen.name, "why": seen.protected_by}
+            for seen in found.protected
+        ],
+        "outside_scope": found.outside,
+        "kills_by": found.kills_by,
+        "cannot": list(found.cannot),
+        "other_guards": list(here.others),
+        "could_not_see": [
+            {"what": what, "why": why, "provide": provide} for what, why, provide in here.unseen
+        ],
+    }

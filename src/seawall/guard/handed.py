@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the launcher hands to the guard, as one JSON text: plain values, nothing to parse twice.
+
+The guard's process holds this module, so it imports nothing that it could do without.
+"""
+
+import json
+import os
+from typing import Any, NamedTuple
+
+from seawall.actions.plan import Mounts
+from seawall.guard.settings import Settings
+
+HANDED_VERSION = 1
+
+
+class Handed(NamedTuple):
+    """Everything that the guard is started with.  Descriptors are open and inherited."""
+
+    settings: Settings
+    config_path: str
+    """Of the file that was read, or would be: for reload."""
+    mounts: Mounts
+    own_cgroup: str
+    """Below the mount point of the tree that counts memory."""
+    boot_id: str
+    folder: str
+    """Where status and decisions go: ``/run/seawall``, of a second guard a folder in it."""
+    lock_fd: int
+    """The lock file; the lock lives as long as this is open.  -1: another guard holds it."""
+    other_guard_pid: int
+    """Of the guard that holds the lock: this one observes.  0: there is none."""
+    watcher_fd: int
+    """The guard's end of the pair; -1: there is no watcher."""
+    watcher_pid: int
+    others: tuple[str, ...]
+    """Other guards and thresholds that live beside this one, in words."""
+
+
+def to_json(settings: Settings) -> str:
+    """The settings as one line."""
+    return json.dumps(settings._asdict())
+
+
+def from_json(text: str) -> Settings:
+    """The settings in ``text``, every field there and of its default's type; ValueError."""
+    found = json.loads(text)
+    if not isinstance(found, dict) or set(found) != set(Settings._fields):
+        raise ValueError("not the settings of this version")
+    return Settings(**{name: _like(name, found[name]) for name in Settings._fields})
+
+
+def _like(name: str, value: object) -> Any:
+    """``value`` as the field wants it: JSON has lists for tuples, and 2 for 2.0."""
+    default = Settings._field_defaults[name]
+    if isinstance(default, tuple):
+        if isinstance(value, list) and all(isinstance(word, str) for word in value):
+            return tuple(value)
+    elif isinstance(default, float):
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    elif type(value) is type(default):
+        return value
+    raise ValueError(f"{name}: {value!r} is not of its type")
+
+
+def handed_json(handed: Handed) -> str:
+    """The whole as one line."""
+    whole = handed._asdict()
+    whole["settings"] = handed.settings._asdict()
+    whole["mounts"] = handed.mounts._asdict()
+    return json.dumps({"version": HANDED_VERSION, **whole})
+
+
+def handed_from_json(text: str) -> Handed:
+    """What ``handed_json`` wrote; ValueError when it is of another version."""
+    whole = json.loads(text)
+    if whole.pop("version", None) != HANDED_VERSION:
+        raise ValueError("handed over by another version")
+    whole["settings"] = from_json(json.dumps(whole["settings"]))
+    whole["mounts"] = Mounts(**whole["mounts"])
+    whole["others"] = tuple(whole["others"])
+    return Handed(**whole)
+
+
+def take_handed(fd: int) -> Handed:
+    """From the descriptor that the launcher left open; it is closed."""
+    with os.fdopen(fd, "rb") as file:
+        return handed_from_json(file.read().decode())
+
+
+def reloaded(text: str, handed: Handed) -> Settings:
+    """Settings that were read anew, for a guard that runs; ValueError when they are unusable.
+
+    A second guard observes, whatever the file says.
+    """
+    settings = from_json(text)
+    return settings._replace(mode="observe") if handed.other_guard_pid else settings

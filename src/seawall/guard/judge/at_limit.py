@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workloads at or over their own limits, while the node has room: report, kill, clamp, undo."""
+
+from collections.abc import Mapping
+
+from seawall.actions.plan import Order, Step, Target
+from seawall.guard.facts import Group, Node
+from seawall.guard.judge import over_limit, stuck
+from seawall.guard.judge.case import Case
+from seawall.guard.judge.mind import Mind
+from seawall.guard.judge.node_short import begin, step_words
+from seawall.guard.judge.over_limit import Overrun
+from seawall.guard.judge.sentences import plain
+from seawall.guard.verdict import Verdict
+from seawall.words import size
+
+
+def judge_over_limit(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Verdict | None:
+    """The first of them of which there is something to say or to do; old claims say nothing."""
+    if not mind.is_believed:
+        return None
+    for path, entry in mind.overruns.entries.items():
+        group = groups[path]
+        if entry.asked == "clamp":
+            if over_limit.overrun_of(group, entry.limit) < 0:
+                return _unclamp(mind, node, entry, group)
+            continue
+        if entry.asked == "unclamp":
+            continue
+        if node.seconds - entry.since < mind.settings.over_limit_seconds:
+            continue
+        verdict = _over(mind, node, entry, group)
+        if verdict is not None:
+            return verdict
+    return None
+
+
+def _over(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict | None:
+    policy = mind.overruns.policy_for(group, mind.settings)
+    against = mind.protection.reason(group) or mind.hold.why_done(group) or entry.refused
+    if any(source in mind.hold.distrusted for source in _sources(group)):
+        against = against or "this kind of evidence did not hold a moment ago"
+    if policy == "report":
+        return _report(mind, node, entry, group, 'the policy is "report"')
+    if against:
+        return _report(mind, node, entry, group, against)
+    if policy == "clamp":
+        return _clamp(mind, node, entry, group)
+    if not mind.hold.kills_left(node.seconds, mind.settings.kills_per_minute):
+        return _report(mind, node, entry, group, "no further kill is allowed in this minute")
+    return _kill(mind, node, entry, group)
+
+
+def _sources(group: Group) -> tuple[str, ...]:
+    return tuple(part.strip() for part in group.outside.sources.split(","))
+
+
+def _report(
+    mind: Mind, node: Node, entry: Overrun, group: Group, refused: str
+) -> Verdict | None:  # fmt: skip
+    if not over_limit.is_news(entry, node.seconds):
+        return None
+    entry.said_bytes, entry.said_seconds = entry.bytes, node.seconds
+    text = f"{over_limit.words(entry, group)}. Nothing is done: {refused}. "
+    text += f"Before the node is short: {over_limit.advice(entry, group)}"
+    return mind.verdict(
+        mind.next_decision(), node, "over_limit", need=max(0, entry.bytes), refused=refused,
+        sentence=text,
+    )  # fmt: skip
+
+
+def _kill(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict:
+    step: Step = "terminate" if mind.settings.terminate_seconds > 0 else "kill"
+    case = Case(mind.next_decision(), "over_limit", node, [(group, group.outside.certain_bytes)])
+    case.need = max(0, entry.bytes)
+    entry.asked = "kill"
+    begin(mind, case, node, step)
+    done = step_words(step, is_observed=mind.is_observing)
+    lasted = f"for {node.seconds - entry.since:.0f} s"
+    return mind.verdict(
+        case.decision, node, "over_limit", orders=case.orders(step), need=case.need,
+        sentence=f"{over_limit.words(entry, group)} {lasted}: {done}, as it was opted in",
+    )  # fmt: skip
+
+
+def _clamp(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict | None:
+    limit, refused = over_limit.clamp_of(entry, group)
+    if refused:
+        return _report(mind, node, entry, group, refused)
+    entry.asked = "clamp"
+    decision = mind.next_decision()
+    target = Target(group.path, group.inode, plain(group.name))
+    order = Order(decision, "clamp", target, "over_limit", max(0, entry.bytes), limit)
+    verb = "would be" if mind.is_observing else "is"
+    return mind.verdict(
+        decision, node, "over_limit", orders=(order,), need=max(0, entry.bytes),
+        sentence=f"{over_limit.words(entry, group)}: its limit {verb} lowered to {size(limit)}, "
+        "so that the kernel counts what it holds outside",
+    )  # fmt: skip
+
+
+def _unclamp(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict:
+    entry.asked = "unclamp"
+    decision = mind.next_decision()
+    target = Target(group.path, group.inode, plain(group.name))
+    order = Order(decision, "unclamp", target, "over_limit", 0, entry.limit)
+    return mind.verdict(
+        decision, node, "over_limit", orders=(order,),
+        sentence=f"{plain(group.name)} is under its limit again: {size(entry.limit)} as before",
+    )  # fmt: skip
+
+
+def learn_clamp(mind: Mind, path: str, problem: str) -> None:
+    """A clamp that was refused is not tried again for this overrun."""
+    entry = mind.overruns.entries.get(path)
+    if entry is not None and entry.asked == "clamp":
+        entry.asked = ""
+        entry.refused = problem or "the limit could not be lowered"
+        entry.said_bytes = None
+
+
+def judge_stuck(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Verdict | None:
+    """The first group that stands still at its limit for good."""
+    since = node.seconds - mind.hold.kernel_kill_seconds
+    for group in groups.values():
+        if group.at_limit_seconds and stuck.is_stuck(group, mind.settings, since):
+            if mind.hold.why_done(group):
+                continue
+            return _end_stuck(mind, node, group)
+    return None
+
+
+def _end_stuck(mind: Mind, node: Node, group: Group) -> Verdict | None:
+    """Reported once when it may not be killed, killed as a whole when it may."""
+    seen = f"{plain(group.name)} {stuck.words(group)}: {plain(group.hopeless_why)}"
+    against = mind.protection.reason(group)
+    if against:
+        mind.hold.mark_done(group.path, group.inode, against)
+        return mind.verdict(
+            mind.next_decision(), node, "stuck_at_limit", refused=against,
+            sentence=f"{seen}. Nothing is done: {against}",
+        )  # fmt: skip
+    if not mind.hold.kills_left(node.seconds, mind.settings.kills_per_minute):
+        return None
+    case = Case(mind.next_decision(), "stuck_at_limit", node, [(group, 0)])
+    case.need = case.predicted
+    begin(mind, case, node, "kill")
+    done = step_words("kill", is_observed=mind.is_observing)
+    return mind.verdict(
+        case.decision, node, "stuck_at_limit", orders=case.orders("kill"), need=case.need,
+        sentence=f"{seen}: {done}, as a whole",
+    )  # fmt: skip

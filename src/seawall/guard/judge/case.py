@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One decision from its first order until it is known what came back."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from seawall.actions.plan import Order, Step, Target
+from seawall.guard.facts import Group, Node
+from seawall.guard.judge.evidence import hard_of, sources_of
+from seawall.guard.judge.sentences import plain
+from seawall.guard.verdict import Trigger
+
+Phase: TypeAlias = Literal["terminating", "frozen", "killed", "clamped", "observed"]
+
+ENOUGH_SHARE = 0.8
+LITTLE_SHARE = 0.5
+"""Of what was foretold: from the first on it came back; below the second it did not."""
+RISING_SHARE = 0.02
+EXTENDED = 10.0
+"""While it still comes back the deadline moves, up to so many times ``verify_seconds``."""
+
+
+class Aim:
+    """One group of a decision, as it was then; holds no reference to the group itself."""
+
+    __slots__ = ("charge", "hard", "is_failed", "predicted", "target")
+
+    def __init__(self, group: Group, certain: int) -> None:
+        self.target = Target(group.path, group.inode, plain(group.name))
+        self.charge = group.charge_bytes
+        self.hard = hard_of(group)
+        self.predicted = self.hard + certain
+        self.is_failed = False
+
+    def returned_charge(self, groups: Mapping[str, Group]) -> int:
+        """Of what only its end gives back: all when it is gone."""
+        group = groups.get(self.target.path)
+        if group is None or group.inode != self.target.inode:
+            return self.hard
+        return max(0, min(self.hard, self.charge - group.charge_bytes))
+
+    def is_gone(self, groups: Mapping[str, Group]) -> bool:
+        """Its cgroup is gone or another one, or it is empty."""
+        group = groups.get(self.target.path)
+        return group is None or group.inode != self.target.inode or group.processes == 0
+
+
+class Case:
+    """The decision's state; bounded, without cycles."""
+
+    __slots__ = (
+        "aims", "deadline", "decision", "floor", "headroom", "is_left", "most", "most_seconds",
+        "need", "phase", "residual", "seconds", "sources", "trigger",
+    )  # fmt: skip
+
+    def __init__(
+        self, decision: str, trigger: Trigger, node: Node, chosen: Sequence[tuple[Group, int]]
+    ) -> None:
+        self.decision = decision
+        self.trigger: Trigger = trigger
+        self.phase: Phase = "killed"
+        self.aims = tuple(Aim(group, certain) for group, certain in chosen)
+        self.sources = tuple({s for g, certain in chosen if certain for s in sources_of(g)})
+        self.need = 0
+        self.floor = 0
+        self.is_left = False
+        """Processes were still there at the deadline: the memory waits for them, no driver."""
+        self.deadline = 0.0
+        self.start(node)
+
+    def start(self, node: Node) -> None:
+        """What comes back is counted from here."""
+        self.seconds = node.seconds
+        self.headroom = node.headroom_bytes
+        self.residual = node.residual_bytes
+        self.most = 0
+        self.most_seconds = node.seconds
+
+    @property
+    def names(self) -> str:
+        """All of it, the first by name."""
+        rest = len(self.aims) - 1
+        return self.aims[0].target.name + (f" and {rest} more" if rest else "")
+
+    @property
+    def predicted(self) -> int:
+        """Bytes that should come back."""
+        return sum(aim.predicted for aim in self.aims if not aim.is_failed)
+
+    def orders(self, step: Step) -> tuple[Order, ...]:
+        """The same step for all of it."""
+        return tuple(
+            Order(self.decision, step, aim.target, self.trigger, aim.predicted)
+            for aim in self.aims
+            if not aim.is_failed
+        )
+
+    def returned(self, node: Node, groups: Mapping[str, Group]) -> int:
+        """What came back: of the headroom, or of its charge and the residual.
+
+        The second counts where others take at once what comes back.
+        """
+        own = sum(aim.returned_charge(groups) for aim in self.aims)
+        if self.residual is not None and node.residual_bytes is not None:
+            own += max(0, self.residual - node.residual_bytes)
+        found = max(node.headroom_bytes - self.headroom, own, 0)
+        if found >= self.most + RISING_SHARE * self.predicted:
+            self.most, self.most_seconds = found, node.seconds
+        return found
+
+    def is_over(self, returned: int, now: float, verify_seconds: float) -> bool:
+        """It came back, or the time for it has passed and it does not rise any more."""
+        if returned >= ENOUGH_SHARE * self.predicted:
+            return True
+        if now < self.deadline:
+            return False
+        is_rising = now - self.most_seconds < verify_seconds / 3
+        return not is_rising or now >= self.seconds + EXTENDED * verify_seconds
+
+    def is_little(self, returned: int) -> bool:
+        """Less than half of what was foretold."""
+        return returned < LITTLE_SHARE * self.predicted

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a group's memory may be believed, what was promised to it, what its end gives back.
+
+Only certain evidence (exact, or netted traced) that is young counts; what a driver did not give
+back once is not believed again for a while.
+"""
+
+from collections.abc import Collection
+
+from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, Group, Node
+from seawall.guard.judge.window import Window
+
+FRESH_SECONDS = 5.0
+FRESH_SECONDS_WHEN_STILL = 10.0
+"""Age up to which claims are evidence: always, and when the residual has not moved since."""
+UNREAD_SHARE = 0.5
+"""Of a charge whose parts were not read, so much is expected back."""
+LEAST_ADJ_OF_BURSTABLE, MOST_ADJ_OF_BURSTABLE = 3, 999
+"""Between them the kubelet writes 1000 - 1000 * request / capacity, rounded down."""
+TOLERANCE_BYTES = 32 << 20
+TOLERANCE_SHARE = 8
+
+
+def is_fresh(node: Node, window: Window) -> bool:
+    """The watcher's claims are young enough to be evidence.
+
+    What was claimed before the residual fell may be just what was given back then, however
+    young; and seconds later, what was claimed before it moved at all.
+    """
+    age = node.claims_seconds
+    if age is None or age > FRESH_SECONDS_WHEN_STILL:
+        return False
+    claimed = node.seconds - age
+    if claimed < window.fell_seconds:
+        return False
+    return age <= FRESH_SECONDS or claimed >= window.moved_seconds
+
+
+def certain_of(group: Group, distrusted: Collection[str], *, is_believed: bool) -> int:
+    """Bytes that the group holds outside its charge beyond doubt."""
+    held = group.outside.certain_bytes
+    if held <= 0 or not is_believed:
+        return 0
+    if distrusted and any(source in distrusted for source in sources_of(group)):
+        return 0
+    return held
+
+
+def sources_of(group: Group) -> tuple[str, ...]:
+    """The kinds of evidence behind its claims."""
+    return tuple(part.strip() for part in group.outside.sources.split(",") if part.strip())
+
+
+def promised_to(group: Group, total_bytes: int, limit: int | None) -> int:
+    """What it may use without owing it to anybody: its request.
+
+    Where none is known, its limit (the only promise that somebody wrote down), else nothing.
+    ``limit`` is its own, also where we have lowered it.
+    """
+    if group.class_rank == BEST_EFFORT:
+        return 0
+    request = group.request_bytes
+    if request is None and group.class_rank == BURSTABLE and group.adj is not None:
+        request = request_of(group.adj, total_bytes)
+    if request is None or (group.class_rank == GUARANTEED and limit is not None):
+        return limit or request or 0
+    return request if limit is None else min(request, limit)
+
+
+def request_of(adj: int, total_bytes: int) -> int | None:
+    """The most that a Burstable container asked for, from the kubelet's oom_score_adj."""
+    if not LEAST_ADJ_OF_BURSTABLE <= adj <= MOST_ADJ_OF_BURSTABLE:
+        return None
+    return total_bytes * (1001 - adj) // 1000
+
+
+def tolerance_of(promise: int) -> int:
+    """So far over its promise a group is not called over it."""
+    return max(TOLERANCE_BYTES, promise // TOLERANCE_SHARE) if promise else 0
+
+
+def hard_of(group: Group) -> int:
+    """Bytes of its charge that only its end gives back; a careful guess where it was not read."""
+    back = group.gives_back_bytes
+    if back is None:
+        return int(group.charge_bytes * UNREAD_SHARE)
+    return max(0, min(back, group.charge_bytes))

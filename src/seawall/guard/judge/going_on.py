@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A decision goes its way: grace or freeze, kill, and what came back.
+
+Need and identity are looked at again before every further step.
+"""
+
+from collections.abc import Mapping
+
+from seawall.actions.plan import Outcome
+from seawall.guard.facts import Group, Node
+from seawall.guard.judge.case import Case
+from seawall.guard.judge.mind import Mind
+from seawall.guard.judge.shortage import CALM_SECONDS, NO_END
+from seawall.guard.verdict import Told, Verdict
+from seawall.words import percent, size
+
+OBSERVED_SECONDS = 60.0
+"""After a decision that is only observed, nothing is chosen for so long: who would have been
+killed is still there."""
+STAYS = "the node is not short any more"
+
+
+def go_on(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Verdict | None:
+    """The first case that has a next step; ended ones are told and forgotten."""
+    for case in list(mind.cases):
+        if case.phase in ("terminating", "frozen"):
+            verdict = _next_step(mind, case, node, groups)
+            if verdict is not None:
+                return verdict
+        elif case.phase == "observed":
+            if node.seconds >= case.deadline:
+                mind.cases.remove(case)
+        else:
+            _verify(mind, case, node, groups)
+    return None
+
+
+def _next_step(
+    mind: Mind, case: Case, node: Node, groups: Mapping[str, Group]
+) -> Verdict | None:  # fmt: skip
+    if all(aim.is_gone(groups) for aim in case.aims):
+        start_verifying(mind, case, node, again=False)
+        return None
+    is_needed = _is_needed(mind, case, node, groups)
+    if case.phase == "frozen":
+        return _kill(mind, case, node) if is_needed else _let_go(mind, case, node)
+    if is_needed and _budget(mind) < CALM_SECONDS:
+        return _kill(mind, case, node)
+    if not is_needed and not case.is_little(case.returned(node, groups)):
+        start_verifying(mind, case, node, again=False)  # SIGTERM was enough
+        return None
+    if node.seconds < case.deadline:
+        return None
+    if is_needed:
+        return _kill(mind, case, node)
+    mind.cases.remove(case)
+    mind.tell(_told(case, node, f"{case.names} got SIGTERM and stays: {_stays(case)}"))
+    return None
+
+
+def _stays(case: Case) -> str:
+    return STAYS if case.trigger == "node_short" else "it is not over its limit any more"
+
+
+def _budget(mind: Mind) -> float:
+    return mind.shortage.budget_seconds if mind.shortage is not None else NO_END
+
+
+def _is_needed(mind: Mind, case: Case, node: Node, groups: Mapping[str, Group]) -> bool:
+    """Headroom is still under the floor of then: a frozen group does not grow any more, so the
+    seconds that are left say nothing now.
+    """
+    if any(_is_protected(mind, groups.get(aim.target.path)) for aim in case.aims):
+        return False
+    if case.trigger == "over_limit":
+        group = groups.get(case.aims[0].target.path)
+        is_over = group is not None and mind.overruns.lasts(group, node.seconds, 0.0)
+        return is_over and mind.is_believed
+    return node.headroom_bytes < case.floor
+
+
+def _is_protected(mind: Mind, group: Group | None) -> bool:
+    return group is not None and bool(mind.protection.reason(group))
+
+
+def _kill(mind: Mind, case: Case, node: Node) -> Verdict:
+    """On cgroup v1 SIGKILL waits for the thaw, so a thaw always follows."""
+    was_frozen = case.phase == "frozen"
+    if was_frozen:
+        mind.hold.count_kill(node.seconds)
+    orders = case.orders("kill") + (case.orders("thaw") if was_frozen else ())
+    did = "is frozen" if was_frozen else "got SIGTERM and is still there"
+    start_verifying(mind, case, node, again=True)
+    verb = "would be killed" if mind.is_observing else "is killed"
+    sentence = f"{size(max(0, node.headroom_bytes))} left: {case.names} {did}, and {verb}"
+    return mind.verdict(
+        case.decision, node, case.trigger, orders=orders, need=case.need, sentence=sentence
+    )
+
+
+def _let_go(mind: Mind, case: Case, node: Node) -> Verdict:
+    orders = case.orders("thaw")
+    for aim in case.aims:
+        mind.hold.done.pop((aim.target.path, aim.target.inode), None)
+    mind.cases.remove(case)
+    sentence = f"{size(max(0, node.headroom_bytes))} left: {case.names} goes on, {_stays(case)}"
+    return mind.verdict(case.decision, node, case.trigger, orders=orders, sentence=sentence)
+
+
+def start_verifying(mind: Mind, case: Case, node: Node, *, again: bool) -> None:
+    """From now on what comes back is counted; ``again``: from this look, not an earlier one."""
+    if again:
+        case.start(node)
+    case.phase = "killed"
+    case.deadline = node.seconds + mind.settings.verify_seconds
+
+
+def _verify(mind: Mind, case: Case, node: Node, groups: Mapping[str, Group]) -> None:
+    returned = case.returned(node, groups)
+    if not case.is_over(returned, node.seconds, mind.settings.verify_seconds):
+        return
+    mind.cases.remove(case)
+    predicted, took = case.predicted, node.seconds - case.seconds
+    share = percent(returned / predicted) if predicted > 0 else "all"
+    text = f"{size(returned)} came back in {took:.1f} s, {share} of what was foretold"
+    if case.is_little(returned):
+        mind.hold.keep(node, predicted - returned)
+        text += f" for {case.names}: "
+        if case.is_left:
+            text += "its processes are stuck in the kernel and hold the rest"
+        else:
+            mind.hold.distrust(case.sources, node.seconds)
+            text += "the driver kept it" if case.sources else "something else holds it"
+            if case.sources:
+                text += f"; {', '.join(case.sources)} prove nothing for the next ten minutes"
+    mind.tell(_told(case, node, text, returned))
+
+
+def _told(case: Case, node: Node, sentence: str, returned: int | None = None) -> Told:
+    return Told(case.decision, node.seconds, None, returned, sentence)
+
+
+def learn(mind: Mind, outcome: Outcome, node: Node) -> None:
+    """What became of one order."""
+    case = next((c for c in mind.cases if c.decision == outcome.order.decision), None)
+    mind.tell_outcome(outcome, node.seconds, _outcome_words(outcome))
+    if case is None or outcome.order.step in ("thaw", "unclamp"):
+        return
+    if outcome.is_observed:
+        _observe(mind, case, node)
+    elif outcome.order.step == "kill":
+        case.is_left = case.is_left or outcome.left > 0
+    if outcome.is_done or outcome.is_observed:
+        return
+    if outcome.order.step == "terminate":
+        case.deadline = node.seconds
+    elif outcome.order.step in ("kill", "clamp"):
+        _fail(mind, case, outcome)
+
+
+def _observe(mind: Mind, case: Case, node: Node) -> None:
+    """Who would have been killed lives, and is chosen again when it is looked at again."""
+    case.phase = "observed"
+    case.deadline = node.seconds + OBSERVED_SECONDS
+    if case.trigger == "node_short":
+        for aim in case.aims:
+            mind.hold.done.pop((aim.target.path, aim.target.inode), None)
+
+
+def _fail(mind: Mind, case: Case, outcome: Outcome) -> None:
+    """Not done: nothing comes back from there, and it is not tried again."""
+    for aim in case.aims:
+        if aim.target.path == outcome.order.target.path and outcome.processes == 0:
+            aim.is_failed = True
+    if all(aim.is_failed for aim in case.aims):
+        mind.cases.remove(case)
+
+
+def _outcome_words(outcome: Outcome) -> str:
+    order = outcome.order
+    did = _DID[order.step]
+    name = order.target.name
+    if outcome.is_observed:
+        return f"observed only: {name} would be {did}"
+    if not outcome.is_done:
+        return f"{name} could not be {did}: {outcome.problem or 'no reason was given'}"
+    text = f"{name} was {did} in {outcome.seconds * 1000:.0f} ms"
+    if outcome.processes:
+        text += f", {outcome.processes} processes"
+    return text + (f", {outcome.left} of them are still there" if outcome.left else "")
+
+
+_DID = {
+    "freeze": "frozen", "thaw": "thawed", "terminate": "sent SIGTERM", "kill": "killed",
+    "clamp": "clamped", "unclamp": "unclamped",
+}  # fmt: skip

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What keeps the judge from acting again: what it did, what others did, what did not come back.
+
+Never the same cgroup (path and inode) twice; at most so many kills a minute; after the kernel
+killed, or groups went away by themselves, the node is measured again before anybody is chosen.
+Neither may hold it for long: containers that are killed at their own limit again and again, or
+pods that come and go, must not disarm it.
+"""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from seawall.guard.facts import Group, Node
+
+MINUTE = 60.0
+AFTER_KERNEL_KILL_SECONDS = 0.5
+AFTER_EXIT_SECONDS = 0.15
+NOT_AGAIN_SECONDS = 3.0
+"""After a hold has ended, so long no further one begins."""
+DISTRUST_SECONDS = 600.0
+KEPT_SECONDS = 900.0
+DONE_MOST = 4096
+KEPT_MOST = 16
+
+
+class Kept(NamedTuple):
+    """What a kill should have brought back and did not."""
+
+    seconds: float
+    bytes: int
+    headroom: int
+    """When that was seen."""
+
+
+class Hold:
+    """Bounded memory of one judge."""
+
+    __slots__ = ("_kept", "_kills", "_off_until", "distrusted", "done", "kernel_kill_seconds")
+
+    def __init__(self) -> None:
+        self._kills: list[float] = []
+        self._kept: list[Kept] = []
+        self._off_until = float("-inf")
+        self.kernel_kill_seconds = float("-inf")
+        """When the kernel's OOM killer was last seen at work."""
+        self.done: dict[tuple[str, int], str] = {}
+        """Acted on before: path and inode, with the words why not again."""
+        self.distrusted: dict[str, float] = {}
+        """Kinds of evidence, until when they are not believed."""
+
+    def look(self, node: Node) -> None:
+        """Once a tick, before anything is judged."""
+        now = node.seconds
+        if node.kernel_kills:
+            self.kernel_kill_seconds = now
+        pause = AFTER_KERNEL_KILL_SECONDS if node.kernel_kills else 0.0
+        pause = pause or (AFTER_EXIT_SECONDS if node.exits else 0.0)
+        if pause and now - self._off_until > NOT_AGAIN_SECONDS:
+            self._off_until = now + pause
+        if self.distrusted:
+            for source in [s for s, until in self.distrusted.items() if until <= now]:
+                del self.distrusted[source]
+
+    def is_off(self, now: float) -> bool:
+        """Something else gave memory back a moment ago: look again first."""
+        return now < self._off_until
+
+    def kills_left(self, now: float, most: int) -> int:
+        """Of ``most`` a minute."""
+        kills = self._kills
+        while kills and now - kills[0] >= MINUTE:
+            del kills[0]
+        return max(0, most - len(kills))
+
+    def count_kill(self, now: float) -> None:
+        """One workload was sent a signal."""
+        self._kills.append(now)
+
+    def mark_done(self, path: str, inode: int, why: str) -> None:
+        """It is never chosen again."""
+        if len(self.done) >= DONE_MOST:
+            del self.done[next(iter(self.done))]
+        self.done[path, inode] = why
+
+    def why_done(self, group: Group) -> str:
+        """Why not again; empty: it was not acted on yet."""
+        return self.done.get((group.path, group.inode), "")
+
+    def distrust(self, sources: Collection[str], now: float) -> None:
+        """What they said was there did not come back."""
+        for source in sources:
+            self.distrusted[source] = now + DISTRUST_SECONDS
+
+    def keep(self, node: Node, missing: int) -> None:
+        """So much was foretold and has not come back."""
+        if missing > 0:
+            self._kept.append(Kept(node.seconds, missing, node.headroom_bytes))
+            del self._kept[:-KEPT_MOST]
+
+    def kept_bytes(self, node: Node) -> int:
+        """Of what did not come back, what is still missing."""
+        if not self._kept:
+            return 0
+        kept = self._kept
+        while kept and node.seconds - kept[0].seconds > KEPT_SECONDS:
+            del kept[0]
+        return sum(max(0, k.bytes - max(0, node.headroom_bytes - k.headroom)) for k in kept)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The judge: from what is seen in one tick to a verdict, and what it remembers between ticks.
+
+Pure: time and machine come in with the ``Node``.  In peace it costs next to nothing; near a
+shortage it asks for details of those who lead; in one it ranks, chooses or refuses, and follows
+every decision until it is known what came back.
+"""
+
+from collections.abc import Mapping
+
+from seawall.actions.plan import Outcome
+from seawall.guard.facts import Group, Node
+from seawall.guard.judge.at_limit import judge_over_limit, judge_stuck, learn_clamp
+from seawall.guard.judge.evidence import is_fresh
+from seawall.guard.judge.going_on import go_on, learn
+from seawall.guard.judge.mind import Mind
+from seawall.guard.judge.node_short import judge_short
+from seawall.guard.judge.shortage import judge_shortage
+from seawall.guard.judge.stuck import is_candidate
+from seawall.guard.settings import Settings
+from seawall.guard.verdict import Told, Verdict
+
+WANTED_MOST = 16
+CALM_AGAIN_SECONDS = 10.0
+
+
+class Judge:
+    """One for the life of the guard, or until the configuration is read again."""
+
+    __slots__ = ("_mind", "_short_seconds", "_state", "_wanted")
+
+    def __init__(self, settings: Settings, boot_id: str, *, own_cgroup: str = "") -> None:
+        self._mind = Mind(settings, boot_id, own_cgroup)
+        self._wanted: list[Group] = []
+        self._state = "peace"
+        self._short_seconds = float("-inf")
+
+    def use(self, settings: Settings) -> None:
+        """The configuration was read anew; what was decided so far stays."""
+        self._mind.use(settings)
+
+    def count_from(self, decision: str) -> None:
+        """The last decision of this boot, of a guard before: the next one is one more."""
+        number = decision.rpartition("-")[2]
+        if number.isdecimal():
+            self._mind.number = max(self._mind.number, int(number))
+
+    def wants(self, node: Node, groups: Mapping[str, Group]) -> list[Group]:
+        """Groups whose details are worth reading now, at most 16; the same list every time."""
+        wanted = self._wanted
+        wanted.clear()
+        settings = self._mind.settings
+        shortage = judge_shortage(node, settings)
+        for group in groups.values():
+            if group.at_limit_seconds and is_candidate(group, settings):
+                wanted.append(group)
+                if len(wanted) >= WANTED_MOST // 2:
+                    break
+        if shortage.is_near or shortage.is_short:
+            look = self._mind.window.best(node)
+            held = [
+                (group.charge_bytes + group.outside.certain_bytes, sum(look.before(group)), path)
+                for path, group in groups.items()
+            ]
+            self._lead(held, groups)
+        return wanted
+
+    def _lead(self, held: list[tuple[int, int, str]], groups: Mapping[str, Group]) -> None:
+        """By size and by growth in turn, until the list is full."""
+        wanted = self._wanted
+        by_size = sorted(held, reverse=True)[:WANTED_MOST]
+        by_growth = sorted(held, key=_growth, reverse=True)[:WANTED_MOST]
+        for pair in zip(by_growth, by_size, strict=True):
+            for row in pair:
+                group = groups[row[2]]
+                if len(wanted) < WANTED_MOST and group not in wanted:
+                    wanted.append(group)
+
+    def step(self, node: Node, groups: Mapping[str, Group]) -> Verdict | None:
+        """At most one verdict a tick; what is not said now is said in the next."""
+        mind = self._mind
+        shortage = judge_shortage(node, mind.settings)
+        mind.note(shortage, node.seconds)
+        if shortage.is_short:
+            self._short_seconds = node.seconds
+        elif node.seconds - self._short_seconds > CALM_AGAIN_SECONDS:
+            mind.refusal, mind.refusal_said = "", None
+        mind.window.tick(node, groups, is_short=shortage.is_short or bool(mind.cases))
+        mind.hold.look(node)
+        mind.is_believed = is_fresh(node, mind.window)
+        mind.overruns.look(groups, node.seconds, is_believed=mind.is_believed)
+        self._state = self._word(node)
+        verdict = go_on(mind, node, groups) if mind.cases else None
+        if verdict is None and shortage.is_short:
+            verdict = judge_short(mind, shortage, node, groups)
+        if verdict is None and not mind.cases and not shortage.is_short:
+            verdict = judge_over_limit(mind, node, groups) or judge_stuck(mind, node, groups)
+        return verdict
+
+    def _word(self, node: Node) -> str:
+        mind = self._mind
+        shortage = mind.shortage
+        if shortage is None:
+            return "peace"
+        if mind.cases or (shortage.is_short and mind.hold.is_off(node.seconds)):
+            return "holding"
+        if shortage.is_short:
+            return "short"
+        if node.residual_bytes is None and node.claims_seconds is None:
+            return "blind"
+        return "near" if shortage.is_near else "peace"
+
+    def learn(self, outcome: Outcome, node: Node) -> None:
+        """What became of an order; told with ``told``."""
+        learn(self._mind, outcome, node)
+        if outcome.order.step == "clamp" and not outcome.is_done and not outcome.is_observed:
+            learn_clamp(self._mind, outcome.order.target.path, outcome.problem)
+
+    def told(self, node: Node, groups: Mapping[str, Group]) -> list[Told]:  # noqa: ARG002 - the loop's interface: what is told was measured in ``step``
+        """How decisions ended, since it was asked last."""
+        told, self._mind.told = self._mind.told, []
+        return told
+
+    def state(self) -> str:
+        """One word for the status: peace, near, short, holding, blind."""
+        return self._state
+
+
+def _growth(row: tuple[int, int, str]) -> int:
+    return row[0] - row[1]

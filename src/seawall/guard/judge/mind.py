@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the judge remembers, all of it bounded; the roads to a verdict share it."""
+
+from seawall.actions.plan import Order, Outcome
+from seawall.guard.facts import Node
+from seawall.guard.judge.case import Case
+from seawall.guard.judge.hold import Hold
+from seawall.guard.judge.over_limit import OverLimit
+from seawall.guard.judge.protection import Protection
+from seawall.guard.judge.shortage import Shortage
+from seawall.guard.judge.window import Window
+from seawall.guard.settings import Settings
+from seawall.guard.verdict import Rank, Told, Trigger, Verdict
+
+TOLD_MOST = 64
+
+
+class Mind:
+    """State between ticks."""
+
+    __slots__ = (
+        "boot", "cases", "hold", "is_believed", "number", "overruns", "own_cgroup",
+        "protection", "refusal", "refusal_said", "refusal_since", "settings", "short_since",
+        "shortage", "told", "window",
+    )  # fmt: skip
+
+    def __init__(self, settings: Settings, boot_id: str, own_cgroup: str) -> None:
+        self.settings = settings
+        self.boot = boot_id[:8]
+        self.number = 0
+        self.own_cgroup = own_cgroup
+        self.protection = Protection(settings, own_cgroup)
+        self.hold = Hold()
+        self.window = Window()
+        self.overruns = OverLimit(settings)
+        self.cases: list[Case] = []
+        """Decisions of which it is not known yet what came back."""
+        self.is_believed = False
+        """The claims of this tick are young enough to be evidence."""
+        self.told: list[Told] = []
+        self.shortage: Shortage | None = None
+        """Of this tick."""
+        self.short_since: float | None = None
+        """Since when it has really been short without a break."""
+        self.refusal = ""
+        """The code of the refusal that holds now."""
+        self.refusal_since = 0.0
+        self.refusal_said: float | None = None
+
+    def use(self, settings: Settings) -> None:
+        """Other settings from here on; limits that we lowered are not forgotten."""
+        self.settings = settings
+        self.protection = Protection(settings, self.own_cgroup)
+        self.overruns.use(settings)
+
+    @property
+    def is_observing(self) -> bool:
+        """Nothing is done: sentences say ``would be``."""
+        return self.settings.mode == "observe"
+
+    def note(self, shortage: Shortage, now: float) -> None:
+        """The shortage of this tick."""
+        self.shortage = shortage
+        if not shortage.is_real:
+            self.short_since = None
+        elif self.short_since is None:
+            self.short_since = now
+
+    def short_seconds(self, now: float) -> float:
+        """It has really been short for so long."""
+        return 0.0 if self.short_since is None else now - self.short_since
+
+    def next_decision(self) -> str:
+        """``BOOT8-NNNN``."""
+        self.number += 1
+        return f"{self.boot}-{self.number:04d}"
+
+    def tell(self, told: Told) -> None:
+        """Kept until it is asked for."""
+        self.told.append(told)
+        del self.told[:-TOLD_MOST]
+
+    def tell_outcome(self, outcome: Outcome, seconds: float, sentence: str) -> None:
+        """How one order ended."""
+        self.tell(Told(outcome.order.decision, seconds, outcome, None, sentence))
+
+    def verdict(
+        self, decision: str, node: Node, trigger: Trigger, *, orders: tuple[Order, ...] = (),
+        ranking: tuple[Rank, ...] = (), need: int = 0, refused: str = "", sentence: str = "",
+    ) -> Verdict:  # fmt: skip
+        """Orders, or the reason why there are none."""
+        budget = self.shortage.budget_seconds if self.shortage is not None else 0.0
+        return Verdict(
+            decision, node.seconds, trigger, not orders, need, budget, orders, ranking,
+            refused, sentence,
+        )  # fmt: skip

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The node is short: rank, choose or refuse, and give the first orders by the time there is."""
+
+from collections.abc import Mapping
+
+from seawall.actions.plan import Step
+from seawall.guard.facts import Group, Node
+from seawall.guard.judge import sentences
+from seawall.guard.judge.case import Case
+from seawall.guard.judge.going_on import start_verifying
+from seawall.guard.judge.mind import Mind
+from seawall.guard.judge.proof import LASTS_SECONDS, Causes
+from seawall.guard.judge.ranking import rank, rows_of, shown
+from seawall.guard.judge.row import OVER_LIMIT, PROVED, Row
+from seawall.guard.judge.shortage import CALM_SECONDS, URGENT_SECONDS, Shortage
+from seawall.guard.judge.usefulness import Choice, Context, choose
+from seawall.guard.verdict import Verdict
+from seawall.words import size
+
+AGAIN_SECONDS = 60.0
+SETTLED_SECONDS = 2.0
+"""A refusal is said once it has held for so long (claims come a second late), and again every
+minute."""
+BESIDE_SECONDS = 0.4
+"""So long after a kill a further one is chosen before the first is verified, if time runs out."""
+
+
+def judge_short(
+    mind: Mind, shortage: Shortage, node: Node, groups: Mapping[str, Group]
+) -> Verdict | None:  # fmt: skip
+    """A decision, a refusal that is news, or None: nothing to say in this tick."""
+    is_beside = bool(mind.cases)
+    if mind.hold.is_off(node.seconds) or (is_beside and not _may_choose_beside(mind, node)):
+        return None
+    rows, causes = rows_of(
+        node, groups.values(), mind.window, mind.hold.distrusted, mind.overruns.own_limits()
+    )
+    _mark(mind, rows, node)
+    able = rank(rows, causes, mind.protection, node.total_bytes)
+    kills_left = mind.hold.kills_left(node.seconds, mind.settings.kills_per_minute)
+    if is_beside:
+        able = [row for row in able if row.tier <= PROVED]
+    context = Context(
+        shortage, causes, kills_left, mind.window.watched_seconds(node),
+        mind.short_seconds(node.seconds), mind.hold.kept_bytes(node), node.total_bytes,
+    )  # fmt: skip
+    choice = choose(able, rows, context) if kills_left else _spent(mind)
+    if choice.rows:
+        return _decide(mind, node, choice, causes, (rows, able))
+    return None if is_beside else _refuse(mind, node, choice, (rows, able))
+
+
+def _may_choose_beside(mind: Mind, node: Node) -> bool:
+    """Before it is known what the last one gave back: only when seconds are running out."""
+    shortage = mind.shortage
+    if shortage is None or shortage.budget_seconds >= URGENT_SECONDS or len(mind.cases) > 3:
+        return False
+    return all(
+        case.phase == "killed" and node.seconds - case.seconds >= BESIDE_SECONDS
+        and case.most >= case.predicted // 4
+        for case in mind.cases
+    )  # fmt: skip
+
+
+def _mark(mind: Mind, rows: list[Row], node: Node) -> None:
+    """Reasons against that only the judge's memory knows."""
+    for row in rows:
+        done = mind.hold.why_done(row.group)
+        if done:
+            row.against.append(done)
+        elif row.tier == OVER_LIMIT and not _lasts_or_grows(mind, row, node):
+            row.against.append("over its limit only since a moment: looked at again first")
+
+
+def _lasts_or_grows(mind: Mind, row: Row, node: Node) -> bool:
+    if row.grown or row.group.outside_slope > 0:
+        return True
+    return mind.overruns.lasts(row.group, node.seconds, LASTS_SECONDS)
+
+
+def _spent(mind: Mind) -> Choice:
+    most = mind.settings.kills_per_minute
+    return Choice((), "spent", f"{most} kills in the last minute: more are not allowed")
+
+
+def _decide(
+    mind: Mind, node: Node, choice: Choice, causes: Causes, seen: tuple[list[Row], list[Row]]
+) -> Verdict:  # fmt: skip
+    shortage = mind.shortage
+    assert shortage is not None  # noqa: S101 - set at the beginning of every step
+    chosen = choice.rows
+    case = Case(
+        mind.next_decision(), "node_short", node, [(row.group, row.certain) for row in chosen]
+    )
+    case.need, case.floor = shortage.need_bytes, shortage.floor_bytes
+    step = first_step(shortage.budget_seconds, mind.settings.terminate_seconds)
+    begin(mind, case, node, step)
+    mind.refusal, mind.refusal_said = "", None
+    left = sentences.left(
+        node.headroom_bytes, node.total_bytes, shortage, node.slope_bytes_per_second
+    )
+    why = sentences.guilt(chosen[0], causes)
+    what = step_words(step, is_observed=mind.is_observing)
+    return mind.verdict(
+        case.decision, node, "node_short", orders=case.orders(step), ranking=shown(*seen),
+        need=case.need, sentence=f"{left}. {why}: {what}, {size(case.predicted)} should come back",
+    )  # fmt: skip
+
+
+def first_step(budget: float, terminate_seconds: float) -> Step:
+    """By the seconds that are left."""
+    if budget < URGENT_SECONDS:
+        return "kill"
+    if budget > CALM_SECONDS and terminate_seconds > 0:
+        return "terminate"
+    return "freeze"
+
+
+def begin(mind: Mind, case: Case, node: Node, step: Step) -> None:
+    """The case is open; whom it aims at is never chosen again."""
+    if step == "kill":
+        start_verifying(mind, case, node, again=True)
+    else:
+        case.phase = "frozen" if step == "freeze" else "terminating"
+        case.deadline = node.seconds + mind.settings.terminate_seconds
+    if step in ("kill", "terminate"):
+        mind.hold.count_kill(node.seconds)
+    for aim in case.aims:
+        mind.hold.mark_done(
+            aim.target.path, aim.target.inode, f"already acted on ({case.decision}): never twice"
+        )
+    mind.cases.append(case)
+
+
+def step_words(step: Step, *, is_observed: bool) -> str:
+    """What is done now."""
+    done = {
+        "kill": "killed at once", "terminate": "sent SIGTERM", "freeze": "frozen, then killed",
+    }.get(step, step)  # fmt: skip
+    return f"it {'would be' if is_observed else 'is'} {done}"
+
+
+def _refuse(
+    mind: Mind, node: Node, choice: Choice, seen: tuple[list[Row], list[Row]]
+) -> Verdict | None:  # fmt: skip
+    now, shortage = node.seconds, mind.shortage
+    if choice.code != mind.refusal:
+        mind.refusal, mind.refusal_since = choice.code, now
+        if mind.refusal_said is not None:
+            mind.refusal_said = min(mind.refusal_said, now - AGAIN_SECONDS)
+    said = mind.refusal_said
+    if now - mind.refusal_since < SETTLED_SECONDS or shortage is None:
+        return None
+    if said is not None and now - said < AGAIN_SECONDS:
+        return None
+    mind.refusal_said = now
+    left = sentences.left(
+        node.headroom_bytes, node.total_bytes, shortage, node.slope_bytes_per_second
+    )
+    return mind.verdict(
+        mind.next_decision(), node, "node_short", ranking=shown(*seen), need=shortage.need_bytes,
+        refused=choice.refused, sentence=f"{left}. Nobody is killed: {choice.refused}",
+    )  # fmt: skip

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A workload that holds more than its own limit, while the node still has room.
+
+By default it is said, once, and again when it changed by a tenth or after ten minutes.  Killed
+or clamped is only who was opted in by name, on evidence that is certain, covers the whole
+overrun (the charge alone cannot pass the limit, so it always does) and lasts.
+
+Clamp (v2): the cgroup's limit is lowered by what it holds outside, so that the kernel's own OOM
+killer takes it.  That acts only where the new limit is below what is charged (feasibility C2).
+"""
+
+from collections.abc import Mapping, Sequence
+
+from seawall.guard.facts import NOTHING_OUTSIDE, Group
+from seawall.guard.judge.proof import least_overrun
+from seawall.guard.judge.protection import matches
+from seawall.guard.judge.sentences import plain
+from seawall.guard.settings import Settings
+from seawall.words import size
+
+AGAIN_SECONDS = 600.0
+CHANGED_SHARE = 0.1
+ENTRIES_MOST = 512
+
+
+class Overrun:
+    """What is remembered of one group over its limit."""
+
+    __slots__ = (
+        "asked",
+        "bytes",
+        "inode",
+        "limit",
+        "refused",
+        "said_bytes",
+        "said_seconds",
+        "since",
+    )
+
+    def __init__(self, inode: int, now: float, limit: int) -> None:
+        self.inode = inode
+        self.since = now
+        self.limit = limit
+        """Its own, before it was clamped."""
+        self.bytes = 0
+        self.said_bytes: int | None = None
+        self.said_seconds = now
+        self.asked = ""
+        """What was ordered: ``kill``, ``clamp``, ``unclamp`` (until its limit is read again)."""
+        self.refused = ""
+        """Why that was not done, as the hands told."""
+
+
+class OverLimit:
+    """All groups that are over their limits now; bounded."""
+
+    __slots__ = ("entries", "opted_in")
+
+    def __init__(self, settings: Settings) -> None:
+        self.entries: dict[str, Overrun] = {}
+        self.opted_in: Sequence[str] = ()
+        self.use(settings)
+
+    def use(self, settings: Settings) -> None:
+        """Other names that are opted in, from here on."""
+        self.opted_in = settings.over_limit_opt_in
+
+    def look(self, groups: Mapping[str, Group], now: float, *, is_believed: bool) -> None:
+        """Once a tick: who is over, and since when.  Old claims neither begin nor end it."""
+        entries = self.entries
+        if is_believed:
+            for path, group in groups.items():
+                if group.outside is not NOTHING_OUTSIDE and group.outside.certain_bytes > 0:
+                    self._note(path, group, now)
+        if entries:
+            for path in [p for p, entry in entries.items() if is_ended(entry, groups.get(p))]:
+                del entries[path]
+
+    def _note(self, path: str, group: Group, now: float) -> None:
+        entry = self.entries.get(path)
+        if entry is not None and entry.inode == group.inode:
+            if entry.asked not in {"clamp", "unclamp"} and group.limit_bytes is not None:
+                entry.limit = group.limit_bytes
+            entry.bytes = overrun_of(group, entry.limit)
+            return
+        limit = group.limit_bytes
+        if limit is None or overrun_of(group, limit) < least_overrun(limit):
+            return
+        if len(self.entries) < ENTRIES_MOST:
+            self.entries[path] = entry = Overrun(group.inode, now, limit)
+            entry.bytes = overrun_of(group, limit)
+
+    def own_limits(self) -> dict[str, int]:
+        """By path: limits as they were before we lowered them; those read now are ours."""
+        if not self.entries:
+            return {}
+        return {p: e.limit for p, e in self.entries.items() if e.asked in {"clamp", "unclamp"}}
+
+    def lasts(self, group: Group, now: float, seconds: float) -> bool:
+        """It has been over its limit for so long."""
+        entry = self.entries.get(group.path)
+        return entry is not None and entry.inode == group.inode and now - entry.since >= seconds
+
+    def policy_for(self, group: Group, settings: Settings) -> str:
+        """``report``, or what the group was opted in for."""
+        if settings.over_limit == "report" or not matches(self.opted_in, group):
+            return "report"
+        return settings.over_limit
+
+
+def overrun_of(group: Group, limit: int) -> int:
+    """Of its shadow charge over ``limit``; below zero: under it."""
+    return group.charge_bytes + group.outside.certain_bytes - limit
+
+
+def is_ended(entry: Overrun, group: Group | None) -> bool:
+    """It is gone, or under its limit again (one that is clamped stays until it is undone)."""
+    if group is None or group.inode != entry.inode:
+        return True
+    if entry.asked == "clamp":
+        return False
+    if entry.asked == "unclamp":
+        return group.limit_bytes == entry.limit
+    return overrun_of(group, entry.limit) < least_overrun(entry.limit) // 2
+
+
+def is_news(entry: Overrun, now: float) -> bool:
+    """Not said yet, changed by a tenth, or ten minutes old."""
+    said = entry.said_bytes
+    if said is None or now - entry.said_seconds >= AGAIN_SECONDS:
+        return True
+    return abs(entry.bytes - said) > CHANGED_SHARE * max(said, 1)
+
+
+def clamp_of(entry: Overrun, group: Group) -> tuple[int, str]:
+    """The new limit; or why lowering it would do nothing."""
+    limit = entry.limit - group.outside.certain_bytes
+    if limit <= 0:
+        return 0, (
+            f"it holds {size(group.outside.certain_bytes)} outside, more than its whole limit: "
+            "no limit is left to set"
+        )
+    if limit >= group.charge_bytes:
+        return 0, (
+            f"a limit of {size(limit)} does not act: only {size(group.charge_bytes)} are charged"
+        )
+    return limit, ""
+
+
+def words(entry: Overrun, group: Group) -> str:
+    """What is seen, the number first."""
+    return (
+        f"{size(entry.bytes)} over its limit of {size(entry.limit)}: {plain(group.name)} has "
+        f"{size(group.charge_bytes)} charged and holds {size(group.outside.certain_bytes)} "
+        f"outside its cgroup ({plain(group.outside.sources) or 'no source named'})"
+    )
+
+
+def advice(entry: Overrun, group: Group) -> str:
+    """What to do before the node is short."""
+    limit, refused = clamp_of(entry, group)
+    if refused:
+        return "restart it, or give it a limit that holds all of this, while there is time"
+    return f"restart it, or lower its limit to {size(limit)}, so that the kernel ends it alone"

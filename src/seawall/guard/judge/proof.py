@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose fault it is: who overruns its own limit for certain, who is the source of the growth.
+
+Compared is what was lost since a look back with what every group took since then.  What a group
+took within its promise (a model that is loaded) is nobody's fault; what no group took is the
+fault of somebody who cannot be seen.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from seawall.guard.facts import NOTHING_OUTSIDE, Node
+from seawall.guard.judge.row import OVER_LIMIT, SOURCE, SOURCE_OUTSIDE, Row
+from seawall.guard.judge.window import Look, Window
+
+LEAST_OVERRUN = 64 << 20
+LIMIT_SHARE = 20
+MOST_OVERRUN = 1 << 30
+"""An overrun is proof from 64 MiB or a twentieth of the limit on, whichever is more (at most
+1 GiB): charges are summed per CPU and claims are read at another moment."""
+LEAST_GROWTH = 64 << 20
+LEAST_SHARE = 0.1
+"""Growth that is less than either proves nothing."""
+LASTS_SECONDS = 2.0
+
+
+class Causes(NamedTuple):
+    """What made the loss since the look back.  Bytes."""
+
+    seconds: float
+    """So long ago the look was."""
+    lost: int
+    seen: int
+    """What groups took in that time, by evidence that is believed."""
+    unseen: int
+    """Of ``lost``, what no group took: a driver, the kernel, a claim that is not certain."""
+    owed: int
+    """What nobody was promised: all that groups took beyond their promises, and the unseen."""
+    unexplained: int
+    """The residual's growth that no certain claim explains: the largest of the window's own, of
+    what was added since the start, and of the watcher's."""
+
+    @property
+    def is_unseen(self) -> bool:
+        """Most of the loss is in no group."""
+        return 2 * self.unseen > self.lost and self.unseen >= LEAST_GROWTH // 2
+
+
+def least_overrun(limit: int) -> int:
+    """From so many bytes over ``limit`` on it is proof."""
+    return max(LEAST_OVERRUN, min(limit // LIMIT_SHARE, MOST_OVERRUN))
+
+
+def is_over_limit(row: Row) -> bool:
+    """It holds more than its own limit; only bytes outside can do that, the charge cannot."""
+    limit = row.limit
+    return limit is not None and row.certain > 0 and row.over_limit >= least_overrun(limit)
+
+
+def grow(rows: Sequence[Row], look: Look) -> None:
+    """Fills what every group took since ``look``."""
+    for row in rows:
+        charge, certain = look.before(row.group)
+        taken = max(0, row.group.charge_bytes - charge)
+        outside = max(0, row.certain - certain)
+        # Cache that can be dropped anyway is no loss: what is hard now bounds what was taken.
+        hard = min(taken, row.hard) if row.is_read else taken
+        row.grown = hard + outside
+        row.beyond = max(0, min(row.grown, row.hard + row.certain - row.promise))
+        if not row.is_read:
+            row.beyond = max(0, min(row.grown, row.shadow - row.promise))
+
+
+def find_causes(rows: Sequence[Row], node: Node, look: Look, window: Window) -> Causes:
+    """After ``grow``: how the loss divides."""
+    lost = max(0, look.headroom - node.headroom_bytes)
+    seen = sum(row.grown for row in rows)
+    unseen = max(0, lost - seen)
+    unexplained = node.unexplained_growth_bytes
+    if node.residual_bytes is not None and look.residual is not None:
+        claimed = sum(outside_grown(row, look) for row in rows)
+        unexplained = max(unexplained, node.residual_bytes - look.residual - claimed)
+        held = sum(row.certain for row in rows)
+        least = window.residual_least or 0
+        unexplained = max(unexplained, node.residual_bytes - least - held)
+    beyond = sum(row.beyond for row in rows)
+    seconds = node.seconds - look.seconds
+    return Causes(seconds, lost, seen, unseen, beyond + unseen, max(0, unexplained))
+
+
+def outside_grown(row: Row, look: Look) -> int:
+    """Certain bytes outside that came since the look."""
+    if row.group.outside is NOTHING_OUTSIDE:
+        return 0
+    return max(0, row.certain - look.before(row.group)[1])
+
+
+def accuse(rows: Sequence[Row], causes: Causes, look: Look) -> None:
+    """Gives every row whose guilt is proved its tier; protected ones too, for who reads it."""
+    least = max(LEAST_GROWTH, int(LEAST_SHARE * causes.lost))
+    quarter = causes.owed / 4
+    large = [row for row in rows if row.beyond >= quarter and row.beyond >= least and row.is_read]
+    is_most = 2 * sum(row.beyond for row in large) > causes.owed
+    for row in rows:
+        if is_over_limit(row):
+            row.tier = OVER_LIMIT
+        elif row.group.outside is not NOTHING_OUTSIDE and row.tier > SOURCE_OUTSIDE:
+            outside = outside_grown(row, look)
+            if outside >= least and 2 * outside > causes.lost:
+                row.tier = SOURCE_OUTSIDE
+    for row in large:
+        if is_most and row.tier > SOURCE:
+            row.tier = SOURCE

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reasons against acting on a group that no evidence outweighs.
+
+The kubelet gives every Guaranteed pod oom_score_adj -997 (pkg/kubelet/qos/policy.go), and so
+does it to node-critical ones.  So -997 protects, except what the cgroup tree itself shows to be
+a Guaranteed pod and that has no role: those come last in the order instead.
+"""
+
+from collections.abc import Sequence
+
+from seawall.guard.facts import GUARANTEED, Group
+from seawall.guard.settings import Settings
+
+ADJ_PROTECTED = -997
+ADJ_NEVER = -1000
+"""The kernel itself never kills it: no setting lifts that."""
+
+
+class Protection:
+    """The settings' words, and where the guard itself is."""
+
+    __slots__ = ("own", "protect", "scope", "scope_words", "unprotect")
+
+    def __init__(self, settings: Settings, own_cgroup: str = "") -> None:
+        self.scope = tuple(path.rstrip("/") for path in settings.scope)
+        self.scope_words = " ".join(settings.scope) or "nothing"
+        self.own = own_cgroup.rstrip("/")
+        self.protect = settings.protect
+        self.unprotect = settings.unprotect
+
+    def reason(self, group: Group) -> str:
+        """Why ``group`` is never acted on, in words; empty: it may be."""
+        path = group.path
+        if path in {"", "/"}:
+            return "it is the root of all"
+        if not self.is_in_scope(path):
+            return f"outside the scope ({self.scope_words})"
+        if is_within(self.own, path):
+            return "the guard itself is in it"
+        adj = group.adj
+        if adj is not None and adj <= ADJ_NEVER:
+            return f"oom_score_adj {adj}: the kernel never kills it either"
+        if matches(self.protect, group):
+            return "protected by the configuration"
+        if matches(self.unprotect, group):
+            return ""
+        if group.protected_by:
+            return f"protected: {group.protected_by}"
+        if adj is not None and (
+            adj < ADJ_PROTECTED or (adj == ADJ_PROTECTED and group.class_rank != GUARANTEED)
+        ):
+            return f"protected: oom_score_adj {adj}"
+        return ""
+
+    def is_in_scope(self, path: str) -> bool:
+        """Inside one of the subtrees of the settings; ``/`` is all."""
+        return any(is_within(path, root) for root in self.scope)
+
+
+def is_within(path: str, root: str) -> bool:
+    """``path`` is ``root`` or below it; neither ends with a slash, ``""`` is the root of all."""
+    if not path:
+        return False
+    return not root or path == root or (path.startswith(root) and path[len(root)] == "/")
+
+
+def matches(words: Sequence[str], group: Group) -> bool:
+    """Its name or its path is one of ``words``."""
+    return any(is_meant(word, group.name) or is_meant(word, group.path) for word in words)
+
+
+def is_meant(word: str, text: str) -> bool:
+    """``*`` in ``word`` stands for any characters, slashes too.  Without one what lies below is
+    meant too: ``shop/web`` is the pod, so its containers.
+    """
+    first, *others = word.split("*")
+    if not others:
+        below = word.rstrip("/")
+        return text == below or text.startswith(f"{below}/")
+    last = others.pop()
+    at, end = len(first), len(text) - len(last)
+    if end < at or not text.startswith(first) or not text.endswith(last):
+        return False
+    for part in others:
+        at = text.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return True

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One group as the ranking sees it, before it becomes words."""
+
+from seawall.guard.facts import Group
+from seawall.guard.judge.evidence import hard_of, promised_to
+
+OVER_LIMIT, SOURCE, SOURCE_OUTSIDE, RANKED, WITHIN = range(5)
+"""Who goes first.  OVER_LIMIT: holds more than its own limit, with what it holds outside.
+SOURCE: most of what nobody was promised was taken by it.  SOURCE_OUTSIDE: so by what it holds
+outside alone, within its promise.  RANKED: over its promise, in Kubernetes' order.
+WITHIN: within its promise, and it alone makes the shortage."""
+PROVED = SOURCE_OUTSIDE
+"""Up to here guilt is proved; beyond it only order decides."""
+
+
+class Row:
+    """Sums of one group; bytes."""
+
+    __slots__ = (
+        "against", "beyond", "certain", "expected", "group", "grown", "hard", "is_read", "is_taker",
+        "limit", "over",
+        "over_limit", "promise", "score", "shadow", "tier",
+    )  # fmt: skip
+
+    def __init__(
+        self, group: Group, certain: int, total_bytes: int, limit: int | None
+    ) -> None:  # fmt: skip
+        self.group = group
+        self.certain = certain
+        self.hard = hard_of(group)
+        self.is_read = group.gives_back_bytes is not None
+        self.promise = promised_to(group, total_bytes, limit)
+        self.shadow = group.charge_bytes + certain
+        """The charge and what is certain outside it."""
+        self.expected = self.hard + certain
+        """What its end gives back."""
+        self.limit = limit
+        """Its own, also where we have lowered it."""
+        self.over_limit = 0 if limit is None else self.shadow - limit
+        """Over its own limit, with its shadow charge; below zero: under it."""
+        self.over = self.expected - self.promise
+        """Over its promise, without cache that can be dropped anyway."""
+        self.grown = 0
+        """Since the look back: what only its end gives back, and certain bytes outside."""
+        self.beyond = 0
+        """Of ``grown``, what nobody had promised to it."""
+        self.is_taker = False
+        """It took a good part of what nobody was promised."""
+        self.score = 0.0
+        self.tier = RANKED
+        self.against: list[str] = []

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A container that stands still at its own limit and that nothing ends (seed 3).
+
+Its charge is at the limit, the limit is hit again and again, its programs get nowhere, the
+kernel's OOM killer does not end it, and the watcher has judged why it cannot.  One that thrashes
+and still gets on with its work is left alone: slow is not stuck.
+"""
+
+from seawall.guard.facts import Group
+from seawall.guard.settings import Settings
+from seawall.words import duration, size
+
+NO_PROGRESS = 0.02
+"""CPU seconds in user mode per second, of all its processes together."""
+STANDS_STILL = 0.9
+"""Share of the time in which all of it waited."""
+HITS_PER_SECOND = 0.1
+
+
+def is_candidate(group: Group, settings: Settings) -> bool:
+    """It has been at its limit for half the time: worth a closer look."""
+    return settings.stuck and group.at_limit_seconds * 2 >= settings.stuck_seconds
+
+
+def is_stuck(group: Group, settings: Settings, since_kernel_kill: float) -> bool:
+    """It is stuck for good; unknown progress is progress unless it stood still by PSI."""
+    if not settings.stuck or group.at_limit_seconds < settings.stuck_seconds:
+        return False
+    if not group.hopeless_why or group.events_max < HITS_PER_SECOND:
+        return False
+    if since_kernel_kill < settings.stuck_seconds:
+        return False
+    progress = group.progress_per_second
+    if progress is None:
+        return group.stall >= STANDS_STILL
+    return progress < NO_PROGRESS
+
+
+def words(group: Group) -> str:
+    """What is seen, the number first."""
+    limit = "its limit" if group.limit_bytes is None else f"its limit of {size(group.limit_bytes)}"
+    text = f"has stood at {limit} for {duration(group.at_limit_seconds)}, "
+    text += f"{group.events_max:.0f} hits a second"
+    if group.progress_per_second is not None:
+        text += f", {group.progress_per_second:.2f} s of CPU a second"
+    return text

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kill that cannot help is refused: innocents would die one after another, for nothing.
+
+Whoever is proved goes.  Anyone else only when what is missing would really come back: not when
+most of the loss is held by somebody who cannot be seen, by somebody protected, or by a driver
+that kept it, and not when the best of them together give back less than is needed.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from seawall.guard.judge.proof import LEAST_GROWTH, Causes
+from seawall.guard.judge.row import PROVED, RANKED, WITHIN, Row
+from seawall.guard.judge.sentences import plain
+from seawall.guard.judge.shortage import URGENT_SECONDS, Shortage
+from seawall.words import size
+
+YOUNG_SECONDS = 3.0
+"""After so short a look nobody is chosen by order alone."""
+RIPE_SECONDS = 1.0
+"""Nor in so short a shortage: claims and counters come late, and the cause shows itself."""
+LAST_SECONDS = 2.0
+"""But when time runs out before order may decide, who alone takes it all goes, if its promise
+was larger than half of the node."""
+SUSPECTS_MOST = 3
+SIBLINGS_MOST = 16
+
+
+class Choice(NamedTuple):
+    """Who goes now, together; or why nobody."""
+
+    rows: tuple[Row, ...]
+    code: str
+    """Of the refusal, stable: ``unseen``, ``protected``, ``kept``, ``too_little``, ``young``,
+    ``nobody``."""
+    refused: str
+
+
+class Context(NamedTuple):
+    """What the choice depends on beside the rows."""
+
+    shortage: Shortage
+    causes: Causes
+    kills_left: int
+    """Before the minute's budget is spent."""
+    watched_seconds: float
+    short_seconds: float
+    """The node has really been short for so long, not only by what is foretold."""
+    kept_bytes: int
+    """Foretold for earlier kills and not come back."""
+    total_bytes: int
+
+
+def choose(able: Sequence[Row], rows: Sequence[Row], about: Context) -> Choice:
+    """The next to go out of ``able`` (in their order), or the reason against all."""
+    proved = [row for row in able if row.tier <= PROVED and is_useful(row, about)]
+    if proved:
+        return Choice(as_many_as_urgent(proved, about), "", "")
+    refusal = blocked(able, rows, about)
+    if refusal is not None:
+        return refusal
+    return by_order(able, about)
+
+
+def is_useful(row: Row, about: Context) -> bool:
+    """The source of the growth always; who merely is over its limit, if it gives back enough."""
+    if 2 * row.beyond > about.causes.owed > 0:
+        return True
+    return row.expected * max(1, about.kills_left) >= about.shortage.need_bytes
+
+
+def as_many_as_urgent(proved: Sequence[Row], about: Context) -> tuple[Row, ...]:
+    """One; more only when there is no time to see what the first gives back."""
+    chosen = [proved[0]]
+    if about.shortage.budget_seconds >= URGENT_SECONDS:
+        return tuple(chosen)
+    back = proved[0].expected
+    for row in proved[1 : about.kills_left]:
+        if back >= about.shortage.need_bytes:
+            break
+        chosen.append(row)
+        back += row.expected
+    return tuple(chosen)
+
+
+def blocked(able: Sequence[Row], rows: Sequence[Row], about: Context) -> Choice | None:
+    """Why nobody may go by order alone: what is missing is held by somebody else."""
+    causes, enough = about.causes, enough_of(about)
+    if causes.is_unseen or max(causes.unexplained, causes.unseen) >= enough:
+        held = max(causes.unseen, causes.unexplained)
+        text = f"{size(held)} of what was lost is in no cgroup, and no evidence says whose it is"
+        return Choice((), "unseen", text + suspects(rows))
+    if about.kept_bytes >= enough:
+        text = f"{size(about.kept_bytes)} of what was killed before has not come back"
+        return Choice((), "kept", f"{text}: the next one would not bring it back")
+    barred = [row for row in rows if row.against and is_guilty(row)]
+    theirs = sum(map(_blame, barred))
+    # None of the three may be enough alone, and still all together be what is missing.
+    if barred and (
+        theirs + about.kept_bytes + max(causes.unexplained, causes.unseen) >= enough
+        or any(2 * row.beyond > causes.owed for row in barred)
+    ):
+        row = max(barred, key=_blame)
+        text = f"{plain(row.group.name)} holds what is missing, and it stays: {row.against[0]}"
+        return Choice((), "protected", text)
+    if about.watched_seconds < YOUNG_SECONDS:
+        text = f"the node has been watched for {about.watched_seconds:.1f} s only"
+        return Choice((), "young", text)
+    if about.short_seconds < RIPE_SECONDS:
+        source = next((row for row in able if is_source_within(row, about)), None)
+        if source is not None and about.shortage.budget_seconds < LAST_SECONDS:
+            return Choice((source,), "", "")
+        return Choice((), "unripe", "nobody is proved, and it has been short for a moment only")
+    return None
+
+
+def enough_of(about: Context) -> int:
+    """Somebody else's bytes that count: without them half of what is needed would be there."""
+    return max(about.shortage.need_bytes // 2, LEAST_GROWTH)
+
+
+def is_guilty(row: Row) -> bool:
+    """It took more than measuring blurs beyond its promise or its limit."""
+    return row.tier <= PROVED or row.beyond >= LEAST_GROWTH
+
+
+def _blame(row: Row) -> int:
+    return max(row.over_limit, row.beyond)
+
+
+def suspects(rows: Sequence[Row]) -> str:
+    """Who may hold more than is certain, named as what they are."""
+    vague = [row for row in rows if row.group.outside.most_bytes - row.certain >= LEAST_GROWTH]
+    vague.sort(key=lambda row: -row.group.outside.most_bytes)
+    if not vague:
+        return ""
+    return "; only suspects: " + ", ".join(
+        f"{plain(row.group.name)} (at most {size(row.group.outside.most_bytes)})"
+        for row in vague[:SUSPECTS_MOST]
+    )
+
+
+def by_order(able: Sequence[Row], about: Context) -> Choice:
+    """Kubernetes' order, a class after the other, until what may go can bring back enough."""
+    need = about.shortage.need_bytes
+    ranked = [row for row in able if row.tier == RANKED]
+    takers = [row for row in ranked if row.is_taker and row.expected >= need]
+    if takers:
+        return Choice((takers[0],), "", "")
+    for rank in sorted({row.group.class_rank for row in ranked}):
+        pool = [row for row in ranked if row.group.class_rank <= rank]
+        units = units_of(pool, need)
+        if best_sum(units, about.kills_left) < need:
+            continue
+        least = need / max(1, about.kills_left)
+        for unit in units:
+            if unit_return(unit) >= least:
+                return Choice(unit, "", "")
+    for row in able:
+        if is_source_within(row, about):
+            return Choice((row,), "", "")
+    return too_little(ranked, about)
+
+
+def is_source_within(row: Row, about: Context) -> bool:
+    """It alone makes the shortage, on a promise that no node could keep (see ranking)."""
+    if row.tier != WITHIN or row.expected < about.shortage.need_bytes:
+        return False
+    return about.causes.unexplained < LEAST_GROWTH
+
+
+def units_of(pool: Sequence[Row], need: int) -> list[tuple[Row, ...]]:
+    """Whole pods where one container alone gives back too little; in the order of the first."""
+    pods: dict[str, list[Row]] = {}
+    for row in pool:
+        if row.group.pod:
+            pods.setdefault(row.group.pod, []).append(row)
+    units: list[tuple[Row, ...]] = []
+    for row in pool:
+        family = pods.get(row.group.pod)
+        if family is None or row.expected >= need:
+            units.append((row,))
+        elif family[0] is row:
+            units.append(tuple(family[:SIBLINGS_MOST]))
+    return units
+
+
+def unit_return(unit: tuple[Row, ...]) -> int:
+    """What the end of all of it gives back."""
+    return sum(row.expected for row in unit)
+
+
+def best_sum(units: Sequence[tuple[Row, ...]], most: int) -> int:
+    """The most that ``most`` kills could bring back."""
+    return sum(sorted(map(unit_return, units), reverse=True)[:most])
+
+
+def too_little(ranked: Sequence[Row], about: Context) -> Choice:
+    """Nobody may go, or all that may go cannot bring back enough."""
+    need = about.shortage.need_bytes
+    if not ranked:
+        return Choice((), "nobody", "all that may be killed keep their promise or are protected")
+    best = best_sum([(row,) for row in ranked], about.kills_left)
+    text = f"{size(need)} are needed and the best that may be killed give back {size(best)}"
+    return Choice((), "too_little", f"{text}: that would not help")

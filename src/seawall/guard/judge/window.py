@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was there before: four looks back, so that growth and loss are of the same time.
+
+Two pairs of looks, about one minute and about a quarter of an hour apart.  In a pair the older
+one is always at least a whole step old, so that a loss that begins just after a look is seen
+whole.  A group that was not there at the look has grown from nothing.
+"""
+
+from collections.abc import Mapping
+
+from seawall.guard.facts import Group, Node
+
+STEPS = (60.0, 900.0)
+LOOKS = 2 * len(STEPS)
+MOVES_BYTES_PER_SECOND = 1 << 20
+MOVES_BYTES = 32 << 20
+"""A residual that changes by less, in a second or in all, has not moved."""
+FALLS_SHARE = 256
+"""Nor fallen, when by less than the node divided by that: counters blur more on large nodes."""
+MEANS_SOMETHING = 0.03
+"""A loss below this share of the node says nothing of who made it."""
+
+
+class Look:
+    """The node at one moment, and every group's charge and what it held outside for certain."""
+
+    __slots__ = ("groups", "headroom", "residual", "seconds")
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.headroom = 0
+        self.residual: int | None = None
+        self.groups: dict[str, tuple[int, int, int]] = {}
+
+    def take(self, node: Node, groups: Mapping[str, Group]) -> None:
+        """Reuses its dictionary: no growth however often groups come and go."""
+        self.seconds = node.seconds
+        self.headroom = node.headroom_bytes
+        self.residual = node.residual_bytes
+        held = self.groups
+        held.clear()
+        for path, group in groups.items():
+            held[path] = (group.inode, group.charge_bytes, group.outside.certain_bytes)
+
+    def before(self, group: Group) -> tuple[int, int]:
+        """Charge and certain bytes that ``group`` had; zero when it was not there."""
+        found = self.groups.get(group.path)
+        if found is None or found[0] != group.inode:
+            return 0, 0
+        return found[1], found[2]
+
+
+class Window:
+    """The looks, oldest and newest of each pair."""
+
+    __slots__ = (
+        "fell_seconds", "first_seconds", "looks", "moved_from", "moved_seconds", "peak",
+        "residual_least",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.looks = tuple(Look() for _ in range(LOOKS))
+        self.first_seconds: float | None = None
+        self.moved_seconds = float("-inf")
+        """When the residual was last seen to grow or to shrink."""
+        self.moved_from: int | None = None
+        self.fell_seconds = float("-inf")
+        """When it last fell: somebody gave back what was claimed before that."""
+        self.peak = 0
+        """Its highest since then."""
+        self.residual_least: int | None = None
+        """The smallest residual since the start: a leak that crept is not forgotten."""
+
+    def tick(self, node: Node, groups: Mapping[str, Group], *, is_short: bool) -> None:
+        """Called every tick; in a shortage the looks stay as they were before it."""
+        self._follow(node)
+        if self.first_seconds is None:
+            self.first_seconds = node.seconds
+            for look in self.looks:
+                look.take(node, groups)
+            return
+        if is_short:
+            return
+        for pair, step in enumerate(STEPS):
+            if node.seconds - self.looks[2 * pair + 1].seconds >= step:
+                self._roll(2 * pair, node, groups)
+
+    def _follow(self, node: Node) -> None:
+        """The residual: its least, and when it moved."""
+        residual = node.residual_bytes
+        if residual is None:
+            self.moved_seconds = node.seconds
+            return
+        if self.residual_least is None or residual < self.residual_least:
+            self.residual_least = residual
+        if residual > self.peak:
+            self.peak = residual
+        elif self.peak - residual > max(MOVES_BYTES, node.total_bytes // FALLS_SHARE):
+            self.peak, self.fell_seconds = residual, node.seconds
+        is_steady = abs(node.residual_slope_bytes_per_second) < MOVES_BYTES_PER_SECOND
+        if self.moved_from is None:
+            self.moved_from = residual
+        elif not is_steady or abs(residual - self.moved_from) > MOVES_BYTES:
+            self.moved_from, self.moved_seconds = residual, node.seconds
+
+    def _roll(self, at: int, node: Node, groups: Mapping[str, Group]) -> None:
+        looks = list(self.looks)
+        looks[at], looks[at + 1] = looks[at + 1], looks[at]
+        looks[at + 1].take(node, groups)
+        self.looks = tuple(looks)
+
+    def best(self, node: Node) -> Look:
+        """The look against which the loss is large enough to mean something.
+
+        The nearer pair first; else the look against which the loss is largest.
+        """
+        enough = MEANS_SOMETHING * node.total_bytes
+        near = max(self.looks[:2], key=_headroom)
+        if near.headroom - node.headroom_bytes >= enough:
+            return near
+        return max(self.looks, key=_headroom)
+
+    def watched_seconds(self, node: Node) -> float:
+        """Since the first look."""
+        return 0.0 if self.first_seconds is None else node.seconds - self.first_seconds
+
+
+def _headroom(look: Look) -> int:
+    return look.headroom

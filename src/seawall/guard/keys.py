@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every key of ``/etc/seawall/guard.toml``: the one place where a key is documented.
+
+The reader (``guard/config.py``), ``seawall guard check`` and ``explain``, the page
+docs/guard-keys.md and the example in packaging/ are made from this table or held against it.
+The file is flat: ``mode = "enforce"`` means the same wherever in it the line stands.
+"""
+
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from seawall.guard.settings import Settings
+
+Kind: TypeAlias = Literal[
+    "choice", "truth", "seconds", "fraction", "size", "count",
+    "subtrees", "names", "command", "textfile", "address",
+]  # fmt: skip
+"""names: names or cgroup paths, ``*`` allowed.  subtrees: cgroup paths without ``*``."""
+
+
+class Key(NamedTuple):
+    """One key: what it is, what it may be, what it does."""
+
+    name: str
+    """As it stands in the file."""
+    field: str
+    """Of ``Settings``."""
+    kind: Kind
+    sentence: str
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+
+    @property
+    def default(self) -> object:
+        """In the units of ``Settings``."""
+        return Settings._field_defaults[self.field]
+
+    @property
+    def expected(self) -> str:
+        """What may stand there, in words."""
+        between = f"from {_number(self.least)} to {_number(self.most)}"
+        match self.kind:
+            case "choice":
+                return " or ".join(f'"{choice}"' for choice in self.choices)
+            case "seconds":
+                return f"seconds {between}"
+            case "fraction":
+                return f"a share {between} (0.06 is 6 %)"
+            case "count":
+                return f"a whole number {between}"
+            case "size":
+                least, most = self.least or 0, self.most or 0
+                return f'bytes or a size such as "2 GiB", from {_size(least)} to {_size(most)}'
+        return _EXPECTED[self.kind]
+
+
+_COLUMNS: Final = 80
+_EXPECTED: Final = {
+    "truth": "true or false",
+    "subtrees": 'a list of cgroup paths such as ["/kubepods.slice"], without "*"',
+    "names": 'a list of names or cgroup paths such as ["shop/*", "/system.slice/x.service"]',
+    "command": 'a command with its whole path such as "/usr/local/bin/told --page", or ""',
+    "textfile": 'a whole path that ends with .prom (the collector reads no other), or ""',
+    "address": 'an address and a port such as "10.0.0.9:5140" or "[fd00::9]:5140", or ""',
+}
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
+
+
+def _size(value: float) -> str:
+    """A bound as it may be written in the file."""
+    for shift, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB")):
+        if value >= 1 << shift:
+            return f"{value / (1 << shift):g} {unit}"
+    return f"{value:g} bytes"
+
+
+KEYS: Final = (
+    Key("mode", "mode", "choice",
+        "observe: decide, write it down, do nothing; enforce: do it. Stands only in this file.",
+        choices=("observe", "enforce")),
+    Key("scope", "scope", "subtrees",
+        'The cgroup subtrees outside which nothing is ever done; "/" is the whole machine.'),
+    Key("protect", "protect", "names",
+        "Never acted on, beside what is always protected; a pod's name is NAMESPACE/POD."),
+    Key("unprotect", "unprotect", "names",
+        "May be acted on although its role protects it: a CSI driver that you can lose."),
+    Key("stalled", "stalled", "names",
+        "Cgroups whose standstill counts, beside those of kubelet, runtime and sshd."),
+    Key("act_fraction", "act_fraction", "fraction",
+        "The node is short when its headroom is below this share of its memory.", 0.005, 0.5),
+    Key("act_at_most", "act_at_most_bytes", "size",
+        "And never before so little is left, however large the node.", 16 << 20, 1 << 40),
+    Key("target_fraction", "target_fraction", "fraction",
+        "What has to come back over that floor, as a share of the memory.", 0.0, 0.5),
+    Key("freeze_seconds", "freeze_seconds", "seconds",
+        "How long a workload is held still at most before it is killed; 0: never freeze.", 0, 2),
+    Key("terminate_seconds", "terminate_seconds", "seconds",
+        "Grace after SIGTERM when there is time for it; 0: kill at once.", 0, 600),
+    Key("kills_per_minute", "kills_per_minute", "count",
+        "At most so many workloads are killed in a minute.", 1, 60),
+    Key("verify_seconds", "verify_seconds", "seconds",
+        "How long the memory has to come back before the next one is chosen.", 0.5, 60),
+    Key("over_limit", "over_limit", "choice",
+        "A workload that is over its own limit with what it holds outside its cgroup: report, "
+        "kill it, or clamp (lower its limit by that much, cgroup v2).",
+        choices=("report", "kill", "clamp")),
+    Key("over_limit_opt_in", "over_limit_opt_in", "names",
+        "The workloads for which over_limit kills or clamps; all others are reported."),
+    Key("over_limit_seconds", "over_limit_seconds", "seconds",
+        "How long it has to be over its limit first.", 1, 3600),
+    Key("stuck", "stuck", "truth",
+        "A container that hangs at its own limit, and that the kernel cannot end, is killed."),
+    Key("stuck_seconds", "stuck_seconds", "seconds",
+        "How long it has to hang first.", 5, 3600),
+    Key("tick_least_seconds", "tick_least_seconds", "seconds",
+        "The pause between two looks when the node is nearly short.", 0.02, 5),
+    Key("tick_most_seconds", "tick_most_seconds", "seconds",
+        "The pause in deep peace; the kernel's triggers wake it before that.", 0.1, 20),
+    Key("self_test_seconds", "self_test_seconds", "seconds",
+        "How often it proves, on a child of its own, that it can kill.", 10, 86400),
+    Key("watch", "watch", "truth",
+        "The watcher: a second process that knows who holds driver memory, and the names."),
+    Key("run_after_kill", "run_after_kill", "command",
+        "Run after a kill, with the decision as JSON on standard input; never waited for."),
+    Key("textfile", "textfile", "textfile",
+        "Metrics for the textfile collector of the node exporter."),
+    Key("termination_message", "termination_message", "truth",
+        "One sentence in a killed container's termination message: kubectl describe shows it."),
+    Key("datagram_to", "datagram_to", "address",
+        "One UDP datagram goes there at every trigger: evidence that outlives the machine."),
+    Key("pmsg", "pmsg", "truth",
+        "One line to /dev/pmsg0 at every trigger, where the platform keeps it over a reset."),
+)  # fmt: skip
+
+BY_NAME: Final = {key.name: key for key in KEYS}
+
+
+def written(key: Key, value: object) -> str:
+    """The value as it stands in a TOML file: ``"2 GiB"``, ``["/kubepods"]``, ``true``."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, tuple):
+        return f"[{', '.join(_quoted(str(word)) for word in value)}]"
+    if key.kind == "size" and isinstance(value, int):
+        return _quoted(_exact_size(value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def example() -> str:
+    """The file with every key as it comes, commented out but for ``mode``."""
+    lines = [
+        "# Seawall's guard.  This file goes to /etc/seawall/guard.toml, root's and mode 0644.",
+        "# What it means on a machine:  seawall guard explain",
+        "# Is it right?                 seawall guard check FILE",
+        "# Read again while it runs:    systemctl reload seawall-guard",
+        "# A line that is commented out is as it comes.",
+    ]
+    for key in KEYS:
+        lines.append("")
+        lines += _comment(f"{key.sentence}  Expected: {key.expected}.")
+        lines.append(f"{'' if key.name == 'mode' else '#'}{key.name} = {written(key, key.default)}")
+    return "\n".join(lines) + "\n"
+
+
+def _comment(text: str) -> list[str]:
+    lines = ["#"]
+    for word in text.split():
+        if len(lines[-1]) + 1 + len(word) > _COLUMNS:
+            lines.append("#")
+        lines[-1] += f" {word}"
+    return lines
+
+
+def _exact_size(count: int) -> str:
+    for shift, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count >= 1 << shift and count % (1 << shift) == 0:
+            return f"{count >> shift} {unit}"
+    return f"{count}"
+
+
+def _quoted(text: str) -> str:
+    """A basic string of TOML: what is not printable ASCII is written as ``\\uXXXX``."""
+    body = "".join(
+        f"\\{char}" if char in '"\\' else char if " " <= char <= "~" else f"\\U{ord(char):08x}"
+        for char in text
+    )
+    return f'"{body}"'

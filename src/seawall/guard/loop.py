@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guard's loop: sense, judge, act, tell; everything it needs is handed to it, ready.
+
+Nothing here keeps what it allocates, and nothing waits for another process: what the watcher
+and the aide have to say is heard when it is there.
+"""
+
+import signal
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from seawall.actions.hands import Hands
+from seawall.actions.observer import Observer
+from seawall.guard import signals
+from seawall.guard.aide import Aide
+from seawall.guard.facts import Node
+from seawall.guard.handed import Handed, reloaded
+from seawall.guard.judge.judge import Judge
+from seawall.guard.link import WatcherLink
+from seawall.guard.notify import Notify
+from seawall.guard.self_test import SelfTest
+from seawall.guard.sense.sense import Sense
+from seawall.guard.settings import Settings
+from seawall.guard.signals import Signals
+from seawall.guard.tell import sentences
+from seawall.guard.tell.teller import Teller
+from seawall.guard.verdict import Verdict
+
+FAILURES_MOST = 20
+"""Ticks in a row that ended with an error of ours: then a fresh guard is better."""
+WATCHER_AGAIN_SECONDS = 20.0
+LOOK_AGAIN_SECONDS = 2.0
+CASE_SECONDS = 0.1
+"""While something is short, frozen or on its way out."""
+TEST_SECONDS = 0.02
+"""Between two looks for the child of the self-test."""
+NEAR_PACE, PEACE_PACE, DEEP_PEACE_PACE = 0.25, 1.0, 5.0
+"""How often the watcher looks, in seconds; it glances at free memory in between."""
+DEEP_PEACE_SECONDS = 3.0
+"""The guard's own sleep is this long only with headroom for minutes."""
+AFRESH = 75
+"""The status of a guard that wants to be started anew: EX_TEMPFAIL of sysexits.h."""
+AFRESH_SECONDS = 10.0
+"""So long in peace without what only a new start brings."""
+_ENDS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Parts(NamedTuple):
+    """What the loop is made of."""
+
+    sense: Sense
+    judge: Judge
+    hands: Hands
+    observer: Observer
+    teller: Teller
+    self_test: SelfTest
+    aide: Aide
+    watcher: WatcherLink
+    notify: Notify
+
+
+def hands_scope(settings: Settings) -> tuple[str, ...]:
+    """What observes can reach nothing but the self-test's own child."""
+    return settings.scope if settings.mode == "enforce" else ()
+
+
+class Loop:
+    """One guard at work."""
+
+    def __init__(self, handed: Handed, parts: Parts, told: Signals) -> None:
+        self.parts = parts
+        self.handed = handed
+        self.settings = handed.settings
+        self.judge = parts.judge
+        self._signals = told
+        self._fds: list[int] = []
+        self._is_over = False
+        self._failures = 0
+        self._extra: dict[str, str] = {}
+        self._test_due = self._look_due = self._watcher_due = 0.0
+        self._tick_seconds = 0.0
+        self._pace = 0.0
+        self._blind = self._worn_words = ""
+        self._worn_since = 0.0
+        self.is_afresh = False
+        """It ends in order to begin again."""
+        self._node: Node | None = None
+
+    def begin(self, words: str, notes: list[str]) -> None:
+        """It is ready; ``notes``: what could not be had at the start."""
+        teller = self.parts.teller
+        teller.event(words)
+        for text in notes:
+            teller.event(text)
+        self._blind = "\n".join(notes)
+        self.parts.notify.say(b"READY=1")
+
+    def run(self) -> int:
+        """Until SIGTERM or SIGINT; the exit status."""
+        while not self._is_over:
+            began = time.monotonic()
+            try:
+                self.tick(began)
+                self._failures = 0
+            except (OSError, ValueError, ArithmeticError, LookupError, TypeError) as error:
+                # One tick must not end the guard; many in a row must.
+                self._failures += 1
+                self.parts.teller.event(f"a tick failed: {type(error).__name__}: {error}")
+                if self._failures >= FAILURES_MOST:
+                    return 70
+            self._tick_seconds = time.monotonic() - began
+            self._wait()
+            if self._is_worn_out(time.monotonic()):
+                self.parts.teller.event(sentences.AFRESH)
+                self.is_afresh = True
+                return AFRESH
+        return 0
+
+    def tick(self, now: float) -> None:
+        """Look, judge, act, tell."""
+        parts, judge = self.parts, self.judge
+        node = self._node = parts.sense.look(now)
+        groups = parts.sense.groups
+        wanted = judge.wants(node, groups)
+        for group in wanted:
+            parts.sense.detail(group)
+        verdict = judge.step(node, groups)
+        if verdict is not None:
+            self._act(verdict, node)
+        parts.hands.tend(now)
+        self._tell(now, node)
+        if judge.state() == "peace":
+            self._test(now)
+        else:
+            self._ask(now, [group.path for group in wanted])
+        self._settle_pace()
+
+    def _act(self, verdict: Verdict, node: Node) -> None:
+        """Orders first; words when they are carried out."""
+        hands = self.parts.hands if self.settings.mode == "enforce" else self.parts.observer
+        for order in verdict.orders:
+            self.judge.learn(hands.perform(order), node)
+        self.parts.teller.verdict(verdict)
+
+    # --- telling ------------------------------------------------------------------------------
+
+    def _tell(self, now: float, node: Node) -> None:
+        parts = self.parts
+        teller, groups = parts.teller, parts.sense.groups
+        for told in self.judge.told(node, groups):
+            teller.told(told)
+        for text in parts.hands.words:
+            teller.event(text)
+        parts.hands.words.clear()
+        if teller.is_time(now, self.judge.state()):
+            self._put_together(now)
+        teller.status(node, groups, self.judge.state(), self._extra)
+        parts.notify.say(b"WATCHDOG=1")
+
+    def _put_together(self, now: float) -> None:
+        extra, parts = self._extra, self.parts
+        extra["can kill"] = parts.self_test.words(now)
+        extra["watcher"] = parts.watcher.words(now)
+        extra["tick_seconds"] = f"{self._tick_seconds:.4f}"
+        extra["blind"] = "\n".join([*self._blind.splitlines(), *parts.sense.blind])
+        if self.handed.other_guard_pid:
+            extra["mode_why"] = sentences.lock_held(self.handed.other_guard_pid)
+
+    def last_words(self, words: str) -> None:
+        """The status of a guard that has ended."""
+        self.parts.teller.event(words)
+        if self._node is not None:
+            self._extra["ended"] = words
+            self.parts.teller.status(self._node, self.parts.sense.groups, "stopped", self._extra)
+
+    # --- beside it ----------------------------------------------------------------------------
+
+    def _test(self, now: float) -> None:
+        """Prove that it can kill, now and then."""
+        test = self.parts.self_test
+        if now >= self._test_due:
+            self._test_due = now + self.settings.self_test_seconds
+            test.begin(now)
+        was = test.is_proved
+        if test.poll(now) is None:
+            return
+        self.parts.teller.is_due = True
+        if test.is_proved is not was and test.is_proved is not True:
+            self.parts.teller.event(sentences.self_test_failed(test.why_not))
+
+    def _ask(self, now: float, paths: list[str]) -> None:
+        """The watcher looks at those that lead, before they are judged."""
+        if now < self._look_due:
+            return
+        self._look_due = now + LOOK_AGAIN_SECONDS
+        short = self.judge.state() in ("short", "holding", "near")
+        why = "node_short" if short else "stuck"
+        self.parts.watcher.tell({"t": "look", "why": why, "cgroups": paths})
+
+    def _settle_pace(self) -> None:
+        """The nearer it is, the more often the watcher looks."""
+        if self.judge.state() != "peace" or self.parts.sense.is_near:
+            pace = NEAR_PACE
+        else:
+            is_deep = self.parts.sense.pause_seconds() >= DEEP_PEACE_SECONDS
+            pace = DEEP_PEACE_PACE if is_deep else PEACE_PACE
+        if pace != self._pace and self.parts.watcher.tell({"t": "pace", "seconds": pace}):
+            self._pace = pace
+
+    def _is_worn_out(self, now: float) -> bool:
+        """What it has lost it cannot make itself; when the node is in peace a new start can."""
+        parts, words = self.parts, ""
+        if not parts.aide.is_alive:
+            words = sentences.AIDE_LOST
+        elif self.settings.watch and parts.watcher.is_spent:
+            words = sentences.WATCHERS_SPENT
+        if words != self._worn_words:
+            self._worn_words, self._worn_since = words, now
+            if words:
+                parts.teller.event(words)
+        if self.judge.state() != "peace":
+            self._worn_since = now
+        return bool(words) and now - self._worn_since >= AFRESH_SECONDS
+
+    # --- what comes from outside --------------------------------------------------------------
+
+    def _wait(self) -> None:
+        parts, fds = self.parts, self._fds
+        fds.clear()
+        fds.append(self._signals.fd)
+        if parts.aide.fd >= 0:
+            fds.append(parts.aide.fd)
+        # What the watcher says is heard at the next tick, and wakes nobody: near a shortage
+        # that is a tenth of a second, in deep peace nothing of it is urgent.
+        pause = parts.sense.pause_seconds()
+        if parts.self_test.is_waiting:
+            pause = min(pause, TEST_SECONDS)
+        elif self.judge.state() in ("short", "holding"):
+            pause = min(pause, CASE_SECONDS)
+        self.hear(time.monotonic(), parts.sense.wait(pause, fds))
+
+    def hear(self, now: float, ready: Sequence[int]) -> None:
+        """What signals, the watcher and the aide have said since the last tick."""
+        parts = self.parts
+        if self._signals.fd in ready:
+            for number in self._signals.come():
+                self._take_signal(number)
+        for message in parts.watcher.messages(now):
+            parts.sense.hear(message)
+            parts.teller.is_due = parts.teller.is_due or message.get("t") == "hello"
+        if not parts.watcher.is_there and not self._is_over:
+            self._start_watcher(now)
+        answer = parts.aide.take("config", is_ready=parts.aide.fd in ready)
+        if answer is not None:
+            self._take_config(answer)
+
+    def _take_signal(self, number: int) -> None:
+        if number in _ENDS:
+            self._is_over = True
+        elif number == signal.SIGCHLD:
+            signals.reap()
+        elif number == signal.SIGHUP:
+            asked = self.parts.aide.send({"do": "config", "path": self.handed.config_path})
+            if not asked:
+                self.parts.teller.event(sentences.not_reloaded(sentences.AIDE_LOST))
+
+    def _take_config(self, answer: dict[str, object]) -> None:
+        """The file was read anew: by a process that has ended."""
+        problem = str(answer.get("problem") or "")
+        try:
+            if not problem:
+                self._use(reloaded(str(answer.get("settings")), self.handed))
+        except ValueError as error:
+            problem = str(error)
+        said = sentences.reloaded(self.settings.mode, self.settings.scope)
+        self.parts.teller.event(sentences.not_reloaded(problem) if problem else said)
+
+    def _use(self, settings: Settings) -> None:
+        """From the next tick on."""
+        parts = self.parts
+        self.settings = parts.teller.settings = settings
+        self.judge.use(settings)
+        parts.sense.use(settings)
+        parts.observer.rule(settings.scope, settings.freeze_seconds)
+        parts.hands.rule(hands_scope(settings), settings.freeze_seconds)
+
+    def _start_watcher(self, now: float) -> None:
+        """By the aide; at most a few times."""
+        parts = self.parts
+        if not self.settings.watch or now < self._watcher_due or not parts.aide.is_alive:
+            return
+        self._watcher_due = now + WATCHER_AGAIN_SECONDS
+        number = self.parts.watcher.take_spare()
+        if number is not None:
+            self.parts.teller.event(sentences.WATCHER_LOST)
+            self.parts.aide.send({"do": "watcher", "number": number})

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything once, before memory is locked: what was never walked would fault from disk later.
+
+A shortage that is not there is judged over groups that are not there; nothing is done and
+nothing is written but the status.
+"""
+
+import time
+
+from seawall.actions.plan import Order, Target
+from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, Group, Node, Outside
+from seawall.guard.judge.judge import Judge
+from seawall.guard.loop import Loop
+from seawall.guard.settings import Settings
+
+GROUPS = 250
+TICKS = 40
+SELF_TEST_SECONDS = 5.0
+_MIB = 1 << 20
+
+
+def rehearse(loop: Loop) -> None:
+    """Some ticks of the real loop, a kill of the self-test's child, and a shortage on paper."""
+    parts = loop.parts
+    for settings in (loop.settings, loop.settings._replace(mode="enforce", scope=("/",))):
+        on_paper(settings)
+    parts.hands.rehearse()
+    parts.observer.rehearse()
+    parts.observer.perform(Order("rehearsal", "kill", Target("/", 0, "rehearsal"), "self_test"))
+    own = parts.sense.groups.get(loop.handed.own_cgroup)
+    if own is not None:
+        parts.sense.detail(own)
+    until = time.monotonic() + SELF_TEST_SECONDS
+    for number in range(10_000):
+        loop.tick(time.monotonic())
+        if (number >= 3 and not parts.self_test.is_waiting) or time.monotonic() > until:
+            break
+        time.sleep(0.01)
+
+
+def on_paper(settings: Settings) -> int:
+    """How many verdicts a made-up node with a culprit that takes 300 MiB/s led to."""
+    judge = Judge(settings, "rehearsal")
+    groups = {group.path: group for group in map(_group, range(GROUPS))}
+    culprit = groups["/kubepods/burstable/pod3/c3"]
+    verdicts = 0
+    for number in range(TICKS):
+        now = float(number) * 0.25
+        culprit.outside = Outside(number * 75 * _MIB, number * 75 * _MIB, 4096 * _MIB, "paper")
+        culprit.outside_slope = 300.0 * _MIB
+        node = _node(now, max(0, (TICKS - number) * 75 * _MIB - 1024 * _MIB))
+        judge.wants(node, groups)
+        verdict = judge.step(node, groups)
+        verdicts += verdict is not None
+        judge.told(node, groups)
+    return verdicts
+
+
+def _group(number: int) -> Group:
+    group = Group(f"/kubepods/burstable/pod{number}/c{number}", 1000 + number, f"paper/{number}")
+    group.charge_bytes = (number % 7 + 1) * 16 * _MIB
+    group.limit_bytes = 400 * _MIB
+    group.gives_back_bytes = group.charge_bytes // 2
+    group.class_rank = (BEST_EFFORT, BURSTABLE, GUARANTEED)[number % 3]
+    group.adj = (1000, 500, -997)[number % 3]
+    return group
+
+
+def _node(seconds: float, headroom: int) -> Node:
+    grown = int(seconds * 300 * _MIB)
+    return Node(
+        seconds=seconds, total_bytes=16 << 30, free_bytes=headroom, headroom_bytes=headroom,
+        slope_bytes_per_second=300.0 * _MIB, residual_bytes=grown, residual_grown_bytes=grown,
+        residual_slope_bytes_per_second=300.0 * _MIB, unexplained_growth_bytes=0,
+        is_low=headroom < 256 * _MIB, is_min=headroom < 64 * _MIB, stalls_per_second=5.0,
+        protected_stall=0.2, late_seconds=0.0, own_major_faults=0, kernel_kills=0, exits=0,
+        claims_seconds=0.2,
+    )  # fmt: skip

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Can it kill?  Proved, not believed: a child of the aide dies in a cgroup of its own.
+
+Through the very same ``Hands``, whose scope is wider by exactly that cgroup.  Its folders are
+made before "ready" and used again in every round: below our own cgroup, where a process may be
+as long as no controller is handed down (admin-guide/cgroup-v2.rst, no internal processes), which
+nobody does there.  On v1 the freezer gets the same path, so that the whole road is gone.
+"""
+
+import errno
+import os
+from typing import Any, Final, Protocol
+
+from seawall.actions import small_files
+from seawall.actions.hands import Hands
+from seawall.actions.observer import Observer
+from seawall.actions.plan import Mounts, Order, Target
+
+NAME: Final = "seawall-self-test"
+CHILD_SECONDS: Final = 5.0
+"""So long the aide has to bring a child."""
+
+
+class Sender(Protocol):
+    """The aide, as far as it is needed here."""
+
+    def send(self, request: dict[str, Any], /) -> bool:
+        """Hand it over without waiting; False when it does not take it."""
+
+    def take(self, kind: str, /) -> dict[str, Any] | None:
+        """The answer to a request of that kind, if there is one."""
+
+
+class SelfTest:
+    """``prepare`` once, then ``begin`` and ``poll`` from the loop, ``close`` at the end."""
+
+    __slots__ = (
+        "_aide", "_began", "_entries", "_folder", "_hands", "_is_new", "_made", "_mounts", "_order",
+        "_own", "is_proved", "kill_seconds", "proved_at", "why_not",
+    )  # fmt: skip
+
+    def __init__(
+        self, hands: Hands | Observer, aide: Sender | None, mounts: Mounts, own_cgroup: str
+    ) -> None:
+        """``own_cgroup``: in the tree that counts memory."""
+        self._hands = hands
+        self._aide = aide
+        self._mounts = mounts
+        self._own = own_cgroup.rstrip("/")
+        self._made: list[str] = []
+        self._entries: list[str] = []
+        self._folder = -1
+        self._order: Order | None = None
+        self._began: float | None = None
+        self._is_new = False
+        self.is_proved: bool | None = None
+        """None: not tried yet."""
+        self.proved_at = 0.0
+        self.kill_seconds = 0.0
+        """Of the last one that was proved: until the child was gone."""
+        self.why_not = ""
+
+    def prepare(self) -> str:
+        """Make the test cgroup; why it cannot be made, or empty."""
+        if self._order:
+            return ""
+        why = ""
+        for above in dict.fromkeys((self._own, self._own.rpartition("/")[0])):
+            why = self._make(f"{above}/{NAME}")
+            if not why:
+                return ""
+        self.why_not = f"no test cgroup could be made: {why}"
+        self.is_proved = False
+        return self.why_not
+
+    def begin(self, now: float) -> None:
+        """Ask the aide for a child; nothing while one is awaited.  ``now``: monotonic."""
+        if self._began is not None:
+            return
+        self._began = now
+        request: dict[str, Any] = {"do": "self_test_child", "cgroup_procs": self._entries}
+        if not self._order:
+            self._end(self.why_not or "the test cgroup was not made")
+            self._is_new = True
+        elif self._aide is None or not self._aide.send(request):
+            self._end("the aide takes no request for a child")
+            self._is_new = True
+
+    @property
+    def is_waiting(self) -> bool:
+        """A child is on its way: ``poll`` soon."""
+        return self._began is not None
+
+    def poll(self, now: float) -> str | None:
+        """Kill the child once it is there; a sentence when a test is over, else None."""
+        if self._is_new:  # it was over before it began
+            self._is_new = False
+            return self.words(now)
+        if self._order is None or self._began is None:
+            return None
+        if not small_files.read(self._folder, "cgroup.procs"):
+            problem = self._problem()
+            if not problem and now - self._began <= CHILD_SECONDS:
+                return None
+            self._end(problem or f"no child came from the aide within {CHILD_SECONDS:.0f} s")
+            return self.words(now)
+        outcome = self._hands.perform(self._order)
+        if outcome.is_observed:
+            self._end("not tried: observed only")
+        elif outcome.is_done and outcome.processes and not outcome.left:
+            self.is_proved, self.why_not, self._began = True, "", None
+            self.proved_at, self.kill_seconds = now, outcome.seconds
+        else:
+            self._end(outcome.problem or "the child outlived it")
+        return self.words(now)
+
+    def words(self, now: float) -> str:
+        """For the status: ``can kill: proved 12 s ago in 4 ms``, or why not."""
+        if self.is_proved:
+            ago, took = now - self.proved_at, self.kill_seconds * 1000
+            return f"can kill: proved {ago:.0f} s ago in {took:.0f} ms"
+        if self.is_proved is None:
+            return "can kill: not proved yet"
+        return f"CANNOT KILL: {self.why_not}"
+
+    def close(self) -> None:
+        """Remove what ``prepare`` made; a folder with somebody in it stays."""
+        if self._folder >= 0:
+            os.close(self._folder)
+            self._folder = -1
+        self._order = None
+        self._began = None
+        self._remove()
+
+    def _problem(self) -> str:
+        """Of the aide, when it tells one; a child shows itself by being there."""
+        answer = self._aide.take("self_test_child") if self._aide else None
+        return str(answer.get("problem") or "") if answer else ""
+
+    def _end(self, why: str) -> None:
+        self.is_proved, self.why_not, self._began = False, why, None
+
+    def _make(self, path: str) -> str:
+        trees = [self._mounts.memory]
+        if self._mounts.version == 1 and self._mounts.freezer:
+            trees.insert(0, self._mounts.freezer)  # memory last: who is there is everywhere
+        try:
+            for tree in trees:
+                self._make_folders(tree, path)
+            self._folder = os.open(
+                f"{trees[-1]}{path}", os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            )
+            if self._mounts.version == 2:
+                _check_type(self._folder)
+        except OSError as problem:
+            self._remove()
+            return f"{trees[-1]}{path}: {os.strerror(problem.errno or 0)}"
+        self._entries = [f"{tree}{path}/cgroup.procs" for tree in trees]
+        target = Target(path, os.fstat(self._folder).st_ino, "self-test")
+        self._order = Order("self-test", "kill", target, "self_test")
+        self._hands.allow(path)
+        return ""
+
+    def _make_folders(self, tree: str, path: str) -> None:
+        """It and, in the freezer, what it hangs on there."""
+        at = tree
+        for name in path.strip("/").split("/"):
+            at = f"{at}/{name}"
+            try:
+                os.mkdir(at, 0o755)
+            except FileExistsError:
+                if name != NAME:  # what an earlier guard left is ours to remove
+                    continue
+            self._made.append(at)
+
+    def _remove(self) -> None:
+        for folder in reversed(self._made):
+            try:
+                os.rmdir(folder)
+            except OSError:
+                continue
+        self._made.clear()
+
+
+def _check_type(folder: int) -> None:
+    """OSError where a process cannot be: below a threaded cgroup."""
+    if (small_files.read(folder, "cgroup.type") or "domain") != "domain":
+        raise OSError(errno.EOPNOTSUPP, "")

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is read of the few groups that lead: what the end of one gives back, its processes.
+
+::
+
+    gives back = anonymous + shared memory that ends with it + kernel memory charged to it
+
+memory.stat of v2 (cgroup-v2.rst): ``anon``, ``shmem``, ``kernel`` (5.18) or its parts, less
+``slab_reclaimable``, which stays as long as nobody wants the memory; ``sock``.  v1
+(cgroup-v1/memory.rst): ``total_rss``, ``total_shmem`` and half of memory.kmem.usage_in_bytes,
+which does not say what of it is slab that stays.  Page cache is not in it: it can be dropped
+anyway.  A group without processes gives back nothing: what is charged to it outlives its end.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Final
+
+from seawall.guard.sense.canary import number, stat_fields
+from seawall.guard.sense.files import first_bytes
+from seawall.guard.sense.lasting import lasting_shared_bytes
+from seawall.guard.sense.member import Member, Names, read_promises
+
+_STAT_BYTES: Final = 32 << 10
+_PROCS_BYTES: Final = 256 << 10
+_FOLDERS_MOST: Final = 256
+_ASKED_MOST: Final = 64
+"""Processes that are read one by one, evenly spread: children inherit oom_score_adj."""
+_UTIME: Final = 11
+_KERNEL_PARTS: Final = (
+    b"kernel_stack", b"pagetables", b"sec_pagetables", b"percpu", b"vmalloc", b"slab_unreclaimable",
+)  # fmt: skip
+
+
+class Details:
+    """Reads on demand; keeps nothing but the scratch space."""
+
+    __slots__ = ("_names", "_proc", "_ticks")
+
+    def __init__(self, names: Names, proc: str) -> None:
+        self._names = names
+        self._proc = proc
+        self._ticks = os.sysconf("SC_CLK_TCK")
+
+    def read(self, member: Member, now: float, *, has_swap: bool) -> None:
+        """Fill in what ``Group`` says of it; a file that cannot be read leaves None."""
+        group = member.group
+        pids, is_whole = self._pids(group.path)
+        asked = pids[:: -(-len(pids) // _ASKED_MOST)] if pids else []
+        group.processes = len(pids) if is_whole else None
+        adjs = [adj for pid in asked if (adj := self._adj(pid)) is not None]
+        if adjs:
+            group.adj = min(adjs)
+        group.gives_back_bytes = self._gives_back(group.path, pids, is_whole=is_whole)
+        user = self._user_seconds(group.path, asked if len(asked) == len(pids) else [])
+        group.progress_per_second = self._progress(member, user, now)
+        read_promises(member, self._names, has_swap=has_swap)
+        member.detailed = now
+
+    # --- memory -----------------------------------------------------------------------------
+
+    def _gives_back(self, path: str, pids: list[int], *, is_whole: bool) -> int | None:
+        text = first_bytes(self._names.of(path, "memory.stat"), _STAT_BYTES)
+        if text is None or not is_whole:
+            return None
+        if not pids:
+            return 0
+        stat = rows(text)
+        anonymous = stat.get(b"anon" if self._names.version == 2 else b"total_rss")
+        if anonymous is None:
+            return None
+        shared = stat.get(b"shmem" if self._names.version == 2 else b"total_shmem", 0)
+        if shared:
+            shared = max(0, shared - lasting_shared_bytes(self._proc, pids[0]))
+        return anonymous + shared + self._kernel(path, stat)
+
+    def _kernel(self, path: str, stat: dict[bytes, int]) -> int:
+        if self._names.version != 2:
+            text = first_bytes(self._names.of(path, "memory.kmem.usage_in_bytes"), 32) or b""
+            return int(text) // 2 if text.strip().isdigit() else 0
+        kernel = stat.get(b"kernel")
+        if kernel is not None:
+            kernel = max(0, kernel - stat.get(b"slab_reclaimable", 0))
+        else:
+            kernel = sum(stat.get(name, 0) for name in _KERNEL_PARTS)
+        return kernel + stat.get(b"sock", 0)
+
+    # --- processes --------------------------------------------------------------------------
+
+    def _pids(self, path: str) -> tuple[list[int], bool]:
+        """Of it and all below it, and whether that is all of them."""
+        pids: list[int] = []
+        is_whole = True
+        for count, folder in enumerate(below(self._names.of(path, "").rstrip("/"))):
+            if count == _FOLDERS_MOST:
+                return pids, False
+            text = first_bytes(f"{folder}/cgroup.procs", _PROCS_BYTES)
+            if text is None or len(text) == _PROCS_BYTES:
+                # Refused (a threaded cgroup of v2: its domain above lists them) or cut.
+                is_whole = is_whole and count > 0 and text is None
+                continue
+            pids += [int(line) for line in text.split() if line.isdigit() and line != b"0"]
+        return pids, is_whole
+
+    def _adj(self, pid: int) -> int | None:
+        text = first_bytes(f"{self._proc}/{pid}/oom_score_adj", 16)
+        try:
+            return int(text) if text else None
+        except ValueError:
+            return None
+
+    def _user_seconds(self, path: str, pids: list[int]) -> float | None:
+        """Seconds in user mode since the group began."""
+        if self._names.unified:
+            text = first_bytes(f"{self._names.unified}{path}/cpu.stat", 1024)
+            usec = rows(text).get(b"user_usec") if text else None
+            if usec is not None:
+                return usec / 1e6
+        total, is_seen = 0, False
+        for pid in pids:
+            text = first_bytes(f"{self._proc}/{pid}/stat", 1024)
+            if text:
+                ticks = number(stat_fields(bytearray(text), len(text)), _UTIME)
+                total, is_seen = total + (ticks or 0), True
+        return total / self._ticks if is_seen else None
+
+    def _progress(self, member: Member, user: float | None, now: float) -> float | None:
+        if user is None:
+            return None
+        rise, seconds = member.user_rate.gained(int(user * 1e6), now)
+        return rise / 1e6 / seconds if seconds > 0.0 else None
+
+
+def rows(text: bytes) -> dict[bytes, int]:
+    """``NAME NUMBER`` lines; others are left out."""
+    found = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(b" ")
+        if value.isdigit():
+            found[name] = int(value)
+    return found
+
+
+def below(folder: str) -> Iterator[str]:
+    """A cgroup's folder and all below it."""
+    todo = [folder]
+    while todo:
+        at = todo.pop()
+        yield at
+        try:
+            with os.scandir(at) as entries:
+                todo += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            continue

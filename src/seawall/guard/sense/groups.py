@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of groups: charge each tick, limits every ten seconds, what a full one does.
+
+cgroup v2: memory.current, memory.max, memory.events, memory.pressure
+(Documentation/admin-guide/cgroup-v2.rst); v1: memory.usage_in_bytes, memory.limit_in_bytes,
+memory.failcnt (cgroup-v1/memory.rst).
+"""
+
+import os
+from typing import Final
+
+from seawall.actions.plan import Mounts
+from seawall.guard.facts import Group
+from seawall.guard.sense.cadence import Cadence
+from seawall.guard.sense.files import GONE, number_of, open_quietly
+from seawall.guard.sense.member import (
+    Member,
+    Names,
+    is_populated,
+    limiter_of,
+    read_limit,
+    read_promises,
+)
+from seawall.guard.sense.pressure import Pressure
+from seawall.guard.sense.tree import Tree
+
+_LIMITS_SECONDS: Final = 10.0
+_YOUNG_SECONDS: Final = 30.0
+"""A runtime writes limits and promises just after it made the folder."""
+_AT_LIMIT: Final = 0.99
+_NEAR_LIMIT: Final = 0.9
+_MATTERS_SHARE: Final = 64
+"""Of all memory: smaller groups' pressure is not read in a shortage of the node."""
+_EMPTIED_BYTES: Final = 16 << 20
+_CHARGE_BYTES: Final = 24
+
+
+class Groups:
+    """All workloads by path; ``by_path`` is what the judge sees."""
+
+    __slots__ = (
+        "_limits", "_was", "by_path", "exits", "is_quiet", "members", "names", "problem", "tree",
+        "unswappable_bytes",
+    )  # fmt: skip
+
+    def __init__(self, mounts: Mounts) -> None:
+        self.names = Names(mounts)
+        self.tree = Tree(mounts.memory)
+        self.by_path: dict[str, Group] = {}
+        self.members: dict[str, Member] = {}
+        self._limits = Cadence(_LIMITS_SECONDS)
+        self._was = 0.0
+        self.exits = 0
+        """Groups that went or emptied in the last tick."""
+        self.is_quiet = True
+        """Nobody is close to a limit."""
+        self.unswappable_bytes = 0
+        self.problem = ""
+
+    def open(self, now: float) -> None:
+        """Find all that are there."""
+        self.tree.open(now)
+        self._take_in(now, has_swap=True)
+
+    def look(self, now: float, total_bytes: int, *, is_near: bool, has_swap: bool) -> None:
+        """One tick."""
+        self.tree.update(now)
+        self.exits = self._take_in(now, has_swap=has_swap)
+        self._read_charges(now)
+        if self._limits.is_due(now, is_near=is_near):
+            self._read_limits(now, has_swap=has_swap)
+        self._look_at_full(now, total_bytes // _MATTERS_SHARE if is_near else total_bytes)
+        self._was = now
+
+    # --- who is there -----------------------------------------------------------------------
+
+    def _take_in(self, now: float, *, has_swap: bool) -> int:
+        tree, gone = self.tree, 0
+        for folder in tree.gone:
+            member = self.members.pop(folder.path, None)
+            if member is not None:
+                member.close()
+                del self.by_path[folder.path]
+                gone += not member.is_empty
+        tree.gone.clear()
+        for folder in tree.born:
+            member = Member(folder, now, self.names.of(folder.path, self.names.charge))
+            if member.charge_fd < 0:
+                # No memory is counted there; one that went meanwhile is told by the tree.
+                self._miss(folder.path, -member.charge_fd)
+            self.members[folder.path] = member
+            self.by_path[folder.path] = member.group
+            read_promises(member, self.names, has_swap=has_swap)
+            self._read_limit_of(member)
+        tree.born.clear()
+        return gone
+
+    def _miss(self, path: str, number: int) -> None:
+        if number not in GONE:
+            name = self.names.of(path, self.names.charge)
+            self.problem = f"{name}: {os.strerror(number)}; raise LimitNOFILE to 65536"
+
+    # --- each tick --------------------------------------------------------------------------
+
+    def _read_charges(self, now: float) -> None:
+        """The hot loop: one system call a group, and little more for one that did not move."""
+        pread, unswappable, vanished = os.pread, 0, None
+        for member in self.members.values():
+            try:
+                charge = int(pread(member.charge_fd, _CHARGE_BYTES, 0))
+            except (OSError, ValueError):
+                vanished = member.folder.path
+                continue
+            if not member.is_swappable:
+                unswappable += charge
+            if not member.is_idle or charge != member.group.charge_bytes:
+                self._moved(member, charge, now)
+        self.unswappable_bytes = unswappable
+        if vanished is not None:
+            self.tree.check(vanished)
+
+    def _moved(self, member: Member, charge: int, now: float) -> None:
+        group = member.group
+        if member.is_new:
+            # What it had when it was first seen is no growth.
+            member.anchors.restart(now, charge)
+            member.is_new = False
+        elif member.is_idle:
+            # Nothing happened up to the last tick, so the slope begins there.
+            member.anchors.restart(self._was, group.charge_bytes)
+        slope = member.anchors.slope(now, charge)
+        member.is_idle = slope == 0.0 and charge == group.charge_bytes
+        if charge < group.charge_bytes // 2 and group.charge_bytes > _EMPTIED_BYTES:
+            self._check_empty(member)
+        elif member.is_empty and charge > group.charge_bytes:
+            member.is_empty = False
+        group.charge_bytes, group.charge_slope = charge, slope
+
+    def _check_empty(self, member: Member) -> None:
+        is_empty = not is_populated(member.folder.path, self.names)
+        if is_empty and not member.is_empty:
+            self.exits += 1
+        member.is_empty = is_empty
+
+    # --- limits -----------------------------------------------------------------------------
+
+    def _read_limits(self, now: float, *, has_swap: bool) -> None:
+        for folder in self.tree.folders.values():
+            read_limit(folder, self.names)
+        for member in self.members.values():
+            limiter = limiter_of(member.folder)
+            member.group.limit_bytes = limiter.limit if limiter is not None else None
+            if now - member.group.started_seconds < _YOUNG_SECONDS:
+                read_promises(member, self.names, has_swap=has_swap)
+
+    def _read_limit_of(self, member: Member) -> None:
+        above = member.folder
+        while above is not None and above.limit_fd == -1:
+            read_limit(above, self.names)
+            if above.above is None:
+                break
+            above = above.above
+        limiter = limiter_of(member.folder)
+        member.group.limit_bytes = limiter.limit if limiter is not None else None
+
+    def _look_at_full(self, now: float, matters: int) -> None:
+        self.is_quiet = True
+        for member in self.members.values():
+            group = member.group
+            limit = group.limit_bytes
+            is_close = limit is not None and group.charge_bytes >= limit * _NEAR_LIMIT
+            if not is_close and member.at_limit_since == 0.0:
+                if group.charge_bytes >= matters:
+                    self._read_stall(member, now)
+                elif group.stall:
+                    group.stall = 0.0
+                continue
+            self.is_quiet = False
+            self._read_stall(member, now)
+            group.events_max = member.hits.per_second(self._hits(member), now)
+            if limit is not None and group.charge_bytes >= limit * _AT_LIMIT:
+                member.at_limit_since = member.at_limit_since or now
+                group.at_limit_seconds = now - member.at_limit_since
+            else:
+                member.at_limit_since = group.at_limit_seconds = 0.0
+                if not is_close:
+                    group.events_max = 0.0
+
+    def _read_stall(self, member: Member, now: float) -> None:
+        if member.pressure is None:
+            path = self.names.pressure(member.folder.path)
+            if not path:
+                return
+            member.pressure = Pressure(path)
+            member.pressure.open()
+        member.group.stall = member.pressure.full_share(now) or 0.0
+
+    def _hits(self, member: Member) -> int | None:
+        """How often the limit was hit since the group was made."""
+        is_v2 = self.names.version == 2
+        if member.events_fd == -1:
+            # The pod's limit is the one that is hit when it is lower than the container's.
+            place = limiter_of(member.folder) or member.folder
+            name = "memory.events" if is_v2 else "memory.failcnt"
+            fd = open_quietly(self.names.of(place.path, name))
+            member.events_fd = fd if fd >= 0 else -2
+        if member.events_fd < 0:
+            return None
+        if not is_v2:
+            return number_of(member.events_fd)
+        try:
+            return events_max(os.pread(member.events_fd, 512, 0))
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        for member in self.members.values():
+            member.close()
+        self.tree.close()
+
+
+def events_max(data: bytes) -> int | None:
+    """The ``max`` line of memory.events."""
+    for line in data.splitlines():
+        name, _, value = line.partition(b" ")
+        if name == b"max" and value.isdigit():
+            return int(value)
+    return None

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""True headroom: what programs can still have before reclaim hurts.
+
+::
+
+    headroom = MemFree + per-CPU lists - low watermarks
+             + cache - min(cache / 2, low)      cache = Active(file) + Inactive(file)
+                                                      - mapped file - Dirty - Writeback
+             + min(slab / 2, slab - min(slab / 2, low))       slab = KReclaimable
+             + swap at its real cost, of anonymous memory that may go there
+             + half of what the ZFS ARC holds above its least
+
+The shape is si_mem_available of mm/show_mem.c (MemAvailable, 3.14), which this differs from in
+four ways.  Page cache that programs map is theirs: taking it away is the thrash (mm/vmscan.c
+gives mapped executable pages a second round for that reason).  Dirty pages have to be written
+first.  Of the slab half at most, for one object holds its page.  Shared memory and tmpfs are on
+the anonymous lists and come back only through swap.
+
+``Mapped`` counts mapped shared memory too, and no counter splits it: what rose and fell together
+in Mapped and Shmem is taken for shared, at first as much as can be.
+"""
+
+from typing import Final
+
+from seawall.guard.sense.files import KernelFile
+from seawall.guard.sense.meminfo import Meminfo
+from seawall.guard.sense.swap import Swap, swap_headroom, zswap_is_on
+from seawall.guard.sense.zoneinfo import Zoneinfo
+from seawall.quick_residual import hugetlb
+
+_ARCSTATS: Final = "spl/kstat/zfs/arcstats"
+_RESERVE_SHARE: Final = 64
+"""Of all memory, where the watermarks could not be read: more than most kernels keep."""
+
+
+class Headroom:
+    """Reused from tick to tick; bytes."""
+
+    __slots__ = (
+        "_arcstats", "_mapped_shared", "_swap", "_sys", "_was_mapped", "_was_shared",
+        "arc_bytes", "bytes", "cache_bytes", "free_bytes", "is_zswap", "slab_bytes",
+        "swap_bytes", "total_bytes", "zones",
+    )  # fmt: skip
+
+    def __init__(self, proc: str, sys: str, page_size: int) -> None:
+        self.zones = Zoneinfo(proc, page_size)
+        self._swap = Swap(proc, sys)
+        self._arcstats = KernelFile(f"{proc}/{_ARCSTATS}", 32 << 10)
+        self._sys = sys
+        self.is_zswap = False
+        self.bytes = 0
+        self.total_bytes = 0
+        self.free_bytes = 0
+        """Of ``bytes``, over the low watermarks; may be below zero."""
+        self.cache_bytes = 0
+        self.slab_bytes = 0
+        self.swap_bytes = 0
+        self.arc_bytes = 0
+        self._was_mapped = 0
+        self._was_shared = 0
+        self._mapped_shared: int | None = None
+
+    @property
+    def problem(self) -> str:
+        """What could not be read, in words."""
+        return self.zones.problem or self._swap.problem
+
+    def read_rarely(self, memory: Meminfo) -> None:
+        """What each tick need not read in peace: watermarks, swap areas, the ARC."""
+        self.zones.read()
+        if memory.swap_total:
+            self._swap.read()
+            self.is_zswap = zswap_is_on(self._sys)
+        if self._arcstats.fd >= 0:
+            self._read_arc()
+
+    def open(self) -> None:
+        """Where there is an ARC, and which watermarks."""
+        self._arcstats.open()
+
+    def _read_arc(self) -> None:
+        file = self._arcstats
+        self.arc_bytes = 0
+        if file.read():
+            # NAME TYPE DATA in columns.
+            size = _kstat(file, b"\nsize ")
+            least = _kstat(file, b"\nc_min ")
+            if size is not None and least is not None:
+                self.arc_bytes = max(0, size - least) // 2
+
+    def look(self, memory: Meminfo, unswappable: int) -> None:
+        """One tick.  ``unswappable``: charge of cgroups that may not swap."""
+        low = self.zones.low_bytes if self.zones.is_known else memory.mem_total // _RESERVE_SHARE
+        free = memory.mem_free + self.zones.listed_bytes - low
+        cache = max(0, self._clean_cache(memory))
+        cache -= min(cache // 2, low)
+        slab = memory.k_reclaimable
+        if slab is None:
+            slab = memory.s_reclaimable or 0
+        slab = min(slab // 2, slab - min(slab // 2, low))
+        self.swap_bytes = 0
+        if memory.swap_free:
+            could_go = (memory.anon_pages or 0) + (memory.shmem or 0) - (memory.unevictable or 0)
+            could_go = min(max(0, could_go - unswappable), memory.swap_free)
+            self.swap_bytes = swap_headroom(self._swap, memory, could_go, is_zswap=self.is_zswap)
+        self.free_bytes, self.cache_bytes, self.slab_bytes = free, cache, slab
+        self.total_bytes = memory.mem_total - hugetlb(memory)
+        self.bytes = max(0, free + cache + slab + self.swap_bytes + self.arc_bytes)
+
+    def _clean_cache(self, memory: Meminfo) -> int:
+        lists = (memory.active_file or 0) + (memory.inactive_file or 0)
+        mapped, shared = memory.mapped or 0, memory.shmem or 0
+        both = self._mapped_shared
+        if both is None:
+            both = shared
+        else:
+            rise, more = mapped - self._was_mapped, shared - self._was_shared
+            if rise > 0 and more > 0:
+                both += min(rise, more)
+            elif rise < 0 and more < 0:
+                both += max(rise, more)
+        # No more than either, and no less than what the file lists cannot hold.
+        both = max(min(both, mapped, shared), mapped - lists)
+        self._mapped_shared, self._was_mapped, self._was_shared = both, mapped, shared
+        unwritten = (memory.dirty or 0) + (memory.writeback or 0)
+        return lists - min(lists, mapped - both) - unwritten
+
+
+def _kstat(file: KernelFile, name: bytes) -> int | None:
+    """The last column of a kstat row."""
+    at = file.buffer.find(name, 0, file.size)
+    end = file.buffer.find(b"\n", at + 1, file.size)
+    words = bytes(file.buffer[at:end]).split() if 0 <= at < end else []
+    return int(words[-1]) if words and words[-1].isdigit() else None

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""inotify on cgroup folders: who comes and goes, without listing anything.  inotify(7).
+
+kernfs answers for mkdir and rmdir, on both cgroup versions.  The kernel keeps at most
+``max_queued_events`` events and then says that it lost some: the caller lists everything then.
+"""
+
+import ctypes
+import os
+import sys
+from typing import Final
+
+CREATED: Final = 0x100
+DELETED: Final = 0x200
+MOVED_FROM: Final = 0x40
+MOVED_TO: Final = 0x80
+IGNORED: Final = 0x8000
+OVERFLOW: Final = 0x4000
+_IS_FOLDER: Final = 0x40000000
+_ONLY_FOLDERS: Final = 0x01000000
+_WANTED: Final = CREATED | DELETED | MOVED_FROM | MOVED_TO | _ONLY_FOLDERS
+_HEAD_BYTES: Final = 16
+_BUFFER_BYTES: Final = 16 << 10
+_READS_MOST: Final = 64
+
+
+class Inotify:
+    """One inotify descriptor with its buffer."""
+
+    __slots__ = ("_add", "_buffer", "_fd", "_init", "_into", "problem")
+
+    def __init__(self) -> None:
+        self._buffer = bytearray(_BUFFER_BYTES)
+        self._into = (self._buffer,)
+        self._fd = -1
+        self.problem = ""
+        library = ctypes.CDLL(None, use_errno=True)
+        self._add = library.inotify_add_watch
+        self._init = library.inotify_init1
+
+    def open(self) -> bool:
+        """False with ``problem``: folders are then found by listing only."""
+        self._fd = self._init(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._fd < 0:
+            number = ctypes.get_errno()
+            self.problem = (
+                f"inotify: {os.strerror(number)}; raise fs.inotify.max_user_instances; new "
+                "cgroups are found a minute late"
+            )
+        return self._fd >= 0
+
+    def watch(self, folder: str) -> int:
+        """A watch; below zero: there is none."""
+        if self._fd < 0:
+            return -1
+        number: int = self._add(self._fd, os.fsencode(folder), _WANTED)
+        if number < 0 and not self.problem:
+            why = os.strerror(ctypes.get_errno())
+            self.problem = f"inotify on {folder}: {why}; raise fs.inotify.max_user_watches"
+        return number
+
+    def events(self) -> list[tuple[int, int, bytes]]:
+        """(watch, mask, name) of folders since the last call; a lost one says so."""
+        found: list[tuple[int, int, bytes]] = []
+        for _ in range(_READS_MOST if self._fd >= 0 else 0):
+            try:
+                size = os.readv(self._fd, self._into)
+            except BlockingIOError:
+                break
+            at, buffer = 0, self._buffer
+            while at + _HEAD_BYTES <= size:
+                watch = int.from_bytes(buffer[at : at + 4], sys.byteorder, signed=True)
+                mask = int.from_bytes(buffer[at + 4 : at + 8], sys.byteorder)
+                length = int.from_bytes(buffer[at + 12 : at + 16], sys.byteorder)
+                at += _HEAD_BYTES
+                if mask & (_IS_FOLDER | IGNORED | OVERFLOW):
+                    found.append((watch, mask, bytes(buffer[at : at + length]).rstrip(b"\0")))
+                at += length
+        return found
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1

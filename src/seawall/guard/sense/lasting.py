@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shared memory that outlives a container: tmpfs that the host has mounted too.
+
+An emptyDir of medium Memory and a pod's /dev/shm belong to the pod; a restart of the container
+finds their files again, so its end gives none of that back.  A tmpfs is known by its device
+number in both mountinfo files (proc(5)).  statvfs goes to the host's mount point, whose folders
+the mount keeps in memory; nothing is opened inside the container.
+"""
+
+import os
+from typing import Final
+
+from seawall.guard.sense.files import first_bytes
+
+_MOST_BYTES: Final = 1 << 20
+_ESCAPES: Final = ((b"\\040", b" "), (b"\\011", b"\t"), (b"\\012", b"\n"), (b"\\134", b"\\"))
+
+
+def lasting_shared_bytes(proc: str, pid: int) -> int:
+    """Bytes in tmpfs mounts of ``pid`` that stay when all its processes are gone.
+
+    What other workloads have in the same tmpfs is in it: too much rather than too little.
+    """
+    theirs = tmpfs_mounts(first_bytes(f"{proc}/{pid}/mountinfo", _MOST_BYTES) or b"")
+    hosts = tmpfs_mounts(first_bytes(f"{proc}/1/mountinfo", _MOST_BYTES) or b"")
+    total = 0
+    for device in theirs.keys() & hosts.keys():
+        try:
+            found = os.statvfs(os.fsencode(f"{proc}/1/root") + hosts[device])
+        except OSError:
+            continue
+        total += (found.f_blocks - found.f_bfree) * found.f_frsize
+    return total
+
+
+def tmpfs_mounts(mountinfo: bytes) -> dict[bytes, bytes]:
+    """Mount points of tmpfs by device number; a cut last line does not count."""
+    found = {}
+    for line in mountinfo.split(b"\n")[:-1]:
+        words = line.split(b" ")
+        if b"-" in words and words[words.index(b"-") + 1 :][:1] == [b"tmpfs"] and len(words) > 4:
+            point = words[4]
+            for escape, plain in _ESCAPES:
+                point = point.replace(escape, plain)
+            found[words[2]] = point
+    return found

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is kept for one group between ticks: open files, anchors of rates."""
+
+import os
+from typing import Final
+
+from seawall.actions.plan import Mounts
+from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM, Group
+from seawall.guard.sense.files import first_bytes, open_quietly
+from seawall.guard.sense.pressure import Pressure
+from seawall.guard.sense.tree import Folder
+from seawall.guard.sense.trend import Anchors
+from seawall.guard.sense.vmstat import Rate
+
+_RANKS: Final = {"BestEffort": BEST_EFFORT, "Burstable": BURSTABLE, "Guaranteed": GUARANTEED}
+UNLIMITED_BYTES: Final = 1 << 62
+"""v1 prints the largest whole number of pages for no limit."""
+
+
+class Member:
+    """One workload's files; closed when it goes."""
+
+    __slots__ = (
+        "anchors", "at_limit_since", "certain_anchors", "charge_fd", "claims_round",
+        "detailed", "events_fd", "folder", "group", "hits", "is_empty", "is_idle", "is_new",
+        "is_swappable", "pressure", "user_rate",
+    )  # fmt: skip
+
+    def __init__(self, folder: Folder, now: float, charge_path: str) -> None:
+        self.folder = folder
+        self.group = group = Group(folder.path, folder.inode)
+        place = folder.place
+        group.pod = place.pod_uid or ""
+        group.started_seconds = now
+        group.class_rank = _RANKS.get(place.qos or "", SYSTEM)
+        if place.kind == "container" and not place.qos:
+            group.class_rank = BURSTABLE
+        self.charge_fd = open_quietly(charge_path)
+        self.events_fd = -1
+        self.pressure: Pressure | None = None
+        self.anchors = Anchors(now, 0.0)
+        self.certain_anchors = Anchors(now, 0.0)
+        self.hits = Rate()
+        self.user_rate = Rate()
+        self.is_idle = True
+        """Its charge did not move in the last tick."""
+        self.is_new = True
+        self.is_empty = False
+        self.is_swappable = True
+        self.at_limit_since = 0.0
+        self.claims_round = 0
+        self.detailed = 0.0
+        """When details were read last, monotonic."""
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        for fd in (self.charge_fd, self.events_fd):
+            if fd >= 0:
+                os.close(fd)
+        self.charge_fd = self.events_fd = -1
+        if self.pressure is not None:
+            self.pressure.close()
+            self.pressure = None
+
+
+class Names:
+    """Where the files of a cgroup are, by version."""
+
+    __slots__ = ("charge", "limit", "memory", "unified", "version")
+
+    def __init__(self, mounts: Mounts) -> None:
+        self.memory = mounts.memory
+        self.version = mounts.version
+        self.unified = mounts.memory if mounts.version == 2 else _used(mounts.unified)
+        self.charge = "memory.current" if mounts.version == 2 else "memory.usage_in_bytes"
+        self.limit = "memory.max" if mounts.version == 2 else "memory.limit_in_bytes"
+
+    def of(self, path: str, name: str) -> str:
+        """A file in the tree that counts memory."""
+        return f"{self.memory}{path if path != '/' else ''}/{name}"
+
+    def pressure(self, path: str) -> str:
+        """Its memory.pressure, on v2 or a hybrid host; empty: there is none."""
+        if not self.unified:
+            return ""
+        return f"{self.unified}{path if path != '/' else ''}/memory.pressure"
+
+
+def _used(mount: str | None) -> str | None:
+    """A v2 tree beside v1's has nothing to tell when nobody made a cgroup in it."""
+    try:
+        return mount if mount and os.stat(mount).st_nlink > 2 else None
+    except OSError:
+        return None
+
+
+def read_limit(folder: Folder, names: Names) -> None:
+    """Its own limit into ``folder.limit``."""
+    if folder.limit_fd == -1:
+        fd = open_quietly(names.of(folder.path, names.limit))
+        folder.limit_fd = fd if fd >= 0 else -2
+    if folder.limit_fd < 0:
+        return
+    try:
+        text = os.pread(folder.limit_fd, 32, 0)
+        value = None if text.startswith(b"max") else int(text)
+    except (OSError, ValueError):
+        return
+    folder.limit = value if value is not None and value < UNLIMITED_BYTES else None
+
+
+def limiter_of(folder: Folder) -> Folder | None:
+    """Whose limit is the lowest of its own and those above; the lower one where equal."""
+    found: Folder | None = None
+    at: Folder | None = folder
+    while at is not None:
+        if at.limit is not None and (found is None or at.limit < (found.limit or 0)):
+            found = at
+        at = at.above
+    return found
+
+
+def read_promises(member: Member, names: Names, *, has_swap: bool) -> None:
+    """memory.min and memory.low as its request, and whether it may swap; v2."""
+    if names.version != 2:
+        return
+    path = member.folder.path
+    promised = max(_plain(names.of(path, "memory.min")), _plain(names.of(path, "memory.low")))
+    if member.group.request_bytes is None and promised:
+        member.group.request_bytes = promised
+    if has_swap:
+        member.is_swappable = first_bytes(names.of(path, "memory.swap.max"), 32) != b"0\n"
+
+
+def _plain(path: str) -> int:
+    text = (first_bytes(path, 32) or b"").strip()
+    return int(text) if text.isdigit() else 0
+
+
+def is_populated(path: str, names: Names) -> bool:
+    """Whether it has processes, of its own (v1) or below (v2)."""
+    if names.version == 2:
+        events = first_bytes(names.of(path, "cgroup.events"), 256)
+        return events is None or b"populated 0" not in events
+    return first_bytes(names.of(path, "cgroup.procs"), 16) != b""

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the watcher tells, into the groups: ``guard/channel.py`` says what may come.
+
+A message that is malformed or older than the last is dropped and counted; nothing of it is
+believed.  Of a folder that is not known (yet), or has another inode, nothing is taken; but names
+and roles are told only once, so they wait a while for a folder that is about to be found.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from seawall.guard.facts import NOTHING_OUTSIDE, SYSTEM, Outside
+from seawall.guard.sense.member import Member
+from seawall.guard.sense.residual import Residual
+
+_TEXT_MOST: Final = 512
+_FUTURE_SECONDS: Final = 1.0
+_ROWS_MOST: Final = 10_000
+_STUCK_LASTS_SECONDS: Final = 30.0
+_WAIT_SECONDS: Final = 60.0
+"""Longer than the longest tick: by then a new folder was found."""
+_WAITING_MOST: Final = 1024
+
+
+class Merge:
+    """Takes messages in; the members and the residual are the table's own."""
+
+    __slots__ = ("_members", "_residual", "_round", "_waiting", "certain_bytes", "claims_seconds",
+                 "dropped", "refused", "stuck_seconds", "watcher_pid")  # fmt: skip
+
+    def __init__(self, members: dict[str, Member], residual: Residual) -> None:
+        self._members = members
+        self._residual = residual
+        self._round = 0
+        self._waiting: dict[str, tuple[float, dict[str, object]]] = {}
+        """Names and roles of folders that were not found yet, and since when."""
+        self.claims_seconds: float | None = None
+        """When the claims that hold now were made, monotonic."""
+        self.certain_bytes = 0
+        """The sum of all certain claims."""
+        self.refused: tuple[str, ...] = ()
+        """What the watcher could not see, in words."""
+        self.dropped = 0
+        """Messages and rows that were not believed."""
+        self.stuck_seconds = 0.0
+        self.watcher_pid: int | None = None
+
+    def hear(self, message: object, now: float) -> None:
+        """One message."""
+        if not isinstance(message, dict):
+            self.dropped += 1
+            return
+        kind = message.get("t")
+        is_good = False
+        if kind == "ledger":
+            is_good = self._residual.hear(message, now, self.certain_bytes)
+        elif kind == "claims":
+            is_good = self._claims(message, now)
+        elif kind == "groups":
+            is_good = self._groups(message, now)
+        elif kind == "stuck":
+            is_good = self._stuck(message, now)
+        elif kind == "hello":
+            pid = message.get("pid")
+            is_good = is_whole(pid)
+            self.watcher_pid = pid if isinstance(pid, int) and is_good else None
+        if not is_good:
+            self.dropped += 1
+
+    # --- claims -----------------------------------------------------------------------------
+
+    def _claims(self, message: Mapping[str, object], now: float) -> bool:
+        """All of now: whoever is in no part is not claimed any more."""
+        seconds, rows = message.get("seconds"), rows_of(message)
+        part, parts = message.get("part", 0), message.get("parts", 1)
+        if not isinstance(seconds, int | float) or isinstance(seconds, bool) or rows is None:
+            return False
+        if not seconds <= now + _FUTURE_SECONDS or not is_whole(part) or not is_whole(parts):
+            return False
+        if self.claims_seconds is not None and seconds < self.claims_seconds:
+            return False
+        if part == 0:
+            self._round += 1
+        for row in rows:
+            self._claim(row, float(seconds))
+        refused = message.get("refused")
+        if isinstance(refused, list):
+            self.refused = tuple(word(text) for text in refused[:32])
+        if isinstance(part, int) and isinstance(parts, int) and part >= parts - 1:
+            self._forget_others()
+            self.claims_seconds = float(seconds)
+        return True
+
+    def _claim(self, row: object, seconds: float) -> None:
+        member = self._member(row)
+        if member is None or not isinstance(row, dict):
+            return
+        certain, likely, most = row.get("certain"), row.get("likely"), row.get("most")
+        if not (isinstance(certain, int) and isinstance(likely, int) and isinstance(most, int)):
+            self.dropped += 1
+            return
+        if not 0 <= certain <= likely <= most:
+            self.dropped += 1
+            return
+        group = member.group
+        group.outside = Outside(certain, likely, most, word(row.get("sources")))
+        group.outside_slope = member.certain_anchors.slope(seconds, certain)
+        member.claims_round = self._round
+
+    def _forget_others(self) -> None:
+        total = 0
+        for member in self._members.values():
+            if member.claims_round != self._round and member.group.outside.most_bytes:
+                member.group.outside = NOTHING_OUTSIDE
+                member.group.outside_slope = 0.0
+            total += member.group.outside.certain_bytes
+        self.certain_bytes = total
+
+    # --- names, roles -----------------------------------------------------------------------
+
+    def _groups(self, message: Mapping[str, object], now: float) -> bool:
+        rows = rows_of(message)
+        if rows is None:
+            return False
+        for row in rows:
+            member = self._member(row)
+            if member is not None and isinstance(row, dict):
+                self._name(member, row)
+            elif isinstance(row, dict) and isinstance(row.get("cgroup"), str):
+                self._waiting.pop(row["cgroup"], None)
+                if len(self._waiting) < _WAITING_MOST:
+                    self._waiting[row["cgroup"]] = now, row
+        gone = message.get("gone")
+        for path in gone if isinstance(gone, list) else ():
+            if isinstance(path, str):
+                self._waiting.pop(path, None)
+        return True
+
+    def _name(self, member: Member, row: Mapping[str, object]) -> None:
+        group = member.group
+        group.name = word(row.get("name")) or group.name
+        group.pod = word(row.get("pod")) or group.pod
+        rank, adj, request = row.get("class_rank"), row.get("adj"), row.get("request")
+        if is_whole(rank) and isinstance(rank, int) and rank <= SYSTEM:
+            group.class_rank = rank
+        if isinstance(adj, int) and not isinstance(adj, bool) and -1000 <= adj <= 1000:
+            group.adj = adj
+        if isinstance(request, int) and is_whole(request):
+            group.request_bytes = request
+        if isinstance(row.get("role"), str):
+            group.protected_by = word(row["role"])
+
+    def settle(self, now: float) -> None:
+        """Each tick, once it is known which folders there are."""
+        if not self._waiting:
+            return
+        for path, (since, row) in list(self._waiting.items()):
+            member = self._members.get(path)
+            if member is not None and row.get("inode") == member.group.inode:
+                self._name(member, row)
+            elif now - since <= _WAIT_SECONDS:
+                continue
+            del self._waiting[path]
+
+    def _stuck(self, message: Mapping[str, object], now: float) -> bool:
+        rows = rows_of(message)
+        if rows is None:
+            return False
+        self.forget_stuck()
+        self.stuck_seconds = now
+        for row in rows:
+            member = self._member(row)
+            if member is None or not isinstance(row, dict):
+                continue
+            member.group.hopeless_why = word(row.get("why"))
+            returns = row.get("returns")
+            if isinstance(returns, int) and is_whole(returns):
+                member.group.gives_back_bytes = returns
+        return True
+
+    def forget_stuck(self) -> None:
+        """What was judged once does not hold for ever."""
+        self.stuck_seconds = 0.0
+        for member in self._members.values():
+            if member.group.hopeless_why:
+                member.group.hopeless_why = ""
+
+    def tend(self, now: float) -> None:
+        """Each tick."""
+        if self.stuck_seconds and now - self.stuck_seconds > _STUCK_LASTS_SECONDS:
+            self.forget_stuck()
+
+    def _member(self, row: object) -> Member | None:
+        """Whom it is about, when path and inode agree."""
+        if not isinstance(row, dict) or not isinstance(row.get("cgroup"), str):
+            self.dropped += 1
+            return None
+        member = self._members.get(row["cgroup"])
+        if member is None or row.get("inode") != member.group.inode:
+            return None  # not found yet, gone, or one that only leads to others
+        return member
+
+
+def rows_of(message: Mapping[str, object]) -> list[object] | None:
+    """None: there are none, or absurdly many."""
+    rows = message.get("rows")
+    return rows if isinstance(rows, list) and len(rows) <= _ROWS_MOST else None
+
+
+def is_whole(value: object) -> bool:
+    """A number that counts something."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 60
+
+
+def word(value: object) -> str:
+    """Text of bounded length; empty when it is none."""
+    return value[:_TEXT_MOST] if isinstance(value, str) else ""

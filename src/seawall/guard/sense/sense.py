@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the guard sees by itself, each tick: the node and its groups.
+
+Nothing here takes another process's lock, forks, imports or keeps what it need not.  What the
+watcher tells comes in by ``hear``; without it there are no claims and no names, and all the
+rest goes on.
+"""
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from seawall.actions.plan import Mounts
+from seawall.guard.facts import Group, Node
+from seawall.guard.sense.cadence import Cadence
+from seawall.guard.sense.canary import Canary
+from seawall.guard.sense.details import Details
+from seawall.guard.sense.groups import Groups
+from seawall.guard.sense.headroom import Headroom
+from seawall.guard.sense.meminfo import Meminfo
+from seawall.guard.sense.merge import Merge
+from seawall.guard.sense.pause import glance_seconds, pause_seconds
+from seawall.guard.sense.pressure import Pressure
+from seawall.guard.sense.residual import Residual
+from seawall.guard.sense.stalled import Stalled
+from seawall.guard.sense.trend import Trend
+from seawall.guard.sense.triggers import Triggers
+from seawall.guard.sense.vmstat import Rate, Vmstat
+from seawall.guard.settings import Settings
+
+_RARELY_SECONDS: Final = 10.0
+_DEEP_SECONDS: Final = 60.0
+"""In deep peace nothing hangs on watermarks and swap areas."""
+_NEAR_TIMES: Final = 4
+"""So many times the act threshold, or less, is near."""
+_NEAR_SECONDS: Final = 30.0
+_STALL_IS_NEAR: Final = 0.1
+_GROWN_SHARE: Final = 64
+"""Of all memory: a residual that grew by more is no deep peace."""
+_FALLEN_SHARE: Final = 16
+
+
+class Sense:
+    """One node; ``look`` each tick."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        mounts: Mounts,
+        own_cgroup: str,
+        *,
+        proc: str = "/proc",
+        sys: str = "/sys",
+    ) -> None:
+        self._settings = settings
+        self._page = os.sysconf("SC_PAGE_SIZE")
+        self._cpus = os.cpu_count() or 1
+        self.memory = Meminfo(proc)
+        self.vmstat = Vmstat(proc)
+        self.headroom = Headroom(proc, sys, self._page)
+        self.residual = Residual()
+        self._table = Groups(mounts)
+        self.groups: dict[str, Group] = self._table.by_path
+        self._details = Details(self._table.names, proc)
+        self._merge = Merge(self._table.members, self.residual)
+        self._stalled = Stalled(self._table.names, proc, own_cgroup, settings.stalled)
+        self._canary = Canary(proc)
+        self._triggers = Triggers()
+        self._host_pressure = f"{proc}/pressure/memory"
+        self._trend = Trend()
+        self._stalls = Rate()
+        self._kills = Rate()
+        self._rarely = Cadence(_RARELY_SECONDS)
+        self._is_near = False
+        self._pause = settings.tick_least_seconds
+        self._is_deep = False
+        self._glance = 0.0
+        self._pressure_problem = ""
+
+    # --- start ------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Open what is read; after it nothing of the node's start is missing but rates."""
+        now = time.monotonic()
+        self.headroom.open()
+        pressure = Pressure(self._host_pressure)
+        pressure.open()
+        self._pressure_problem = pressure.problem
+        pressure.close()
+        if not self._pressure_problem:
+            self._triggers.add(self._host_pressure)
+        self._table.open(now)
+        self.look(now)
+
+    def use(self, settings: Settings) -> None:
+        """The configuration was read anew; who counts as stalled is looked up again."""
+        self._settings = settings
+        self._stalled.use(settings.stalled)
+
+    @property
+    def blind(self) -> list[str]:
+        """What cannot be seen, with what would provide it."""
+        table = self._table
+        told = (
+            self.memory.problem, self.vmstat.problem, self.headroom.problem,
+            self._pressure_problem, self._triggers.problem, table.problem, table.tree.blind,
+            self._canary.problem, *self._merge.refused,
+        )  # fmt: skip
+        found = [words for words in told if words]
+        if not self._table.names.unified:
+            found.append(
+                "pressure of groups: cgroup v1 has none; how long they stand still is estimated"
+                " from major faults; cgroup v2 would tell"
+            )
+        if self._merge.claims_seconds is None:
+            found.append("claims: no watcher has spoken; nobody's hidden memory is known")
+        if self._merge.dropped:
+            found.append(f"the watcher: {self._merge.dropped} messages or rows were not believed")
+        return found
+
+    @property
+    def dropped(self) -> int:
+        """Messages and rows of the watcher that were not believed."""
+        return self._merge.dropped
+
+    @property
+    def stalled_name(self) -> str:
+        """Who of the protected stood still longest when somebody last did."""
+        return self._stalled.worst_name
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the slow files are read in each tick."""
+        return self._is_near
+
+    # --- each tick --------------------------------------------------------------------------
+
+    def look(self, now: float) -> Node:
+        """The node of this moment; ``groups`` are brought up to date with it."""
+        memory, head, merge = self.memory, self.headroom, self._merge
+        is_seen = memory.read()
+        self.vmstat.read()
+        if self._rarely.is_due(now, is_near=self._is_near):
+            head.read_rarely(memory)
+        merge.tend(now)
+        has_swap = bool(memory.swap_total)
+        self._table.look(now, head.total_bytes, is_near=self._is_near, has_swap=has_swap)
+        merge.settle(now)
+        if is_seen:
+            head.look(memory, self._table.unswappable_bytes)
+            self._trend.add(now, head.bytes)
+            beside = (self.vmstat.zspages or 0) * self._page + head.zones.listed_bytes
+            self.residual.look(now, memory, beside, merge.certain_bytes)
+        else:
+            self.residual.could_not_see()
+        stall = self._stalled.look(now, self.groups)
+        self._add_triggers()
+        return self._node(now, stall)
+
+    def _node(self, now: float, stall: float) -> Node:
+        head, residual, vmstat = self.headroom, self.residual, self.vmstat
+        slope = -self._trend.slope()
+        stalls = self._stalls.per_second(vmstat.stalls, now)
+        self._settle_pace(slope, stalls, stall)
+        claims = self._merge.claims_seconds
+        return Node(
+            seconds=now,
+            total_bytes=head.total_bytes,
+            free_bytes=self.memory.mem_free,
+            headroom_bytes=head.bytes,
+            slope_bytes_per_second=slope,
+            residual_bytes=residual.bytes,
+            residual_grown_bytes=residual.grown_bytes,
+            residual_slope_bytes_per_second=residual.slope,
+            unexplained_growth_bytes=residual.unexplained_bytes,
+            is_low=head.zones.is_low,
+            is_min=head.zones.is_min,
+            stalls_per_second=stalls,
+            protected_stall=stall,
+            late_seconds=self._canary.late_seconds(),
+            own_major_faults=self._canary.major_faults(now),
+            kernel_kills=self._kills.gained(vmstat.kernel_kills, now)[0],
+            exits=self._table.exits,
+            claims_seconds=None if claims is None else max(0.0, now - claims),
+        )
+
+    def _settle_pace(self, slope: float, stalls: float, stall: float) -> None:
+        """How soon the next tick comes, and what is read in it."""
+        settings, head = self._settings, self.headroom
+        act = min(settings.act_fraction * head.total_bytes, settings.act_at_most_bytes)
+        is_stalled = stalls > 0.0 or stall > _STALL_IS_NEAR
+        self._is_near = (
+            is_stalled or head.bytes < _NEAR_TIMES * act or slope * _NEAR_SECONDS > head.bytes
+        )
+        # Minutes are left, nobody is close to a limit, and a trigger would wake us.
+        self._is_deep = (
+            not self._is_near
+            and self._table.is_quiet
+            and bool(self._triggers.by_fd)
+            and self.residual.grown_bytes < head.total_bytes // _GROWN_SHARE
+        )
+        self._rarely.peace = _DEEP_SECONDS if self._is_deep else _RARELY_SECONDS
+        left = max(0, head.bytes - int(act))
+        self._glance = glance_seconds(left, self._cpus)
+        self._pause = pause_seconds(
+            left, slope, settings.tick_least_seconds, settings.tick_most_seconds,
+            is_stalled=is_stalled, is_deep=self._is_deep, cpus=self._cpus,
+        )  # fmt: skip
+
+    def _add_triggers(self) -> None:
+        for path in self._stalled.fresh:
+            self._triggers.add(path, is_protected=True)
+        self._stalled.fresh.clear()
+
+    def detail(self, group: Group) -> None:
+        """Read what is only read of those that lead."""
+        member = self._table.members.get(group.path)
+        if member is not None and member.group is group:
+            has_swap = bool(self.memory.swap_total)
+            self._details.read(member, time.monotonic(), has_swap=has_swap)
+
+    def hear(self, message: dict[str, object]) -> None:
+        """A message of the watcher."""
+        self._merge.hear(message, time.monotonic())
+
+    # --- sleep ------------------------------------------------------------------------------
+
+    def pause_seconds(self) -> float:
+        """How long to sleep before the next tick."""
+        return self._pause
+
+    def wait(self, seconds: float, fds: Sequence[int]) -> list[int]:
+        """Sleep; a trigger ends it early.  Those of ``fds`` that can be read."""
+        triggers = self._triggers
+        triggers.listen(fds)
+        while True:
+            asked = min(seconds, self._glance) if self._is_deep else seconds
+            began = time.monotonic()
+            found = triggers.sleep(asked)
+            if found:
+                return triggers.ready(found)
+            took = time.monotonic() - began
+            self._canary.slept(asked, took)
+            seconds -= took
+            if seconds <= 0.0 or self._has_fallen():
+                return []
+
+    def _has_fallen(self) -> bool:
+        """A glance in deep peace: whether much less can be had than at the last look."""
+        was, now = self.memory.mem_available, self.memory.glance()
+        return was is None or now < was - self.headroom.bytes // _FALLEN_SHARE
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        self._triggers.close()
+        self._stalled.close()
+        self._table.close()

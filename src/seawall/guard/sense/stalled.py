@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Those whose standstill counts: kubelet, container runtime, sshd, ourselves.
+
+Found by the names of their cgroups, and by ``comm`` among processes that are in no container
+(there anybody may call itself kubelet).  With cgroup v2, or on a hybrid host, the standstill is
+PSI ``full`` of their cgroup.  Without it, it is estimated from their own major faults: each is
+a wait for the disk.
+"""
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from seawall.cgroup_paths import place_of
+from seawall.guard.sense.cadence import Cadence
+from seawall.guard.sense.canary import number, stat_fields
+from seawall.guard.sense.files import KernelFile, first_bytes
+from seawall.guard.sense.member import Names
+from seawall.guard.sense.pressure import Pressure
+from seawall.guard.sense.vmstat import Rate
+
+NAMES: Final = frozenset({
+    "kubelet", "containerd", "dockerd", "crio", "cri-dockerd", "podman", "sshd", "k3s",
+    "k3s-server", "k3s-agent", "rke2", "kube-proxy", "systemd-logind", "dbus-daemon",
+})  # fmt: skip
+_UNITS: Final = frozenset({
+    "kubelet.service", "containerd.service", "docker.service", "crio.service", "ssh.service",
+    "sshd.service", "k3s.service", "k3s-agent.service", "rke2-server.service",
+    "rke2-agent.service",
+})  # fmt: skip
+_VERIFY_SECONDS: Final = 60.0
+_WALK_SECONDS: Final = 600.0
+"""Between walks over all processes when all that were found are still there."""
+_BUDGET_SECONDS: Final = 0.001
+_MOST: Final = 32
+_STARTTIME: Final = 19
+_MAJFLT: Final = 9
+_FAULT_SECONDS: Final = 0.005
+"""What a major fault is taken to cost: a slow disk's time for one read."""
+_MINE: Final = "ourselves"
+
+
+class Watched:
+    """One of them: a cgroup with pressure, or a process."""
+
+    __slots__ = ("name", "pid", "pressure", "rate", "starttime", "stat")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.pressure: Pressure | None = None
+        self.pid = 0
+        self.starttime = 0
+        self.stat: KernelFile | None = None
+        self.rate = Rate()
+
+    def share(self, now: float) -> float | None:
+        """0 to 1: how much of the last interval it stood still; None: it is gone."""
+        if self.pressure is not None:
+            return self.pressure.full_share(now)
+        if self.stat is None or not self.stat.read():
+            return None
+        fields = stat_fields(self.stat.buffer, self.stat.size)
+        if number(fields, _STARTTIME) != self.starttime:
+            return None
+        return min(self.rate.per_second(number(fields, _MAJFLT), now) * _FAULT_SECONDS, 1.0)
+
+    def close(self) -> None:
+        """Give its descriptor back."""
+        if self.pressure is not None:
+            self.pressure.close()
+        if self.stat is not None:
+            self.stat.close()
+
+
+class Stalled:
+    """All of them; ``worst`` is asked each tick."""
+
+    __slots__ = ("_names", "_own", "_pids", "_proc", "_verify", "_walk", "_wanted", "by_key",
+                 "fresh", "worst_name")  # fmt: skip
+
+    def __init__(self, names: Names, proc: str, own_cgroup: str, wanted: tuple[str, ...]) -> None:
+        self._names = names
+        self._proc = proc
+        self._own = own_cgroup
+        self._wanted = wanted
+        self._verify = Cadence(_VERIFY_SECONDS)
+        self._walk = Cadence(_WALK_SECONDS)
+        self._pids: Iterator[int] | None = None
+        self.by_key: dict[str, Watched] = {}
+        """By the pressure file's path, or ``pid N``."""
+        self.fresh: list[str] = []
+        """Pressure files that were found since somebody cleared it: for triggers."""
+        self.worst_name = ""
+
+    def use(self, wanted: tuple[str, ...]) -> None:
+        """Other cgroups are asked for: they are looked up with the next tick."""
+        self._wanted = wanted
+        self._walk.hurry()
+
+    def look(self, now: float, paths: Iterable[str]) -> float:
+        """The worst share of this tick; ``paths``: of all groups, asked once a minute."""
+        if self._verify.is_due(now, is_near=False):
+            self._find_cgroups(paths)
+            if self._walk.is_due(now, is_near=False):
+                self._pids = pids_of(self._proc)
+        if self._pids is not None:
+            self._go_on(self._pids)
+        worst, lost = 0.0, None
+        for key, watched in self.by_key.items():
+            share = watched.share(now)
+            if share is None:
+                lost = key
+            elif share > worst:
+                worst, self.worst_name = share, watched.name
+        if lost is not None:
+            # One a tick is enough, and the walk looks for who came in its place.
+            self.by_key.pop(lost).close()
+            self._walk.hurry()
+        return worst
+
+    # --- finding ----------------------------------------------------------------------------
+
+    def _find_cgroups(self, paths: Iterable[str]) -> None:
+        if not self._names.unified:
+            return
+        self._add_cgroup(self._own, _MINE)
+        for path in self._wanted:
+            self._add_cgroup(path, path)
+        for path in paths:
+            unit = path.rpartition("/")[2]
+            if unit in _UNITS and place_of(path).kind == "unit":
+                self._add_cgroup(path, unit.removesuffix(".service"))
+
+    def _add_cgroup(self, path: str, name: str) -> bool:
+        """False: there is no pressure of it, and the process is looked at instead."""
+        file = self._names.pressure(path)
+        if not file or path in ("", "/"):
+            return False
+        if file in self.by_key:
+            return True
+        pressure = Pressure(file)
+        if len(self.by_key) >= _MOST or not pressure.open():
+            return False
+        watched = Watched(name)
+        watched.pressure = pressure
+        self.by_key[file] = watched
+        self.fresh.append(file)
+        return True
+
+    def _go_on(self, pids: Iterator[int]) -> None:
+        """Some more processes, as many as the budget of a tick allows."""
+        until = time.monotonic() + _BUDGET_SECONDS
+        for pid in pids:
+            comm = first_bytes(f"{self._proc}/{pid}/comm", 32)
+            if comm is not None and comm.rstrip(b"\n").decode("latin-1") in NAMES:
+                self._add_process(pid, comm.rstrip(b"\n").decode("latin-1"))
+            if time.monotonic() > until:
+                return
+        self._pids = None
+
+    def _add_process(self, pid: int, name: str) -> None:
+        key = f"pid {pid}"
+        cgroups = first_bytes(f"{self._proc}/{pid}/cgroup", 16 << 10) or b""
+        memory, unified = cgroups_of(cgroups)
+        if key in self.by_key or len(self.by_key) >= _MOST or is_inside(memory, unified):
+            return
+        if unified and self._add_cgroup(unified, name):
+            return
+        file = KernelFile(f"{self._proc}/{pid}/stat", 2048)
+        if not file.read():
+            return
+        watched = Watched(name)
+        watched.pid, watched.stat = pid, file
+        started = number(stat_fields(file.buffer, file.size), _STARTTIME)
+        watched.starttime = started or 0
+        self.by_key[key] = watched
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        for watched in self.by_key.values():
+            watched.close()
+
+
+def pids_of(proc: str) -> Iterator[int]:
+    """All processes of one moment; none where there is no /proc."""
+    try:
+        names = os.listdir(proc)
+    except OSError:
+        names = []
+    return iter([int(name) for name in names if name.isdecimal()])
+
+
+def cgroups_of(text: bytes) -> tuple[str, str]:
+    """Of /proc/PID/cgroup, the path that counts memory on v1 and the one of v2."""
+    memory = unified = ""
+    for line in text.split(b"\n"):
+        number_, _, rest = line.partition(b":")
+        controllers, _, path = rest.partition(b":")
+        if number_ == b"0" and not controllers:
+            unified = os.fsdecode(path)
+        elif b"memory" in controllers.split(b","):
+            memory = os.fsdecode(path)
+    return memory, unified
+
+
+def is_inside(*paths: str) -> bool:
+    """Whether one of them belongs to a container or a pod."""
+    return any(place_of(path).kind in ("container", "pod") for path in paths if path)

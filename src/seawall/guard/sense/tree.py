@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which cgroups are workloads, kept up to date without listing the tree in each tick.
+
+A workload is a container as a whole, a unit, or a plain cgroup that has none below it.  What a
+container or a unit made below itself is never looked at (its names are its own invention).
+Slices, pods and users' managers only lead there.
+
+New and gone folders come from inotify.  As a backstop every folder is looked at once a minute,
+some in each tick: its link count says how many folders are in it (kernfs and tmpfs both keep it
+so: two more than there are), and only one that does not agree is listed.
+"""
+
+import os
+from typing import Final
+
+from seawall.cgroup_paths import Place, place_of
+from seawall.guard.sense.cadence import Cadence
+from seawall.guard.sense.inotify import CREATED, DELETED, MOVED_FROM, MOVED_TO, OVERFLOW, Inotify
+
+FOLDERS_MOST: Final = 8192
+_DEPTH_MOST: Final = 16
+_LOOKED_AT_A_TICK: Final = 64
+_RESCAN_SECONDS: Final = 60.0
+_LISTED_EVERY: Final = 10
+"""Rescans: then every folder is listed whatever its link count says."""
+
+
+class Folder:
+    """One folder of the tree.  Refers to the one above it, never below: no reference cycle."""
+
+    __slots__ = (
+        "above", "children", "inode", "is_group", "is_leaf", "is_plain", "limit", "limit_fd",
+        "path", "place", "watch",
+    )  # fmt: skip
+
+    def __init__(self, path: str, inode: int, above: "Folder | None") -> None:
+        self.path = path
+        """Below the mount point; the root's is ``/``."""
+        self.inode = inode
+        self.above = above
+        self.children: set[str] = set()
+        self.place: Place = place_of(path)
+        kind = self.place.kind
+        is_manager = kind == "unit" and (self.place.unit or "").startswith("user@")
+        self.is_plain = kind == "cgroup" or is_manager
+        """A workload as long as it has no folder below it."""
+        self.is_leaf = kind == "container" or (kind == "unit" and not is_manager)
+        if self.place.monitors:
+            self.is_plain, self.is_leaf = False, True
+        self.is_group = False
+        self.watch = -1
+        self.limit_fd = -1
+        self.limit: int | None = None
+        """Its own, of the last time."""
+
+
+class Tree:
+    """All folders that lead to workloads, and those that are."""
+
+    __slots__ = (
+        "_by_watch", "_inotify", "_mount", "_rescan", "_rescans", "_todo", "born", "folders",
+        "gone", "problem",
+    )  # fmt: skip
+
+    def __init__(self, mount: str) -> None:
+        self._mount = mount
+        self._inotify = Inotify()
+        self.folders: dict[str, Folder] = {}
+        self._by_watch: dict[int, str] = {}
+        self._rescan = Cadence(_RESCAN_SECONDS)
+        self._rescans = 0
+        self._todo: list[str] = []
+        self.born: list[Folder] = []
+        """Workloads that are new; whoever reads it clears it."""
+        self.gone: list[Folder] = []
+        self.problem = ""
+
+    @property
+    def blind(self) -> str:
+        """What cannot be seen, in words."""
+        return self.problem or self._inotify.problem
+
+    def open(self, now: float) -> None:
+        """Walk all of it once."""
+        self._inotify.open()
+        self._add("/", None)
+        self._rescan.is_due(now, is_near=False)
+
+    def update(self, now: float) -> None:
+        """Take in what came and went."""
+        is_lost = False
+        for watch, mask, name in self._inotify.events():
+            if mask & OVERFLOW:
+                is_lost = True
+            above = self.folders.get(self._by_watch.get(watch, ""))
+            if above is not None and mask & (CREATED | DELETED | MOVED_FROM | MOVED_TO):
+                self._check(_join(above.path, os.fsdecode(name)), above)
+        if is_lost:
+            self._rescan.hurry()
+        if self._rescan.is_due(now, is_near=False):
+            self._rescans += 1
+            self._todo = [path for path, folder in self.folders.items() if not folder.is_leaf]
+        for _ in range(len(self._todo) if is_lost else min(_LOOKED_AT_A_TICK, len(self._todo))):
+            self._look_again(self._todo.pop(), is_lost=is_lost)
+
+    def check(self, path: str) -> None:
+        """Whether this one is still there: somebody could not read its files."""
+        folder = self.folders.get(path)
+        if folder is not None:
+            self._check(path, folder.above)
+
+    def stat(self, path: str) -> os.stat_result | None:
+        """Of a folder; None: it is not there."""
+        try:
+            return os.stat(self._mount + path)
+        except OSError:
+            return None
+
+    # --- one folder -------------------------------------------------------------------------
+
+    def _check(self, path: str, above: Folder | None) -> None:
+        """What is there now counts, not the order of the events."""
+        known, found = self.folders.get(path), self.stat(path)
+        if known is not None and (found is None or found.st_ino != known.inode):
+            self._remove(known)
+            known = None
+        if known is None and found is not None:
+            self._add(path, above)
+
+    def _look_again(self, path: str, *, is_lost: bool) -> None:
+        folder, found = self.folders.get(path), self.stat(path)
+        if folder is None:
+            return
+        if found is None or found.st_ino != folder.inode:
+            self._check(path, folder.above)
+        elif (
+            is_lost
+            or found.st_nlink - 2 != len(folder.children)
+            or self._rescans % _LISTED_EVERY == 0
+        ):
+            self._compare(folder)
+
+    def _compare(self, folder: Folder) -> None:
+        names = self._names(folder.path)
+        for name in names:
+            self._check(_join(folder.path, name), folder)
+        for path in [path for path in folder.children if path.rpartition("/")[2] not in names]:
+            self._check(path, folder)
+
+    def _add(self, path: str, above: Folder | None) -> None:
+        found = self.stat(path)
+        if found is None:
+            return
+        if len(self.folders) >= FOLDERS_MOST or path.count("/") > _DEPTH_MOST:
+            self.problem = f"{self._mount}: more than {FOLDERS_MOST} cgroups, or nested too deep"
+            return
+        folder = Folder(path, found.st_ino, above)
+        self.folders[path] = folder
+        if above is not None:
+            above.children.add(path)
+            self._settle(above)
+        if not folder.is_leaf:
+            # Watched first, listed then: what is made in between is seen twice, not never.
+            folder.watch = self._inotify.watch(self._mount + path)
+            if folder.watch >= 0:
+                self._by_watch[folder.watch] = path
+            for name in self._names(path):
+                child = _join(path, name)
+                if child not in self.folders:
+                    self._add(child, folder)
+        self._settle(folder)
+
+    def _remove(self, folder: Folder) -> None:
+        for path in list(folder.children):
+            child = self.folders.get(path)
+            if child is not None:
+                self._remove(child)
+        del self.folders[folder.path]
+        if folder.watch >= 0:
+            # Removed by the kernel with the folder; its IN_IGNORED then belongs to nobody.
+            self._by_watch.pop(folder.watch, None)
+        if folder.limit_fd >= 0:
+            os.close(folder.limit_fd)
+            folder.limit_fd = -1
+        if folder.is_group:
+            folder.is_group = False
+            self._say_gone(folder)
+        above = folder.above
+        if above is not None:
+            above.children.discard(folder.path)
+            if above.path in self.folders:
+                self._settle(above)
+
+    def _settle(self, folder: Folder) -> None:
+        """A plain cgroup stops being a workload when something is made in it."""
+        is_group = folder.is_leaf or (folder.is_plain and not folder.children)
+        if is_group == folder.is_group or folder.path == "/":
+            return
+        folder.is_group = is_group
+        if is_group:
+            self.born.append(folder)
+        else:
+            self._say_gone(folder)
+
+    def _say_gone(self, folder: Folder) -> None:
+        """One that came and went within one tick was never there."""
+        if folder in self.born:
+            self.born.remove(folder)
+        else:
+            self.gone.append(folder)
+
+    def _names(self, path: str) -> list[str]:
+        try:
+            with os.scandir(self._mount + path) as entries:
+                return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            return []
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        self._inotify.close()
+        for folder in self.folders.values():
+            if folder.limit_fd >= 0:
+                os.close(folder.limit_fd)
+                folder.limit_fd = -1
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path.rstrip('/')}/{name}"

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guard's settings as plain values.  ``guard/config.py`` reads the TOML file into them, in
+a process that ends before the guard locks its memory.
+"""
+
+from typing import Literal, NamedTuple, TypeAlias
+
+Mode: TypeAlias = Literal["observe", "enforce"]
+OverLimit: TypeAlias = Literal["report", "kill", "clamp"]
+
+
+class Settings(NamedTuple):
+    """Every key's meaning, bounds and default stand in ``guard/keys.py``.  Bytes, seconds."""
+
+    mode: Mode = "observe"
+    scope: tuple[str, ...] = ("/kubepods.slice", "/kubepods")
+    """Cgroup subtrees outside which nothing is ever done; ``/`` is all."""
+    protect: tuple[str, ...] = ()
+    """Names or cgroup paths with ``*``, beside those that are always protected."""
+    unprotect: tuple[str, ...] = ()
+    """Of what is protected by its role (not: outside the scope, ourselves): may be acted on."""
+    stalled: tuple[str, ...] = ()
+    """Cgroups whose standstill counts (kubelet, runtime, sshd are found by themselves)."""
+    act_fraction: float = 0.06
+    """The node is short below this share of its memory."""
+    act_at_most_bytes: int = 2 << 30
+    """And never before so little is left, however large the node."""
+    target_fraction: float = 0.04
+    """So much more than that has to come back."""
+    freeze_seconds: float = 2.0
+    terminate_seconds: float = 5.0
+    """Grace after SIGTERM when there is time; 0: kill at once."""
+    kills_per_minute: int = 6
+    verify_seconds: float = 3.0
+    """So long the memory has to come back before the next is chosen."""
+    over_limit: OverLimit = "report"
+    over_limit_opt_in: tuple[str, ...] = ()
+    """Names or cgroup paths with ``*`` for which ``kill`` or ``clamp`` holds."""
+    over_limit_seconds: float = 10.0
+    """So long the overrun has to last."""
+    stuck: bool = True
+    """A container stuck at its limit is killed as a whole."""
+    stuck_seconds: float = 60.0
+    tick_least_seconds: float = 0.1
+    tick_most_seconds: float = 20.0
+    self_test_seconds: float = 300.0
+    watch: bool = True
+    """The watcher process: claims, names, tracing."""
+    run_after_kill: str = ""
+    """A command, given the decision as JSON on standard input."""
+    textfile: str = ""
+    """A file for the node exporter's textfile collector."""
+    termination_message: bool = True
+    datagram_to: str = ""
+    """``HOST:PORT``: one UDP datagram at every trigger."""
+    pmsg: bool = False

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The launcher: what has to be done once, by a process that then becomes the guard.
+
+In this order: settings (read by a short-lived child), the lock, where the cgroup trees are,
+who else guards this machine, the watcher, and exec of the guard with all of it as one JSON
+text in a memfd.  The guard's pid is the launcher's own, so a unit's main process stays one.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Final, NoReturn
+
+from seawall.actions.mounts import find_mounts
+from seawall.actions.plan import Mounts
+from seawall.guard import entry, lock_file
+from seawall.guard.handed import Handed, from_json, handed_json
+from seawall.guard.own_place import enter_host_cgroups, own_cgroup
+from seawall.guard.settings import Settings
+from seawall.guard.tell import rivals
+from seawall.problems import UsageProblem
+
+_CONFIG_SECONDS: Final = 20.0
+_KEPT: Final = ("PATH", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
+"""Of the environment, what the guard or its command may want."""
+
+
+def run(config_path: str, folder: str = lock_file.FOLDER) -> NoReturn:
+    """Become the guard; UsageProblem when that is not possible, with everything taken back."""
+    settings = settings_of(config_path)
+    enter_host_cgroups()
+    mounts = own_mounts()
+    own = own_cgroup(mounts)
+    lock = lock_file.take(folder)
+    if lock.other_pid:
+        settings = settings._replace(mode="observe")
+        folder = second_folder(folder)
+        _say(
+            f"another guard runs{_with_pid(lock.other_pid)}: this one observes, its status is in "
+            f"{folder}"
+        )
+    watcher_fd, watcher_pid = start_watcher() if settings.watch else (-1, 0)
+    handed = Handed(
+        settings=settings,
+        config_path=config_path,
+        mounts=mounts,
+        own_cgroup=own,
+        boot_id=_text("/proc/sys/kernel/random/boot_id").strip(),
+        folder=folder,
+        lock_fd=lock.fd,
+        other_guard_pid=lock.other_pid,
+        watcher_fd=watcher_fd,
+        watcher_pid=watcher_pid,
+        others=tuple(rivals.find("/proc", settings.scope)),
+    )
+    become(handed)
+
+
+def main(words: Sequence[str]) -> int:
+    """A guard that starts afresh: as ``seawall guard run --config PATH``, under the same pid."""
+    try:
+        run(words[0])
+    except UsageProblem as problem:
+        _say(str(problem))
+        return 2
+
+
+def settings_of(config_path: str) -> Settings:
+    """By a child that ends: what it took for parsing is gone with it."""
+    try:
+        done = subprocess.run(  # noqa: S603 - our own interpreter and file
+            entry.config_argv(config_path), stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=_CONFIG_SECONDS, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise UsageProblem(f"{config_path}: not read within {_CONFIG_SECONDS:g} s") from None
+    except OSError as error:
+        raise UsageProblem(f"no process could be started: {error.strerror}") from error
+    words = done.stdout.decode("utf-8", "replace").strip()
+    if done.returncode == 0:
+        return from_json(words)
+    if done.returncode == 2 and words:
+        raise UsageProblem(words)
+    detail = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+    raise UsageProblem(f"{config_path}: could not be read: {' '.join(detail) or done.returncode}")
+
+
+def own_mounts() -> Mounts:
+    """Of this very process's mount namespace."""
+    return find_mounts(_text("/proc/self/mountinfo"))
+
+
+def second_folder(folder: str) -> str:
+    """Where a guard that only observes beside another one writes."""
+    path = f"{folder}/second"
+    os.makedirs(path, mode=0o750, exist_ok=True)
+    return path
+
+
+def start_watcher() -> tuple[int, int]:
+    """Our end of the pair, inheritable, and the watcher's pid."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        os.set_inheritable(theirs.fileno(), True)
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter and file
+            entry.watcher_argv(theirs.fileno()), stdin=subprocess.DEVNULL,
+            pass_fds=(theirs.fileno(),),
+        )  # fmt: skip
+    pid = process.pid
+    # The guard reaps it: this object must not say that nobody did.
+    process.returncode = 0
+    return ours.detach(), pid
+
+
+def become(handed: Handed) -> NoReturn:
+    """Exec the guard; whatever it is handed stays open."""
+    fd = os.memfd_create("seawall-handed", os.MFD_CLOEXEC)
+    os.write(fd, handed_json(handed).encode())
+    os.lseek(fd, 0, os.SEEK_SET)
+    _keep_open((fd, handed.lock_fd, handed.watcher_fd))
+    argv = entry.guard_argv(fd)
+    sys.stdout.flush()
+    # The C locale: no tables of others in memory (0.2 MB); Python speaks UTF-8 there by itself.
+    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    os.execve(argv[0], argv, {**environment, "LC_ALL": "C"})  # noqa: S606 - our own file
+
+
+def _keep_open(fds: Iterable[int]) -> None:
+    for fd in fds:
+        if fd >= 0:
+            os.set_inheritable(fd, True)
+
+
+def _with_pid(pid: int) -> str:
+    return f" (pid {pid})" if pid > 0 else ""
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError as error:
+        raise UsageProblem(f"{path}: {error.strerror}") from error
+
+
+def _say(words: str) -> None:
+    sys.stderr.write(f"seawall guard: {words}\n")
+    sys.stderr.flush()

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One job of the aide: a child with a deadline, which tells what it found through a pipe."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from seawall.guard.tell import commands
+
+LIMITS: Final = {
+    "self_test_child": (2, 60.0),
+    "run": (4, commands.SECONDS),
+    "termination_message": (4, 10.0),
+    "textfile": (1, 20.0),
+    "rivals": (1, 20.0),
+    "config": (1, 20.0),
+    "watcher": (8, float("inf")),
+    "kmsg": (8, 20.0),
+}
+"""At most so many children at once, and so many seconds for each."""
+
+
+class Child:
+    """One job that runs."""
+
+    __slots__ = ("answers", "deadline", "decision", "has_group", "is_heard", "kind", "pid", "said")
+
+    def __init__(self, kind: str, pid: int, answers: int, decision: str) -> None:
+        self.kind, self.pid, self.answers, self.decision = kind, pid, answers, decision
+        self.deadline = time.monotonic() + LIMITS[kind][1]
+        self.said = b""
+        self.has_group = kind == "run"
+        self.is_heard = kind != "self_test_child"
+        """Nothing is expected from it before it ends."""
+
+    def end(self) -> None:
+        """Kill it, and its group: only as long as it was not waited for, for then its number
+        may be another's.
+        """
+        _quietly(os.kill, self.pid)
+        if self.has_group:
+            _quietly(os.killpg, self.pid)
+
+    def ended(self) -> int | None:
+        """Its wait status; None: it runs.  What it left behind in its group ends with it."""
+        if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            return None
+        if self.has_group:
+            _quietly(os.killpg, self.pid)
+        return os.waitpid(self.pid, 0)[1]
+
+
+def _quietly(kill: Callable[[int, int], None], number: int) -> None:
+    try:
+        kill(number, signal.SIGKILL)
+    except OSError:
+        return
+
+
+def ending(child: Child, status: int, now: float) -> dict[str, Any]:
+    """How a child ended, in what its request is answered with."""
+    code = os.waitstatus_to_exitcode(status)
+    if now >= child.deadline:
+        return {"status": code, "problem": f"took over {LIMITS[child.kind][1]:g} s: killed"}
+    if child.kind == "run":
+        return {"status": code, "problem": commands.problem_of(code)}
+    if child.said:
+        return parsed(child.said)
+    return {"problem": "" if code == 0 else f"failed with status {code}"}
+
+
+def parsed(data: bytes) -> dict[str, Any]:
+    """A JSON object; empty when it is none."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def be_gentle(kind: str) -> None:
+    """A child is nobody special: no real-time priority, and the kernel may kill it.  But a
+    watcher is as the guard is.
+    """
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    if kind == "watcher":
+        return
+    try:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        os.setpriority(os.PRIO_PROCESS, 0, 0 if kind in ("run", "self_test_child") else 5)
+        with open("/proc/self/oom_score_adj", "wb", buffering=0) as file:
+            file.write(b"0")
+    except OSError:
+        return

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One UDP datagram at a trigger: evidence that outlives the machine.
+
+The socket is connected at the start and the name resolved by a child with a deadline.  Most of
+the text is made in peace; at the trigger the decision is put behind it and it goes out without
+waiting.  At most 1,400 bytes, so no router has to divide it.
+"""
+
+import os
+import select
+import signal
+import socket
+from typing import Any, Final
+
+from seawall.guard.facts import Group, Node
+from seawall.guard.tell.plain import line_of, plain
+
+SCHEMA: Final = "seawall.datagram/1"
+MOST_BYTES: Final = 1400
+_RESOLVE_SECONDS: Final = 5.0
+_HEAD_MOST: Final = 900
+_SENTENCES: Final = (400, 250, 120, 40)
+
+
+class Datagram:
+    """``send`` never raises and never waits."""
+
+    __slots__ = ("_head", "_socket", "problem", "sent", "to")
+
+    def __init__(self, to: str) -> None:
+        self.to = to
+        """``HOST:PORT`` or ``[IPv6]:PORT``; empty: none is sent."""
+        self.problem = ""
+        self.sent = 0
+        self._head: bytes = b""
+        self._socket: socket.socket | None = None
+
+    def open(self) -> None:
+        """Before memory is locked: it forks once for a host that is not a number."""
+        if not self.to:
+            return
+        try:
+            host, port = split_address(self.to)
+            family, number = resolved(host, _RESOLVE_SECONDS)
+            kind = socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
+            self._socket = socket.socket(family, kind)
+            self._socket.connect((number, port))
+        except (OSError, ValueError) as error:
+            self.problem = f"datagram_to {plain(self.to, 80)}: {plain(str(error), 100)}"
+            self.close()
+
+    def prepare(self, facts: dict[str, Any]) -> None:
+        """The part that is known before anything is decided (``facts_of``)."""
+        if self._socket is None:
+            return
+        head = line_of({"schema": SCHEMA, **facts})
+        while len(head) > _HEAD_MOST and facts.get("top"):
+            facts["top"].pop()
+            head = line_of({"schema": SCHEMA, **facts})
+        self._head = head if len(head) <= _HEAD_MOST else b""
+
+    def send(self, decision: dict[str, Any]) -> bool:
+        """The prepared part and ``decision``, whose ``sentence`` is cut as far as needed."""
+        if self._socket is None or not self._head:
+            return False
+        sentence = str(decision.get("sentence", ""))
+        for most in _SENTENCES:
+            text = line_of({**decision, "sentence": plain(sentence, most)})[:-1]
+            whole = b'%s,"decision":%s}' % (self._head[:-2], text)
+            if len(whole) <= MOST_BYTES:
+                return self._out(self._socket, whole)
+        return False
+
+    def close(self) -> None:
+        """At the end."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _out(self, out: socket.socket, whole: bytes) -> bool:
+        for _ in range(2):  # the first may only report that an earlier one was not wanted
+            try:
+                out.send(whole, socket.MSG_DONTWAIT)
+            except ConnectionRefusedError:
+                continue
+            except OSError as error:
+                self.problem = f"datagram_to {plain(self.to, 80)}: {error.strerror}"
+                return False
+            self.sent += 1
+            self.problem = ""
+            return True
+        return False
+
+
+def facts_of(node: Node, top: list[Group], host: str, boot_id: str, mode: str) -> dict[str, Any]:
+    """What a datagram begins with."""
+    return {
+        "node": plain(host, 64),
+        "boot_id": boot_id,
+        "mode": mode,
+        "headroom_bytes": node.headroom_bytes,
+        "residual_bytes": node.residual_bytes,
+        "residual_grown_bytes": node.residual_grown_bytes,
+        "top": [
+            {"name": plain(group.name, 100), "counted_bytes": group.charge_bytes,
+             "outside_bytes": group.outside.certain_bytes, "limit_bytes": group.limit_bytes}
+            for group in top
+        ],
+    }  # fmt: skip
+
+
+def split_address(to: str) -> tuple[str, int]:
+    """``("::1", 9000)`` of ``[::1]:9000``; ValueError when it is no address."""
+    host, _, port = to.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port[:6]) < 65536:
+        raise ValueError("expected HOST:PORT")
+    return host, int(port)
+
+
+def resolved(host: str, seconds: float) -> tuple[int, str]:
+    """The family and the number of ``host``; OSError when nobody knows it in time."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+        except OSError:
+            continue
+        return family, host
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if not pid:
+        _resolve_and_end(host, theirs)
+    os.close(theirs)
+    try:
+        ready, _, _ = select.select([ours], [], [], seconds)
+        words = os.read(ours, 200).decode() if ready else ""
+    finally:
+        os.close(ours)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    family_word, _, number = words.partition(" ")
+    if not number:
+        raise OSError(f"{host} is not known" if ready else f"no answer within {seconds:g} s")
+    return int(family_word), number
+
+
+def _resolve_and_end(host: str, fd: int) -> None:
+    """In the child: resolver libraries and what they cache end with it."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
+        family, address = found[0][0], found[0][4]
+        os.write(fd, f"{int(family)} {address[0]}".encode())
+    finally:
+        os._exit(0)

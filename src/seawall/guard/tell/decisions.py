@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""decisions.jsonl: what was decided, why and what came of it, one line of JSON each.
+
+Two files of bounded size are made at the start and their blocks taken (fallocate(2) with
+FALLOC_FL_KEEP_SIZE, so the files are as long as what is in them and a line needs no memory any
+more).  When one is full the two change names and the older half is forgotten.  What an earlier
+guard wrote in this boot stays.
+"""
+
+import ctypes
+import errno
+import json
+import os
+from collections.abc import Iterator
+from typing import Any, Final
+
+from seawall.guard.tell.page import MODE, Exchange
+from seawall.guard.tell.paths import DECISIONS, OLDER_DECISIONS
+
+FILE_MOST_BYTES: Final = 1 << 20
+LINE_MOST_BYTES: Final = 256 << 10
+"""A ranking of 250 pods with all its reasons takes 180 KB."""
+_TAIL_BYTES: Final = LINE_MOST_BYTES + 1
+_KEEP_SIZE: Final = 1
+_CALM_SHARE: Final = 0.75
+
+
+class Decisions:
+    """``add`` never raises: what went wrong stands in ``problem``."""
+
+    __slots__ = (
+        "_fallocate", "_fds", "_names", "_swap", "_used", "last_id", "path", "problem", "size",
+    )  # fmt: skip
+
+    def __init__(self, folder: str, size: int = FILE_MOST_BYTES) -> None:
+        self.path = f"{folder}/{DECISIONS}"
+        self.size = size
+        self.problem = ""
+        """Why the last line is not there; empty: it is."""
+        self.last_id = ""
+        """Of the last decision in the file, also an earlier guard's: ids go on from it."""
+        self._names = (os.fsencode(self.path), os.fsencode(f"{folder}/{OLDER_DECISIONS}"))
+        self._fds: list[int] = []
+        self._used = 0
+        self._swap = Exchange()
+        self._fallocate = _fallocate()
+
+    def open(self) -> None:
+        """Make both files, take their blocks, and find the last id."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            for name in self._names:
+                fd = os.open(name, flags, MODE)
+                self._fds.append(fd)
+                os.fchmod(fd, MODE)
+                if os.fstat(fd).st_size > self.size:
+                    os.ftruncate(fd, 0)
+                self._take_blocks(fd)
+            self._used = os.fstat(self._fds[0]).st_size
+            self._mend()
+            self.last_id = next((i for fd in self._fds if (i := _last_id(fd))), "")
+        except OSError as error:
+            self.problem = f"{self.path}: {error.strerror}"
+
+    def add(self, line: bytes) -> bool:
+        """``line`` ends with a newline; one that is too long is refused."""
+        if len(line) > min(LINE_MOST_BYTES, self.size):
+            self.problem = f"{self.path}: a line of {len(line)} bytes is too long"
+            return False
+        if len(self._fds) < 2:
+            return False
+        try:
+            if self._used + len(line) > self.size:
+                self._turn()
+            written = os.pwrite(self._fds[0], line, self._used)
+            if written != len(line):  # the file keeps whole lines only
+                os.ftruncate(self._fds[0], self._used)
+                self.problem = f"{self.path}: no space left"
+                return False
+        except OSError as error:
+            self.problem = f"{self.path}: {error.strerror}"
+            return False
+        self._used += written
+        self.problem = ""
+        return True
+
+    def tend(self) -> None:
+        """In peace: make room, so that no file has to be turned in a bad moment."""
+        if self._used > self.size * _CALM_SHARE and len(self._fds) == 2:
+            try:
+                self._turn()
+            except OSError as error:
+                self.problem = f"{self.path}: {error.strerror}"
+
+    def close(self) -> None:
+        """The files stay."""
+        for fd in self._fds:
+            os.close(fd)
+        self._fds.clear()
+
+    def _turn(self) -> None:
+        """The older file becomes the one that is written, and is empty."""
+        if self._swap.exchange(*self._names):
+            self._fds.reverse()
+        os.ftruncate(self._fds[0], 0)
+        self._used = 0
+        self._take_blocks(self._fds[0])
+
+    def _take_blocks(self, fd: int) -> None:
+        """OSError when there is no room; a filesystem without fallocate gives blocks later."""
+        if self._fallocate is None or self._fallocate(fd, _KEEP_SIZE, 0, self.size) == 0:
+            return
+        code = ctypes.get_errno()
+        if code not in (errno.EOPNOTSUPP, errno.ENOSYS):
+            raise OSError(code, os.strerror(code))
+
+    def _mend(self) -> None:
+        """A line that the guard before did not finish gets its end."""
+        if self._used and os.pread(self._fds[0], 1, self._used - 1) != b"\n":
+            if self._used < self.size:
+                os.pwrite(self._fds[0], b"\n", self._used)
+            self._used += 1
+
+
+def _fallocate() -> Any:
+    """fallocate(2), or None.  Looked up once: every CDLL leaves a cycle for a gc that is off."""
+    found = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
+    if found is not None:
+        found.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_longlong, ctypes.c_longlong)
+    return found
+
+
+def _last_id(fd: int) -> str:
+    """Of the last line that is one of ours."""
+    size = os.fstat(fd).st_size
+    start = max(0, size - _TAIL_BYTES)
+    tail = os.pread(fd, _TAIL_BYTES, start)
+    return next((d for line in _backwards(tail) if isinstance(d := line.get("decision"), str)), "")
+
+
+def _backwards(tail: bytes) -> Iterator[dict[str, Any]]:
+    for line in reversed(tail.split(b"\n")):
+        try:
+            document = json.loads(line) if line else None
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(document, dict):
+            yield document

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The aide's side: takes requests, starts a child for each, and ends it when it takes too long.
+
+It holds no file of the guard and does nothing itself that can wait for a disk.
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+from seawall.guard import lean_library
+from seawall.guard.aide import DATAGRAM_MOST_BYTES
+from seawall.guard.tell import commands, rivals, self_test_child, termination, textfile
+from seawall.guard.tell.child import LIMITS, Child, be_gentle, ending, parsed
+from seawall.guard.tell.own_programs import become_watcher, give_away, read_config
+
+_ANSWER_MOST: Final = 32 << 10
+_STDERR: Final = 2
+_LINE_MOST: Final = 4096
+"""What a pipe takes as a whole when it takes anything."""
+_POLL_SECONDS: Final = 0.5
+_FAILURES_MOST: Final = 20
+
+
+class Errands:
+    """Where things are, so that tests need no machine."""
+
+    def __init__(
+        self, *, proc: str = "/proc", kubelet: tuple[str, ...] = termination.KUBELET,
+        configs: tuple[str, ...] = termination.CONFIGS, kmsg: str = "/dev/kmsg",
+        roots: tuple[str, ...] = ("", "/proc/1/root"), watcher_fds: list[int] | None = None,
+    ) -> None:  # fmt: skip
+        self.proc = proc
+        self.places = termination.Places(kubelet, configs, roots)
+        self.kmsg = kmsg
+        self.watcher_fds = watcher_fds or []
+        """Ends of pairs, one for each watcher to come; -1 once it is given."""
+
+    def does(self, request: dict[str, Any]) -> Callable[[], dict[str, Any]] | None:
+        """What a child has to do; None: nobody knows that request."""
+        what = request.get("do")
+        if what == "termination_message":
+            return lambda: termination.write(request, self.places)
+        if what == "textfile":
+            return lambda: textfile.write(request)
+        if what == "rivals":
+            return lambda: {"rivals": rivals.find(self.proc, request.get("scope", ()))}
+        if what == "config":
+            return lambda: read_config(request)
+        if what == "kmsg":
+            return lambda: kmsg(request, self.kmsg)
+        return None
+
+
+class Desk:
+    """The loop's state."""
+
+    def __init__(self, end: socket.socket, errands: Errands) -> None:
+        self.end = end
+        self._errands = errands
+        self.children: list[Child] = []
+
+    def take(self, request: dict[str, Any]) -> None:
+        """Start a child for it, or answer why not."""
+        kind = str(request.get("do"))
+        if kind == "say":
+            say(request)
+        if kind not in LIMITS:
+            return
+        most = LIMITS[kind][0]
+        decision = str(request.get("decision", ""))[:64]
+        if sum([child.kind == kind for child in self.children]) >= most:
+            self.answer(kind, decision, {"problem": f"{most} of these still run: not started"})
+            return
+        try:
+            self.children.append(self._start(kind, decision, request))
+        except OSError as error:
+            self.answer(kind, decision, {"problem": f"not started: {error.strerror}"})
+
+    def _start(self, kind: str, decision: str, request: dict[str, Any]) -> Child:
+        ours, theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(ours)
+            os.close(theirs)
+            raise
+        if not pid:
+            self._run(kind, request, theirs)
+        os.close(theirs)
+        if kind == "watcher":
+            give_away(self._errands.watcher_fds, request)
+        return Child(kind, pid, ours, decision)
+
+    def _run(self, kind: str, request: dict[str, Any], answers: int) -> NoReturn:
+        """In the child."""
+        status = 70
+        try:
+            self.end.close()
+            for child in self.children:
+                os.close(child.answers)
+            be_gentle(kind)
+            lean_library.uninstall()
+            if kind == "run":
+                commands.become(request)
+            elif kind == "watcher":
+                become_watcher(self._errands.watcher_fds, request)
+            elif kind == "self_test_child":
+                self_test_child.serve(request, answers)
+            elif (job := self._errands.does(request)) is not None:
+                os.write(answers, json.dumps(job()).encode()[:_ANSWER_MOST])
+            status = 0
+        finally:
+            os._exit(status)
+
+    def answer(self, kind: str, decision: str, words: dict[str, Any]) -> None:
+        """To the guard, who may not listen."""
+        data = json.dumps({"did": kind, "decision": decision, **words}).encode()
+        try:
+            self.end.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        except OSError:
+            return
+
+    def hear(self, child: Child) -> None:
+        """What a child has said so far; a self-test child says its pid and stays."""
+        try:
+            said = os.read(child.answers, _ANSWER_MOST)
+        except BlockingIOError:
+            return
+        child.said = (child.said + said)[:_ANSWER_MOST]
+        if child.kind == "self_test_child" and not child.is_heard:
+            child.is_heard = True
+            nothing = {"pid": 0, "problem": "it ended before it said its pid"}
+            self.answer(child.kind, child.decision, parsed(child.said) or nothing)
+
+    def reap(self, now: float) -> None:
+        """Children that ended, or that should have."""
+        for child in list(self.children):
+            if now >= child.deadline:
+                child.end()
+            status = child.ended()
+            if status is None:
+                if now >= child.deadline + 1.0:  # stuck in the kernel: nobody waits for it
+                    self._forget(child, {"problem": "took too long and does not end"})
+                continue
+            self.hear(child)
+            self._forget(child, ending(child, status, now))
+
+    def _forget(self, child: Child, words: dict[str, Any]) -> None:
+        os.close(child.answers)
+        self.children.remove(child)
+        if child.kind != "self_test_child":
+            self.answer(child.kind, child.decision, words)
+
+    def close(self) -> None:
+        """The guard is gone."""
+        for child in self.children:
+            child.end()
+
+
+def serve(end: socket.socket, errands: Errands) -> int:
+    """Until the guard's end is closed; the exit status."""
+    desk = Desk(end, errands)
+    wake, waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    end.setblocking(True)
+    failures = 0
+    while failures < _FAILURES_MOST:
+        try:
+            if not one_round(desk, wake):
+                break
+            failures = 0
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            failures += 1
+            os.write(_STDERR, f"seawall guard's aide: {error}\n".encode("ascii", "replace"))
+    desk.close()
+    return 0 if failures < _FAILURES_MOST else 70
+
+
+def one_round(desk: Desk, wake: int) -> bool:
+    """Wait for something and do it; False: the guard is gone."""
+    ready = _wait(desk.end, desk, wake)
+    for child in desk.children:
+        if child.answers in ready:
+            desk.hear(child)
+    if desk.end.fileno() in ready:
+        data = desk.end.recv(DATAGRAM_MOST_BYTES)
+        if not data:
+            return False
+        request = parsed(data)
+        if request:
+            desk.take(request)
+    desk.reap(time.monotonic())
+    return True
+
+
+def _wait(end: socket.socket, desk: Desk, wake: int) -> set[int]:
+    """Whoever has something to say; ends of stuck children are looked for now and then."""
+    said = [child.answers for child in desk.children if not child.is_heard]
+    has_deadline = any(child.deadline < float("inf") for child in desk.children)
+    seconds = _POLL_SECONDS if has_deadline else None
+    ready = set(select.select([end.fileno(), wake, *said], [], [], seconds)[0])
+    if wake in ready:
+        os.read(wake, 512)
+    return ready
+
+
+def say(request: dict[str, Any]) -> None:
+    """To our own log: the journal of the unit, ``kubectl logs``; nothing when nobody reads it."""
+    if select.select([], [_STDERR], [], 0)[1]:
+        words = f"seawall guard: {request.get('words', '')}\n"
+        os.write(_STDERR, words.encode("utf-8", "replace")[:_LINE_MOST])
+
+
+def kmsg(request: dict[str, Any], path: str) -> dict[str, Any]:
+    """A line for a kernel whose console is too slow for the guard."""
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+    os.write(fd, str(request.get("record", "")).encode("ascii", "replace"))
+    return {}

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the aide was asked for and could not do, in words: said once, shown until it could."""
+
+from typing import Any, Final
+
+from seawall.guard.tell.plain import plain
+
+KINDS: Final = {
+    "run": "run_after_kill",
+    "termination_message": "no termination message",
+    "textfile": "no textfile",
+}
+"""Of its answers, and how a failure of each begins."""
+_MOST: Final = 200
+
+
+class Failures:
+    """The last failure of each kind."""
+
+    __slots__ = ("_words",)
+
+    def __init__(self) -> None:
+        self._words: dict[str, str] = {}
+
+    def learn(self, kind: str, answer: dict[str, Any] | None) -> str:
+        """What is news, in words; empty: nothing is."""
+        if answer is None:
+            return ""
+        problem = plain(str(answer.get("problem") or ""), _MOST)
+        words = f"{KINDS[kind]}: {problem}" if problem else ""
+        before, self._words[kind] = self._words.get(kind, ""), words
+        return words if words != before else ""
+
+    @property
+    def words(self) -> list[str]:
+        """Those that still hold."""
+        return [words for words in self._words.values() if words]

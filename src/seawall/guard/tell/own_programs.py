@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of our own that the aide starts for a guard that runs: the reader of the
+configuration, and a watcher in the place of one that ended.
+"""
+
+import os
+from typing import Any, NoReturn
+
+
+def read_config(request: dict[str, Any]) -> dict[str, Any]:
+    """The guard's file, for a guard that must not read TOML itself."""
+    from seawall.guard import config, handed  # noqa: PLC0415 - in this child only
+    from seawall.problems import UsageProblem  # noqa: PLC0415
+
+    try:
+        return {"settings": handed.to_json(config.read(str(request.get("path"))))}
+    except UsageProblem as problem:
+        return {"problem": str(problem)[:2000]}
+
+
+def become_watcher(fds: list[int], request: dict[str, Any]) -> NoReturn:
+    """In the child: exec a watcher with its end of the pair."""
+    from seawall.guard.entry import watcher_argv  # noqa: PLC0415 - in this child only
+
+    fd = fds[int(request.get("number", -1))]
+    os.set_inheritable(fd, True)
+    argv = watcher_argv(fd)
+    os.execv(argv[0], argv)  # noqa: S606 - no shell: what is wanted
+
+
+def give_away(fds: list[int], request: dict[str, Any]) -> None:
+    """The aide's copy of that end would hide that the watcher ended."""
+    number = int(request.get("number", -1))
+    os.close(fds[number])
+    fds[number] = -1

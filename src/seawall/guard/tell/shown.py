@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the status shows at one moment, for the page that people read and for its JSON."""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from seawall.guard.facts import Group, Node
+
+TOP: Final = 3
+PROVED: Final = "can kill: proved"
+"""So the words of a self-test begin that succeeded."""
+NOT_PROVED: Final = "not proved yet"
+STALE_SECONDS: Final = 30
+"""The page is written at least every ten seconds: an older one is of a guard that hangs."""
+
+
+class Last(NamedTuple):
+    """The last decision of this guard."""
+
+    decision: str
+    unix_seconds: float
+    trigger: str
+    how: str
+    """``acted``, ``observed``, ``refused``, ``reported``."""
+    sentence: str
+    result: str
+    """How it went on; empty: nothing is known yet."""
+
+
+class Shown(NamedTuple):
+    """All of it.  Words are not yet made plain."""
+
+    mode: str
+    mode_why: str
+    """Why it is not what the file says; empty: it is."""
+    state: str
+    unix_seconds: float
+    node: Node
+    top: list[Group]
+    last: Last | None
+    counts: dict[str, int]
+    """decisions, kills, predicted_bytes, returned_bytes."""
+    can_kill: str
+    watcher: str
+    blind: list[str]
+    problems: list[str]
+    others: list[str]
+    notes: list[str]
+    """Whatever else the loop has to say."""
+    scope: tuple[str, ...]
+    config: str
+    folder: str
+    pid: int
+    since: float
+    """Unix seconds."""
+    boot_id: str
+    host: str
+
+    @property
+    def can_kill_is_proved(self) -> bool:
+        """By the last self-test."""
+        return self.can_kill.startswith(PROVED)
+
+
+def seconds_left(node: Node) -> float | None:
+    """Until the headroom is gone at this pace; None: it does not shrink."""
+    if node.slope_bytes_per_second <= 0:
+        return None
+    return max(0, node.headroom_bytes) / node.slope_bytes_per_second
+
+
+def top_of(groups: Iterable[Group]) -> list[Group]:
+    """The three that hold most outside what is counted; among those that hold nothing there,
+    the largest.
+    """
+    return sorted(groups, key=_weight, reverse=True)[:TOP]
+
+
+def _weight(group: Group) -> tuple[int, int, int]:
+    outside = group.outside
+    return outside.certain_bytes, outside.likely_bytes, group.charge_bytes

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text of /run/seawall/status: for ``cat``, on a node that hardly answers any more.
+
+24 lines, so the first are still on an 80x25 rescue console when the last are; each 79 columns
+wide, ASCII.  The page is always as long: whoever reads it in two goes gets no tail of another
+one.  First what matters most; what has no room is cut at the end of its own section.
+"""
+
+import time
+from typing import Final
+
+from seawall.guard.facts import Group, Node
+from seawall.guard.tell.plain import plain
+from seawall.guard.tell.shown import NOT_PROVED, STALE_SECONDS, TOP, Shown, seconds_left
+from seawall.words import duration, percent, size
+
+COLUMNS: Final = 79
+LINES: Final = 24
+PAGE_BYTES: Final = LINES * (COLUMNS + 1)
+"""And no more: what is behind the last line would scroll the first ones off a console."""
+_LABEL: Final = 11
+_ROOM: Final = COLUMNS - _LABEL
+_STATES: Final = {
+    "peace": "node is in peace",
+    "near": "node comes NEAR its limit",
+    "short": "node is SHORT OF MEMORY",
+    "holding": "waits for memory to come back",
+    "blind": "guard is BLIND",
+    "stopped": "guard has STOPPED",
+}
+_DAYS_SECONDS: Final = 7 * 86400
+
+
+def page(shown: Shown) -> bytes:
+    """All lines; the same number of bytes every time."""
+    lines = [
+        *_head(shown),
+        *_memory(shown.node),
+        *_table(shown.top),
+        *_decisions(shown),
+        *_labelled("watcher", f"{shown.watcher}; {_claims(shown.node)}", 2),
+        *_labelled("beside it", "; ".join(shown.others) or "no other guard seen", 2),
+        *_labelled("scope", " ".join(shown.scope) or "nothing", 1),
+        *_labelled("config", f"{shown.config}; decisions in {shown.folder}/decisions.jsonl", 2),
+    ]
+    room = LINES - len(lines)
+    lines += _labelled("unseen", "; ".join(shown.blind), max(1, room - bool(shown.notes)))
+    lines += _labelled("also", "; ".join(shown.notes), LINES)
+    lines += [""] * (LINES - len(lines))
+    return "".join([f"{line[:COLUMNS]:<{COLUMNS}}\n" for line in lines[:LINES]]).encode("ascii")
+
+
+def _head(shown: Shown) -> list[str]:
+    now = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(shown.unix_seconds))
+    since = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(shown.since))
+    state = _STATES.get(shown.state) or f"node: {plain(shown.state, 20)}"
+    troubles = [f"observes only: {plain(shown.mode_why, 60)}"] if shown.mode_why else []
+    troubles += [plain(words, 200) for words in shown.problems]
+    return [
+        f"seawall guard {plain(shown.mode, 10).upper()}  {state}  {now}",
+        f"pid {shown.pid} since {since}; it hangs if the time above is {STALE_SECONDS} s old",
+        *_folded(_can_kill(shown), COLUMNS, 2),
+        *_folded(f"!! {'; '.join(troubles)}" if troubles else "", COLUMNS, 2),
+    ]
+
+
+def _can_kill(shown: Shown) -> str:
+    words = plain(shown.can_kill or NOT_PROVED, 200)
+    if shown.can_kill_is_proved:
+        return words
+    why = words.removeprefix("CANNOT KILL: ").removeprefix("can kill: ")
+    if shown.mode != "enforce":
+        return f"it only observes and kills nothing (self-test: {why})"
+    return f"!! IT CANNOT KILL: {why} !!"
+
+
+def _memory(node: Node) -> list[str]:
+    return [
+        _first("headroom", f"{size(node.headroom_bytes)} of {size(node.total_bytes)}{_left(node)}"),
+        *_labelled("uncounted", _residual(node), 2),
+        *_labelled("signs", _signs(node), 2),
+    ]
+
+
+def _left(node: Node) -> str:
+    left = seconds_left(node)
+    if left is None:
+        return ", not shrinking"
+    pace = f"at {size(node.slope_bytes_per_second)}/s"
+    if left > _DAYS_SECONDS:
+        return f", lasts for more than a week {pace}"
+    return f", gone in {duration(left)} {pace}"
+
+
+def _residual(node: Node) -> str:
+    if node.residual_bytes is None:
+        return "not known: the watcher has not told the residual"
+    words = f"{size(node.residual_bytes)} in no counter"
+    if node.residual_grown_bytes <= 0:
+        return f"{words}, not grown over its base"
+    words = f"{words}, grown by {size(node.residual_grown_bytes)}"
+    if node.unexplained_growth_bytes > 0:
+        words += f" ({size(node.unexplained_growth_bytes)} of it by nobody known)"
+    if node.residual_slope_bytes_per_second >= 1 << 20:
+        words += f", +{size(node.residual_slope_bytes_per_second)}/s"
+    return words
+
+
+def _signs(node: Node) -> str:
+    mark = "under MIN" if node.is_min else "under LOW" if node.is_low else "over"
+    return (
+        f"free {size(node.free_bytes)}, {mark} watermarks; {node.stalls_per_second:.0f} stalls/s; "
+        f"protected stall {percent(node.protected_stall)}"
+    )
+
+
+def _claims(node: Node) -> str:
+    age = node.claims_seconds
+    return "no claims" if age is None else f"claims {age:.0f} s old"
+
+
+def _table(top: list[Group]) -> list[str]:
+    if not top:
+        return [_first("workloads", "none seen in the scope")]
+    head = f"{'counted':>9} {'outside':>9} {'at most':>9} {'limit':>9}  who holds most outside"
+    return [head, *[_row(group) for group in top[:TOP]]]
+
+
+def _row(group: Group) -> str:
+    outside = group.outside
+    limit = "none" if group.limit_bytes is None else size(group.limit_bytes)
+    total = group.charge_bytes + outside.certain_bytes
+    over = "OVER " if group.limit_bytes is not None and total > group.limit_bytes else ""
+    columns = (size(group.charge_bytes), size(outside.certain_bytes), size(outside.most_bytes))
+    figures = " ".join([f"{column:>9}" for column in (*columns, limit)])
+    return f"{figures}  {over}{_ended(group.name, COLUMNS - len(figures) - 2 - len(over))}"
+
+
+def _ended(name: str, most: int) -> str:
+    """The end of a name tells more than its beginning."""
+    text = plain(name, 300)
+    return text if len(text) <= most else "..." + text[len(text) - most + 3 :]
+
+
+def _decisions(shown: Shown) -> list[str]:
+    counts = shown.counts
+    total = (
+        f"decisions {counts['decisions']}, kills {counts['kills']}; came back "
+        f"{size(counts['returned_bytes'])} of {size(counts['predicted_bytes'])} predicted"
+    )
+    last = shown.last
+    if last is None:
+        return [_first("decided", total)]
+    at = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(last.unix_seconds))
+    return [
+        _first("decided", total),
+        _first("last", f"{plain(last.decision, 24)}  {at}  {plain(last.trigger, 20)}: {last.how}"),
+        *_labelled("", last.sentence, 2),
+        *_labelled("", f"-> {last.result}" if last.result else "", 1),
+    ]
+
+
+def _first(label: str, words: str) -> str:
+    return f"{label:<{_LABEL}}{words}"
+
+
+def _labelled(label: str, words: str, lines: int) -> list[str]:
+    folded = _folded(plain(words, 1200), _ROOM, lines)
+    return [_first("" if i else label, line) for i, line in enumerate(folded)]
+
+
+def _folded(words: str, width: int, lines: int) -> list[str]:
+    """At most ``lines`` lines, broken between words where there are any; cut at the end."""
+    folded: list[str] = []
+    while words and len(folded) < lines:
+        cut = len(words)
+        if cut > width:
+            cut = words.rfind(" ", width // 2, width + 1)
+            cut = width if cut < 0 else cut
+        folded.append(words[:cut])
+        words = words[cut:].lstrip(" ")
+    if words and folded:
+        folded[-1] = f"{folded[-1][: width - 4]} ..."
+    return folded

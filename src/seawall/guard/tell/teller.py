@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tells: what the guard sees, what it decided and why, and what came of it.
+
+Nobody who listens can hold the guard up: files are made beforehand, sockets do not wait, and
+whatever needs a new file or a process goes to the aide.
+"""
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from seawall.actions.plan import Outcome
+from seawall.guard.aide import Aide
+from seawall.guard.facts import Group, Node
+from seawall.guard.memory import Footprint
+from seawall.guard.settings import Settings
+from seawall.guard.tell import datagram, pmsg, records, sentences, status_json, status_page
+from seawall.guard.tell.decisions import Decisions
+from seawall.guard.tell.failures import KINDS, Failures
+from seawall.guard.tell.folder import stands_in_memory
+from seawall.guard.tell.kmsg import INFO, NOTICE, WARNING, LineFile, kernel_record
+from seawall.guard.tell.page import Page
+from seawall.guard.tell.paths import STATUS, STATUS_JSON, Paths
+from seawall.guard.tell.plain import finite, moment, plain
+from seawall.guard.tell.shown import Last, Shown, top_of
+from seawall.guard.tell.tally import ENDS, Tally
+from seawall.guard.verdict import Told, Verdict
+
+CALM_SECONDS: Final = 10.0
+"""In peace the status is written this often, otherwise every second; at a change at once."""
+BUSY_SECONDS: Final = 1.0
+TEXTFILE_SECONDS: Final = 15.0
+RIVALS_SECONDS: Final = 300.0
+_SENTENCES_KEPT: Final = 8
+_OWN_KEYS: Final = frozenset(
+    {"can kill", "watcher", "blind", "others", "problem", "mode_why", "tick_seconds"}
+)
+
+
+class Teller:
+    """``extra`` of ``status`` may hold: ``can kill`` (words of the self-test), ``watcher``,
+    ``blind`` and ``others`` (one a line), ``problem`` (shown among the first lines),
+    ``mode_why`` (why it only observes although the file says otherwise), ``tick_seconds``;
+    what else is in it is shown as a note, ``key: words``.
+    """
+
+    def __init__(
+        self, settings: Settings, paths: Paths, boot_id: str, aide: Aide | None,
+        *, others: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        self.settings = settings
+        """May be replaced when the configuration was read anew; the address to which
+        datagrams go stays.
+        """
+        self._paths, self._boot_id, self._aide = paths, boot_id, aide
+        self._page = Page(paths.folder, STATUS, status_page.PAGE_BYTES)
+        self._json = Page(paths.folder, STATUS_JSON, status_json.PAGE_BYTES)
+        self._decisions = Decisions(paths.folder)
+        self._kmsg = LineFile(paths.kmsg)
+        self._pmsg = LineFile(paths.pmsg)
+        self._datagram = datagram.Datagram(settings.datagram_to)
+        self._footprint: Footprint | None = None
+        self._tally = Tally()
+        self._last: Last | None = None
+        self._sentences: dict[str, str] = {}
+        self._failures = Failures()
+        self._others = list(others)
+        self._host = ""
+        self._disk = ""
+        self._since = time.time()
+        self._written = self._listed = self._looked = -CALM_SECONDS * 1000
+        self._state = ""
+        self.is_due = True
+        """The next ``status`` is written, however young the last one is."""
+
+    def open(self) -> None:
+        """Make and open everything; what could not be stands in ``problems``."""
+        self._host = os.uname().nodename
+        self._disk = stands_in_memory(self._paths.folder)
+        for part in (self._page, self._json, self._decisions, self._kmsg):
+            part.open()
+        self._footprint = Footprint()
+        self._datagram.open()
+        if self.settings.pmsg:
+            self._pmsg.open()
+
+    @property
+    def last_decision(self) -> str:
+        """The id of the last decision in this boot's file, an earlier guard's too: a guard
+        that starts again counts on from it.  Empty: none.
+        """
+        return self._decisions.last_id if self._decisions.last_id[:8] == self._boot_id[:8] else ""
+
+    @property
+    def problems(self) -> list[str]:
+        """What it cannot tell, in words; shown in the status, at most eight."""
+        parts = (self._page, self._json, self._decisions, self._kmsg, self._pmsg, self._datagram)
+        found = [part.problem for part in parts if part.problem]
+        found += self._failures.words
+        if self._disk:
+            found.append(self._disk)
+        if self._aide is not None and not self._aide.is_alive:
+            found.append(sentences.AIDE_LOST)
+        return found
+
+    def status(
+        self, node: Node, groups: Mapping[str, Group], judge_state: str, extra: dict[str, str]
+    ) -> None:
+        """Of every tick; written when it is time."""
+        self._tally.node(node)
+        if not self.is_time(node.seconds, judge_state):
+            return
+        self._state, self._written, self.is_due = judge_state, node.seconds, False
+        top = top_of(groups.values())
+        shown = self._shown(node, top, judge_state, extra)
+        self._page.write(status_page.page(shown))
+        self._json.write(status_json.document(shown))
+        if self._datagram.to:
+            self._datagram.prepare(
+                datagram.facts_of(node, top, self._host, self._boot_id, self.settings.mode)
+            )
+        if judge_state == "peace":
+            self._decisions.tend()
+        self._errands(shown, extra)
+
+    def is_time(self, now: float, judge_state: str) -> bool:
+        """Whether ``status`` would write."""
+        wait = CALM_SECONDS if judge_state == "peace" else BUSY_SECONDS
+        return self.is_due or judge_state != self._state or now - self._written >= wait
+
+    def verdict(self, v: Verdict) -> None:
+        """One decision; the orders should be on their way already."""
+        how = self._tally.verdict(v, self.settings.mode)
+        now = time.time()
+        self._last = Last(v.decision, now, v.trigger, how, v.sentence, "")
+        self._sentences[v.decision] = v.sentence
+        while len(self._sentences) > _SENTENCES_KEPT:
+            del self._sentences[next(iter(self._sentences))]
+        self.is_due = True
+        words = sentences.decided(v, how)
+        self._datagram.send(
+            {"id": v.decision, "at": moment(now), "trigger": v.trigger, "how": how,
+             "sentence": words}
+        )  # fmt: skip
+        self._say(WARNING if how != "reported" else NOTICE, words)
+        self._decisions.add(records.verdict_line(v, self._stamp(now)))
+
+    def outcome(self, o: Outcome, words: str = "") -> None:
+        """What became of an order; one that is also in a ``Told`` is told once."""
+        if not self._tally.outcome(o):
+            return
+        now = time.time()
+        words = words or sentences.ended(o)
+        self._decisions.add(records.outcome_line(o, words, self._stamp(now)))
+        level = WARNING if o.order.step in (*ENDS, "clamp") or o.problem else NOTICE
+        self._say(level, f"{o.order.decision}: {words}")
+        self._result(o.order.decision, words)
+        if o.order.step in ENDS and o.processes and not o.is_observed:
+            self._after_kill(o, now)
+
+    def told(self, t: Told) -> None:
+        """How a decision went on."""
+        self._tally.told(t)
+        if t.outcome is not None:
+            self.outcome(t.outcome, t.sentence)
+            return
+        self._decisions.add(records.told_line(t, self._stamp(time.time())))
+        self._say(NOTICE, f"{t.decision}: {t.sentence}")
+        self._result(t.decision, t.sentence)
+
+    def event(self, words: str) -> None:
+        """Something about the guard itself (``tell/sentences.py`` has the words)."""
+        if self._say(INFO, words):
+            self._decisions.add(records.event_line(words, self._stamp(time.time())))
+        self.is_due = True
+
+    def rehearse(self, node: Node, groups: Mapping[str, Group], v: Verdict) -> None:
+        """Everything once before memory is locked, on a made-up decision of full size; the
+        status is written, nothing else is seen by anybody.
+        """
+        self.is_due = True
+        self.status(node, groups, "peace", {})
+        stamp = self._stamp(time.time())
+        records.verdict_line(v, stamp)
+        records.event_line(v.sentence, stamp)
+        records.told_line(Told(v.decision, v.seconds, None, 0, v.sentence), stamp)
+        for order in v.orders[:1]:
+            records.outcome_line(Outcome(order, is_done=True), v.sentence, stamp)
+            sentences.ended(Outcome(order, is_done=False))
+        kernel_record(NOTICE, sentences.decided(v, "acted"))
+        pmsg.record(v.sentence, stamp.unix_seconds)
+        self._decisions.add(b"")
+        self.is_due = True
+
+    def close(self) -> None:
+        """The files stay and tell how it ended."""
+        for part in (self._page, self._json, self._decisions, self._kmsg, self._pmsg):
+            part.close()
+        self._datagram.close()
+        if self._footprint is not None:
+            self._footprint.close()
+
+    def _stamp(self, now: float) -> records.Stamp:
+        return records.Stamp(now, self._boot_id, self.settings.mode)
+
+    def _say(self, level: int, words: str) -> bool:
+        """To the kernel's log, to pstore, and by the aide to our own log; False when there
+        were too many lines lately.
+        """
+        if not self._kmsg.may_say(time.monotonic(), level):
+            return False
+        record = kernel_record(level, words, self._kmsg.left_out)
+        self._kmsg.left_out = 0
+        if self._kmsg.is_slow and self._ask({"do": "kmsg", "record": record.decode()}):
+            pass
+        else:
+            self._kmsg.say(record)
+        if self.settings.pmsg:
+            self._pmsg.say(pmsg.record(words, time.time()))
+        self._ask({"do": "say", "words": plain(words, 1000)})
+        return True
+
+    def _result(self, decision: str, words: str) -> None:
+        last = self._last
+        if last is not None and last.decision == decision:
+            # Not _replace: it leaves a tuple in CPython's free list every time.
+            self._last = Last(decision, last.unix_seconds, last.trigger, last.how, last.sentence,
+                              words)  # fmt: skip
+        self.is_due = True
+
+    def _after_kill(self, o: Outcome, now: float) -> None:
+        sentence = self._sentences.get(o.order.decision, "")
+        target = o.order.target
+        if self.settings.termination_message:
+            words = sentences.for_the_container(o, sentence, moment(now))
+            self._ask({"do": "termination_message", "cgroup": target.path, "name": target.name,
+                       "decision": o.order.decision, "words": words})  # fmt: skip
+        if self.settings.run_after_kill:
+            about = records.outcome_line(o, sentence, self._stamp(now)).decode()
+            self._ask({"do": "run", "command": self.settings.run_after_kill,
+                       "decision": o.order.decision, "stdin": about})  # fmt: skip
+
+    def _ask(self, request: dict[str, Any]) -> bool:
+        return self._aide is not None and self._aide.send(request)
+
+    def _errands(self, shown: Shown, extra: dict[str, str]) -> None:
+        """What the aide does now and then."""
+        if self._aide is None:
+            return
+        now = shown.node.seconds
+        if now - self._looked >= RIVALS_SECONDS:
+            self._looked = now
+            self._ask({"do": "rivals", "scope": list(self.settings.scope)})
+        answer = self._aide.take("rivals")
+        if answer is not None and isinstance(answer.get("rivals"), list):
+            self._others = [str(words) for words in answer["rivals"][:8]]
+        for kind in KINDS:
+            if failed := self._failures.learn(kind, self._aide.take(kind)):
+                self.event(failed)
+        if self.settings.textfile and now - self._listed >= TEXTFILE_SECONDS:
+            self._listed = now
+            self._ask({"do": "textfile", "path": self.settings.textfile,
+                       "values": self._values(shown, extra)})  # fmt: skip
+
+    def _values(self, shown: Shown, extra: dict[str, str]) -> dict[str, Any]:
+        node, tally = shown.node, self._tally
+        return {
+            "mode": shown.mode, "can_kill": shown.can_kill_is_proved, "state": shown.state,
+            "headroom_bytes": node.headroom_bytes, "residual_bytes": node.residual_bytes,
+            "residual_grown_bytes": node.residual_grown_bytes, "decisions": tally.rows(),
+            "kills": tally.kills, "predicted_bytes": tally.predicted_bytes,
+            "returned_bytes": tally.returned_bytes,
+            "reaction_seconds": finite(tally.reaction_seconds, 6),
+            "last_tick_seconds": extra.get("tick_seconds"),
+            "watcher_up": node.claims_seconds is not None,
+            "own_major_faults": tally.own_major_faults,
+            "resident_bytes": self._footprint and self._footprint.resident_bytes(),
+            "unix_seconds": finite(shown.unix_seconds),
+        }  # fmt: skip
+
+    def _shown(self, node: Node, top: list[Group], state: str, extra: dict[str, str]) -> Shown:
+        own = extra.get("problem", "")
+        return Shown(
+            mode=self.settings.mode, mode_why=extra.get("mode_why", ""), state=state,
+            unix_seconds=time.time(), node=node, top=top, last=self._last,
+            counts=self._tally.counts(), can_kill=extra.get("can kill", ""),
+            watcher=extra.get("watcher", "not told"), blind=_lines(extra.get("blind", "")),
+            problems=_lines(own) + self.problems,
+            others=_lines(extra.get("others", "")) or self._others,
+            notes=[f"{key}: {words}" for key, words in extra.items() if key not in _OWN_KEYS],
+            scope=self.settings.scope, config=self._paths.config, folder=self._paths.folder,
+            pid=os.getpid(), since=self._since, boot_id=self._boot_id, host=self._host,
+        )  # fmt: skip
+
+
+def _lines(words: str) -> list[str]:
+    return [line for line in words.split("\n") if line]

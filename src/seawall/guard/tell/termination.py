@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One sentence in a killed container's termination message, for ``kubectl describe pod``.
+
+The kubelet mounts the file ``pods/UID/containers/NAME/HASH`` of its own folder into the
+container (terminationMessagePath) and shows the last 4,096 bytes of it.  So our sentence is put
+behind whatever the container wrote.  Everything below the kubelet's folder is taken for hostile:
+no link is followed, only a regular file with one name is written, and nothing of it is read but
+its last byte.
+"""
+
+import errno
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from seawall.guard.tell.plain import plain
+
+KUBELET: Final = (
+    "/var/lib/kubelet", "/var/lib/k0s/kubelet", "/var/snap/microk8s/common/var/lib/kubelet",
+)  # fmt: skip
+CONFIGS: Final = (
+    "/run/containerd/io.containerd.runtime.v2.task/k8s.io/{id}/config.json",
+    "/run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io/{id}/config.json",
+    "/run/k0s/containerd/io.containerd.runtime.v2.task/k8s.io/{id}/config.json",
+    "/var/snap/microk8s/common/run/containerd/io.containerd.runtime.v2.task/k8s.io/{id}/config.json",
+    "/run/containers/storage/overlay-containers/{id}/userdata/config.json",
+)
+MOST_BYTES: Final = 4096
+"""What the kubelet shows of one container."""
+_WORDS_MOST: Final = 1024
+_CONFIG_MOST: Final = 2 << 20
+_FILES_MOST: Final = 16
+_ID: Final = re.compile(r"([0-9a-f]{64})(?:\.scope)?/?\Z")
+_UID: Final = re.compile(r"pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}"
+                         r"[-_][0-9a-f]{12}|[0-9a-f]{32})")  # fmt: skip
+_BELOW: Final = re.compile(r"pods/([0-9a-f-]+)/containers/([a-z0-9.-]+)/([0-9a-f]{1,16})\Z")
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Places(NamedTuple):
+    """Where to look; ``roots`` are tried in order, for a guard that is in a container."""
+
+    kubelet: tuple[str, ...] = KUBELET
+    configs: tuple[str, ...] = CONFIGS
+    roots: tuple[str, ...] = ("",)
+
+
+def write(request: dict[str, Any], places: Places) -> dict[str, Any]:
+    """In the aide's child: ``path`` of each file that has the sentence now, or ``problem``."""
+    path = str(request.get("cgroup", ""))
+    words = plain(str(request.get("words", "")), _WORDS_MOST)
+    uid = _UID.search(path)
+    if uid is None:
+        return {"note": "no pod: it has no termination message"}
+    written: list[str] = []
+    problems: list[str] = []
+    for kubelet, below in found(path, uid[1].replace("_", "-"), places):
+        problem = append(kubelet, below, words)
+        (problems if problem else written).append(problem or f"{kubelet}/{below}")
+    if written:
+        return {"path": " ".join(written)[:1000], "problem": "; ".join(problems)[:1000]}
+    return {"problem": "; ".join(problems)[:1000] or "its termination message was not found"}
+
+
+def found(cgroup: str, uid: str, places: Places) -> list[tuple[str, str]]:
+    """``(kubelet's folder, path below it)`` of one container, or of each of a whole pod."""
+    container = _ID.search(cgroup)
+    for root in places.roots:
+        kubelets = [root + folder for folder in places.kubelet if os.path.isdir(root + folder)]
+        if container is None:
+            files = [(k, below) for k in kubelets for below in _newest(k, uid)]
+        else:
+            files = list(_from_configs(container[1], uid, places, root))
+        if files:
+            return files[:_FILES_MOST]
+    return []
+
+
+def append(kubelet: str, below: str, words: str) -> str:
+    """Why the sentence is not there; empty: it is."""
+    try:
+        fd = _opened(kubelet, below)
+    except OSError as error:
+        return f"{below}: {error.strerror}"
+    try:
+        size = os.fstat(fd).st_size
+        last = os.pread(fd, 1, size - 1) if size else b"\n"
+        line = (b"" if last == b"\n" else b"\n") + words.encode("ascii") + b"\n"
+        os.write(fd, line[:MOST_BYTES])
+    except OSError as error:
+        return f"{below}: {error.strerror}"
+    finally:
+        os.close(fd)
+    return ""
+
+
+def _opened(kubelet: str, below: str) -> int:
+    """Component by component; the kubelet's own folder may be a link of the administrator's.
+
+    Looked at before it is opened: to open a device does something already.
+    """
+    *folders, name = below.split("/")
+    at = os.open(kubelet, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for folder in folders:
+            inner = os.open(folder, _FOLDER, dir_fd=at)
+            os.close(at)
+            at = inner
+        seen = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+    finally:
+        os.close(at)
+    try:
+        found = os.fstat(seen)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+            raise OSError(errno.EINVAL, "is no plain file of its own")
+        return os.open(f"/proc/self/fd/{seen}", os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+    finally:
+        os.close(seen)
+
+
+def _from_configs(container: str, uid: str, places: Places, root: str) -> Iterator[tuple[str, str]]:
+    """The one mount of its OCI config that is a container's file below a kubelet's folder."""
+    for config in places.configs:
+        for source in _sources(root + config.format(id=container)):
+            for kubelet in places.kubelet:
+                below = source[len(kubelet) + 1 :] if source.startswith(kubelet + "/") else ""
+                match = _BELOW.match(below)
+                if match is not None and match[1].replace("-", "") == uid.replace("-", ""):
+                    yield root + kubelet, below
+                    return
+
+
+def _sources(path: str) -> list[str]:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return []
+    with open(fd, "rb") as file:
+        data = file.read(_CONFIG_MOST + 1)
+    try:
+        mounts = json.loads(data)["mounts"] if len(data) <= _CONFIG_MOST else []
+        return [m["source"] for m in mounts if isinstance(m.get("source"), str)]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return []
+
+
+def _newest(kubelet: str, uid: str) -> Iterator[str]:
+    """Of each container of the pod, the file of its last start."""
+    top = f"pods/{uid}/containers"
+    for name in _names(f"{kubelet}/{top}"):
+        times = []
+        for number in _names(f"{kubelet}/{top}/{name}"):
+            try:
+                at = os.stat(f"{kubelet}/{top}/{name}/{number}", follow_symlinks=False).st_ctime
+            except OSError:
+                continue
+            times.append((at, number))
+        if times and _BELOW.match(below := f"{top}/{name}/{max(times)[1]}"):
+            yield below
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))[:_FILES_MOST]
+    except OSError:
+        return []

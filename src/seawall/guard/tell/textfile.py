@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics for the node exporter's textfile collector, in Prometheus' text format 0.0.4.
+
+Rendered by the aide from what the guard sends, written beside and renamed over, so that the
+collector never reads half of it.
+"""
+
+import errno
+import math
+import os
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+MODE: Final = 0o644
+_MODES: Final = ("observe", "enforce")
+
+
+class Metric(NamedTuple):
+    """One family.  ``key``: where its value stands in what the guard sends."""
+
+    name: str
+    kind: str
+    key: str
+    help: str
+
+
+METRICS: Final = (
+    Metric("can_kill", "gauge", "can_kill", "Whether the last self-test proved that it can kill."),
+    Metric("headroom_bytes", "gauge", "headroom_bytes",
+           "What programs can still have before reclaim hurts."),
+    Metric("residual_bytes", "gauge", "residual_bytes", "Memory of the node in no counter."),
+    Metric("residual_grown_bytes", "gauge", "residual_grown_bytes",
+           "Growth of the residual over its base."),
+    Metric("kills_total", "counter", "kills", "Workloads killed."),
+    Metric("predicted_bytes_total", "counter", "predicted_bytes",
+           "What kills were predicted to give back."),
+    Metric("returned_bytes_total", "counter", "returned_bytes", "What came back after orders."),
+    Metric("reaction_seconds", "gauge", "reaction_seconds",
+           "From the last order to its first write or signal."),
+    Metric("last_tick_seconds", "gauge", "last_tick_seconds", "How long the last tick took."),
+    Metric("watcher_up", "gauge", "watcher_up", "Whether the watcher tells what it learned."),
+    Metric("own_major_faults_total", "counter", "own_major_faults", "Major faults of the guard."),
+    Metric("resident_bytes", "gauge", "resident_bytes", "Resident memory of the guard."),
+    Metric("written_timestamp_seconds", "gauge", "unix_seconds", "When the guard told all this."),
+)  # fmt: skip
+
+
+def render(values: dict[str, Any]) -> str:
+    """Without the metrics whose values are not known."""
+    now = values.get("mode")
+    lines = [*_heading("mode", "gauge", "1 for the mode that it is in.")]
+    lines += [f'seawall_guard_mode{{mode="{mode}"}} {int(now == mode)}' for mode in _MODES]
+    lines += _heading("decisions_total", "counter", "Decisions, by why and how they were taken.")
+    for row in values.get("decisions", ()):
+        trigger, how, count = row
+        labels = f'trigger="{label(trigger)}",outcome="{label(how)}"'
+        lines.append(f"seawall_guard_decisions_total{{{labels}}} {_number(count)}")
+    for metric in METRICS:
+        number = _number(values.get(metric.key))
+        if number is not None:
+            lines += _heading(metric.name, metric.kind, metric.help)
+            lines.append(f"seawall_guard_{metric.name} {number}")
+    return "\n".join(lines) + "\n"
+
+
+def label(value: object) -> str:
+    """A label's value: backslash, quote and newline escaped, as the format wants it."""
+    text = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def write(request: dict[str, Any]) -> dict[str, Any]:
+    """The file, replaced whole; what went wrong in ``problem``."""
+    path = str(request.get("path"))
+    spare = f"{path}.{os.getpid()}"
+    data = render(request.get("values", {})).encode()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        fd = os.open(spare, flags, MODE)
+        try:
+            os.fchmod(fd, MODE)
+            if os.write(fd, data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            os.close(fd)
+        os.rename(spare, path)
+    except OSError as error:
+        _remove(spare)
+        return {"problem": f"{path}: {error.strerror}"}
+    return {"problem": ""}
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return
+
+
+def _heading(name: str, kind: str, words: str) -> Iterator[str]:
+    yield f"# HELP seawall_guard_{name} {words}"
+    yield f"# TYPE seawall_guard_{name} {kind}"
+
+
+def _number(value: object) -> str | None:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return repr(value)
