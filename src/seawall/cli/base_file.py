@@ -19,12 +19,11 @@ from seawall.readings.base import PATH, Base, document_of
 from seawall.readings.cgroup import Cgroups
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
+from seawall.watcher.replaced_file import replace_file
 
 NORMAL_MOST_FRACTION: Final = 0.01
 """Of MemTotal; more than this nobody takes for normal without being asked."""
 _KTHREADD: Final = 2  # its pid, on every host
-FILE_MODE: Final = 0o640
-FOLDER_MODE: Final = 0o755
 
 
 def learn_base(snapshot: Snapshot, how: Literal["asked", "no tenant"]) -> Base:
@@ -99,17 +98,4 @@ def _is_hosts_own(path: str) -> bool:
 
 def write_base(base: Base, path: str = PATH) -> None:
     """All or nothing: readers see the old file or the new one."""
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        os.makedirs(folder, exist_ok=True)
-        os.chmod(folder, FOLDER_MODE)  # whatever the umask is
-    part = f"{path}.{os.getpid()}.part"
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, FILE_MODE)
-    try:
-        with open(fd, "wb") as out:
-            os.fchmod(fd, FILE_MODE)
-            out.write(document_of(base))
-        os.rename(part, path)
-    except OSError:
-        os.unlink(part)
-        raise
+    replace_file(path, document_of(base))

@@ -8,15 +8,18 @@ import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import Final
 
+from seawall.cli.memory_who import trace_seconds
 from seawall.cli.output_file import FOLDER, check_output, write_whole
 from seawall.cli.paper import terminal_columns
 from seawall.cli.source import SLOT, TIMEOUT_SECONDS, seconds_of
 from seawall.cli.topics import all_topics
+from seawall.cli.tracing import AROUND_SECONDS, ENDING, TRACE_SECONDS, Spaced, told_host
 from seawall.host.bundle_writer import write_bundle
-from seawall.host.host import JSON, Unread
+from seawall.host.host import JSON, Host, Unread
 from seawall.host.live import LiveHost
 from seawall.host.recording import Recording
 from seawall.problems import UsageProblem
+from seawall.readings.finished_trace import PROBE
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
 from seawall.version import VERSION
@@ -41,13 +44,18 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="time between the first and the last pass, for rates (default %(default)g)",
     )  # fmt: skip
     parser.add_argument(
+        "--who", type=trace_seconds, nargs="?", const=TRACE_SECONDS, metavar="SECONDS",
+        help="first trace for so long who takes memory that no counter has, for memory --who "
+        "--from (root; default %(const)g)",
+    )  # fmt: skip
+    parser.add_argument(
         "--with-cmdline", action="store_true",
         help="keep whole command lines; they may hold secrets (default: their first word)",
     )  # fmt: skip
     parser.add_argument("--root", metavar="DIR", default="/", help="e.g. /host in a DaemonSet")
     parser.add_argument(
         "--timeout", type=seconds_of, metavar="SECONDS",
-        help=f"stop asking after this long (default: --for and {TIMEOUT_SECONDS:g})",
+        help=f"stop asking after this long (default: --for, --who and {TIMEOUT_SECONDS:g})",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="say where it went as JSON")
 
@@ -61,18 +69,22 @@ def _window(text: str) -> float:
 
 def complete(arguments: Namespace) -> None:
     """Defaults that depend on other options."""
+    traced = 0.0 if arguments.who is None else arguments.who + AROUND_SECONDS
     if arguments.timeout is None:
-        arguments.timeout = arguments.seconds + TIMEOUT_SECONDS
+        arguments.timeout = arguments.seconds + traced + TIMEOUT_SECONDS
+    if arguments.who is not None:
+        ENDING.listen()
 
 
 def run(arguments: Namespace) -> int:
     """Record, write, and say where."""
     if not os.path.isdir(os.path.join(arguments.root, "proc")):
         raise UsageProblem(f"--root {arguments.root}: no proc folder in it")
-    if arguments.timeout < arguments.seconds + 1:
+    traced = arguments.who or 0.0
+    if arguments.timeout < arguments.seconds + traced + 1:
+        what = f"--for {arguments.seconds:g}" + (f" and --who {traced:g}" if traced else "")
         raise UsageProblem(
-            f"--timeout {arguments.timeout:g} ends before --for {arguments.seconds:g} is over; "
-            "give a longer --timeout"
+            f"--timeout {arguments.timeout:g} ends before {what} is over; give a longer --timeout"
         )
     if arguments.output == "-" and arguments.json:
         raise UsageProblem("-o - and --json both want stdout; give -o FILE")
@@ -82,7 +94,7 @@ def run(arguments: Namespace) -> int:
         check_output(arguments.output)
     until = time.monotonic() + arguments.timeout
     host = LiveHost(arguments.root, with_cmdline=arguments.with_cmdline, until=until, slot=SLOT)
-    recording = Recording(host)
+    recording = Recording(_traced(host, arguments))
     kernel = record(recording, host, arguments.seconds)
     manifest = _manifest(kernel, arguments)
     if arguments.output == "-":
@@ -101,6 +113,17 @@ def run(arguments: Namespace) -> int:
     else:
         print(path)
     return 0
+
+
+def _traced(host: LiveHost, arguments: Namespace) -> Host:
+    """The trace comes first: every pass then holds it, beside the ledger after it."""
+    if arguments.who is None:
+        return host
+    told = told_host(host, arguments.root == "/", arguments.who, Spaced(_say))
+    failed = told.ask(PROBE)
+    if isinstance(failed, Unread):
+        _say(f"no trace: {failed.detail or failed.why}")
+    return told
 
 
 def record(recording: Recording, host: LiveHost, seconds: float) -> Kernel | Unread:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules over a source, in the order in which they can be certain."""
 
+import sys
 import time
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, Final
 
 from seawall.accounts.scene import Scene
@@ -20,9 +22,21 @@ from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot, needs_of
 
 # Topics that are one small file each; what is judged from them alone is judged first.
-_CHEAP: Final = frozenset({"Meminfo", "Vmstat", "Zoneinfo", "HostPressure", "VmSysctls", "Swaps"})
+_CHEAP: Final = frozenset(
+    {"Kernel", "Meminfo", "Vmstat", "Zoneinfo", "HostPressure", "VmSysctls", "Swaps"}
+)
 # These ask every process once more, some of them through the expendable child.
-_PER_PROCESS: Final = frozenset({"ProcessStatuses", "CommandLines", "NodeDaemons", "ProcessReads"})
+_PER_PROCESS: Final = frozenset(
+    {
+        "ProcessStatuses",
+        "CommandLines",
+        "NodeDaemons",
+        "ProcessReads",
+        "Claims",
+        "ShadowCharges",
+        "DriverHolders",
+    }
+)
 _COSTLY: Final = 2
 UNHURRIED_SECONDS: Final = {1: 3.0, 2: 1.5}
 """By cost; a healthy machine with 5,000 processes has answered everything by then."""
@@ -57,13 +71,23 @@ class Judging:
             if self._is_too_slow_for(_cost_of(rule)):
                 self._postponed = rules[number:]
                 return
-            yield from judge([rule], self.scene, self._policy)
+            yield from self._judged(rule)
 
     def first_look(self) -> Iterator[Judged]:
         """What fires already at one moment, of rules that judge again over the window."""
-        rules = sorted(filter(copes_with_one_moment, self.rules), key=_order)
-        judged = judge(rules, self.scene, self._policy)
-        return (item for item in judged if item.finding.verdict == "fires")
+        for rule in sorted(filter(copes_with_one_moment, self.rules), key=_order):
+            if self._is_too_slow_for(_cost_of(rule)):
+                return
+            for item in self._judged(rule):
+                if item.finding.verdict == "fires":
+                    yield item
+
+    def _judged(self, rule: Rule) -> Iterator[Judged]:
+        """Where all is slow, without what the rule copes without and would have to wait for."""
+        likes = {need for _, need, copes in needs_of(rule.judge) if copes}
+        self.scene.too_dear = {n for n in likes if self._is_too_slow_for(_cost_of_topic(n))}
+        yield from judge([rule], self.scene, self._policy)
+        self.scene.too_dear = set()
 
     def over_window(self) -> Iterator[Judged]:
         """Findings of the rules that need two moments; waits for the second."""
@@ -71,7 +95,8 @@ class Judging:
         if rules:
             self.scene = self._source.later_scene()
             self.scene.left_out = self._left_out
-            yield from judge(rules, self.scene, self._policy)
+            for rule in rules:
+                yield from self._judged(rule)
         yield from judge(self._postponed, self.scene, self._policy)
 
     def _is_too_slow_for(self, cost: int) -> bool:
@@ -90,16 +115,30 @@ class Judging:
         return [self.scene.first] if last is None else [self.scene.first, last]
 
 
-def _order(rule: Rule) -> tuple[int, int, str]:
-    return _cost_of(rule), SEVERITIES.index(rule.severity), rule.id
+def _order(rule: Rule) -> tuple[int, bool, int, str]:
+    """Cheap ones first; of equals those about the node, for they tell why all else is slow."""
+    is_of_node = ".rules.node." in rule.module
+    return _cost_of(rule), not is_of_node, SEVERITIES.index(rule.severity), rule.id
 
 
 def _cost_of(rule: Rule) -> int:
-    return max((_cost_of_topic(need) for _, need, _ in needs_of(rule.judge)), default=0)
+    """Of what it cannot do without; the rest may be left out."""
+    needs = needs_of(rule.judge)
+    return max((_cost_of_topic(need) for _, need, copes in needs if not copes), default=0)
 
 
 def _cost_of_topic(need: Any) -> int:
-    names = {getattr(part, "__name__", "") for part in (need, *getattr(need, "__args__", ()))}
-    if names & _PER_PROCESS:
+    """Of a topic, or of ``Window[topic]``."""
+    cost: int = _cost_of_class(next(iter(getattr(need, "__args__", ())), need))
+    return cost
+
+
+@cache
+def _cost_of_class(topic: Any) -> int:
+    """By what is read for it in the end: a sum costs what its dearest part does."""
+    if topic.__name__ in _PER_PROCESS:
         return _COSTLY
-    return 0 if names & _CHEAP else 1
+    account = getattr(sys.modules[topic.__module__], "account", None)
+    if account is None:
+        return 0 if topic.__name__ in _CHEAP else 1
+    return max((_cost_of_topic(part) for _, part, _ in needs_of(account)), default=1)

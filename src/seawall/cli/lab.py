@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``seawall lab swarm|fill|hog|thrash|clean``: an incident on demand, inside a limit."""
+"""``seawall lab KIND``: an incident on demand, inside a limit; and ``seawall lab clean``."""
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
@@ -7,75 +7,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from seawall.cli import statuses
+from seawall.cli.lab_about import ABOUT, COMMON, UNCOUNTED, VERBS
 
 WANTED: Final = ()
 SECONDS: Final = 20.0
 SECONDS_MOST: Final = 600.0
+_SECONDS_OF: Final = dict.fromkeys(UNCOUNTED, 60.0)
+"""Time to open another terminal: at its default rate it takes for half a minute and more."""
 _IOPS_MOST: Final = 1_000_000
-VERBS: Final = {
-    "swarm": "many small processes against a limit: which one would you kill?",
-    "fill": "page cache by writing: full to the limit, and nothing is wrong",
-    "hog": "one process takes more anonymous memory than its limit",
-    "thrash": "many programs with much code: pushed out and read again, for ever",
-    "clean": "remove what a lab that was killed has left",
-}
-_COMMON: Final = """\
-Before: what dead runs left beside it is removed (no process is killed for
-  that); a note of the run goes to /run/seawall/lab (of a user:
-  $XDG_RUNTIME_DIR); a cgroup seawall-lab-PID-START is made below the cgroup of
-  this shell (or --parent), in each tree that is used (v1: memory, pids, blkio);
-  its limits of memory, swap and pids are set and read back. Each process gets
-  nice 10, enters it and checks that it is in before it takes anything; a
-  negative oom_score_adj that it inherited becomes 0. This program stays
-  outside; in a delegated cgroup of v2 it steps into one beside and hands memory
-  on, until the end. --dry-run says all of it for this machine.
-During: one line a second. Look at it with `seawall why` and `seawall pods`.
-After --for SECONDS, at ctrl-C or when this program dies: every process is
-  killed, cgroups and note are removed, and it is checked that they are gone. If
-  this program is stopped, the processes end themselves a second after --for.
-  Only a kill -9 of this program leaves its cgroups, empty, and its note:
-  seawall lab clean, or the next run, removes them.
-Refused: when the limit is more than half of what this machine has left, or a
-  limit above; with --yes-large, more than nine tenths of it, or all of a limit
-  above. Its limit kills only processes of the lab's own cgroup.
-"""
-_ABOUT: Final = {
-    "swarm": """\
-Starts --processes N processes; each takes --each bytes of anonymous memory and
-sleeps. Together they want more than --limit: the kernel kills one after the
-other, and each frees little. On kernels before 3.6 and on CentOS 6 it hangs
-instead, and with --killer-off (cgroup v1) on every kernel. Nothing is written
-to a disk, but to swap with --swap. Each process costs about 120 KiB beside the
-limit. The kernel log gets reports of the kills.
-""",
-    "fill": """\
-Writes one file of --size bytes into --folder and keeps it open, without a name,
-so it is gone when the lab is. The cgroup fills to --limit with page cache that
-can be dropped; nothing is killed. It looks like "memory that is not released".
-""",
-    "hog": """\
-One process takes --size bytes of anonymous memory, page by page, and holds
-them. Beyond --limit the kernel kills it. --step takes so much each second, to
-watch it come; --respawn starts it again and again, as a supervisor does.
-Nothing is written to a disk, but to swap with --swap. The kernel log gets a
-report of each kill.
-""",
-    "thrash": """\
-Writes one file of --programs times --code bytes into --folder, without a name.
-Each program maps its part as code and runs through all of it when it is its
-turn. Together they do not fit into --limit: what one reads pushes out what
-another needs, and everybody waits for the disk. The disk is held to --iops
-reads a second for the lab's cgroup alone where the kernel can (blkio of v1, io
-of v2); it is said where it cannot. A node without memory looks like this.
-""",
-    "clean": """\
-Removes cgroups seawall-lab-* (in every mounted tree), notes, and files in
-/var/tmp, /tmp and the folders that the notes name, of runs whose program is
-dead: a run holds locks on what it made, so one that goes on is not touched, in
-whatever namespace it is. What a delegated run handed on is taken back. Nothing
-is killed: a cgroup with a process in it stays, and that is said (exit 2).
-""",
-}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -84,10 +23,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     for name, words in VERBS.items():
         verb = verbs.add_parser(
             name, help=words, formatter_class=RawDescriptionHelpFormatter,
-            description=_ABOUT[name] + ("" if name == "clean" else "\n" + _COMMON),
+            description=ABOUT[name] + ("" if name == "clean" else "\n" + COMMON),
         )  # fmt: skip
         _OPTIONS[name](verb)
-        _add_common(verb, is_run=name != "clean")
+        _add_common(verb, is_run=name != "clean", seconds=_SECONDS_OF.get(name, SECONDS))
 
 
 def _swarm(verb: ArgumentParser) -> None:
@@ -123,9 +62,31 @@ def _thrash(verb: ArgumentParser) -> None:
     _add_folder(verb)
 
 
+def _rings(verb: ArgumentParser) -> None:
+    _add_uncounted(verb, "256MiB", "8MiB", "128MiB", "of the rings")
+
+
+def _egl(verb: ArgumentParser) -> None:
+    _add_uncounted(verb, "768MiB", "16MiB", "512MiB", "of the framebuffers")
+
+
+def _cuda(verb: ArgumentParser) -> None:
+    _add_uncounted(verb, "768MiB", "16MiB", "512MiB", "of the host memory")
+
+
+def _add_uncounted(verb: ArgumentParser, size: str, rate: str, limit: str, words: str) -> None:
+    _add_size(verb, "--size", size, words)
+    _add_limit(verb, limit)
+    verb.add_argument(
+        "--rate", dest="step", type=_size, default=_size(rate), metavar="SIZE",
+        help=f"take so much each second; 0: at once (default {rate})",
+    )  # fmt: skip
+
+
 _BY_DEFAULT: Final = "default %(default)s"
 _OPTIONS: Final[dict[str, Callable[[ArgumentParser], None]]] = {
-    "swarm": _swarm, "fill": _fill, "hog": _hog, "thrash": _thrash, "clean": lambda _verb: None,
+    "swarm": _swarm, "fill": _fill, "hog": _hog, "thrash": _thrash, "rings": _rings,
+    "egl": _egl, "cuda-host": _cuda, "cuda-managed": _cuda, "clean": lambda _verb: None,
 }  # fmt: skip
 
 
@@ -157,11 +118,12 @@ def _add_killing(verb: ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _add_common(verb: ArgumentParser, *, is_run: bool) -> None:
+def _add_common(verb: ArgumentParser, *, is_run: bool, seconds: float) -> None:
     if is_run:
         verb.add_argument(
-            "--for", dest="seconds", type=_seconds, default=SECONDS, metavar="SECONDS",
-            help=f"end after so long (default {SECONDS:g}, at most {SECONDS_MOST:g})",
+            "--for", "--seconds", dest="seconds", type=_seconds, default=seconds,
+            metavar="SECONDS",
+            help=f"end after so long (default {seconds:g}, at most {SECONDS_MOST:g})",
         )  # fmt: skip
         verb.add_argument(
             "--parent", metavar="CGROUP", help="make it below this one (default: this shell's own)"
@@ -226,7 +188,7 @@ def _seconds(text: str) -> float:
 def run(arguments: Namespace) -> int:
     """Do it, or say why not; the exit status."""
     if arguments.lab_verb is None:
-        lines = [f"  {name:8} {words}" for name, words in VERBS.items()]
+        lines = [f"  {name:12} {words}" for name, words in VERBS.items()]
         sys.stderr.write("usage: seawall lab VERB ...   (seawall lab VERB --help)\n\n")
         sys.stderr.write("\n".join(lines) + "\n")
         return statuses.USAGE

@@ -7,13 +7,16 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
-from seawall.lab import disk, lab_text, leftovers
+from seawall.lab import disk, lab_text, leftovers, rings
 from seawall.lab.home import Home, find_home, pids_left, room_above
-from seawall.lab.plan import SWAP_SHARE, Facts, Kind, Plan, problems
+from seawall.lab.libraries import asked
+from seawall.lab.plan import SWAP_SHARE, UNCOUNTED, Driver, Facts, Kind, Plan, problems
 from seawall.lab.report import Moment, Report
 from seawall.lab.run import Run, Stop
 from seawall.lab.small_files import read_number, read_table
+from seawall.lab.uncounted import QUESTIONS, whole_grains
 from seawall.problems import UsageProblem
 from seawall.views.terminal import Paper
 
@@ -23,6 +26,8 @@ def judged_plan(arguments: Namespace) -> tuple[Plan, Home]:
     plan = _plan(arguments)
     if plan.uid is not None and os.geteuid() != 0:
         raise UsageProblem("--uid needs root: only root can become another user")
+    if plan.kind in UNCOUNTED:
+        plan = _driven(plan)
     if plan.folder is not None and (words := disk.folder_problem(plan.folder)):
         raise UsageProblem(words)
     facts = _facts(plan, None)
@@ -42,6 +47,8 @@ def _refuse(plan: Plan, facts: Facts, *, large: bool) -> None:
 def _plan(arguments: Namespace) -> Plan:
     kind: Kind = arguments.lab_verb
     given = vars(arguments)
+    if kind in UNCOUNTED:
+        given = {**given, "size": whole_grains(kind, given["size"])}
     if kind in ("swarm", "thrash"):
         processes = given["processes" if kind == "swarm" else "programs"]
         each = given["each" if kind == "swarm" else "code"]
@@ -64,6 +71,24 @@ def _plan(arguments: Namespace) -> Plan:
         folder=(given["folder"] or disk.default_folder()) if needs_disk else None,
         iops=given.get("iops") or None,
     )
+
+
+def _driven(plan: Plan) -> Plan:
+    """With what the driver says of itself; UsageProblem when there is none, or no right to it."""
+    if plan.kind == "rings":
+        if plan.uid is not None:
+            raise UsageProblem("--uid: packet rings need CAP_NET_RAW, which other users have not")
+        if why := rings.why_not():
+            raise UsageProblem(f"lab rings: {why}")
+        return plan
+    answer = asked(QUESTIONS[plan.kind])
+    if "problem" in answer:
+        raise UsageProblem(f"lab {plan.kind}: {answer['problem']}")
+    driver = Driver(
+        name=answer["name"] or "unnamed", is_software=answer.get("is_software", False),
+        free_bytes=answer["free_bytes"],
+    )  # fmt: skip
+    return replace(plan, driver=driver)
 
 
 def _swap_bytes(wanted: int) -> int:

@@ -25,6 +25,8 @@ VERBS = {
     "oom": "explain an OOM kill from a kernel log; say who would be killed now",
     "numbers": "one container's memory as each tool shows it, and why they differ",
     "cache": "what the page cache holds, file by file, and what is dirty",
+    "stacks": "what the machine is doing while it hangs: kernel stacks, grouped",
+    "guard": "keep the node alive: the culprit goes first, nobody else goes",
     "lab": "reproduce an incident inside a cgroup with a limit of its own",
     "capture": "record what every reading asks into a bundle for another machine",
     "rules": "list or show the rules that judge",
@@ -88,9 +90,9 @@ def _open_closed_streams() -> None:
 
 
 def _wants_first_line(argv: list[str]) -> bool:
-    """``why`` of this very machine, as text."""
+    """``why`` or ``stacks`` of this very machine, as text."""
     others = ("--json", "--from", "--root", "--help", "-h", "--jso", "--fro", "--roo")
-    return argv[:1] == ["why"] and not any(word.startswith(others) for word in argv)
+    return argv[:1] in (["why"], ["stacks"]) and not any(word.startswith(others) for word in argv)
 
 
 def main(argv: list[str]) -> int:

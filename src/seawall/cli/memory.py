@@ -8,6 +8,8 @@ from typing import Final
 from seawall.accounts.claims import Claims
 from seawall.accounts.full_ledger import FullLedger
 from seawall.accounts.ledger import Ledger
+from seawall.accounts.shadow_charge import ShadowCharges
+from seawall.cli import memory_census, memory_watch, memory_who
 from seawall.cli.base_file import learn_base, learn_if_idle
 from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
@@ -18,6 +20,7 @@ from seawall.problems import UsageProblem
 from seawall.readings.base import Base
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
+from seawall.views.claims_unseen import claims_unseen
 from seawall.views.document import head, render
 from seawall.views.memory_page import MemoryPage
 
@@ -34,10 +37,30 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--learn-base", action="store_true",
         help="remember what is unexplained now as normal for this boot (on an idle host)",
     )  # fmt: skip
+    memory_census.add_arguments(parser)
+    memory_who.add_arguments(parser)
+    memory_watch.add_arguments(parser)
+
+
+def complete(arguments: Namespace) -> None:
+    """What depends on several options; UsageProblem for those that exclude each other."""
+    modes = ("census", "who", "watch", "learn_base")
+    asked = [f"--{mode.replace('_', '-')}" for mode in modes if getattr(arguments, mode)]
+    if len(asked) > 1:
+        raise UsageProblem(f"{' and '.join(asked)}: one at a time")
+    memory_census.complete(arguments)
+    memory_watch.complete(arguments)
+    memory_who.complete(arguments)
 
 
 def run(arguments: Namespace) -> int:
     """Print the ledger; the exit status."""
+    if arguments.watch:
+        return memory_watch.run(arguments)
+    if arguments.who:
+        return memory_who.run(arguments)
+    if arguments.census:
+        return memory_census.run(arguments)
     if arguments.learn_base and (arguments.bundle or arguments.root not in (None, "/")):
         raise UsageProblem("--learn-base is about this machine, without --from and --root")
     source = open_source(arguments)
@@ -45,7 +68,7 @@ def run(arguments: Namespace) -> int:
         learned: Base | None = learn_base(_middle_snapshot(source), "asked")
     else:
         learned = learn_if_idle(source, arguments)
-    page = _page(source, learned)
+    page = page_of(source, learned)
     if arguments.json:
         _print_json(source, page)
     else:
@@ -53,14 +76,16 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _page(source: Source, learned: Base | None) -> MemoryPage:
+def page_of(source: Source, learned: Base | None) -> MemoryPage:
+    """Everything that the verb shows; ``learned``: a base that was learned just now."""
     first = source.first
     claims, full = first.get(Claims), first.get(FullLedger)
     return MemoryPage(
         ledger=full if isinstance(full, Unread) else full.ledger,
         base=first.get(Base) if learned is None else learned,
         base_is_new=learned is not None,
-        claims=() if isinstance(claims, Unread) else claims.claims,
+        claimed=claims,
+        shadow=first.get(ShadowCharges),
         unseen=tuple(_unseen(first)),
         bundle_notes=source.notes,
     )
@@ -68,15 +93,7 @@ def _page(source: Source, learned: Base | None) -> MemoryPage:
 
 def _unseen(snapshot: Snapshot) -> list[NotSeen]:
     """The topics' own, then what no reading of this kernel tells."""
-    rows = unread_rows([snapshot])
-    claims = snapshot.get(Claims)
-    if not isinstance(claims, Unread) and not claims.claims:
-        row = NotSeen(
-            "who holds what is in no counter", "the kernel writes down no holder",
-            "a driver's own counter; seawall why names what is loaded as a suspect",
-        )  # fmt: skip
-        rows.append(row)
-    return rows
+    return [*unread_rows([snapshot]), *claims_unseen(snapshot.get(Claims))]
 
 
 def _middle_snapshot(source: Source) -> Snapshot:

@@ -5,7 +5,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import Final
 
+from seawall.accounts.claims import Claims
 from seawall.accounts.entitlements import Entitlement, Entitlements
+from seawall.accounts.pod_outside import with_outside
 from seawall.accounts.pod_table import PodTable
 from seawall.cli.named_workload import named_workload
 from seawall.cli.numbers_given import a_number
@@ -20,8 +22,9 @@ from seawall.views.pods_choice import Choice, Chosen, choose
 from seawall.views.pods_columns import KEYS, column
 from seawall.views.pods_unseen import unseen
 
-WANTED: Final = ("DAC_READ_SEARCH",)
-"""Capabilities without which something stays unseen: folders of runtimes are root's alone."""
+WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
+"""Capabilities without which something stays unseen: folders of runtimes are root's alone, and
+what other processes hold of drivers is traced."""
 TEXT_ROWS: Final = 30
 """More would push what is endangered off the screen."""
 
@@ -51,14 +54,16 @@ def run(arguments: Namespace) -> int:
     if arguments.sort != "name":
         column(arguments.sort)
     source = open_source(arguments)
-    table = source.first.get(PodTable)
+    table, claims = source.first.get(PodTable), source.first.get(Claims)
     if arguments.json or arguments.wide:
         source.first.get(Entitlements)
-    rows = unseen(table, unread_rows([source.first]))
+    rows = unseen(table, unread_rows([source.first]), claims)
     named = arguments.workload
     within = None if named is None else named_workload(source, named)
     if isinstance(table, Unread):
         table = PodTable((), 0, None, None, ())
+    if not isinstance(claims, Unread):
+        table = with_outside(table, claims)
     most = arguments.limit or (None if arguments.json else TEXT_ROWS)
     choice = Choice(sort=arguments.sort, limit=most, everything=arguments.all, within=within)
     chosen = choose(table, choice)
@@ -79,7 +84,8 @@ def _print_json(source: Source, table: PodTable, chosen: Chosen, rows: list[NotS
     from seawall.views.pods_json import document, page_end  # noqa: PLC0415 - only one of the two
 
     top = head("pods", source.first.get(Kernel), None)
-    print(render(document(top, table, chosen, _asked(source), page_end(rows, source.notes))))
+    end = page_end(source.first.get(Claims), rows, source.notes)
+    print(render(document(top, table, chosen, _asked(source), end)))
 
 
 def _print_text(

@@ -4,6 +4,7 @@
 import os
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Sequence
 from typing import Final
 
 from seawall.accounts.scene import WINDOW_LEAST_SECONDS, Scene
@@ -20,8 +21,10 @@ SLOT: Final = Slot()
 """Tells the watchdog which question is open."""
 
 
-def add_source_arguments(parser: ArgumentParser) -> None:
-    """The options that every reading verb has."""
+def add_source_arguments(parser: ArgumentParser, *, has_window: bool = False) -> None:
+    """The options that every reading verb has; ``has_window``: it has a --for of its own, which
+    comes on top of the default for --timeout (see ``complete_timeout``).
+    """
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--from", dest="bundle", metavar="BUNDLE", help="a recorded bundle ('-' for stdin)"
@@ -30,13 +33,20 @@ def add_source_arguments(parser: ArgumentParser) -> None:
         "--root", metavar="DIR", help="the root of the host: /host in a DaemonSet, a report"
     )
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    default = f"--for and {TIMEOUT_SECONDS:g}" if has_window else f"{TIMEOUT_SECONDS:g}"
     parser.add_argument(
-        "--timeout", type=seconds_of, default=TIMEOUT_SECONDS, metavar="SECONDS",
-        help="stop asking after this long (default %(default)g)",
+        "--timeout", type=seconds_of, default=None if has_window else TIMEOUT_SECONDS,
+        metavar="SECONDS", help=f"stop asking after this long (default {default})",
     )  # fmt: skip
     parser.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="default: auto"
     )
+
+
+def complete_timeout(arguments: Namespace) -> None:
+    """Of a verb that ``has_window``: --timeout when none was given."""
+    if arguments.timeout is None:
+        arguments.timeout = arguments.seconds + TIMEOUT_SECONDS
 
 
 def seconds_of(text: str) -> float:
@@ -60,8 +70,11 @@ class Source:
         *,
         live: LiveHost | None,
         notes: tuple[str, ...] = (),
+        rounds: Sequence[Host] = (),
     ) -> None:
         self.first = Snapshot(first)
+        self.rounds = rounds or (first,)
+        """Every pass of a bundle; the machine itself otherwise."""
         self.notes = notes
         """What whoever made a bundle wrote down with it."""
         self._last = last
@@ -115,4 +128,5 @@ def _recorded(path: str) -> Source:
         rounds[-1] if len(rounds) > 1 else None,
         live=None,
         notes=tuple(str(note)[:500] for note in notes[:20]) if isinstance(notes, list) else (),
+        rounds=rounds,
     )

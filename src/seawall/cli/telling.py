@@ -2,6 +2,7 @@
 """Printing findings as they become certain, each of them once."""
 
 import sys
+import time
 from collections.abc import Iterable
 from itertools import chain
 from typing import Final
@@ -12,6 +13,9 @@ from seawall.views.why_json import order
 from seawall.views.why_text import finding_lines
 
 INFOS_TOLD_WHOLE: Final = 2
+UNHURRIED_SECONDS: Final = 6.0
+"""A healthy machine has answered everything by then; on one that thrashes each line that is
+printed is code read back from a disk that is stuck."""
 
 
 class Telling:
@@ -20,6 +24,7 @@ class Telling:
     def __init__(self, paper: Paper, *, whole: bool) -> None:
         self._paper = paper
         self._whole = whole
+        self._began = time.monotonic()
         self._told: dict[str, Judged] = {}
 
     def tell(self, phase: Iterable[Judged], first_look: Iterable[Judged] = ()) -> list[Judged]:
@@ -33,7 +38,7 @@ class Telling:
             if item.finding.verdict != "fires" or item.muted is not None or self._has_told(item):
                 continue
             self._told[item.key] = item
-            if item.finding.severity == "critical":
+            if item.finding.severity == "critical" or self._is_slow():
                 self._print(item, whole=self._whole)
             else:
                 later.append(item)
@@ -51,11 +56,15 @@ class Telling:
             if key not in held:
                 print(f"\n{item.id} was seen at first and does not hold over the window.")
 
+    def _is_slow(self) -> bool:
+        return time.monotonic() - self._began > UNHURRIED_SECONDS
+
     def _has_told(self, item: Judged) -> bool:
         before = self._told.get(item.key)
         return before is not None and before.finding.severity == item.finding.severity
 
     def _print(self, item: Judged, *, whole: bool) -> None:
-        for line in finding_lines(item, self._paper, whole=whole):
+        hurried = not self._whole and self._is_slow()
+        for line in finding_lines(item, self._paper, whole=whole, hurried=hurried):
             print(line)
         sys.stdout.flush()

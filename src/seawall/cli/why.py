@@ -9,15 +9,18 @@ from seawall.cli import statuses
 from seawall.cli.base_file import learn_if_idle
 from seawall.cli.judging import Judging
 from seawall.cli.paper import paper_for
-from seawall.cli.source import add_source_arguments, open_source
+from seawall.cli.source import Source, add_source_arguments, open_source
 from seawall.cli.telling import Telling
 from seawall.findings.blindness import not_seen
 from seawall.findings.finding import Judged
 from seawall.findings.rule import load_rules
+from seawall.host.host import Unread
+from seawall.readings.guard_status import GuardStatus
 from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.pressure import HostPressure
 from seawall.views.document import head, render
+from seawall.views.guard_line import guard_lines, guard_object
 from seawall.views.terminal import Paper
 from seawall.views.why_json import document, order
 from seawall.views.why_text import closing, heading, vitals
@@ -54,12 +57,15 @@ def run(arguments: Namespace) -> int:
     if arguments.json:
         judged = [*judging.at_once(), *judging.over_window()]
         page = head("why", source.first.get(Kernel), judging.scene.window_seconds)
+        page["guard"] = guard_object(source.first.get(GuardStatus), _now(source))
         unseen = not_seen(judged, judging.snapshots())
         print(render(document(page, judged, unseen, source.notes)))
         learn_if_idle(source, arguments)
         return exit_status(judged, arguments.fail_on)
     paper = paper_for(arguments.color)
     for line in heading(head("why", source.first.get(Kernel), None), paper, source.notes):
+        print(line)
+    for line in guard_lines(source.first.get(GuardStatus), _now(source), paper):
         print(line)
     if arguments.bundle is not None or arguments.root is not None:
         # Of this very machine `console` has said it already, before it imported anything.
@@ -68,6 +74,12 @@ def run(arguments: Namespace) -> int:
     judged = _print_findings(judging, paper, whole=arguments.whole)
     learn_if_idle(source, arguments)
     return exit_status(judged, arguments.fail_on)
+
+
+def _now(source: Source) -> float | None:
+    """When the first moment was; None in a bundle without its clock."""
+    kernel = source.first.get(Kernel)
+    return None if isinstance(kernel, Unread) else kernel.taken_at_unix_seconds
 
 
 def _print_findings(judging: Judging, paper: Paper, *, whole: bool) -> list[Judged]:

@@ -9,7 +9,7 @@ from seawall.lab.home import Home
 from seawall.lab.lab_text import steps, tries
 from seawall.lab.leftovers import Left
 from seawall.lab.plan import Plan
-from seawall.lab.report import Moment, Report
+from seawall.lab.report import Available, Moment, Report
 from seawall.views.document import with_unread
 
 
@@ -51,6 +51,7 @@ def report_document(
             "replaced": report.replaced, "survived": report.survived,
         },
         "done_bytes": report.done_bytes,
+        "available": _available(report.available),
         "hung_seconds": round(report.hung_seconds, 3),
         "disk": None if held is None else asdict(held),
         "last": moment_object(report.last),
@@ -60,6 +61,14 @@ def report_document(
         "removed": not report.left,
         "left": list(report.left),
     }  # fmt: skip
+
+
+def _available(found: Available | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return with_unread({
+        "before_bytes": found.before, "least_bytes": found.least, "after_bytes": found.after,
+    })  # fmt: skip
 
 
 def plan_object(plan: Plan) -> dict[str, Any]:

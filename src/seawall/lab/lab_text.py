@@ -4,12 +4,12 @@
 import shlex
 from collections.abc import Iterator, Sequence
 
+from seawall.lab import lab_uncounted_text
 from seawall.lab.aside import OUTSIDE
-from seawall.lab.disk import Held
 from seawall.lab.home import Home
 from seawall.lab.leftovers import ONLY_LOOKED, Left
 from seawall.lab.notes import state_folder
-from seawall.lab.plan import Plan
+from seawall.lab.plan import UNCOUNTED, Plan
 from seawall.lab.report import Moment, Report
 from seawall.lab.worker import NICE
 from seawall.views.terminal import Paper, plain
@@ -19,6 +19,8 @@ from seawall.words import count, duration, size
 def deed(plan: Plan) -> str:
     """What the processes do, in half a sentence."""
     each = size(plan.each_bytes)
+    if plan.kind in UNCOUNTED:
+        return lab_uncounted_text.deed(plan)
     if plan.kind == "hog":
         steps = f", {size(plan.step_bytes)} each second" if plan.step_bytes else ""
         return f"one process takes {each} of anonymous memory{steps}"
@@ -44,6 +46,9 @@ def introduction(plan: Plan, path: str, paper: Paper) -> Iterator[str]:
         f"{duration(plan.seconds)} at most. Then all of it is removed; ctrl-C ends it sooner."
     )
     yield from paper.wrap(text, indent="  ", first=f"lab {plan.kind}: ")
+    if plan.kind in UNCOUNTED:
+        yield from lab_uncounted_text.beside(plan, path, paper)
+        return
     yield from paper.wrap(f"seawall why ; seawall pods {shlex.quote(path)}", "  ", "watch it: ")
 
 
@@ -71,6 +76,13 @@ def steps(plan: Plan, home: Home, path: str) -> Iterator[str]:
     if plan.iops:
         yield f"hold its reads from the disk below {plan.folder} to {count(plan.iops)} a second"
     yield from _process_steps(plan)
+    if plan.kind == "rings":
+        yield "it does that in a network namespace of its own, as a pod does, if it may make one"
+    if plan.uncounted_bytes:
+        yield (
+            "no limit holds that memory: it stops when MemAvailable would fall below half of what "
+            "it was, and the end of the process gives all of it back"
+        )
     if plan.beside_bytes > 1 << 20:
         yield (
             f"beside the limit the kernel counts up to {size(plan.beside_bytes)} of page tables "
@@ -130,6 +142,8 @@ def _parents(home: Home) -> Sequence[str]:
 def table_head(plan: Plan) -> str:
     """Above the rows."""
     head = "  time      usage       anon      cache   limit hits  OOM kills   alive"
+    if plan.kind in UNCOUNTED:
+        return head.replace("  limit hits", "") + "      taken"
     return head + "   a turn" if plan.kind == "thrash" else head
 
 
@@ -138,13 +152,16 @@ def row(plan: Plan, now: Moment) -> str:
     measured = now.measured
     cells = (
         f"{now.seconds:4.0f} s", f"{_size(measured.usage):>9}", f"{_size(measured.anon):>9}",
-        f"{_size(measured.file):>9}", f"{_count(measured.limit_hits):>11}",
+        f"{_size(measured.file):>9}",
+        *(() if plan.kind in UNCOUNTED else (f"{_count(measured.limit_hits):>11}",)),
         f"{_count(measured.oom_kills):>9}", f"{now.alive:6}",
     )  # fmt: skip
     line = "  ".join(cells)
     if plan.kind == "thrash":
         turn = now.last_turn_seconds
         line += "        -" if turn is None else f"  {turn:5.2f} s"
+    elif plan.kind in UNCOUNTED:
+        line += f"  {size(now.done_bytes):>9}"
     return line
 
 
@@ -209,6 +226,8 @@ def happened(report: Report) -> Iterator[str]:
             f"it hung: for {duration(report.hung_seconds)} the cgroup was full, somebody waited "
             "for memory, and nothing was taken and nobody killed"
         )
+    if plan.kind in UNCOUNTED:
+        yield from lab_uncounted_text.happened(report)
     if plan.kind == "fill":
         yield from _filled(report)
     if plan.kind == "thrash":
@@ -246,6 +265,8 @@ def _thrash(report: Report) -> Iterator[str]:
 def tries(report: Report) -> Iterator[str]:
     """Commands that tell about it afterwards."""
     yield "seawall why"
+    if report.plan.kind in UNCOUNTED:
+        yield "seawall memory"
     if report.killed:
         yield "seawall oom explain --live"
 
@@ -261,8 +282,3 @@ def clean_lines(found: Sequence[Left], paper: Paper, *, dry: bool = False) -> It
         elif not left.is_removed:
             words = f"NOT removed: {left.why}"
         yield from paper.wrap(f"{words}: {plain(left.path)}", "  ")
-
-
-def slow_words(held: Held) -> str:
-    """Before the run: that the disk is not held."""
-    return f"the disk cannot be held slow here: {held.why_not}; it runs as fast as it is"

@@ -10,7 +10,11 @@ from typing import Final, Literal
 
 from seawall.words import count, size
 
-Kind = Literal["swarm", "fill", "hog", "thrash"]
+Kind = Literal["swarm", "fill", "hog", "thrash", "rings", "egl", "cuda-host", "cuda-managed"]
+UNCOUNTED: Final = frozenset({"rings", "egl", "cuda-host", "cuda-managed"})
+"""What these take is, as a rule, in no cgroup's charge: no limit holds them."""
+DRIVEN: Final = UNCOUNTED - {"rings"}
+"""These need a driver and its libraries."""
 
 SECONDS: Final = 20.0
 SECONDS_MOST: Final = 600.0
@@ -21,6 +25,8 @@ BESIDE_BYTES: Final = 160 << 10
 """Page tables, kernel stack and task of one process: 118 KiB measured on 6.18.  The kernel
 counts them where the lab was started, for that is where they were allocated."""
 PIDS_SPARE: Final = 16
+DRIVER_THREADS: Final = 512
+"""A driver's libraries start threads of their own: one for each CPU, and a few."""
 ROOM_SHARE: Final = 0.5
 HARD_SHARE: Final = 0.9
 """Of what the machine has to give, and of the processes: not even when it is meant so."""
@@ -28,6 +34,17 @@ SIZE_MOST_BYTES: Final = 1 << 46
 """64 TiB: half of what a process can address."""
 SWAP_SHARE: Final = 0.5
 """Of what is free, at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """What a driver says of itself."""
+
+    name: str
+    is_software: bool = False
+    """It draws with the CPU, so what it takes is the process's own memory, and counted."""
+    free_bytes: int | None = None
+    """Free memory of the device; None when it does not tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +58,7 @@ class Plan:
     limit_bytes: int
     seconds: float
     step_bytes: int | None = None
-    """hog: so much, then a second of waiting."""
+    """hog: so much, then a second of waiting.  rings, egl, cuda: so much each second."""
     respawn: bool = False
     """A killed process is replaced, as a supervisor does."""
     uid: int | None = None
@@ -54,6 +71,14 @@ class Plan:
     """Where the file is made, for fill and thrash."""
     iops: int | None = None
     """thrash: reads a second that the disk is held to; None: as fast as it is."""
+    driver: Driver | None = None
+    """egl, cuda: who will be asked for memory."""
+
+    @property
+    def uncounted_bytes(self) -> int:
+        """What no limit holds, so that only the plan itself does."""
+        is_counted = self.driver is not None and self.driver.is_software
+        return self.wanted_bytes if self.kind in UNCOUNTED and not is_counted else 0
 
     @property
     def wanted_bytes(self) -> int:
@@ -68,7 +93,7 @@ class Plan:
     @property
     def pids_limit(self) -> int:
         """For the pids controller: nothing of the lab forks on its own."""
-        return self.processes + PIDS_SPARE
+        return self.processes + PIDS_SPARE + (DRIVER_THREADS if self.kind in DRIVEN else 0)
 
     @property
     def file_bytes(self) -> int:
@@ -125,26 +150,59 @@ def problems(plan: Plan, facts: Facts, *, large: bool) -> Iterator[str]:
             f"{size(plan.wanted_bytes)} of code fit into the limit of {size(plan.limit_bytes)}: "
             "nothing would be pushed out; give more --programs, more --code or a lower --limit"
         )
+    if plan.kind in UNCOUNTED:
+        yield from _uncounted(plan, facts)
     yield from _beyond(plan, facts)
     if not large:
         yield from _too_large(plan, facts)
     yield from _disk_problems(plan, facts, large=large)
 
 
+def _uncounted(plan: Plan, facts: Facts) -> Iterator[str]:
+    """Whatever is said: no limit would stop it, so it never comes near the end of the memory."""
+    wanted, available = plan.uncounted_bytes, facts.available_bytes
+    if wanted and available is None:
+        yield (
+            f"--size {size(wanted)}: MemAvailable could not be read, and no limit would hold this "
+            "memory; it is not taken blindly"
+        )
+    elif available is not None and wanted > ROOM_SHARE * available:
+        yield (
+            f"--size {size(wanted)}: no limit counts this memory, so it is never more than half of "
+            f"what this machine has to give (MemAvailable {size(available)}); lower it"
+        )
+    free = plan.driver.free_bytes if plan.driver else None
+    if free is not None and plan.wanted_bytes > ROOM_SHARE * free:
+        yield (
+            f"--size {size(plan.wanted_bytes)}: more than half of what the device has free "
+            f"({size(free)}); lower it"
+        )
+
+
 def _needed(plan: Plan) -> tuple[int, str]:
+    """What the cgroups count."""
     words = f"--limit {size(plan.limit_bytes)}"
     if plan.beside_bytes > 1 << 20:
         words += f" and {size(plan.beside_bytes)} for the processes themselves"
     return plan.limit_bytes + plan.beside_bytes, words
 
 
+def _of_machine(plan: Plan) -> tuple[int, str]:
+    """What the machine has to give."""
+    needed, words = _needed(plan)
+    if plan.uncounted_bytes:
+        words += f" and --size {size(plan.uncounted_bytes)} beside it"
+    return needed + plan.uncounted_bytes, words
+
+
 def _beyond(plan: Plan, facts: Facts) -> Iterator[str]:
     """What would reach others: the kernel's killer on the whole machine, or in a cgroup above."""
+    all_of_it, all_words = _of_machine(plan)
     needed, words = _needed(plan)
     available, room = facts.available_bytes, facts.room_bytes
-    if available is not None and needed > HARD_SHARE * available:
+    if available is not None and all_of_it > HARD_SHARE * available:
         yield (
-            f"{words}: more than nine tenths of what this machine has to give (MemAvailable "
+            f"{all_words}: more than nine tenths of what this machine has to give (MemAvailable "
             f"{size(available)}); the kernel would kill others: lower it"
         )
     if room is not None and needed > room:
@@ -160,12 +218,13 @@ def _beyond(plan: Plan, facts: Facts) -> Iterator[str]:
 
 
 def _too_large(plan: Plan, facts: Facts) -> Iterator[str]:
+    all_of_it, all_words = _of_machine(plan)
     needed, words = _needed(plan)
     if facts.available_bytes is None:
         yield f"{words}: MemAvailable could not be read; --yes-large goes on without it"
-    elif needed > ROOM_SHARE * facts.available_bytes:
+    elif all_of_it > ROOM_SHARE * facts.available_bytes:
         yield (
-            f"{words}: more than half of what this machine has to give "
+            f"{all_words}: more than half of what this machine has to give "
             f"(MemAvailable {size(facts.available_bytes)}); lower it, or --yes-large"
         )
     if facts.room_bytes is not None and needed > ROOM_SHARE * facts.room_bytes:

@@ -42,6 +42,20 @@ class Moment:
 
 
 @dataclass(slots=True, kw_only=True)
+class Available:
+    """MemAvailable of the machine, in bytes; None: not told.  Others move it too."""
+
+    before: int | None = None
+    least: int | None = None
+    after: int | None = None
+
+    def look(self, now: int | None) -> None:
+        """While it runs."""
+        if now is not None and (self.least is None or now < self.least):
+            self.least = now
+
+
+@dataclass(slots=True, kw_only=True)
 class Watch:
     """Tells a hang from work: fed with every look."""
 
@@ -96,5 +110,7 @@ class Report:
     first_turn_seconds: float | None
     notes: Sequence[str]
     moments: Sequence[Moment]
+    available: Available | None = None
+    """For memory that no cgroup counts."""
     left: Sequence[str] = field(default_factory=tuple)
     """What could not be removed; empty when everything is gone, as was looked at."""

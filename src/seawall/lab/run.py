@@ -14,13 +14,16 @@ from seawall.lab import disk, leftovers, notes
 from seawall.lab.crew import Crew
 from seawall.lab.group import Group
 from seawall.lab.home import Home
-from seawall.lab.plan import Plan
-from seawall.lab.report import Ended, Moment, Report, Watch
+from seawall.lab.plan import UNCOUNTED, Plan
+from seawall.lab.report import Available, Ended, Moment, Report, Watch
 from seawall.lab.slots import Slots
+from seawall.lab.uncounted import available_bytes
 from seawall.lab.worker import Stage
 
 LOOK_SECONDS: Final = 0.1
 TELL_SECONDS: Final = 1.0
+_SETTLE_SECONDS: Final = 0.3
+"""Pages of the dead come back a moment later."""
 _AT_ONCE: Final = 2
 """thrash: programs that run at the same time, for each CPU."""
 _FILLER_BYTES: Final = 1 << 20
@@ -67,9 +70,12 @@ class Run:
         self._first_turn: float | None = None
         self._note_fd: int | None = None
         self._watch = Watch(limit_bytes=plan.limit_bytes)
+        self._available = Available() if plan.kind in UNCOUNTED else None
 
     def perform(self) -> Report:
         """Make, start, look, end; UsageProblem when it cannot be made as planned."""
+        if self._available:
+            self._available.before = available_bytes()
         with ExitStack() as stack:
             self._note_down(stack)
             stack.callback(lambda: self.left.extend(self._group.remove()))
@@ -80,6 +86,9 @@ class Run:
             ended = self._go(stage, crew)
             last = self._last
             measured = self._group.measured()
+        if self._available:
+            time.sleep(_SETTLE_SECONDS)
+            self._available.after = available_bytes()
         fates = crew.fates
         return Report(
             plan=self._plan, path=self._group.path, folders=self._group.folders,
@@ -90,7 +99,7 @@ class Run:
             done_bytes=last.done_bytes + fates.ended_bytes,
             hung_seconds=self._watch.hung_seconds, held=self._held,
             first_turn_seconds=self._first_turn, notes=(*self._group.notes, *fates.notes),
-            moments=tuple(self._moments), left=tuple(self.left),
+            moments=tuple(self._moments), available=self._available, left=tuple(self.left),
         )  # fmt: skip
 
     def _note_down(self, stack: ExitStack) -> None:
@@ -173,6 +182,8 @@ class Run:
     def _keep(self, moment: Moment) -> None:
         self._last = moment
         self._peak = max(self._peak, moment.measured.usage or 0)
+        if self._available:
+            self._available.look(available_bytes())
         self._watch.look(moment)
         if self._first_turn is None:
             self._first_turn = moment.last_turn_seconds

@@ -5,7 +5,6 @@ It never returns into the lab's code, dies when the lab dies, and ends by itself
 fails.  The interpreter is the lab's, shared by fork: 1,280 of them cost little.
 """
 
-import ctypes
 import mmap
 import os
 import signal
@@ -15,7 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from seawall.lab.plan import Plan
+from seawall.lab import uncounted
+from seawall.lab.parent import die_with
+from seawall.lab.plan import UNCOUNTED, Plan
 from seawall.lab.slots import Progress, Slots
 
 DONE: Final = 0
@@ -28,9 +29,7 @@ GRACE_SECONDS: Final = 1.0
 _REPORT_BYTES: Final = 1 << 20
 NICE: Final = 10
 """Whoever watches comes first: a machine that cannot be used shows nothing."""
-_PR_SET_PDEATHSIG: Final = 1
 _NOTE_MOST_BYTES: Final = 400  # one write to a pipe of so little is never torn
-_LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +80,12 @@ def _prepare(stage: Stage) -> None:
         signal.signal(number, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
-    _die_with_parent(stage)
+    die_with(stage.lab_pid)
     for fd in stage.locks:
         os.close(fd)
     os.nice(NICE)
     left = stage.until + GRACE_SECONDS - time.monotonic()
     signal.setitimer(signal.ITIMER_REAL, max(left, 0.01))
-
-
-def _die_with_parent(stage: Stage) -> None:
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != stage.lab_pid:
-        os._exit(FAILED)  # it died before this was said
 
 
 def _enter(stage: Stage) -> bool:
@@ -123,7 +116,7 @@ def _become(stage: Stage) -> None:
         os.setgroups([])
         os.setgid(stage.plan.uid)
         os.setuid(stage.plan.uid)
-        _die_with_parent(stage)  # the kernel forgets it when the user changes
+        die_with(stage.lab_pid)  # the kernel forgets it when the user changes
 
 
 def _note(stage: Stage, words: str) -> None:
@@ -216,6 +209,11 @@ def _mapped(fd: int, begin: int, size: int) -> tuple[mmap.mmap, mmap.mmap]:
     return code, data
 
 
+def _take_uncounted(stage: Stage, place: int) -> None:
+    uncounted.work(stage, place, lambda words: _note(stage, words))
+
+
 WORKS: Final[dict[str, Callable[[Stage, int], None]]] = {
     "swarm": _take, "hog": _take, "fill": _fill, "thrash": _run_code,
+    **dict.fromkeys(UNCOUNTED, _take_uncounted),
 }  # fmt: skip

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall guard``: run it, check its file, explain what it means here, undo, status."""
+
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from typing import Final
+
+from seawall.cli import statuses
+
+WANTED: Final = ()
+VERBS: Final = {
+    "run": "guard this machine until it is stopped (what the unit starts)",
+    "check": "is the configuration right? exit 2 and one sentence if not",
+    "explain": "what the configuration means on this very machine",
+    "status": "what the guard that runs here says of itself",
+    "undo": "take back what a guard changed: thaw, raise limits",
+}
+_ABOUT: Final = {
+    "run": 'Looks all the time; acts only with mode = "enforce" in its file. No option turns\n'
+    "killing on.  A second guard on a machine observes.",
+    "check": "Reads FILE (else $SEAWALL_CONFIG, else /etc/seawall/guard.toml) as the guard would,\n"
+    "owner and mode included.",
+    "explain": "Mode, scope, floor and target in bytes, who is protected and why, what cannot be\n"
+    "done here, which other guards live.  Reads only.",
+    "status": "Prints /run/seawall/status, and says whether a guard runs and how old it is.\n"
+    "Exit 0 whatever it says, unless --fail-on is given.",
+    "undo": "Thaws what a guard froze and puts limits back, as its journal says.  Never what\n"
+    "others froze or changed since.  --all: its files in /run/seawall too.",
+}  # fmt: skip
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The sub-verbs with their options."""
+    verbs = parser.add_subparsers(
+        dest="guard_verb", metavar="|".join(VERBS), prog="seawall guard"
+    )  # fmt: skip
+    for name, words in VERBS.items():
+        verb = verbs.add_parser(
+            name, help=words, description=_ABOUT[name],
+            formatter_class=RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        if name == "check":
+            verb.add_argument("file", metavar="FILE", nargs="?", help="instead of the usual one")
+        if name in ("run", "explain"):
+            verb.add_argument(
+                "--config", metavar="FILE",
+                help="default $SEAWALL_CONFIG, else /etc/seawall/guard.toml",
+            )  # fmt: skip
+        if name in ("explain", "status"):
+            verb.add_argument("--json", action="store_true", help="one JSON document on stdout")
+        if name == "status":
+            verb.add_argument(
+                "--fail-on", choices=("critical", "warning"),
+                help="exit 10 if no guard runs, or it hangs, or enforces and cannot kill (warning: "
+                "or tells of a problem); 11 if that cannot be seen",
+            )  # fmt: skip
+        if name == "explain":
+            verb.add_argument("--whole", action="store_true", help="every workload by name")
+            verb.add_argument(
+                "--color", choices=("auto", "always", "never"), default="auto",
+                help="default: auto",
+            )  # fmt: skip
+        if name == "undo":
+            verb.add_argument("--all", action="store_true", help="remove its files too")
+
+
+def run(arguments: Namespace) -> int:
+    """Do what was asked; the exit status."""
+    match arguments.guard_verb:
+        case "run":
+            return _run(arguments)
+        case "check":
+            return _check(arguments)
+        case "explain":
+            from seawall.cli.guard_explain import explain  # noqa: PLC0415 - only this verb's
+
+            return explain(arguments)
+        case "status":
+            from seawall.cli.guard_status import status  # noqa: PLC0415 - only this verb's
+
+            return status(as_json=arguments.json, fail_on=arguments.fail_on)
+        case "undo":
+            from seawall.cli.guard_undo import undo  # noqa: PLC0415 - only this verb's
+
+            return undo(everything=arguments.all)
+    lines = [f"  {name:9} {words}" for name, words in VERBS.items()]
+    sys.stderr.write("usage: seawall guard VERB ...   (seawall guard VERB --help)\n\n")
+    sys.stderr.write("\n".join(lines) + "\n")
+    return statuses.USAGE
+
+
+def _run(arguments: Namespace) -> int:
+    from seawall.guard.config import chosen_path  # noqa: PLC0415 - only this verb's
+    from seawall.guard.start import run as start  # noqa: PLC0415
+
+    start(chosen_path(arguments.config))
+
+
+def _check(arguments: Namespace) -> int:
+    """UsageProblem, and with it status 2, when the file is wrong."""
+    from seawall.guard.config import PATH, chosen_path, read  # noqa: PLC0415 - only this verb's
+
+    path = chosen_path(arguments.file)
+    settings = read(path)
+    import os  # noqa: PLC0415
+
+    is_there = path != PATH or os.path.exists(path)
+    words = "is right" if is_there else "is not there: the defaults hold"
+    print(f"{path} {words}; mode {settings.mode}")
+    return 0

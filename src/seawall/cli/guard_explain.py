@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall guard explain``: the settings and this machine, side by side."""
+
+import os
+from argparse import Namespace
+
+from seawall.cli.guard_here import here
+from seawall.cli.page import print_page
+from seawall.cli.paper import paper_for
+from seawall.findings.blindness import NotSeen
+from seawall.guard.config import PATH, chosen_path, read
+from seawall.guard.explain import explained
+from seawall.guard.explain_text import document, lines
+from seawall.host.live import LiveHost
+from seawall.readings.kernel import Kernel
+from seawall.readings.snapshot import Snapshot
+from seawall.views.document import head, render
+
+
+def explain(arguments: Namespace) -> int:
+    """Print it; UsageProblem when the file is wrong."""
+    path = chosen_path(arguments.config)
+    settings = read(path)
+    host = LiveHost("/")
+    snapshot = Snapshot(host)
+    is_default = path == PATH and not os.path.exists(path)
+    found = explained(settings, here(settings, snapshot, host), path, is_default=is_default)
+    top = head("guard-explain", snapshot.get(Kernel), None)
+    if arguments.json:
+        print(render(document(top, found)))
+        return 0
+    paper = paper_for(arguments.color)
+    unseen = [NotSeen(*row) for row in found.here.unseen]
+    print_page(paper, top, (), lines(found, paper, whole=arguments.whole), unseen)
+    return 0

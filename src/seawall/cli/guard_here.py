@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The facts of this machine that ``guard explain`` puts words to.  Reads only."""
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from seawall.actions.mounts import find_mounts
+from seawall.actions.plan import Mounts
+from seawall.guard.explain import Here, Seen
+from seawall.guard.lock_file import holder
+from seawall.guard.own_place import named, own_cgroup
+from seawall.guard.settings import Settings
+from seawall.guard.tell import rivals
+from seawall.host.host import Unread
+from seawall.host.live import LiveHost
+from seawall.host.page_trace.problems import TracingProblem
+from seawall.host.page_trace.tracefs import attach
+from seawall.problems import UsageProblem
+from seawall.readings.kernel import Kernel
+from seawall.readings.meminfo import Meminfo
+from seawall.readings.pressure import HostPressure
+from seawall.readings.snapshot import Snapshot
+from seawall.watcher.people import People
+
+_NEEDED: Final = {
+    "CAP_KILL": (5, "signal what is not its own"),
+    "CAP_DAC_OVERRIDE": (1, "write cgroups of other users"),
+    "CAP_IPC_LOCK": (14, "lock its memory"),
+    "CAP_SYS_NICE": (23, "run before those that it kills"),
+    "CAP_SYS_RESOURCE": (24, "lower its own oom_score_adj"),
+}
+_TRACEFS: Final = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
+
+
+def here(settings: Settings, snapshot: Snapshot, host: LiveHost) -> Here:
+    """Asked once."""
+    mounts = _mounts()
+    meminfo, kernel = snapshot.get(Meminfo), snapshot.get(Kernel)
+    total = None if isinstance(meminfo, Unread) else _total(meminfo)
+    people = People(host, total)
+    people.refresh()
+    return Here(
+        total_bytes=total,
+        mounts=mounts,
+        has_cgroup_kill=None if mounts is None else _has_cgroup_kill(mounts),
+        has_pressure=not isinstance(snapshot.get(HostPressure), Unread),
+        has_tracefs=_has_tracefs(host),
+        kernel=None if isinstance(kernel, Unread) else _version(kernel.release or ""),
+        lacks=tuple(_lacks()) if not os.geteuid() else (),
+        is_root=not os.geteuid(),
+        seen=tuple(_seen(people, mounts)),
+        others=tuple(rivals.find("/proc", settings.scope)),
+        unseen=tuple(_unseen(people.problem, meminfo)),
+    )
+
+
+def _unseen(problem: str, meminfo: Meminfo | Unread) -> Iterator[tuple[str, str, str]]:
+    if problem:
+        yield "workloads", problem, ""
+    if isinstance(meminfo, Unread):
+        yield meminfo.path, meminfo.detail or meminfo.why, ""
+    if os.geteuid():
+        yield "names and roles of containers", "they stand in folders of root's", "root"
+
+
+def _mounts() -> Mounts | None:
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+            return find_mounts(file.read())
+    except (OSError, UsageProblem):
+        return None
+
+
+def _total(meminfo: Meminfo) -> int:
+    """As the guard counts: what the hugetlb pool holds is nobody's to give back."""
+    return meminfo.mem_total - (meminfo.hugetlb or 0)
+
+
+def _has_cgroup_kill(mounts: Mounts) -> bool | None:
+    """The root has none: looked for in any cgroup below it; None: there is no other."""
+    if mounts.unified is None:
+        return False
+    try:
+        with os.scandir(mounts.unified) as found:
+            below = next((item.path for item in found if item.is_dir()), None)
+    except OSError:
+        return None
+    return None if below is None else os.path.exists(f"{below}/cgroup.kill")
+
+
+def _version(release: str) -> tuple[int, int] | None:
+    match = re.match(r"(\d{1,4})\.(\d{1,4})", release)
+    return None if match is None else (int(match[1]), int(match[2]))
+
+
+def _lacks() -> Iterator[str]:
+    """Of root only: what a unit or a container takes away."""
+    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+        found = re.search(r"^CapEff:\s*([0-9a-f]+)", file.read(), re.MULTILINE)
+    held = int(found[1], 16) if found else 0
+    for name, (bit, what) in _NEEDED.items():
+        if not held >> bit & 1:
+            yield f"{name}, to {what}: this shell lacks it, the unit has it"
+
+
+def _seen(people: People, mounts: Mounts | None) -> Iterator[Seen]:
+    """The watcher's own rows: what it would tell the guard, by name."""
+    own, words = _own(mounts)
+    rows, _ = people.news()
+    for row in sorted(rows, key=lambda row: (row["name"], row["cgroup"])):
+        path = row["cgroup"]
+        why = words if own == path or own.startswith(path + "/") else ""
+        yield Seen(path, row["name"], row["role"], why, row["class_rank"], row["adj"])
+
+
+def _own(mounts: Mounts | None) -> tuple[str, str]:
+    """The cgroup of the guard that runs, else of this shell, and words for it."""
+    if mounts is None:
+        return "/", ""
+    pid = holder()
+    try:
+        if pid is not None and pid > 0:
+            with open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="surrogateescape") as file:
+                return named(file.read(), mounts), "the guard is in it"
+        return own_cgroup(mounts), "this shell is in it, and no guard runs"
+    except (OSError, UsageProblem):
+        return "/", ""
+
+
+def _has_tracefs(host: LiveHost) -> bool:
+    """As root, whether it can be had, mounted or not, lockdown or not; else whether it is there."""
+    if os.geteuid():
+        return any(not isinstance(host.names(path), Unread) for path in _TRACEFS)
+    try:
+        os.close(attach())
+    except (TracingProblem, OSError):
+        return False
+    return True

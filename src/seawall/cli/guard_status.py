@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall guard status``: the guard's own page, and whether it can still be believed."""
+
+import json
+import os
+import time
+from typing import Any, Final
+
+from seawall.cli import statuses
+from seawall.guard.lock_file import FOLDER, holder
+from seawall.host.live import LiveHost
+from seawall.readings.kernel import Kernel
+from seawall.readings.snapshot import Snapshot
+from seawall.views.document import head, render
+from seawall.views.terminal import plain
+from seawall.words import duration
+
+OLD_SECONDS: Final = 30.0
+"""A guard writes it at every tick; older than that it hangs, or it has gone."""
+_PAGE_MOST: Final = 64 << 10
+
+
+def status(*, as_json: bool, fail_on: str | None = None, folder: str = FOLDER) -> int:
+    """Print it.  0: answered, whatever was found; with ``fail_on`` see ``exit_status``."""
+    pid = holder(folder)
+    text, age = _page(f"{folder}/status")
+    words = _state_words(pid, text, age, folder)
+    if as_json:
+        top = head("guard-status", Snapshot(LiveHost("/")).get(Kernel), None)
+        print(render(_document(top, pid, age, words, folder)))
+    else:
+        print(words)
+        for line in (text or "").rstrip().splitlines():
+            print(plain(line.rstrip()))
+    return 0 if fail_on is None else exit_status(pid, age, _json_page(folder), fail_on)
+
+
+def exit_status(
+    pid: int | None, age: float | None, page: dict[str, Any] | None, fail_on: str
+) -> int:  # fmt: skip
+    """10: none runs, or it hangs, or it should kill and cannot; with ``warning`` also when it
+    tells of a problem of its own.  11: that could not be seen.
+    """
+    if pid == 0 or (age is not None and age > OLD_SECONDS):
+        return statuses.FIRES
+    if pid is None or page is None:
+        return statuses.BLIND
+    if page.get("mode") == "enforce" and page.get("can_kill") is not True:
+        return statuses.FIRES
+    has_problem = bool(page.get("problems")) or bool(page.get("mode_why"))
+    return statuses.FIRES if fail_on == "warning" and has_problem else 0
+
+
+def _state_words(pid: int | None, text: str | None, age: float | None, folder: str) -> str:
+    """The first line: who runs, and how old what it says is."""
+    if pid is None:
+        who = f"Whether a guard runs could not be seen: {folder} is root's"
+    elif not pid:
+        who = "No guard runs on this machine"
+    else:
+        who = f"A guard runs (pid {pid})" if pid > 0 else "A guard runs"
+    if text is None or age is None:
+        return f"{who}; {folder}/status is not there or not ours to read."
+    if pid == 0:
+        return f"{who}; the last one wrote this {duration(age)} ago:"
+    if age > OLD_SECONDS:
+        return f"{who}, but it has not written for {duration(age)}: do not believe this:"
+    return f"{who}; written {duration(age)} ago:"
+
+
+def _page(path: str) -> tuple[str | None, float | None]:
+    """The text and its age; None, None when it cannot be read."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None, None
+    try:
+        data = os.read(fd, _PAGE_MOST)
+        age = max(0.0, time.time() - os.fstat(fd).st_mtime)
+    except OSError:
+        return None, None
+    finally:
+        os.close(fd)
+    return data.decode("utf-8", "replace"), age
+
+
+def _document(
+    top: dict[str, Any], pid: int | None, age: float | None, words: str, folder: str
+) -> dict[str, Any]:
+    return {
+        **top,
+        "runs": None if pid is None else bool(pid),
+        "pid": pid if pid and pid > 0 else None,
+        "age_seconds": None if age is None else round(age, 1),
+        "is_old": age is None or age > OLD_SECONDS,
+        "words": words.rstrip(":"),
+        "page": _json_page(folder),
+    }
+
+
+def _json_page(folder: str) -> dict[str, Any] | None:
+    text, _ = _page(f"{folder}/status.json")
+    try:
+        page = json.loads(text) if text else None
+    except (ValueError, RecursionError):
+        return None
+    return page if isinstance(page, dict) else None

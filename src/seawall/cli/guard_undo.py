@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall guard undo``: what a guard changed and that can be taken back, taken back.
+
+Works without a guard, after one was killed, and twice.  ``--all`` also sweeps the tracing that a
+killed watcher left, and the guard's own files.
+"""
+
+import fcntl
+import os
+from contextlib import suppress
+from typing import Final
+
+from seawall.actions.journal import Journal
+from seawall.actions.undo import undo as undo_journal
+from seawall.cli import statuses
+from seawall.guard.lock_file import FOLDER, NAME, holder
+from seawall.guard.tell.paths import FILES
+from seawall.host.page_trace.instances import sweep
+from seawall.host.page_trace.kprobes import sweep_probes
+from seawall.host.page_trace.problems import TracingProblem
+from seawall.host.page_trace.tracefs import attach
+from seawall.problems import UsageProblem
+
+JOURNAL: Final = "guard.undo"
+SECOND: Final = "second"
+_WATCH_LOCK: Final = "watch.lock"
+_WATCHERS: Final = ("claims", "base.json", _WATCH_LOCK)
+"""What a watcher leaves.  Bundles, the black box and notes of the lab lie there too: evidence."""
+
+
+def undo(*, everything: bool, folder: str = FOLDER) -> int:
+    """Say what was taken back, a line each; status 2 when something could not be."""
+    pid = holder(folder)
+    if everything and pid:
+        who = f" (pid {pid})" if pid > 0 else ""
+        raise UsageProblem(
+            f"a guard runs{who}: stop it first, with systemctl stop seawall-guard; "
+            "undo without --all takes back what it froze or lowered"
+        )
+    path = f"{folder}/{JOURNAL}"
+    told = _undo_journal(path)
+    if everything:
+        told += [f"removed the trace instance {name}" for name in _sweep_tracing()]
+        told += _remove_files(folder)
+    for line in told:
+        print(line)
+    if not told:
+        print("Nothing was left to undo.")
+    return statuses.USAGE if any(map(_is_failure, told)) else 0
+
+
+def _is_failure(line: str) -> bool:
+    """``actions/undo`` says the one, ``_remove_files`` the other."""
+    return line.startswith("not undone: ") or "could not be removed" in line
+
+
+def _undo_journal(path: str) -> list[str]:
+    if not os.path.exists(path):
+        return []
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise UsageProblem(f"{path}: Permission denied; undo needs root")
+    journal = Journal(path)
+    try:
+        return undo_journal(journal)
+    except OSError as error:
+        raise UsageProblem(f"{path}: {error.strerror}") from error
+    finally:
+        journal.close()
+
+
+def _sweep_tracing() -> list[str]:
+    """Of watchers that were killed; those that live hold a lock on theirs."""
+    try:
+        root = attach()
+    except (TracingProblem, OSError):
+        return []
+    try:
+        with suppress(OSError):
+            removed = list(sweep(root))
+            sweep_probes(root)
+            return removed
+        return []
+    finally:
+        os.close(root)
+
+
+def _remove_files(folder: str) -> list[str]:
+    """What a guard and its watcher make, and nothing else that lies there; the folders if they
+    are empty then.
+    """
+    names = [*FILES, JOURNAL]
+    if not _is_held(f"{folder}/{_WATCH_LOCK}"):
+        names += _WATCHERS
+    told = []
+    for place in (f"{folder}/{SECOND}", folder):
+        for name in (*names, NAME):
+            try:
+                os.unlink(f"{place}/{name}")
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                told.append(f"{place}/{name} could not be removed: {error.strerror}")
+            else:
+                told.append(f"removed {place}/{name}")
+        with suppress(OSError):
+            os.rmdir(place)
+    return told
+
+
+def _is_held(path: str) -> bool:
+    """Whether a watcher that somebody runs by hand holds its lock."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False

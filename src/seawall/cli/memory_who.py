@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall memory --who``: who takes memory that no counter has, and keeps it."""
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from typing import TYPE_CHECKING
+
+from seawall.problems import UsageProblem
+
+if TYPE_CHECKING:
+    from seawall.cli.source import Source
+    from seawall.findings.blindness import NotSeen
+    from seawall.host.live import LiveHost
+    from seawall.views.memory_who_page import WhoPage
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The options of ``seawall memory`` that are about tracing."""
+    parser.add_argument(
+        "--who", action="store_true",
+        help="trace for a while: who takes memory that no counter has, and keeps it (root)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--for", dest="trace_seconds", type=trace_seconds, metavar="SECONDS",
+        help="with --who: trace for so long (default 10)",
+    )  # fmt: skip
+    parser.set_defaults(timeout=None)
+
+
+def trace_seconds(text: str) -> float:
+    """From the command line; ArgumentTypeError for anything else."""
+    from seawall.cli.source import seconds_of  # noqa: PLC0415 - cli/memory.py imports us first
+    from seawall.cli.tracing import LEAST_SECONDS, MOST_SECONDS  # noqa: PLC0415
+
+    seconds = seconds_of(text)
+    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
+        words = f"expected {LEAST_SECONDS:g} to {MOST_SECONDS:g} seconds, not {text!r}"
+        raise ArgumentTypeError(words)
+    return seconds
+
+
+def complete(arguments: Namespace) -> None:
+    """Defaults that depend on other options, and what only the terminal's process can do."""
+    from seawall.cli.source import TIMEOUT_SECONDS  # noqa: PLC0415
+
+    if not arguments.who:
+        if arguments.trace_seconds is not None:
+            raise UsageProblem("--for says how long --who traces; give --who with it")
+        if arguments.timeout is None and not arguments.watch:
+            arguments.timeout = TIMEOUT_SECONDS
+        return
+    from seawall.cli import tracing  # noqa: PLC0415 - only for this option
+
+    arguments.stderr_is_terminal = sys.stderr.isatty()
+    seconds = arguments.trace_seconds or tracing.TRACE_SECONDS
+    least = seconds + tracing.AROUND_LEAST_SECONDS
+    arguments.trace_seconds = seconds
+    if arguments.timeout is None:
+        arguments.timeout = max(TIMEOUT_SECONDS, seconds + tracing.AROUND_SECONDS)
+    elif arguments.timeout < least and arguments.bundle is None:
+        raise UsageProblem(
+            f"--timeout {arguments.timeout:g} ends before --for {seconds:g} is told; give at least "
+            f"--timeout {least:g}, or a shorter --for"
+        )
+    if arguments.bundle is None:
+        tracing.ENDING.listen()
+
+
+def run(arguments: Namespace) -> int:
+    """Trace, and print who it was; the exit status."""
+    from seawall.cli.source import open_source  # noqa: PLC0415 - only for this option
+
+    source = open_source(arguments)
+    if source.live is not None:
+        source = _traced(source, source.live, arguments)
+    page = _page(source)
+    if arguments.json:
+        _print_json(source, page)
+    else:
+        _print_text(source, page, arguments.color)
+    return 0
+
+
+def _traced(source: "Source", live: "LiveHost", arguments: Namespace) -> "Source":
+    """The moment after the trace."""
+    from seawall.cli.progress import Progress  # noqa: PLC0415 - only for this option
+    from seawall.cli.source import Source  # noqa: PLC0415
+    from seawall.cli.tracing import told_host  # noqa: PLC0415
+
+    progress = Progress("memory", is_terminal=arguments.stderr_is_terminal)
+    is_here = arguments.root in (None, "/")
+    host = told_host(live, is_here, arguments.trace_seconds, progress.tell)
+    progress.end()
+    return Source(host, None, live=None, notes=source.notes)
+
+
+def _page(source: "Source") -> "WhoPage":
+    from seawall.accounts.traced import NOBODY_TRACED, Traced  # noqa: PLC0415
+    from seawall.cli.memory import page_of  # noqa: PLC0415 - it imports us
+    from seawall.host.host import Unread  # noqa: PLC0415
+    from seawall.views.memory_who_page import WhoPage  # noqa: PLC0415
+
+    memory = page_of(source, None)
+    traced = source.first.get(Traced)
+    return WhoPage(
+        memory=memory,
+        traced=NOBODY_TRACED if isinstance(traced, Unread) else traced,
+        unseen=tuple(_unseen(source, memory.unseen)),
+    )
+
+
+def _unseen(source: "Source", others: "tuple[NotSeen, ...]") -> "list[NotSeen]":
+    """Why nobody could trace first, then what the trace lacks, then everything else."""
+    from seawall.accounts.traced import Traced  # noqa: PLC0415
+    from seawall.host.host import Unread  # noqa: PLC0415
+    from seawall.readings.finished_trace import FinishedTrace  # noqa: PLC0415
+    from seawall.views.memory_who_page import not_traced, trace_lacks  # noqa: PLC0415
+
+    finished, traced = source.first.get(FinishedTrace), source.first.get(Traced)
+    if isinstance(finished, Unread):
+        # Said here with what would provide it, not among the files.
+        return [not_traced(finished), *(row for row in others if row.what != finished.path)]
+    if isinstance(traced, Unread) or not traced.has_trace:
+        return [not_traced(None), *others]
+    return [*trace_lacks(traced), *others]
+
+
+def _print_json(source: "Source", page: "WhoPage") -> None:
+    from seawall.readings.kernel import Kernel  # noqa: PLC0415 - only one of the two
+    from seawall.views.document import head, render  # noqa: PLC0415
+    from seawall.views.memory_who_json import document  # noqa: PLC0415
+
+    print(render(document(head("memory", source.first.get(Kernel), None), page)))
+
+
+def _print_text(source: "Source", page: "WhoPage", colour: str) -> None:
+    from seawall.cli.page import print_page  # noqa: PLC0415 - only one of the two
+    from seawall.cli.paper import paper_for  # noqa: PLC0415
+    from seawall.readings.kernel import Kernel  # noqa: PLC0415
+    from seawall.views.document import head  # noqa: PLC0415
+    from seawall.views.memory_who_text import lines  # noqa: PLC0415
+
+    paper = paper_for(colour)
+    top = head("memory", source.first.get(Kernel), None)
+    print_page(paper, top, source.notes, lines(page, paper), page.unseen)
