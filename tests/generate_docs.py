@@ -1,5 +1,6 @@
-"""Writes docs/rules/ from the rules and their cases, docs/json/ from the schemas, and the
-samples in README.md by running the commands that are named there.
+"""Writes docs/rules/ from the rules and their cases, docs/json/ from the schemas,
+docs/guard-keys.md and packaging/guard.toml from the guard's keys, and the samples in README.md
+by running the commands that are named there.
 
 ``python -m tests.generate_docs`` writes; ``--check`` writes nothing, names the pages that are
 not current, and ends with status 1 when there are any.
@@ -18,6 +19,8 @@ from seawall.findings.finding import Judged
 from seawall.findings.judge import judge
 from seawall.findings.policy import Policy
 from seawall.findings.rule import Rule, load_rules
+from seawall.guard.keys import KEYS, written
+from seawall.guard.keys import example as guard_example
 from seawall.host.case import Case, parse_case
 from seawall.readings.snapshot import Snapshot, needs_of
 from seawall.views.why_text import shown_value
@@ -26,6 +29,7 @@ REPOSITORY = Path(__file__).parents[1]
 SOURCE = REPOSITORY / "src"
 SCHEMAS = SOURCE / "seawall/views/schemas"
 GENERATED = "<!-- Written by `make docs`; edit what it is made from instead. -->"
+SHARED = ("docs", "packaging")  # folders in which most files are written by hand
 TOPIC_TITLES = {
     "kernel_memory": "Memory of the kernel and its drivers",
     "node": "The node",
@@ -39,7 +43,7 @@ def main(arguments: list[str]) -> int:
     """Write the pages, or with ``--check`` compare them; the exit status."""
     wanted = {REPOSITORY / name: text for name, text in pages()}
     stale = [path for path, text in wanted.items() if not is_current(path, text)]
-    homes = {path.parent for path in wanted} - {REPOSITORY}
+    homes = {path.parent for path in wanted} - {REPOSITORY, *(REPOSITORY / home for home in SHARED)}
     orphans = sorted(page for home in homes for page in home.glob("*.md") if page not in wanted)
     if "--check" in arguments:
         for path in [*stale, *orphans]:
@@ -68,7 +72,22 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "docs/json/README.md", document(schema_index(schemas))
     for name, schema in schemas.items():
         yield f"docs/json/{name}.md", document(schema_page(name, schema))
+    yield "docs/guard-keys.md", document(guard_keys())
+    yield "packaging/guard.toml", guard_example()
     yield "README.md", with_samples((REPOSITORY / "README.md").read_text())
+
+
+def guard_keys() -> Iterator[str]:
+    """The keys of guard.toml, in the order of the example."""
+    yield "# Keys of /etc/seawall/guard.toml"
+    yield ""
+    yield "The file is flat: no sections. An unknown key or a wrong value is an error that names"
+    yield "the line, and a running guard keeps what it had. [guard.md](guard.md) tells what the"
+    yield "guard does with them; [packaging/guard.toml](../packaging/guard.toml) has them all."
+    yield from ("", "| key | default | expected | meaning |", "| --- | --- | --- | --- |")
+    for key in KEYS:
+        default = written(key, key.default)
+        yield f"| `{key.name}` | `{default}` | {cell(key.expected)} | {cell(key.sentence)} |"
 
 
 def with_samples(page: str) -> str:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seawall.accounts.cgroup_paths import expand, place_of, unescape
+from seawall.cgroup_paths import expand, place_of, unescape
 
 ID = "3f404928fe6b9cc8da765bea3531567f94fda7af30f770cb06c1293622dee96d"
 ID2 = "55ba2819dd45a03ed673c4a055d058ae33c15a6e0d80f045a471d6ee3b36eeb0"

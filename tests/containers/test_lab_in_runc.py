@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 from tests.containers.node import Node, make_bundle, new_id, oci_config, remove_cgroups
+from tests.end_to_end.innocents import why_no_rings
 from tests.end_to_end.verbs import SOURCES, Ran
 
 pytestmark = pytest.mark.system
@@ -106,8 +107,8 @@ def test_from_within_a_container(node: Node, tmp_path: Path, kind: str) -> None:
     check(kind, page)
 
 
-def test_a_container_that_may_not_make_cgroups_says_so(node: Node, tmp_path: Path) -> None:
-    """As everywhere: runtimes mount the cgroups read-only."""
+def from_within(node: Node, tmp_path: Path, words: list[str]) -> Ran:
+    """``seawall lab`` in a container as runtimes make them."""
     if not os.path.exists(PYTHON):
         pytest.skip("Debian's Python is missing: apt-get install python3.11")
     cgroup, key = f"/seawall-{new_id()[:8]}/inner", "lab." + new_id()[:6]
@@ -118,14 +119,41 @@ def test_a_container_that_may_not_make_cgroups_says_so(node: Node, tmp_path: Pat
         config["mounts"] += [
             {"destination": name, "type": "bind", "source": name, "options": ["rbind", "ro"]}
         ]
-    config["process"]["args"] = [PYTHON, "-m", "seawall", "lab", "hog", "--limit", "16MiB"]
+    config["process"]["args"] = [PYTHON, "-m", "seawall", "lab", *words]
     config["process"]["env"] += [f"PYTHONPATH={SOURCES}", "PYTHONDONTWRITEBYTECODE=1"]
     (bundle / "config.json").write_text(json.dumps(config))
     try:
-        ran = node.run("runc", "run", "-b", str(bundle), key)
+        return node.run("runc", "run", "-b", str(bundle), key)
     finally:
         node.run("runc", "delete", "-f", key)
         remove_cgroups(cgroup)
+
+
+def test_rings_below_the_cgroup_of_a_container(node: Node, container: str) -> None:
+    """Four times what the limit of their cgroup is, for it counts none of them."""
+    if why := why_no_rings():
+        pytest.skip(why)
+    words = ("--size", "64MiB", "--limit", "16MiB", "--rate", "0", "--for", "2")
+    page = node.seawall("lab", "rings", *words, "--parent", container, "--json").answered().document
+    jsonschema.validate(page, SCHEMA)
+    assert page["cgroup"].startswith(f"{container}/seawall-lab-")
+    assert page["done_bytes"] == 64 * MIB
+    assert page["processes"]["survived"] == 1
+    assert page["peak"]["bytes"] < 16 * MIB
+    assert page["removed"]
+    assert not list(Path("/sys/fs/cgroup").glob("**/seawall-lab-*"))
+
+
+def test_rings_in_a_container_without_the_capability(node: Node, tmp_path: Path) -> None:
+    """As runc starts them: nothing is begun, and the capability is named."""
+    ran = from_within(node, tmp_path, ["rings"])
+    assert ran.status == 2
+    assert b"packet sockets need CAP_NET_RAW" in ran.err
+
+
+def test_a_container_that_may_not_make_cgroups_says_so(node: Node, tmp_path: Path) -> None:
+    """As everywhere: runtimes mount the cgroups read-only."""
+    ran = from_within(node, tmp_path, ["hog", "--limit", "16MiB"])
     assert ran.status == 2, ran.err
     assert b"mounted read-only: run on the host or in a privileged container" in ran.err or (
         b"no cgroup tree that counts memory is mounted here" in ran.err

@@ -1,6 +1,5 @@
 """What Seawall says about the four published incidents, as a user runs it."""
 
-import json
 import re
 from functools import cache
 from pathlib import Path
@@ -122,8 +121,33 @@ def test_gpu_node_ledger_adds_up() -> None:
     assert page["residual_bytes"] == pytest.approx(33.77 * GIB, abs=0.01 * GIB)
     # VmallocUsed reads 0 on this kernel: unknown, so the error holds it.
     assert page["residual_error_bytes"] > GIB // 2
-    claims = [claim for claim in page["claims"] if "NVIDIA" in json.dumps(claim)]
-    assert claims
+
+
+def test_gpu_node_claims_name_the_driver_and_no_pod() -> None:
+    """The slab cache bounds what the driver has; whose it is, no file of that node told."""
+    page = document(GPU_NODE, "memory")
+    (claim,) = page["claims"]
+    assert (claim["holder"], claim["workload"]) == ("the NVIDIA driver", None)
+    assert (claim["confidence"], claim["least_bytes"]) == ("bound", 0)
+    assert claim["most_bytes"] == 8_650_926 * 4096
+    assert page["unexplained_bytes"] == page["residual_bytes"]  # a bound explains nothing
+    assert page["unexplained_least_bytes"] == 0
+    assert "uncounted_bytes" in page["unread"]  # it has no sockets and no holders of files
+    assert page["uncounted_least_bytes"] == 0
+    assert page["suspects"] == []
+    text = prose(GPU_NODE, "memory")
+    assert "at most 33.0 GiB: the NVIDIA driver" in text
+    assert "Unexplained: 33.8 GiB of 33.8 GiB" in text
+
+
+def test_gpu_node_says_that_nobody_can_be_named() -> None:
+    item = finding(GPU_NODE, "SW122")
+    assert (item["verdict"], item["severity"], item["workload"]) == ("fires", "info", None)
+    assert (
+        "nobody who can be named, at most 33.0 GiB of it by the NVIDIA driver" in item["headline"]
+    )
+    assert "seawall memory --who" in item["remedy"][0]
+    assert not {"SW120", "SW121", "SW211"} & firing(GPU_NODE).keys()
 
 
 # --- the missing device ----------------------------------------------------------------

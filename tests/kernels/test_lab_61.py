@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 from tests.kernels.vm import Image, Outcome, run_job
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
 MIB = 1 << 20
 LIMIT = 64 * MIB
 SCHEMA = json.loads((files("seawall.views.schemas") / "lab.json").read_text())
@@ -23,6 +23,9 @@ lab hog hog --size 128MiB --limit 64MiB --for 30
 lab swarm swarm --processes 60 --each 4MiB --limit 64MiB --uid 65534 --for 8
 lab thrash thrash --programs 12 --code 4MiB --limit 32MiB --iops 200 --for 12
 lab off hog --limit 16MiB --killer-off
+lab rings rings --size 96MiB --limit 32MiB --rate 48MiB --for 5
+lab egl egl --size 16MiB
+lab cuda cuda-host --size 16MiB
 
 echo 64M > /sys/block/zram0/disksize; mkswap /dev/zram0; swapon /dev/zram0
 grep SwapFree /proc/meminfo > $OUT/swapfree
@@ -85,7 +88,7 @@ def page_of(node: Outcome, name: str) -> dict[str, Any]:
     return page
 
 
-@pytest.mark.parametrize("name", ["hog", "swarm", "thrash"])
+@pytest.mark.parametrize("name", ["hog", "swarm", "thrash", "rings"])
 def test_runs_leave_nothing(node: Outcome, name: str) -> None:
     assert node.text(f"{name}.status").strip() == "0", node.text(f"{name}.err")
     assert node.text(f"{name}.left").strip() == ""
@@ -116,6 +119,26 @@ def test_thrash_waits_for_the_held_disk(node: Outcome) -> None:
     last = page["last"]
     rate = (last["major_faults"] - first["major_faults"]) / (last["seconds"] - first["seconds"])
     assert 50 < rate < 300
+
+
+def test_rings_are_in_no_charge_of_v2_either(node: Outcome) -> None:
+    page = page_of(node, "rings")
+    assert page["done_bytes"] == 96 * MIB
+    assert page["processes"]["survived"] == 1
+    assert page["last"]["oom_kills"] == 0
+    assert max(m["usage_bytes"] for m in page["moments"]) < 16 * MIB
+    available = page["available"]
+    assert available["before_bytes"] - available["least_bytes"] > 80 * MIB
+    assert available["before_bytes"] - available["after_bytes"] < 32 * MIB
+
+
+@pytest.mark.parametrize(
+    ("name", "library"), [("egl", "libEGL.so.1"), ("cuda", "libcuda.so.1")]
+)  # fmt: skip
+def test_a_driver_that_is_not_there_is_named(node: Outcome, name: str, library: str) -> None:
+    assert node.text(f"{name}.status").strip() == "2"
+    assert f"{library} is missing" in node.text(f"{name}.err")
+    assert node.text(f"{name}.left").strip() == ""
 
 
 def test_fill_is_cache_and_why_says_so(node: Outcome) -> None:

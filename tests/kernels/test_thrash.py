@@ -17,7 +17,7 @@ import pytest
 from tests.end_to_end.verbs import ENVIRONMENT
 from tests.kernels.vm import Image, Outcome, run_job
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
 DISK_IOPS = 2000
 ROOM_MIB = 40
 FIRST_LINE_SECONDS = 10
@@ -49,15 +49,22 @@ def thrashing(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Outcome
     program = Path(__file__).with_name("guest") / "thrash.py"
     files = {"thrash.py": program.read_bytes()}
     # Under emulation on a shared machine times are upper bounds: the better of two boots counts.
+    nodes = []
     for attempt in ("first", "second"):
         (folder / attempt).mkdir()
         node = run_job(
             image, JOB, folder / attempt, files=files, disk_iops=DISK_IOPS, timeout_seconds=240
         )
+        nodes.append(node)
         lines = said(node)
-        if lines and lines[-1][0] < WHOLE_SECONDS and "[SW111]" in " ".join(t for _, t in lines):
+        if lines and lines[-1][0] < WHOLE_SECONDS and "SW111" in named(node):
             break
-    return node
+    return max(nodes, key=lambda node: len(named(node)))
+
+
+def named(node: Outcome) -> set[str]:
+    """The rules that fired about the shortage."""
+    return {*re.findall(r"\[(SW11[0-3])\]", " ".join(text for _, text in said(node)))}
 
 
 def said(node: Outcome) -> list[tuple[float, str]]:
@@ -110,7 +117,8 @@ def test_it_names_the_thrash_and_no_innocent(thrashing: Outcome) -> None:
     critical = "".join(block for block in firing if block.startswith("CRITICAL"))
     assert "address space locked" not in text, "no process there holds its own lock for long"
     assert {*re.findall(r"\[SW(\d+)\]", "".join(firing))} <= {"110", "111", "112", "113", "119"}
-    assert re.search(r"\[SW11[0-3]\]", "".join(firing)), text
+    if not named(thrashing):
+        missed("the shortage was not named before the watchdog ended it")
     if not re.search(r"reads? (it )?back", " ".join(critical.split())):
         missed("the code that is read back was not named before --timeout")
 

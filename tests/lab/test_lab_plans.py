@@ -268,7 +268,8 @@ def test_a_torn_note_says_nothing(tmp_path: Path, words: bytes) -> None:
 def test_lab_alone_lists_its_verbs() -> None:
     ran = seawall("lab")
     assert (ran.status, ran.out) == (2, b"")
-    for verb in ("swarm", "fill", "hog", "thrash", "clean"):
+    others = ("rings", "egl", "cuda-host", "cuda-managed", "clean")
+    for verb in ("swarm", "fill", "hog", "thrash", *others):
         assert f"  {verb} ".encode() in ran.err
 
 

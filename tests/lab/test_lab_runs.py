@@ -79,14 +79,15 @@ def test_hog_is_killed_at_its_limit(canary: subprocess.Popen[bytes]) -> None:
 
 
 def test_hog_that_fits_lives() -> None:
-    page = lab("hog", "--size", "24MiB", "--step", "16MiB", "--limit", "64MiB", "--for", "3")
+    page = lab("hog", "--size", "40MiB", "--step", "16MiB", "--limit", "64MiB", "--for", "4")
     assert page["ended"] == "time"
     assert page["processes"]["survived"] == 1
     assert page["last"]["oom_kills"] == 0
     assert not page["limit_reached"]
-    assert 24 * MIB <= page["peak"]["bytes"] < 30 * MIB
+    assert 40 * MIB <= page["peak"]["bytes"] < 46 * MIB
     first = next(m for m in page["moments"] if m["seconds"] > 0.3)
-    assert first["done_bytes"] <= 16 * MIB, "the step was not waited for"
+    # A step a second, and a look a second: the second one may be under way.
+    assert first["done_bytes"] <= 32 * MIB, "the step was not waited for"
 
 
 def test_hog_that_respawns_is_killed_again_and_again() -> None:

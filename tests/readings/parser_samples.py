@@ -1,10 +1,13 @@
 """For every parser of the readings: real bytes that it takes, and what they are made of."""
 
+import json
 from dataclasses import dataclass, replace
 
 from tests.readings.kernel_files import DEBIAN_6_1, EL8, UBUNTU_3_2, VM_6_18, content
 from tests.readings.oom_logs import log
+from tests.readings.sysrq_samples import BLOCKED_OLD, KSWAPD_2_6_39, X86_5_16
 
+from seawall.readings import kept_claims
 from seawall.readings.base import Base, document_of
 
 NODE = "/sys/devices/system/node/node1"
@@ -42,6 +45,31 @@ def strict_table(data: bytes, leaves: int) -> Sample:
 BASE = Base(
     boot_id="b", residual_bytes=1, residual_error_bytes=2, learned_at_unix_seconds=3.5, how="asked"
 )
+KEPT = kept_claims.KeptClaims(
+    boot_id="b", written_at_unix_seconds=3.5, base_residual_bytes=-1, residual_bytes=1 << 30,
+    blind="", claims=(
+        kept_claims.KeptClaim(
+            holder="a/b/c", workload="a/b/c", cgroup="/x", folder="/sys/fs/cgroup/x",
+            cgroup_inode=7, driver=None, kind="ring", what="packet ring", within="residual",
+            bytes=2, least_bytes=1, most_bytes=3, source="s", stack=("packet_set_ring",),
+            learned_at_unix_seconds=1.0,
+        ),
+    ),
+)  # fmt: skip
+GUARD_STATUS = json.dumps(
+    {
+        "schema": "seawall.guard-status-page/1", "host": {"boot_id": "b"}, "unix_seconds": 3.5,
+        "since_unix_seconds": 1.5, "pid": 7, "mode": "enforce", "mode_why": "", "state": "peace",
+        "can_kill": True, "can_kill_words": "proved", "watcher": "w", "config": "/c",
+        "headroom_bytes": -5, "headroom_seconds": 4.5, "residual_bytes": None,
+        "residual_grown_bytes": 9, "decisions": 1, "kills": 1, "returned_bytes": 11,
+        "last_decision": {"decision": "d", "at": "t", "trigger": "node_short", "how": "acted",
+                          "sentence": "s", "result": "r"},
+        "top": [{"name": "n", "cgroup": "/x", "sources": "s", "counted_bytes": 2,
+                 "limit_bytes": None, "outside_certain_bytes": 3, "outside_most_bytes": 4}],
+        "blind": ["b"], "problems": [], "others": [], "scope": ["/"],
+    }
+).encode()  # fmt: skip
 MOUNTINFO = rb"""24 30 0:22 / /sys rw,nosuid,nodev shared:7 - sysfs sysfs rw
 30 1 259:1 / / rw,relatime shared:1 - ext4 /dev/root rw,discard
 36 32 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
@@ -127,19 +155,114 @@ OCI = b"""{"ociVersion": "1.0.2", "annotations": {"io.kubernetes.cri.sandbox-nam
 RUNC = b'{"id": "abc", "cgroup_paths": {"memory": "/sys/fs/cgroup/memory/k"}}'
 CRIO = b'[{"id": "%s", "names": ["k8s_POD_p_ns_uid_0"]}]' % (b"a1" * 32)
 
+# Versions 1.0 (kernel document mm/allocation-profiling.rst) and 2.0, large sites only.
+ALLOCINFO = b"""allocinfo - version: 1.0
+#     <size>  <calls> <tag info>
+   127664128    31168 mm/page_ext.c:270 func:alloc_page_ext
+    56373248     4737 mm/slub.c:2259 func:alloc_slab_page
+     4206592        4 net/netfilter/nf_conntrack_core.c:2567 func:nf_ct_alloc_hashtable
+     4136960     1010 drivers/staging/ctagmod/ctagmod.c:20 [ctagmod] func:ctagmod_start
+     2383872     2328 fs/ext4/super.c:1408 [ext4] func:ext4_alloc_inode accurate:no
+"""
+
+
+# The example in drivers/gpu/drm/xe/xe_drm_client.c, shortened.
+XE_FDINFO = b"""pos:\t0
+flags:\t0100002
+drm-driver:\txe
+drm-client-id:\t3
+drm-pdev:\t0000:03:00.0
+drm-resident-system:\t0
+drm-total-gtt:\t192 KiB
+drm-resident-gtt:\t192 KiB
+drm-shared-vram0:\t16 MiB
+drm-cycles-rcs:\t28257900
+drm-total-cycles-rcs:\t7655183225
+"""
+NVIDIA_VERSION = b"""\
+NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  590.48.01  Release Build
+GCC version:  gcc version 12.2.0 (Debian 12.2.0-14+deb12u1)
+"""
+NVIDIA_GPU = b"""Model: \t\t NVIDIA GB10
+IRQ:   \t\t 371
+GPU UUID: \t GPU-2dee1e25-b3b5-007e-2b55-79f2d0f2ebe5
+Bus Type: \t PCIe
+"""
+TTM_POOL = b"""\t  --- 0--- --- 1--- --- 2---
+wc\t:      340       12        0
+uc\t:        0        0        0
+wc 32\t:        0        0        0
+uc 32\t:        0        0        0
+
+total\t:      364 of  3145728
+"""
+
+SOCKSTAT = b"""sockets: used 17
+TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 103199
+UDP: inuse 0 mem 33
+UDPLITE: inuse 0
+RAW: inuse 0
+FRAG: inuse 0 memory 0
+"""
+# drivers/dma-buf/dma-buf.c of 6.1: dma_buf_debug_show and dma_buf_show_fdinfo.
+BUFINFO = b"""
+Dma-buf Objects:
+size    \tflags   \tmode    \tcount   \texp_name\tino     \tname
+00008192\t00080002\t00080007\t00000003\tsystem\t00000017\tcamera
+\tAttached Devices:
+\t0000:00:02.0
+Total 1 devices attached
+
+67108864\t00000002\t00080007\t00000001\tudmabuf\t00000018\t<none>
+\tAttached Devices:
+Total 0 devices attached
+
+
+Total 2 objects, 67117056 bytes
+"""
+DMABUF_FDINFO = b"""pos:\t0
+flags:\t02100002
+mnt_id:\t11
+ino:\t17
+size:\t8192
+count:\t3
+exp_name:\tsystem
+name:\tcamera
+"""
+TASK_STACK = b"""[<0>] folio_wait_bit_common+0x110/0x310
+[<0>] filemap_fault+0x739/0x1650
+[<0>] nvidia_ioctl+0x1a4/0x9e0 [nvidia]
+"""
 SAMPLES: dict[str, list[Sample]] = {
+    "sockstat.parse": [table(SOCKSTAT, 1)],
+    "dma_bufs.parse_bufinfo": [table(BUFINFO, 3)],
+    "dma_bufs.parse_fdinfo": [Sample(DMABUF_FDINFO, skips_unknown_lines=True)],
     "oom_score_adj.parse": [Sample(b"-998\n")],
     "kernel_log.parse": [Sample(log("memcg-v1-6.18.44-kmsg"))],
     "oom_score.parse": [Sample(b"667\n")],
     "memcg_swappiness.parse": [Sample(b"60\n")],
     "cgroup_cpu.parse_max": [Sample(b"150000 100000\n")],
+    "allocinfo.parse": [table(ALLOCINFO, 8)],
     "arcstats.parse": [table(content("zfs", "/proc/spl/kstat/zfs/arcstats"), 1)],
     "base.parse": [Sample(document_of(BASE))],
+    "guard_status.parse": [Sample(GUARD_STATUS)],
+    "kept_claims.parse": [Sample(kept_claims.document_of(KEPT))],
     "buddyinfo.parse": [table(content(DEBIAN_6_1, "/proc/buddyinfo"), 13)],
     "cgroup.parse_proc_cgroup": [strict_table(PROC_CGROUP, 2)],
     "container_names.parse_config": [Sample(OCI)],
     "container_names.parse_containers": [Sample(CRIO)],
     "container_names.parse_state": [Sample(RUNC)],
+    "driver_modules.parse_flavour": [Sample(NVIDIA_VERSION)],
+    "driver_modules.parse_pools": [
+        Sample(b"ResmanDebugLevel: 4294967295\nEnableSystemMemoryPools: 529\n")
+    ],
+    "driver_modules.parse_reference_count": [Sample(b"3\n")],
+    "driver_modules.parse_version": [Sample(b"590.48.01\n")],
+    "driver_pools.parse_count": [Sample(b"0 512 0\n71 9 4\n")],
+    "driver_pools.parse_gtt_used": [Sample(b"14974976\n")],
+    "driver_pools.parse_ttm_pool": [Sample(TTM_POOL)],
+    "drm_clients.parse": [table(XE_FDINFO, 7)],
+    "nvml.parse_information": [Sample(NVIDIA_GPU)],
     "diskstats.parse": [table(content(kernel, "/proc/diskstats"), 10) for kernel in (EL8, VM_6_18)],
     "host_limits.parse_arp": [Sample(ARP, skips_unknown_lines=True, heading=1)],
     "host_limits.parse_file_nr": [Sample(b"5642\t0\t2466190\n")],
@@ -164,6 +287,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "process_status.parse": [table(STATUS, 2)],
     "slabinfo.parse": [table(content(kernel, "/proc/slabinfo"), 8) for kernel in (EL8, DEBIAN_6_1)],
     "swaps.parse": [table(SWAPS, 5, heading=1)],
+    "sysrq_backtraces.parse": [Sample(X86_5_16), Sample(BLOCKED_OLD), Sample(KSWAPD_2_6_39)],
+    "task_stacks.parse": [table(TASK_STACK, 2)],
     "sysctl_vm.parse": [Sample(b"-1\n")],
     "sysctl_vm.parse_hexadecimal": [Sample(b"0x0007\n")],
     "sysctl_vm.parse_kilobytes": [Sample(b"67584\n")],

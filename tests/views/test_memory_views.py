@@ -125,7 +125,7 @@ def test_text_of_the_first_seed() -> None:
     assert rows[:2] == ["in no counter", "anonymous"]
     assert rows[-1] == "free"
     assert "vmalloc, at most 970 MiB: " in text
-    assert "at most 33.0 GiB: the NVIDIA driver (bound)" in text
+    assert "at most 33.0 GiB: the NVIDIA driver (buffers of a driver, upper" in text
 
 
 def test_each_line_has_its_source(tmp_path: Path) -> None:

@@ -9,18 +9,25 @@ from typing import Any
 
 import jsonschema
 import pytest
+from tests.accounts.test_claim_join import claim
+from tests.accounts.test_claims_properties import NO_BASE, ledger
 from tests.end_to_end.verbs import seawall
 
+from seawall.accounts.claim import Found
+from seawall.accounts.claims import joined
 from seawall.accounts.entitlements import Entitlement
+from seawall.accounts.pod_outside import with_outside
 from seawall.accounts.pod_table import PodTable
 from seawall.cli import pods
 from seawall.host.case import parse_case
 from seawall.problems import UsageProblem
 from seawall.readings.reading import UNLIMITED
 from seawall.readings.snapshot import Snapshot
+from seawall.views import pods_json, pods_text
 from seawall.views.pods_choice import Choice, choose
 from seawall.views.pods_columns import COLUMNS, KEYS, column
 from seawall.views.pods_text import brief, request
+from seawall.views.terminal import Paper
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/pods.json").read_text())
 A, B, C = (digit * 64 for digit in "abc")
@@ -221,6 +228,26 @@ def test_one_workload_and_what_is_in_it(run: Any) -> None:
     assert [row["container_id"] for row in page["workloads"]] == [B]
     with pytest.raises(UsageProblem, match="near: shop/web-0/app"):
         run("shop/web-0/apq")
+
+
+def test_what_a_pod_holds_as_a_whole_is_shown(table: PodTable) -> None:
+    """Two of its containers have the socket: in no container's row, and not lost."""
+    claims = joined([Found((claim(POD, 900),))], ledger(5000 * MIB), NO_BASE)
+    table = with_outside(table, claims)
+    chosen = choose(table, Choice())
+    text = list(pods_text.lines(table, chosen, Paper(width=80)))
+    assert any("!! shop/web-0: really 1.6 GiB of 1.0 GiB, 900 MiB uncounted" in x for x in text)
+    (row,) = [line.split() for line in text if line.startswith("!! shop/web-0 ")]
+    assert row[2:7] == ["700M", "1.0G", "324M", "900M", "1.6G"]
+    (total,) = [line.split() for line in text if "TOTAL" in line]
+    assert total[3:6] == ["742M", "900M", "1.6G"]
+    assert any("cannot be told: shop/web-0." in line for line in text)
+    page = pods_json.document({"unread": []}, table, chosen, {}, {"unread": []})
+    objects = page["workloads"]
+    assert [o["cgroup"] for o in objects if o["undivided_bytes"] == 900 * MIB] == [POD]
+    leaves = sum(o["uncounted_bytes"] for o in objects if o["is_leaf"])
+    assert leaves + 900 * MIB == page["totals"]["uncounted_bytes"] == 900 * MIB
+    assert [r.workload.cgroup for r in choose(table, Choice(everything=True)).rows].count(POD) == 1
 
 
 def test_one_full_of_cache_is_not_called_far_from_its_limit(run: Any) -> None:

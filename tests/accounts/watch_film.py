@@ -1,0 +1,102 @@
+"""A world over fake time for films of the watcher: holders, a residual, and a tracer that sees
+what is taken while it is armed.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from seawall.accounts.claim import RESIDUAL
+from seawall.accounts.traced import TracedRow
+from seawall.accounts.watch.claims import Place
+from seawall.accounts.watch.pace import Moment
+from seawall.accounts.watch.watching import Watch
+from seawall.readings.kept_claims import KeptClaim, KeptClaims
+
+MIB = 1 << 20
+GIB = 1 << 30
+ERROR = 16 * MIB
+EVERY = 2.0
+BOOT = "00000000-0000-4000-8000-000000000000"
+
+
+def row(holder: str, size: int, *, least: int | None = None, inode: int = 7) -> TracedRow:
+    return TracedRow(
+        holder=holder, workload=holder, cgroup=f"/{holder}", cgroup_inode=inode, is_gone=False,
+        kind="ring", what="packet ring", driver=None, within=RESIDUAL, bytes=size,
+        least_bytes=size if least is None else least, most_bytes=size, mapped_bytes=0,
+        processes=(), stack=("packet_set_ring",),
+    )  # fmt: skip
+
+
+def place(seconds: float = 0.0) -> Place:
+    return Place(BOOT, 1_700_000_000.0 + seconds, "/sys/fs/cgroup")
+
+
+def sizes(claims: Iterable[KeptClaim]) -> dict[str, int]:
+    """MiB by holder."""
+    return {claim.holder: claim.bytes // MIB for claim in claims}
+
+
+class Film:
+    """The machine, and one watcher on it at a time."""
+
+    def __init__(self, base: int = 2 * GIB) -> None:
+        self.seconds = 0.0
+        self.base = base
+        self.held: Counter[str] = Counter()
+        self.traced: Counter[str] = Counter()
+        """What the tracer knows of it."""
+        self.churn: Counter[str] = Counter()
+        """What a tracer that errs would charge an innocent with."""
+        self.noise = 0
+        self.watch = Watch()
+        self.steps: list[tuple[float, str]] = []
+        self.is_followed = False
+
+    @property
+    def moment(self) -> Moment:
+        residual = self.base + self.held.total() + self.noise
+        return Moment(self.seconds, residual, ERROR)
+
+    def take(self, who: str, size: int) -> None:
+        """A negative size gives back."""
+        self.held[who] += size
+        if self.is_followed and size > 0:
+            self.traced[who] += size
+        self.traced[who] = min(self.traced[who], self.held[who])
+
+    def tick(self, count: int = 1) -> None:
+        for _ in range(count):
+            self.seconds += EVERY
+            for step in self.watch.see(self.moment):
+                self.steps.append((self.seconds, step))
+                self._do(step)
+
+    def _do(self, step: str) -> None:
+        if step == "arm":
+            self.is_followed = True
+        elif step == "look":
+            self.look()
+        else:
+            self.is_followed = False
+            self.watch.disarmed()
+
+    def look(self) -> None:
+        # While frees are not followed the tracer is certain of nothing.
+        rows = [row(who, size, least=None if self.is_followed else 0)
+                for who, size in sorted(self.traced.items()) if size]  # fmt: skip
+        rows += [row(who, size, least=0) for who, size in sorted(self.churn.items())]
+        self.watch.learn(self.moment, rows, place(self.seconds))
+
+    def file(self) -> KeptClaims:
+        return self.watch.kept(self.moment, place(self.seconds))
+
+    def restart(self) -> None:
+        """The watcher is killed, and another one begins with its file."""
+        kept = self.file()
+        self.traced.clear()
+        self.is_followed = False
+        self.watch = Watch(kept if kept.claims else None)
+
+    def count(self, step: str) -> int:
+        return sum(1 for _, done in self.steps if done == step)

@@ -1,0 +1,92 @@
+"""What the guard's process holds for the sake of acting: modules, descriptors, memory."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+SOURCES = Path(__file__).parents[2] / "src"
+FAT = (
+    "dataclasses", "inspect", "subprocess", "tomllib", "argparse", "logging", "pathlib", "asyncio",
+    "threading", "seawall.host", "seawall.readings", "seawall.accounts", "seawall.findings",
+    "seawall.views", "seawall.cli",
+)  # fmt: skip
+
+LOADED = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import seawall.actions.hands, seawall.actions.undo, seawall.actions.mounts, seawall.guard.self_test
+print(json.dumps(sorted(sys.modules)))
+"""
+
+GROWTH = """
+import gc, json, os, sys, tempfile, time
+sys.path.insert(0, sys.argv[1])
+from seawall.actions.hands import Hands
+from seawall.actions.journal import Journal
+from seawall.actions.plan import Mounts, Order, Target
+
+tree = tempfile.mkdtemp()
+os.mkdir(tree + "/pod")
+for name, text in {
+    "cgroup.procs": "", "cgroup.freeze": "0", "cgroup.kill": "0",
+    "cgroup.events": "populated 0\\nfrozen 0\\n", "memory.max": "max", "memory.current": "9",
+}.items():
+    open(f"{tree}/pod/{name}", "w").write(text)
+hands = Hands(Mounts(tree, 2), ("/pod",), Journal(tree + "/undo"), freeze_seconds=0.0)
+hands.prepare()
+hands.rehearse()
+target = Target("/pod", os.stat(tree + "/pod").st_ino, "pod")
+orders = [
+    Order("b-1", step, target._replace(inode=target.inode + wrong), "node_short", 0, 4096)
+    for step in ("freeze", "thaw", "terminate", "kill", "clamp", "unclamp") for wrong in (0, 1)
+]
+gc.collect(); gc.freeze(); gc.disable()
+
+def turn():
+    for order in orders:
+        hands.perform(order)
+    open(f"{tree}/pod/cgroup.freeze", "w").write("0")
+    hands.tend(time.monotonic() + 9)
+    hands.words.clear()
+
+def rss():
+    return int(open("/proc/self/statm").read().split()[1])
+
+for _ in range(50):
+    turn()
+before, files, blocks = rss(), len(os.listdir("/proc/self/fd")), sys.getallocatedblocks()
+for _ in range(150):
+    turn()
+print(json.dumps({
+    "pages": rss() - before,
+    "files": len(os.listdir("/proc/self/fd")) - files,
+    "blocks": sys.getallocatedblocks() - blocks,
+    "cycles": gc.collect(),
+}))
+hands.undo_all()
+"""
+
+
+def run(program: str) -> object:
+    command = [sys.executable, "-I", "-S", "-c", program, str(SOURCES)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_only_lean_modules() -> None:
+    loaded = run(LOADED)
+    assert isinstance(loaded, list)
+    assert "seawall.actions.kill_effects" in loaded
+    assert [name for name in loaded if name.startswith(FAT)] == []
+
+
+def test_nothing_grows_and_no_cycle_is_left() -> None:
+    """1,800 orders, half of them refused."""
+    grown = run(GROWTH)
+    assert isinstance(grown, dict)
+    assert grown["files"] == 0
+    assert grown["cycles"] == 0
+    assert grown["blocks"] < 100
+    assert grown["pages"] <= 2

@@ -1,0 +1,147 @@
+"""The unit, the DaemonSet and their words: they name what the code needs, and systemd agrees."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seawall.guard import lock_file
+from seawall.guard.config import PATH, parse
+from seawall.guard.keys import BY_NAME
+from seawall.guard.settings import Settings
+from seawall.own_process import OOM_SCORE_ADJ
+
+PACKAGING = Path(__file__).parents[2] / "packaging"
+UNIT = PACKAGING / "seawall-guard.service"
+
+
+def directives() -> dict[str, list[str]]:
+    rows: dict[str, list[str]] = {}
+    for line in UNIT.read_text().splitlines():
+        name, is_set, value = line.partition("=")
+        if is_set and not line.startswith(("#", "[")):
+            rows.setdefault(name, []).append(value)
+    return rows
+
+
+def test_the_unit_runs_undoes_and_watches() -> None:
+    unit = directives()
+    assert unit["ExecStart"] == ["/usr/bin/seawall guard run"]
+    assert unit["ExecStopPost"] == ["/usr/bin/seawall guard undo"]
+    assert unit["ExecReload"] == ["/bin/kill -HUP $MAINPID"]
+    assert unit["Type"] == ["notify"]
+    assert unit["Restart"] == ["always"]
+    assert unit["OOMScoreAdjust"] == [str(OOM_SCORE_ADJ)]
+    assert unit["LimitMEMLOCK"] == ["infinity"]
+    assert f"/run/{unit['RuntimeDirectory'][0]}" == lock_file.FOLDER
+    slowest = BY_NAME["tick_most_seconds"].most
+    assert slowest is not None
+    assert int(unit["WatchdogSec"][0]) >= 3 * slowest
+
+
+def test_the_unit_hides_nothing_that_the_guard_looks_at() -> None:
+    unit = directives()
+    forbidden = {
+        "ProtectControlGroups", "ProtectKernelTunables", "ProtectKernelLogs", "ProtectProc",
+        "ProtectClock", "PrivateDevices", "PrivateNetwork", "PrivateUsers", "RestrictRealtime",
+        "MemoryMax", "CPUQuota",
+    }  # fmt: skip
+    assert not forbidden & set(unit)
+    assert "/sys/fs/cgroup" in " ".join(unit["ReadWritePaths"])
+    assert unit["SystemCallFilter"][0].startswith("~"), "what a systemd does not know stays allowed"
+    assert "@resources" not in unit["SystemCallFilter"][0]
+
+
+def test_every_capability_has_its_reason() -> None:
+    named = set(re.findall(r"CAP_(\w+)", " ".join(directives()["CapabilityBoundingSet"])))
+    told = re.findall(r"^# ([A-Z_]+) {2,}\S", UNIT.read_text(), re.MULTILINE)
+    assert sorted(told) == sorted(named)
+    assert len(named) == 11
+
+
+@pytest.fixture
+def unit_here(tmp_path: Path) -> Path:
+    """The unit with a program that is on this machine: systemd looks whether it is."""
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("systemd-analyze is missing: apt-get install systemd")
+    path = tmp_path / UNIT.name
+    path.write_text(UNIT.read_text().replace("/usr/bin/seawall", "/bin/true"))
+    return path
+
+
+@pytest.mark.system
+def test_systemd_takes_every_line(unit_here: Path) -> None:
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(unit_here)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.system
+def test_systemd_finds_it_hardened(unit_here: Path) -> None:
+    """``security`` knows 9.6 for a unit without any of it."""
+    done = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--no-pager", str(unit_here)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    found = re.search(r"Overall exposure level for \S+: ([0-9.]+)", done.stdout)
+    assert found is not None, done.stderr
+    assert float(found[1]) <= 6.0
+
+
+# --- DaemonSet -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def manifest() -> dict[str, Any]:
+    """By kind; read by a Python that has a parser of YAML, for ours needs none."""
+    line = "import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(sys.stdin))))"
+    with (PACKAGING / "daemonset.yaml").open() as file:
+        done = subprocess.run(
+            ["/usr/bin/env", "python3", "-c", line],
+            stdin=file, capture_output=True, text=True, check=False,
+            env={"PATH": "/usr/bin:/bin"},
+        )  # fmt: skip
+    if "No module named 'yaml'" in done.stderr or done.returncode == 127:
+        pytest.skip("no parser of YAML: apt-get install python3-yaml")
+    return {found["kind"]: found for found in json.loads(done.stdout)}
+
+
+def test_the_daemonset_gives_what_the_code_needs(manifest: dict[str, Any]) -> None:
+    pod = manifest["DaemonSet"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["hostPID"] is True
+    assert pod["priorityClassName"] == "system-node-critical"
+    assert pod["tolerations"] == [{"operator": "Exists"}]
+    assert container["command"] == ["seawall", "guard", "run"]
+    assert container["lifecycle"]["preStop"]["exec"]["command"] == ["seawall", "guard", "undo"]
+    assert container["securityContext"]["privileged"] is True
+    assert "limits" not in container["resources"]
+    assert not {"livenessProbe", "readinessProbe", "startupProbe"} & set(container)
+
+
+def test_the_daemonsets_folders_are_the_hosts(manifest: dict[str, Any]) -> None:
+    pod = manifest["DaemonSet"]["spec"]["template"]["spec"]
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    places = {m["mountPath"]: m for m in pod["containers"][0]["volumeMounts"]}
+    for path in (lock_file.FOLDER, "/sys/fs/cgroup", "/var/lib/kubelet/pods", "/run"):
+        assert volumes[places[path]["name"]]["hostPath"]["path"] == path
+    assert not places[lock_file.FOLDER].get("readOnly")
+    assert not places["/sys/fs/cgroup"].get("readOnly")
+    assert {m["name"] for m in places.values()} == set(volumes)
+
+
+def test_the_daemonsets_file_is_right_and_observes(manifest: dict[str, Any]) -> None:
+    pod = manifest["DaemonSet"]["spec"]["template"]["spec"]
+    folder, _, name = PATH.rpartition("/")
+    places = {m["mountPath"]: m for m in pod["containers"][0]["volumeMounts"]}
+    volume = next(v for v in pod["volumes"] if v["name"] == places[folder]["name"])
+    assert places[folder]["readOnly"] is True
+    assert volume["configMap"]["defaultMode"] == 0o644
+    config = manifest["ConfigMap"]
+    assert volume["configMap"]["name"] == config["metadata"]["name"]
+    assert parse(config["data"][name].encode(), name) == Settings()

@@ -1,0 +1,400 @@
+"""``seawall guard ...`` as a user types it: check, explain, status, undo, and its own help."""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from seawall.actions.journal import Change, Journal
+from seawall.cli.guard_status import exit_status, status
+from seawall.cli.guard_undo import undo
+from seawall.guard import lock_file, own_place
+from seawall.guard.start import own_mounts, settings_of
+from seawall.problems import UsageProblem
+
+RUN = (sys.executable, "-m", "seawall", "guard", "run")
+SOURCES = Path(__file__).parents[2] / "src"
+
+
+def guard(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "seawall", "guard", *words],
+        env=os.environ | {"PYTHONPATH": str(SOURCES)} | environ,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def valid(text: str, name: str) -> Any:
+    page = json.loads(text)
+    schema = json.loads((files("seawall.views") / f"schemas/{name}.json").read_text())
+    jsonschema.validate(page, schema)
+    return page
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "guard.toml"
+    path.write_text('scope = ["/"]\nkills_per_minute = 2\n')
+    path.chmod(0o600)
+    return path
+
+
+def test_alone_it_says_what_it_can() -> None:
+    done = guard()
+    assert done.returncode == 2
+    for verb in ("run", "check", "explain", "status", "undo"):
+        assert re.search(rf"^  {verb} ", done.stderr, re.MULTILINE)
+        assert guard(verb, "--help").returncode == 0
+
+
+def test_no_option_turns_killing_on() -> None:
+    pages = [guard(verb, "--help").stdout for verb in ("run", "check", "explain", "undo")]
+    options = {word for page in pages for word in re.findall(r"--[a-z]+", page)}
+    assert options <= {"--help", "--config", "--json", "--whole", "--color", "--all"}
+
+
+def test_check(config: Path) -> None:
+    done = guard("check", str(config))
+    assert (done.returncode, done.stdout) == (0, f"{config} is right; mode observe\n")
+    done = guard("check", SEAWALL_CONFIG=str(config))
+    assert done.stdout == f"{config} is right; mode observe\n"
+    config.write_text('mode = "on"\n')
+    done = guard("check", str(config))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f'seawall: {config}:1: mode: expected "observe" or "enforce", found "on"\n'
+    )
+
+
+def test_explain_on_this_machine(config: Path) -> None:
+    done = guard("explain", "--config", str(config), "--json")
+    assert done.returncode == 0, done.stderr
+    page = valid(done.stdout, "guard-explain")
+    meminfo = Path("/proc/meminfo").read_text()
+    total = int(re.findall(r"^MemTotal: +(\d+)", meminfo, re.MULTILINE)[0]) * 1024
+    hugetlb = re.findall(r"^Hugetlb: +(\d+)", meminfo, re.MULTILINE)
+    assert page["total_bytes"] == total - int(hugetlb[0] if hugetlb else 0) * 1024
+    assert page["floor_bytes"] == min(int(0.06 * page["total_bytes"]), 2 << 30)
+    assert page["config"] == {"path": str(config), "is_default": False}
+    assert page["settings"]["kills_per_minute"] == 2
+    text = guard("explain", "--config", str(config)).stdout
+    assert "mode     observe" in text
+    assert f"config   {config}" in " ".join(text.split("\n"))
+    assert "Could not see" in text
+
+
+def test_a_file_that_is_wrong_is_wrong_for_every_verb(config: Path) -> None:
+    config.write_text("watch = 1\n")
+    expected = f"seawall: {config}:1: watch: expected true or false, found 1\n"
+    for verb in ("explain", "run"):
+        done = guard(verb, "--config", str(config))
+        assert (done.returncode, done.stderr) == (2, expected)
+
+
+def test_the_launcher_reads_by_a_child(config: Path) -> None:
+    assert settings_of(str(config)).kills_per_minute == 2
+    assert "tomllib" not in guard_modules()
+    config.chmod(0o666)
+    with pytest.raises(UsageProblem, match="others may write this file"):
+        settings_of(str(config))
+
+
+def guard_modules() -> str:
+    """What the launcher itself has loaded when it execs the guard."""
+    line = "import sys, seawall.guard.start; print(' '.join(sys.modules))"
+    return subprocess.run(
+        [sys.executable, "-c", line], env={"PYTHONPATH": str(SOURCES)},
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+
+
+# --- status -------------------------------------------------------------------------------
+
+
+def said(capsys: pytest.CaptureFixture[str], folder: Path) -> tuple[int, str]:
+    return status(as_json=False, folder=str(folder)), capsys.readouterr().out
+
+
+def test_status_without_a_guard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = f"{tmp_path}/none/status is not there or not ours to read"
+    assert said(capsys, tmp_path / "none") == (0, f"No guard runs on this machine; {nothing}.\n")
+    (tmp_path / "status").write_text("seawall guard OBSERVE  \n   \n\n")
+    os.utime(tmp_path / "status", (time.time() - 7205,) * 2)
+    code, text = said(capsys, tmp_path)
+    assert code == 0, "answered"
+    assert text == (
+        "No guard runs on this machine; the last one wrote this 2 h ago:\nseawall guard OBSERVE\n"
+    )
+
+
+def test_status_of_a_guard_that_writes_and_of_one_that_hangs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lock = lock_file.take(str(tmp_path))
+    page = tmp_path / "status"
+    page.write_text("seawall guard OBSERVE\n\x1b[2J\n")
+    (tmp_path / "status.json").write_text('{"mode": "observe"}   \n')
+    code, text = said(capsys, tmp_path)
+    assert (code, text.splitlines()) == (
+        0,
+        [
+            f"A guard runs (pid {os.getpid()}); written 0 s ago:",
+            "seawall guard OBSERVE",
+            "\\x1b[2J",
+        ],
+    )
+    os.utime(page, (time.time() - 300,) * 2)
+    code, text = said(capsys, tmp_path)
+    assert code == 0
+    assert "but it has not written for 5 min: do not believe this:" in text
+    assert status(as_json=True, folder=str(tmp_path)) == 0
+    document = valid(capsys.readouterr().out, "guard-status")
+    assert document["runs"] is True
+    assert document["is_old"] is True
+    assert document["pid"] == os.getpid()
+    assert document["page"] == {"mode": "observe"}
+    os.close(lock.fd)
+
+
+def test_status_says_the_same_as_json_without_a_guard() -> None:
+    done = guard("status", "--json")
+    page = valid(done.stdout, "guard-status")
+    assert done.returncode == 0
+    failed = guard("status", "--fail-on", "critical").returncode
+    assert (failed == 10) == (page["runs"] is False or page["is_old"]), failed
+
+
+@pytest.mark.parametrize(
+    ("pid", "age", "page", "critical", "warning"),
+    [
+        (0, None, None, 10, 10),  # none runs
+        (7, 31.0, {"mode": "observe", "can_kill": True}, 10, 10),  # it hangs
+        (None, None, None, 11, 11),  # an ordinary user
+        (7, 1.0, None, 11, 11),
+        (7, 1.0, {"mode": "enforce", "can_kill": False}, 10, 10),
+        (7, 1.0, {"mode": "observe", "can_kill": False}, 0, 0),
+        (7, 1.0, {"mode": "enforce", "can_kill": True, "problems": []}, 0, 0),
+        (7, 1.0, {"mode": "enforce", "can_kill": True, "problems": ["no textfile"]}, 0, 10),
+        (7, 1.0, {"mode": "observe", "mode_why": "another guard holds the lock"}, 0, 10),
+    ],
+)
+def test_what_a_script_is_told(
+    pid: int | None, age: float | None, page: dict[str, Any] | None, critical: int, warning: int
+) -> None:
+    assert exit_status(pid, age, page, "critical") == critical
+    assert exit_status(pid, age, page, "warning") == warning
+
+
+# --- undo ---------------------------------------------------------------------------------
+
+
+def test_undo_with_nothing_to_undo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert undo(everything=False, folder=str(tmp_path)) == 0
+    assert capsys.readouterr().out == "Nothing was left to undo.\n"
+
+
+def test_undo_all_leaves_only_evidence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "seawall"
+    (folder / "second").mkdir(parents=True)
+    for name in ("status", ".status.spare", "decisions.jsonl", "second/status", "guard.lock"):
+        (folder / name).write_text("")
+    for name in ("claims", "watch.lock", "node-2026.bundle", "blackbox.0"):
+        (folder / name).write_text("evidence")
+    with (folder / "watch.lock").open() as held:  # as somebody's memory --watch does
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert undo(everything=True, folder=str(folder)) == 0
+    kept = ["blackbox.0", "claims", "node-2026.bundle", "watch.lock"]
+    assert sorted(p.name for p in folder.iterdir()) == kept
+    assert f"removed {folder}/status\n" in capsys.readouterr().out
+    assert undo(everything=True, folder=str(folder)) == 0
+    assert sorted(p.name for p in folder.iterdir()) == ["blackbox.0", "node-2026.bundle"]
+    for name in ("blackbox.0", "node-2026.bundle"):
+        (folder / name).unlink()
+    assert undo(everything=True, folder=str(folder)) == 0
+    assert not folder.exists()
+
+
+def test_undo_all_is_refused_while_a_guard_runs(tmp_path: Path) -> None:
+    lock = lock_file.take(str(tmp_path))
+    with pytest.raises(UsageProblem, match=r"a guard runs .*: stop it first"):
+        undo(everything=True, folder=str(tmp_path))
+    assert undo(everything=False, folder=str(tmp_path)) == 0
+    os.close(lock.fd)
+
+
+@pytest.mark.system
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: sudo make test-system")
+def test_its_own_cgroup_is_found_from_a_cgroup_namespace_too() -> None:
+    """A container reads ``/`` there, and would think itself the root of the machine."""
+    here = own_place.own_cgroup(own_mounts())
+    line = (
+        "import os; from seawall.guard import own_place;"
+        "from seawall.guard.start import own_mounts;"
+        "own = lambda: own_place.own_cgroup(own_mounts());"
+        "print(own()); own_place.enter_host_cgroups(os.getppid()); print(own());"
+        "print(os.readlink('/proc/self/ns/cgroup'))"
+    )
+    if here == "/" or os.readlink("/proc/self/ns/cgroup") != "cgroup:[4026531835]":
+        pytest.skip("this test is not in a cgroup of its own of the host's namespace")
+    done = subprocess.run(
+        ["unshare", "--cgroup", sys.executable, "-c", line], env={"PYTHONPATH": str(SOURCES)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == [here, here, "cgroup:[4026531835]"]
+
+
+@pytest.fixture
+def frozen() -> Iterator[tuple[str, int, str]]:
+    """A cgroup of our own, frozen, with a process in it: folder, version, file of the state."""
+    if os.geteuid():
+        pytest.skip("freezing needs root: sudo make test-system")
+    mounts = own_mounts()
+    version = 1 if mounts.freezer else 2
+    folder = f"{mounts.freezer or mounts.unified}/seawall-TEST-undo-{os.getpid()}"
+    file, word = ("freezer.state", "FROZEN") if version == 1 else ("cgroup.freeze", "1")
+    try:
+        os.mkdir(folder)
+    except OSError as error:
+        pytest.skip(f"no cgroup can be made here: {folder}: {error.strerror}")
+    child = subprocess.Popen(["/bin/sleep", "60"])
+    try:
+        Path(f"{folder}/cgroup.procs").write_text(str(child.pid))
+        Path(f"{folder}/{file}").write_text(word)
+        yield folder, version, f"{folder}/{file}"
+    finally:
+        Path(f"{folder}/{file}").write_text("THAWED" if version == 1 else "0")
+        child.kill()
+        child.wait()
+        assert within(5, lambda: is_removed(folder))
+
+
+def is_removed(folder: str) -> bool:
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)
+    return not os.path.exists(folder)
+
+
+@pytest.mark.system
+def test_undo_thaws_what_a_killed_guard_left_frozen(
+    frozen: tuple[str, int, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, version, file = frozen
+    state = Path(file)
+    words = {"FREEZING", "FROZEN", "1"}
+    assert state.read_text().strip() in words
+    assert undo(everything=False, folder=str(tmp_path)) == 0
+    assert state.read_text().strip() in words, "it is in no journal: somebody else froze it"
+    journal = Journal(str(tmp_path / "guard.undo"))
+    journal.open()
+    old, new = ("THAWED", "FROZEN") if version == 1 else ("0", "1")
+    inode = os.stat(folder).st_ino
+    assert journal.begin(Change(f"freeze{version}", folder, inode, old, new, "5eed-1")) is not None
+    journal.close()
+    capsys.readouterr()
+    assert undo(everything=False, folder=str(tmp_path)) == 0
+    assert capsys.readouterr().out == f"{folder}: thawed\n"
+    assert state.read_text().strip() == old
+    assert undo(everything=False, folder=str(tmp_path)) == 0
+    assert capsys.readouterr().out == "Nothing was left to undo.\n"
+
+
+# --- a whole one ------------------------------------------------------------------------------
+
+
+@pytest.mark.system
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: sudo make test-system")
+def test_a_guard_starts_observes_reloads_and_ends(tmp_path: Path) -> None:
+    """On this very machine, with a scope in which there is nothing, and mode observe."""
+    if lock_file.holder():
+        pytest.skip("a guard runs on this machine: systemctl stop seawall-guard")
+    config = tmp_path / "guard.toml"
+    config.write_text('scope = ["/seawall-TEST-nothing"]\nwatch = false\n')
+    config.chmod(0o600)
+    process = subprocess.Popen(
+        [*RUN, "--config", str(config)],
+        env=os.environ | {"PYTHONPATH": str(SOURCES)}, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        assert within(20, lambda: guard("status", "--fail-on", "critical").returncode == 0)
+        shown = guard("status").stdout
+        assert shown.startswith(f"A guard runs (pid {process.pid}); written ")
+        assert "seawall guard OBSERVE" in shown
+        command = Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")
+        assert command[1:3] == [b"-I", b"-S"], "it became the lean process, under the same pid"
+        page = valid(guard("status", "--json").stdout, "guard-status")
+        assert page["page"]["mode"] == "observe"
+        assert page["page"]["pid"] == process.pid
+        beside = subprocess.run(
+            ["timeout", "-s", "TERM", "4", *RUN, "--config", str(config)],
+            env=os.environ | {"PYTHONPATH": str(SOURCES)}, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert f"another guard runs (pid {process.pid}): this one observes" in beside.stderr
+        assert "OBSERVE" in Path(f"{lock_file.FOLDER}/second/status").read_text()
+        config.write_text('scope = ["/seawall-TEST-other"]\nwatch = false\n')
+        process.send_signal(signal.SIGHUP)
+        assert within(20, lambda: "/seawall-TEST-other" in guard("status").stdout)
+        config.write_text("watch = 7\n")
+        process.send_signal(signal.SIGHUP)
+        assert within(20, lambda: "watch: expected true or false, found 7" in told())
+        assert "/seawall-TEST-other" in guard("status").stdout, "the old settings hold"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(15) == 0
+    finally:
+        process.kill()
+        process.wait()
+        shutil.rmtree(f"{lock_file.FOLDER}/second", ignore_errors=True)
+    done = guard("status")
+    assert done.returncode == 0
+    assert done.stdout.startswith("No guard runs on this machine; the last one wrote this ")
+
+
+def told() -> str:
+    """What the guard wrote down of itself."""
+    return Path(f"{lock_file.FOLDER}/decisions.jsonl").read_text(errors="replace")
+
+
+def within(seconds: float, is_so: Callable[[], bool]) -> bool:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if is_so():
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def test_why_says_it_first_from_another_root_too(tmp_path: Path) -> None:
+    """As in a container that sees the host below a folder, or in a report."""
+    (tmp_path / "proc/sys/kernel/random").mkdir(parents=True)
+    (tmp_path / "proc/sys/kernel/random/boot_id").write_text("5eed\n")
+    (tmp_path / "run/seawall").mkdir(parents=True)
+    page: dict[str, Any] = {
+        **{key: [] for key in ("top", "blind", "problems", "others", "scope")},
+        "schema": "seawall.guard-status-page/1",
+        "host": {"boot_id": "5eed"}, "unix_seconds": 1000.0,
+        "since_unix_seconds": 10.0, "pid": 7, "mode": "enforce", "mode_why": "", "state": "near",
+        "can_kill": False, "can_kill_words": "no", "watcher": "", "config": "", "decisions": 0,
+        "headroom_bytes": 1, "headroom_seconds": 2.0, "residual_bytes": None, "kills": 0,
+        "residual_grown_bytes": 0, "returned_bytes": 0, "last_decision": None,
+    }  # fmt: skip
+    (tmp_path / "run/seawall/status.json").write_text(json.dumps(page) + " " * 100)
+    done = subprocess.run(
+        [sys.executable, "-m", "seawall", "why", "--root", str(tmp_path), "--json"],
+        env=os.environ | {"PYTHONPATH": str(SOURCES)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found = valid(done.stdout, "why")["guard"]
+    assert (found["mode"], found["state"], found["can_kill"]) == ("enforce", "near", False)
+    assert found["is_old"] is True

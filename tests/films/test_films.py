@@ -1,0 +1,70 @@
+"""Films of every scenario, and a campaign of random ones: no innocent is ever chosen."""
+
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+from tests.films.campaign import run
+from tests.films.film import Film, play
+from tests.films.scripts import MIXES, SCRIPTS, Cast, random_film
+
+from seawall.guard.judge import ranking, row, usefulness
+
+CAMPAIGN = 2000
+CHUNK = 500
+
+
+@pytest.mark.parametrize("mix", MIXES)
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda s: s.__name__)
+def test_only_the_right_ones_are_chosen(script: Callable[[Cast], Film], mix: str) -> None:
+    for seed in range(3):
+        shown = play(random_film(7_000_000 + seed, script, mix))
+        assert not shown.wrong, f"seed {7_000_000 + seed}: {shown.wrong}"
+        assert len(set(shown.chosen)) == len(shown.chosen)
+        for at, (seconds, _) in enumerate(shown.killed):
+            within = {name for later, name in shown.killed[at:] if later < seconds + 60}
+            assert len(within) <= shown.film.settings.kills_per_minute
+
+
+@pytest.mark.parametrize("first", range(1, CAMPAIGN, CHUNK))
+def test_campaign(first: int) -> None:
+    """``python -m tests.films.campaign --films 100000`` is the long one."""
+    counts, wrong = run(first, CHUNK)
+    assert not wrong
+    must = sum(number for name, number in counts.items() if name.startswith("must "))
+    in_time = sum(number for name, number in counts.items() if name.startswith("in time "))
+    assert must > CHUNK / 4
+    assert in_time >= 0.95 * must
+
+
+def wrong_of(films: int) -> int:
+    return len(run(1, films)[1])
+
+
+def nothing(*_: object, **__: object) -> None:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "instead"),
+    [
+        (ranking, "certain_of", lambda g, _, is_believed: g.outside.most_bytes),
+        (usefulness, "blocked", nothing),
+        (row, "promised_to", lambda g, total, limit: 0),
+    ],
+    ids=["vague evidence is believed", "useless kills are allowed", "no promise counts"],
+)
+def test_a_judge_without_its_rules_is_caught(
+    module: ModuleType, name: str, instead: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The films can fail: each rule that is taken away costs innocents."""
+    monkeypatch.setattr(module, name, instead)
+    assert wrong_of(150) > 0
+
+
+def test_without_proof_nobody_is_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranking, "accuse", nothing)
+    counts, _ = run(1, 200)
+    must = sum(number for name, number in counts.items() if name.startswith("must "))
+    in_time = sum(number for name, number in counts.items() if name.startswith("in time "))
+    assert in_time < 0.5 * must

@@ -1,0 +1,269 @@
+"""A node over fake time: groups take, hold and give back; drivers leak; claims come late.
+
+Nothing here is the judge's: the world knows the truth, and shows of it what a guard would see,
+with the noise and the delays that real counters have.
+"""
+
+import random
+from dataclasses import dataclass, field
+
+from seawall.actions.plan import Order, Outcome
+from seawall.guard.facts import BURSTABLE, NOTHING_OUTSIDE, Group, Node, Outside
+
+MIB = 1 << 20
+CLAIMS_ALL = "packet rings (PACKET_DIAG)"
+
+
+@dataclass
+class Actor:
+    """One group as it really is.  Bytes, bytes a second, seconds."""
+
+    name: str
+    path: str
+    class_rank: int = BURSTABLE
+    adj: int | None = None
+    limit: int | None = None
+    request: int | None = None
+    pod: str = ""
+    protected_by: str = ""
+    anon: float = 0.0
+    cache: float = 0.0
+    outside: float = 0.0
+    anon_rate: float = 0.0
+    cache_rate: float = 0.0
+    outside_rate: float = 0.0
+    starts: float = 0.0
+    """From then on it takes."""
+    anon_most: float = float("inf")
+    outside_most: float = float("inf")
+    sources: str = CLAIMS_ALL
+    certainty: float = 1.0
+    """Share of what it holds outside that certain evidence shows; the rest is only likely."""
+    suspected: float = 0.0
+    """Bytes of ``most`` that it does not hold."""
+    wobble: float = 0.0
+    """Its anonymous memory goes up and down by so much: a fork storm."""
+    is_reread: bool = False
+    """It reads the same files again: reclaim never ends, and it gets on with its work."""
+    driver_keeps: bool = False
+    """What it held outside stays when it ends."""
+    gives_back: bool = True
+    """False: its memory (a tmpfs of the host) stays when it ends."""
+    lets_go: float = float("inf")
+    """Then it gives back what it holds outside."""
+    stuck_seconds: float = 0.0
+    """So long its end takes, in the kernel."""
+    term_seconds: float | None = 1.0
+    """It ends so long after SIGTERM; None: it ignores it."""
+    inode: int = 0
+    is_frozen: bool = False
+    ends: float | None = None
+    """When its memory begins to come back; None: it lives."""
+    is_gone: bool = False
+    sees: Group = field(init=False)
+    told: Outside = NOTHING_OUTSIDE
+
+    def __post_init__(self) -> None:
+        self.inode = self.inode or abs(hash(self.path)) % 10**9 + 10
+        self.sees = Group(self.path, self.inode, self.name)
+        self.sees.class_rank, self.sees.adj = self.class_rank, self.adj
+        self.sees.limit_bytes, self.sees.request_bytes = self.limit, self.request
+        self.sees.pod, self.sees.protected_by = self.pod, self.protected_by
+        self.sees.processes = 3
+
+    def take(self, now: float, seconds: float) -> None:
+        """What it takes in ``seconds``; its charge never passes its limit."""
+        if now < self.starts or self.is_frozen or self.ends is not None:
+            return
+        if now >= self.lets_go:
+            self.outside_most = 0.0
+        self.outside = min(self.outside_most, self.outside + self.outside_rate * seconds)
+        self.anon = min(self.anon_most, self.anon + self.anon_rate * seconds)
+        self.cache += self.cache_rate * seconds
+        if self.limit is not None:
+            self.anon = min(self.anon, float(self.limit))
+            self.cache = min(self.cache, self.limit - self.anon)
+
+
+@dataclass
+class World:
+    """The node.  ``system`` is what kernel and daemons hold."""
+
+    chance: random.Random
+    total: int
+    system: float
+    actors: list[Actor]
+    claims_every: float = 0.7
+    claims_late: float = 0.5
+    """Claims tell what was so long ago."""
+    noise: float = 2 * MIB
+    rebases: bool = False
+    """The residual's base follows when nothing grows (a slow leak is forgotten by it)."""
+    has_watcher: bool = True
+    watcher_hangs: float = float("inf")
+    """From then on no claims come."""
+    now: float = 1000.0
+    leaked: float = 0.0
+    kept: float = 0.0
+    kernel_killed: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.low, self.min = self.total * 0.008, self.total * 0.005
+        self.groups = {actor.path: actor.sees for actor in self.actors}
+        self.claims_at = float("-inf")
+        self.told_of = self.now
+        self.pending: list[tuple[float, list[tuple[Actor, float]]]] = []
+        self.headroom = self.true_headroom()
+        self.slope = 0.0
+        self.residual_base = self.residual = 40.0 * MIB + sum(a.outside for a in self.actors)
+        self.residual_slope = 0.0
+        self.exits = self.kills = 0
+        for _ in range(2):
+            self._watch(force=True)
+            self.now += self.claims_late + 0.01
+        self._show(1.0, first=True)
+
+    def free(self) -> float:
+        used = sum(a.anon + a.cache + a.outside for a in self.actors if not a.is_gone)
+        return self.total - self.system - self.leaked - self.kept - used
+
+    def true_headroom(self) -> float:
+        return self.free() - self.low + sum(a.cache for a in self.actors if not a.is_gone)
+
+    def pass_time(self, seconds: float) -> Node:
+        """The world goes on; what the guard sees then."""
+        self.now += seconds
+        for actor in self.actors:
+            if not actor.is_gone:
+                actor.take(self.now, seconds)
+                if actor.ends is not None and self.now >= actor.ends:
+                    self._end(actor, seconds)
+        self._reclaim()
+        if self.has_watcher:
+            self._watch()
+        return self._show(seconds)
+
+    def _end(self, actor: Actor, seconds: float) -> None:
+        """An ending group gives back a third of the node in a second."""
+        back = self.total / 3 * seconds
+        for kind in ("anon", "cache", "outside"):
+            held = getattr(actor, kind)
+            gone = min(held, back)
+            back -= gone
+            setattr(actor, kind, held - gone)
+            if kind == "outside" and actor.driver_keeps:
+                self.leaked += gone
+            if kind == "anon" and not actor.gives_back:
+                self.kept += gone
+        if actor.anon + actor.cache + actor.outside < 1:
+            actor.is_gone = True
+            self.exits += 1
+            self.groups.pop(actor.path, None)
+
+    def _reclaim(self) -> None:
+        """Cache goes first; when there is none, the kernel kills by its own badness."""
+        short = self.low - self.free()
+        if short > 0:
+            for actor in self.actors:
+                gone = min(actor.cache, short)
+                actor.cache -= gone
+                short -= gone
+        if self.free() < self.min / 2 and not any(
+            a.ends is not None and not a.is_gone and not a.stuck_seconds for a in self.actors
+        ):
+            alive = [a for a in self.actors if a.ends is None and not a.is_gone]
+            alive = [a for a in alive if a.adj is None or a.adj > -998]
+            if alive:
+                worst = max(alive, key=lambda a: a.anon / self.total * 1000 + (a.adj or 0))
+                worst.ends = self.now
+                self.kills += 1
+                self.kernel_killed.append(worst.name)
+
+    def _watch(self, *, force: bool = False) -> None:
+        if self.now >= self.watcher_hangs:
+            return
+        if force or self.now - self.claims_at >= self.claims_every:
+            self.claims_at = self.now
+            held = [(a, a.outside) for a in self.actors if a.outside or a.suspected]
+            self.pending.append((self.now + self.claims_late, held))
+        while self.pending and self.pending[0][0] <= self.now:
+            due, held = self.pending.pop(0)
+            self.told_of = due - self.claims_late
+            for actor, outside in held:
+                sure = int(outside * actor.certainty * self.chance.uniform(0.98, 1.0))
+                most = int(outside + actor.suspected)
+                old = actor.told.certain_bytes
+                actor.told = Outside(sure, max(sure, most // 2), most, actor.sources)
+                actor.sees.outside_slope = (sure - old) / self.claims_every
+
+    def _show(self, seconds: float, *, first: bool = False) -> Node:
+        chance, noise = self.chance, self.noise
+        certain = 0
+        for actor in self.actors:
+            if actor.is_gone:
+                continue
+            sees = actor.sees
+            wobble = actor.wobble * chance.random() if actor.wobble else 0.0
+            charge = int(actor.anon + actor.cache + wobble + noise * 0.2 * chance.random())
+            slope = 0.0 if first else (charge - sees.charge_bytes) / seconds
+            sees.charge_slope += 0.5 * (slope - sees.charge_slope)
+            sees.charge_bytes = charge
+            sees.outside = actor.told
+            certain += actor.told.certain_bytes
+            if sees.gives_back_bytes is not None and not first:
+                sees.gives_back_bytes = int(min(charge, actor.anon * actor.gives_back + wobble))
+        headroom = self.true_headroom() + noise * chance.uniform(-1, 1)
+        weight = min(1.0, seconds / 1.0)
+        fall = (self.headroom - headroom) / seconds
+        self.slope = 0.0 if first else self.slope + weight * (fall - self.slope)
+        self.headroom = headroom
+        self._show_residual(seconds)
+        return self._node(int(headroom), certain)
+
+    def _show_residual(self, seconds: float) -> None:
+        held = sum(a.outside for a in self.actors if not a.is_gone)
+        residual = 40.0 * MIB + held + self.leaked + self.noise * self.chance.uniform(-1, 1)
+        slope = (residual - self.residual) / seconds
+        self.residual_slope += min(1.0, seconds) * (slope - self.residual_slope)
+        self.residual = residual
+        if self.rebases and abs(self.residual_slope) < 2 * MIB:
+            self.residual_base = residual
+
+    def _node(self, headroom: int, certain: int) -> Node:
+        free = self.free()
+        grown = max(0, int(self.residual - self.residual_base))
+        is_tight = free < self.low
+        kills, exits, self.kills, self.exits = self.kills, self.exits, 0, 0
+        age = self.now - self.told_of if self.has_watcher else None
+        return Node(
+            seconds=self.now, total_bytes=self.total, free_bytes=max(0, int(free)),
+            headroom_bytes=headroom, slope_bytes_per_second=self.slope,
+            residual_bytes=int(self.residual), residual_grown_bytes=grown,
+            residual_slope_bytes_per_second=self.residual_slope,
+            unexplained_growth_bytes=max(0, min(grown, int(self.residual) - 40 * MIB - certain)),
+            is_low=is_tight, is_min=free < self.min,
+            stalls_per_second=40.0 if is_tight else 0.0,
+            protected_stall=0.3 if free < self.min else 0.0,
+            late_seconds=0.0, own_major_faults=0, kernel_kills=kills, exits=exits,
+            claims_seconds=age,
+        )  # fmt: skip
+
+    def detail(self, group: Group) -> None:
+        """What reading its memory.stat tells."""
+        actor = next(a for a in self.actors if a.sees is group)
+        group.gives_back_bytes = int(min(group.charge_bytes, actor.anon * actor.gives_back))
+
+    def perform(self, order: Order) -> Outcome:
+        """The order takes effect as it would on a node."""
+        actor = next((a for a in self.actors if a.path == order.target.path), None)
+        if actor is None or actor.is_gone or actor.inode != order.target.inode:
+            return Outcome(order, is_done=False, problem="it is gone")
+        if order.step in ("freeze", "thaw"):
+            actor.is_frozen = order.step == "freeze"
+        elif order.step == "kill":
+            actor.ends = self.now + actor.stuck_seconds + self.chance.uniform(0.02, 0.2)
+            left = 2 if actor.stuck_seconds else 0
+            return Outcome(order, is_done=True, processes=3, left=left, seconds=0.01)
+        elif order.step == "terminate" and actor.term_seconds is not None:
+            actor.ends = actor.ends or self.now + actor.term_seconds
+        return Outcome(order, is_done=True, processes=3, seconds=0.01)

@@ -1,0 +1,155 @@
+"""``guard explain``: bytes and names by hand, both cgroup versions, what protects whom."""
+
+import itertools
+
+import pytest
+
+from seawall.actions.plan import Mounts
+from seawall.guard.explain import Explained, Here, Seen, explained
+from seawall.guard.explain_text import document, lines
+from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM
+from seawall.guard.settings import Settings
+from seawall.views.terminal import Paper
+
+GIB = 1 << 30
+V2 = Mounts("/sys/fs/cgroup", 2, None, "/sys/fs/cgroup")
+V1 = Mounts("/sys/fs/cgroup/memory", 1, "/sys/fs/cgroup/freezer", None)
+PODS = "/kubepods.slice"
+WEB = Seen(f"{PODS}/a", "shop/web/nginx", "", "", BURSTABLE, 900)
+JOB = Seen(f"{PODS}/b", "lab/job/main", "", "", BEST_EFFORT, 1000)
+DATA = Seen(f"{PODS}/c", "shop/db/postgres", "", "", GUARANTEED, -997)
+CSI = Seen(f"{PODS}/d", "kube-system/csi-1/driver", "CSI driver (namespace kube-system)", "")
+OURS = Seen(f"{PODS}/e", "kube-system/seawall-1/guard", "", "the guard is in it", SYSTEM, -997)
+SSHD = Seen("/system.slice/ssh.service", "unit:ssh.service", "sshd (unit ssh.service)", "")
+HERE = Here(
+    total_bytes=64 * GIB, mounts=V2, has_cgroup_kill=True, has_pressure=True, has_tracefs=True,
+    kernel=(6, 1), lacks=(), is_root=True, seen=(WEB, JOB, DATA, CSI, OURS, SSHD), others=(),
+    unseen=(),
+)  # fmt: skip
+
+
+def of(settings: Settings, here: Here = HERE) -> Explained:
+    return explained(settings, here, "/etc/seawall/guard.toml", is_default=False)
+
+
+def text(found: Explained) -> str:
+    return "\n".join(lines(found, Paper()))
+
+
+def test_the_floor_in_bytes() -> None:
+    large = of(Settings())
+    assert (large.floor_bytes, large.floor_by) == (2 * GIB, "act_at_most")
+    assert large.target_bytes == 2 * GIB + int(0.04 * 64 * GIB)
+    assert "floor    2.0 GiB of headroom (act_at_most; 6 % of 64.0 GiB would be more)" in text(
+        large
+    )
+    small = of(Settings(), HERE._replace(total_bytes=10 * GIB))
+    assert (small.floor_bytes, small.floor_by) == (int(0.06 * 10 * GIB), "act_fraction")
+    assert "floor    614 MiB of headroom, 6 % of 10.0 GiB (act_fraction)" in text(small)
+    blind = of(Settings(), HERE._replace(total_bytes=None))
+    assert (blind.floor_bytes, blind.target_bytes) == (None, None)
+    assert "floor    not known: MemTotal could not be read" in text(blind)
+
+
+def test_who_may_be_acted_on_and_who_never() -> None:
+    found = of(Settings())
+    assert [seen.name for seen in found.may_act_on] == [WEB.name, JOB.name, DATA.name]
+    assert {seen.name: seen.protected_by for seen in found.protected} == {
+        CSI.name: "protected: CSI driver (namespace kube-system)",
+        OURS.name: "the guard is in it",
+    }
+    assert found.outside == 1
+    assert found.scope == (("/kubepods.slice", 5), ("/kubepods", 0))
+    shown = text(found)
+    assert shown.index("lab/job/main: BestEffort") < shown.index("shop/web/nginx: Burstable")
+    assert shown.index("shop/web/nginx: Burstable") < shown.index("shop/db/postgres: Guaranteed")
+    assert "Never acted on: 1 outside the scope, 2 in it" in shown
+
+
+def test_protect_and_unprotect() -> None:
+    found = of(Settings(protect=("shop/db",), unprotect=("kube-system/*",)))
+    never = {seen.name: seen.protected_by for seen in found.protected}
+    assert never == {
+        DATA.name: "protected by the configuration",
+        OURS.name: "the guard is in it",  # no setting lifts that
+    }
+    assert CSI.name in [seen.name for seen in found.may_act_on]
+
+
+@pytest.mark.parametrize("mode", ["observe", "enforce"])
+def test_the_mode_comes_first(mode: str) -> None:
+    first = text(of(Settings(mode=mode))).splitlines()[0]  # type: ignore[arg-type]
+    assert first.startswith(f"mode     {mode}: it ")
+    everything = text(of(Settings(mode=mode)))  # type: ignore[arg-type]
+    assert ("reload" in everything) == (mode == "observe")
+
+
+def test_what_a_machine_does_not_offer() -> None:
+    assert of(Settings()).cannot == ()
+    assert of(Settings()).kills_by == "cgroup.kill: the whole cgroup at once"
+    old = of(Settings(), HERE._replace(has_cgroup_kill=False, kernel=(5, 10)))
+    assert old.kills_by.endswith("(no cgroup.kill here)")
+    assert old.cannot == (
+        "kill by cgroup.kill: needs Linux 5.14",
+        "hasten the return of memory: process_mrelease needs Linux 5.15",
+    )
+    v1 = of(Settings(), HERE._replace(mounts=V1, has_cgroup_kill=False))
+    assert v1.kills_by.startswith("the freezer for at most 20 ms")
+    assert v1.cannot == ("clamp: cgroup v1 refuses a limit below what is charged (EBUSY)",)
+    bare = HERE._replace(mounts=V1._replace(freezer=None), has_pressure=False, has_tracefs=False)
+    words = [row.partition(":")[0] for row in of(Settings(), bare).cannot]
+    assert words == [
+        "clamp", "freeze", "see who stands still", "trace who takes driver memory",
+    ]  # fmt: skip
+    none = of(Settings(watch=False), HERE._replace(mounts=None))
+    assert none.kills_by.startswith("nothing")
+    assert [row.partition(":")[0] for row in none.cannot] == [
+        "act at all", "know who holds driver memory",
+    ]  # fmt: skip
+
+
+def test_other_keys_in_words() -> None:
+    shown = text(of(Settings(over_limit="clamp", over_limit_opt_in=("lab/*",), stuck=False)))
+    assert "after 10 s, if lab/* names" in " ".join(shown.split())
+    assert "is reported (stuck = false)" in " ".join(shown.split())
+    quick = " ".join(text(of(Settings(freeze_seconds=0, terminate_seconds=0))).split())
+    assert "steps SIGKILL to the whole workload; 3 s for the memory" in quick
+
+
+def test_a_hundred_workloads_are_cut_and_none_is_lost_with_whole() -> None:
+    many = tuple(Seen(f"{PODS}/p{n}", f"lab/p{n:03}", "", "") for n in range(100))
+    found = of(Settings(), HERE._replace(seen=many))
+    assert "and 80 more with --whole" in text(found)
+    whole = "\n".join(lines(found, Paper(), whole=True))
+    assert all(f"lab/p{n:03}" in whole for n in range(100))
+    assert "more with --whole" not in whole
+
+
+def test_hostile_names_cannot_steer_a_terminal() -> None:
+    evil = Seen(f"{PODS}/x", "lab/\x1b[2J\nfree: 9 GiB", "", "")
+    shown = text(of(Settings(), HERE._replace(seen=(evil,))))
+    assert "\x1b" not in shown
+    assert "\nfree: 9 GiB" not in shown
+
+
+def test_it_fits_80_columns() -> None:
+    for mounts, mode in itertools.product((V1, V2, None), ("observe", "enforce")):
+        here = HERE._replace(mounts=mounts, has_pressure=False, has_tracefs=False)
+        shown = text(of(Settings(mode=mode), here))  # type: ignore[arg-type]
+        assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_the_document() -> None:
+    page = document({}, of(Settings()))
+    assert page["settings"]["act_at_most"] == 2 * GIB
+    assert page["scope"] == [
+        {"path": "/kubepods.slice", "workloads": 5}, {"path": "/kubepods", "workloads": 0},
+    ]  # fmt: skip
+    assert page["may_act_on"][0] == {"cgroup": WEB.path, "name": WEB.name, "class": "Burstable"}
+    assert page["outside_scope"] == 1
+
+
+def test_what_could_not_be_seen_is_told() -> None:
+    row = ("other guards", "refused", "root")
+    page = document({}, of(Settings(), HERE._replace(unseen=(row,))))
+    assert page["could_not_see"] == [dict(zip(("what", "why", "provide"), row, strict=True))]

@@ -1,0 +1,131 @@
+"""What the guard's process may hold, and that it keeps nothing and starts nothing once ready."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench import guard_growth
+from bench.guard_tick import PYTHON
+
+from seawall.guard.settings import Settings
+
+SOURCES = str(Path(__file__).resolve().parents[2] / "src")
+MARK_KIB = 14_000_000 >> 10
+FORBIDDEN = {
+    "argparse", "ast", "asyncio", "collections", "contextlib", "copy", "dataclasses", "enum",
+    "functools", "importlib", "inspect", "logging", "pathlib", "re._compiler", "selectors",
+    "shutil", "subprocess", "tempfile", "threading", "tokenize", "tomllib", "traceback",
+}  # fmt: skip
+FORBIDDEN_OURS = ("accounts", "cli", "findings", "host", "readings", "views", "watcher")
+WARM, TICKS = 400, 800
+
+
+def in_lean_process(program: str, python: str = sys.executable) -> Any:
+    """What ``program`` left in ``found``, in a process as the guard's is."""
+    text = (
+        "import sys\n"
+        f"sys.path.append({SOURCES!r})\n"
+        "from seawall.guard import lean_library\n"
+        "lean_library.install()\n"
+        f"{program}\n"
+        "import json\n"
+        "print(json.dumps(found))\n"
+    )
+    done = subprocess.run(
+        [python, "-I", "-S", "-c", text], check=True, capture_output=True, text=True
+    )
+    return json.loads(done.stdout)
+
+
+def test_the_guards_process_holds_no_module_that_it_could_do_without() -> None:
+    found = set(
+        in_lean_process(
+            "import seawall.guard.main, seawall.guard.assembly\nfound = sorted(sys.modules)"
+        )
+    )
+    assert {"seawall.guard.loop", "seawall.guard.sense.sense", "ctypes"} <= found
+    assert found & FORBIDDEN == set()
+    ours = {name.split(".")[1] for name in found if name.startswith("seawall.")}
+    assert ours & set(FORBIDDEN_OURS) == set()
+
+
+def test_its_named_tuples_are_what_they_are_elsewhere() -> None:
+    found = in_lean_process(
+        "from seawall.guard.settings import Settings\n"
+        "from seawall.guard.facts import NOTHING_OUTSIDE, Outside\n"
+        "changed = Settings(mode='enforce')._replace(scope=('/a',), protect=('x',))\n"
+        "found = dict(settings=changed._asdict(), fields=Settings._fields,\n"
+        "    defaults=Settings._field_defaults, words=repr(NOTHING_OUTSIDE),\n"
+        "    same=[Outside(1, 2, 3, 'x') == (1, 2, 3, 'x'), NOTHING_OUTSIDE.sources == ''])\n"
+        "try:\n"
+        "    Outside(1, 2)\n"
+        "except TypeError:\n"
+        "    found['refused'] = True\n"
+    )
+    wanted = Settings(mode="enforce", scope=("/a",), protect=("x",))
+    assert found["settings"] == json.loads(json.dumps(wanted._asdict()))
+    assert tuple(found["fields"]) == Settings._fields
+    assert found["defaults"] == json.loads(json.dumps(Settings._field_defaults))
+    assert found["words"] == ("Outside(certain_bytes=0, likely_bytes=0, most_bytes=0, sources='')")
+    assert found["same"] == [True, True]
+    assert found["refused"]
+
+
+PATTERNS = (
+    (r"(?P<runtime>runc|crun)-(?P<id>[A-Za-z0-9][\w+.-]*)\.scope\Z", 0, "crun-a.b.scope"),
+    (r"user@\d+\.service\Z", 0, "user@1000.service"),
+    (r"(.*?)([\"\\\x00-\x1f])", re.VERBOSE | re.MULTILINE | re.DOTALL, 'plain"'),
+    (r"[^a]\Z", re.IGNORECASE, "É"),
+)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_its_patterns_are_those_of_re(lost: bool) -> None:
+    """``lost``: the child that compiles them has ended too early."""
+    found = in_lean_process(
+        "import os, re\n"
+        f"patterns = {[(p, int(f), text) for p, f, text in PATTERNS]!r}\n"
+        "if patterns:\n"
+        "    re.compile('x')\n"
+        f"if {lost}:\n"
+        "    os.kill(re._compiler._pid, 9)\n"
+        "    os.waitid(os.P_PID, re._compiler._pid, os.WEXITED | os.WNOWAIT)\n"
+        "made = [(re.compile(p, f).match(text), f) for p, f, text in patterns]\n"
+        "found = [[m.groups(), m.groupdict(), m.re.flags] for m, f in made]\n"
+        "sys.modules['re'].end() if hasattr(sys.modules['re'], 'end') else None\n"
+    )
+    for (pattern, flags, text), told in zip(PATTERNS, found, strict=True):
+        match = re.compile(pattern, flags).match(text)
+        assert match is not None
+        assert told == [list(match.groups()), match.groupdict(), match.re.flags]
+
+
+@pytest.fixture(scope="module")
+def run() -> dict[str, Any]:
+    """Some hundred ticks of the whole loop: pods come and go, two shortages are decided."""
+    return guard_growth.measure(TICKS, WARM)
+
+
+def test_it_keeps_nothing(run: dict[str, Any]) -> None:
+    assert run["decisions"] >= TICKS // 200 - 1
+    assert run["cycles"] == 0
+    assert run["watcher_dropped"] == run["aide_dropped"] == 0
+    # CPython's free lists fill for a while; whoever kept one object a tick had TICKS more.
+    assert run["steps"][-1][2] - run["before"][2] <= TICKS // 2
+    assert run["steps"][-1][1] - run["before"][1] <= 64
+    assert run["groups"] <= guard_growth.PODS + 2 * guard_growth.CHURN
+
+
+def test_once_ready_it_neither_forks_nor_imports_nor_makes_files(run: dict[str, Any]) -> None:
+    assert run["is_audited"]  # a file that was made on purpose was noticed
+    assert run["forbidden"] == []
+
+
+def test_its_memory(run: dict[str, Any]) -> None:
+    if PYTHON != "/usr/bin/python3.11":
+        pytest.skip("the mark is of Debian's interpreter: apt-get install python3.11")
+    assert run["before"][0] <= MARK_KIB

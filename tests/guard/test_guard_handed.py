@@ -1,0 +1,157 @@
+"""What the launcher hands over, the lock, and what systemd hears."""
+
+import fcntl
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from seawall.actions.plan import Mounts
+from seawall.guard import lock_file
+from seawall.guard.handed import (
+    Handed,
+    from_json,
+    handed_from_json,
+    handed_json,
+    reloaded,
+    take_handed,
+    to_json,
+)
+from seawall.guard.notify import Notify
+from seawall.guard.own_place import named, searched
+from seawall.guard.settings import Settings
+from seawall.problems import UsageProblem
+
+HANDED = Handed(
+    settings=Settings(mode="enforce", scope=("/a", "/\udcff"), freeze_seconds=1.0),
+    config_path="/etc/seawall/guard.toml",
+    mounts=Mounts("/sys/fs/cgroup/memory", 1, "/sys/fs/cgroup/freezer", None),
+    own_cgroup="/seawall-guard.service",
+    boot_id="5eed",
+    folder="/run/seawall",
+    lock_fd=3,
+    other_guard_pid=0,
+    watcher_fd=-1,
+    watcher_pid=0,
+    others=("earlyoom (pid 7)",),
+)
+
+
+def test_everything_arrives() -> None:
+    assert handed_from_json(handed_json(HANDED)) == HANDED
+    fd = os.memfd_create("handed")
+    os.write(fd, handed_json(HANDED).encode())
+    os.lseek(fd, 0, os.SEEK_SET)
+    assert take_handed(fd) == HANDED
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"mode": "observe"}', to_json(Settings()).replace("0.06", '"0.06"'),
+     to_json(Settings()).replace('"stuck": true', '"stuck": 1'),
+     to_json(Settings()).replace('"protect": []', '"protect": [1]')],
+)  # fmt: skip
+def test_what_are_no_settings_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        from_json(text)
+
+
+def test_a_second_guard_observes_whatever_the_file_says_later() -> None:
+    text = to_json(Settings(mode="enforce", kills_per_minute=2))
+    assert reloaded(text, HANDED).mode == "enforce"
+    second = HANDED._replace(other_guard_pid=12)
+    assert reloaded(text, second) == Settings(mode="observe", kills_per_minute=2)
+
+
+def test_one_lock_a_machine(tmp_path: Path) -> None:
+    folder = str(tmp_path / "run")
+    assert lock_file.holder(folder) == 0
+    first = lock_file.take(folder)
+    assert (first.fd >= 0, first.other_pid) == (True, 0)
+    assert lock_file.take(folder) == (-1, os.getpid())
+    assert lock_file.holder(folder) == os.getpid()
+    os.close(first.fd)
+    assert lock_file.holder(folder) == 0
+    again = lock_file.take(folder)
+    assert again.other_pid == 0
+    os.close(again.fd)
+
+
+def test_the_lock_is_the_files_own_and_no_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("precious")
+    (tmp_path / "guard.lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageProblem, match=r"guard\.lock"):
+        lock_file.take(str(tmp_path))
+    assert (tmp_path / "elsewhere").read_text() == "precious"
+
+
+def test_a_lock_that_outlives_exec_is_still_seen(tmp_path: Path) -> None:
+    lock = lock_file.take(str(tmp_path))
+    other = os.dup(lock.fd)
+    os.close(lock.fd)
+    assert lock_file.holder(str(tmp_path)) == os.getpid()
+    fcntl.flock(other, fcntl.LOCK_UN)
+    os.close(other)
+    assert lock_file.holder(str(tmp_path)) == 0
+
+
+def test_somebody_who_only_asks_makes_no_second_guard(tmp_path: Path) -> None:
+    """``guard status`` has the lock for a moment, shared, just when a guard starts."""
+    os.close(lock_file.take(str(tmp_path)).fd)
+    asking = os.open(tmp_path / lock_file.NAME, os.O_RDONLY)
+    fcntl.flock(asking, fcntl.LOCK_SH)
+    ends = threading.Timer(0.15, os.close, [asking])
+    ends.start()
+    lock = lock_file.take(str(tmp_path))
+    ends.join()
+    assert lock.other_pid == 0
+    os.close(lock.fd)
+
+
+def test_systemd_hears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(path)
+        monkeypatch.setenv("NOTIFY_SOCKET", path)
+        monkeypatch.setenv("WATCHDOG_USEC", "90000000")
+        monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()))
+        notify = Notify()
+        assert notify.watchdog_seconds == 45.0
+        assert notify.say(b"READY=1")
+        assert listening.recv(100) == b"READY=1"
+    assert not notify.say(b"WATCHDOG=1")  # nobody listens any more: not waited for, not raised
+    notify.close()
+    assert notify.fd == -1
+    assert not notify.say(b"STOPPING=1")
+    monkeypatch.setenv("WATCHDOG_PID", "1")
+    monkeypatch.setenv("NOTIFY_SOCKET", "")
+    assert Notify().watchdog_seconds == 0.0
+
+
+def test_an_abstract_socket_is_heard_too() -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(f"\0seawall-test-{os.getpid()}")
+        notify = Notify(f"@seawall-test-{os.getpid()}")
+        assert notify.say(b"STATUS=x")
+        assert listening.recv(100) == b"STATUS=x"
+        notify.close()
+
+
+def test_our_own_cgroup_in_text_and_in_the_tree(tmp_path: Path) -> None:
+    v1, v2 = Mounts("/m", 1), Mounts("/u", 2, None, "/u")
+    text = "9:cpu,cpuacct:/c\n4:memory:/pod:1/x\n0::/u/s.scope\n"
+    assert named(text, v1) == "/pod:1/x"
+    assert named(text, v2) == "/u/s.scope"
+    with pytest.raises(UsageProblem):
+        named("4:cpu:/\n", v1)
+    inner = tmp_path / "a/b"
+    inner.mkdir(parents=True)
+    (tmp_path / "cgroup.procs").write_text("1\n123\n")
+    (inner / "cgroup.procs").write_text("7\n23\n")
+    assert searched(str(tmp_path), 23) == "/a/b"
+    assert searched(str(tmp_path), 123) == "/"
+    assert searched(str(tmp_path), 3) is None

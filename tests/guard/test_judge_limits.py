@@ -1,0 +1,197 @@
+"""Workloads over, and stuck at, their own limits while the node has room."""
+
+import pytest
+from tests.guard.judge_scene import CALM, MIB, done, group_of, judge_of, scene, settings_of, short
+
+from seawall.guard.facts import Group, Outside
+from seawall.guard.judge.judge import Judge
+from seawall.guard.verdict import Verdict
+
+
+def over(certain: int = 300, charge: int = 200) -> Group:
+    return group_of("big", charge, limit=400, certain=certain)
+
+
+def run(
+    judge: Judge, groups: dict[str, Group], seconds: float, since: float = 1000.0, **values: object
+) -> list[Verdict]:
+    found = []
+    for half in range(int(seconds * 2)):
+        node = CALM._replace(seconds=since + half / 2, **values)  # type: ignore[arg-type]
+        verdict = judge.step(node, groups)
+        if verdict is not None:
+            found.append(verdict)
+            for order in verdict.orders:
+                judge.learn(done(order, old_value="419430400"), node)
+    return found
+
+
+def test_reported_once_after_it_lasted_with_what_to_do() -> None:
+    found = run(judge_of(), scene(over()), 300)
+    assert [(v.trigger, v.is_report, v.orders) for v in found] == [("over_limit", True, ())]
+    assert found[0].seconds == 1010.0
+    assert found[0].sentence == (
+        "100 MiB over its limit of 400 MiB: ns/big has 200 MiB charged and holds 300 MiB outside "
+        'its cgroup (packet rings (PACKET_DIAG)). Nothing is done: the policy is "report". Before '
+        "the node is short: restart it, or lower its limit to 100 MiB, so that the kernel ends "
+        "it alone"
+    )
+
+
+def test_said_again_after_ten_minutes_or_a_tenth_more() -> None:
+    judge, groups = judge_of(), scene(over())
+    assert len(run(judge, groups, 605)) == 1
+    assert len(run(judge, groups, 10, 1605.0)) == 1
+    groups["/kubepods/burstable/big"].outside = Outside(311 * MIB, 0, 0, "x")
+    assert len(run(judge, groups, 5, 1620.0)) == 1
+    groups["/kubepods/burstable/big"].outside = Outside(316 * MIB, 0, 0, "x")
+    assert len(run(judge, groups, 5, 1630.0)) == 0
+
+
+@pytest.mark.parametrize("certain", [0, 263])
+def test_within_what_measuring_blurs_nothing_is_said(certain: int) -> None:
+    # 200 + 263 are 63 over 400; proof begins with 64.
+    assert run(judge_of(), scene(over(certain)), 60) == []
+
+
+def test_killed_only_when_opted_in_and_after_it_lasted() -> None:
+    judge = judge_of(over_limit="kill", over_limit_opt_in=("other/*",))
+    assert [v.orders for v in run(judge, scene(over()), 60)] == [()]
+    judge = judge_of(over_limit="kill", over_limit_opt_in=("ns/*",))
+    found = run(judge, scene(over()), 20)
+    # It is still there in the end: reported, never killed twice.
+    assert [[o.step for o in v.orders] for v in found] == [["terminate"], ["kill"], []]
+    assert [v.seconds for v in found[:2]] == [1010.0, 1015.0]
+    assert "never twice" in found[2].refused
+
+
+def test_old_claims_neither_report_nor_kill() -> None:
+    judge = judge_of(over_limit="kill", over_limit_opt_in=("*",))
+    assert run(judge, scene(over()), 5) == []
+    assert run(judge, scene(over()), 30, 1005.0, claims_seconds=11.0) == []
+    assert run(judge, scene(over()), 30, 1035.0, claims_seconds=None) == []
+    found = run(judge, scene(over()), 30, 1065.0, claims_seconds=1.0)
+    assert [order.step for order in found[0].orders] == ["terminate"]
+
+
+def test_a_protected_one_is_reported_and_stays() -> None:
+    judge = judge_of(over_limit="kill", over_limit_opt_in=("*",))
+    group = over()
+    group.protected_by = "storage daemon"
+    found = run(judge, scene(group), 60)
+    assert [v.orders for v in found] == [()]
+    assert "storage daemon" in found[0].refused
+
+
+def test_a_clamp_lowers_the_limit_by_what_is_outside_and_is_undone() -> None:
+    judge = judge_of(over_limit="clamp", over_limit_opt_in=("ns/big",))
+    group = over()
+    groups = scene(group)
+    found = run(judge, groups, 20)
+    assert [[(o.step, o.limit_bytes) for o in v.orders] for v in found] == [
+        [("clamp", 100 * MIB)]
+    ]  # fmt: skip
+    group.limit_bytes = 100 * MIB
+    assert run(judge, groups, 20, 1100.0) == []
+    group.outside = Outside(150 * MIB, 0, 0, "x")
+    undone = run(judge, groups, 20, 1200.0)
+    assert [[(o.step, o.limit_bytes) for o in v.orders] for v in undone] == [
+        [("unclamp", 400 * MIB)]
+    ]  # fmt: skip
+
+
+def test_a_clamp_that_would_do_nothing_is_refused_with_the_reason() -> None:
+    judge = judge_of(over_limit="clamp", over_limit_opt_in=("*",))
+    found = run(judge, scene(over(certain=480, charge=5)), 30)
+    assert [v.orders for v in found] == [()]
+    assert found[0].refused.startswith("it holds 480 MiB outside, more than its whole limit")
+
+
+def test_a_limit_that_we_lowered_proves_nothing() -> None:
+    """90 charged and 300 outside are under the 400 that it had, and far over the 100 it has."""
+    judge = judge_of(over_limit="clamp", over_limit_opt_in=("*",))
+    group = over()
+    assert len(run(judge, scene(group), 20)) == 1
+    group.limit_bytes, group.charge_bytes, group.gives_back_bytes = 100 * MIB, 95 * MIB, 95 * MIB
+    found = judge.step(short(1030, 60, 0), scene(group))
+    assert found is None or not found.orders or found.orders[0].step == "unclamp"
+
+
+def test_a_clamp_that_the_kernel_refuses_is_not_tried_again() -> None:
+    judge = judge_of(over_limit="clamp", over_limit_opt_in=("*",))
+    groups = scene(over())
+    orders = 0
+    words = []
+    for second in range(1000, 1100):
+        node = CALM._replace(seconds=float(second))
+        verdict = judge.step(node, groups)
+        for order in verdict.orders if verdict else ():
+            orders += 1
+            judge.learn(done(order, is_done=False, problem="v1: EBUSY"), node)
+        if verdict is not None:
+            words.append(verdict.refused)
+    assert orders == 1
+    assert words == ["", "v1: EBUSY"]
+
+
+def stuck(**values: object) -> Group:
+    given = {
+        "at_limit_seconds": 70.0, "events_max": 200.0, "progress_per_second": 0.001,
+        "hopeless_why": "all its memory is shared and nothing can be written back", **values,
+    }  # fmt: skip
+    return group_of("hung", 399, limit=400, **given)  # type: ignore[arg-type]
+
+
+def test_a_container_stuck_at_its_limit_is_killed_as_a_whole() -> None:
+    found = run(judge_of(), scene(stuck()), 5)
+    assert [[o.step for o in v.orders] for v in found] == [["kill"]]
+    assert found[0].trigger == "stuck_at_limit"
+    assert found[0].sentence == (
+        "ns/hung has stood at its limit of 400 MiB for 70 s, 200 hits a second, 0.00 s of CPU a "
+        "second: all its memory is shared and nothing can be written back: it is killed at once, "
+        "as a whole"
+    )
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"at_limit_seconds": 59.0},
+        {"progress_per_second": 0.4},
+        {"progress_per_second": None},
+        {"progress_per_second": None, "stall": 0.8},
+        {"hopeless_why": ""},
+        {"events_max": 0.0},
+    ],
+)
+def test_one_that_thrashes_and_gets_on_is_left_alone(values: dict[str, object]) -> None:
+    assert run(judge_of(), scene(stuck(**values)), 30) == []
+
+
+def test_standing_still_by_psi_counts_where_progress_is_unknown() -> None:
+    assert run(judge_of(), scene(stuck(progress_per_second=None, stall=0.97)), 5)
+
+
+def test_not_while_the_kernel_kills_nor_when_it_is_switched_off() -> None:
+    assert run(judge_of(), scene(stuck()), 5, kernel_kills=1) == []
+    assert run(judge_of(stuck=False), scene(stuck()), 30) == []
+
+
+def test_its_details_are_asked_for_before() -> None:
+    groups = scene(stuck(at_limit_seconds=31.0), stuck(at_limit_seconds=29.0))
+    groups = scene(stuck(at_limit_seconds=31.0))
+    assert judge_of().wants(CALM, groups) == list(groups.values())
+    assert judge_of().wants(CALM, scene(stuck(at_limit_seconds=29.0))) == []
+
+
+def test_a_reload_forgets_no_limit_that_was_lowered() -> None:
+    judge = judge_of(over_limit="clamp", over_limit_opt_in=("ns/*",))
+    group = over()
+    assert len(run(judge, scene(group), 20)) == 1
+    judge.use(settings_of(over_limit="report"))
+    group.limit_bytes = 100 * MIB
+    group.outside = Outside(150 * MIB, 0, 0, "x")
+    found = run(judge, scene(group), 5, 1100.0)
+    assert [[(o.step, o.limit_bytes) for o in v.orders] for v in found] == [
+        [("unclamp", 400 * MIB)]
+    ]  # fmt: skip

@@ -1,0 +1,144 @@
+"""What must hold of every ranking and every tick, whatever the numbers."""
+
+from dataclasses import dataclass
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.guard.judge_scene import CALM, MIB, done, judge_of, scene, short
+
+from seawall.guard.facts import Group, Outside
+from seawall.guard.judge.protection import Protection
+from seawall.guard.judge.ranking import rank, rows_of
+from seawall.guard.judge.row import PROVED
+from seawall.guard.judge.window import Window
+from seawall.guard.settings import Settings
+
+SIZES = st.integers(0, 2000)
+OWN = "/kubepods/burstable/own/x"
+PATHS = (
+    "/kubepods/burstable/own", OWN, "/kubepods/a", "/kubepods/b", "/kubepods/burstable/c",
+    "/kubepods/burstable/d", "/kubepods/besteffort/e", "/system.slice/f", "/", "/kubepods2/g",
+)  # fmt: skip
+
+
+@dataclass
+class Drawn:
+    """A group in both looks; sizes in MiB."""
+
+    path: str
+    before: int
+    charge: int
+    certain: int
+    vague: int
+    limit: int | None
+    request: int | None
+    hard: int | None
+    klass: int
+    adj: int | None
+    role: str
+
+    def group(self, *, then: bool = False) -> Group:
+        group = Group(self.path, len(self.path), self.path)
+        group.charge_bytes = (self.before if then else self.charge) * MIB
+        group.limit_bytes = None if self.limit is None else self.limit * MIB
+        group.request_bytes = None if self.request is None else self.request * MIB
+        group.gives_back_bytes = None if self.hard is None else self.hard * MIB
+        if not then:
+            sure, most = self.certain * MIB, (self.certain + self.vague) * MIB
+            group.outside = Outside(sure, sure, most, "packet rings")
+        group.class_rank, group.adj, group.protected_by = self.klass, self.adj, self.role
+        group.charge_slope = 1.0 * MIB
+        return group
+
+
+def drawn(path: str) -> st.SearchStrategy[Drawn]:
+    return st.builds(
+        Drawn, st.just(path), SIZES, SIZES, st.sampled_from([0, 0, 0, 70, 400, 1500]), SIZES,
+        st.none() | SIZES, st.none() | SIZES, st.none() | SIZES, st.integers(0, 3),
+        st.none() | st.integers(-1000, 1000), st.sampled_from(["", "", "", "CNI"]),
+    )  # fmt: skip
+
+
+SCENES = st.tuples(*(drawn(path) for path in PATHS))
+HEADROOMS = st.integers(0, 200)
+
+
+def protected(group: Group) -> bool:
+    is_inside = group.path.startswith("/kubepods/")
+    is_own = group.path in (OWN, "/kubepods/burstable/own")
+    adj = group.adj
+    by_adj = adj is not None and (adj < -997 or (adj == -997 and group.class_rank != 2))
+    return not is_inside or is_own or by_adj or bool(group.protected_by)
+
+
+@settings(max_examples=80, deadline=None)
+@given(SCENES, HEADROOMS, st.integers(0, 500), st.integers(0, 600))
+def test_over_time_only_who_may_be_and_never_twice(
+    scene_: tuple[Drawn, ...], headroom: int, slope: int, unexplained: int
+) -> None:
+    judge = judge_of(scope=("/kubepods",))
+    judge.step(CALM, scene(*(d.group(then=True) for d in scene_)))
+    groups = scene(*(d.group() for d in scene_))
+    aimed: list[str] = []
+    killed: list[tuple[float, str]] = []
+    for tick in range(60):
+        node = short(
+            1004 + tick / 2, headroom, slope, unexplained_growth_bytes=unexplained * MIB,
+            residual_bytes=(40 + unexplained + sum(d.certain for d in scene_)) * MIB,
+        )  # fmt: skip
+        verdict = judge.step(node, groups)
+        if verdict is None:
+            continue
+        for order in verdict.orders:
+            group = groups[order.target.path]
+            assert not protected(group)
+            if order.step in ("kill", "terminate"):
+                killed.append((node.seconds, order.target.path))
+            if order.step == "kill":
+                aimed.append(order.target.path)
+            judge.learn(done(order), node)
+    assert len(aimed) == len(set(aimed))
+    # No pods here: a workload is a group.
+    assert len({path for seconds, path in killed}) <= 6
+
+
+@settings(max_examples=80, deadline=None)
+@given(SCENES, st.integers(0, 9), st.integers(1, 2000), HEADROOMS)
+def test_more_certain_overrun_never_makes_it_go_later(
+    scene_: tuple[Drawn, ...], at: int, more: int, headroom: int
+) -> None:
+    def place(extra: int) -> tuple[int, int] | None:
+        window = Window()
+        window.tick(CALM, scene(*(d.group(then=True) for d in scene_)), is_short=False)
+        groups = [d.group() for d in scene_]
+        sure = (scene_[at].certain + extra) * MIB
+        groups[at].outside = Outside(sure, sure, sure, "packet rings")
+        node = short(1005, headroom)
+        rows, causes = rows_of(node, groups, window, ())
+        able = rank(rows, causes, Protection(Settings(scope=("/",)), OWN), node.total_bytes)
+        found = [n for n, row in enumerate(able) if row.group is groups[at]]
+        return (found[0], able[found[0]].tier) if found else None
+
+    less, later = place(0), place(more)
+    if less is not None:
+        assert later is not None
+        assert later[0] <= less[0]
+
+
+@settings(max_examples=80, deadline=None)
+@given(SCENES, HEADROOMS)
+def test_vague_evidence_changes_no_place(scene_: tuple[Drawn, ...], headroom: int) -> None:
+    def order(vague: int) -> list[tuple[str, int]]:
+        window = Window()
+        window.tick(CALM, scene(*(d.group(then=True) for d in scene_)), is_short=False)
+        groups = [d.group() for d in scene_]
+        for group, one in zip(groups, scene_, strict=True):
+            sure = one.certain * MIB
+            group.outside = Outside(sure, sure + vague * MIB, sure + vague * MIB, "packet rings")
+        rows, causes = rows_of(short(1005, headroom), groups, window, ())
+        able = rank(rows, causes, Protection(Settings(scope=("/",)), OWN), CALM.total_bytes)
+        assert all(row.certain for row in able if row.tier == 0)
+        assert all(row.tier > PROVED or row.grown or row.certain for row in able)
+        return [(row.group.path, row.tier) for row in able]
+
+    assert order(0) == order(5000)

@@ -1,0 +1,285 @@
+"""The table of groups over fake trees of both versions, and over real cgroups of v1."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around each test
+from tests.guard.sense_trees import FakeTree, container, pod
+
+from seawall.actions.plan import Mounts
+from seawall.guard.facts import BEST_EFFORT, BURSTABLE, SYSTEM
+from seawall.guard.sense.details import Details
+from seawall.guard.sense.groups import Groups
+from seawall.guard.sense.lasting import tmpfs_mounts
+from seawall.guard.sense.member import Names, limiter_of
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+def table(fake: FakeTree, version: int = 2) -> Groups:
+    groups = Groups(Mounts(str(fake.mount), version))
+    groups.open(0.0)
+    return groups
+
+
+def look(groups: Groups, now: float, *, is_near: bool = False) -> None:
+    groups.look(now, GIB, is_near=is_near, has_swap=True)
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> FakeTree:
+    return FakeTree(tmp_path / "tree", 2)
+
+
+def test_what_the_path_tells(fake: FakeTree) -> None:
+    for path in (container(1), container(2, "besteffort"), "/system.slice/ssh.service"):
+        fake.make(path)
+    groups = table(fake).by_path
+    ranks = {path: group.class_rank for path, group in groups.items()}
+    assert ranks == {
+        container(1): BURSTABLE, container(2, "besteffort"): BEST_EFFORT,
+        "/system.slice/ssh.service": SYSTEM,
+    }  # fmt: skip
+    assert groups[container(1)].pod == pod(1).rpartition("/pod")[2]
+    assert groups[container(1)].inode == os.stat(f"{fake.mount}{container(1)}").st_ino
+
+
+def test_growth_since_it_was_first_seen_and_after_a_rest(fake: FakeTree) -> None:
+    folder = fake.make(container(1), memory__current=f"{100 * MIB}\n")
+    groups = table(fake)
+    group = groups.by_path[container(1)]
+    look(groups, 10.0)
+    assert (group.charge_bytes, group.charge_slope) == (100 * MIB, 0.0)
+    for now in (11.0, 12.0, 50.0, 100.0):
+        look(groups, now)
+    (folder / "memory.current").write_text(f"{130 * MIB}\n")
+    look(groups, 101.0)
+    assert group.charge_slope == 30 * MIB  # in the last second, not since it was first seen
+    (folder / "memory.current").write_text(f"{190 * MIB}\n")
+    look(groups, 102.0)
+    assert group.charge_slope == pytest.approx(45 * MIB, rel=0.35)
+    for now in (103.0, 104.0, 105.0):
+        look(groups, now)
+    assert group.charge_slope == 0.0
+
+
+def test_the_lowest_limit_above_holds(fake: FakeTree) -> None:
+    fake.make(pod(1), memory__max=f"{64 * MIB}\n")
+    fake.make(container(1), memory__max=f"{100 * MIB}\n", memory__low=f"{5 * MIB}\n")
+    fake.make(container(2))
+    groups = table(fake)
+    look(groups, 1.0)
+    assert groups.by_path[container(1)].limit_bytes == 64 * MIB
+    assert groups.by_path[container(1)].request_bytes == 5 * MIB
+    assert groups.by_path[container(2)].limit_bytes is None
+    limiter = limiter_of(groups.members[container(1)].folder)
+    assert limiter is not None
+    assert limiter.path == pod(1)
+    (fake.mount / container(2).strip("/") / "memory.max").write_text("4096\n")
+    look(groups, 2.0)
+    assert groups.by_path[container(2)].limit_bytes is None  # every ten seconds
+    look(groups, 11.5)
+    assert groups.by_path[container(2)].limit_bytes == 4096
+    (fake.mount / container(2).strip("/") / "memory.max").write_text("max\n")
+    look(groups, 12.0, is_near=True)
+    assert groups.by_path[container(2)].limit_bytes is None
+
+
+def test_at_its_limit(fake: FakeTree) -> None:
+    folder = fake.make(
+        container(1), memory__max=f"{100 * MIB}\n", memory__current=f"{995 * MIB // 10}\n"
+    )
+    groups = table(fake)
+    group = groups.by_path[container(1)]
+    look(groups, 1.0)
+    assert group.at_limit_seconds == 0.0
+    (folder / "memory.events").write_text("low 0\nhigh 0\nmax 60\noom 1\n")
+    (folder / "memory.pressure").write_text("some avg10=0 total=9\nfull avg10=0 total=1500000\n")
+    look(groups, 4.0)
+    assert group.at_limit_seconds == 3.0
+    assert group.events_max == 20.0
+    assert group.stall == 0.5
+    (folder / "memory.current").write_text(f"{50 * MIB}\n")
+    look(groups, 5.0)
+    assert (group.at_limit_seconds, group.events_max) == (0.0, 0.0)
+
+
+def test_failcnt_on_v1(tmp_path: Path) -> None:
+    fake = FakeTree(tmp_path / "v1", 1)
+    folder = fake.make(
+        container(1), memory__limit_in_bytes="1000000\n", memory__usage_in_bytes="999999\n"
+    )
+    fake.make(container(2))
+    groups = table(fake, 1)
+    look(groups, 1.0)
+    (folder / "memory.failcnt").write_text("50\n")
+    look(groups, 2.0)
+    assert groups.by_path[container(1)].limit_bytes == 1_000_000
+    assert groups.by_path[container(2)].limit_bytes is None  # 9223372036854771712 is none
+    assert groups.by_path[container(1)].events_max == 50.0
+
+
+def test_those_that_go_or_empty_are_counted_once(fake: FakeTree) -> None:
+    for number in (1, 2, 3):
+        fake.make(container(number), memory__current=f"{100 * MIB}\n")
+    groups = table(fake)
+    look(groups, 1.0)
+    assert groups.exits == 0
+    fake.remove(pod(1))
+    two = fake.mount / container(2).strip("/")
+    (two / "memory.current").write_text("4096\n")
+    (two / "cgroup.events").write_text("populated 0\nfrozen 0\n")
+    (fake.mount / container(3).strip("/") / "memory.current").write_text("4096\n")  # only freed
+    look(groups, 2.0)
+    assert groups.exits == 2
+    assert set(groups.by_path) == set(groups.members) == {container(2), container(3)}
+    fake.remove(pod(2))
+    look(groups, 3.0)
+    assert groups.exits == 0
+
+
+def test_who_may_not_swap_is_told(fake: FakeTree) -> None:
+    fake.make(container(1), memory__swap__max="0\n", memory__current=f"{7 * MIB}\n")
+    fake.make(container(2), memory__current=f"{9 * MIB}\n")
+    groups = table(fake)
+    look(groups, 1.0)
+    assert groups.unswappable_bytes == 7 * MIB
+
+
+# --- details ----------------------------------------------------------------------------------
+
+
+def test_what_the_end_of_one_gives_back(fake: FakeTree) -> None:
+    stat = (
+        "anon 1000\nfile 5000\nkernel 900\nkernel_stack 100\nslab_reclaimable 300\n"
+        "slab_unreclaimable 50\nsock 7\nshmem 0\nweird x\n"
+    )
+    folder = fake.make(container(1), memory__stat=stat, cgroup__procs=f"{os.getpid()}\n")
+    groups = table(fake)
+    member, group = groups.members[container(1)], groups.by_path[container(1)]
+    details = Details(Names(Mounts(str(fake.mount), 2)), "/proc")
+    details.read(member, 1.0, has_swap=False)
+    assert group.gives_back_bytes == 1000 + (900 - 300) + 7
+    assert group.processes == 1
+    assert group.adj == int(Path("/proc/self/oom_score_adj").read_text())
+    # Before 5.18 there is no sum, so its parts.
+    (folder / "memory.stat").write_text(
+        "anon 1000\nkernel_stack 100\nslab_unreclaimable 50\nslab_reclaimable 9\nsock 7\n"
+    )
+    details.read(member, 2.0, has_swap=False)
+    assert group.gives_back_bytes == 1000 + 150 + 7
+    (folder / "memory.stat").write_text("file 1\n")
+    details.read(member, 3.0, has_swap=False)
+    assert group.gives_back_bytes is None
+
+
+def test_processes_of_cgroups_that_it_made_count_and_none_gives_back_nothing(
+    fake: FakeTree,
+) -> None:
+    folder = fake.make(container(1), memory__stat="anon 1000\nshmem 5000\n")
+    groups = table(fake)
+    member = groups.members[container(1)]
+    details = Details(Names(Mounts(str(fake.mount), 2)), "/proc")
+    details.read(member, 1.0, has_swap=False)
+    # Nobody is in it: what is charged outlives its end.
+    assert (member.group.processes, member.group.gives_back_bytes) == (0, 0)
+    fake.make(f"{container(1)}/init", cgroup__procs=f"{os.getpid()}\n{os.getppid()}\n0\n")
+    details.read(member, 2.0, has_swap=False)
+    assert member.group.processes == 2
+    (folder / "memory.stat").unlink()
+    details.read(member, 3.0, has_swap=False)
+    assert member.group.gives_back_bytes is None
+
+
+def test_progress_is_processor_time_in_user_mode(fake: FakeTree) -> None:
+    folder = fake.make(container(1), cgroup__procs=f"{os.getpid()}\n")
+    (folder / "cpu.stat").write_text("usage_usec 9\nuser_usec 1000000\n")
+    groups = table(fake)
+    member = groups.members[container(1)]
+    details = Details(Names(Mounts(str(fake.mount), 2)), "/proc")
+    details.read(member, 1.0, has_swap=False)
+    assert member.group.progress_per_second is None
+    (folder / "cpu.stat").write_text("usage_usec 9\nuser_usec 1500000\n")
+    details.read(member, 3.0, has_swap=False)
+    assert member.group.progress_per_second == 0.25
+
+
+def test_tmpfs_that_the_host_has_too() -> None:
+    text = (
+        b"36 35 0:31 / /dev/shm rw,nosuid - tmpfs tmpfs rw\n"
+        b"37 35 0:32 / /a\\040b rw master:1 - tmpfs shm rw,size=64k\n"
+        b"38 35 8:1 / /data rw - ext4 /dev/sda1 rw\n39 35 0:33 / /cut rw - tmp"
+    )
+    assert tmpfs_mounts(text) == {b"0:31": b"/dev/shm", b"0:32": b"/a b"}
+    assert tmpfs_mounts(b"\xff\n- tmpfs\n\n") == {}
+
+
+# --- real cgroups -----------------------------------------------------------------------------
+
+V1 = "/sys/fs/cgroup/memory"
+
+
+@pytest.fixture
+def real() -> Iterator[str]:
+    folder = f"{V1}/seawall-TEST-sense-{os.getpid()}"
+    try:
+        os.mkdir(folder)
+    except OSError as refused:
+        pytest.skip(f"{folder}: {refused.strerror}: needs root and cgroup v1 with memory")
+    yield folder
+    for path, _, _ in os.walk(folder, topdown=False):
+        for _ in range(100):
+            try:
+                os.rmdir(path)
+                break
+            except OSError:
+                time.sleep(0.05)
+
+
+@pytest.mark.system
+def test_a_real_container_fills_to_its_limit_and_goes(real: str) -> None:
+    groups = Groups(Mounts(real, 1))
+    groups.open(time.monotonic())
+    assert groups.by_path == {}
+    path = container(1)
+    os.makedirs(real + path)
+    Path(real + path, "memory.limit_in_bytes").write_text(str(32 * MIB))
+    program = (
+        f"import os, sys; open('{real}{path}/cgroup.procs', 'w').write(str(os.getpid()))\n"
+        f"kept = b'x' * {20 * MIB}; print('held', flush=True); sys.stdin.read()"
+    )
+    hog = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert hog.stdout is not None
+        assert hog.stdout.readline() == b"held\n"
+        look(groups, time.monotonic(), is_near=True)
+        group = groups.by_path[path]
+        assert group.limit_bytes == 32 * MIB
+        assert 20 * MIB <= group.charge_bytes <= 32 * MIB
+        Details(groups.names, "/proc").read(groups.members[path], 1.0, has_swap=False)
+        assert group.processes == 1
+        assert group.gives_back_bytes is not None
+        assert 20 * MIB <= group.gives_back_bytes <= group.charge_bytes + MIB
+    finally:
+        hog.kill()
+        hog.wait()
+        if hog.stdin and hog.stdout:
+            hog.stdin.close()
+            hog.stdout.close()
+    for _ in range(100):
+        try:
+            os.rmdir(real + path)
+            break
+        except OSError:
+            time.sleep(0.05)
+    look(groups, time.monotonic())
+    assert path not in groups.by_path
+    groups.close()

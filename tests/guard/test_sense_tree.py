@@ -1,0 +1,161 @@
+"""Which cgroups are workloads, and how their coming and going is seen."""
+
+import gc
+import os
+from pathlib import Path
+
+import pytest
+from tests.guard.sense_trees import ID, FakeTree, container, pod
+
+from seawall.guard.sense import tree as tree_module
+from seawall.guard.sense.tree import Tree
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> FakeTree:
+    return FakeTree(tmp_path / "memory", 2)
+
+
+def opened(fake: FakeTree) -> Tree:
+    tree = Tree(str(fake.mount))
+    tree.open(0.0)
+    return tree
+
+
+def paths(folders: list[tree_module.Folder]) -> set[str]:
+    found = {folder.path for folder in folders}
+    folders.clear()
+    return found
+
+
+def test_what_is_a_workload(fake: FakeTree) -> None:
+    scope = f"/kubepods.slice/kubepods-pod0a1b.slice/cri-containerd-{ID(9)}.scope"
+    manager = "/user.slice/user-1000.slice/user@1000.service"
+    for path in (
+        container(1), scope, f"{container(1)}/init/deeper", f"{container(1)}/{ID(77)}",
+        "/system.slice/kubelet.service", "/system.slice/foo.service/made/below",
+        f"{manager}/app.slice/browser.scope", "/plain/inner/leaf", "/alone", f"/docker/{ID(3)}",
+    ):  # fmt: skip
+        fake.make(path)
+    assert paths(opened(fake).born) == {
+        container(1), scope, "/system.slice/kubelet.service", "/system.slice/foo.service",
+        f"{manager}/app.slice/browser.scope", "/plain/inner/leaf", "/alone", f"/docker/{ID(3)}",
+    }  # fmt: skip
+
+
+def test_pods_come_and_go(fake: FakeTree) -> None:
+    fake.make(container(1))
+    tree = opened(fake)
+    paths(tree.born)
+    fake.make(container(2))
+    fake.make(container(3, "besteffort"))
+    tree.update(1.0)
+    assert paths(tree.born) == {container(2), container(3, "besteffort")}
+    fake.remove(pod(2))
+    tree.update(2.0)
+    assert paths(tree.gone) == {container(2)}
+    assert pod(2) not in tree.folders
+    assert tree.blind == ""
+
+
+def test_one_that_came_and_went_between_two_ticks_was_never_there(fake: FakeTree) -> None:
+    tree = opened(fake)
+    fake.make(container(2))
+    fake.remove(pod(2))
+    tree.update(1.0)
+    assert not tree.born
+    assert not tree.gone
+
+
+def test_a_path_that_comes_again_is_another_one(fake: FakeTree) -> None:
+    fake.make(container(1))
+    tree = opened(fake)
+    before = tree.folders[container(1)].inode
+    tree.born.clear()
+    fake.remove(container(1))
+    fake.make("/keeps-the-inode-taken")
+    fake.make(container(1))
+    tree.update(1.0)
+    assert tree.folders[container(1)].inode != before
+    assert paths(tree.gone) == {container(1)}
+    assert container(1) in paths(tree.born)
+
+
+def test_a_plain_cgroup_stops_being_one_when_something_is_made_in_it(fake: FakeTree) -> None:
+    fake.make("/hog")
+    tree = opened(fake)
+    assert paths(tree.born) == {"/hog"}
+    fake.make("/hog/child")
+    tree.update(1.0)
+    assert (paths(tree.gone), paths(tree.born)) == ({"/hog"}, {"/hog/child"})
+    fake.remove("/hog/child")
+    tree.update(2.0)
+    assert (paths(tree.gone), paths(tree.born)) == ({"/hog/child"}, {"/hog"})
+
+
+def test_hostile_names(fake: FakeTree) -> None:
+    name = "/evil\n0::\x1b[31m \udcff"
+    fake.make(name)
+    assert paths(opened(fake).born) == {name}
+
+
+def test_without_inotify_the_rescan_finds_them(
+    fake: FakeTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.make(container(1))
+    tree = Tree(str(fake.mount))
+    monkeypatch.setattr(tree._inotify, "_init", lambda _flags: -1)
+    tree.open(0.0)
+    assert "max_user_instances" in tree.blind
+    tree.born.clear()
+    fake.make(container(2))
+    fake.remove(pod(1))
+    tree.update(30.0)
+    assert not tree.born
+    tree.update(61.0)
+    assert paths(tree.born) == {container(2)}
+    assert paths(tree.gone) == {container(1)}
+
+
+def test_lost_events_are_made_up_for_in_the_same_tick(
+    fake: FakeTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = opened(fake)
+    fake.make(container(5))
+    tree._inotify.events()
+    monkeypatch.setattr(type(tree._inotify), "events", lambda _: [(-1, 0x4000, b"")])
+    tree.update(1.0)
+    assert paths(tree.born) == {container(5)}
+
+
+def test_too_many_are_said(fake: FakeTree, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree_module, "FOLDERS_MOST", 5)
+    for number in range(9):
+        fake.make(f"/g{number}")
+    tree = opened(fake)
+    assert len(tree.folders) == 5
+    assert "more than 5 cgroups" in tree.blind
+
+
+def test_nothing_is_left_of_those_that_went(fake: FakeTree) -> None:
+    tree = opened(fake)
+    fds = len(os.listdir("/proc/self/fd"))
+    gc.collect()
+    gc.disable()
+    try:
+        for round_ in range(50):
+            for number in range(3):
+                fake.make(container(number + 3 * round_))
+            tree.update(round_ + 0.3)
+            for number in range(3):
+                fake.remove(pod(number + 3 * round_))
+            tree.update(round_ + 0.6)
+            tree.born.clear()
+            tree.gone.clear()
+        assert gc.collect() == 0  # no reference cycles
+    finally:
+        gc.enable()
+    assert set(tree.folders) == {"/", "/kubepods", "/kubepods/burstable"}
+    assert len(tree._by_watch) == 3
+    assert len(os.listdir("/proc/self/fd")) == fds
+    tree.close()

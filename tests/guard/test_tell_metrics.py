@@ -1,0 +1,210 @@
+"""Metrics in Prometheus' text format, and who else guards this machine."""
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.guard.telling import HOSTILE, MIB
+
+from seawall.guard.tell.rivals import eviction_of, find
+from seawall.guard.tell.textfile import METRICS, label, render, write
+
+VALUES: dict[str, Any] = {
+    "mode": "enforce", "can_kill": True, "headroom_bytes": 4096 * MIB, "residual_bytes": None,
+    "residual_grown_bytes": 0,
+    "decisions": [["node_short", "acted", 2], ["over_limit", 'a"\\\n', 1]],
+    "kills": 2, "predicted_bytes": 5, "returned_bytes": 4, "reaction_seconds": 0.004,
+    "last_tick_seconds": "0.003", "watcher_up": False, "own_major_faults": 0,
+    "resident_bytes": 13 * MIB, "unix_seconds": 1_795_295_047.5,
+}  # fmt: skip
+
+
+def samples(text: str) -> dict[str, str]:
+    return dict(line.rsplit(" ", 1) for line in text.splitlines() if line[:1] != "#")
+
+
+def test_values_stand_under_their_names() -> None:
+    found = samples(render(VALUES))
+    assert found['seawall_guard_mode{mode="enforce"}'] == "1"
+    assert found['seawall_guard_mode{mode="observe"}'] == "0"
+    assert found["seawall_guard_can_kill"] == "1"
+    assert found["seawall_guard_watcher_up"] == "0"
+    assert found["seawall_guard_headroom_bytes"] == "4294967296"
+    assert found["seawall_guard_last_tick_seconds"] == "0.003"
+    assert found["seawall_guard_written_timestamp_seconds"] == "1795295047.5"
+    key = 'seawall_guard_decisions_total{trigger="node_short",outcome="acted"}'
+    assert found[key] == "2"
+    assert "seawall_guard_residual_bytes" not in found  # not known is not zero
+
+
+def test_labels_are_escaped_as_the_format_wants() -> None:
+    assert label('a"\\\n\udcff') == 'a\\"\\\\\\n\\udcff'
+    assert r'outcome="a\"\\\n"} 1' in render(VALUES)
+
+
+def test_every_family_is_announced_once_before_its_samples() -> None:
+    lines = render(VALUES).splitlines()
+    for number, line in enumerate(lines):
+        if line.startswith("# TYPE"):
+            _, _, name, kind = line.split()
+            assert lines[number - 1].startswith(f"# HELP {name} ")
+            assert lines[number + 1].startswith(name)
+            assert (kind == "counter") == name.endswith("_total")
+    names = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+    assert len(names) == len(set(names)) == len(METRICS) + 2 - 1
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), "x", [], None])
+def test_what_is_no_number_is_left_out(odd: Any) -> None:
+    assert "headroom_bytes" not in render({**VALUES, "headroom_bytes": odd})
+
+
+@pytest.mark.system
+def test_promtool_takes_it() -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("no promtool: apt-get install --no-install-recommends prometheus")
+    done = subprocess.run(
+        [promtool, "check", "metrics"], input=render(VALUES), capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_file_is_replaced_whole(tmp_path: Path) -> None:
+    path = tmp_path / "seawall.prom"
+    path.write_text("old")
+    with path.open() as held:
+        assert write({"path": str(path), "values": VALUES}) == {"problem": ""}
+        assert held.read() == "old"
+    assert path.read_text() == render(VALUES)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert os.listdir(tmp_path) == ["seawall.prom"]
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    problem = write({"path": f"{tmp_path}/none/x.prom", "values": VALUES})["problem"]
+    assert problem == f"{tmp_path}/none/x.prom: No such file or directory"
+
+
+# --- rivals ---
+
+
+def process(
+    proc: Path, pid: int, comm: str, *, pids: str = "{pid}", cgroup: str = "/system.slice/x",
+    state: str = "S", cmdline: Sequence[str] = (),
+) -> None:  # fmt: skip
+    folder = proc / str(pid)
+    folder.mkdir(parents=True)
+    words = pids.format(pid=pid)
+    (folder / "status").write_text(f"Name:\tx\nNStgid:\t{words}\nNSpid:\t{words}\nNSsid:\t1\n")
+    (folder / "comm").write_bytes(os.fsencode(comm + "\n"))
+    (folder / "stat").write_bytes(os.fsencode(f"{pid} ({comm}) {state} 1 1"))
+    (folder / "cgroup").write_text(f"12:memory:{cgroup}\n0::{cgroup}\n")
+    (folder / "cmdline").write_text("\0".join(cmdline))
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> Path:
+    process(tmp_path, 1, "systemd", cgroup="/init.scope")
+    return tmp_path
+
+
+SCOPE = ("/kubepods.slice",)
+
+
+def test_guards_that_live_are_named(proc: Path) -> None:
+    process(proc, 700, "earlyoom")
+    process(proc, 99, "systemd-oomd")
+    process(proc, 100, "bash")
+    process(proc, 101, "oomd", state="Z")
+    assert find(str(proc), SCOPE) == [
+        "systemd-oomd (pid 99) kills on its own", "earlyoom (pid 700) kills on its own",
+    ]  # fmt: skip
+
+
+def test_a_container_that_calls_itself_so_is_not_believed(proc: Path) -> None:
+    process(proc, 700, "earlyoom", pids="{pid}\t7", cgroup="/kubepods.slice/x")
+    process(proc, 701, "nohang", cgroup="/kubepods.slice/host-pids")
+    process(proc, 702, "kubelet", cgroup="/kubepods.slice/host-pids")
+    assert find(str(proc), SCOPE) == ["nohang (pid 701, in a container) kills on its own"]
+
+
+def test_a_scope_of_all_makes_nobody_a_container(proc: Path) -> None:
+    process(proc, 701, "nohang")
+    assert find(str(proc), ("/",)) == ["nohang (pid 701) kills on its own"]
+
+
+YAML = """apiVersion: kubelet.config.k8s.io/v1beta1
+evictionSoft:
+  memory.available: "9Gi"
+evictionHard:
+  imagefs.available: 15%
+  memory.available: "500Mi"
+evictionMinimumReclaim:
+  memory.available: "1Gi"
+"""
+JSON = '{"evictionSoft": {"memory.available": "9Gi"}, "evictionHard": {"memory.available":"5%"}}'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "config", "below"),
+    [
+        (["kubelet"], "", "100Mi"),
+        (["kubelet"], YAML, "500Mi"),
+        (["kubelet"], JSON, "5%"),
+        (["kubelet"], "evictionHard:\n  nodefs.available: 5%\nx:\n  memory.available: 1Gi\n", ""),
+        (["kubelet", "--eviction-hard=nodefs.available<5%,memory.available<1Gi"], YAML, "1Gi"),
+        (["kubelet", "--eviction-hard", "memory.available < 300Mi"], YAML, "300Mi"),
+        (["kubelet", "--eviction-hard=nodefs.available<5%"], YAML, ""),
+        (["kubelet", "--eviction-hard"], "", ""),
+    ],
+)
+def test_the_kubelets_threshold(arguments: list[str], config: str, below: str) -> None:
+    assert eviction_of(arguments, config) == below
+
+
+def test_the_kubelets_file_is_read_where_it_says(proc: Path) -> None:
+    process(proc, 800, "kubelet", cmdline=("kubelet", "--config=/etc/kubelet.yaml", "--v=2"))
+    process(proc, 801, "k3s-server")
+    (proc / "800/root/etc").mkdir(parents=True)
+    (proc / "800/root/etc/kubelet.yaml").write_text(YAML)
+    assert find(str(proc), SCOPE) == [
+        "kubelet (pid 800) evicts below memory.available 500Mi",
+        "k3s-server (pid 801) has a kubelet in it, whose eviction threshold is not to be seen",
+    ]
+
+
+def test_a_crowd_is_bounded_and_hostile_names_are_nobody(proc: Path) -> None:
+    for pid in range(1000, 1020):
+        process(proc, pid, "earlyoom")
+    process(proc, 2000, "x\n\x1b) Z")
+    assert len(find(str(proc), SCOPE)) == 8
+    assert not re.search(r"[^ -~]", "".join(find(str(proc), SCOPE)))
+
+
+def test_one_that_lives_here_is_named_whoever_asks(tmp_path: Path) -> None:
+    """Also for root without CAP_SYS_PTRACE, who may not follow links in /proc."""
+    program = tmp_path / "earlyoom"
+    shutil.copy("/bin/sleep", program)
+    child = subprocess.Popen([program, "30"])
+    try:
+        until = time.monotonic() + 5
+        while not (found := find("/proc", ())) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert f"earlyoom (pid {child.pid}) kills on its own" in found
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_this_very_machine_is_looked_at_within_a_moment() -> None:
+    assert isinstance(find("/proc", ("/",)), list)
+    assert HOSTILE not in find("/proc", (HOSTILE,))

@@ -1,0 +1,166 @@
+"""The status as a person reads it, and as a program does."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.guard.telling import BOOT, GIB, HOSTILE, MIB, check, group, is_harmless, node
+
+from seawall.guard.facts import NOTHING_OUTSIDE, Group
+from seawall.guard.tell.shown import Last, Shown, seconds_left, top_of
+from seawall.guard.tell.status_json import PAGE_BYTES as JSON_BYTES
+from seawall.guard.tell.status_json import document
+from seawall.guard.tell.status_page import COLUMNS, LINES, PAGE_BYTES, page
+from seawall.readings.guard_status import parse
+
+LAST = Last(
+    "5eed0000-0001", 1_795_208_600.0, "node_short", "acted",
+    "700 MiB have to come back within 4 s: shop/cart/worker holds 1.1 GiB outside its charge.",
+    "1.4 GiB came back in 0.3 s",
+)  # fmt: skip
+
+
+def shown(**changes: Any) -> Shown:
+    return Shown(
+        mode="enforce", mode_why="", state="peace", unix_seconds=1_795_295_047.0, node=node(),
+        top=[group()], last=LAST,
+        counts={"decisions": 1, "kills": 1, "predicted_bytes": 1400 * MIB,
+                "returned_bytes": 1380 * MIB},
+        can_kill="can kill: proved 12 s ago in 4 ms", watcher="heard 0.4 s ago", blind=[],
+        problems=[], others=["earlyoom (pid 77) kills on its own"], notes=[],
+        scope=("/kubepods.slice", "/kubepods"), config="/etc/seawall/guard.toml",
+        folder="/run/seawall", pid=4711, since=1_795_200_000.0, boot_id=BOOT, host="node-7",
+    )._replace(**changes)  # fmt: skip
+
+
+def lines(**changes: Any) -> list[str]:
+    return [line.rstrip() for line in page(shown(**changes)).decode().splitlines()]
+
+
+def test_the_whole_page() -> None:
+    assert (
+        "\n".join(lines()).rstrip() == (Path(__file__).parent / "status.txt").read_text().rstrip()
+    )
+
+
+def test_every_line_has_its_place() -> None:
+    odd = {"blind": [], "problems": ["a"] * 50, "notes": ["b: c"] * 50, "last": None, "top": []}
+    for changes in ({}, odd, {"can_kill": HOSTILE, "watcher": HOSTILE, "scope": (HOSTILE,)}):
+        data = page(shown(**changes))
+        assert len(data) == LINES * (COLUMNS + 1) <= PAGE_BYTES
+        assert {len(line) for line in data.splitlines()} == {COLUMNS}
+        assert is_harmless(data)
+        labels = [line[:9].strip() for line in data.decode().splitlines()]
+        places = [labels.index(w) for w in ("headroom", "uncounted", "decided", "scope", "config")]
+        assert places == sorted(places)
+
+
+def test_a_guard_that_cannot_kill_says_so_loudly_near_the_top() -> None:
+    words = "CANNOT KILL: /sys/fs/cgroup/x/cgroup.kill: Permission denied"
+    assert lines(can_kill=words)[2] == (
+        "!! IT CANNOT KILL: /sys/fs/cgroup/x/cgroup.kill: Permission denied !!"
+    )
+    assert lines(can_kill="can kill: not proved yet")[2] == "!! IT CANNOT KILL: not proved yet !!"
+    assert lines(can_kill="")[2] == "!! IT CANNOT KILL: not proved yet !!"
+
+
+def test_one_that_only_observes_says_that_instead() -> None:
+    found = lines(mode="observe", can_kill="CANNOT KILL: not tried: observed only",
+                  mode_why="another guard (pid 7) holds the lock")  # fmt: skip
+    assert found[0].startswith("seawall guard OBSERVE  node is in peace  2026-11-21 21:04:07Z")
+    assert found[2] == "it only observes and kills nothing (self-test: not tried: observed only)"
+    assert found[3] == "!! observes only: another guard (pid 7) holds the lock"
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [("short", "node is SHORT OF MEMORY"), ("near", "node comes NEAR its limit"),
+     ("blind", "guard is BLIND"), ("\x1b[2J", "node: \\x1b[2J")],
+)  # fmt: skip
+def test_states_in_words(state: str, words: str) -> None:
+    assert lines(state=state)[0] == f"seawall guard ENFORCE  {words}  2026-11-21 21:04:07Z"
+
+
+def test_seconds_left() -> None:
+    falling = node(headroom_bytes=480 * MIB, slope_bytes_per_second=120.0 * MIB)
+    assert seconds_left(falling) == 4.0
+    assert lines(node=falling)[3] == "headroom   480 MiB of 16.0 GiB, gone in 4 s at 120 MiB/s"
+    assert seconds_left(node(slope_bytes_per_second=-5.0)) is None
+    assert seconds_left(node(headroom_bytes=-5, slope_bytes_per_second=9.0)) == 0.0
+
+
+def test_a_residual_that_is_not_known_is_not_zero() -> None:
+    blind = node(residual_bytes=None, claims_seconds=None)
+    assert lines(node=blind)[4] == "uncounted  not known: the watcher has not told the residual"
+    assert json.loads(document(shown(node=blind)))["residual_bytes"] is None
+
+
+def test_who_holds_most_outside_goes_first() -> None:
+    def made(name: str, outside: int, charge: int) -> Group:
+        one = group(name, "/" + name, outside=outside)
+        one.charge_bytes = charge
+        if not outside:
+            one.outside = NOTHING_OUTSIDE
+        return one
+
+    large, small = made("large", 0, 9 * GIB), made("small", 0, 1)
+    rings, more = made("rings", 5, 1), made("more", 6, 1)
+    assert [one.name for one in top_of([small, large, rings, more])] == ["more", "rings", "large"]
+
+
+def test_a_long_name_keeps_its_end() -> None:
+    long = group("a-namespace-of-a-tenant/a-pod-with-a-very-long-name-7d9f8b6c5-abcde/worker")
+    assert lines(top=[long])[8] == (
+        "  400 MiB   1.1 GiB   1.2 GiB   500 MiB  OVER ...ng-name-7d9f8b6c5-abcde/worker"
+    )
+
+
+def test_the_document_is_what_the_schema_says_and_the_reading_reads() -> None:
+    data = document(shown())
+    assert len(data) <= JSON_BYTES
+    check(json.loads(data), "guard-status-page")
+    status = parse(data)
+    assert (status.mode, status.can_kill, status.headroom_bytes) == ("enforce", True, 4 * GIB)
+    assert status.last_decision is not None
+    assert status.last_decision.result == "1.4 GiB came back in 0.3 s"
+    (top,) = status.top
+    assert (top.name, top.outside_certain_bytes) == ("shop/cart/worker", 1100 * MIB)
+
+
+def test_a_document_with_hostile_words_is_bounded_and_still_read() -> None:
+    bad = group(HOSTILE, "/" + HOSTILE)
+    data = document(shown(
+        top=[bad] * 3, blind=[HOSTILE] * 99, problems=[HOSTILE] * 99, others=[HOSTILE] * 99,
+        notes=[HOSTILE] * 99, scope=(HOSTILE,) * 99, can_kill=HOSTILE, watcher=HOSTILE,
+        last=LAST._replace(sentence=HOSTILE, result=HOSTILE), config=HOSTILE, host=HOSTILE,
+        node=node(slope_bytes_per_second=float("nan"), stalls_per_second=float("inf")),
+    ))  # fmt: skip
+    assert len(data) <= JSON_BYTES
+    assert is_harmless(data)
+    found = json.loads(data)
+    check(found, "guard-status-page")
+    assert found["left_out"] > 400
+    assert all(is_harmless(str(word).encode()) for word in asdict(parse(data)).values())
+
+
+def test_the_tellers_modules_stay_lean() -> None:
+    """What the guard holds in locked memory; the watcher and the aide may hold more."""
+    import subprocess
+
+    heavy = ("dataclasses", "inspect", "subprocess", "tomllib", "argparse", "logging", "pathlib",
+             "asyncio", "shlex", "seawall.host", "seawall.readings", "seawall.accounts",
+             "seawall.findings", "seawall.views", "seawall.cli")  # fmt: skip
+    code = (
+        "import sys; sys.path.insert(0, 'src'); import seawall.guard.tell.teller;"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True,
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    loaded = set(done.stdout.split())
+    assert "seawall.guard.tell.teller" in loaded
+    assert not loaded & set(heavy)

@@ -1,0 +1,151 @@
+"""The termination message: real files, and a container that planted something there."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.guard.telling import CGROUP, CONTAINER, POD_UID
+
+from seawall.guard.tell.termination import MOST_BYTES, Places, found, write
+
+SENTENCE = "Killed by seawall guard: it held 1.1 GiB outside its charge."
+BELOW = f"pods/{POD_UID}/containers/worker/0a1b2c3d"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "kubelet" / BELOW
+    path.parent.mkdir(parents=True)
+    path.touch()
+    return path
+
+
+def places(tmp_path: Path, *sources: Any) -> Places:
+    config = {"mounts": [{"destination": "/dev/termination-log", "source": s} for s in sources]}
+    (tmp_path / f"{CONTAINER}.json").write_text(json.dumps(config))
+    return Places((f"{tmp_path}/kubelet",), (f"{tmp_path}/{{id}}.json",), ("",))
+
+
+def written(where: Places, cgroup: str = CGROUP) -> dict[str, Any]:
+    return write({"cgroup": cgroup, "words": SENTENCE}, where)
+
+
+def test_the_sentence_stands_behind_what_the_container_said(file: Path, tmp_path: Path) -> None:
+    where = places(tmp_path, "/var/lib/other", str(file))
+    assert written(where) == {"path": str(file), "problem": ""}
+    assert file.read_text() == SENTENCE + "\n"
+    file.write_text("cannot allocate")
+    written(where)
+    assert file.read_text() == f"cannot allocate\n{SENTENCE}\n"
+
+
+def test_the_kubelet_shows_it_however_much_the_container_wrote(file: Path, tmp_path: Path) -> None:
+    with file.open("wb") as filled:
+        filled.truncate(1 << 40)  # sparse
+    assert written(places(tmp_path, str(file)))["problem"] == ""
+    with file.open("rb") as filled:
+        filled.seek(-MOST_BYTES, os.SEEK_END)
+        assert filled.read().endswith(f"\n{SENTENCE}\n".encode())
+
+
+def test_a_link_that_was_planted_is_not_followed(file: Path, tmp_path: Path) -> None:
+    target = tmp_path / "shadow"
+    target.write_text("root")
+    file.unlink()
+    file.symlink_to(target)
+    assert "is no plain file" in written(places(tmp_path, str(file)))["problem"]
+    assert target.read_text() == "root"
+
+
+def test_nor_one_on_the_way(file: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    file.parent.rename(elsewhere)
+    file.parent.symlink_to(elsewhere)
+    assert "Not a directory" in written(places(tmp_path, str(file)))["problem"]
+    assert (elsewhere / file.name).read_text() == ""
+
+
+def test_a_second_name_of_another_file_is_not_written(file: Path, tmp_path: Path) -> None:
+    target = tmp_path / "shadow"
+    target.write_text("root")
+    file.unlink()
+    os.link(target, file)
+    assert "is no plain file" in written(places(tmp_path, str(file)))["problem"]
+    assert target.read_text() == "root"
+
+
+def test_a_pipe_holds_nobody_up(file: Path, tmp_path: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+    assert "is no plain file" in written(places(tmp_path, str(file)))["problem"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{kubelet}/pods/{other}/containers/worker/0a1b2c3d",
+        "{kubelet}/pods/{uid}/containers/worker/../../../../shadow",
+        "{kubelet}/pods/{uid}/volumes/worker/0a1b2c3d",
+        "{kubelet}/../shadow",
+        "/etc/shadow",
+        "",
+        7,
+        None,
+    ],
+)
+def test_a_source_that_is_not_its_own_file_is_left_alone(
+    file: Path, tmp_path: Path, source: Any
+) -> None:
+    if isinstance(source, str):
+        other = "ffffffff" + POD_UID[8:]
+        source = source.format(kubelet=f"{tmp_path}/kubelet", uid=POD_UID, other=other)
+    (tmp_path / "shadow").write_text("root")
+    assert written(places(tmp_path, source)) == {"problem": "its termination message was not found"}
+    assert (tmp_path / "shadow").read_text() == "root"
+    assert file.read_text() == ""
+
+
+@pytest.mark.parametrize("config", [b"", b"[", b"[]", b"7", b'{"mounts": 7}', b'{"mounts": [7]}',
+                                    b"[" * 100_000, b" " * (3 << 20)])  # fmt: skip
+def test_a_config_that_is_none(file: Path, tmp_path: Path, config: bytes) -> None:
+    where = places(tmp_path)
+    (tmp_path / f"{CONTAINER}.json").write_bytes(config)
+    assert written(where) == {"problem": "its termination message was not found"}
+
+
+def test_of_a_whole_pod_every_container_is_told(file: Path, tmp_path: Path) -> None:
+    older, other = file.parent / "00000001", file.parent.parent / "sidecar/11112222"
+    other.parent.mkdir()
+    for path in (older, other):
+        path.touch()
+    os.utime(older, (1, 1))
+    file.touch()
+    os.chmod(file, 0o600)  # the last change
+    pod = CGROUP.rpartition("/")[0]
+    assert written(places(tmp_path), pod)["path"] == f"{other} {file}"
+    assert [p.read_text() for p in (file, other, older)] == [SENTENCE + "\n", SENTENCE + "\n", ""]
+
+
+def test_cgroupfs_names_of_pods_are_known_too(file: Path, tmp_path: Path) -> None:
+    cgroup = f"/kubepods/burstable/pod{POD_UID}/{CONTAINER}"
+    assert written(places(tmp_path, str(file)), cgroup)["problem"] == ""
+    assert file.read_text() == SENTENCE + "\n"
+
+
+@pytest.mark.parametrize("cgroup", ["/", "", "/system.slice/x.service", "/kubepods/podx/y"])
+def test_what_is_in_no_pod_has_none(tmp_path: Path, cgroup: str) -> None:
+    assert written(places(tmp_path), cgroup)["note"].startswith("no pod")
+
+
+def test_a_guard_in_a_container_finds_the_hosts_files(file: Path, tmp_path: Path) -> None:
+    root = tmp_path / "host"
+    (root / "kubelet").mkdir(parents=True)
+    os.rename(tmp_path / "kubelet" / "pods", root / "kubelet/pods")
+    (root / f"{CONTAINER}.json").write_text(
+        json.dumps({"mounts": [{"source": f"/kubelet/{BELOW}"}]})
+    )
+    where = Places(("/kubelet",), ("/{id}.json",), ("", str(root)))
+    assert found(CGROUP, POD_UID, where) == [(f"{root}/kubelet", BELOW)]
+    assert written(where)["problem"] == ""

@@ -1,0 +1,305 @@
+"""A node of 1.5 GiB in QEMU that runs scenarios under a guard, a peer, or nobody.
+
+One boot runs several scenarios, one after the other; each leaves the node as it found it, and
+that is checked.  What comes back is judged here: who died, when, and by whose hand.
+"""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.kernels import built_modules, vm
+from tests.kernels.guard_scenarios import Scenario
+
+HERE = Path(__file__).parent
+GUEST = HERE / "guest"
+PEERS = HERE / "peers"
+MEMORY_MIB = 1536
+SWAP_MIB = 512
+TEXT_MIB = 24
+BOOT_SECONDS = 40
+
+
+@dataclass(frozen=True)
+class Killer:
+    """Who watches: how it starts, and what it says when it does."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    ready: str = ""
+    adj: int = 0
+    nice: int = 0
+    needs_systemd: bool = False
+    is_v2_only: bool = False
+    label: str = ""
+    group: str = ""
+    """Its own cgroup; empty: as a unit of its name."""
+
+
+NOBODY = Killer("nobody")
+GUARD = Killer(
+    "guard", ("/bin/seawall", "guard", "run", "--config", "/etc/seawall/guard.toml"),
+    "can kill: proved", adj=-999, nice=-20, group="/seawall-guard.service",
+)  # fmt: skip
+
+# --- the image -------------------------------------------------------------------------
+
+
+def add_to_image(root: Path) -> None:
+    """The canary's program and text, the peers' packages, and where things are kept."""
+    for name in ("opt/canary", "var/log/pods", "etc/seawall", "etc/systemd/system"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    shutil.copy(root / "bin/busybox", root / "opt/canary/program")
+    (root / "opt/canary/text").write_bytes(os.urandom(TEXT_MIB << 20))
+    (root / "opt/text").write_bytes(os.urandom(96 << 20))
+
+
+# --- running ---------------------------------------------------------------------------
+
+_JOB = """
+echo -1000 > /proc/$$/oom_score_adj
+prepare() { %s
+}
+prepare
+mount -t tracefs tracefs /sys/kernel/tracing 2> /dev/null
+mount -t debugfs debugfs /sys/kernel/debug 2> /dev/null
+mkdir -p /etc/seawall && cp guard.toml /etc/seawall/
+python3.11 -S -E -s PROGRAM spec.json
+"""
+_SWAP = {
+    "none": ":",
+    "disk": "mkswap /dev/vdd > /dev/null && swapon /dev/vdd",
+    "zram": "echo 512M > /sys/block/zram0/disksize && mkswap /dev/zram0 > /dev/null"
+    " && swapon /dev/zram0",
+}
+
+
+def guard_toml(scenario: Scenario) -> str:
+    rows = {"mode": "enforce", **scenario.guard}
+    return "".join(f"{key} = {json.dumps(value)}\n" for key, value in rows.items())
+
+
+def run_scenarios(
+    image: vm.Image, scenarios: Sequence[Scenario], killer: Killer, folder: Path
+) -> list["Report"]:
+    """One boot for all of them: they want the same node."""
+    first = scenarios[0]
+    is_systemd = first.systemd or killer.needs_systemd
+    words = first.kernel_words + (" node.init=systemd" if is_systemd else "")
+    if {s.node for s in scenarios} != {first.node}:
+        raise ValueError("these scenarios want different nodes")
+    files = {path.name: path.read_bytes() for path in GUEST.glob("guard_*.py")}
+    files["kernel_loads.py"] = (HERE.parent / "end_to_end/kernel_loads.py").read_bytes()
+    files |= {path.name: path.read_bytes() for path in PEERS.iterdir()}
+    files["guard.toml"] = guard_toml(first).encode()
+    files["fuse_server.py"] = (HERE.parent / "end_to_end/fuse_server.py").read_bytes()
+    prepare = f"{_SWAP[first.swap]}\n{first.prepare}"
+    if first.sees_rings:
+        files["af_packet_diag.ko"] = packet_diag(image)
+        prepare += "\ninsmod af_packet_diag.ko"
+    if first.needs_module:
+        files["seawall_pages.ko"] = built_modules.built()["seawall_pages.ko"]
+        prepare += "\ninsmod seawall_pages.ko"
+    spec: dict[str, Any] = {"killer": killer_spec(killer), "scenarios": []}
+    for number, scenario in enumerate(scenarios):
+        # Pods of the same name are others each time.
+        spec["scenarios"].append({**scenario.spec(), "salt": f"{number}-{scenario.seed}"})
+    files["spec.json"] = json.dumps(spec).encode()
+    longest = sum(60 + s.most_seconds + s.tail_seconds for s in scenarios) + BOOT_SECONDS
+    outcome = vm.run_job(
+        image, job(prepare), folder, files=files, memory_mib=MEMORY_MIB, cgroup=first.cgroup,
+        disk_iops=first.disk_iops, kernel_words=words,
+        swap_mib=SWAP_MIB if first.swap == "disk" else 0, timeout_seconds=longest,
+    )  # fmt: skip
+    return [Report(s, outcome, f"{n:03}.json", killer) for n, s in enumerate(scenarios)]
+
+
+def job(prepare: str, program: str = "guard_run.py") -> str:
+    return (_JOB % prepare).replace("PROGRAM", program)
+
+
+def run_tenant(image: vm.Image, folder: Path) -> list[dict[str, Any]]:
+    """What the guard costs a tenant: rows of turns without it and with it."""
+    files = {path.name: path.read_bytes() for path in GUEST.glob("guard_*.py")}
+    files["guard.toml"] = b'mode = "enforce"\n'
+    files["spec.json"] = json.dumps({"killer": killer_spec(GUARD)}).encode()
+    outcome = vm.run_job(
+        image, job(":", "guard_tenant.py"), folder, files=files, memory_mib=MEMORY_MIB,
+        timeout_seconds=180,
+    )  # fmt: skip
+    return list(json.loads(outcome.text("tenant.json")))
+
+
+def packet_diag(image: vm.Image) -> bytes:
+    """As the kernel loads it by itself on a node with modprobe."""
+    home = Path("/lib/modules") / Path(image.kernel).name.removeprefix("vmlinuz-")
+    return (home / "kernel/net/packet/af_packet_diag.ko").read_bytes()
+
+
+def killer_spec(killer: Killer) -> dict[str, Any]:
+    return {"name": killer.name, "command": list(killer.command), "ready": killer.ready,
+            "adj": killer.adj, "nice": killer.nice, "is_unit": killer.needs_systemd,
+            "group": killer.group or f"/system.slice/{killer.name}.service"}  # fmt: skip
+
+
+# --- judging ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Death:
+    """A workload, or the canary, that was killed or harmed."""
+
+    name: str
+    seconds: float
+    """Since the culprit's start."""
+    by: str
+
+
+class Report:
+    """What one scenario brought back."""
+
+    def __init__(
+        self, scenario: Scenario, outcome: vm.Outcome, file: str, killer: Killer = NOBODY
+    ) -> None:
+        self.scenario, self.console = scenario, outcome.console
+        self.killer = killer.label or killer.name
+        self.raw: dict[str, Any] | None = None
+        if file in outcome.files:
+            self.raw = json.loads(outcome.files[file])
+        self.logs = {name: data for name, data in outcome.files.items() if name.endswith(".log")}
+
+    @property
+    def told(self) -> dict[str, Any]:
+        if self.raw is None:
+            raise AssertionError(f"{self.scenario.name}: nothing came back\n{self.console[-5000:]}")
+        return self.raw
+
+    @property
+    def deaths(self) -> list[Death]:
+        """In order."""
+        found = [death for row in self.told["loads"] if (death := self._death(row))]
+        if (at := self.told["canary"]["died_at"]) is not None:
+            found.append(Death("canary", at, self._hand(self.told["canary"])))
+        return sorted(found, key=lambda death: death.seconds)
+
+    def _death(self, row: dict[str, Any]) -> Death | None:
+        ended, empty = row["leader_ended"], row["empty_at"]
+        at = empty if row["is_culprit"] else (ended[0] if ended else empty)
+        if at is None and not row["kernel_kills"]:
+            return None
+        return Death(row["name"], at if at is not None else -1.0, self._hand(row))
+
+    def _hand(self, row: dict[str, Any]) -> str:
+        """Whose it was: the kernel says so, the guard does, or the peer's log."""
+        if row["path"] in self._acted_on:
+            return "guard"
+        if hand := self._kernel_hand(row["path"]):
+            return hand
+        log = self.logs.get(f"{self.told['killer']}.log", b"").decode(errors="replace")
+        pids = "|".join(map(str, row["pids"]))
+        if row["path"] in log or (pids and re.search(rf"\b(?:{pids})\b", log)):
+            return str(self.told["killer"])
+        ended = row.get("leader_ended")
+        return "itself" if ended and ended[1] not in {9, 15} else "?"
+
+    @property
+    def _acted_on(self) -> set[str]:
+        """Cgroups that the guard killed or ended."""
+        lines = self.told["killer_files"].get("decisions.jsonl", "").splitlines()
+        outcomes = [json.loads(line).get("outcome") for line in lines if line.endswith("}")]
+        return {
+            outcome["order"]["cgroup"] for outcome in outcomes
+            if outcome and outcome["order"]["step"] in {"kill", "terminate"}
+            and not outcome["is_observed"]
+        }  # fmt: skip
+
+    def _kernel_hand(self, path: str) -> str:
+        for _, text in self.told["kernel"]:
+            if f"task_memcg={path}" in text:
+                return "kernel" if "global_oom" in text else "kernel, its limit"
+        return ""
+
+    @property
+    def innocents(self) -> list[Death]:
+        """Who should not have died; where the kernel may, it is not counted."""
+        others = {*self.scenario.victims, *self.scenario.may_die}
+        return [
+            death for death in self.deaths
+            if death.name not in others
+            and not (self.scenario.kernel_may and death.by.startswith("kernel"))
+        ]  # fmt: skip
+
+    @property
+    def is_right(self) -> bool:
+        names = {death.name for death in self.deaths}
+        return not self.innocents and set(self.scenario.victims) <= names
+
+    @property
+    def by_guard(self) -> set[str]:
+        return {death.name for death in self.deaths if death.by == "guard"}
+
+    @property
+    def decisions(self) -> list[dict[str, Any]]:
+        """Lines of the guard's journal, of this scenario's time."""
+        lines = self.told["killer_files"].get("decisions.jsonl", "").splitlines()
+        rows = [json.loads(line) for line in lines if line.endswith("}")]
+        return [row for row in rows if (row.get("seconds") or 0) >= self.told["go"]]
+
+    @property
+    def first_actions(self) -> list[float]:
+        """Seconds from each order to the first write or signal."""
+        return [
+            row["outcome"]["first_action_seconds"] for row in self.decisions
+            if row.get("outcome") and row["outcome"]["is_done"]
+            and not row["outcome"]["is_observed"]
+        ]  # fmt: skip
+
+    @property
+    def guard_numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Of its own process: when it said that it was ready, and in the end."""
+        rows = self.told["killer_at_ready"]
+        if not rows:
+            raise AssertionError(f"the guard was never ready\n{self.log_tail}")
+        began = min(rows, key=lambda row: row["pid"])
+        ended = [row for row in self.told["killer_processes"] if row["pid"] == began["pid"]]
+        if not ended:
+            raise AssertionError(f"the guard is gone\n{self.log_tail}")
+        return began, ended[0]
+
+    @property
+    def log_tail(self) -> str:
+        """The last that was said by whoever watched."""
+        return b"\n".join(self.logs.values()).decode(errors="replace")[-6000:]
+
+    @property
+    def served(self) -> float:
+        canary = self.told["canary"]
+        return float(canary["served"] / canary["slots"])
+
+    @property
+    def back_seconds(self) -> float | None:
+        """From when memory was short to when it was back; None: it never was, or never came."""
+        memory = self.told["memory"]
+        if memory["low_at"] is None or memory["back_at"] is None:
+            return None
+        return float(memory["back_at"] - memory["low_at"])
+
+    def line(self) -> str:
+        """For a table."""
+        told = self.told
+        memory, canary = told["memory"], told["canary"]
+        who = ", ".join(f"{d.name} {d.seconds:.1f} s ({d.by})" for d in self.deaths) or "nobody"
+        back = self.back_seconds
+        wait = "-" if back is None else f"{back:.1f} s"
+        return (
+            f"{self.scenario.name:16} {self.scenario.mix:15} seed {self.scenario.seed:<4}"
+            f" {self.killer:18} {'right' if self.is_right else 'WRONG':5}"
+            f" served {self.served:7.2%} stall {canary['longest_stall_seconds']:5.2f} s"
+            f" back {wait:>6} least {memory['least'] >> 20:4} MiB: {who}"
+            + "".join(f" [{note}]" for note in told["notes"])
+        )

@@ -1,0 +1,301 @@
+"""Whole-node scenarios as a table: whoever adds one adds one entry to ``ALL``.
+
+A scenario says before it runs who the right victim is (``victims``; none: nobody may be
+harmed).  A name stands for a pod of one container.  Beside every culprit three services of
+120 MiB and three innocents at work, each within its limits: one loads a model, one sends TCP
+as fast as it can, one forks.  Their share of a CPU is limited as a pod's is: the emulated
+processors are some twenty times slower than real ones, and whoever is watched must be limited
+by memory, not by the emulator.  In words: 300 MiB/s of model is asked for and some 60 to 100
+are reached, 500 forks a second are asked for and some 60 are reached.
+"""
+
+import random
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+Mix = Literal["all burstable", "hog best effort", "hog guaranteed"]
+Kind = Literal["guaranteed", "burstable", "besteffort"]
+Act = tuple[float, str]
+
+MIB = 1 << 20
+LOADS, OWN = "kernel_loads.py", "guard_loads.py"
+ENDLESS = str(4096 * MIB)
+MIXES: tuple[Mix, ...] = ("all burstable", "hog best effort", "hog guaranteed")
+
+
+@dataclass(frozen=True)
+class Load:
+    """A pod: what runs in it and what it may have.  ``GO`` in a program: wait for the start."""
+
+    name: str
+    program: tuple[str, ...]
+    limit_mib: int | None = None
+    request_mib: int = 16
+    cpu: float | None = 0.3
+    is_culprit: bool = False
+    adj: int | None = None
+    """oom_score_adj; None: what the kubelet gives."""
+    oom_off: bool = False
+    """cgroup v1: the kernel's OOM killer leaves it alone."""
+    own_network: bool = True
+    """As a pod has; False: the node's."""
+    is_small: bool = False
+    """Takes so many MiB and sleeps: cheap to start."""
+
+    def kind(self, mix: Mix) -> Kind:
+        if mix == "all burstable":
+            return "burstable"
+        if mix == "hog best effort":
+            return "besteffort" if self.is_culprit else "guaranteed"
+        return "guaranteed" if self.is_culprit else "burstable"
+
+
+def service(number: int) -> Load:
+    return Load(
+        f"service-{number}", (OWN, "service", str(120 * MIB)), limit_mib=160, request_mib=120
+    )
+
+
+SERVICES = tuple(service(number) for number in (1, 2, 3))
+MODEL = Load(
+    "model", (LOADS, "load_model", "/opt/model", str(96 * MIB), "300"), limit_mib=128,
+    request_mib=128, cpu=0.2,
+)  # fmt: skip
+RECEIVER = Load(
+    "receiver",
+    (LOADS, "receive", "7000"),
+    limit_mib=64,
+    request_mib=64,
+    cpu=0.15,
+    own_network=False,
+)
+SENDER = Load(
+    "sender",
+    (LOADS, "send", "7000"),
+    limit_mib=64,
+    request_mib=64,
+    cpu=0.15,
+    own_network=False,
+)
+FORKER = Load("forker", (LOADS, "forks", "500"), limit_mib=64, request_mib=64, cpu=0.2)
+INNOCENTS = (MODEL, RECEIVER, SENDER, FORKER)
+
+
+def culprit(name: str, *program: str, **more: Any) -> Load:
+    more = {"limit_mib": 400, "request_mib": 64, "cpu": None, **more}
+    return Load(name, program, is_culprit=True, **more)
+
+
+def rings(rate: int, name: str = "hog") -> Load:
+    return culprit(name, LOADS, "rings", ENDLESS, str(rate), "GO")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One entry of the table."""
+
+    name: str
+    loads: tuple[Load, ...]
+    victims: tuple[str, ...] = ()
+    """Who has to go; nobody else may."""
+    mix: Mix = "all burstable"
+    seed: int = 1
+    most_seconds: float = 45
+    """So long it may take; a scenario without a right victim takes so long."""
+    settle_seconds: float = 2
+    tail_seconds: float = 5
+    acts: tuple[Act, ...] = ()
+    """What is done in the middle: ``murder`` and ``restart`` the guard, ``cat status``."""
+    cgroup: str = "v2"
+    swap: Literal["none", "disk", "zram"] = "none"
+    disk_iops: int | None = None
+    kernel_words: str = ""
+    systemd: bool = False
+    needs_module: bool = False
+    sees_rings: bool = True
+    """The kernel's module that tells packet rings is there."""
+    prepare: str = ""
+    """Shell lines, before anything else."""
+    helpers: tuple[tuple[str, ...], ...] = ()
+    """Daemons of the node."""
+    may_die: tuple[str, ...] = ()
+    """Whose end is nobody's fault: it is over its own limit, and the kernel ends it."""
+    spoils_node: bool = False
+    """Memory does not come back: nothing follows in that boot."""
+    kernel_may: bool = False
+    """Nothing can be proved: the guard has to let the kernel kill whom it kills."""
+    guard: dict[str, Any] = field(default_factory=dict)
+    """Keys of guard.toml that differ."""
+
+    @property
+    def node(self) -> tuple[Any, ...]:
+        """Scenarios with the same can follow each other in one boot."""
+        return (self.cgroup, self.swap, self.disk_iops, self.kernel_words, self.systemd,
+                self.needs_module, self.sees_rings, self.prepare, repr(self.guard))  # fmt: skip
+
+    @property
+    def id(self) -> str:
+        swap = "" if self.swap == "none" else f", {self.swap}"
+        init = ", systemd" if self.systemd else ""
+        return f"{self.name} [{self.cgroup}{init}{swap}, {self.mix}, seed {self.seed}]"
+
+    def spec(self) -> dict[str, Any]:
+        """What the guest is told."""
+        return {
+            "name": self.name, "seed": self.seed, "victims": list(self.victims),
+            "most_seconds": self.most_seconds, "settle_seconds": self.settle_seconds,
+            "tail_seconds": self.tail_seconds, "acts": [list(act) for act in self.acts],
+            "helpers": [list(words) for words in self.helpers],
+            "loads": [
+                {"name": load.name, "program": list(load.program), "limit_mib": load.limit_mib,
+                 "request_mib": load.request_mib, "cpu": load.cpu, "kind": load.kind(self.mix),
+                 "is_culprit": load.is_culprit, "adj": load.adj, "oom_off": load.oom_off,
+                 "is_small": load.is_small, "own_network": load.own_network}
+                for load in self.loads
+            ],
+        }  # fmt: skip
+
+
+def beside(*culprits: Load) -> tuple[Load, ...]:
+    return (*SERVICES, *INNOCENTS, *culprits)
+
+
+def hog(name: str, *culprits: Load, **more: Any) -> Scenario:
+    """All its culprits are the right victims."""
+    victims = tuple(load.name for load in culprits)
+    return Scenario(name, beside(*culprits), victims, **more)
+
+
+def device(mode: str, mib: int) -> Load:
+    return culprit("hog", LOADS, "device", "/dev/seawall_pages", str(mib * MIB), "0", mode, "GO")
+
+
+def fill(kind: str, room_mib: int, rate: int, **more: Any) -> Load:
+    return culprit("hog", OWN, "fill", kind, str(room_mib), str(rate), "GO", **more)
+
+
+BOMB = culprit("hog", OWN, "anonymous", ENDLESS, "160", "GO", limit_mib=1400)
+SHM = culprit("hog", OWN, "tmpfs", ENDLESS, "120", "GO", limit_mib=1400)
+HANDING = culprit("hog", OWN, "handing", "120", "30", "GO")
+MANY = culprit("hog", OWN, "small", "160", "4", "GO", limit_mib=300)
+REREAD = culprit("hog", OWN, "reread", "/opt/text", "GO", limit_mib=48, cpu=0.3)
+STUCK = culprit("hog", OWN, "stuck", "/mnt/stuck", "rings", ENDLESS, "120", "GO")
+FUSE = ("fuse_server.py", "/mnt", "stuck")
+COLD = Load("cold", (OWN, "cold", str(400 * MIB)))
+SMALL = tuple(Load(f"small-{n:03}", ("2",), limit_mib=16, is_small=True) for n in range(100))
+MODEL_IN_HUGE = "echo 60 > /proc/sys/vm/nr_hugepages"
+LOCKED = {"kernel_words": "lockdown=confidentiality", "sees_rings": False, "kernel_may": True}
+SLOW = 1500
+KILL = {"over_limit": "kill", "over_limit_opt_in": ["*"], "over_limit_seconds": 3}
+CLAMP = {**KILL, "over_limit": "clamp"}
+STUCK_SOON = {"stuck_seconds": 5}
+
+
+def programs(pods: int, each: int) -> tuple[Load, ...]:
+    """So many programs that run 96 MiB of text between them."""
+    return tuple(
+        Load(f"text-{n}", (OWN, "text", "/opt/text", str(each)), request_mib=32, cpu=None)
+        for n in range(pods)
+    )
+
+
+_RIGHT = (
+    hog("rings fast", rings(160)),
+    hog("rings, node's network", replace(rings(160), own_network=False)),
+    hog("rings slow", rings(20), most_seconds=70),
+    hog("two culprits", rings(100, "hog-1"), rings(100, "hog-2")),
+    hog("handed on", HANDING),
+    hog("anonymous bomb", BOMB),
+    hog("tmpfs bomb", SHM),
+    hog("module holds", device("keep", 1000), needs_module=True),
+    hog("victim in D", STUCK, helpers=(FUSE,)),
+    hog("guard murdered", rings(40), acts=((4, "murder"), (4.1, "restart")), most_seconds=50),
+    hog("over limit, kill", fill("rings", 250, 60), guard=KILL),
+    hog("over limit, clamp", fill("rings", 250, 60), guard=CLAMP),
+    Scenario("a hundred pods", (*SERVICES, *SMALL, rings(160)), ("hog",)),
+    Scenario(
+        "thrash, few", (*SERVICES, *programs(1, 4), fill("rings", 24, 100)), ("hog",),
+        disk_iops=SLOW, acts=((8, "cat status"),), most_seconds=40,
+    ),
+    Scenario(
+        "thrash, many", (*SERVICES, *programs(4, 10), fill("anonymous", 24, 100, limit_mib=1400)),
+        ("hog",), disk_iops=SLOW, acts=((8, "cat status"),), most_seconds=40,
+    ),
+    hog("stuck at its limit", replace(MANY, oom_off=True), cgroup="v1", guard=STUCK_SOON),
+)  # fmt: skip
+_NOBODY = (
+    Scenario("quiet", beside(), most_seconds=20),
+    Scenario("module churns", beside(device("churn", 100)), needs_module=True, most_seconds=15),
+    Scenario(
+        "module forgets",
+        beside(fill("forget", 60, 160)),
+        needs_module=True,
+        may_die=("hog",),
+        most_seconds=60,
+        spoils_node=True,
+    ),
+    Scenario("small processes", beside(MANY), may_die=("hog",)),
+    Scenario("thrash in limit", beside(REREAD), may_die=("hog",), most_seconds=15),
+    Scenario("over limit, report", beside(fill("rings", 250, 60)), most_seconds=15),
+    Scenario("hugepages", beside(), prepare=MODEL_IN_HUGE, most_seconds=15),
+    Scenario("zram nearly full", (*beside(), COLD), swap="zram", most_seconds=15),
+    Scenario("lockdown", beside(rings(160)), may_die=("hog",), **LOCKED),
+)
+
+ALL = {scenario.name: scenario for scenario in (*_RIGHT, *_NOBODY)}
+
+
+def on(scenario: Scenario, **node: Any) -> Scenario:
+    """The same on another node: ``cgroup``, ``swap``, ``systemd``, ``disk_iops``."""
+    return replace(scenario, **node)
+
+
+def mixed(scenario: Scenario, seed: int) -> Scenario:
+    """The same with what a seed chooses: mix, pace, order of the pods."""
+    chance = random.Random(seed)
+    loads = list(scenario.loads)
+    chance.shuffle(loads)
+    return replace(
+        scenario, seed=seed, mix=chance.choice(MIXES), loads=tuple(loads),
+        settle_seconds=round(chance.uniform(1, 4), 1),
+    )  # fmt: skip
+
+
+def _ci() -> tuple[Scenario, ...]:
+    """What every run of `make test-system` can afford: some five minutes, one VM at a time."""
+    unit: dict[str, Any] = {"systemd": True}
+    v1: dict[str, Any] = {"cgroup": "v1"}
+    return (
+        on(ALL["rings fast"], mix="hog guaranteed", **unit),
+        on(mixed(ALL["anonymous bomb"], 13), **unit),
+        on(mixed(ALL["tmpfs bomb"], 22), **v1),
+        ALL["module forgets"],
+    )
+
+
+def _marks() -> tuple[Scenario, ...]:
+    """What `make marks` runs: half an hour."""
+    unit: dict[str, Any] = {"systemd": True}
+    v1: dict[str, Any] = {"cgroup": "v1"}
+    fast = ALL["rings fast"]
+    return (
+        *(on(fast, mix=mix, **unit) for mix in MIXES),
+        *(on(mixed(ALL[name], seed), **unit) for seed, name in enumerate((
+            "two culprits", "handed on", "anonymous bomb", "a hundred pods", "victim in D",
+        ), start=11)),
+        on(ALL["quiet"], most_seconds=12, **unit),
+        on(ALL["guard murdered"], **unit),
+        *(on(mixed(ALL[name], seed), **v1) for seed, name in enumerate((
+            "rings fast", "tmpfs bomb", "anonymous bomb",
+        ), start=21)),
+        on(fast, swap="disk"),
+        on(fast, swap="zram"),
+        *(ALL[name] for name in (
+            "module holds", "module churns", "module forgets", "thrash, few", "thrash, many",
+            "over limit, kill", "stuck at its limit", "lockdown",
+        )),
+    )  # fmt: skip
+
+
+CI = _ci()
+MARKS = _marks()

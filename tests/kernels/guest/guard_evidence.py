@@ -1,0 +1,122 @@
+"""What happened in a scenario: kernel log, memory over time, when the canary was served."""
+
+import os
+import struct
+import time
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+SLOT_SECONDS = 0.2
+PAIR = struct.Struct("=dd")
+CANARY_BYTES = 8192 * PAIR.size
+
+
+def meminfo() -> dict[str, int]:
+    """Bytes."""
+    rows = {}
+    with open("/proc/meminfo") as file:
+        for line in file:
+            name, _, rest = line.partition(":")
+            rows[name] = int(rest.split()[0]) << 10
+    return rows
+
+
+class Kernel:
+    """Lines of the kernel log that tell of kills, and when they were seen."""
+
+    def __init__(self) -> None:
+        self._fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+        self.lines: list[tuple[float, str]] = []
+        self.read()
+        self.lines.clear()
+
+    def read(self) -> None:
+        while True:
+            try:
+                record = os.read(self._fd, 8192)
+            except BlockingIOError:
+                return
+            except BrokenPipeError:  # some were overwritten
+                continue
+            text = record.decode(errors="replace").partition(";")[2].split("\n")[0]
+            if "Killed process" in text or "oom-kill:" in text or "seawall" in text:
+                self.lines.append((time.monotonic(), text))
+
+
+class Memory:
+    """When it was short, and when it was back."""
+
+    def __init__(self) -> None:
+        self.total = meminfo()["MemTotal"]
+        self.base = meminfo()["MemAvailable"]
+        self.least = self.base
+        self.least_free = self.base
+        self.low_at: float | None = None
+        self.back_at: float | None = None
+        self.is_back = True
+
+    def look(self) -> None:
+        rows, now = meminfo(), time.monotonic()
+        left = rows["MemAvailable"]
+        self.least = min(self.least, left)
+        self.least_free = min(self.least_free, rows["MemFree"])
+        if left < 0.1 * self.total:
+            self.low_at = self.low_at or now
+            self.is_back, self.back_at = False, None
+        elif left >= self.base - 0.12 * self.total:
+            if not self.is_back:
+                self.back_at = now
+            self.is_back = True
+
+
+class Canary:
+    """What the canary wrote down, from ``begin`` to ``end``; a dead one fails every slot."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        Path(path).write_bytes(bytes(CANARY_BYTES))
+
+    def told(self, begin: float, end: float) -> dict[str, Any]:
+        starts = [PAIR.unpack_from(Path(self.path).read_bytes(), at)
+                  for at in range(0, CANARY_BYTES, PAIR.size)]  # fmt: skip
+        starts = [(b, e) for b, e in starts if e and begin <= e <= end]
+        slots = int((end - begin) / SLOT_SECONDS)
+        served = {int((e - begin) / SLOT_SECONDS) for _, e in starts}
+        ends = [begin, *(e for _, e in starts), end]
+        missed = [round(n * SLOT_SECONDS, 1) for n in range(slots) if n not in served]
+        return {
+            "slots": slots,
+            "served": len([n for n in served if n < slots]),
+            "longest_stall_seconds": max(b - a for a, b in pairwise(ends)),
+            "worst_start_seconds": max((e - b for b, e in starts), default=end - begin),
+            "missed_at": missed[:50],
+        }
+
+
+def process_numbers(pid: int) -> dict[str, Any]:
+    """Faults and resident memory of one process."""
+    with suppress(OSError):
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        status = dict(
+            line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+        )
+        return {
+            "pid": pid,
+            "command": Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(),
+            "minor_faults": int(words[7]),
+            "major_faults": int(words[9]),
+            "cpu_seconds": (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK"),
+            "resident_kib": int(status["VmRSS"].split()[0]),
+            "peak_kib": int(status["VmHWM"].split()[0]),
+            "locked_kib": int(status["VmLck"].split()[0]),
+        }
+    return {"pid": pid, "gone": True}
+
+
+def of_cgroup(entry: str) -> list[dict[str, Any]]:
+    """All processes of a cgroup."""
+    with suppress(OSError), open(entry) as file:
+        return [process_numbers(int(pid)) for pid in file.read().split()]
+    return []

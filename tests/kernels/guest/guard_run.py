@@ -1,0 +1,301 @@
+"""Runs scenarios one after the other on this node: ``guard_run.py SPEC``; see guard_scenarios.
+
+For each: pods and services, the canary, a quiet moment, the culprit's start, and then nothing
+but looking, until some seconds after the end.  What was seen goes to $OUT as JSON.  It keeps
+itself out of the way: locked in memory, never killed, small.
+"""
+
+import ctypes
+import gc
+import json
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import guard_tree
+from guard_evidence import Canary, Kernel, Memory, meminfo, process_numbers
+from guard_killers import STATUS, Killer
+
+OUT = Path(os.environ.get("OUT", "/run/out"))
+PYTHON = ["/usr/bin/python3.11", "-I", "-S"]
+LOOK_SECONDS = 0.05
+READY_SECONDS = 40
+BACK_TO_BASE_SECONDS = 15
+SLACK_BYTES = 48 << 20
+MCL_CURRENT_FUTURE_ONFAULT = 7
+CLONE_NEWNET = 0x40000000
+LIBC = ctypes.CDLL(None, use_errno=True)
+KUBELET = "/system.slice/kubelet.service"
+
+
+def say(text: str) -> None:
+    os.write(1, f"--- {text}\n".encode())
+
+
+class Load:
+    """One workload: its pod, its leader, what became of it."""
+
+    def __init__(self, row: dict[str, Any], salt: str) -> None:
+        self.row, self.name = row, row["name"]
+        self.pod = guard_tree.Pod(salt, self.name, row["kind"])
+        self.said = Path(f"/run/said-{salt}-{self.name}")
+        self.go = Path(f"/run/go-{salt}-{self.name}")
+        self.pids: set[int] = set()
+        self.leader = 0
+        self.ended: tuple[float, int] | None = None
+        self.empty_at: float | None = None
+
+    def start(self) -> None:
+        row = self.row
+        self.pod.make(row["limit_mib"], row["cpu"])
+        if row["oom_off"]:
+            self.pod.switch_oom_off()
+        words = [word.replace("GO", str(self.go)) for word in row["program"]]
+        said = os.open(self.said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        self.leader = os.fork()
+        if self.leader:
+            os.close(said)
+            return
+        try:
+            guard_tree.enter(self.pod.path)
+            adj = row["adj"]
+            if adj is None:
+                adj = guard_tree.adj(row["kind"], row["request_mib"])
+            guard_tree.write(Path("/proc/self/oom_score_adj"), str(adj))
+            if row["own_network"] and LIBC.unshare(CLONE_NEWNET):
+                raise OSError(ctypes.get_errno(), "no network namespace")
+            os.dup2(said, 1)
+            os.dup2(said, 2)
+            os.setsid()
+            if row["is_small"]:  # a hundred interpreters would take a minute
+                held = bytearray(int(words[0]) << 20)
+                os.write(1, b"ready")
+                while held:
+                    time.sleep(60)
+            os.execv(PYTHON[0], [*PYTHON, *words])
+        finally:
+            os._exit(127)
+
+    def is_ready(self) -> bool:
+        word = "waiting" if self.row["is_culprit"] else "ready"
+        return word in self.said.read_text(errors="replace")
+
+    @property
+    def is_gone(self) -> bool:
+        """Ended by a signal, or nobody is in its pod any more."""
+        return self.empty_at is not None or bool(self.ended and self.ended[1])
+
+    def look(self, now: float) -> None:
+        if self.row["is_small"] and not self.ended:
+            return
+        there = self.pod.processes()
+        self.pids.update(there[:2000])
+        if there:
+            self.empty_at = None
+        elif self.leader and self.empty_at is None:
+            self.empty_at = now
+
+    def told(self, go: float) -> dict[str, Any]:
+        since = None if self.empty_at is None else self.empty_at - go
+        return {
+            "name": self.name, "path": self.pod.path, "uid": self.pod.uid,
+            "is_culprit": self.row["is_culprit"], "empty_at": since,
+            "leader_ended": self.ended and (self.ended[0] - go, self.ended[1]),
+            "kernel_kills": self.pod.kernel_kills(), "pids": sorted(self.pids)[:3000],
+            "said": self.said.read_text(errors="replace")[-300:],
+        }  # fmt: skip
+
+
+class Scenario:
+    """One scenario from its first pod to the last check."""
+
+    def __init__(self, spec: dict[str, Any], killer: Killer) -> None:
+        self.spec, self.killer = spec, killer
+        self.salt = spec["salt"]
+        self.loads = [Load(row, self.salt) for row in spec["loads"]]
+        self.by_leader: dict[int, Load] = {}
+        self.kernel = Kernel()
+        self.canary = Canary(str(OUT / "canary"))
+        self.canary_pid = 0
+        self.canary_died: float | None = None
+        self.late = 0.0
+        self.helpers: list[int] = []
+        self.notes: list[str] = []
+
+    def run(self) -> dict[str, Any]:
+        before = meminfo()["MemAvailable"]
+        began = time.monotonic()
+        self.set_up()
+        self.set_up_seconds = time.monotonic() - began
+        time.sleep(self.spec["settle_seconds"])
+        self.memory = Memory()
+        self.go = time.monotonic()
+        for load in self.loads:
+            if load.row["is_culprit"]:
+                load.go.touch()
+        self.watch()
+        report = self.report()
+        began = time.monotonic()
+        self.tear_down(before)
+        return {**report, "notes": self.notes, "set_up_seconds": self.set_up_seconds,
+                "tear_down_seconds": time.monotonic() - began}  # fmt: skip
+
+    def set_up(self) -> None:
+        for words in self.spec["helpers"]:
+            self.helpers.append(self.help(words))
+        for load in self.loads:
+            load.start()
+            self.by_leader[load.leader] = load
+        until = time.monotonic() + READY_SECONDS
+        while not all(load.is_ready() for load in self.loads):
+            if time.monotonic() > until:
+                late = [load.name for load in self.loads if not load.is_ready()]
+                self.notes.append(f"not ready: {late}")
+                break
+            time.sleep(0.05)
+        self.canary_pid = os.fork()
+        if not self.canary_pid:
+            guard_tree.enter(KUBELET)
+            guard_tree.write(Path("/proc/self/oom_score_adj"), "-999")
+            os.execv(PYTHON[0], [*PYTHON, "guard_canary.py", self.canary.path])
+
+    def help(self, words: list[str]) -> int:
+        """A daemon of the node, in no pod."""
+        pid = os.fork()
+        if not pid:
+            guard_tree.enter("/system.slice/helper.service")
+            guard_tree.write(Path("/proc/self/oom_score_adj"), "-999")
+            os.execv(PYTHON[0], [*PYTHON, *words])
+        return pid
+
+    def watch(self) -> None:
+        """Until the right victims are gone and memory is back, and some seconds more."""
+        last = self.go + self.spec["most_seconds"]
+        over: float | None = None
+        self.ended_at = last
+        acts = list(self.spec["acts"])
+        while True:
+            began = time.monotonic()
+            self.look(began)
+            while acts and began - self.go >= acts[0][0]:
+                self.act(acts.pop(0)[1])
+            if over is None and (began >= last or self.is_over()):
+                self.ended_at = over = began
+            if over is not None and began >= over + self.spec["tail_seconds"]:
+                return
+            time.sleep(LOOK_SECONDS)
+            self.late = max(self.late, time.monotonic() - began - LOOK_SECONDS)
+
+    def look(self, now: float) -> None:
+        with suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if not pid:
+                    break
+                if pid == self.canary_pid:
+                    self.canary_died = now
+                elif pid in self.by_leader:
+                    self.by_leader[pid].ended = (now, status)
+        for load in self.loads:
+            load.look(now)
+        self.kernel.read()
+        self.memory.look()
+
+    def is_over(self) -> bool:
+        victims = [load for load in self.loads if load.name in self.spec["victims"]]
+        return bool(victims) and all(v.is_gone for v in victims) and self.memory.is_back
+
+    def act(self, what: str) -> None:
+        if what == "murder":
+            self.killer.murder()
+        elif what == "restart":
+            self.killer.spawn()
+        elif what == "cat status":
+            began = time.monotonic()
+            pid = os.posix_spawn("/bin/cat", ["cat", str(STATUS)], {}, file_actions=[
+                (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])  # fmt: skip
+            os.waitpid(pid, 0)
+            self.notes.append(f"cat status: {time.monotonic() - began:.3f} s")
+
+    def report(self) -> dict[str, Any]:
+        end = time.monotonic()
+        memory = self.memory
+
+        def since(at: float | None) -> float | None:
+            return None if at is None else at - self.go
+
+        return {
+            "name": self.spec["name"], "seed": self.spec["seed"], "killer": self.killer.name,
+            "seconds": end - self.go, "ended_at": self.ended_at - self.go,
+            "loads": [load.told(self.go) for load in self.loads],
+            "kernel": [(at - self.go, text) for at, text in self.kernel.lines],
+            "canary": {**self.canary.told(self.go, end), "died_at": since(self.canary_died),
+                       "pids": [self.canary_pid], "path": KUBELET},
+            "memory": {
+                "base": memory.base, "least": memory.least, "least_free": memory.least_free,
+                "low_at": since(memory.low_at), "back_at": since(memory.back_at),
+                "is_back": memory.is_back,
+            },
+            "killer_processes": self.killer.numbers(), "killer_at_ready": self.killer.at_ready,
+            "killer_ready_seconds": self.killer.ready_seconds,
+            "killer_files": self.killer.told(), "go": self.go,
+            "late_seconds": self.late, "self": process_numbers(os.getpid()),
+        }  # fmt: skip
+
+    def tear_down(self, before: int) -> None:
+        if self.canary_died is None:
+            os.kill(self.canary_pid, signal.SIGKILL)
+        for pid in self.helpers:
+            os.kill(pid, signal.SIGKILL)
+        for load in self.loads:
+            if not load.pod.remove():
+                self.notes.append(f"could not be removed: {load.pod.path}")
+            for path in (load.said, load.go):
+                path.unlink(missing_ok=True)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                pass
+        until = time.monotonic() + BACK_TO_BASE_SECONDS
+        while (left := before - meminfo()["MemAvailable"]) > SLACK_BYTES:
+            if time.monotonic() > until:
+                self.notes.append(f"memory is not back to base: {left >> 20} MiB are missing")
+                break
+            time.sleep(0.1)
+
+
+def main(path: str) -> None:
+    spec = json.loads(Path(path).read_text())
+    guard_tree.write(Path("/proc/self/oom_score_adj"), "-1000")
+    # What it starts is ordinary.
+    os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(2))
+    if not guard_tree.IS_SYSTEMD:
+        for group in ("/kubepods/burstable", "/kubepods/besteffort"):
+            guard_tree.make(group)
+    guard_tree.make(KUBELET)
+    guard_tree.make("/system.slice/helper.service")
+    killer = Killer(spec["killer"])
+    gc.disable()
+    LIBC.mlockall(MCL_CURRENT_FUTURE_ONFAULT)
+    is_up = killer.start()
+    say(f"{killer.name} {'ready' if is_up else 'NOT READY'} after {killer.ready_seconds:.1f} s")
+    for number, row in enumerate(spec["scenarios"]):
+        say(f"scenario {row['name']} seed {row['seed']}")
+        began = time.monotonic()
+        report = Scenario(row, killer).run()
+        report["is_up"] = is_up
+        report["whole_seconds"] = time.monotonic() - began
+        if not number and killer.command:
+            # Whoever watches takes what it needs while the first scenario runs.
+            report["notes"] = [n for n in report["notes"] if not n.startswith("memory is not")]
+        (OUT / f"{number:03}.json").write_text(json.dumps(report))
+        say(f"took {report['whole_seconds']:.1f} s, served {report['canary']['served']} of "
+            f"{report['canary']['slots']}")  # fmt: skip
+    killer.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,133 @@
+"""The guard's eyes in a VM: a container at its own limit, then a node that is really filled."""
+
+import json
+import mmap
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+from seawall.actions.plan import Mounts
+from seawall.guard.sense.sense import Sense
+from seawall.guard.settings import Settings
+
+MIB = 1 << 20
+VERSION = int(sys.argv[1])
+MOUNT = "/sys/fs/cgroup" if VERSION == 2 else "/sys/fs/cgroup/memory"
+LIMIT = "memory.max" if VERSION == 2 else "memory.limit_in_bytes"
+STEP = 4 * MIB
+HURTS_SECONDS = 2.0
+PAGE = mmap.PAGESIZE
+_IN = "import os; open('{}/cgroup.procs', 'w').write(str(os.getpid()))\n"
+# Holds 40 MiB and reads a file that does not fit beside it, over and over.
+_THRASH = """
+held = b'x' * (40 << 20)
+print('ready', flush=True)
+while True:
+    with open('/opt/text', 'rb', buffering=0) as file:
+        while file.read(1 << 20): pass
+"""
+# A byte on standard input: four MiB more.
+_FILL = """
+import mmap, sys
+held = []
+print('ready', flush=True)
+while sys.stdin.buffer.read(1):
+    area = mmap.mmap(-1, 4 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    area[::4096] = b'x' * 1024
+    held.append(area)
+    print('took', flush=True)
+"""
+
+
+def start(program: str, cgroup: str, limit: int = 0) -> "subprocess.Popen[bytes]":
+    folder = MOUNT + cgroup
+    os.mkdir(folder)
+    if limit:
+        with open(f"{folder}/{LIMIT}", "w") as file:
+            file.write(str(limit))
+    child = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _IN.format(folder) + program],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert child.stdout.readline() == b"ready\n"
+    return child
+
+
+def at_its_limit(sense: Sense) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Five seconds of it."""
+    hog = start(_THRASH, "/full", 64 * MIB)
+    rows, until = [], time.monotonic() + 6
+    while time.monotonic() < until:
+        sense.wait(0.25, ())
+        node = sense.look(time.monotonic())
+        group = sense.groups["/full"]
+        sense.detail(group)
+        rows.append({
+            "stalls": node.stalls_per_second, "headroom": node.headroom_bytes, "low": node.is_low,
+            "at_limit": group.at_limit_seconds, "events": group.events_max, "stall": group.stall,
+            "charge": group.charge_bytes, "limit": group.limit_bytes,
+            "gives_back": group.gives_back_bytes, "protected": node.protected_stall,
+            "progress": group.progress_per_second,
+        })  # fmt: skip
+    hog.kill()
+    hog.wait()
+    os.rmdir(f"{MOUNT}/full")
+    sense.wait(0.25, ())
+    node = sense.look(time.monotonic())
+    return rows, {"exits": node.exits, "left": "/full" in sense.groups}
+
+
+def fill(sense: Sense) -> dict[str, Any]:
+    """Until a step takes seconds, a kill, or nothing is left; every step with what was taken."""
+    with open("/opt/text", "rb") as file:
+        text = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ)
+    mapped = sum(text[at] for at in range(0, 24 * MIB, PAGE)) >= 0
+    with open("/opt/text", "rb", buffering=0) as file:
+        while file.read(MIB):
+            pass
+    for _ in range(5):
+        sense.wait(0.2, ())
+        began = sense.look(time.monotonic())
+    hog = start(_FILL, "/filler")
+    rows, taken = [], 0
+    head = sense.headroom
+    for _ in range(600):
+        asked = time.monotonic()
+        hog.stdin.write(b".")
+        hog.stdin.flush()
+        if hog.stdout.readline() != b"took\n":
+            break
+        taken += STEP
+        took = time.monotonic() - asked
+        sense.wait(0.05, ())
+        node = sense.look(time.monotonic())
+        rows.append({
+            "taken": taken, "headroom": node.headroom_bytes, "stalls": node.stalls_per_second,
+            "low": node.is_low, "min": node.is_min, "slope": node.slope_bytes_per_second,
+            "residual": node.residual_bytes, "kills": node.kernel_kills,
+            "pause": sense.pause_seconds(), "took": took,
+            "parts": [head.free_bytes, head.cache_bytes, head.slab_bytes],
+        })  # fmt: skip
+        if node.kernel_kills or node.headroom_bytes == 0 or took > HURTS_SECONDS:
+            break
+    hog.kill()
+    hog.wait()
+    return {"began": began.headroom_bytes, "total": began.total_bytes, "rows": rows,
+            "mapped": mapped}  # fmt: skip
+
+
+def main() -> None:
+    settings = Settings(scope=("/",))
+    sense = Sense(settings, Mounts(MOUNT, VERSION), "/")
+    sense.open()
+    rows, after = at_its_limit(sense)
+    found = {"limit": rows, "after": after, "fill": fill(sense), "blind": sense.blind,
+             "triggers": list(sense._triggers.by_fd.values())}  # fmt: skip
+    with open(f"{os.environ['OUT']}/sense.json", "w") as file:
+        json.dump(found, file)
+
+
+if __name__ == "__main__":  # pytest imports it when it looks for doctests
+    main()

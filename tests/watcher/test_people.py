@@ -1,0 +1,185 @@
+"""Who is who, on a node of files: rows of ``groups``, what changes, and hostile names."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seawall.host.live import LiveHost
+from seawall.watcher.people import People
+
+GIB = 1 << 30
+UID, STATIC = "3f0c9a4e-0b1d-4c61-9f4e-2d8a1c6b7e50", "5d41402abc4b2a76b9719d911017c592"
+IDS = {name: f"{number:064x}" for number, name in enumerate(("web", "plugin", "etcd", "dind"), 1)}
+PODS = "kubepods.slice/kubepods-burstable.slice"
+POD = f"{PODS}/kubepods-burstable-pod{UID.replace('-', '_')}.slice"
+STATIC_POD = f"{PODS}/kubepods-burstable-pod{STATIC}.slice"
+LINKS = "var/log/containers"
+TASKS = "run/containerd/io.containerd.runtime.v2.task/k8s.io"
+
+
+class Node:
+    """A tree of files that looks like a node."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._pid = 100
+        self.write("proc/1/mounts", "")
+        self.write(
+            "proc/1/mountinfo",
+            "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+        )
+        self.write("sys/fs/cgroup/cgroup.controllers", "cpu memory\n")
+        self.write("sys/fs/cgroup/cgroup.procs", "")
+
+    def write(self, path: str, text: str) -> None:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def cgroup(self, path: str, adj: int | None = None, limit: str = "max") -> None:
+        """One with a process, if ``adj`` is given."""
+        home = f"sys/fs/cgroup/{path}"
+        self.write(f"{home}/memory.max", f"{limit}\n")
+        self.write(f"{home}/memory.min", "0\n")
+        self.write(f"{home}/memory.low", "0\n")
+        self.write(f"{home}/memory.current", "4096\n")
+        procs = ""
+        if adj is not None:
+            self._pid += 1
+            procs = f"{self._pid}\n"
+            self.write(f"proc/{self._pid}/oom_score_adj", f"{adj}\n")
+        self.write(f"{home}/cgroup.procs", procs)
+
+    def container(self, pod: str, name: str, adj: int, **told: Any) -> str:
+        path = f"{pod}/cri-containerd-{IDS[name]}.scope"
+        self.cgroup(path, adj, told.get("limit", "max"))
+        pod_name, space = told.get("owner", "cart"), told.get("namespace", "shop")
+        self.write(f"{LINKS}/{pod_name}_{space}_{name}-{IDS[name]}.log", "")
+        mounts = [{"source": source} for source in told.get("mounts", ())]
+        self.write(f"{TASKS}/{IDS[name]}/config.json", json.dumps({"mounts": mounts}))
+        return "/" + path
+
+    def people(self) -> People:
+        return People(LiveHost(str(self.root)), 16 * GIB)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    node = Node(tmp_path)
+    for folder in (PODS, POD, STATIC_POD, "system.slice", "kubepods.slice"):
+        node.cgroup(folder)
+    return node
+
+
+def rows(people: People) -> dict[str, dict[str, Any]]:
+    people.refresh()
+    assert people.problem == ""
+    return {row["cgroup"]: row for row in people.news()[0]}
+
+
+def test_groups_of_a_node(node: Node) -> None:
+    # 937: 1000 less 63 thousandths of 16 GiB, so at least 63/1000 of them were requested.
+    web = node.container(POD, "web", 937, mounts=(f"/var/lib/kubelet/pods/{UID}/etc-hosts",))
+    plugin = node.container(POD, "plugin", 999, mounts=("/var/lib/kubelet/device-plugins",))
+    etcd = node.container(STATIC_POD, "etcd", 800, owner="etcd-node1", namespace="infra")
+    node.cgroup("system.slice/ssh.service", 0)
+    node.cgroup("system.slice/shop.service", 0)
+    found = rows(node.people())
+    assert {path: row["role"].partition(" (")[0] for path, row in found.items()} == {
+        web: "", plugin: "device plugin", etcd: "static pod",
+        "/system.slice/ssh.service": "sshd", "/system.slice/shop.service": "",
+    }  # fmt: skip
+    inode = (node.root / f"sys/fs/cgroup{web}").stat().st_ino
+    assert found[web] == {
+        "cgroup": web, "inode": inode, "name": "shop/cart/web", "pod": UID, "class_rank": 1,
+        "adj": 937, "request": -(-63 * 16 * GIB // 1000), "role": "",
+    }  # fmt: skip
+    assert found[etcd]["name"] == "infra/etcd-node1/etcd"
+    assert found["/system.slice/shop.service"]["class_rank"] == 3
+
+
+def test_only_what_changed_is_told_again(node: Node) -> None:
+    people = node.people()
+    web = node.container(POD, "web", 937)
+    first = rows(people)
+    people.told(first.values(), ())
+    assert rows(people) == {}
+    node.cgroup("system.slice/new.service", 5)
+    assert set(rows(people)) == {"/system.slice/new.service"}
+    people.told(people.news()[0], ())
+    for file in (node.root / f"sys/fs/cgroup{web}").iterdir():
+        file.unlink()
+    (node.root / f"sys/fs/cgroup{web}").rmdir()
+    people.refresh()
+    assert people.news() == ([], [web])
+
+
+def test_a_path_that_comes_again_is_another_group(node: Node) -> None:
+    people = node.people()
+    node.cgroup("system.slice/shop.service", 0)
+    people.told(rows(people).values(), ())
+    home = node.root / "sys/fs/cgroup/system.slice/shop.service"
+    home.rename(home.with_name("kept-so-that-its-inode-is-not-used-again"))
+    node.cgroup("system.slice/shop.service", 0)
+    assert rows(people)["/system.slice/shop.service"]["inode"] == home.stat().st_ino
+
+
+def test_a_name_that_comes_later_is_told_then(node: Node) -> None:
+    people = node.people()
+    path = f"{POD}/cri-containerd-{IDS['web']}.scope"
+    node.cgroup(path, 900)
+    assert rows(people)["/" + path]["name"] == f"container:{IDS['web'][:12]}"
+    node.write(f"{LINKS}/cart_shop_web-{IDS['web']}.log", "")
+    assert rows(people)["/" + path]["name"] == "shop/cart/web"
+
+
+def test_what_a_container_makes_below_itself_is_no_group(node: Node) -> None:
+    dind = node.container(POD, "dind", 999)
+    inner = f"{dind}/kubepods.slice/kubepods-pod{STATIC}.slice"
+    node.cgroup(f"{inner[1:]}/cri-containerd-{IDS['etcd']}.scope", 999)
+    node.cgroup(f"{dind[1:]}/kubelet.service", 999)
+    people = node.people()
+    assert set(rows(people)) == {dind}
+    group = people.group_of(f"{inner}/cri-containerd-{IDS['etcd']}.scope")
+    assert group is not None
+    assert group.cgroup == dind
+
+
+def test_a_user_makes_up_a_static_pod(node: Node) -> None:
+    home = "user.slice/user-1000.slice/user@1000.service"
+    for folder in ("user.slice", "user.slice/user-1000.slice", home):
+        node.cgroup(folder)
+    fake = f"{home}/kubepods-pod{STATIC}.slice/cri-containerd-{IDS['etcd']}.scope"
+    node.cgroup(f"{home}/kubepods-pod{STATIC}.slice")
+    node.cgroup(fake, 0)
+    node.cgroup(f"{home}/kubelet.service", 0)
+    found = rows(node.people())
+    assert found["/" + fake]["role"] == ""
+    assert found["/" + fake]["pod"] == ""
+    assert found["/" + fake]["class_rank"] == 1
+    assert found[f"/{home}/kubelet.service"]["role"] == ""
+
+
+def test_hostile_names_of_cgroups_are_cut_and_told(node: Node) -> None:
+    evil = "system.slice/a\n\x1b[2Jkubelet.service"
+    node.cgroup(evil, 0)
+    found = rows(node.people())
+    assert found["/" + evil]["role"] == ""
+    assert json.loads(json.dumps(found["/" + evil]))["cgroup"] == "/" + evil
+
+
+def test_250_pods_cost_little(node: Node) -> None:
+    for number in range(250):
+        uid = f"{number:08x}-0b1d-4c61-9f4e-2d8a1c6b7e50"
+        pod = f"{PODS}/kubepods-burstable-pod{uid.replace('-', '_')}.slice"
+        node.cgroup(pod)
+        node.cgroup(f"{pod}/cri-containerd-{number + 100:064x}.scope", 900)
+    people = node.people()
+    assert len(rows(people)) == 250
+    import time
+
+    began = time.thread_time()
+    people.refresh()
+    assert time.thread_time() - began < 1.0

@@ -1,0 +1,101 @@
+"""Why a workload is protected: evidence of the host protects, what a container says does not."""
+
+import pytest
+
+from seawall.watcher.roles import Facts, role_of
+
+UID = "3f0c9a4e-0b1d-4c61-9f4e-2d8a1c6b7e50"
+HASH = "3f0c9a4e0b1d4c619f4e2d8a1c6b7e50"
+
+
+def container(**told: object) -> Facts:
+    return Facts(**{"cgroup": "/kubepods/x", "is_container": True, "qos": "Burstable",
+                    "pod_uid": UID, "namespace": "shop", **told})  # type: ignore[arg-type]  # fmt: skip
+
+
+def unit(name: str, **told: object) -> Facts:
+    return Facts(cgroup=f"/system.slice/{name}", is_container=False, unit=name, **told)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        (container(pod_uid=HASH), "static pod"),
+        (container(namespace="kube-system"), "part of the cluster"),
+        (container(folders=("/var/lib/kubelet/device-plugins",)), "device plugin"),
+        (container(folders=("/etc/hosts", "/var/lib/kubelet/plugins/csi.ceph.com")), "CSI driver"),
+        (container(folders=("/var/lib/kubelet/pods/",)), "CSI driver"),
+        (container(folders=("/opt/cni/bin",)), "network (CNI)"),
+        (container(folders=("/run/nvidia/driver",)), "GPU driver container"),
+        (container(folders=("/var/lib/rook/mon-a/data",)), "storage daemon"),
+        (container(namespace="gpu-operator", pod="nvidia-driver-daemonset-x7x2p"), "GPU operator"),
+        (container(namespace="longhorn-system", pod="instance-manager-e"), "storage daemon"),
+        (container(adj=-997), "node-critical pod"),
+        (container(adj=-999), "node-critical pod"),
+        (unit("kubelet.service"), "kubelet"),
+        (unit("ssh.service"), "sshd"),
+        (unit("systemd-journald.service"), "systemd"),
+        (unit("init.scope"), "systemd"),
+        (unit("nvidia-persistenced.service"), "GPU driver daemon"),
+        (unit("nvidia-fabricmanager.service"), "GPU driver daemon"),
+        (unit("nvidia-mps.service"), "MPS server"),
+        (unit("slurmstepd.scope"), "Slurm"),
+        (unit("ceph-osd@3.service"), "storage daemon"),
+        (unit("multipathd.service"), "storage daemon"),
+        (unit("my.service", programs=("nvidia-cuda-mps-server",)), "MPS server"),
+        (unit("my.service", programs=("bash", "slurmstepd")), "Slurm"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_evidence_of_the_host_protects(facts: Facts, words: str) -> None:
+    assert role_of(facts).startswith(words)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        container(),
+        container(pod="nvidia-device-plugin-daemonset", namespace="shop"),
+        container(pod="kube-apiserver-node1", namespace="kube-system-2"),
+        container(namespace="kube-system\n"),
+        # What the runtime gives to every GPU program, and the kubelet to every pod.
+        container(folders=("/run/nvidia/mps/nvidia.com/gpu/pipe", "/run/nvidia-persistenced")),
+        container(folders=("/run/nvidia/driver/usr/lib/libcuda.so.550",)),
+        container(folders=(f"/var/lib/kubelet/pods/{UID}/volumes/kubernetes.io~csi/pvc/mount",)),
+        container(folders=("/var/lib/kubelet/plugins/kubernetes.io/csi/volumeDevices/pvc",)),
+        container(folders=("/var/lib/kubelet/device-plugins-of-mine",)),
+        container(namespace="gpu-operator", pod="hog"),
+        container(programs=("nvidia-persistenced",)),
+        # Every Guaranteed pod has -997; a pause container has -998.
+        container(adj=-997, qos="Guaranteed"),
+        container(adj=-998, is_sandbox=True),
+        # An uid that is no hash, outside Kubernetes, or in capital letters.
+        container(pod_uid=HASH, qos=None),
+        container(pod_uid=HASH.upper()),
+        container(pod_uid=HASH + "\n"),
+        # Docker's own container of root with an adj of its own choice.
+        Facts(cgroup="/docker/x", is_container=True, adj=-1000),
+        # Made inside a container or below a user's manager: under any name.
+        Facts(cgroup="/docker/x/kubelet.service", is_container=False, is_delegated=True,
+              unit="kubelet.service"),
+        Facts(cgroup="/user.slice/u", is_container=False, is_delegated=True,
+              unit="user@1000.service/slurmd.service", programs=("slurmd",)),
+        unit("session-3.scope"),
+        Facts(cgroup="/user.slice/user-1000.slice/session-3.scope", is_container=False,
+              unit="session-3.scope", programs=("sshd", "nvidia-cuda-mps-server")),
+        unit("shop.service"),
+        unit("kubelet.service.d.scope"),
+        unit("evil\nkubelet.service"),
+        unit("my.service", programs=("nvidia-cuda-mps-server2", "kubelet\n")),
+    ],
+    ids=range(25),
+)  # fmt: skip
+def test_what_a_container_chooses_protects_nobody(facts: Facts) -> None:
+    assert role_of(facts) == ""
+
+
+def test_every_role_says_how_it_is_known() -> None:
+    assert role_of(container(pod_uid=HASH)) == "static pod (its uid is the kubelet's own hash)"
+    given = role_of(container(folders=("/opt/cni/bin",)))
+    assert given == "network (CNI) (the host's /opt/cni is mounted into it)"
+    assert role_of(unit("sshd.service")) == "sshd (unit sshd.service)"
