@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: why test test-system marks check bench lock docs clean
+.PHONY: why test test-system marks campaign check bench bench-guards lock docs clean
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
@@ -32,7 +32,14 @@ test-system: $(VENV)/dev.ready
 # The marks that depend on the luck of an emulated disk, asserted.
 marks: $(VENV)/dev.ready
 	tests/install_system_packages
-	SEAWALL_MARKS=1 $(BIN)/python -m pytest -m system -rP tests/kernels/test_thrash.py
+	SEAWALL_MARKS=1 $(BIN)/python -m pytest -m system -rP tests/kernels/test_thrash.py \
+	  tests/kernels/test_guard_nodes.py
+
+# Hundreds of emulated nodes that run out of memory, drawn by chance: some hours.
+campaign: $(VENV)/dev.ready
+	tests/install_system_packages
+	$(BIN)/python -m tests.kernels.guard_campaign --runs 300
+	$(BIN)/python -m tests.films.campaign --films 100000
 
 check: $(VENV)/dev.ready
 	$(BIN)/ruff check src tests bench
@@ -43,6 +50,11 @@ check: $(VENV)/dev.ready
 
 bench: $(VENV)/dev.ready
 	$(BIN)/python -m bench
+
+# The guard beside other guards and none, on the same emulated nodes: an hour or more.
+bench-guards: $(VENV)/dev.ready
+	tests/install_system_packages
+	$(BIN)/python -m bench.guards
 
 docs: $(VENV)/dev.ready
 	$(BIN)/python -m tests.generate_docs

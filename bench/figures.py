@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import cache, oom_log, scan_processes
+from bench import cache, oom_log, page_trace, scan_processes
 
 SOURCES = Path(__file__).resolve().parents[1] / "src"
 ORDINARY_PROCESSES = 500
@@ -230,6 +230,35 @@ def cache_figures() -> list[Figure]:
     ]  # fmt: skip
 
 
+def trace_figures() -> list[Figure]:
+    """What tracing costs loads that do nothing but take pages; nothing where none can trace."""
+    if page_trace.missing():
+        return []
+    found = page_trace.measure()
+    rows = []
+    for load in page_trace.LOADS:
+        by_hand = found[f"{load}_by_hand_percent"]
+        for how, key, mark, peer in (
+            ("tracer paused", "paused", page_trace.MARK_PAUSED, None),
+            ("watching a leak", "spare", by_hand + page_trace.NOISE, by_hand),
+            ("tracer armed", "armed", by_hand + page_trace.NOISE, by_hand),
+        ):
+            slower = found[f"{load}_{key}_percent"]
+            name = f"memory --who: {load} slower, {how}"
+            rows.append(Figure(name, slower, "%", mark, peer, peer_name="by hand"))
+    return [
+        *rows,
+        Figure(
+            "memory --watch: CPU while nothing grows", found["watcher_percent"], "%",
+            page_trace.MARK_WATCHER,
+        ),
+        Figure(
+            "memory --who: events followed each second", found["events_a_second"], "", 50_000,
+            at_least=True,
+        ),
+    ]  # fmt: skip
+
+
 def all_figures() -> list[Figure]:
     return [
         *why_figures(),
@@ -237,12 +266,13 @@ def all_figures() -> list[Figure]:
         *scan_figures(),
         *log_figures(),
         *cache_figures(),
+        *trace_figures(),
     ]
 
 
 def left_out() -> list[str]:
     """Peers that are not here, and what would provide them."""
-    missing = [cache.missing()]
+    missing = [cache.missing(), page_trace.missing()]
     if not os.environ.get("OOMANALYSER"):
         missing.append("OOMAnalyser is not named: OOMANALYSER=/path/to/OOMAnalyser.py")
     return [why for why in missing if why]

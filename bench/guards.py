@@ -1,0 +1,100 @@
+"""`make bench-guards`: the same nodes under no guard, each peer and Seawall; a Markdown table.
+
+``python -m bench.guards [--scenario NAME]... [--killer LABEL]... [--runs N]``.  An hour or so.
+"""
+
+import argparse
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.kernels import built_modules, guard_peers, vm
+from tests.kernels.guard_boots import run_all, say
+from tests.kernels.guard_node import GUARD, NOBODY, Killer, Report, run_tenant
+from tests.kernels.guard_scenarios import ALL, Scenario, mixed, on
+
+KILLERS = (NOBODY, *guard_peers.ALL, GUARD)
+SCENARIOS = {
+    "rings fast": ALL["rings fast"],
+    "rings fast, swap": on(ALL["rings fast"], swap="disk"),
+    "rings slow": ALL["rings slow"],
+    "anonymous bomb": ALL["anonymous bomb"],
+    "tmpfs bomb": ALL["tmpfs bomb"],
+    "thrash, few": ALL["thrash, few"],
+    "module forgets": ALL["module forgets"],
+    "thrash in limit": ALL["thrash in limit"],
+}
+HEAD = (
+    "| scenario | guard | runs | innocents killed, by whom | culprit | canary served |"
+    " longest stall | memory back |\n|---|---|---|---|---|---|---|---|"
+)
+
+
+def label(killer: Killer) -> str:
+    return killer.label or killer.name
+
+
+def row(name: str, killer: str, reports: Sequence[Report]) -> str:
+    """One line, as it came out."""
+    hands = Counter(death.by for report in reports for death in report.innocents)
+    names = sum(hands.values()) / len(reports)
+    told = ", ".join(f"{count} by {hand}" for hand, count in hands.most_common())
+    culprits = Counter(
+        death.by for report in reports for death in report.deaths
+        if death.name in report.scenario.victims
+    )  # fmt: skip
+    canaries = [report.told["canary"] for report in reports]
+    served = sum(c["served"] for c in canaries) / sum(c["slots"] for c in canaries)
+    dead = sum(c["died_at"] is not None for c in canaries)
+    stall = max(c["longest_stall_seconds"] for c in canaries)
+    backs = [r.back_seconds for r in reports if r.back_seconds is not None]
+    back = f"{statistics.median(backs):.1f} s" if backs else "-"
+    return (
+        f"| {name} | {killer} | {len(reports)} | {names:.1f} each"
+        f"{f' ({told})' if told else ''} | {', '.join(f'{n} by {w}' for w, n in culprits.items())}"
+        f" | {served:.1%}{f', died {dead} times' if dead else ''} | {stall:.1f} s | {back} |"
+    )
+
+
+def tenant(image: vm.Image, folder: Path) -> int:
+    """Microseconds, in turns: the spread between turns of a kind is the noise."""
+    for turn in run_tenant(image, folder):
+        words = [f"{name} {value * 1e6:.1f} us" for name, value in turn.items() if "_p" in name]
+        say(f"{'with' if turn['is_on'] else 'without'} the guard: {', '.join(words)}")
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scenario", action="append", choices=list(SCENARIOS))
+    parser.add_argument("--killer", action="append", choices=[label(k) for k in KILLERS])
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--tenant", action="store_true", help="what the guard costs a tenant")
+    given = parser.parse_args()
+    if why := vm.missing() or built_modules.missing() or guard_peers.missing():
+        say(why)
+        return 2
+    killers = [k for k in KILLERS if not given.killer or label(k) in given.killer]
+    say(f"{time.strftime('%Y-%m-%d')}, QEMU (TCG), 1.5 GiB, {platform.node()}\n\n{HEAD}")
+    with tempfile.TemporaryDirectory(prefix="seawall-bench-") as folder:
+        image = vm.build_image(Path(folder) / "image", guard_peers.add)
+        if given.tenant:
+            return tenant(image, Path(folder))
+        for name in given.scenario or SCENARIOS:
+            rows: list[Scenario] = [mixed(SCENARIOS[name], 1 + n) for n in range(given.runs)]
+            for killer in killers:
+                reports = [r for r in run_all(image, rows, [killer]) if r.raw]
+                if reports:
+                    say(row(name, label(killer), reports))
+                else:
+                    say(f"| {name} | {label(killer)} | nothing came back |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
