@@ -195,3 +195,21 @@ def test_a_reload_forgets_no_limit_that_was_lowered() -> None:
     assert [[(o.step, o.limit_bytes) for o in v.orders] for v in found] == [
         [("unclamp", 400 * MIB)]
     ]  # fmt: skip
+
+
+def test_who_else_was_looked_at_is_kept() -> None:
+    guarded = group_of("store", 900, protected_by="storage daemon")
+    others = (group_of("idle", 100, limit=400), guarded)
+    kill = judge_of(over_limit="kill", over_limit_opt_in=("ns/*",))
+    found = run(kill, scene(over(), *others), 11)[0]
+    assert [(r.name, r.place) for r in found.ranking] == [
+        ("ns/big", 1), ("ns/store", 0), ("ns/idle", 0)
+    ]  # fmt: skip
+    assert found.ranking[0].reasons[0].startswith("100 MiB over its limit of 400 MiB")
+    assert "storage daemon" in found.ranking[1].against[0]
+    assert found.ranking[2].against == ("not over its own limit",)
+    (told,) = run(judge_of(), scene(over(), *others), 11)
+    assert (told.ranking[0].place, told.ranking[0].against) == (0, ('the policy is "report"',))
+    (ended,) = run(judge_of(), scene(stuck(), *others), 5)
+    assert next((r.name, r.place) for r in ended.ranking) == ("ns/hung", 1)
+    assert ended.ranking[2].against == ("does not stand still at its limit for good",)

@@ -10,6 +10,7 @@ from seawall.guard.judge.case import Case
 from seawall.guard.judge.mind import Mind
 from seawall.guard.judge.node_short import begin, step_words
 from seawall.guard.judge.over_limit import Overrun
+from seawall.guard.judge.ranking import rows_of, shown
 from seawall.guard.judge.sentences import plain
 from seawall.guard.verdict import Verdict
 from seawall.words import size
@@ -31,8 +32,32 @@ def judge_over_limit(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Ver
             continue
         verdict = _over(mind, node, entry, group)
         if verdict is not None:
-            return verdict
+            return _with_ranking(verdict, mind, node, groups, group)
     return None
+
+
+def _with_ranking(
+    verdict: Verdict, mind: Mind, node: Node, groups: Mapping[str, Group], meant: Group
+) -> Verdict:
+    """Who else was looked at, and why it is none of them."""
+    own_limits = mind.overruns.own_limits()
+    rows, _ = rows_of(node, groups.values(), mind.window, mind.hold.distrusted, own_limits)
+    for row in rows:
+        if row.group is meant:
+            against = verdict.refused
+        else:
+            against = mind.protection.reason(row.group) or _why_not(verdict, mind, row.group.path)
+        if against:
+            row.against.append(against)
+    return verdict._replace(ranking=shown(rows, [row for row in rows if not row.against]))
+
+
+def _why_not(verdict: Verdict, mind: Mind, path: str) -> str:
+    if verdict.trigger == "stuck_at_limit":
+        return "does not stand still at its limit for good"
+    if path in mind.overruns.entries:
+        return "over its limit too: a decision of its own"
+    return "not over its own limit"
 
 
 def _over(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict | None:
@@ -126,7 +151,8 @@ def judge_stuck(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Verdict 
         if group.at_limit_seconds and stuck.is_stuck(group, mind.settings, since):
             if mind.hold.why_done(group):
                 continue
-            return _end_stuck(mind, node, group)
+            verdict = _end_stuck(mind, node, group)
+            return verdict and _with_ranking(verdict, mind, node, groups, group)
     return None
 
 
