@@ -301,8 +301,8 @@ def round(number):
         teller.verdict(verdict(ranking, decision=name))
         teller.told(Told(name, 1.0, outcome(), 5, "it came back"))
 
-def resident():
-    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def resident():  # statm lags by a batch for each CPU since 6.2
+    return int(open("/proc/self/status").read().split("VmRSS:")[1].split()[0]) << 10
 
 for number in range(2000):
     round(number)
