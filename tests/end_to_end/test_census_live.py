@@ -101,7 +101,7 @@ def test_planted_memory_is_found_with_whoever_pays() -> None:
         for kind in CHARGED.values():
             more = 60 * MIB if kind == "anonymous" else 8 * MIB  # five interpreters
             # The kernel moves pages while frame after frame is read: some are missed.
-            assert 0.95 * PLANTED <= row["kinds"][kind] <= PLANTED + more, (kind, row)
+            assert 0.9 * PLANTED <= row["kinds"][kind] <= PLANTED + more, (kind, row)
         assert PLANTED <= page["pages"]["mapped kernel pages"] < PLANTED + 64 * MIB
         assert "mapped kernel pages" not in row["kinds"], "nobody pays for a packet ring"
         assert page["sampled"] is None

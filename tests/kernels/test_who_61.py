@@ -105,7 +105,9 @@ def node(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     }  # fmt: skip
     for _ in range(TRIES):
         folder = tmp_path_factory.mktemp("who")
-        outcome = run_job(image, job(), folder, files=files, memory_mib=5120, timeout_seconds=280)
+        outcome = run_job(
+            image, job(), folder, files=files, memory_mib=5120, timeout_seconds=280, traces=True
+        )
         assert outcome.status == 0, outcome.console[-4000:]
         assert b"Traceback" not in outcome.files.get("who.err", b""), outcome.text("who.err")
         page = page_of(outcome, "who")
