@@ -271,8 +271,8 @@ def run_job(
     throttle = f",throttling.iops-total={disk_iops}" if disk_iops else ""
     command = [
         "qemu-system-x86_64", "-accel", f"tcg,thread={'single' if traces else 'multi'}",
-        "-cpu", "max", "-smp", "2", "-m", str(memory_mib), "-nodefaults", "-no-user-config", "-no-reboot",
-        "-display", "none", "-serial", "stdio",
+        "-cpu", "max", "-smp", "2", "-m", str(memory_mib), "-nodefaults", "-no-user-config",
+        "-no-reboot", "-display", "none", "-serial", "stdio",
         "-kernel", image.kernel, "-initrd", str(image.initramfs),
         "-append",
         f"console=ttyS0 quiet loglevel=4 panic=-1 psi=1 node.cgroup={cgroup} {kernel_words}",
