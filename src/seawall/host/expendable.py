@@ -22,7 +22,8 @@ from seawall.host.host import Unread
 
 LOSSES_BEFORE_REFUSAL: Final = 5
 _CONTROL_PATH: Final = "/proc/self/cmdline"
-_PATH_MOST: Final = 8192  # twice PATH_MAX; one write to the pipe, one read from it
+_PATH_MOST: Final = 8192  # twice PATH_MAX
+QUESTION_MOST: Final = 1 << 20  # bytes of a probe's question
 _HEAD: Final = struct.Struct("=iq")  # errno or 0 or -1 for too big; length
 
 Reader = Callable[[str, int], bytes]
@@ -70,11 +71,12 @@ class Expendable:
             request = os.fsencode(path)
         except ValueError:  # a character that no file name can have
             return unread_for(path, errno.EINVAL)
-        if len(request) > _PATH_MOST:
+        if len(request) > (QUESTION_MOST if path.startswith("\0") else _PATH_MOST):
             return unread_for(path, errno.ENAMETOOLONG)
         try:
-            os.write(self._to, struct.pack("=qi", limit_bytes, len(request)) + request)
-            head = self._take(_HEAD.size, deadline_seconds)
+            question = struct.pack("=qi", limit_bytes, len(request)) + request
+            is_put = self._put(question, deadline_seconds)
+            head = self._take(_HEAD.size, deadline_seconds) if is_put else None
             code, length = _HEAD.unpack(head) if head else (0, 0)
             body = self._take(length, max(deadline_seconds, 1.0)) if head else None
         except (BrokenPipeError, EOFError):
@@ -93,6 +95,17 @@ class Expendable:
     def close(self) -> None:
         """End the child; safe to call twice."""
         self._drop()
+
+    def _put(self, question: bytes, deadline_seconds: float) -> bool:
+        """The pipe takes 64 KiB at once; more only as fast as the child reads."""
+        poll = select.poll()
+        poll.register(self._to, select.POLLOUT)
+        view = memoryview(question)
+        while view:
+            if not poll.poll(deadline_seconds * 1000):
+                return False
+            view = view[os.write(self._to, view) :]
+        return True
 
     def _take(self, size: int, deadline_seconds: float) -> bytes | None:
         """Exactly ``size`` bytes from the child, or None at the deadline."""
@@ -129,6 +142,7 @@ class Expendable:
         if self._pid:
             os.close(requests)
             os.close(answers)
+            os.set_blocking(self._to, False)
             return
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -157,7 +171,7 @@ def _serve(requests: int, answers: int, reader: Reader) -> None:
         if len(head) < 12:
             return
         limit_bytes, length = struct.unpack("=qi", head)
-        path = os.fsdecode(os.read(requests, length))
+        path = os.fsdecode(_read_all(requests, length))
         code, body = 0, b""
         try:
             body = reader(path, limit_bytes)
@@ -168,6 +182,17 @@ def _serve(requests: int, answers: int, reader: Reader) -> None:
         data = memoryview(_HEAD.pack(code, len(body)) + body)
         while data:
             data = data[os.write(answers, data) :]
+
+
+def _read_all(requests: int, length: int) -> bytes:
+    """A pipe gives a page at a time when it likes."""
+    data = b""
+    while len(data) < length:
+        part = os.read(requests, length - len(data))
+        if not part:
+            break
+        data += part
+    return data
 
 
 def unread_for(path: str, code: int) -> Unread:

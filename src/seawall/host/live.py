@@ -14,7 +14,7 @@ from seawall.host.blocking import KERNEL_LOG, VITAL_PATHS, deadline_seconds
 from seawall.host.expendable import Expendable, unread_for
 from seawall.host.host import JSON, READ_LIMIT_BYTES, Unread
 from seawall.host.probes import RESIDENCY_PROBES, ask_live
-from seawall.host.sieve import SIEVED_NAMES, sieve_for
+from seawall.host.sieve import is_sieved, sieve_for
 from seawall.host.slow_probes import SLOW_PROBES
 from seawall.host.watchdog import Slot
 
@@ -230,7 +230,7 @@ class LiveHost:
                 data = self._read_rest(fd, data, limit_bytes)
         finally:
             os.close(fd)
-        if path.rpartition("/")[2] in SIEVED_NAMES:
+        if is_sieved(path):
             sieve = sieve_for(path, with_cmdline=self._with_cmdline)
             return sieve(data) if sieve else data
         return data
@@ -296,4 +296,4 @@ class LiveHost:
 
 def _is_plain(path: str) -> bool:
     """Whether a file is read directly and kept as it stands: no deadline, no sieve."""
-    return path.rpartition("/")[2] not in SIEVED_NAMES and deadline_seconds(path) is None
+    return not is_sieved(path) and deadline_seconds(path) is None

@@ -12,9 +12,14 @@
 ``residency``     how much of a file is in the page cache (``residency_asking.py``); likewise
                   ``residency_each``, ``residency_walk`` and ``page_owners``
 ``descriptors``   files, terminals and inotify watches of each process (``descriptors.py``)
+``device_nodes``  nodes below /dev, of the host and of processes (``device_access/nodes.py``)
+``device_access``  whether processes may use devices, by trying (``device_access/trying.py``)
+``device_programs``  device programs of cgroups (``device_access/programs.py``)
 ``driver_files``  device nodes, dma-bufs and sockets that processes hold (``driver_files.py``)
 ``driver_mappings``  what they have mapped of those nodes (``driver_mappings.py``)
 ``nvml``          what the NVIDIA driver says of its devices (``nvml.py``)
+``gpu_query``     devices as NVML and CUDA's driver API tell of them (``gpu_query.py``); asked only
+                  by the verb, for it wakes devices
 ``page_census``   page frames by their flags and cgroup, all or a sample (``page_census/frames.py``)
 ``task_stacks``   threads that run or are blocked, and their kernel stacks (``task_stacks.py``)
 ``sysrq``         ``l`` or ``w``: backtraces that the kernel prints (``sysrq.py``); asked only when

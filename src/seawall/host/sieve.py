@@ -20,7 +20,7 @@ ANNOTATION_NAMES: Final = re.compile(
     r"|Name|CgroupParent|ImageName)"
     r"|io\.kubernetes\.(?:pod\.(?:name|namespace|uid)|container\.name|docker\.type|sandbox\.id)"
     r"|io\.container\.manager|nerdctl/(?:name|namespace)"
-    r"|com\.docker\.compose\.(?:project|service))\Z"
+    r"|com\.docker\.compose\.(?:project|service)|cdi\.k8s\.io/[A-Za-z0-9._-]+)\Z"
 )
 # Of the host's folders that a container was given, those that only daemons of the node get: they
 # tell a device plugin, a CSI or CNI driver, a storage daemon.  Volumes have names of users.
@@ -76,8 +76,10 @@ def keep_container_config(config: bytes) -> bytes:
 
 
 def keep_runtime_state(state: bytes) -> bytes:
-    """A runc or crun state.json: the id and the folders of its cgroups, nothing of its config."""
+    """A runc or crun state.json: its id, the folders of its cgroups, of its config the devices."""
     import json  # noqa: PLC0415 - as above
+
+    from seawall.host.device_sieve import state_facts  # noqa: PLC0415 - as above
 
     try:
         document = json.loads(state)
@@ -90,6 +92,8 @@ def keep_runtime_state(state: bytes) -> bytes:
         paths = document.get("cgroup_paths")
         if isinstance(paths, dict):
             kept["cgroup_paths"] = {k: v for k, v in paths.items() if isinstance(v, str)}
+        if facts := state_facts(document.get("config")):
+            kept["config"] = facts
     return json.dumps(kept, sort_keys=True).encode()
 
 
@@ -102,9 +106,11 @@ def keep_kernel_log(records: bytes) -> bytes:
 
 def _container_facts(document: object) -> dict[str, object]:
     """The allow-listed part of a container's configuration, in its own shape."""
+    from seawall.host.device_sieve import device_facts  # noqa: PLC0415 - as above
+
     if not isinstance(document, dict):
         return {}
-    kept: dict[str, object] = {}
+    kept: dict[str, object] = device_facts(document)
     for name in ("ociVersion", "Name", "ID", "HostnamePath", "Image", "CgroupParent"):
         if isinstance(document.get(name), str):
             kept[name] = document[name]
@@ -113,38 +119,79 @@ def _container_facts(document: object) -> dict[str, object]:
         kept["annotations"] = _allowed(annotations)
     linux = document.get("linux")
     if isinstance(linux, dict):
-        kept["linux"] = {k: linux[k] for k in ("cgroupsPath", "resources") if k in linux}
-    config = document.get("Config")
-    if isinstance(config, dict) and isinstance(config.get("Labels"), dict):
-        kept["Config"] = {"Labels": _allowed(config["Labels"])}
+        kept["linux"] = {k: linux[k] for k in ("cgroupsPath", "resources", "devices") if k in linux}
+    if config := _docker_config(document.get("Config")):
+        kept["Config"] = config
     for name in ("Memory", "MemorySwap", "MemoryReservation", "Devices", "DeviceRequests"):
         if name in document:
             kept[name] = document[name]
-    kept.update(_given_folders(document.get("mounts")))
+    kept.update(_mounts(document.get("mounts")))
     process = document.get("process")
-    if isinstance(process, dict) and isinstance(process.get("env"), list):
-        words = [w for w in process["env"] if isinstance(w, str)]
-        kept["process"] = {
-            "env": [
-                w
-                for w in words
-                if ENVIRONMENT_NAMES.match(w.partition("=")[0].encode("utf-8", "replace"))
-            ]
-        }
+    if isinstance(process, dict) and (variables := _variables(process, "env")):
+        kept["process"] = variables
     return kept
 
 
-def _given_folders(mounts: object) -> dict[str, object]:
-    """Sources of mounts that are on the allow-list, in the config's own shape."""
-    rows = mounts if isinstance(mounts, list) else []
-    sources = [row.get("source") for row in rows if isinstance(row, dict)]
-    given = [s for s in sources if isinstance(s, str) and GIVEN_FOLDERS.match(s)]
-    return {"mounts": [{"source": folder} for folder in given]} if given else {}
+def _docker_config(config: object) -> dict[str, object]:
+    """``Config`` of a config.v2.json: labels and variables on the allow-lists."""
+    if not isinstance(config, dict):
+        return {}
+    labels, kept = config.get("Labels"), _variables(config, "Env")
+    if isinstance(labels, dict):
+        kept["Labels"] = _allowed(labels)
+    return kept
+
+
+def _variables(holder: dict[str, object], key: str) -> dict[str, object]:
+    """A list of ``NAME=value`` with the names on the allow-list, in its own shape."""
+    words = holder.get(key)
+    if not isinstance(words, list):
+        return {}
+    names = (
+        (w, w.partition("=")[0].encode("utf-8", "replace")) for w in words if isinstance(w, str)
+    )
+    given = [word for word, name in names if ENVIRONMENT_NAMES.match(name)]
+    return {key: given} if given else {}
+
+
+def _is_kept_variable(word: str) -> bool:
+    name = word.partition("=")[0].encode("utf-8", "replace")
+    return ENVIRONMENT_NAMES.match(name) is not None
+
+
+def _mounts(mounts: object) -> dict[str, object]:
+    """Sources of mounts that are on the allow-list, and which mounts are below /dev."""
+    from seawall.host.device_sieve import device_mount  # noqa: PLC0415 - as above
+
+    given = []
+    for row in mounts if isinstance(mounts, list) else ():
+        if not isinstance(row, dict):
+            continue
+        source, kept = row.get("source"), device_mount(row)
+        if isinstance(source, str) and GIVEN_FOLDERS.match(source):
+            kept["source"] = source
+        if kept:
+            given.append(kept)
+    return {"mounts": given} if given else {}
 
 
 def _allowed(labels: dict[object, object]) -> dict[str, object]:
     """The labels and annotations whose names are on the allow-list."""
     return {k: v for k, v in labels.items() if isinstance(k, str) and ANNOTATION_NAMES.match(k)}
+
+
+def keep_checkpoint(checkpoint: bytes) -> bytes:
+    """The kubelet's device checkpoint: of environments the names on the allow-list."""
+    from seawall.host.device_sieve import keep_answers  # noqa: PLC0415 - as above
+
+    return keep_answers(checkpoint, ENVIRONMENT_NAMES.match)
+
+
+def keep_unit(unit: bytes) -> bytes:
+    """A systemd unit file or drop-in: what it says of devices."""
+    from seawall.host.device_sieve import keep_unit_devices  # noqa: PLC0415 - as above
+
+    return keep_unit_devices(unit)
 
 
 def sieve_for(path: str, *, with_cmdline: bool = False) -> Callable[[bytes], bytes] | None:
@@ -162,12 +209,24 @@ def sieve_for(path: str, *, with_cmdline: bool = False) -> Callable[[bytes], byt
         return keep_runtime_state
     if name == "kmsg":
         return keep_kernel_log
+    if name == "kubelet_internal_checkpoint":
+        return keep_checkpoint
+    if path.startswith(UNIT_FOLDERS):
+        return keep_unit
     return None
 
 
+UNIT_FOLDERS: Final = (
+    "/run/systemd/transient/", "/run/systemd/system.control/", "/etc/systemd/system.control/",
+)  # fmt: skip
 SIEVED_NAMES: Final = frozenset(
     {
-        "cmdline", "environ", "mountinfo", "kmsg",
+        "cmdline", "environ", "mountinfo", "kmsg", "kubelet_internal_checkpoint",
         "config.json", "config.v2.json", "hostconfig.json", "state.json",
     }
 )  # fmt: skip
+
+
+def is_sieved(path: str) -> bool:
+    """Whether ``sieve_for`` may have something to do: asked for every file that is read."""
+    return path.rpartition("/")[2] in SIEVED_NAMES or path.startswith(UNIT_FOLDERS)

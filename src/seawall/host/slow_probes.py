@@ -49,10 +49,34 @@ def _driver_mappings(argument: str) -> JSON:
     return driver_mappings(argument)
 
 
+def _device_nodes(argument: str) -> JSON:
+    from seawall.host.device_access.nodes import device_nodes  # noqa: PLC0415 - see above
+
+    return device_nodes(argument)
+
+
+def _device_access(argument: str) -> JSON:
+    from seawall.host.device_access.trying import device_access  # noqa: PLC0415 - see above
+
+    return device_access(argument)
+
+
+def _device_programs(argument: str) -> JSON:
+    from seawall.host.device_access.programs import device_programs  # noqa: PLC0415 - see above
+
+    return device_programs(argument)
+
+
 def _nvml(argument: str) -> JSON:
     from seawall.host.nvml import devices  # noqa: PLC0415 - see above
 
     return devices(argument)
+
+
+def _gpu_query(argument: str) -> JSON:
+    from seawall.host.gpu_query import gpu_query  # noqa: PLC0415 - see above
+
+    return gpu_query(argument)
 
 
 def _page_census(argument: str) -> JSON:
@@ -92,9 +116,13 @@ SLOW_PROBES: Final = {
     "packet_rings": SlowProbe(_packet_rings, 1.8),
     "pipes": SlowProbe(_pipes, 0.4),
     "descriptors": SlowProbe(_descriptors, 0.6),
+    "device_access": SlowProbe(_device_access, 3.5),  # it ends itself when its time is over
+    "device_nodes": SlowProbe(_device_nodes, 2.5),  # likewise
+    "device_programs": SlowProbe(_device_programs, 2.0),
     "driver_files": SlowProbe(_driver_files, 2.0),
     "driver_mappings": SlowProbe(_driver_mappings, 0.8),
     "nvml": SlowProbe(_nvml, 3.0),
+    "gpu_query": SlowProbe(_gpu_query, 15.0),  # a device that sleeps takes seconds to wake
     "task_stacks": SlowProbe(_task_stacks, 5.0),
     "sysrq": SlowProbe(_sysrq, 20.0),  # a CPU that does not answer is waited for, 10 s
 }

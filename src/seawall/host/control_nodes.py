@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Control nodes in a host's /dev: looking whether they are there, and making them.
+
+mknod(2) takes the umask away from the mode, and never replaces what is there.  A node with the
+number of a driver that is gone is replaced by rename(2), so that nobody finds none; anything that
+is no device node is somebody else's and stays.
+"""
+
+import os
+import stat
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+MODE: Final = 0o666
+"""As nvidia-modprobe makes them; the device cgroup is what keeps strangers out."""
+
+
+class Seen(NamedTuple):
+    """What lies at a path, links not followed."""
+
+    kind: str
+    """``c``, ``b``, or ``other``."""
+    major: int
+    minor: int
+    mode: int
+    uid: int
+    gid: int
+
+
+def look(root: str, paths: Iterable[str]) -> dict[str, Seen]:
+    """What there is of ``paths`` below ``root``; OSError where that cannot be told."""
+    found = {}
+    for path in paths:
+        try:
+            status = os.lstat(_place(root, path))
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        found[path] = _seen(status)
+    return found
+
+
+def make(root: str, path: str, major: int, minor: int) -> str:
+    """What was done, in words; OSError where it could not be.  Wants root."""
+    place = _place(root, path)
+    os.makedirs(os.path.dirname(place), mode=0o755, exist_ok=True)
+    mask = os.umask(0)
+    try:
+        try:
+            os.mknod(place, MODE | stat.S_IFCHR, os.makedev(major, minor))
+        except FileExistsError:
+            return _replace(path, place, os.makedev(major, minor))
+    finally:
+        os.umask(mask)
+    return f"{path} made: c {major}:{minor}, mode {MODE:o}"
+
+
+def _replace(path: str, place: str, number: int) -> str:
+    before = os.lstat(place)
+    if before.st_rdev == number and stat.S_ISCHR(before.st_mode):
+        return f"{path} is there: somebody else made it"
+    if not (stat.S_ISCHR(before.st_mode) or stat.S_ISBLK(before.st_mode)):
+        raise FileExistsError(0, "is there and is no device node: left as it is", path)
+    folder, _, name = place.rpartition("/")
+    aside = f"{folder}/.{name}.seawall-{os.getpid()}"
+    os.mknod(aside, MODE | stat.S_IFCHR, number)
+    try:
+        os.rename(aside, place)
+    except OSError:
+        os.unlink(aside)
+        raise
+    kind = "c" if stat.S_ISCHR(before.st_mode) else "b"
+    old = f"{kind} {os.major(before.st_rdev)}:{os.minor(before.st_rdev)}"
+    return f"{path} replaced: it was {old}, now c {os.major(number)}:{os.minor(number)}"
+
+
+def _place(root: str, path: str) -> str:
+    return root.rstrip("/") + path
+
+
+def _seen(status: os.stat_result) -> Seen:
+    mode = status.st_mode
+    kind = "c" if stat.S_ISCHR(mode) else "b" if stat.S_ISBLK(mode) else "other"
+    number = status.st_rdev
+    return Seen(
+        kind, os.major(number), os.minor(number), stat.S_IMODE(mode), status.st_uid, status.st_gid
+    )
