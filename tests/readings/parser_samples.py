@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, replace
 
+from tests.readings import device_samples as devices
 from tests.readings.kernel_files import DEBIAN_6_1, EL8, UBUNTU_3_2, VM_6_18, content
 from tests.readings.oom_logs import log
 from tests.readings.sysrq_samples import BLOCKED_OLD, KSWAPD_2_6_39, X86_5_16
@@ -253,6 +254,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "container_names.parse_containers": [Sample(CRIO)],
     "container_names.parse_state": [Sample(RUNC)],
     "driver_modules.parse_flavour": [Sample(NVIDIA_VERSION)],
+    "gpu_query.parse_module": [Sample(NVIDIA_VERSION, skips_unknown_lines=True)],
     "driver_modules.parse_pools": [
         Sample(b"ResmanDebugLevel: 4294967295\nEnableSystemMemoryPools: 529\n")
     ],
@@ -302,6 +304,21 @@ SAMPLES: dict[str, list[Sample]] = {
         replace(table(content(kernel, "/proc/zoneinfo"), 6), but=b"present")
         for kernel in (UBUNTU_3_2, EL8, DEBIAN_6_1)
     ],
+    "cdi_specs.parse": [
+        Sample(devices.CDI_JSON),
+        Sample(devices.CDI_OLD),
+        Sample(devices.CDI_NEW),
+    ],
+    "char_devices.parse": [
+        Sample(devices.PROC_DEVICES, skips_unknown_lines=True),
+    ],
+    "device_cgroups.parse": [strict_table(devices.DEVICES_LIST, 5)],
+    "docker_devices.parse_environment": [Sample(devices.CONFIG_V2)],
+    "docker_devices.parse_hostconfig": [Sample(devices.HOSTCONFIG)],
+    "kubelet_devices.parse": [Sample(devices.CHECKPOINT)],
+    "oci_devices.parse_config": [Sample(devices.OCI_CONFIG)],
+    "oci_devices.parse_state": [Sample(devices.RUNC_STATE)],
+    "scope_devices.parse": [Sample(devices.SCOPE, skips_unknown_lines=True)],
     "zram.parse_disksize": [Sample(b"134217728\n")],
     "zram.parse_mm_stat": [Sample(content(DEBIAN_6_1, "/sys/block/zram0/mm_stat"))],
 }

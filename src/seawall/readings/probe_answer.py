@@ -2,14 +2,15 @@
 """Answers of probes, checked: one that comes from a bundle may be anything that is JSON."""
 
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast, get_args
 
-from seawall.host.host import JSON
+from seawall.host.host import JSON, Unread, Why
 
 T = TypeVar("T")
 
 _NUMBER_MOST: Final = 1 << 64
 _TEXT_MOST: Final = 256
+_REASONS: Final = frozenset(get_args(Why))
 
 
 def number(value: JSON) -> int | None:
@@ -39,3 +40,15 @@ def each(value: JSON, one: Callable[[JSON], T | None]) -> tuple[T, ...] | None:
             return None
         found.append(read)
     return tuple(found)
+
+
+def reason(path: str, value: JSON) -> Unread | None:
+    """``[why, words]``, why a probe has nothing of ``path``; None when it names no problem.
+    One that is itself malformed is a problem too.
+    """
+    match value:
+        case None:
+            return None
+        case [str(why), str(words)] if why in _REASONS:
+            return Unread(path, cast("Why", why), words[:_TEXT_MOST])
+    return Unread(path, "malformed", "expected a reason and words")
