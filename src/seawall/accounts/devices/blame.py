@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""F1 and F2: a node that was never given, because the host or the device plugin has it not."""
+
+import errno as errnos
+from collections.abc import Sequence
+from typing import Final
+
+from seawall.accounts.devices.classes import class_of_path
+from seawall.accounts.devices.layers import DeviceRow, Diagnosis, Plugin
+from seawall.accounts.devices.promises import Promise
+from seawall.accounts.devices.sight import ContainerSide, HostSide
+
+RESTART: Final = (
+    "A process whose CUDA or driver context failed has to be restarted as well: it does not"
+    " recover by itself."
+)
+
+
+def numbers(row: DeviceRow) -> str:
+    """``" (c 237:0)"``, or nothing."""
+    return "" if row.major is None else f" ({row.kind} {row.major}:{row.minor})"
+
+
+def hook_words(hook: str | None) -> str:
+    """Who gave it."""
+    if hook is None:
+        return "The container's config has it."
+    return f"{hook} gave it at start, behind the runtime's back."
+
+
+def stale_cdi(side: ContainerSide, old: Sequence[int]) -> str:
+    """Which CDI files the old number comes from, as far as the promise tells."""
+    nodes = side.promise.nodes.values()
+    is_cdi = any(node.number is not None and node.number[0] in old for node in nodes)
+    return "the CDI spec" if is_cdi else ""
+
+
+# --- F2 ---------------------------------------------------------------------------------
+
+
+def missing_on_host(row: DeviceRow, side: ContainerSide, host: HostSide) -> Diagnosis | None:
+    """The host itself lacks the node: nobody could hand it out."""
+    one = side.promise.device_class
+    if one is not None and row.path == one.unit_name:
+        return None
+    wanted = side.promise.nodes.get(row.path)
+    path = wanted.host_path if wanted else row.path
+    is_known = class_of_path(path) is not None or (wanted and side.promise.source == "kubelet")
+    if not host.lacks(path) or not is_known or _works_inside(row):
+        return None
+    load = one.load if one else "the driver's own tool"
+    unloaded = host.is_unloaded(path)
+    cause = (
+        f"The driver is not loaded ({one.module if one else 'see lsmod'}), so no node can work."
+        if unloaded
+        else "The driver is loaded and does not make this node itself: a program has to, after"
+        " every boot and every load of the module."
+    )
+    return Diagnosis(
+        "F2",
+        f"{path} is missing on the host{': its driver is not loaded' if unloaded else ''}",
+        cause,
+        f"Run {load} on the host and order it before the container runtime and the device plugin"
+        " at boot. Then restart the plugin's pod, write CDI specs anew, and recreate the pods:"
+        f" what is running does not get the node by itself. {RESTART}",
+    )
+
+
+def _works_inside(row: DeviceRow) -> bool:
+    return row.layers["access"].says == "yes"
+
+
+# --- F1 ---------------------------------------------------------------------------------
+
+
+def left_out(row: DeviceRow, side: ContainerSide, host: HostSide) -> Diagnosis | None:
+    """The host has the node; whoever wrote the container's list of devices left it out."""
+    promise, one = side.promise, side.promise.device_class
+    controls = {control.path for control in one.controls} if one else set()
+    if row.path not in controls or host.node(row.path) is None:
+        return None
+    if row.layers["configured"].says == "none" and row.errno == errnos.ENOENT:
+        return _left_out_by_hook(row)
+    if row.broken_at not in ("promised", "configured"):
+        return None
+    if row.layers["promised"].says == "yes" and promise.source != "environment":
+        return None
+    if promise.source == "cdi":
+        return _left_out_of_cdi(row, promise)
+    plugin = next((one for one in host.plugins if row.path in one.lacks), None)
+    if plugin is not None:
+        return _by_plugin(row, plugin)
+    if promise.source == "kubelet" or promise.workload.pod_uid is not None:
+        return _by_some_plugin(row, host, promise)
+    return _by_hand(row)
+
+
+def _headline(row: DeviceRow) -> str:
+    return f"{row.path}{numbers(row)} was never given to this container; the host has it"
+
+
+def _by_plugin(row: DeviceRow, plugin: Plugin) -> Diagnosis:
+    return Diagnosis(
+        "F1",
+        _headline(row),
+        f"The device plugin {plugin.workload.name} (pid {plugin.pid}) has no {row.path} in its own"
+        " /dev: it was started before the host had the node, and hands out only what it sees."
+        " It logs nothing about it.",
+        f"Restart the plugin pod ({plugin.workload.name}), then recreate the pods that it served."
+        " Restarting the container alone does not mend it, and a rule that is written into the"
+        f" cgroup by hand is undone by the runtime or by systemd. {RESTART}",
+    )
+
+
+def _by_some_plugin(row: DeviceRow, host: HostSide, promise: Promise) -> Diagnosis:
+    who, first = "The device plugin's answer did not name it.", "Restart the plugin pod, then r"
+    if host.plugins:
+        names = ", ".join(plugin.workload.name for plugin in host.plugins[:3])
+        who += (
+            f" The plugin that runs now ({names}) does have the node in its /dev, so the answer was"
+            " given before it had, or it is not told to name control nodes."
+        )
+        first = "R"
+    elif promise.source == "kubelet":
+        who += " The plugin's own /dev could not be seen; it usually was started before the node."
+    else:
+        who = "The list of devices that it was started with lacks it, as a device plugin makes it"
+        who += " that was started before the host had the node. The plugin was not found here."
+    option = promise.device_class.answer if promise.device_class else ""
+    return Diagnosis(
+        "F1",
+        _headline(row),
+        who,
+        f"{first}ecreate the pod{f' (with {option} in the plugin)' if option else ''}. Restarting"
+        " the container alone does not mend it, and a rule that is written into the cgroup by hand"
+        f" is undone. {RESTART}",
+    )
+
+
+def _by_hand(row: DeviceRow) -> Diagnosis:
+    return Diagnosis(
+        "F1",
+        _headline(row),
+        "The list of devices that it was started with lacks it, and no device plugin was found"
+        " that made the list.",
+        f"Start it anew with --device {row.path}, or with --gpus or a CDI device, which bring all"
+        f" that is needed. {RESTART}",
+    )
+
+
+def _left_out_of_cdi(row: DeviceRow, promise: Promise) -> Diagnosis:
+    return Diagnosis(
+        "F2",
+        _headline(row),
+        f"The CDI spec behind {promise.promised_by} lacks it: it was written before the host had"
+        " the node.",
+        "Write the CDI spec anew now (nvidia-ctk cdi generate), and order that after the nodes are"
+        f" made at boot; then recreate the container. {RESTART}",
+    )
+
+
+def _left_out_by_hook(row: DeviceRow) -> Diagnosis:
+    return Diagnosis(
+        "F2",
+        _headline(row),
+        f"{row.layers['configured'].why}. A hook gives what the host has at that moment, and this"
+        " node is in the host's /dev and not in the container's: the host got it later.",
+        "Recreate the container now; at boot, make the nodes before containers are started."
+        f" Making the node inside by hand does not mend it: the cgroup refuses it. {RESTART}",
+    )

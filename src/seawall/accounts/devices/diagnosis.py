@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a container cannot use what it was promised: the first layer that disagrees, with evidence.
+
+Nobody is blamed without evidence: what fits no known failure is ``unnamed`` and tells what each
+layer says.
+"""
+
+import errno as errnos
+from collections.abc import Iterable, Sequence
+
+from seawall.accounts.devices.asked import spec_device
+from seawall.accounts.devices.blame import (
+    RESTART,
+    hook_words,
+    left_out,
+    missing_on_host,
+    numbers,
+    stale_cdi,
+)
+from seawall.accounts.devices.layers import LAYERS, DeviceRow, Diagnosis, Layer
+from seawall.accounts.devices.promises import hook_of
+from seawall.accounts.devices.rules import Device
+from seawall.accounts.devices.sight import ContainerSide, HostSide
+from seawall.readings.device_specs import DeviceSpec
+
+
+def diagnose(
+    rows: Sequence[DeviceRow], side: ContainerSide, host: HostSide
+) -> Diagnosis | None:  # fmt: skip
+    """None: everything that was seen works."""
+    broken = [row for row in rows if row.broken_at is not None]
+    broken = [row for row in broken if row.is_needed] or broken
+    if not broken:
+        return None
+    found = [(row, _of_row(row, side, host)) for row in broken]
+    # Named before unnamed: one control node that was left out explains the devices too.
+    first = next((one for _, one in found if one.mode != "unnamed"), found[0][1])
+    others = [row.path for row, one in found if one.mode == first.mode]
+    return _with_count(first, others, broken)
+
+
+def _with_count(
+    first: Diagnosis, others: Sequence[str], broken: Sequence[DeviceRow]
+) -> Diagnosis:  # fmt: skip
+    if len(broken) == 1:
+        return first
+    same = len(others) - 1
+    words = [f"the same of {same} more"] if same else []
+    if rest := len(broken) - len(others):
+        words.append(f"{rest} more {'fails' if rest == 1 else 'fail'} otherwise")
+    return first._replace(headline=f"{first.headline} ({', '.join(words)})")
+
+
+def _of_row(row: DeviceRow, side: ContainerSide, host: HostSide) -> Diagnosis:
+    return (
+        _stale(row, side, host)
+        or missing_on_host(row, side, host)
+        or left_out(row, side, host)
+        or _lost_by_systemd(row, side, host)
+        or _rewritten(row, side, host)
+        or _mode(row)
+        or _unnamed(row)
+    )
+
+
+def says(row: DeviceRow, layer: Layer) -> str:
+    """In one word."""
+    return row.layers[layer].says
+
+
+# --- F10 --------------------------------------------------------------------------------
+
+
+def _stale(row: DeviceRow, side: ContainerSide, host: HostSide) -> Diagnosis | None:
+    """A node or a rule that has another number than the driver has now."""
+    majors = host.majors(row.path)
+    if not majors or row.major is None:
+        return None
+    old = sorted({major for major in _majors_of_old(row, side) if major not in majors})
+    if not old:
+        return None
+    where = stale_cdi(side, old)
+    remedy = (
+        "Recreate the pod (or the container): what it was started with keeps the old number, so a"
+        f" restart of its process does not mend it. {RESTART}"
+    )
+    if where:
+        remedy = f"Write {where} anew (nvidia-ctk cdi generate) first. {remedy}"
+    return Diagnosis(
+        "F10",
+        f"{row.path} has major {old[0]} in this container, and the driver has {majors[0]} now",
+        "The module was loaded again after the container was started and got another major number."
+        " The container's node and rules are for the one before.",
+        remedy,
+    )
+
+
+def _majors_of_old(row: DeviceRow, side: ContainerSide) -> Iterable[int]:
+    """Majors under which this container knows the path."""
+    if (made := spec_device(row.path, side)) is not None:
+        yield made.major
+    if (node := side.own_node(row.path)) is not None:
+        yield node.major
+    tried = side.access.tried.get(row.path) if side.access else None
+    if tried is not None and tried.major is not None:
+        yield tried.major
+
+
+# --- F3, F4 -----------------------------------------------------------------------------
+
+
+def _lost_by_systemd(row: DeviceRow, side: ContainerSide, host: HostSide) -> Diagnosis | None:
+    """It was configured or injected; systemd has no such rule, and neither has the kernel now."""
+    found = host.unit_of(side.cgroup)
+    if says(row, "systemd") != "no" or not _is_refused(row) or found is None:
+        return None
+    unit, device = found[0], _device(row)
+    spec = side.spec if isinstance(side.spec, DeviceSpec) else None
+    if says(row, "configured") == "yes" and device is not None and host.lacks_link(device):
+        return Diagnosis(
+            "F4",
+            f"{row.path} ({device}) is refused: systemd's list of devices lacks it",
+            f"The container's config has it, DeviceAllow= of {unit} does not, and"
+            f" /dev/char/{device.major}:{device.minor} is missing on the host. runc 1.1.3 to 1.1.6,"
+            " and any runc with systemd before 240, leave out the rules of devices without such a"
+            " link; the next daemon-reload then takes the device away.",
+            "Make the links (nvidia-ctk system create-dev-char-symlinks --create-all; for another"
+            f" device ln -s {row.path} /dev/char/{device.major}:{device.minor}), or upgrade runc"
+            " to 1.1.7 or later with systemd 240 or later; then recreate the pod. The links alone"
+            f" do not mend a container that runs. {RESTART}",
+        )
+    hook = hook_of(side.promise.device_class, spec) if spec else None
+    if says(row, "configured") == "yes" or (hook and says(row, "configured") == "none"):
+        return Diagnosis(
+            "F3",
+            f"{row.path}{numbers(row)} is refused: systemd's list of devices lacks it",
+            f"{hook_words(hook)} DeviceAllow= of {unit} does not have it, so the last daemon-reload"
+            " put systemd's own list in place of what was there. Any package upgrade causes such a"
+            " reload. (runc before 1.2.5 makes units that systemd always wants to reload.)",
+            "Recreate the pod. So that it lasts: give the devices by CDI, or let the device plugin"
+            " name them in its answer (for NVIDIA PASS_DEVICE_SPECS=true), or use the cgroupfs"
+            " driver. Writing into the cgroup by hand lasts only until the next reload."
+            f" {RESTART}",
+        )
+    return None
+
+
+def _is_refused(row: DeviceRow) -> bool:
+    """By the device cgroup, as far as is seen."""
+    return says(row, "kernel") == "no" or row.errno == errnos.EPERM
+
+
+# --- F6 ---------------------------------------------------------------------------------
+
+
+def _rewritten(row: DeviceRow, side: ContainerSide, host: HostSide) -> Diagnosis | None:
+    """The config has it, systemd has it or has no say, and the kernel's rules lack it."""
+    good = says(row, "configured") == "yes" and says(row, "systemd") in ("yes", "none")
+    if not good or says(row, "kernel") != "no":
+        return None
+    has_unit = says(row, "systemd") == "yes"
+    unit = host.unit_of(side.cgroup)
+    cure = f" or systemctl daemon-reload, which applies the list of {unit[0]}" if unit else ""
+    return Diagnosis(
+        "F6",
+        f"{row.path}{numbers(row)} is refused by the cgroup, although the container's config"
+        f"{' and systemd both have' if has_unit else ' has'} it",
+        "Somebody rewrote the rules of the running cgroup: an update of the container by a runc"
+        " before 1.0 (CPU manager, resize in place) does, and so does a write by hand. Who did is"
+        " not told by what is there now; seawall gpu --watch names the next one on cgroup v1.",
+        f"Recreate the pod{cure if has_unit else ''}. If it comes again within seconds, look at"
+        f" the version of runc and at the kubelet's static CPU manager. {RESTART}",
+    )
+
+
+# --- the rest ---------------------------------------------------------------------------
+
+
+def _mode(row: DeviceRow) -> Diagnosis | None:
+    if row.errno != errnos.EACCES:
+        return None
+    return Diagnosis(
+        "mode",
+        f"{row.path} is refused by its mode or owner (EACCES), not by the device cgroup",
+        "The node in the container's /dev may not be read and written by who tried: its mode, its"
+        " group or a user namespace that maps its owner to nobody.",
+        "Give the container's user the node's group (supplementalGroups, --group-add), or the node"
+        " the mode 0666 on the host and recreate the pod. Restarting the device plugin does not"
+        " mend it.",
+    )
+
+
+def _unnamed(row: DeviceRow) -> Diagnosis:
+    """What the layers say, and no name for it."""
+    told = [
+        f"{layer}: {row.layers[layer].says}, {row.layers[layer].why}"
+        for layer in LAYERS
+        if row.layers[layer].says in ("yes", "no")
+    ]
+    cause = "It fits no known failure. " + "; ".join(told) + "."
+    if says(row, "kernel") != "no" and row.errno == errnos.EPERM:
+        cause += (
+            " The rules that could be read do not refuse it: a cgroup inside the container, a"
+            " hidden exception of an allow-all group or a security module may."
+        )
+    return Diagnosis(
+        "unnamed",
+        f"{row.path}{numbers(row)} does not work: {row.layers[row.broken_at or 'access'].why}",
+        cause,
+        "Recreate the pod and look again; if it comes back, keep a bundle (seawall capture) from"
+        f" before and after. {RESTART}",
+    )
+
+
+def _device(row: DeviceRow) -> Device | None:
+    if row.major is None or row.minor is None:
+        return None
+    return Device(row.kind, row.major, row.minor)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One device of one container through five layers of truth; the first that disagrees is it."""
+
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from seawall.accounts.workloads import Workload
+from seawall.host.host import Unread
+from seawall.readings.device_rule import Kind
+from seawall.readings.snapshot import Snapshot
+
+Layer: TypeAlias = Literal["promised", "configured", "systemd", "kernel", "access"]
+LAYERS: Final[tuple[Layer, ...]] = ("promised", "configured", "systemd", "kernel", "access")
+Mode: TypeAlias = Literal[
+    "F1", "F2", "F3", "F4", "F5", "F6", "F7", "F8", "F9", "F10", "mode", "unnamed"
+]
+
+
+class Answer(NamedTuple):
+    """What one layer says of one device."""
+
+    says: Literal["yes", "no", "none", "unread"]
+    """``none``: this layer has no say here (no systemd, no Kubernetes)."""
+    why: str
+    """In words, with the source: a file, a rule, an errno."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRow:
+    """One device of one container."""
+
+    path: str
+    kind: Kind
+    major: int | None
+    minor: int | None
+    is_needed: bool
+    """Without it the device class does not work (nvidia-uvm for CUDA); others are optional."""
+    layers: dict[Layer, Answer]
+    errno: int | None
+    """Of the try; None: it was not tried."""
+    broken_at: Layer | None
+
+
+class Diagnosis(NamedTuple):
+    """Why a container cannot use what it was promised."""
+
+    mode: Mode
+    headline: str
+    cause: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerDevices:
+    """One container that was promised devices, or that has them."""
+
+    workload: Workload
+    device_class: str
+    """``nvidia``, ``amd``, or the resource's name."""
+    promised_by: str
+    """``kubelet checkpoint``, ``NVIDIA_VISIBLE_DEVICES=all``, ``CDI nvidia.com/gpu=0``,
+    ``OCI config``."""
+    devices: tuple[DeviceRow, ...]
+    diagnosis: Diagnosis | None
+    """None: everything that was tried works."""
+    unseen: tuple[str, ...] = ()
+    """What could not be seen of it, and what would provide it."""
+
+
+class Soon(NamedTuple):
+    """Works now, and is about to stop."""
+
+    workload: Workload | None
+    """None: the host, or the plugin."""
+    device: str
+    why: str
+    when: str
+    """``the next daemon-reload``, ``the next update of the container``."""
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostNode:
+    """A control node that a loaded module implies."""
+
+    path: str
+    driver: str
+    """As /proc/devices calls it."""
+    major: int
+    minor: int
+    is_there: bool
+    found: str = ""
+    """What is there instead: ``c 510:0`` where the major is 511 now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """A device plugin's own container."""
+
+    workload: Workload
+    pid: int
+    lacks: tuple[str, ...]
+    """Paths that the host's /dev has and its own has not: what it cannot hand out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceTable:
+    """The topic: everything ``seawall gpu`` tells."""
+
+    host_nodes: tuple[HostNode, ...]
+    plugins: tuple[Plugin, ...]
+    containers: tuple[ContainerDevices, ...]
+    about_to_break: tuple[Soon, ...]
+    host_diagnosis: tuple[Diagnosis, ...] = field(default=())
+    unseen: tuple[str, ...] = ()
+
+
+def account(snapshot: Snapshot) -> DeviceTable | Unread:
+    """Without opening any device; ``tabulate`` itself can be told to."""
+    from seawall.accounts.devices.table import tabulate  # noqa: PLC0415 - it is made of these
+
+    return tabulate(snapshot)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Of each container one process, through which its /dev is seen and its devices are tried."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from seawall.accounts.workloads import Workload, Workloads
+from seawall.host.host import Unread
+from seawall.readings.cgroup import Cgroups
+from seawall.readings.process import Process, Processes
+
+_DEAD = "ZX"
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The eldest living process of each."""
+
+    pids: Mapping[str, int]
+    """By the container's cgroup."""
+    start_ticks: Mapping[int, int]
+    cgroups: Mapping[int, str]
+    """Where a pid is, which may be below the container's own cgroup."""
+
+    @classmethod
+    def of(
+        cls, workloads: Workloads, processes: Processes | Unread, cgroups: Cgroups | Unread
+    ) -> "Members":
+        """As a moment of the host tells it."""
+        known = {} if isinstance(processes, Unread) else processes.by_pid
+        eldest: dict[str, Process] = {}
+        for pid, workload in workloads.by_pid.items():
+            process = known.get(pid)
+            if process is None or workload.kind != "container" or process.state in _DEAD:
+                continue
+            before = eldest.get(workload.cgroup)
+            if before is None or _age(process) < _age(before):
+                eldest[workload.cgroup] = process
+        pids = {cgroup: process.pid for cgroup, process in eldest.items()}
+        chosen = set(pids.values())
+        places = {} if isinstance(cgroups, Unread) else cgroups.pids
+        return cls(
+            pids,
+            {process.pid: process.starttime_ticks for process in eldest.values()},
+            {pid: path for path, members in places.items() for pid in members if pid in chosen},
+        )
+
+    def pid_of(self, workload: Workload) -> int | None:
+        """None: it has no process, or none could be read."""
+        return self.pids.get(workload.cgroup)
+
+    def cgroup_of(self, workload: Workload) -> str:
+        """Where its process is; its own cgroup where there is none."""
+        pid = self.pid_of(workload)
+        return workload.cgroup if pid is None else self.cgroups.get(pid, workload.cgroup)
+
+
+def _age(process: Process) -> tuple[int, int]:
+    return process.starttime_ticks, process.pid
