@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A device plugin does not see a node in its own /dev that the host has.
+
+A plugin's container gets a /dev of its own when it is made.  Nodes that the host got later never
+come into it, so the plugin does not put them on the list that it gives to the kubelet: every pod
+that it serves from now on lacks them, though the host is in order.  It happens when the plugin
+started before somebody made the nodes, as after a boot.
+"""
+
+from seawall.accounts.devices.layers import DeviceTable, Plugin
+from seawall.findings.device_words import names, needed_paths, unread
+from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
+from seawall.findings.rule import rule
+
+_CONTROL = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/kfd")
+"""Nothing of their class works without these, whether a container asked for them yet or not."""
+
+
+@rule(
+    id="SW403",
+    title="A device plugin cannot hand out a node that the host has",
+    severity="critical",
+    confirm=("ls -l /dev/nvidia*", "ls -l /proc/PID/root/dev/nvidia*"),
+    remedy=(
+        "restart the device plugin's pod: a new container gets the host's /dev of now",
+        "then recreate the pods that it served: a running container keeps its list",
+    ),
+    provide="root on the host: the plugin's /dev is read through /proc/PID/root",
+)
+def judge(table: DeviceTable) -> list[Finding]:
+    found = [_finding(one, needed_paths(table)) for one in table.plugins if one.lacks]
+    if not found and not table.plugins and table.unseen:
+        missing = unread("plugins", table.unseen)
+        return [blind("what a device plugin sees here is not known", *missing)]
+    return found or [quiet(f"{len(table.plugins)} device plugins see what the host has")]
+
+
+def _finding(one: Plugin, needed: set[str]) -> Finding:
+    more = "nodes" if len(one.lacks) > 1 else "node"
+    is_needed = not needed.union(_CONTROL).isdisjoint(one.lacks)
+    return fires(
+        "critical" if is_needed else "warning",
+        f"{len(one.lacks)} {more} of the host {'are' if len(one.lacks) > 1 else 'is'} not in the"
+        f" device plugin's own /dev: {names(one.lacks)}; no pod that it serves gets"
+        f" {'them' if len(one.lacks) > 1 else 'it'}",
+        [
+            Evidence(path, "on the host, not in the plugin", "text", f"/proc/{one.pid}/root/dev")
+            for path in one.lacks
+        ],
+        outlook="Every pod that it serves until it is restarted is made without.",
+        workload=one.workload.name,
+        confirm=("ls -l /dev/nvidia*", f"ls -l /proc/{one.pid}/root/dev/"),
+    )
