@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import cache, oom_log, page_trace, scan_processes
+from bench import cache, gpu, oom_log, page_trace, scan_processes
 
 SOURCES = Path(__file__).resolve().parents[1] / "src"
 ORDINARY_PROCESSES = 500
@@ -259,6 +259,15 @@ def trace_figures() -> list[Figure]:
     ]  # fmt: skip
 
 
+def gpu_figures() -> list[Figure]:
+    """All five layers of 800 devices of 100 containers; nothing where none can be made."""
+    if gpu.missing():
+        return []
+    found = gpu.measure()
+    name = f"gpu: {gpu.CONTAINERS} containers, {found['devices']:.0f} devices"
+    return [Figure(name, found["seconds"], "s", found["mark"])]
+
+
 def all_figures() -> list[Figure]:
     return [
         *why_figures(),
@@ -267,12 +276,13 @@ def all_figures() -> list[Figure]:
         *log_figures(),
         *cache_figures(),
         *trace_figures(),
+        *gpu_figures(),
     ]
 
 
 def left_out() -> list[str]:
     """Peers that are not here, and what would provide them."""
-    missing = [cache.missing(), page_trace.missing()]
+    missing = [cache.missing(), page_trace.missing(), gpu.missing()]
     if not os.environ.get("OOMANALYSER"):
         missing.append("OOMAnalyser is not named: OOMANALYSER=/path/to/OOMAnalyser.py")
     return [why for why in missing if why]

@@ -35,6 +35,7 @@ TOPIC_TITLES = {
     "node": "The node",
     "containers": "Containers and pods",
     "host_limits": "Limits of the whole host",
+    "devices": "Devices that containers were promised",
     "settings": "Settings (only with `why --audit`)",
 }
 

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 ROOT = Path(__file__).parents[2]
-READING_VERBS = ("why", "memory", "pods", "numbers", "cache")
+READING_VERBS = ("why", "memory", "pods", "numbers", "cache", "gpu")
 
 
 def seawall(*words: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:

@@ -35,6 +35,7 @@ _PER_PROCESS: Final = frozenset(
         "Claims",
         "ShadowCharges",
         "DriverHolders",
+        "DeviceTable",
     }
 )
 _COSTLY: Final = 2

@@ -26,6 +26,7 @@ VERBS = {
     "numbers": "one container's memory as each tool shows it, and why they differ",
     "cache": "what the page cache holds, file by file, and what is dirty",
     "stacks": "what the machine is doing while it hangs: kernel stacks, grouped",
+    "gpu": "which container cannot use the GPU that it was promised, who refuses it, and why",
     "guard": "keep the node alive: the culprit goes first, nobody else goes",
     "lab": "reproduce an incident inside a cgroup with a limit of its own",
     "capture": "record what every reading asks into a bundle for another machine",

@@ -7,10 +7,11 @@ from importlib import import_module
 from typing import Any, Final, get_args
 
 import seawall.accounts
+import seawall.accounts.devices
 import seawall.readings
 from seawall.host.host import Unread
 
-_HOMES: Final = (seawall.readings, seawall.accounts)
+_HOMES: Final = (seawall.readings, seawall.accounts, seawall.accounts.devices)
 
 
 def all_topics() -> list[type[Any]]:

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall gpu query``: devices as the driver's own libraries tell of them, by ctypes.
+
+Failing calls are explained, with what was seen that proves it.  It asks the libraries of where it
+runs: a container's own libraries are its own code, and never loaded from outside.
+"""
+
+import errno
+from argparse import ArgumentParser, Namespace
+
+from seawall.accounts.devices.classes import NVIDIA, majors_now
+from seawall.accounts.devices.own_view import Promise, paths_to_try, refusals
+from seawall.cli.page import print_page
+from seawall.cli.paper import paper_for
+from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.findings.blindness import unread_rows
+from seawall.host.host import Unread
+from seawall.host.own_devices import try_each
+from seawall.problems import UsageProblem
+from seawall.readings.char_devices import CharDevices
+from seawall.readings.device_access import Tried
+from seawall.readings.device_nodes import DeviceNodes
+from seawall.readings.gpu_query import GpuQuery, ask
+from seawall.readings.kernel import Kernel
+from seawall.views.document import head, render
+from seawall.views.gpu_query_page import QueryPage
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Those of every reading verb."""
+    add_source_arguments(parser)
+    parser.add_argument(
+        "workload", metavar="WORKLOAD", nargs="?",
+        help="not asked from outside: run it in the container (kubectl exec), or try the devices "
+        "with seawall gpu WORKLOAD --open",
+    )  # fmt: skip
+
+
+def run(arguments: Namespace) -> int:
+    """Print the devices; the exit status."""
+    if arguments.workload is not None:
+        raise UsageProblem(
+            "gpu query asks the libraries of where it runs; those of a container are its own code "
+            "and are not loaded from outside: run seawall gpu query in it (kubectl exec), or try "
+            f"its devices from here: seawall gpu {arguments.workload} --open"
+        )
+    source = open_source(arguments)
+    query = ask(source.first.host)
+    page = QueryPage(
+        query=query,
+        refused=_refused(source, query),
+        unseen=tuple(unread_rows([source.first])),
+    )
+    top = head("gpu-query", source.first.get(Kernel), None)
+    if arguments.json:
+        from seawall.views.gpu_query_json import document  # noqa: PLC0415 - only one of the two
+
+        print(render(document(top, page)))
+        return 0
+    from seawall.views.gpu_query_text import lines  # noqa: PLC0415 - only one of the two
+
+    paper = paper_for(arguments.color)
+    print_page(paper, top, source.notes, lines(page, paper), page.unseen)
+    return 0
+
+
+def _refused(source: Source, query: GpuQuery | Unread) -> tuple[str, ...]:
+    """What proves a failing call: NVIDIA's nodes as this process sees them."""
+    if isinstance(query, Unread) or not query.failed or source.live is None:
+        return ()
+    drivers, nodes = source.first.get(CharDevices), source.first.get(DeviceNodes)
+    known = None if isinstance(drivers, Unread) else drivers
+    if known is not None and not majors_now(known, ("nvidia", "nvidia-frontend", "nvidiactl")):
+        return ("/proc/devices knows no nvidia driver: its module is not loaded",)
+    paths = () if isinstance(nodes, Unread) else tuple(nodes.by_path)
+    controls = tuple(control.path for control in NVIDIA.controls if control.is_needed)
+    promise = Promise(NVIDIA, "the driver", 1, controls)
+    tried = [Tried(*row) for row in try_each(paths_to_try(promise, paths), opens=False)]
+    return tuple(
+        f"{one.path}: {errno.errorcode.get(one.errno, one.errno)}: {one.words}"
+        for one in refusals(promise, tried, known)
+    )

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall gpu [WORKLOAD]``: what each container was promised, through five layers."""
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import replace
+from typing import Final
+
+from seawall.accounts.devices.classes import CLASSES
+from seawall.accounts.devices.layers import DeviceTable
+from seawall.accounts.workloads import Workload
+from seawall.cli.page import print_page
+from seawall.cli.paper import paper_for
+from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.findings.blindness import unread_rows
+from seawall.host.host import Unread
+from seawall.problems import UsageProblem
+from seawall.readings.char_devices import CharDevices
+from seawall.readings.kernel import Kernel
+from seawall.views.document import head, render
+from seawall.views.gpu_page import GpuPage, unseen_rows
+
+QUESTIONS: Final = ("wait", "check", "query")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The options of the table."""
+    add_source_arguments(parser)
+    parser.add_argument(
+        "workload", metavar="WORKLOAD", nargs="?",
+        help="namespace/pod[/container], a container id, pid:N, unit:NAME or a cgroup path; "
+        "without one, the host and every container that was promised a device",
+    )  # fmt: skip
+    parser.add_argument(
+        "--open", action="store_true",
+        help="open the devices too, as the container: wakes sleeping ones (default: ask the "
+        "kernel whether it would let them be opened, which no driver notices)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--whole", action="store_true", help="every container and every device, in full"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Print the table; the exit status."""
+    if arguments.workload in QUESTIONS:
+        word = arguments.workload
+        raise UsageProblem(f"{word!r} is a question: it comes first: seawall gpu {word} ...")
+    source = open_source(arguments)
+    if arguments.open and source.live is None:
+        raise UsageProblem("--open: a bundle or a tree of files opens no devices; leave it out")
+    page = _page(source, arguments)
+    top = head("gpu", source.first.get(Kernel), None)
+    if arguments.json:
+        from seawall.views.gpu_json import document  # noqa: PLC0415 - only one of the two
+
+        print(render(document(top, page)))
+        return 0
+    from seawall.views.gpu_text import lines  # noqa: PLC0415 - only one of the two
+
+    paper = paper_for(arguments.color)
+    body = lines(page, paper, whole=arguments.whole)
+    print_page(paper, top, source.notes, body, page.unseen)
+    return 0
+
+
+def _page(source: Source, arguments: Namespace) -> GpuPage:
+    wanted = _wanted(source, arguments.workload)
+    if arguments.open:
+        from seawall.accounts.devices.table import tabulate  # noqa: PLC0415 - only when asked
+
+        table: DeviceTable | Unread = tabulate(source.first, opens=True)
+    else:
+        table = source.first.get(DeviceTable)
+    kernel = source.first.get(Kernel)
+    may = kernel.reader_capabilities or () if isinstance(kernel, Kernel) else ()
+    is_root = source.live is None or "SYS_ADMIN" in may  # who reads a bundle cannot see more
+    page = GpuPage(
+        table=table, wanted=wanted, drivers=_drivers(source), opens=arguments.open,
+        is_root=is_root, unseen=(), bundle_notes=source.notes,
+    )  # fmt: skip
+    return replace(page, unseen=(*unseen_rows(page), *unread_rows([source.first])))
+
+
+def _wanted(source: Source, name: str | None) -> Workload | None:
+    if name is None:
+        return None
+    from seawall.cli.named_workload import named_workload  # noqa: PLC0415 - only when named
+
+    return named_workload(source, name)
+
+
+def _drivers(source: Source) -> tuple[str, ...] | None:
+    """Loaded ones that a control node belongs to, as /proc/devices calls them."""
+    known = source.first.get(CharDevices)
+    if isinstance(known, Unread):
+        return None
+    names = dict.fromkeys(
+        name for one in CLASSES for control in one.controls for name in control.drivers
+    )
+    return tuple(name for name in names if known.majors_of(name))

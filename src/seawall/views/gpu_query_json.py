@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall gpu query --json``: the document ``seawall.gpu-query/1``."""
+
+from typing import Any
+
+from seawall.host.host import Unread
+from seawall.readings.gpu_query import Library
+from seawall.views.document import with_unread
+from seawall.views.gpu_query_page import Joined, QueryPage
+from seawall.views.gpu_query_words import Explained, cuda_words
+
+
+def document(head: dict[str, Any], page: QueryPage) -> dict[str, Any]:
+    """The whole answer; without one ``problem`` says why."""
+    query = page.query
+    rows = [{"what": row.what, "why": row.why, "provide": row.provide} for row in page.unseen]
+    if isinstance(query, Unread):
+        return {
+            **head, "problem": query.detail or query.why, "devices": [], "failed": [],
+            "libraries": [], "versions": with_unread({}), "environment": {}, "nodes": [],
+            "could_not_see": rows,
+        }  # fmt: skip
+    versions = {
+        "driver": query.driver_version,
+        "module": query.module_version,
+        "cuda_driver": query.cuda_version and cuda_words(query.cuda_version),
+        "cuda_runtime": query.runtime_version and cuda_words(query.runtime_version),
+    }
+    return {
+        **head,
+        "problem": None,
+        "devices": [_device(one, page) for one in page.devices()],
+        "failed": [_explained(one) for one in page.explained()],
+        "libraries": [_library(one) for one in query.libraries.values()],
+        "versions": with_unread(versions),
+        "environment": dict(query.environment),
+        "nodes": list(page.refused),
+        "could_not_see": rows,
+    }
+
+
+def _library(library: Library) -> dict[str, Any]:
+    return {
+        "name": library.name,
+        "path": library.path,
+        "tried": [{"place": place, "why": why} for place, why in library.tried],
+    }
+
+
+def _explained(one: Explained) -> dict[str, Any]:
+    return {
+        "call": one.call,
+        "code": one.code,
+        "name": one.name,
+        "usually": one.usually,
+        "proof": one.proof or None,
+    }
+
+
+def _device(device: Joined, page: QueryPage) -> dict[str, Any]:
+    first = device.nvml or device.cuda
+    figures = dict(device.cuda.figures if device.cuda else {})
+    figures |= dict(device.nvml.figures if device.nvml else {})
+    return {
+        "index": None if device.nvml is None else device.nvml.index,
+        "cuda_index": None if device.cuda is None else device.cuda.index,
+        "name": device.name,
+        "uuid": first and first.uuid,
+        "bus_id": device.nvml and device.nvml.bus_id,
+        "memory": {
+            name: figures.pop(name) for name in ("total", "free", "used") if name in figures
+        },
+        "figures": figures,
+        "failed": [_explained(one) for one in page.explained_of(device)],
+    }
