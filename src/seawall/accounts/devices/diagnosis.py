@@ -167,7 +167,7 @@ def _rewritten(row: DeviceRow, side: ContainerSide, host: HostSide) -> Diagnosis
         f"{' and systemd both have' if has_unit else ' has'} it",
         "Somebody rewrote the rules of the running cgroup: an update of the container by a runc"
         " before 1.0 (CPU manager, resize in place) does, and so does a write by hand. Who did is"
-        " not told by what is there now; seawall gpu --watch names the next one on cgroup v1.",
+        " not told by what is there now.",
         f"Recreate the pod{cure if has_unit else ''}. If it comes again within seconds, look at"
         f" the version of runc and at the kubelet's static CPU manager. {RESTART}",
     )
