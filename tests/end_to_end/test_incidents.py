@@ -11,10 +11,11 @@ from tests.end_to_end.verbs import Ran, seawall
 INCIDENTS = Path(__file__).parents[2] / "docs/incidents"
 GPU_NODE = "gpu-node-dies/bundle"
 GPU_DEVICE = "gpu-device-missing/bundle"
+GPU_DEVICE_FOUND = "gpu-device-missing/bundle-as-found"
 HANG = "container-hangs/bundle.tar.gz"
 CACHE = "page-cache/bundle"
 CACHE_AT_LIMIT = "page-cache/bundle-at-the-limit"
-ALL = (GPU_NODE, GPU_DEVICE, HANG, CACHE, CACHE_AT_LIMIT)
+ALL = (GPU_NODE, GPU_DEVICE, GPU_DEVICE_FOUND, HANG, CACHE, CACHE_AT_LIMIT)
 GIB = 1 << 30
 MIB = 1 << 20
 
@@ -155,13 +156,39 @@ def test_gpu_node_says_that_nobody_can_be_named() -> None:
 
 def test_missing_device_is_read_and_not_called_healthy() -> None:
     page = document(GPU_DEVICE)
-    assert not firing(GPU_DEVICE)
     blind = {f["id"] for f in page["findings"] if f["verdict"] == "blind"}
     assert {"SW101", "SW103", "SW110"} <= blind
     assert any("/proc/meminfo" in row["why"] for row in page["could_not_see"])
 
 
-def test_missing_device_bundle_holds_the_evidence_for_later_rules() -> None:
+def test_missing_device_as_found_is_f1_and_the_plugin_is_named() -> None:
+    assert {"SW401", "SW403"} == {
+        rule for rule, severity in firing(GPU_DEVICE_FOUND).items() if severity == "critical"
+    }
+    page = document(GPU_DEVICE_FOUND, "gpu")
+    (one,) = page["containers"]
+    told = one["diagnosis"]
+    assert told["mode"] == "F1"
+    assert "/dev/nvidia-uvm (c 237:0) was never given" in told["headline"]
+    assert "nvidia-device-plugin-daemonset-x7k2p" in told["cause"]
+    assert told["remedy"].startswith("Restart the plugin pod")
+    assert "then recreate the pods" in told["remedy"]
+    broken = {row["path"]: (row["broken_at"], row["errno"]) for row in one["devices"]}
+    assert broken == {
+        "/dev/nvidia-uvm": ("configured", 1), "/dev/nvidia1": (None, 0), "/dev/nvidiactl": (None, 0)
+    }  # fmt: skip
+    assert page["plugin"][0]["lacks"] == ["/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"]
+
+
+def test_missing_device_repaired_by_hand_will_be_taken_away() -> None:
+    assert firing(GPU_DEVICE) == {"SW403": "critical", "SW404": "warning"}
+    page = document(GPU_DEVICE, "gpu")
+    assert page["containers"][0]["diagnosis"] is None
+    (soon,) = [row for row in page["about_to_break"] if row["workload"] == "train/job-0/main"]
+    assert (soon["device"], soon["when"]) == ("/dev/nvidia-uvm", "the next update of the container")
+
+
+def test_missing_device_is_gone_five_seconds_after_the_repair() -> None:
     one = next((INCIDENTS / GPU_DEVICE / "1").rglob("devices.list")).read_text().splitlines()
     two = next((INCIDENTS / GPU_DEVICE / "2").rglob("devices.list")).read_text().splitlines()
     assert one == [*two, "c 237:0 rw"]
