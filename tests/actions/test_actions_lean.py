@@ -53,17 +53,18 @@ def turn():
 def rss():  # statm lags by a batch for each CPU since 6.2
     return int(open("/proc/self/status").read().split("VmRSS:")[1].split()[0]) >> 2
 
-for _ in range(500):  # some hundred blocks settle in the first 400, on Debian's 3.11.2
+def seen():
+    return rss(), len(os.listdir("/proc/self/fd")), sys.getallocatedblocks()
+
+for _ in range(400):  # some hundred blocks settle in the first 350, on Debian's 3.11.2
     turn()
-before, files, blocks = rss(), len(os.listdir("/proc/self/fd")), sys.getallocatedblocks()
-for _ in range(150):
+seen()  # what it takes itself
+before = seen()
+for _ in range(100):
     turn()
-print(json.dumps({
-    "four_kib": rss() - before,
-    "files": len(os.listdir("/proc/self/fd")) - files,
-    "blocks": sys.getallocatedblocks() - blocks,
-    "cycles": gc.collect(),
-}))
+names = ("four_kib", "files", "blocks")
+grown = dict(zip(names, (now - then for now, then in zip(seen(), before))))
+print(json.dumps({**grown, "cycles": gc.collect()}))
 hands.undo_all()
 """
 
@@ -83,7 +84,7 @@ def test_only_lean_modules() -> None:
 
 
 def test_nothing_grows_and_no_cycle_is_left() -> None:
-    """1,800 orders, half of them refused."""
+    """1,200 orders, half of them refused."""
     grown = run(GROWTH)
     assert isinstance(grown, dict)
     assert grown["files"] == 0
