@@ -137,7 +137,7 @@ def test_a_killed_guard_leaves_nothing_frozen_and_a_second_one_observes(
     _freeze_as_a_guard_would(own, frozen)
     own.begin(tmp_path / "third")
     assert own.state("web") == thawed
-    assert f"{frozen}: thawed" in own.sentences()
+    assert within(5, lambda: f"{frozen}: thawed" in own.sentences()), own.sentences()
     assert web.poll() is None
 
 
