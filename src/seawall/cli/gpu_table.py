@@ -3,11 +3,11 @@
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
-from typing import Final
 
 from seawall.accounts.devices.classes import CLASSES
 from seawall.accounts.devices.layers import DeviceTable
 from seawall.accounts.workloads import Workload
+from seawall.cli.gpu import QUESTIONS
 from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
 from seawall.cli.source import Source, add_source_arguments, open_source
@@ -18,8 +18,6 @@ from seawall.readings.char_devices import CharDevices
 from seawall.readings.kernel import Kernel
 from seawall.views.document import head, render
 from seawall.views.gpu_page import GpuPage, unseen_rows
-
-QUESTIONS: Final = ("wait", "check", "query")
 
 
 def add_arguments(parser: ArgumentParser) -> None:

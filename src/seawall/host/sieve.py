@@ -154,11 +154,6 @@ def _variables(holder: dict[str, object], key: str) -> dict[str, object]:
     return {key: given} if given else {}
 
 
-def _is_kept_variable(word: str) -> bool:
-    name = word.partition("=")[0].encode("utf-8", "replace")
-    return ENVIRONMENT_NAMES.match(name) is not None
-
-
 def _mounts(mounts: object) -> dict[str, object]:
     """Sources of mounts that are on the allow-list, and which mounts are below /dev."""
     from seawall.host.device_sieve import device_mount  # noqa: PLC0415 - as above
