@@ -29,11 +29,10 @@ test-system: $(VENV)/dev.ready
 	tests/install_system_packages
 	$(BIN)/python -m pytest -m system -rs
 
-# The marks that depend on the luck of an emulated disk, asserted.
+# The marks that depend on the luck of an emulated node, asserted.
 marks: $(VENV)/dev.ready
 	tests/install_system_packages
-	SEAWALL_MARKS=1 $(BIN)/python -m pytest -m system -rP tests/kernels/test_thrash.py \
-	  tests/kernels/test_guard_nodes.py
+	SEAWALL_MARKS=1 $(BIN)/python -m pytest -m system -rP tests/kernels/test_guard_nodes.py
 
 # Hundreds of emulated nodes that run out of memory, drawn by chance: some hours.
 campaign: $(VENV)/dev.ready

@@ -1,12 +1,11 @@
 """`seawall why` in a VM that thrashes: first line, whole answer, and what it takes to say it.
 
-The node: 512 MiB without swap, anonymous memory up to 40 MiB below the top, sixteen programs
-running 96 MiB of text in it, the disk held to 2,000 operations a second, the cache cold.
-Under software emulation every time is an upper bound, and it varies by a factor of three from
-boot to boot.  A missed mark is skipped here by name; `make marks` fails on it.
+The node: 1.5 GiB without swap, anonymous memory up to 70 MiB below the top, 24 programs
+running 256 MiB of text in it, the disk held to 2,000 operations a second, the cache cold.
+Under software emulation every time is an upper bound: 10 to 31 s for the whole answer in four
+boots beside other work.
 """
 
-import os
 import re
 import shutil
 import subprocess
@@ -19,19 +18,21 @@ from tests.kernels.vm import Image, Outcome, run_job
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
 DISK_IOPS = 2000
-ROOM_MIB = 40
+MEMORY_MIB = 1536
+ROOM_MIB = 70
+TEXT_MIB = 256
+WALKERS = 24
 FIRST_LINE_SECONDS = 10
 WHOLE_SECONDS = 60
-ENDS_SECONDS = 120  # the watchdog's: timeout, grace and slow factor, and its own words
 FILES_BEFORE_FIRST_LINE = 60
 
 JOB = f"""
 numbers() {{ grep -E "^(workingset_refault_file|oom_kill|pgmajfault) " /proc/vmstat > $OUT/$1
              cat /proc/pressure/memory >> $OUT/$1; cat /proc/uptime >> $OUT/$1; }}
-dd if=/dev/urandom of=/opt/text bs=1M count=96 2> /dev/null; sync
-python3.11 thrash.py hold {ROOM_MIB} &
-sleep 12
-python3.11 thrash.py walk /opt/text 16 &
+dd if=/dev/urandom of=/opt/text bs=1M count={TEXT_MIB} 2> /dev/null; sync
+python3.11 thrash.py hold {ROOM_MIB} > /run/held &
+until [ -s /run/held ]; do sleep 1; done
+python3.11 thrash.py walk /opt/text {WALKERS} &
 sleep 6
 echo 3 > /proc/sys/vm/drop_caches
 sleep 5
@@ -47,19 +48,10 @@ numbers after
 def thrashing(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     folder = tmp_path_factory.mktemp("job")
     program = Path(__file__).with_name("guest") / "thrash.py"
-    files = {"thrash.py": program.read_bytes()}
-    # Under emulation on a shared machine times are upper bounds: the better of two boots counts.
-    nodes = []
-    for attempt in ("first", "second"):
-        (folder / attempt).mkdir()
-        node = run_job(
-            image, JOB, folder / attempt, files=files, disk_iops=DISK_IOPS, timeout_seconds=240
-        )
-        nodes.append(node)
-        lines = said(node)
-        if lines and lines[-1][0] < WHOLE_SECONDS and "SW111" in named(node):
-            break
-    return max(nodes, key=lambda node: len(named(node)))
+    return run_job(
+        image, JOB, folder, files={"thrash.py": program.read_bytes()}, memory_mib=MEMORY_MIB,
+        disk_iops=DISK_IOPS, timeout_seconds=240,
+    )  # fmt: skip
 
 
 def named(node: Outcome) -> set[str]:
@@ -86,10 +78,9 @@ def test_the_node_really_thrashes(thrashing: Outcome) -> None:
     before, after = numbers(thrashing, "before"), numbers(thrashing, "after")
     seconds = after["uptime"] - before["uptime"]
     refaults = (after["workingset_refault_file"] - before["workingset_refault_file"]) / seconds
-    assert refaults > 500
-    # 14 to 21 % of the time nothing at all ran (`full`), as measured under emulation; the 5 s
-    # in which the disk catches up after drop_caches count too.
-    assert (after["full"] - before["full"]) / seconds > 0.10
+    assert refaults > 100  # 190 to 780
+    # 13 to 30 % of the time nothing at all ran (`full`).
+    assert (after["full"] - before["full"]) / seconds > 0.08
     assert after["oom_kill"] == 0, "the kernel ended it: not the state that is meant"
 
 
@@ -99,28 +90,18 @@ def test_first_line_and_whole_answer_in_time(thrashing: Outcome) -> None:
     print(times, [(round(at), line[:50]) for at, line in lines])  # noqa: T201 - shown by -rP
     assert thrashing.at("=== why ended 0")
     assert lines[0][0] < FIRST_LINE_SECONDS, times
-    assert lines[-1][0] < ENDS_SECONDS, times
-    if lines[-1][0] >= WHOLE_SECONDS:
-        missed(f"the mark of {WHOLE_SECONDS} s was missed: {times}")
-
-
-def missed(words: str) -> None:
-    if os.environ.get("SEAWALL_MARKS"):
-        pytest.fail(words)
-    pytest.skip(f"{words}; under emulation; make marks fails on it")
+    assert lines[-1][0] < WHOLE_SECONDS, times
+    assert re.fullmatch(r"\d+ rules: .* window\.", lines[-1][1]), "the answer has its last line"
 
 
 def test_it_names_the_thrash_and_no_innocent(thrashing: Outcome) -> None:
     text = "\n".join(line for _, line in said(thrashing))
-    # Which of the rules could judge depends on what was reached before --timeout.
     firing = re.findall(r"^(?:CRITICAL|WARNING)(?: .*\n)+", text, re.MULTILINE)
     critical = "".join(block for block in firing if block.startswith("CRITICAL"))
     assert "address space locked" not in text, "no process there holds its own lock for long"
     assert {*re.findall(r"\[SW(\d+)\]", "".join(firing))} <= {"110", "111", "112", "113", "119"}
-    if not named(thrashing):
-        missed("the shortage was not named before the watchdog ended it")
-    if not re.search(r"reads? (it )?back", " ".join(critical.split())):
-        missed("the code that is read back was not named before --timeout")
+    assert named(thrashing) >= {"SW111"}
+    assert re.search(r"reads? (it )?back", " ".join(critical.split()))
 
 
 # --- what it takes ---------------------------------------------------------------------

@@ -46,6 +46,9 @@ def console() -> "NoReturn":
             from seawall.host.vitals import first_line
 
             print(first_line(), flush=True)
+            from seawall.host import own_code  # its files come after the line
+
+            own_code.keep()
         status = main(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:

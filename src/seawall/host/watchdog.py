@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Callable
 from typing import Final
 
+from seawall.host import own_code
 from seawall.problems import OutputProblem
 
 GRACE_SECONDS: Final = 2.0
@@ -167,6 +168,7 @@ def _wait(relay: _Relay, timeout_seconds: float, slot: Slot) -> bool:
 def _work_and_exit(work: Callable[[], int]) -> None:
     """The worker's life; it must never return into the parent's code."""
     status = 70
+    own_code.keep()  # a fork has none of its parent's locks
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
