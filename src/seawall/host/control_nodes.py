@@ -2,17 +2,16 @@
 """Control nodes in a host's /dev: looking whether they are there, and making them.
 
 mknod(2) takes the umask away from the mode, and never replaces what is there.  A node with the
-number of a driver that is gone is replaced by rename(2), so that nobody finds none; anything that
-is no device node is somebody else's and stays.
+number of a driver that is gone is replaced by rename(2), so that nobody finds none, and by one of
+the same mode and owner; anything that is no device node is somebody else's and stays.
 """
 
 import os
 import stat
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-MODE: Final = 0o666
-"""As nvidia-modprobe makes them; the device cgroup is what keeps strangers out."""
+from seawall.host.node_owner import Permissions, permissions_of
 
 
 class Seen(NamedTuple):
@@ -42,16 +41,29 @@ def look(root: str, paths: Iterable[str]) -> dict[str, Seen]:
 def make(root: str, path: str, major: int, minor: int) -> str:
     """What was done, in words; OSError where it could not be.  Wants root."""
     place = _place(root, path)
+    allowed = permissions_of(root, path)
     os.makedirs(os.path.dirname(place), mode=0o755, exist_ok=True)
-    mask = os.umask(0)
     try:
-        try:
-            os.mknod(place, MODE | stat.S_IFCHR, os.makedev(major, minor))
-        except FileExistsError:
-            return _replace(path, place, os.makedev(major, minor))
+        _mknod(place, allowed, os.makedev(major, minor))
+    except FileExistsError:
+        return _replace(path, place, os.makedev(major, minor))
+    return f"{path} made: c {major}:{minor}, {allowed.words}"
+
+
+def _mknod(place: str, allowed: Permissions, number: int) -> None:
+    """Its owner's alone until the owner is who he should be."""
+    mask = os.umask(0o077)
+    try:
+        os.mknod(place, stat.S_IFCHR | 0o600, number)
     finally:
         os.umask(mask)
-    return f"{path} made: c {major}:{minor}, mode {MODE:o}"
+    try:
+        if (allowed.uid, allowed.gid) != (0, 0):
+            os.chown(place, allowed.uid, allowed.gid, follow_symlinks=False)
+        os.chmod(place, allowed.mode)
+    except OSError:
+        os.unlink(place)
+        raise
 
 
 def _replace(path: str, place: str, number: int) -> str:
@@ -62,7 +74,8 @@ def _replace(path: str, place: str, number: int) -> str:
         raise FileExistsError(0, "is there and is no device node: left as it is", path)
     folder, _, name = place.rpartition("/")
     aside = f"{folder}/.{name}.seawall-{os.getpid()}"
-    os.mknod(aside, MODE | stat.S_IFCHR, number)
+    kept = Permissions(stat.S_IMODE(before.st_mode) & 0o777, before.st_uid, before.st_gid)
+    _mknod(aside, kept, number)
     try:
         os.rename(aside, place)
     except OSError:

@@ -19,6 +19,7 @@ _ANNOTATIONS: Final = 4
 _KEPT: Final = frozenset({_ENVS, 2, 3, _ANNOTATIONS, 5})
 _CDI: Final = b"cdi.k8s.io/"
 _HOOKS: Final = ("prestart", "createRuntime", "createContainer", "startContainer")
+_BUNDLE: Final = "bundle="
 _DOCKER: Final = ("DeviceCgroupRules", "Runtime", "Privileged")
 _UNIT_KEYS: Final = (b"DevicePolicy", b"DeviceAllow")
 
@@ -47,10 +48,17 @@ def device_mount(mount: dict[str, object]) -> dict[str, object]:
 
 
 def state_facts(config: object) -> dict[str, object]:
-    """Of ``config`` in runc's state.json the devices and the rules."""
+    """Of ``config`` in runc's state.json the devices, the rules, programs of hooks without their
+    arguments, and where its bundle is.
+    """
     if not isinstance(config, dict):
         return {}
-    kept = {"devices": config["devices"]} if "devices" in config else {}
+    kept: dict[str, object] = {"devices": config["devices"]} if "devices" in config else {}
+    labels = config.get("labels")
+    if isinstance(labels, list):
+        kept["labels"] = [x for x in labels if isinstance(x, str) and x.startswith(_BUNDLE)]
+    if hooks := device_facts({"hooks": config.get("Hooks")}):
+        kept["Hooks"] = hooks["hooks"]
     cgroups = config.get("cgroups")
     if isinstance(cgroups, dict) and "devices" in cgroups:
         kept["cgroups"] = {"devices": cgroups["devices"]}

@@ -89,15 +89,23 @@ def gpu_query(_: str = "") -> JSON:
         calls = _Calls(runtime.library)
         version = calls.number("cudaRuntimeGetVersion", kind=ctypes.c_int)
     return {
-        "libraries": {"nvml": _told(nvml), "cuda": _told(cuda), "runtime": _told(runtime)},
+        "libraries": {"nvml": told(nvml), "cuda": told(cuda), "runtime": told(runtime)},
+        **answer_of(nvml, cuda),
+        "runtime_version": version,
+    }
+
+
+def answer_of(nvml: Loaded, cuda: Loaded) -> dict[str, JSON]:
+    """What the two libraries say, once they are loaded."""
+    return {
         "nvml": None if nvml.library is None else _nvml(_Calls(nvml.library)),
         "cuda": None if cuda.library is None else _cuda(_Calls(cuda.library)),
-        "runtime_version": version,
         "environment": {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
     }
 
 
-def _told(loaded: Loaded) -> JSON:
+def told(loaded: Loaded) -> dict[str, JSON]:
+    """Which library it is, or where it was looked for."""
     tried: list[JSON] = [[place, words] for place, words in loaded.tried]
     return {"name": loaded.name, "path": loaded.path, "tried": tried}
 

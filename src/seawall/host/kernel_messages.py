@@ -49,16 +49,23 @@ def follow_kmsg(quiet_seconds: float, path: str = PATH) -> Iterator[bytes | None
         os.close(fd)
 
 
-def journal_lines(deadline_seconds: float, command: tuple[str, ...] = JOURNAL) -> Iterator[bytes]:
+def journal_lines(
+    deadline_seconds: float,
+    command: tuple[str, ...] = JOURNAL,
+    environment: dict[str, str] | None = None,
+) -> Iterator[bytes]:
     """What journalctl prints, line by line; OSError when it cannot be started, fails or does
     not end in time.
+
+    environment: of the child; None gives it one's own.
 
     Its disk may be what is stuck: the child is killed at the deadline and not waited for.
     """
     until = time.monotonic() + deadline_seconds
     child = subprocess.Popen(  # noqa: S603 - a fixed command, found by PATH as a person's would
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        env=environment,
+    )  # fmt: skip
     try:
         yield from _lines_until(child, until)
         if child.wait(max(0.1, until - time.monotonic())):

@@ -3,7 +3,7 @@
 
 faccessat(2) asks the device cgroup and the mode without touching the driver; open(2) is what a
 program will do, and may wake a device.  Opening can wait for a driver that hangs: whoever calls
-has a watchdog.
+has a watchdog.  A node that nobody may write is only read: MIG's capabilities have mode 444.
 """
 
 import ctypes
@@ -17,7 +17,8 @@ from seawall.host.watchdog import Slot
 
 _AT_FDCWD: Final = -100
 # A FIFO in the place of a node opens at once in this way, and O_NOCTTY is for a terminal.
-_FLAGS: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_FLAGS: Final = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_WRITABLE: Final = 0o222
 
 Row = tuple[str, int, str | None, int | None, int | None, int | None, int | None]
 """path, errno of faccessat, kind, major, minor, mode, errno of open: as readings' ``Tried``."""
@@ -30,9 +31,12 @@ def try_each(paths: Iterable[str], *, opens: bool, slot: Slot | None = None) -> 
         if slot is not None:
             slot.write(path)
         kind, major, minor, mode = _status(path)
-        code = library.faccessat(_AT_FDCWD, os.fsencode(path), os.R_OK | os.W_OK, 0)
+        is_read_only = mode is not None and not mode & _WRITABLE
+        wanted = os.R_OK if is_read_only else os.R_OK | os.W_OK
+        code = library.faccessat(_AT_FDCWD, os.fsencode(path), wanted, 0)
         refused = ctypes.get_errno() if code else 0
-        opened = _open(path) if opens and kind in ("c", "b") else None
+        access = os.O_RDONLY if is_read_only else os.O_RDWR
+        opened = _open(path, access) if opens and kind in ("c", "b") else None
         yield path, refused, kind, major, minor, mode, opened
     if slot is not None:
         slot.clear()
@@ -51,9 +55,9 @@ def _status(path: str) -> tuple[str | None, int | None, int | None, int | None]:
     return kind, os.major(found.st_rdev), os.minor(found.st_rdev), mode
 
 
-def _open(path: str) -> int:
+def _open(path: str, access: int) -> int:
     try:
-        os.close(os.open(path, _FLAGS))
+        os.close(os.open(path, access | _FLAGS))
     except OSError as error:
         return error.errno or errno.EIO
     return 0

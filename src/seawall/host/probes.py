@@ -15,11 +15,15 @@
 ``device_nodes``  nodes below /dev, of the host and of processes (``device_access/nodes.py``)
 ``device_access``  whether processes may use devices, by trying (``device_access/trying.py``)
 ``device_programs``  device programs of cgroups (``device_access/programs.py``)
+``device_log``    what logs say of devices that cannot be had (``device_log/probe.py``)
+``cri``           what container runtimes have on record of containers' devices (``cri.py``)
+``pod_resources``  which devices the kubelet gave to which container (``pod_resources.py``)
 ``driver_files``  device nodes, dma-bufs and sockets that processes hold (``driver_files.py``)
 ``driver_mappings``  what they have mapped of those nodes (``driver_mappings.py``)
 ``nvml``          what the NVIDIA driver says of its devices (``nvml.py``)
 ``gpu_query``     devices as NVML and CUDA's driver API tell of them (``gpu_query.py``); asked only
                   by the verb, for it wakes devices
+``gpu_query_inside``  the same as a container may ask (``gpu_inside/asking.py``); likewise
 ``page_census``   page frames by their flags and cgroup, all or a sample (``page_census/frames.py``)
 ``task_stacks``   threads that run or are blocked, and their kernel stacks (``task_stacks.py``)
 ``sysrq``         ``l`` or ``w``: backtraces that the kernel prints (``sysrq.py``); asked only when

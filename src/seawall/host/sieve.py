@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 ENVIRONMENT_NAMES: Final = re.compile(
-    rb"(?:NVIDIA|CUDA|ROCR?|HIP|HSA|GPU|AMD|ZE|ONEAPI)_[A-Z0-9_]+\Z"
+    rb"(?:(?:NVIDIA|CUDA|ROCR?|HIP|HSA|GPU|AMD|ZE|ONEAPI)_[A-Z0-9_]+|PASS_DEVICE_SPECS)\Z"
 )
 # Each by its name: io.kubernetes.cri-o.Annotations, for one, holds whatever users wrote.
 ANNOTATION_NAMES: Final = re.compile(
@@ -213,6 +213,8 @@ def sieve_for(path: str, *, with_cmdline: bool = False) -> Callable[[bytes], byt
 
 UNIT_FOLDERS: Final = (
     "/run/systemd/transient/", "/run/systemd/system.control/", "/etc/systemd/system.control/",
+    "/etc/systemd/system/", "/run/systemd/system/", "/usr/local/lib/systemd/system/",
+    "/usr/lib/systemd/system/", "/lib/systemd/system/",
 )  # fmt: skip
 SIEVED_NAMES: Final = frozenset(
     {

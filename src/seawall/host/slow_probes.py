@@ -7,9 +7,12 @@ modules are imported in the child, when they are asked: on a thrashing node each
 
 import os
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seawall.host.host import JSON
+
+if TYPE_CHECKING:
+    from seawall.host.rooted import Rooted
 
 
 class SlowProbe(NamedTuple):
@@ -67,6 +70,30 @@ def _device_programs(argument: str) -> JSON:
     return device_programs(argument)
 
 
+def _runtime_versions(_: str) -> JSON:
+    from seawall.host.runtime_versions import runtime_versions  # noqa: PLC0415 - see above
+
+    return runtime_versions()
+
+
+def _device_log(argument: str) -> JSON:
+    from seawall.host.device_log.probe import device_log  # noqa: PLC0415 - see above
+
+    return device_log(argument)
+
+
+def _cri(argument: str) -> JSON:
+    from seawall.host.cri import cri  # noqa: PLC0415 - see above
+
+    return cri(argument)
+
+
+def _pod_resources(_: str) -> JSON:
+    from seawall.host.pod_resources import pod_resources  # noqa: PLC0415 - see above
+
+    return pod_resources()
+
+
 def _nvml(argument: str) -> JSON:
     from seawall.host.nvml import devices  # noqa: PLC0415 - see above
 
@@ -77,6 +104,12 @@ def _gpu_query(argument: str) -> JSON:
     from seawall.host.gpu_query import gpu_query  # noqa: PLC0415 - see above
 
     return gpu_query(argument)
+
+
+def _gpu_query_inside(argument: str) -> JSON:
+    from seawall.host.gpu_inside.asking import gpu_query_inside  # noqa: PLC0415 - see above
+
+    return gpu_query_inside(argument)
 
 
 def _page_census(argument: str) -> JSON:
@@ -115,14 +148,34 @@ SLOW_PROBES: Final = {
     "packet_ring_maps": SlowProbe(_packet_ring_maps, 1.0),
     "packet_rings": SlowProbe(_packet_rings, 1.8),
     "pipes": SlowProbe(_pipes, 0.4),
+    "cri": SlowProbe(_cri, 2.5),  # it ends itself when its time is over
+    "pod_resources": SlowProbe(_pod_resources, 1.5),  # likewise
     "descriptors": SlowProbe(_descriptors, 0.6),
     "device_access": SlowProbe(_device_access, 3.5),  # it ends itself when its time is over
+    "device_log": SlowProbe(_device_log, 5.0),  # likewise
     "device_nodes": SlowProbe(_device_nodes, 2.5),  # likewise
     "device_programs": SlowProbe(_device_programs, 2.0),
     "driver_files": SlowProbe(_driver_files, 2.0),
     "driver_mappings": SlowProbe(_driver_mappings, 0.8),
+    "runtime_versions": SlowProbe(_runtime_versions, 2.4),  # it ends itself when its time is over
     "nvml": SlowProbe(_nvml, 3.0),
     "gpu_query": SlowProbe(_gpu_query, 15.0),  # a device that sleeps takes seconds to wake
+    "gpu_query_inside": SlowProbe(_gpu_query_inside, 18.0),  # it ends itself when its time is over
     "task_stacks": SlowProbe(_task_stacks, 5.0),
     "sysrq": SlowProbe(_sysrq, 20.0),  # a CPU that does not answer is waited for, 10 s
 }
+OF_TREES: Final = frozenset({"device_log", "device_nodes"})
+"""Those that only read files: a tree of files answers them too."""
+
+
+def answer_of(probe: str, argument: str, rooted: "Rooted | None") -> JSON:
+    """rooted: what opens below another root than ``/``."""
+    if rooted is None:
+        return SLOW_PROBES[probe].answer(argument)
+    if probe == "device_nodes":
+        from seawall.host.device_access.nodes import nodes_of_tree  # noqa: PLC0415 - see above
+
+        return nodes_of_tree(argument, rooted.open)
+    from seawall.host.device_log.probe import device_log  # noqa: PLC0415 - see above
+
+    return device_log(argument, rooted.open)

@@ -7,10 +7,12 @@ put there: a worker that may hang looks, and not at everything.  Numbers are the
 are ids of the host.  Listing opens no device.
 """
 
+import errno
 import json
 import os
 import stat
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -24,6 +26,7 @@ _LOOKED_AT_MOST: Final = 16384
 _FOLDERS_MOST: Final = 256  # open at once
 _PIDS_MOST: Final = 8192
 _EACH_SECONDS: Final = 0.2
+_HOST_SECONDS: Final = 1.2  # nobody can hold the host's own up, but a starved CPU is slow
 _ALL_SECONDS: Final = 1.6
 _HOST: Final = 0  # no process has this pid
 # Terminals come and go; the others hold memory, queues and pages, and hold them by the million.
@@ -34,23 +37,48 @@ _KINDS: Final = {stat.S_IFCHR: "c", stat.S_IFBLK: "b"}
 
 def device_nodes(argument: str) -> JSON:
     """{"host": {"nodes": [[path, kind, major, minor, mode, uid, gid], ...], "links":
-    [["195:255", target], ...], "left_out"}, "pids": {pid: {"nodes", "left_out"}}}.
+    [["195:255", target], ...], "left_out", "changed": {path: seconds}}, "pids": {pid: {"nodes",
+    "left_out"}}}.  ``changed``: the Unix second (ctime) at which it was made, or last had its
+    mode or owner changed.
 
     argument: JSON, {"pids": [pid, ...]}.  ``{"problem": [why, words]}`` stands where somebody's
     /dev could not be listed.  ``left_out``: nodes over the limit, and at least one more for each
     folder that was not looked at to its end.  /dev/pts, shm, mqueue and hugepages are passed over.
     """
     pids = [int(pid) for pid in json.loads(argument)["pids"]][:_PIDS_MOST]
+    each = _EACH_SECONDS if pids else _HOST_SECONDS
     host, *others = ask_apart(
-        [_HOST, *pids], _nodes_of, each_seconds=_EACH_SECONDS, all_seconds=_ALL_SECONDS
+        [_HOST, *pids], _nodes_of, each_seconds=each, all_seconds=_ALL_SECONDS
     )
     return {"host": host, "pids": {str(pid): told for pid, told in zip(pids, others, strict=True)}}
+
+
+def nodes_of_tree(argument: str, opened: Callable[[str, int], int]) -> JSON:
+    """The same of another root's /dev; nothing of processes, whose /dev is not below it.
+
+    A copy that was made without device nodes has none at all: ENOENT, for that tells nothing.
+    """
+    told = nodes_below(opened("/dev", _FOLDER))
+    if not told["nodes"]:
+        raise OSError(errno.ENOENT, "no device node below it", "/dev")
+    links: list[JSON] = []
+    with suppress(FileNotFoundError):
+        folder = opened("/dev/char", _FOLDER)
+        try:
+            links = _char_links(f"/proc/self/fd/{folder}")
+        finally:
+            os.close(folder)
+    pids = [int(pid) for pid in json.loads(argument)["pids"]][:_PIDS_MOST]
+    elsewhere = problem("absent", "asked only on the machine itself")
+    host: JSON = {**told, "links": links, "changed": {}}
+    return {"host": host, "pids": {str(pid): elsewhere for pid in pids}}
 
 
 def _nodes_of(pid: int) -> JSON:
     """One /dev; OSError when the process is gone or may not be looked into."""
     if pid == _HOST:
-        return {**nodes_below(os.open("/dev", _FOLDER)), "links": _char_links("/dev/char")}
+        told = nodes_below(os.open("/dev", _FOLDER))
+        return {**told, "links": _char_links("/dev/char"), "changed": _changed(told["nodes"])}
     with held(pid) as process:
         ticks = process.start_ticks()
         root = os.open(process.inside(), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -129,6 +157,17 @@ def _look(
              status.st_uid, status.st_gid)
         )  # fmt: skip
     return 0
+
+
+def _changed(rows: JSON) -> dict[str, JSON]:
+    """Path -> second of its ctime."""
+    found: dict[str, JSON] = {}
+    for row in rows if isinstance(rows, list) else ():
+        path = row[0] if isinstance(row, list) else None
+        if isinstance(path, str):
+            with suppress(OSError):
+                found[path] = max(0, int(os.lstat(path).st_ctime))
+    return found
 
 
 def _char_links(folder: str) -> list[JSON]:

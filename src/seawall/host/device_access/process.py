@@ -20,6 +20,7 @@ class Process:
     """One that was there when this was made; OSError, ESRCH from then on when it is gone."""
 
     def __init__(self, pid: int) -> None:
+        self.pid = pid
         try:
             self.fd = os.open(f"/proc/{pid:d}", _FOLDER)
         except FileNotFoundError:

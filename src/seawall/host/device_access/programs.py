@@ -5,7 +5,8 @@ bpf(2): BPF_PROG_QUERY for BPF_CGROUP_DEVICE (4.15+), BPF_PROG_GET_FD_BY_ID and
 BPF_OBJ_GET_INFO_BY_FD (4.13+); include/uapi/linux/bpf.h.  A query needs CAP_NET_ADMIN, a program
 CAP_SYS_ADMIN.  The attribute is given in full size: since 6.17 a query writes its last field
 whatever size the caller told.  Instructions are those that run (translated); for this type of
-program the verifier changes little in them.
+program the verifier changes little in them.  load_time is CLOCK_BOOTTIME in ns (4.15+); the
+kernel fills as much of the struct as it knows and leaves the rest zero.
 """
 
 import ctypes
@@ -18,16 +19,18 @@ from typing import Final
 from seawall.host.device_access.apart import problem, problem_of
 from seawall.host.host import JSON
 
+# Of 64-bit little-endian machines: whoever reads the instructions takes them for such.
 _CALL_NUMBERS: Final = {
-    "x86_64": 321, "aarch64": 280, "riscv64": 280, "s390x": 351, "ppc64le": 361,
+    "x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "ppc64le": 361,
 }  # fmt: skip
+_POINTER_BYTES: Final = 8
 _GET_FD_BY_ID: Final = 13
 _INFO_BY_FD: Final = 15
 _QUERY: Final = 16
 _CGROUP_DEVICE: Final = 6
 _ATTRIBUTE_BYTES: Final = 256  # more than any kernel has yet; the rest has to be zero
 _INFO_BYTES: Final = 256
-_INFO_INSTRUCTIONS: Final = struct.Struct("=20xI8xQ")  # xlated_prog_len, xlated_prog_insns
+_INFO: Final = struct.Struct("=20xI8xQQ")  # xlated_prog_len, xlated_prog_insns, load_time
 _ATTACHED_MOST: Final = 64  # BPF_CGROUP_MAX_PROGS
 _FOLDERS_MOST: Final = 8192
 _PROGRAMS_MOST: Final = 4096
@@ -36,13 +39,18 @@ _NEEDS: Final = "bpf(2) refuses it: needs CAP_SYS_ADMIN, or CAP_BPF and CAP_NET_
 
 
 def device_programs(argument: str) -> JSON:
-    """{"folders": {folder: [id, ...]}, "programs": {id: hex of instructions}}.
+    """{"folders": {folder: [id, ...]}, "programs": {id: hex of instructions},
+    "loaded": {id: ns since boot}}.
 
     argument: JSON, {"folders": [a cgroup of version 2, ...]}.  ``{"problem": [why, words]}``
     stands for what could not be told.
     """
     folders = [str(folder) for folder in json.loads(argument)["folders"]][:_FOLDERS_MOST]
     bpf = Bpf()
+    if not bpf.is_known:
+        words = f"the number of bpf(2) is not known on this machine ({os.uname().machine})"
+        unknown = {folder: problem("failed", words) for folder in folders}
+        return {"folders": dict(unknown), "programs": {}, "loaded": {}}
     attached: dict[str, JSON] = {}
     ids: set[int] = set()
     for folder in folders:
@@ -53,12 +61,15 @@ def device_programs(argument: str) -> JSON:
         except OSError as error:
             attached[folder] = _problem(error.errno or errno.EIO)
     programs: dict[str, JSON] = {}
+    loaded: dict[str, JSON] = {}
     for number in sorted(ids)[:_PROGRAMS_MOST]:
         try:
-            programs[str(number)] = bpf.instructions(number).hex()
+            code, since = bpf.program(number)
+            programs[str(number)] = code.hex()
+            loaded[str(number)] = since
         except OSError as error:
             programs[str(number)] = _problem(error.errno or errno.EIO)
-    return {"folders": attached, "programs": programs}
+    return {"folders": attached, "programs": programs, "loaded": loaded}
 
 
 def _problem(code: int) -> JSON:
@@ -79,7 +90,14 @@ class Bpf:
     def __init__(self) -> None:
         self._syscall = ctypes.CDLL(None, use_errno=True).syscall
         self._syscall.restype = ctypes.c_long
-        self._number = _CALL_NUMBERS.get(os.uname().machine)
+        # A 32-bit program on a 64-bit kernel is told the kernel's name and has other numbers.
+        is_wide = ctypes.sizeof(ctypes.c_void_p) == _POINTER_BYTES
+        self._number = _CALL_NUMBERS.get(os.uname().machine) if is_wide else None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether this machine's number of the call is known."""
+        return self._number is not None
 
     def call(self, command: int, attribute: ctypes.Array[ctypes.c_char]) -> int:
         """The call's result; OSError."""
@@ -108,28 +126,32 @@ class Bpf:
         count = struct.unpack_from("=24xI", attribute)[0]
         return list(ids[: min(count, _ATTACHED_MOST)])
 
-    def instructions(self, number: int) -> bytes:
-        """Of the program with this id, 8 bytes each (struct bpf_insn)."""
+    def program(self, number: int) -> tuple[bytes, int]:
+        """Of the program with this id: 8 bytes for each instruction (struct bpf_insn), and when
+        it was loaded, ns since boot.
+        """
         fd = self.call(_GET_FD_BY_ID, attribute_of("=III", number, 0, 0))
         try:
             size = self._info(fd, 0, 0)[0]
             if size > _INSTRUCTION_BYTES_MOST:
                 raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
             room = ctypes.create_string_buffer(max(1, size))
-            told, address = self._info(fd, size, ctypes.addressof(room))
+            told, address, since = self._info(fd, size, ctypes.addressof(room))
         finally:
             os.close(fd)
         if not size or not address:  # it may be known, but not read
             raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
-        return room.raw[: min(size, told)]
+        return room.raw[: min(size, told)], since
 
-    def _info(self, fd: int, size: int, address: int) -> tuple[int, int]:
-        """(length of the instructions, where they were written; 0 when they were kept back)."""
+    def _info(self, fd: int, size: int, address: int) -> tuple[int, int, int]:
+        """(length of the instructions, where they were written; 0 when they were kept back, when
+        it was loaded).
+        """
         info = ctypes.create_string_buffer(_INFO_BYTES)
-        _INFO_INSTRUCTIONS.pack_into(info, 0, size, address)
+        _INFO.pack_into(info, 0, size, address, 0)
         self.call(_INFO_BY_FD, attribute_of("=IIQ", fd, _INFO_BYTES, ctypes.addressof(info)))
-        length, written = _INFO_INSTRUCTIONS.unpack_from(info)
-        return length, written
+        length, written, since = _INFO.unpack_from(info)
+        return length, written, since
 
 
 def attribute_of(layout: str, *fields: int) -> ctypes.Array[ctypes.c_char]:
