@@ -38,7 +38,7 @@ class Tried(NamedTuple):
 
     path: str
     errno: int
-    """0: reading and writing are allowed."""
+    """0: reading and writing are allowed; of a node that nobody may write, reading."""
     kind: str | None
     """``c``, ``b``, ``other`` (a file, FIFO, link to nowhere); None: not there."""
     major: int | None

@@ -11,7 +11,7 @@ CGROUPS_MOST; those beyond are in ``left_out``, and none of them counts as witho
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from seawall.cgroup_paths import place_of
@@ -26,7 +26,7 @@ from seawall.readings.cgroup import (
 )
 from seawall.readings.cgroup_tree import Walk, file_path
 from seawall.readings.device_rule import DeviceRule, rule_of
-from seawall.readings.probe_answer import numbers, reason
+from seawall.readings.probe_answer import number, numbers, reason
 from seawall.readings.reading import decode_name, read_each_as
 
 PROBE = "device_programs"
@@ -53,6 +53,8 @@ class DeviceCgroups:
     """Translated instructions, 8 bytes each (struct bpf_insn)."""
     left_out: int = 0
     """Cgroups beyond CGROUPS_MOST, which were not asked."""
+    loaded: Mapping[int, float] = field(default_factory=dict)
+    """Program id -> seconds since boot (CLOCK_BOOTTIME) at which it was loaded."""
 
 
 def parse(data: bytes) -> tuple[DeviceRule, ...]:
@@ -60,12 +62,12 @@ def parse(data: bytes) -> tuple[DeviceRule, ...]:
     if len(data) > LIST_BYTES_MOST:
         raise ParseProblem(0, f"at most {LIST_BYTES_MOST} bytes", data)
     rules = []
-    for number, line in enumerate(data.split(b"\n"), start=1):
+    for at, line in enumerate(data.split(b"\n"), start=1):
         if not line:
             continue
         rule = rule_of(decode_name(line))
         if rule is None:
-            raise ParseProblem(number, "'TYPE MAJOR:MINOR ACCESS'", line)
+            raise ParseProblem(at, "'TYPE MAJOR:MINOR ACCESS'", line)
         rules.append(rule)
     return tuple(rules)
 
@@ -91,8 +93,8 @@ def read(host: Host, cgroups: Cgroups | Unread) -> DeviceCgroups | Unread:
         return DeviceCgroups(1, lists, {}, {}, left_out)
     if layout.v2 is None:
         return Unread(USUAL_PLACE, "absent", "no cgroup tree controls devices")
-    attached, programs = _programs(host, layout.v2, wanted)
-    return DeviceCgroups(2, {}, attached, programs, left_out)
+    attached, programs, loaded = _programs(host, layout.v2, wanted)
+    return DeviceCgroups(2, {}, attached, programs, left_out, loaded)
 
 
 def _with_all_above(paths: Iterable[str]) -> list[str]:
@@ -143,19 +145,27 @@ def _places(host: Host, members: Sequence[tuple[str, int]]) -> dict[str, str]:
 
 def _programs(
     host: Host, mount_point: str, paths: Sequence[str]
-) -> tuple[dict[str, tuple[int, ...] | Unread], dict[int, bytes | Unread]]:
+) -> tuple[dict[str, tuple[int, ...] | Unread], dict[int, bytes | Unread], dict[int, float]]:
     """One question for all; a kernel or a right that is missing is told of each."""
     folders = {path: file_path(mount_point, path, "").rstrip("/") for path in paths}
     answer = host.ask(PROBE, json.dumps({"folders": list(folders.values())}))
     if isinstance(answer, Unread):
         unread = {path: Unread(f, answer.why, answer.detail) for path, f in folders.items()}
-        return dict(unread), {}
+        return dict(unread), {}, {}
     values = answer if isinstance(answer, dict) else {}
     rows, texts = values.get("folders"), values.get("programs")
     rows, texts = (one if isinstance(one, dict) else {} for one in (rows, texts))
     attached = {path: _ids(folder, rows.get(folder)) for path, folder in folders.items()}
     wanted = {i for ids in attached.values() if not isinstance(ids, Unread) for i in ids}
-    return attached, {i: _instructions(i, texts.get(str(i))) for i in sorted(wanted)}
+    programs = {i: _instructions(i, texts.get(str(i))) for i in sorted(wanted)}
+    return attached, programs, _loaded(values.get("loaded"), wanted)
+
+
+def _loaded(value: JSON, wanted: Iterable[int]) -> dict[int, float]:
+    """A program of which no time is told, or 0 (before 4.15), is not in it."""
+    told = value if isinstance(value, dict) else {}
+    found = ((i, number(told.get(str(i)))) for i in wanted)
+    return {i: since / 1e9 for i, since in found if since}
 
 
 def _ids(folder: str, value: JSON) -> tuple[int, ...] | Unread:

@@ -7,7 +7,7 @@ A container made its own /dev: any name, any number, any mode may be in it.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, cast
 
 from seawall.host.host import JSON, Host, Unread
@@ -45,6 +45,9 @@ class DeviceNodes:
     char_links: Mapping[tuple[int, int], str]
     """(major, minor) -> target text of /dev/char/M:m."""
     left_out: int
+    changed: Mapping[str, int] = field(default_factory=dict)
+    """Path -> the Unix second at which the node was made, or last had its mode or owner changed
+    (ctime); what is not in it was not told."""
 
 
 def read(host: Host) -> DeviceNodes | Unread:
@@ -58,7 +61,14 @@ def read(host: Host) -> DeviceNodes | Unread:
     left_out = number(values.get("left_out"))
     if nodes is None or links is None or left_out is None:
         return Unread(PROBE, "malformed", "expected nodes, links and left_out of the host")
-    return DeviceNodes({node.path: node for node in nodes}, dict(links), left_out)
+    changed = _changed(values.get("changed"))
+    return DeviceNodes({node.path: node for node in nodes}, dict(links), left_out, changed)
+
+
+def _changed(value: JSON) -> dict[str, int]:
+    """Only what helps; whatever else it is is left out."""
+    told = value if isinstance(value, dict) else {}
+    return {path: when for path, one in told.items() if (when := _count(one)) is not None}
 
 
 def ask(host: Host, pids: tuple[int, ...]) -> Mapping[int, Mapping[str, Node] | Unread]:

@@ -2,12 +2,13 @@
 """What runtimes were told about devices: each container's OCI config, Docker's own files.
 
 Of each container the first of these that there is: the config.json that containerd, Podman, CRI-O
-or crun gave the runtime; runc's state.json; Docker's hostconfig.json.  One that is there and
-cannot be read is the answer, for what stands in the next may be older.
+or crun gave the runtime; runc's state.json, with what its bundle's config.json has beyond it
+(environment, CDI names, mounts); Docker's hostconfig.json.  One that is there and cannot be read is
+the answer, for what stands in the next may be older.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
 from seawall.host.host import Host, Unread
@@ -120,10 +121,29 @@ def _first(host: Host, key: str, candidates: list[_File]) -> DeviceSpec | Unread
     for file in candidates:
         found = read_as(host, file.path, file.parse, LIMIT_BYTES)
         if isinstance(found, ToldDevices):
-            return _spec(key, file.path, found)
+            return _spec(key, file.path, _with_bundle(host, found))
         if found.why not in _GONE:
             return found
     return None
+
+
+def _with_bundle(host: Host, state: ToldDevices) -> ToldDevices:
+    """The rest of what runc was started with.  The bundle is whoever's: it may be gone, or changed
+    since, so that devices and rules are the state's.
+    """
+    if state.bundle is None:
+        return state
+    config = read_as(host, f"{state.bundle}/config.json", parse_config, LIMIT_BYTES)
+    if isinstance(config, Unread):
+        return state
+    return replace(
+        state,
+        environment=config.environment,
+        cdi_names=config.cdi_names,
+        device_mounts=config.device_mounts,
+        hooks=state.hooks or config.hooks,
+        cgroups_path=config.cgroups_path,
+    )
 
 
 def _docker(host: Host, key: str, nodes: DeviceNodes | Unread) -> DeviceSpec | Unread:

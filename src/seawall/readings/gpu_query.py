@@ -88,8 +88,12 @@ def ask(host: Host) -> GpuQuery | Unread:
     answer = host.ask(PROBE)
     if isinstance(answer, Unread):
         return answer
-    found = _parsed(answer, read_as(host, MODULE, parse_module))
-    return found or Unread(PROBE, "malformed", "expected libraries and devices")
+    return query_of(host, answer) or Unread(PROBE, "malformed", "expected libraries and devices")
+
+
+def query_of(host: Host, answer: JSON) -> GpuQuery | None:
+    """Of the answer of this probe, or of one that asks as somebody else."""
+    return _parsed(answer, read_as(host, MODULE, parse_module))
 
 
 def _parsed(answer: JSON, module: str | Unread) -> GpuQuery | None:

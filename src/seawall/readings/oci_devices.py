@@ -18,7 +18,7 @@ from seawall.readings.device_rule import KINDS, NUMBER_MOST, DeviceRule, Kind, a
 LIMIT_BYTES: Final = 2 << 20
 WORD_MOST: Final = 4096
 ENVIRONMENT_NAME: Final = re.compile(
-    r"(?:NVIDIA|CUDA|ROCR?|HIP|HSA|GPU|AMD|ZE|ONEAPI)_[A-Z0-9_]+\Z"
+    r"(?:(?:NVIDIA|CUDA|ROCR?|HIP|HSA|GPU|AMD|ZE|ONEAPI)_[A-Z0-9_]+|PASS_DEVICE_SPECS)\Z"
 )
 """The same as the sieve keeps (host/sieve.py)."""
 CDI_ANNOTATION: Final = "cdi.k8s.io/"
@@ -50,6 +50,8 @@ class ToldDevices:
     hooks: tuple[str, ...] = ()
     device_mounts: tuple[str, ...] = ()
     cgroups_path: str | None = None
+    bundle: str | None = None
+    """The folder of the config that runc was started with; its state.json alone tells it."""
 
 
 def parse_config(data: bytes) -> ToldDevices:
@@ -78,7 +80,9 @@ def parse_config(data: bytes) -> ToldDevices:
 
 
 def parse_state(data: bytes) -> ToldDevices:
-    """A state.json of runc, which has no environment; its ``devices`` include runc's defaults."""
+    """A state.json of runc, which has no environment and no annotations; its ``devices`` include
+    runc's defaults.
+    """
     config = _object(object_of(data).get("config"), "config")
     cgroups = _object(config.get("cgroups"), "config.cgroups")
     return ToldDevices(
@@ -91,7 +95,18 @@ def parse_state(data: bytes) -> ToldDevices:
             _rule(row, "permissions", _letter(row))
             for row in rows_of(cgroups.get("devices"), "config.cgroups.devices")
         ),
+        hooks=tuple(_hooks(_object(config.get("Hooks"), "config.Hooks"))),
+        bundle=_bundle(config.get("labels")),
     )
+
+
+def _bundle(labels: Any) -> str | None:
+    """``bundle=/a/folder`` of its labels; None for what is no plain path."""
+    for word in labels if isinstance(labels, list) else ():
+        if isinstance(word, str) and word.startswith("bundle=/") and len(word) <= WORD_MOST:
+            path = word.removeprefix("bundle=").rstrip("/")
+            return None if ".." in path.split("/") or "\0" in path else path or None
+    return None
 
 
 def object_of(data: bytes) -> dict[str, Any]:
