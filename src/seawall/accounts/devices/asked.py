@@ -4,8 +4,8 @@
 from collections.abc import Iterator
 
 from seawall.accounts.devices.classes import Control, DeviceClass, needs_compute
-from seawall.accounts.devices.promises import Wanted
-from seawall.accounts.devices.rules import USE, Device
+from seawall.accounts.devices.kernel_rules.rules import USE, Device
+from seawall.accounts.devices.promised.promises import Wanted
 from seawall.accounts.devices.sight import Asked, ContainerSide, HostSide
 from seawall.readings.device_specs import DeviceSpec, SpecDevice
 

@@ -31,6 +31,8 @@ class Control(NamedTuple):
     """Whether somebody has to make the node as soon as the driver is there."""
     is_for_compute: bool = False
     """Whether utilities and graphics do without it."""
+    load: str = ""
+    """What loads its module, where the class's own does not."""
 
 
 class DeviceClass(NamedTuple):
@@ -70,13 +72,20 @@ NVIDIA: Final = DeviceClass(
         Control("/dev/nvidiactl", ("nvidiactl", "nvidia-frontend", "nvidia"), 255, True),
         Control("/dev/nvidia-uvm", ("nvidia-uvm",), 0, True, is_for_compute=True),
         Control("/dev/nvidia-uvm-tools", ("nvidia-uvm",), 1, False),
-        Control("/dev/nvidia-modeset", ("nvidia-modeset", "nvidia-frontend"), 254, False, False),
+        Control(
+            "/dev/nvidia-modeset",
+            ("nvidia-modeset", "nvidia-frontend"),
+            254,
+            False,
+            False,
+            load="nvidia-modprobe -m",
+        ),
     ),
     unit=re.compile(r"/dev/nvidia[0-9]{1,4}\Z"),
     unit_name="/dev/nvidiaN",
     unit_drivers=("nvidia", "nvidia-frontend"),
     member=re.compile(r"/dev/(?:nvidia(?:[0-9]|ctl\Z|-uvm|-modeset|-caps)|nvidia-caps/)"),
-    plugins=("nvidia-device-plugin",),
+    plugins=("nvidia-device-plugin", "nvidia-gpu-device-plugin"),
     load="nvidia-modprobe -u -c 0",
     module="nvidia_uvm",
     visible="NVIDIA_VISIBLE_DEVICES",
@@ -97,11 +106,15 @@ AMD: Final = DeviceClass(
     module="amdgpu",
 )
 CLASSES: Final = (NVIDIA, AMD)
+MIG_CAPABILITY: Final = re.compile(r"/dev/nvidia-caps/nvidia-cap([0-9]{1,10})\Z")
+"""Of a MIG device there are two: its GPU instance's and its compute instance's."""
+MIG_CONFIG: Final = "/dev/nvidia-caps/nvidia-cap1"
+"""To make and destroy MIG devices; 2 is to watch them (/proc/driver/nvidia-caps/mig-minors)."""
+IMEX_CHANNEL: Final = re.compile(r"/dev/nvidia-caps-imex-channels/channel([0-9]{1,10})\Z")
 _DRIVERS: Final = (
-    (re.compile(r"/dev/nvidia-caps/nvidia-cap[0-9]+\Z"), ("nvidia-caps",)),
-    (re.compile(r"/dev/nvidia-caps-imex-channels/channel[0-9]+\Z"),
-     ("nvidia-caps-imex-channels",)),
-)  # fmt: skip
+    (MIG_CAPABILITY, ("nvidia-caps",)),
+    (IMEX_CHANNEL, ("nvidia-caps-imex-channels",)),
+)
 
 
 def class_of_resource(resource: str) -> DeviceClass | None:
@@ -143,6 +156,12 @@ def drivers_of(path: str) -> tuple[str, ...]:
         if one.unit.match(path):
             return one.unit_drivers
     return ()
+
+
+def load_of(driver: str) -> str:
+    """What loads a driver and makes its nodes; empty: no class has it."""
+    found = ((one, control) for one in CLASSES for control in one.controls)
+    return next((c.load or one.load for one, c in found if driver in c.drivers), "")
 
 
 def majors_now(drivers: CharDevices | None, names: Iterable[str]) -> tuple[int, ...]:

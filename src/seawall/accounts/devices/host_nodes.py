@@ -78,3 +78,10 @@ def _load(path: str) -> str:
         if any(control.path == path for control in one.controls):
             return one.load
     return "the driver's own tool"
+
+
+def by_hand(node: HostNode) -> str:
+    """The shell line that makes it; /dev/kfd is not for everybody (udev's rule: 0660, render)."""
+    away = f"rm -f {node.path} && " if node.found else ""
+    mode = "660" if node.path == "/dev/kfd" else "666"
+    return f"{away}mknod -m {mode} {node.path} c {node.major} {node.minor}"

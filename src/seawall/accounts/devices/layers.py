@@ -16,6 +16,9 @@ Mode: TypeAlias = Literal[
 ]
 
 
+Names: TypeAlias = Literal["yes", "no", "unknown"]
+
+
 class Answer(NamedTuple):
     """What one layer says of one device."""
 
@@ -39,6 +42,16 @@ class DeviceRow:
     errno: int | None
     """Of the try; None: it was not tried."""
     broken_at: Layer | None
+
+
+class Since(NamedTuple):
+    """From when on a device was refused, as far as anything tells."""
+
+    at: float
+    """Unix seconds."""
+    how: str
+    """What tells it: ``the container was started``, ``the last daemon-reload``,
+    ``the cgroup's device program was loaded``."""
 
 
 class Diagnosis(NamedTuple):
@@ -65,6 +78,8 @@ class ContainerDevices:
     """None: everything that was tried works."""
     unseen: tuple[str, ...] = ()
     """What could not be seen of it, and what would provide it."""
+    since: Since | None = None
+    """Of the diagnosis; None: nothing that was seen tells it."""
 
 
 class Soon(NamedTuple):
@@ -77,6 +92,8 @@ class Soon(NamedTuple):
     when: str
     """``the next daemon-reload``, ``the next update of the container``."""
     remedy: str
+    command: str = ""
+    """What a person types; empty: there is no such command, or more than one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +117,46 @@ class Plugin:
     workload: Workload
     pid: int
     lacks: tuple[str, ...]
-    """Paths that the host's /dev has and its own has not: what it cannot hand out."""
+    """Paths that the host's /dev has and its own has not: what it cannot hand out.  Empty where
+    its answers are seen to name no nodes."""
+    names_nodes: Names = "unknown"
+    """Whether its answers name nodes, as far as anything that was seen tells."""
+
+
+class RefusedPod(NamedTuple):
+    """One pod that is Failed, as far as this node's files tell."""
+
+    namespace: str
+    pod: str
+    uid: str
+    """Empty where the kubelet's line has none."""
+    resource: str
+    at: float
+    """Unix seconds."""
+    mode: Mode
+    why: str
+    """In words."""
+    registered_at: float | None
+    """When the resource's plugin registered after that; None: that was not seen."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.namespace}/{self.pod}"
+
+
+class UnhealthyDevice(NamedTuple):
+    """One device that new pods do not get."""
+
+    resource: str
+    device: str
+    """As the plugin calls it, or the driver's UUID."""
+    since: float | None
+    """Unix seconds, of the plugin's line; None: no log that was seen has it."""
+    xid: int | None
+    mode: Mode
+    """``unnamed`` where nothing tells that a plugin gave it up."""
+    why: str
+    """In words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +169,12 @@ class DeviceTable:
     about_to_break: tuple[Soon, ...]
     host_diagnosis: tuple[Diagnosis, ...] = field(default=())
     unseen: tuple[str, ...] = ()
+    refused_pods: tuple[RefusedPod, ...] = ()
+    """Those that are Failed for want of a device, from the kubelet's log."""
+    unhealthy: tuple[UnhealthyDevice, ...] = ()
+    """Devices that new pods do not get."""
+    log_unseen: tuple[str, ...] = ()
+    """Why the two above may lack some."""
 
 
 def account(snapshot: Snapshot) -> DeviceTable | Unread:

@@ -13,8 +13,12 @@ from typing import Final, NamedTuple
 
 from seawall.accounts.devices.classes import (
     CLASSES,
+    IMEX_CHANNEL,
+    MIG_CAPABILITY,
+    MIG_CONFIG,
     NVIDIA,
     DeviceClass,
+    class_of_path,
     drivers_of,
     majors_now,
     needs_compute,
@@ -25,7 +29,13 @@ from seawall.readings.device_access import Tried
 
 _NOT_ASKED: Final = frozenset({"", "none", "void"})
 _WHOLE_DEVICE: Final = re.compile(r"(?:[0-9]{1,4}|GPU-[0-9a-fA-F-]+)\Z")
+_MIG_DEVICE: Final = re.compile(r"(?:MIG-.+|[0-9]{1,4}:[0-9]{1,4})\Z")
+_MIG_NODES: Final = 2
+_MIG_ADMINISTRATION_MOST: Final = 2
+"""Capabilities up to it are of no MIG device: 1 makes them, 2 watches them."""
 _GONE: Final = (errno.ENXIO, errno.ENODEV)
+_TRIED_MOST: Final = 256
+"""Of capabilities, and of channels, of which a host may have 2048."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,10 @@ class Promise:
     """Devices of its own that it was promised at least."""
     controls: tuple[str, ...]
     """Paths without which the class does not work."""
+    mig_devices: int = 0
+    """MIG devices among ``units`` that were named."""
+    channels: int = 0
+    """IMEX channels that were named."""
 
 
 class Refusal(NamedTuple):
@@ -66,8 +80,31 @@ def promises(
                 for control in one.controls
                 if control.is_needed and (needs_compute(environment) or not control.is_for_compute)
             ]
-            found.append(Promise(one, by, units, tuple(controls)))
+            mig, channels = _named(one, environment)
+            found.append(Promise(one, by, units, tuple(controls), mig, channels))
     return tuple(found)
+
+
+def _named(one: DeviceClass, environment: Mapping[str, str]) -> tuple[int, int]:
+    """(MIG devices, IMEX channels) that the environment names."""
+    if one is not NVIDIA:
+        return 0, 0
+    visible = _parts(environment.get(one.visible, ""))
+    channels = _parts(environment.get("NVIDIA_IMEX_CHANNELS", ""))
+    return (
+        sum(_MIG_DEVICE.match(part) is not None for part in visible),
+        sum(part.isdecimal() for part in channels),
+    )
+
+
+def _parts(words: str) -> set[str]:
+    return {part.strip() for part in words.split(",") if part.strip()}
+
+
+def is_bare_all(promise: Promise, paths: Iterable[str]) -> bool:
+    """``all``, and not one node of the class: images of CUDA set the variable by themselves."""
+    one = promise.device_class
+    return promise.by == f"{one.visible}=all" and not any(map(one.member.match, paths))
 
 
 def _promised(
@@ -76,7 +113,7 @@ def _promised(
     """(by what, how many); empty for a class that was not promised."""
     wanted = environment.get(one.visible, "").strip() if one.visible else ""
     if wanted not in _NOT_ASKED:
-        parts = {part.strip() for part in wanted.split(",") if part.strip()}
+        parts = _parts(wanted)
         whole = all(_WHOLE_DEVICE.match(part) for part in parts)
         return f"{one.visible}={wanted[:80]}", len(parts) if whole else 1
     nodes = [control.path for control in one.controls if control.path in there]
@@ -86,9 +123,29 @@ def _promised(
 
 
 def paths_to_try(promise: Promise, paths: Iterable[str]) -> tuple[str, ...]:
-    """The control nodes, there or not, and each device of the class that is there."""
-    units = sorted(path for path in paths if promise.device_class.unit.match(path))
-    return (*promise.controls, *units)
+    """The control nodes, there or not; the devices, capabilities and channels that are there."""
+    there = frozenset(paths)
+    units = sorted(path for path in there if promise.device_class.unit.match(path))
+    if promise.device_class is not NVIDIA:
+        return (*promise.controls, *units)
+    channels = _numbered(there, IMEX_CHANNEL, 0)
+    return (*promise.controls, *units, *_capabilities(promise, there), *channels)
+
+
+def _capabilities(promise: Promise, there: frozenset[str]) -> list[str]:
+    """Of MIG devices.  With the one that makes them this is the host's whole /dev, and they may
+    be anybody's unless some were named.
+    """
+    if MIG_CONFIG in there and not promise.mig_devices:
+        return []
+    return _numbered(there, MIG_CAPABILITY, _MIG_ADMINISTRATION_MOST + 1)
+
+
+def _numbered(there: frozenset[str], pattern: re.Pattern[str], least: int) -> list[str]:
+    """None of too many: that is the host's whole /dev, and nobody's promise."""
+    found = ((int(match[1]), path) for path in there if (match := pattern.match(path)))
+    paths = [path for number, path in sorted(found) if number >= least]
+    return paths if len(paths) <= _TRIED_MOST else []
 
 
 def refusals(
@@ -96,16 +153,30 @@ def refusals(
 ) -> tuple[Refusal, ...]:
     """What keeps the promise from being kept; empty: it can be used."""
     units = [one for one in tried if promise.device_class.unit.match(one.path)]
-    controls = [one for one in tried if one not in units]
-    refused = [one for one in controls if _code(one)]
-    refused_units = [one for one in units if _code(one)]
-    if len(units) - len(refused_units) < promise.units:
-        refused += refused_units
+    capabilities = [one for one in tried if MIG_CAPABILITY.match(one.path)]
+    channels = [one for one in tried if IMEX_CHANNEL.match(one.path)]
+    others = {one.path for one in (*units, *capabilities, *channels)}
+    refused = [one for one in tried if one.path not in others and not can_be_used(one)]
+    refused += _short(units, promise.units)
+    needed = _MIG_NODES * promise.mig_devices or len(capabilities)
+    refused += _short(capabilities, min(len(capabilities), needed))
+    refused += _short(channels, min(len(channels), promise.channels or 1))
     everything = len(refused) == len(tried)
     found = [_refusal(one, drivers, everything=everything) for one in refused]
     if len(units) < promise.units:
         found.append(_too_few(promise, len(units)))
     return tuple(found)
+
+
+def _short(some: Sequence[Tried], needed: int) -> list[Tried]:
+    """Those that are refused, where fewer than needed are not: the rest may be others'."""
+    refused = [one for one in some if not can_be_used(one)]
+    return refused if len(some) - len(refused) < needed else []
+
+
+def can_be_used(one: Tried) -> bool:
+    """Whether nothing refused it."""
+    return _code(one) == 0
 
 
 def _code(one: Tried) -> int:
@@ -138,7 +209,7 @@ def _why(
     names = drivers_of(one.path)
     majors = majors_now(drivers, names)
     if one.kind is None:
-        return _missing(names, majors, drivers)
+        return _missing(one.path, majors, drivers)
     if one.kind == "other":
         return "unnamed", "what lies there is no device node"
     if majors and one.major not in majors:
@@ -157,19 +228,31 @@ def _why(
     return "unnamed", "the driver itself refused: look for lines of it in dmesg"
 
 
-def _missing(
-    names: tuple[str, ...], majors: tuple[int, ...], drivers: CharDevices | None
-) -> tuple[Mode, str]:
+def _missing(path: str, majors: tuple[int, ...], drivers: CharDevices | None) -> tuple[Mode, str]:
+    names = drivers_of(path)
     if drivers is not None and names and not majors:
         return "F2", (
-            f"the node is not there, and the driver {names[0]} is not loaded on this machine: load "
-            "it, restart the device plugin's pod, then make this pod anew"
+            f"the node is not there, and {_unloaded(path, drivers)} is not loaded on this host: "
+            f"load it there{_load(path)}, restart the device plugin's pod, then make this pod anew"
         )
     return "F1", (
         "the node is not in this container, though its driver is loaded: the device plugin or the "
         "runtime left it out (F1), or the host lacks it too (F2); make it on the host, restart the "
         "device plugin's pod, then make this pod anew"
     )
+
+
+def _unloaded(path: str, drivers: CharDevices) -> str:
+    """The vendor's whole driver, where nothing of it is loaded; else the one of this node."""
+    one = class_of_path(path)
+    if one is not None and not majors_now(drivers, one.unit_drivers):
+        return f"the {one.name.upper()} driver"
+    return f"the driver {drivers_of(path)[0]}"
+
+
+def _load(path: str) -> str:
+    one = class_of_path(path)
+    return f" ({one.load})" if one else ""
 
 
 def _by_cgroup(*, everything: bool) -> tuple[Mode, str]:

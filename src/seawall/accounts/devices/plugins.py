@@ -5,11 +5,14 @@ A plugin that makes lists of nodes looks into its own /dev, which is as the runt
 the plugin was started: nodes that the host got later are not in it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from seawall.accounts.devices.classes import CLASSES
 from seawall.accounts.devices.layers import Plugin
+from seawall.accounts.devices.plugin_answers import names_nodes
+from seawall.accounts.devices.promised.promises import Promise, Sources
 from seawall.accounts.devices.sight import HostSide
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
@@ -37,11 +40,20 @@ def _is_named(workload: Workload, words: Iterable[str]) -> bool:
 def seen(
     found: Mapping[int, Workload], nodes: Mapping[int, Mapping[str, Node] | Unread], host: HostSide
 ) -> Iterator[Plugin]:
-    """Each with what it lacks, by pid."""
+    """Each with what its /dev lacks, by pid."""
     for pid, workload in found.items():
         own = nodes.get(pid)
         lacks = () if own is None or isinstance(own, Unread) else tuple(_lacks(own, host))
         yield Plugin(workload=workload, pid=pid, lacks=lacks)
+
+
+def judged(
+    found: Iterable[Plugin], promised: Sequence[Promise], sources: Sources
+) -> Iterator[Plugin]:  # fmt: skip
+    """The same, without what a plugin lacks that does not hand out nodes at all."""
+    for one in found:
+        names = names_nodes(one.workload, one.lacks, promised, sources) if one.lacks else "unknown"
+        yield replace(one, lacks=() if names == "no" else one.lacks, names_nodes=names)
 
 
 def _lacks(own: Mapping[str, Node], host: HostSide) -> Iterator[str]:

@@ -4,13 +4,14 @@ disagree.
 """
 
 import errno as errnos
+from dataclasses import replace
 from typing import Final
 
 from seawall.accounts.devices.asked import asked, spec_device
+from seawall.accounts.devices.kernel_rules.programs import allowed
+from seawall.accounts.devices.kernel_rules.rules import USE, Device, configured, is_everything
 from seawall.accounts.devices.layers import LAYERS, Answer, DeviceRow, Layer
-from seawall.accounts.devices.programs import allowed
-from seawall.accounts.devices.promises import hook_of
-from seawall.accounts.devices.rules import USE, Device, configured, is_everything
+from seawall.accounts.devices.promised.promises import hook_of
 from seawall.accounts.devices.sight import Asked, ContainerSide, HostSide
 from seawall.host.host import Unread
 from seawall.readings.device_access import Tried
@@ -93,6 +94,22 @@ def _promised(one: Asked, side: ContainerSide) -> Answer:
 
 
 def _configured(one: Asked, side: ContainerSide) -> Answer:
+    """By the runtime's record, where it told one; what it was started with is compared."""
+    if side.record_and_start is None:
+        return _by_spec(one, side)
+    record, started = side.record_and_start
+    now, then = (
+        _by_spec(one, replace(side, spec=spec, record_and_start=None)) for spec in (record, started)
+    )
+    if now.says == then.says:
+        return now
+    if now.says != "yes" and then.says in ("yes", "none"):
+        # Programs that wrap runc give devices and hooks in the config.json alone.
+        return Answer(then.says, f"{then.why}; {record.source} does not have it")
+    return now._replace(why=f"{now.why}; as it was started, otherwise: {then.why}")
+
+
+def _by_spec(one: Asked, side: ContainerSide) -> Answer:
     spec = side.spec
     if spec is None:
         return Answer("unread", "no runtime's config of it was found")
@@ -146,6 +163,8 @@ def _systemd(one: Asked, side: ContainerSide, host: HostSide) -> Answer:
     name, unit = found
     if one.device is None:
         return Answer("unread", "its number is not known")
+    if above := host.slice_that_refuses(side.cgroup, one.device, one.access):
+        return Answer("no", f"{above}, which {name} is in: its DeviceAllow= does not have it")
     says, why = host.believer.believed(unit, one.device, one.access)
     return Answer(says, f"{name}: {why}")
 
@@ -192,12 +211,19 @@ def _stale(one: Asked, tried: Tried) -> str:
     return f"its node is {tried.kind} {tried.major}:{tried.minor}; it is {one.device} now"
 
 
+def is_for_all(tried: Tried) -> bool:
+    """Whether its mode lets everybody read and write."""
+    return tried.mode is not None and tried.mode & 0o666 == 0o666
+
+
 def _refused(one: Asked, tried: Tried) -> Answer:
     number = tried.errno or tried.open_errno or 0
     if tried.errno in (errnos.EPERM, errnos.EACCES) and one.access != USE:
         return Answer("unread", f"only {one.access} was promised; reading and writing were tried")
     name = errnos.errorcode.get(number, str(number))
     words = _WORDS.get(number, f"{name}: refused")
+    if number == errnos.EACCES and is_for_all(tried):
+        words = "EACCES: refused, and the node's mode is not why: it lets everybody read and write"
     if stale := _stale(one, tried):
         words = f"{words}; {stale}"
     return Answer("no", words if tried.errno else f"on opening, {words}")

@@ -1,23 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the account of devices is made from: the host's side, and one container's side."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from seawall.accounts.devices.classes import drivers_of, majors_now
+from seawall.accounts.devices.kernel_rules.rules import Believer, Device
 from seawall.accounts.devices.layers import Plugin
-from seawall.accounts.devices.promises import Promise
-from seawall.accounts.devices.rules import Believer, Device
+from seawall.accounts.devices.promised.promises import Promise
 from seawall.host.host import Unread
+from seawall.readings.boot_time import BootTime
+from seawall.readings.cdi_specs import CdiSpecs
 from seawall.readings.char_devices import CharDevices
 from seawall.readings.device_access import Access
 from seawall.readings.device_cgroups import DeviceCgroups
 from seawall.readings.device_nodes import DeviceNodes, Node
 from seawall.readings.device_specs import DeviceSpec
+from seawall.readings.kernel import Kernel
+from seawall.readings.runtime_versions import RuntimeVersions
 from seawall.readings.scope_devices import ScopeDevices, UnitDevices
 
 T = TypeVar("T")
+_NOT_ASKED: Final = Unread("runtime_versions", "absent", "not asked")
+
+
+class Clock(NamedTuple):
+    """What turns the kernel's times into Unix seconds."""
+
+    booted_at: float
+    """A wall clock that was set meanwhile does not matter: it is as of now."""
+    ticks_each_second: int
+    start_ticks: Mapping[int, int]
+    """By pid."""
+
+    @classmethod
+    def of(
+        cls, kernel: Kernel | Unread, boot: BootTime | Unread, start_ticks: Mapping[int, int]
+    ) -> "Clock | None":
+        """None: it is not known what time it was."""
+        if isinstance(kernel, Unread):
+            return None
+        if not isinstance(boot, Unread):
+            return cls(boot.unix_seconds, kernel.clock_ticks, start_ticks)
+        now, uptime = kernel.taken_at_unix_seconds, kernel.uptime_seconds
+        if now is None or uptime is None:
+            return None
+        return cls(now - uptime, kernel.clock_ticks, start_ticks)
+
+    def start_of(self, pid: int | None) -> float | None:
+        """When a process was started."""
+        ticks = None if pid is None else self.start_ticks.get(pid)
+        return None if ticks is None else self.booted_at + ticks / self.ticks_each_second
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +63,9 @@ class HostSide:
     groups: DeviceCgroups | Unread
     scopes: ScopeDevices | Unread
     plugins: tuple[Plugin, ...] = ()
+    versions: RuntimeVersions | Unread = _NOT_ASKED
+    clock: Clock | None = None
+    cdi: CdiSpecs | Unread = _NOT_ASKED
     believer: Believer = field(init=False)
 
     def __post_init__(self) -> None:
@@ -38,6 +75,18 @@ class HostSide:
     def with_plugins(self, plugins: tuple[Plugin, ...]) -> "HostSide":
         """The same host, with the plugins that were found by looking at it."""
         return replace(self, plugins=plugins)
+
+    def started_at(self, pid: int | None) -> float | None:
+        """Unix seconds; None: not known."""
+        return None if self.clock is None else self.clock.start_of(pid)
+
+    def reloaded_at(self) -> float | None:
+        """Unix seconds of systemd's last daemon-reload, or of the boot; None: not known."""
+        return None if isinstance(self.versions, Unread) else self.versions.units_loaded
+
+    def changed_at(self, path: str) -> int | None:
+        """Unix second at which a node of the host was made, or its mode was changed."""
+        return None if isinstance(self.nodes, Unread) else self.nodes.changed.get(path)
 
     def node(self, path: str) -> Node | None:
         """On the host; None: not there, or not known."""
@@ -68,11 +117,25 @@ class HostSide:
         """The unit that has this cgroup, from the top: what lies below one of systemd's units is
         the container's own, whatever it calls it.
         """
-        if isinstance(self.scopes, Unread):
-            return None
+        found = list(self.units_of(cgroup))
+        return found[-1] if found and not found[-1][0].endswith(".slice") else None
+
+    def units_of(self, cgroup: str) -> Iterator[tuple[str, UnitDevices]]:
+        """The same with the slices above it, whose rules hold for it too, the topmost first."""
+        known = {} if isinstance(self.scopes, Unread) else self.scopes.by_unit
         for name in cgroup.split("/"):
-            if name.endswith((".scope", ".service")) and name in self.scopes.by_unit:
-                return name, self.scopes.by_unit[name]
+            if name in known and name.endswith((".slice", ".scope", ".service")):
+                yield name, known[name]
+                if not name.endswith(".slice"):
+                    return
+
+    def slice_that_refuses(self, cgroup: str, device: Device, access: str) -> str | None:
+        """The topmost slice whose rules lack the device."""
+        for name, unit in self.units_of(cgroup):
+            if not name.endswith(".slice"):
+                break
+            if self.believer.believed(unit, device, access).says == "no":
+                return name
         return None
 
 
@@ -92,6 +155,11 @@ class ContainerSide:
     """Its /dev; None: no process of it is there."""
     access: Access | None
     """None: nothing was tried."""
+    pid: int | None = None
+    """Its eldest process."""
+    record_and_start: tuple[DeviceSpec, DeviceSpec] | None = None
+    """The runtime's record of now and the config as it was started, where both tell; ``spec`` is
+    of both."""
 
     def own_node(self, path: str) -> Node | None:
         return (

@@ -7,20 +7,25 @@ Where nobody was promised anything, nothing more is read.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from seawall.accounts.devices import plugins, soon
+from seawall.accounts.devices import plugins
 from seawall.accounts.devices.asked import asked
 from seawall.accounts.devices.classes import CLASSES
-from seawall.accounts.devices.diagnosis import diagnose
 from seawall.accounts.devices.host_nodes import host_diagnosis, host_nodes
 from seawall.accounts.devices.layers import ContainerDevices, DeviceTable, HostNode, Soon
 from seawall.accounts.devices.members import Members
-from seawall.accounts.devices.promises import Promise, Sources, promises
+from seawall.accounts.devices.promised.promises import Promise, Sources, promises
+from seawall.accounts.devices.promised.sources import worth_asking
+from seawall.accounts.devices.reasons import soon
+from seawall.accounts.devices.reasons.diagnosis import diagnose
+from seawall.accounts.devices.reasons.since import since_when
 from seawall.accounts.devices.rows import rows
-from seawall.accounts.devices.sight import ContainerSide, HostSide
+from seawall.accounts.devices.sight import Clock, ContainerSide, HostSide
 from seawall.accounts.workloads import Workloads
 from seawall.host.host import Host, Unread
-from seawall.readings import device_access, device_nodes
+from seawall.readings import cri_containers, device_access, device_nodes
+from seawall.readings.boot_time import BootTime
 from seawall.readings.cdi_specs import CdiSpecs
 from seawall.readings.cgroup import Cgroups
 from seawall.readings.char_devices import CharDevices
@@ -28,8 +33,11 @@ from seawall.readings.device_access import Access, Target
 from seawall.readings.device_cgroups import DeviceCgroups
 from seawall.readings.device_nodes import DeviceNodes, Node
 from seawall.readings.device_specs import DeviceSpecs
+from seawall.readings.kernel import Kernel
 from seawall.readings.kubelet_devices import KubeletDevices
+from seawall.readings.pod_resources import PodResources
 from seawall.readings.process import Processes
+from seawall.readings.runtime_versions import RuntimeVersions
 from seawall.readings.scope_devices import ScopeDevices
 from seawall.readings.snapshot import Snapshot
 
@@ -44,8 +52,9 @@ def tabulate(snapshot: Snapshot, *, opens: bool = False) -> DeviceTable | Unread
         return workloads
     found = list(workloads.by_cgroup.values())
     sources = Sources(
-        snapshot.get(DeviceSpecs), snapshot.get(KubeletDevices), snapshot.get(CdiSpecs)
-    )
+        snapshot.get(DeviceSpecs), snapshot.get(KubeletDevices), snapshot.get(CdiSpecs),
+        snapshot.get(PodResources),
+    )  # fmt: skip
     members = Members.of(workloads, snapshot.get(Processes), snapshot.get(Cgroups))
     own = {
         pid: workload
@@ -54,10 +63,17 @@ def tabulate(snapshot: Snapshot, *, opens: bool = False) -> DeviceTable | Unread
     }
     servers = {workload.cgroup for workload in own.values()}
     promised = [one for one in promises(found, sources) if one.workload.cgroup not in servers]
+    if ids := worth_asking(found, promised, sources):
+        sources = sources.with_records(cri_containers.ask(snapshot.host, ids))
+        promised = [one for one in promises(found, sources) if one.workload.cgroup not in servers]
     host = _host_side(snapshot, is_wanted=bool(promised or own))
+    if promised or own:
+        times = (snapshot.get(Kernel), snapshot.get(BootTime))
+        host = replace(host, clock=Clock.of(*times, members.start_ticks))
     pids = {pid for one in promised if (pid := members.pid_of(one.workload)) is not None}
     nodes = device_nodes.ask(snapshot.host, tuple(sorted(pids | own.keys())))
-    host = host.with_plugins(tuple(plugins.seen(own, nodes, host)))
+    found_plugins = plugins.judged(plugins.seen(own, nodes, host), promised, sources)
+    host = host.with_plugins(tuple(found_plugins))
     sides = [_side(one, sources, members, nodes) for one in promised]
     sides = tried(sides, members, host, snapshot.host, opens=opens)
     return table_of(sides, host, sources, _unread_plugins(nodes, host))
@@ -86,6 +102,8 @@ def _host_side(snapshot: Snapshot, *, is_wanted: bool) -> HostSide:
         snapshot.get(DeviceNodes) if is_wanted or is_loaded else not_needed,
         snapshot.get(DeviceCgroups) if is_wanted else not_needed,
         snapshot.get(ScopeDevices) if is_wanted else not_needed,
+        versions=snapshot.get(RuntimeVersions) if is_wanted else not_needed,
+        cdi=snapshot.get(CdiSpecs) if is_wanted else not_needed,
     )
 
 
@@ -99,9 +117,11 @@ def _side(
     return ContainerSide(
         promise=promise,
         spec=sources.spec_of(promise.workload),
+        record_and_start=sources.record_and_start(promise.workload),
         cgroup=members.cgroup_of(promise.workload),
         own_nodes=None if pid is None else nodes.get(pid),
         access=None,
+        pid=pid,
     )
 
 
@@ -150,13 +170,15 @@ def table_of(
 def _container(side: ContainerSide, host: HostSide) -> ContainerDevices:
     found = rows(side, host)
     promise = side.promise
+    diagnosis = diagnose(found, side, host)
     return ContainerDevices(
         workload=promise.workload,
         device_class=promise.name,
         promised_by=promise.promised_by,
         devices=found,
-        diagnosis=diagnose(found, side, host),
+        diagnosis=diagnosis,
         unseen=tuple(_unseen_of(side)),
+        since=since_when(diagnosis, found, side, host),
     )
 
 
@@ -173,6 +195,7 @@ def _about_to_break(
         yield from soon.of_plugin(plugin)
     for one in containers:
         yield from soon.of_container(one, host)
+    yield from soon.of_links(containers, host)
     yield from soon.of_cdi(sources.cdi, host)
 
 
@@ -190,6 +213,10 @@ def _unseen_of(side: ContainerSide) -> Iterator[str]:
         yield f"a try of its devices: {problem.why} {problem.detail}".rstrip()
 
 
+def _is_quiet(answer: Unread) -> bool:
+    return answer.why in _QUIET
+
+
 def _unseen(host: HostSide, sources: Sources) -> Iterator[str]:
     answers = (
         ("containers' configs", sources.specs),
@@ -201,8 +228,11 @@ def _unseen(host: HostSide, sources: Sources) -> Iterator[str]:
         ("systemd's units", host.scopes),
     )
     for what, answer in answers:
-        if isinstance(answer, Unread) and answer.why not in _QUIET:
+        if isinstance(answer, Unread) and answer.path == device_nodes.PROBE and _is_quiet(answer):
+            yield f"{what}: none that has device nodes was there to be looked at"
+        elif isinstance(answer, Unread) and not _is_quiet(answer):
             yield f"{what}, {answer.path}: {answer.why} {answer.detail}".rstrip()
+    yield from sources.unheard()
     unread = () if isinstance(sources.cdi, Unread) else sources.cdi.unread
     for one in unread:
         yield f"a CDI spec, {one.path}: {one.why} {one.detail}".rstrip()

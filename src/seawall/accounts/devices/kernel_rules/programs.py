@@ -8,9 +8,9 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.accounts.devices.bpf import run
+from seawall.accounts.devices.kernel_rules.bpf import run
+from seawall.accounts.devices.kernel_rules.rules import USE, Device, listed
 from seawall.accounts.devices.layers import Answer
-from seawall.accounts.devices.rules import USE, Device, listed
 from seawall.host.host import Unread
 from seawall.readings.device_cgroups import DeviceCgroups
 
@@ -70,6 +70,19 @@ def decide(groups: DeviceCgroups, cgroup: str, device: Device, access: str = USE
     if not count:
         return Answer("yes", "no device program is attached to its cgroup or above")
     return Answer("yes", f"all {count} device programs allow {device} {access}")
+
+
+def refusing(
+    groups: DeviceCgroups, cgroup: str, device: Device, access: str = USE
+) -> int | None:  # fmt: skip
+    """The first of its programs that says no; None: none does, as far as was seen."""
+    context = _context(device, access)
+    for path in _above(cgroup):
+        ids = groups.attached.get(path)
+        for number in () if ids is None or isinstance(ids, Unread) else ids[:PROGRAMS_MOST]:
+            if _one(groups, number, path, context).says == "no":
+                return number
+    return None
 
 
 def _one(groups: DeviceCgroups, number: int, path: str, context: bytes) -> Answer:

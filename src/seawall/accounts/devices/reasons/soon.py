@@ -1,18 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """What works now and is about to stop: layers that disagree behind an access that works."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from seawall.accounts.devices.classes import CLASSES, DeviceClass, class_of_resource
+from seawall.accounts.devices.kernel_rules.rules import Device
 from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, Plugin, Soon
-from seawall.accounts.devices.rules import Device
+from seawall.accounts.devices.reasons import cdi_files
+from seawall.accounts.devices.reasons.versions import (
+    always_reloads,
+    rewrites_on_update,
+    skips_links,
+)
 from seawall.accounts.devices.sight import HostSide
 from seawall.host.host import Unread
-from seawall.readings.cdi_specs import CdiNode, CdiSpec, CdiSpecs
+from seawall.readings.cdi_specs import CdiSpec, CdiSpecs
 
 RELOAD = "the next daemon-reload"
 UPDATE = "the next update of the container"
+START = "the next start of the container"
 NEXT_POD = "the next pod that it serves"
+IF_NAMED = ", if it names nodes in them (PASS_DEVICE_SPECS)"
+NEXT_WITH_IT = "the next container that is started with it"
 NEXT_START = "the next container that is started from it"
 _NOT_BY_HAND = (
     "Changing the rules of the running container by hand does not last: the runtime and systemd"
@@ -30,41 +39,93 @@ def of_container(one: ContainerDevices, host: HostSide) -> Iterator[Soon]:
         if says["systemd"] == "no":
             yield _reload(one, row, host)
         elif says["configured"] == "no" and says["kernel"] == "yes":
-            yield _update(one, row)
+            yield _update(one, row, host)
+        elif says["configured"] == "none" and says["kernel"] == "yes":
+            yield from _hook_and_update(one, row, host)
 
 
 def _reload(one: ContainerDevices, row: DeviceRow, host: HostSide) -> Soon:
     why = "the kernel allows it and systemd's list for the unit lacks it"
     remedy = f"Recreate the pod with devices that the runtime knows of (CDI). {_NOT_BY_HAND}"
-    link = _missing_link(row, host)
-    if link and row.layers["configured"].says == "yes":
-        why += f"; {link} is missing, and runc 1.1.3 to 1.1.6 leaves out such rules"
+    link, skips = missing_link(row, host), skips_links(host.versions)
+    if link and skips.is_possible and row.layers["configured"].says == "yes":
+        who = skips.who or "runc 1.1.3 to 1.1.6"
+        why += f"; {link} is missing, and {who} leaves out such rules"
         remedy = (
             "Make the links in /dev/char (nvidia-ctk system create-dev-char-symlinks --create-all)"
             " or upgrade runc to 1.1.7 or later, then recreate the pod."
         )
     elif row.layers["configured"].says == "no":
         why += ", and the container's config too: it was given by hand or by a hook"
+    elif row.layers["configured"].says == "none":
+        why += f"; {row.layers['configured'].why}"
+    reloads = always_reloads(host.versions)
+    if reloads.says in ("yes", "maybe"):
+        why += f"; {reloads.who}, before 1.2.5, makes units that systemd always wants to reload"
     return Soon(one.workload, row.path, why, RELOAD, remedy)
 
 
-def _missing_link(row: DeviceRow, host: HostSide) -> str:
+def missing_link(row: DeviceRow, host: HostSide) -> str:
+    """``/dev/char/195:255``; empty unless it is certainly not there."""
     if row.major is None or row.minor is None:
         return ""
     is_missing = host.lacks_link(Device(row.kind, row.major, row.minor))
     return f"/dev/char/{row.major}:{row.minor}" if is_missing else ""
 
 
-def _update(one: ContainerDevices, row: DeviceRow) -> Soon:
+def _update(one: ContainerDevices, row: DeviceRow, host: HostSide) -> Soon:
+    """Runc since 1.0 leaves devices alone when it updates a container."""
+    is_kept = rewrites_on_update(host.versions).says == "no"
     return Soon(
         one.workload,
         row.path,
         "the kernel allows it and the container's config lacks it: it was given by hand or by a"
         " hook, and whoever applies the config again takes it away",
-        UPDATE,
+        START if is_kept else UPDATE,
         "Recreate the pod; if its device plugin lacks the node, restart that first."
         f" {_NOT_BY_HAND}",
     )
+
+
+def _hook_and_update(one: ContainerDevices, row: DeviceRow, host: HostSide) -> Iterator[Soon]:
+    rewrites = rewrites_on_update(host.versions)
+    if rewrites.says in ("yes", "maybe"):
+        yield Soon(
+            one.workload,
+            row.path,
+            f"{row.layers['configured'].why}, and {rewrites.who}, before 1.0, writes the rules anew"
+            " without it",
+            UPDATE,
+            "Upgrade runc, or give the devices by CDI or through the device plugin's answer; then"
+            " recreate the pod.",
+        )
+
+
+def of_links(containers: Iterable[ContainerDevices], host: HostSide) -> Iterator[Soon]:
+    """Links that are missing where systemd manages containers with devices and this runc needs
+    them: what is started next works until the next daemon-reload.
+    """
+    skips = skips_links(host.versions)
+    if skips.says not in ("yes", "maybe"):
+        return
+    rows = (row for one in containers for row in one.devices if _is_given_by_unit(row))
+    links = {link: row.path for row in rows if (link := missing_link(row, host))}
+    for link, path in links.items():
+        yield Soon(
+            None,
+            path,
+            f"{link} is missing, and {skips.who} leaves out the rule of a device without such a"
+            " link: what is started now loses it at the next daemon-reload",
+            NEXT_WITH_IT,
+            "Make the links in /dev/char (nvidia-ctk system create-dev-char-symlinks --create-all),"
+            " or upgrade runc to 1.1.7 or later with systemd 240 or later.",
+        )
+
+
+def _is_given_by_unit(row: DeviceRow) -> bool:
+    """By a line of its unit; those that lack it are told of by themselves."""
+    systemd, configured = row.layers["systemd"], row.layers["configured"]
+    return systemd.says == configured.says == "yes" and "DeviceAllow=" in systemd.why
 
 
 def of_plugin(plugin: Plugin) -> Iterator[Soon]:
@@ -77,7 +138,7 @@ def of_plugin(plugin: Plugin) -> Iterator[Soon]:
             plugin.workload,
             path,
             "the device plugin's own /dev lacks it and the host has it: the plugin leaves it out"
-            " of its answers",
+            f" of its answers{'' if plugin.names_nodes == 'yes' else IF_NAMED}",
             NEXT_POD,
             "Restart the plugin pod, then recreate the pods that it served meanwhile.",
         )
@@ -95,31 +156,28 @@ def of_cdi(specs: CdiSpecs | Unread, host: HostSide) -> Iterator[Soon]:
             yield from _renumbered(spec, host)
 
 
-def _nodes(spec: CdiSpec) -> Iterator[CdiNode]:
-    yield from spec.common
-    for nodes in spec.devices.values():
-        yield from nodes
-
-
 def _lacking(spec: CdiSpec, one: DeviceClass, host: HostSide) -> Iterator[Soon]:
-    paths = {node.host_path or node.path for node in _nodes(spec)}
+    paths = {node.host_path or node.path for node in cdi_files.nodes_of(spec)}
     if not any(one.member.match(path) for path in paths):
         return  # it injects something else: hooks, libraries, nothing
     for control in one.controls:
         if control.is_needed and control.path not in paths and host.node(control.path):
             words = f"{spec.source} lacks it and the host has it: the file is older than the node"
-            yield Soon(None, control.path, words, NEXT_START, _ANEW)
+            yield _anew(spec, control.path, words)
 
 
 def _renumbered(spec: CdiSpec, host: HostSide) -> Iterator[Soon]:
     told: set[str] = set()
-    for node in _nodes(spec):
+    for node in cdi_files.nodes_of(spec):
         majors = host.majors(node.path)
         if node.major is None or not majors or node.major in majors or node.path in told:
             continue
         told.add(node.path)
         words = f"{spec.source} has major {node.major} for it and the driver has {majors[0]} now"
-        yield Soon(None, node.path, words, NEXT_START, _ANEW)
+        yield _anew(spec, node.path, words)
 
 
-_ANEW = "Write the CDI spec anew (nvidia-ctk cdi generate)."
+def _anew(spec: CdiSpec, path: str, why: str) -> Soon:
+    words = cdi_files.anew(spec.kind, spec.source)
+    command = cdi_files.command_of(spec.kind, spec.source)
+    return Soon(None, path, why, NEXT_START, f"{words[:1].upper()}{words[1:]}.", command)

@@ -7,8 +7,12 @@ from typing import Final
 
 from seawall.accounts.devices.classes import class_of_path
 from seawall.accounts.devices.layers import DeviceRow, Diagnosis, Plugin
-from seawall.accounts.devices.promises import Promise
+from seawall.accounts.devices.promised.promises import Promise
+from seawall.accounts.devices.reasons import cdi_files
+from seawall.accounts.devices.reasons.since import CUT_SECONDS, elapsed
+from seawall.accounts.devices.reasons.versions import always_reloads
 from seawall.accounts.devices.sight import ContainerSide, HostSide
+from seawall.readings.device_specs import DeviceSpec
 
 RESTART: Final = (
     "A process whose CUDA or driver context failed has to be restarted as well: it does not"
@@ -28,11 +32,23 @@ def hook_words(hook: str | None) -> str:
     return f"{hook} gave it at start, behind the runtime's back."
 
 
-def stale_cdi(side: ContainerSide, old: Sequence[int]) -> str:
-    """Which CDI files the old number comes from, as far as the promise tells."""
+def reload_words(host: HostSide) -> str:
+    """Where runc itself asks for a daemon-reload (F5), or nothing."""
+    reloads = always_reloads(host.versions)
+    if reloads.says == "unknown":
+        return " (runc before 1.2.5 makes units that systemd always wants to reload.)"
+    if reloads.says == "no":
+        return ""
+    return f" {reloads.who}, before 1.2.5, makes units that systemd always wants to reload."
+
+
+def stale_cdi(side: ContainerSide, path: str, old: Sequence[int], host: HostSide) -> str:
+    """How the CDI file that the old number comes from is written anew, as far as that is told."""
     nodes = side.promise.nodes.values()
-    is_cdi = any(node.number is not None and node.number[0] in old for node in nodes)
-    return "the CDI spec" if is_cdi else ""
+    if not any(node.number is not None and node.number[0] in old for node in nodes):
+        return ""
+    spec = cdi_files.with_number(host.cdi, path, frozenset(old))
+    return cdi_files.anew(spec.kind, spec.source) if spec else "write the CDI spec anew"
 
 
 # --- F2 ---------------------------------------------------------------------------------
@@ -83,32 +99,81 @@ def left_out(row: DeviceRow, side: ContainerSide, host: HostSide) -> Diagnosis |
         return _left_out_by_hook(row)
     if row.broken_at not in ("promised", "configured"):
         return None
-    if row.layers["promised"].says == "yes" and promise.source != "environment":
+    is_given = bool(promise.nodes) or promise.source == "cdi"
+    is_hooks = promise.workload.pod_uid is not None and not is_given
+    if is_hooks and any(one.names_nodes == "no" for one in host.plugins):
+        return _by_no_hook(row)
+    asks = promise.source == "environment" or _is_given_in_part(side)
+    if row.layers["promised"].says == "yes" and not asks:
         return None
     if promise.source == "cdi":
-        return _left_out_of_cdi(row, promise)
+        return _left_out_of_cdi(row, promise, host)
     plugin = next((one for one in host.plugins if row.path in one.lacks), None)
     if plugin is not None:
-        return _by_plugin(row, plugin)
+        return _by_plugin(row, plugin, host)
     if promise.source == "kubelet" or promise.workload.pod_uid is not None:
         return _by_some_plugin(row, host, promise)
     return _by_hand(row)
+
+
+def _is_given_in_part(side: ContainerSide) -> bool:
+    """The kubelet says that it gave devices and not which nodes; some of the class are there."""
+    promise, one = side.promise, side.promise.device_class
+    if promise.source != "kubelet" or promise.nodes or not isinstance(side.spec, DeviceSpec):
+        return False
+    return one is not None and any(one.unit.match(node.path) for node in side.spec.devices)
 
 
 def _headline(row: DeviceRow) -> str:
     return f"{row.path}{numbers(row)} was never given to this container; the host has it"
 
 
-def _by_plugin(row: DeviceRow, plugin: Plugin) -> Diagnosis:
+def _by_plugin(row: DeviceRow, plugin: Plugin, host: HostSide) -> Diagnosis:
+    why, is_older = _why_lacking(row.path, plugin, host)
+    more = (
+        " If the new one lacks the node too, let it see the host's /dev (privileged, or"
+        " NVIDIA_DRIVER_CAPABILITIES with compute where a hook gives it its nodes)."
+    )
     return Diagnosis(
         "F1",
         _headline(row),
         f"The device plugin {plugin.workload.name} (pid {plugin.pid}) has no {row.path} in its own"
-        " /dev: it was started before the host had the node, and hands out only what it sees."
-        " It logs nothing about it.",
+        f" /dev{why}. A plugin that names nodes in its answers hands out only what it sees, and"
+        " logs nothing about the rest.",
         f"Restart the plugin pod ({plugin.workload.name}), then recreate the pods that it served."
+        f"{more if is_older else ''}"
         " Restarting the container alone does not mend it, and a rule that is written into the"
         f" cgroup by hand is undone by the runtime or by systemd. {RESTART}",
+    )
+
+
+def _why_lacking(path: str, plugin: Plugin, host: HostSide) -> tuple[str, bool]:
+    """Why a plugin's /dev lacks a node, by the times of both; and whether the node is older."""
+    made, start = host.changed_at(path), host.started_at(plugin.pid)
+    if made is None or start is None:
+        return ": most likely it was started before the host had the node", False
+    if abs(made - start) <= CUT_SECONDS:
+        return ": the host's node was made or changed just when it was started", False
+    if made > start:
+        ago = elapsed(made - start)
+        return f": the host's node was made or changed {ago} after it was started", False
+    words = (
+        f". The host's node is older: it was made or changed {elapsed(start - made)} before the"
+        " plugin was started, so something else keeps it out"
+    )
+    return words, True
+
+
+def _by_no_hook(row: DeviceRow) -> Diagnosis:
+    """The plugin names no nodes: whoever should give them did not."""
+    return Diagnosis(
+        "unnamed",
+        _headline(row),
+        "The device plugin's answers name no nodes here, so a hook or the runtime has to give them,"
+        f" and did not: {row.layers['configured'].why}.",
+        "Look whether the pod's runtime is the one that gives devices (runtimeClassName, or the"
+        " runtime's default), then recreate the pod. Restarting the device plugin does not mend"
+        f" it. {RESTART}",
     )
 
 
@@ -148,14 +213,17 @@ def _by_hand(row: DeviceRow) -> Diagnosis:
     )
 
 
-def _left_out_of_cdi(row: DeviceRow, promise: Promise) -> Diagnosis:
+def _left_out_of_cdi(row: DeviceRow, promise: Promise, host: HostSide) -> Diagnosis:
+    kind = promise.promised_by.removeprefix("CDI ").partition("=")[0]
+    spec = cdi_files.of_kind(host.cdi, kind)
+    first = cdi_files.anew(kind, spec.source) if spec else "write the CDI spec anew"
     return Diagnosis(
         "F2",
         _headline(row),
         f"The CDI spec behind {promise.promised_by} lacks it: it was written before the host had"
         " the node.",
-        "Write the CDI spec anew now (nvidia-ctk cdi generate), and order that after the nodes are"
-        f" made at boot; then recreate the container. {RESTART}",
+        f"{first[:1].upper()}{first[1:]}. Order that after the nodes are made at boot, and recreate"
+        f" the container. {RESTART}",
     )
 
 

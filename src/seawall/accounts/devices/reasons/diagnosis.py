@@ -9,18 +9,22 @@ import errno as errnos
 from collections.abc import Iterable, Sequence
 
 from seawall.accounts.devices.asked import spec_device
-from seawall.accounts.devices.blame import (
+from seawall.accounts.devices.kernel_rules.rules import USE, Device
+from seawall.accounts.devices.layers import LAYERS, DeviceRow, Diagnosis, Layer
+from seawall.accounts.devices.promised.promises import hook_of
+from seawall.accounts.devices.reasons.blame import (
     RESTART,
     hook_words,
     left_out,
     missing_on_host,
     numbers,
+    reload_words,
     stale_cdi,
 )
-from seawall.accounts.devices.layers import LAYERS, DeviceRow, Diagnosis, Layer
-from seawall.accounts.devices.promises import hook_of
-from seawall.accounts.devices.rules import Device
+from seawall.accounts.devices.reasons.versions import Verdict, rewrites_on_update, skips_links
+from seawall.accounts.devices.rows import is_for_all
 from seawall.accounts.devices.sight import ContainerSide, HostSide
+from seawall.readings.device_access import Tried
 from seawall.readings.device_specs import DeviceSpec
 
 
@@ -58,7 +62,7 @@ def _of_row(row: DeviceRow, side: ContainerSide, host: HostSide) -> Diagnosis:
         or left_out(row, side, host)
         or _lost_by_systemd(row, side, host)
         or _rewritten(row, side, host)
-        or _mode(row)
+        or _mode(row, side)
         or _unnamed(row)
     )
 
@@ -79,18 +83,18 @@ def _stale(row: DeviceRow, side: ContainerSide, host: HostSide) -> Diagnosis | N
     old = sorted({major for major in _majors_of_old(row, side) if major not in majors})
     if not old:
         return None
-    where = stale_cdi(side, old)
+    anew = stale_cdi(side, row.path, old, host)
     remedy = (
         "Recreate the pod (or the container): what it was started with keeps the old number, so a"
         f" restart of its process does not mend it. {RESTART}"
     )
-    if where:
-        remedy = f"Write {where} anew (nvidia-ctk cdi generate) first. {remedy}"
+    if anew:
+        remedy = f"First {anew}. {remedy}"
     return Diagnosis(
         "F10",
         f"{row.path} has major {old[0]} in this container, and the driver has {majors[0]} now",
-        "The module was loaded again after the container was started and got another major number."
-        " The container's node and rules are for the one before.",
+        "The module was loaded again and got another major number. What this container was given is"
+        " for the one before.",
         remedy,
     )
 
@@ -115,34 +119,42 @@ def _lost_by_systemd(row: DeviceRow, side: ContainerSide, host: HostSide) -> Dia
     if says(row, "systemd") != "no" or not _is_refused(row) or found is None:
         return None
     unit, device = found[0], _device(row)
+    if device is not None and host.slice_that_refuses(side.cgroup, device, USE):
+        return None  # somebody wrote that rule: nothing was lost
     spec = side.spec if isinstance(side.spec, DeviceSpec) else None
-    if says(row, "configured") == "yes" and device is not None and host.lacks_link(device):
-        return Diagnosis(
-            "F4",
-            f"{row.path} ({device}) is refused: systemd's list of devices lacks it",
-            f"The container's config has it, DeviceAllow= of {unit} does not, and"
-            f" /dev/char/{device.major}:{device.minor} is missing on the host. runc 1.1.3 to 1.1.6,"
-            " and any runc with systemd before 240, leave out the rules of devices without such a"
-            " link; the next daemon-reload then takes the device away.",
-            "Make the links (nvidia-ctk system create-dev-char-symlinks --create-all; for another"
-            f" device ln -s {row.path} /dev/char/{device.major}:{device.minor}), or upgrade runc"
-            " to 1.1.7 or later with systemd 240 or later; then recreate the pod. The links alone"
-            f" do not mend a container that runs. {RESTART}",
-        )
+    skips, is_configured = skips_links(host.versions), says(row, "configured") == "yes"
+    if is_configured and skips.is_possible and device is not None and host.lacks_link(device):
+        return _without_link(row, device, unit, skips)
     hook = hook_of(side.promise.device_class, spec) if spec else None
-    if says(row, "configured") == "yes" or (hook and says(row, "configured") == "none"):
+    if is_configured or (hook and says(row, "configured") == "none"):
         return Diagnosis(
             "F3",
             f"{row.path}{numbers(row)} is refused: systemd's list of devices lacks it",
             f"{hook_words(hook)} DeviceAllow= of {unit} does not have it, so the last daemon-reload"
             " put systemd's own list in place of what was there. Any package upgrade causes such a"
-            " reload. (runc before 1.2.5 makes units that systemd always wants to reload.)",
+            f" reload.{reload_words(host)}",
             "Recreate the pod. So that it lasts: give the devices by CDI, or let the device plugin"
             " name them in its answer (for NVIDIA PASS_DEVICE_SPECS=true), or use the cgroupfs"
             " driver. Writing into the cgroup by hand lasts only until the next reload."
             f" {RESTART}",
         )
     return None
+
+
+def _without_link(row: DeviceRow, device: Device, unit: str, skips: Verdict) -> Diagnosis:
+    link = f"/dev/char/{device.major}:{device.minor}"
+    return Diagnosis(
+        "F4",
+        f"{row.path} ({device}) is refused: systemd's list of devices lacks it",
+        f"The container's config has it, DeviceAllow= of {unit} does not, and {link} is missing on"
+        " the host. runc 1.1.3 to 1.1.6, and any runc with systemd before 240, leave out the rules"
+        " of devices without such a link; the next daemon-reload then takes the device away."
+        f"{f' Here: {skips.who}.' if skips.who else ''}",
+        "Make the links (nvidia-ctk system create-dev-char-symlinks --create-all; for another"
+        f" device ln -s {row.path} {link}), or upgrade runc to 1.1.7 or later with systemd 240 or"
+        " later; then recreate the pod. The links alone do not mend a container that runs."
+        f" {RESTART}",
+    )
 
 
 def _is_refused(row: DeviceRow) -> bool:
@@ -155,30 +167,50 @@ def _is_refused(row: DeviceRow) -> bool:
 
 def _rewritten(row: DeviceRow, side: ContainerSide, host: HostSide) -> Diagnosis | None:
     """The config has it, systemd has it or has no say, and the kernel's rules lack it."""
-    good = says(row, "configured") == "yes" and says(row, "systemd") in ("yes", "none")
-    if not good or says(row, "kernel") != "no":
+    spec = side.spec if isinstance(side.spec, DeviceSpec) else None
+    hook = hook_of(side.promise.device_class, spec) if spec else None
+    # A hook that made the node allowed it, too.
+    is_hooked = bool(hook) and says(row, "configured") == "none" and row.errno == errnos.EPERM
+    good = is_hooked or says(row, "configured") == "yes"
+    if not good or says(row, "systemd") not in ("yes", "none") or says(row, "kernel") != "no":
         return None
+    who = f"{hook} gave" if is_hooked else "the container's config"
     has_unit = says(row, "systemd") == "yes"
-    unit = host.unit_of(side.cgroup)
-    cure = f" or systemctl daemon-reload, which applies the list of {unit[0]}" if unit else ""
     return Diagnosis(
         "F6",
-        f"{row.path}{numbers(row)} is refused by the cgroup, although the container's config"
-        f"{' and systemd both have' if has_unit else ' has'} it",
-        "Somebody rewrote the rules of the running cgroup: an update of the container by a runc"
-        " before 1.0 (CPU manager, resize in place) does, and so does a write by hand. Who did is"
-        " not told by what is there now.",
-        f"Recreate the pod{cure if has_unit else ''}. If it comes again within seconds, look at"
-        f" the version of runc and at the kubelet's static CPU manager. {RESTART}",
+        f"{row.path}{numbers(row)} is refused by the cgroup, although {who}"
+        f"{'' if is_hooked else ' and systemd both have' if has_unit else ' has'} it",
+        f"Somebody rewrote the rules of the running cgroup: {_by_whom(host)}. Who did is not told"
+        " by what is there now.",
+        "Recreate the pod. If it comes again within seconds, look at the version of runc and at the"
+        f" kubelet's static CPU manager. {RESTART}",
+    )
+
+
+def _by_whom(host: HostSide) -> str:
+    """Whom to suspect, with what runs here."""
+    by_hand = "a write by hand"
+    rewrites = rewrites_on_update(host.versions)
+    if rewrites.says == "no":
+        return (
+            f"{by_hand} or another program's; an update of the container by {rewrites.who} does not"
+        )
+    here = f" (here: {rewrites.who})" if rewrites.who else ""
+    return (
+        "an update of the container by a runc before 1.0 (CPU manager, resize in place) does"
+        f"{here}, and so does {by_hand}"
     )
 
 
 # --- the rest ---------------------------------------------------------------------------
 
 
-def _mode(row: DeviceRow) -> Diagnosis | None:
+def _mode(row: DeviceRow, side: ContainerSide) -> Diagnosis | None:
     if row.errno != errnos.EACCES:
         return None
+    tried = side.access.tried.get(row.path) if side.access else None
+    if tried is not None and is_for_all(tried):
+        return _by_another(row, tried)
     return Diagnosis(
         "mode",
         f"{row.path} is refused by its mode or owner (EACCES), not by the device cgroup",
@@ -187,6 +219,20 @@ def _mode(row: DeviceRow) -> Diagnosis | None:
         "Give the container's user the node's group (supplementalGroups, --group-add), or the node"
         " the mode 0666 on the host and recreate the pod. Restarting the device plugin does not"
         " mend it.",
+    )
+
+
+def _by_another(row: DeviceRow, tried: Tried) -> Diagnosis:
+    """Neither the cgroup (that is EPERM) nor the mode."""
+    nodev = "" if tried.errno else " It was refused on opening alone, as a nodev mount does."
+    return Diagnosis(
+        "unnamed",
+        f"{row.path} is refused (EACCES) although its mode lets everybody read and write",
+        "Not its mode, and not the device cgroup, which says EPERM: a mount with nodev above it, or"
+        f" a security module (SELinux, AppArmor).{nodev}",
+        "Look for nodev in /proc/PID/mountinfo of the container, and for what a module denied:"
+        " ausearch -m avc -ts recent, or dmesg (lines with DENIED). A new mode or group of the"
+        " node does not mend it, nor does restarting the device plugin.",
     )
 
 
