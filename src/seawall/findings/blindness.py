@@ -47,10 +47,10 @@ def not_seen(judged: Iterable[Judged], snapshots: Sequence[Snapshot]) -> list[No
     told: set[str] = set()
     for item in judged:
         if item.finding.verdict == "blind" and item.muted is None:
-            reason, provide, paths = _blind_reason(item, is_root=is_root)
-            rows.setdefault((reason, provide), []).append(item)
+            reason, needs, paths = _blind_reason(item, is_root=is_root)
+            rows.setdefault((reason, needs), []).append(item)
             told |= paths
-    found = [NotSeen(_names(items), why, provide) for (why, provide), items in rows.items()]
+    found = [NotSeen(_names(items), why, needs) for (why, needs), items in rows.items()]
     return found + _unread_rows(snapshots, told) + _unseen_holders(snapshots)
 
 
@@ -100,7 +100,7 @@ def _blind_reason(item: Judged, *, is_root: bool) -> tuple[str, str, set[str]]:
         return main.detail, "a longer --timeout, or capture --for", set()
     if main.why == "absent":
         return words, _provide_of(item), told
-    return words, _provide(main, is_root=is_root), told
+    return words, provide(main, is_root=is_root), told
 
 
 def _provide_of(item: Judged) -> str:
@@ -125,22 +125,20 @@ def _unread_rows(
         reason = unread.detail or unread.why
         if reason.endswith(_NOT_HELD):
             reason = _NOT_HELD
-        groups.setdefault((place, reason, _provide(unread, is_root=is_root)), []).append(
-            unread.path
-        )
+        groups.setdefault((place, reason, provide(unread, is_root=is_root)), []).append(unread.path)
     rows = []
-    for (place, reason, provide), paths in groups.items():
+    for (place, reason, needs), paths in groups.items():
         # A lock names its process: each is evidence of its own.
         what = ", ".join(paths[:_PATHS_SHOWN])
         if len(paths) > _PATHS_SHOWN and not place:
             what = f"{what} and {len(paths) - _PATHS_SHOWN} more"
         elif len(paths) > _PATHS_SHOWN:
             what = f"{place} ({len(paths)} of them, first {paths[0]})"
-        rows.append(NotSeen(what, reason, provide))
+        rows.append(NotSeen(what, reason, needs))
     return rows
 
 
-def _provide(unread: Unread, *, is_root: bool) -> str:
+def provide(unread: Unread, *, is_root: bool) -> str:
     """What would give this answer."""
     if unread.why != "refused":
         return _PROVIDE[unread.why]

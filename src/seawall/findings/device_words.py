@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final, get_args
 
 from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, DeviceTable, HostNode
+from seawall.accounts.devices.reasons.since import moment
 from seawall.findings.finding import Evidence
 from seawall.findings.shell import quote
 from seawall.host.host import Unread, Why
@@ -68,10 +69,30 @@ def row_evidence(one: ContainerDevices, row: DeviceRow) -> Evidence:
     return Evidence(f"{row.path} in {one.workload.name}", what, "text", words)
 
 
+def cause_evidence(one: ContainerDevices) -> list[Evidence]:
+    """Why, in the diagnosis' own words."""
+    if one.diagnosis is None:
+        return []
+    return [Evidence(f"cause for {one.workload.name}", one.diagnosis.cause, "text", "seawall gpu")]
+
+
+def since_evidence(one: ContainerDevices) -> list[Evidence]:
+    """Since when, where that is known."""
+    if one.since is None:
+        return []
+    what = f"{one.workload.name} refused since"
+    return [Evidence(what, moment(one.since.at), "text", one.since.how)]
+
+
 def names(some: Sequence[str]) -> str:
     """``a, b, c and 4 more``."""
     more = len(some) - _NAMED
     return ", ".join(some[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def repair_line(workload: str) -> str:
+    """The shell line that shows the steps that mend one workload; it does nothing yet."""
+    return f"seawall gpu repair {quote(workload)}"
 
 
 def gpu_line(workload: str) -> str:

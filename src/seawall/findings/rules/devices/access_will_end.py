@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from seawall.accounts.devices.layers import DeviceTable, Soon
-from seawall.accounts.devices.soon import NEXT_POD
+from seawall.accounts.devices.reasons.soon import NEXT_POD, NEXT_WITH_IT
 from seawall.findings.device_words import SHOWN, names, unread
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
@@ -34,7 +34,9 @@ def judge(table: DeviceTable) -> Sequence[Finding]:
     if running := [one for one in soon if one.workload is not None]:
         who = names(list(dict.fromkeys(_owner(one) for one in running)))
         findings.append(_finding(f"will be taken away from {who}", running))
-    if files := [one for one in soon if one.workload is None]:
+    if links := [one for one in soon if one.when == NEXT_WITH_IT]:
+        findings.append(_finding("without the link in /dev/char that runc needs", links, "links"))
+    if files := [one for one in soon if one.workload is None and one not in links]:
         findings.append(_finding("missing or stale in a CDI file of the host", files, "CDI"))
     return findings or [quiet("no access to a device is about to end")]
 

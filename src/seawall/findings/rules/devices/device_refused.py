@@ -15,11 +15,14 @@ from seawall.accounts.devices.layers import ContainerDevices, DeviceTable
 from seawall.findings.device_words import (
     SHOWN,
     broken_rows,
+    cause_evidence,
     gpu_line,
     is_untried,
     lacks_needed,
     names,
+    repair_line,
     row_evidence,
+    since_evidence,
     unread,
 )
 from seawall.findings.finding import Finding, blind, fires, quiet
@@ -75,13 +78,22 @@ def _finding(broken: list[ContainerDevices], total: int) -> Finding:
     modes = Counter(one.mode for one in diagnoses).most_common()
     told = names([f"{mode} in {count}" if len(broken) > 1 else mode for mode, count in modes])
     they = "they were" if len(broken) > 1 else "it was"
-    rows = [row_evidence(one, row) for one in broken for row in broken_rows(one)]
+    rows = cause_evidence(broken[0])
+    rows += [
+        told
+        for one in broken
+        for told in (*since_evidence(one), *(row_evidence(one, row) for row in broken_rows(one)))
+    ]
+    steps = repair_line(broken[0].workload.name)
     return fires(
         "critical" if any(lacks_needed(one) for one in broken) else "warning",
         f"{len(broken)} of {total} containers with devices cannot use what {they} promised"
         f" ({told}): {broken[0].workload.name}: {worst.headline}",
         rows[:SHOWN],
-        outlook=f"{worst.cause} Programs fall back to the CPU and say nothing.",
+        outlook="Programs fall back to the CPU and say nothing.",
         confirm=[gpu_line(one.workload.name) for one in broken[:3]],
-        remedy=list(dict.fromkeys(one.remedy for one in diagnoses))[:3],
+        remedy=[
+            *list(dict.fromkeys(one.remedy for one in diagnoses))[:3],
+            f"the steps in their order, and what each does not mend: {steps}",
+        ],
     )

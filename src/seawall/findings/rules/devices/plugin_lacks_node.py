@@ -5,6 +5,10 @@ A plugin's container gets a /dev of its own when it is made.  Nodes that the hos
 come into it, so the plugin does not put them on the list that it gives to the kubelet: every pod
 that it serves from now on lacks them, though the host is in order.  It happens when the plugin
 started before somebody made the nodes, as after a boot.
+
+That holds for a plugin whose answers name nodes (PASS_DEVICE_SPECS, or CDI files of its own).
+Where the kubelet's checkpoint shows that they name none, a hook or the runtime gives the nodes
+and nothing is wrong; where neither can be seen, this is a warning.
 """
 
 from seawall.accounts.devices.layers import DeviceTable, Plugin
@@ -14,6 +18,7 @@ from seawall.findings.rule import rule
 
 _CONTROL = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/kfd")
 """Nothing of their class works without these, whether a container asked for them yet or not."""
+_IF = "if it names nodes in its answers (PASS_DEVICE_SPECS), "
 
 
 @rule(
@@ -24,6 +29,7 @@ _CONTROL = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/kfd")
     remedy=(
         "restart the device plugin's pod: a new container gets the host's /dev of now",
         "then recreate the pods that it served: a running container keeps its list",
+        "seawall gpu repair --plugin shows both steps; with --do 6 it does the first",
     ),
     provide="root on the host: the plugin's /dev is read through /proc/PID/root",
 )
@@ -32,22 +38,27 @@ def judge(table: DeviceTable) -> list[Finding]:
     if not found and not table.plugins and table.unseen:
         missing = unread("plugins", table.unseen)
         return [blind("what a device plugin sees here is not known", *missing)]
-    return found or [quiet(f"{len(table.plugins)} device plugins see what the host has")]
+    or_not = any(one.names_nodes == "no" for one in table.plugins)
+    more = ", or name no nodes in their answers" if or_not else ""
+    return found or [quiet(f"{len(table.plugins)} device plugins see what the host has{more}")]
 
 
 def _finding(one: Plugin, needed: set[str]) -> Finding:
     more = "nodes" if len(one.lacks) > 1 else "node"
     is_needed = not needed.union(_CONTROL).isdisjoint(one.lacks)
+    is_sure = one.names_nodes == "yes"
     return fires(
-        "critical" if is_needed else "warning",
+        "critical" if is_needed and is_sure else "warning",
         f"{len(one.lacks)} {more} of the host {'are' if len(one.lacks) > 1 else 'is'} not in the"
-        f" device plugin's own /dev: {names(one.lacks)}; no pod that it serves gets"
-        f" {'them' if len(one.lacks) > 1 else 'it'}",
+        f" device plugin's own /dev: {names(one.lacks)}; {'' if is_sure else _IF}no pod that it"
+        f" serves gets {'them' if len(one.lacks) > 1 else 'it'}",
         [
             Evidence(path, "on the host, not in the plugin", "text", f"/proc/{one.pid}/root/dev")
             for path in one.lacks
         ],
-        outlook="Every pod that it serves until it is restarted is made without.",
+        outlook="Every pod that it serves until it is restarted is made without."
+        if is_sure
+        else "Whether it names nodes was not seen: where a hook gives them, nothing is wrong.",
         workload=one.workload.name,
         confirm=("ls -l /dev/nvidia*", f"ls -l /proc/{one.pid}/root/dev/"),
     )
