@@ -1,6 +1,5 @@
 """The unit, the DaemonSet and their words: they name what the code needs, and systemd agrees."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -8,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.architecture.manifest import PACKAGING
+from tests.architecture.manifest import manifest as read_manifest
 
 from seawall.guard import lock_file
 from seawall.guard.config import PATH, parse
 from seawall.guard.keys import BY_NAME
 from seawall.guard.settings import Settings
+from seawall.guard.tell.termination import LOG_LINKS
 from seawall.own_process import OOM_SCORE_ADJ
 
-PACKAGING = Path(__file__).parents[2] / "packaging"
 UNIT = PACKAGING / "seawall-guard.service"
 
 
@@ -98,40 +99,47 @@ def test_systemd_finds_it_hardened(unit_here: Path) -> None:
 
 @pytest.fixture(scope="module")
 def manifest() -> dict[str, Any]:
-    """By kind; read by a Python that has a parser of YAML, for ours needs none."""
-    line = "import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(sys.stdin))))"
-    with (PACKAGING / "daemonset.yaml").open() as file:
-        done = subprocess.run(
-            ["/usr/bin/env", "python3", "-c", line],
-            stdin=file, capture_output=True, text=True, check=False,
-            env={"PATH": "/usr/bin:/bin"},
-        )  # fmt: skip
-    if "No module named 'yaml'" in done.stderr or done.returncode == 127:
-        pytest.skip("no parser of YAML: apt-get install python3-yaml")
-    return {found["kind"]: found for found in json.loads(done.stdout)}
+    """By kind."""
+    return read_manifest()
 
 
 def test_the_daemonset_gives_what_the_code_needs(manifest: dict[str, Any]) -> None:
     pod = manifest["DaemonSet"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
-    assert pod["hostPID"] is True
+    assert (pod["hostPID"], pod["hostNetwork"]) == ("true", "true")
     assert pod["priorityClassName"] == "system-node-critical"
     assert pod["tolerations"] == [{"operator": "Exists"}]
     assert container["command"] == ["seawall", "guard", "run"]
     assert container["lifecycle"]["preStop"]["exec"]["command"] == ["seawall", "guard", "undo"]
-    assert container["securityContext"]["privileged"] is True
     assert "limits" not in container["resources"]
     assert not {"livenessProbe", "readinessProbe", "startupProbe"} & set(container)
+
+
+def test_the_daemonset_has_the_units_capabilities_and_no_more(manifest: dict[str, Any]) -> None:
+    (container,) = manifest["DaemonSet"]["spec"]["template"]["spec"]["containers"]
+    context = container["securityContext"]
+    assert "privileged" not in context
+    # An API server refuses "false" beside CAP_SYS_ADMIN.
+    assert "allowPrivilegeEscalation" not in context
+    assert context["capabilities"]["drop"] == ["ALL"]
+    named = re.findall(r"CAP_(\w+)", " ".join(directives()["CapabilityBoundingSet"]))
+    assert sorted(context["capabilities"]["add"]) == sorted(named)
+    assert context["seccompProfile"] == context["appArmorProfile"] == {"type": "Unconfined"}
 
 
 def test_the_daemonsets_folders_are_the_hosts(manifest: dict[str, Any]) -> None:
     pod = manifest["DaemonSet"]["spec"]["template"]["spec"]
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     places = {m["mountPath"]: m for m in pod["containers"][0]["volumeMounts"]}
-    for path in (lock_file.FOLDER, "/sys/fs/cgroup", "/var/lib/kubelet/pods", "/run"):
-        assert volumes[places[path]["name"]]["hostPath"]["path"] == path
-    assert not places[lock_file.FOLDER].get("readOnly")
-    assert not places["/sys/fs/cgroup"].get("readOnly")
+    for path, volume in ((path, volumes[m["name"]]) for path, m in places.items()):
+        if "hostPath" in volume:
+            assert volume["hostPath"]["path"] == path
+    written = {path for path, m in places.items() if "readOnly" not in m}
+    assert written == {
+        lock_file.FOLDER, "/sys/fs/cgroup", "/sys/kernel/tracing", "/sys/kernel/debug",
+        "/var/lib/kubelet/pods", "/tmp",
+    }  # fmt: skip
+    assert {"/run", LOG_LINKS, "/var/log/pods"} <= set(places)
     assert {m["name"] for m in places.values()} == set(volumes)
 
 
@@ -140,8 +148,8 @@ def test_the_daemonsets_file_is_right_and_observes(manifest: dict[str, Any]) -> 
     folder, _, name = PATH.rpartition("/")
     places = {m["mountPath"]: m for m in pod["containers"][0]["volumeMounts"]}
     volume = next(v for v in pod["volumes"] if v["name"] == places[folder]["name"])
-    assert places[folder]["readOnly"] is True
-    assert volume["configMap"]["defaultMode"] == 0o644
+    assert places[folder]["readOnly"] == "true"
+    assert volume["configMap"]["defaultMode"] == "0644"
     config = manifest["ConfigMap"]
     assert volume["configMap"]["name"] == config["metadata"]["name"]
     assert parse(config["data"][name].encode(), name) == Settings()

@@ -19,6 +19,8 @@ from tests.end_to_end.innocents import why_no_rings
 from seawall.actions.journal import Change, Journal
 
 MIB = 1 << 20
+POD = "pod0a1b2c3d-1111-4222-8333-444455556666"
+HOG = f"{POD}/{'ab' * 32}"
 pytestmark = [
     pytest.mark.system,
     pytest.mark.skipif(missing() is not None, reason=missing() or ""),
@@ -34,38 +36,58 @@ def own(tmp_path: Path) -> Iterator[Room]:
 @pytest.mark.skipif(why_no_rings() is not None, reason=why_no_rings() or "")
 def test_over_its_limit_the_ring_hog_dies_alone(own: Room, tmp_path: Path) -> None:
     """It holds 250 MiB of packet rings at a limit of 100 MiB; innocents work beside it."""
-    ran = tmp_path / "ran"
+    ran, message = tmp_path / "ran", message_file(tmp_path / "kubelet")
     own.write(
-        mode="enforce", over_limit="kill", over_limit_opt_in=[f"{own.scope}/hog"],
-        over_limit_seconds=1, tick_most_seconds=1, datagram_to="192.0.2.9:5140",
-        run_after_kill=f"/bin/sh -c 'cat > {ran}; sleep 60'", textfile=str(tmp_path / "g.prom"),
+        mode="enforce", over_limit="kill", over_limit_opt_in=[f"{own.scope}/{HOG}"],
+        over_limit_seconds=1, kubelet_root=str(tmp_path / "kubelet"), tick_most_seconds=1,
+        datagram_to="192.0.2.9:5140", run_after_kill=f"/bin/sh -c 'cat > {ran}; sleep 60'",
+        textfile=str(tmp_path / "g.prom"),
     )  # fmt: skip
     own.begin(tmp_path / "out")
-    for name in ("hog", "forker", "loader"):
-        own.make(name, (100 if name == "hog" else 64) * MIB)
+    own.make(POD)
+    for name in (HOG, "forker", "loader"):
+        own.make(name, (100 if name == HOG else 64) * MIB)
     beside = [
         own.start("forker", "forks", "200"),
         own.start("loader", "load_model", str(tmp_path / "model"), str(128 * MIB), "100"),
     ]
-    hog = own.start("hog", "rings", str(250 * MIB), "0", "stdin", own_network=True)
+    hog = own.start(HOG, "rings", str(250 * MIB), "0", "stdin", own_network=True)
     time.sleep(4)  # its cgroup is known by name then
     print("go", file=hog.stdin, flush=True)
     assert within(20, lambda: hog.poll() is not None), own.text()
+    died = time.time()
     assert hog.returncode in (-signal.SIGTERM, -signal.SIGKILL)
+    assert within(5, lambda: message.read_text().endswith("\n")), own.text()
     assert within(10, lambda: own.page()["returned_bytes"] > 200 * MIB), own.text()
     assert [process.poll() for process in beside] == [None, None]
-    _agrees(own, ran)
+    # The kubelet looks once a second whether somebody has died.
+    assert message.stat().st_mtime - died < 1.0
+    _agrees(own, ran, message.read_text())
 
 
-def _agrees(own: Room, ran: Path) -> None:
-    """Journal, status, command and log tell the same of it."""
+def message_file(kubelet: Path) -> Path:
+    """As a kubelet makes it for one start of a container, whose last words are in it."""
+    path = kubelet / f"pods/{POD.removeprefix('pod')}/containers/worker/0a1b2c3d"
+    path.parent.mkdir(parents=True)
+    path.write_text("cannot allocate")
+    path.chmod(0o666)
+    return path
+
+
+def _agrees(own: Room, ran: Path, message: str) -> None:
+    """Journal, status, command, log and termination message tell the same of it."""
     rows = [row for row in own.journal() if row["decision"]]
     decision = rows[0]
     assert {row["decision"] for row in rows} == {decision["decision"]}
     assert (decision["kind"], decision["trigger"]) == ("verdict", "over_limit")
-    assert [order["cgroup"] for order in decision["orders"]] == [f"{own.scope}/hog"]
-    assert f"{own.scope}/hog has " in decision["sentence"]
+    assert [order["cgroup"] for order in decision["orders"]] == [f"{own.scope}/{HOG}"]
+    assert "container:abababababab has " in decision["sentence"]
     assert "holds 250 MiB outside its cgroup (" in decision["sentence"]
+    words, sentence = message.splitlines()[:2]
+    assert words == "cannot allocate"
+    assert "by seawall guard at 20" in sentence
+    assert f"(decision {decision['decision']}, over_limit)" in sentence
+    assert sentence.endswith(decision["sentence"])
     page = own.page()
     assert (page["kills"], page["decisions"]) == (1, 1)
     assert page["last_decision"]["decision"] == decision["decision"]
@@ -99,6 +121,41 @@ def test_it_survives_the_loss_of_its_helpers(own: Room, tmp_path: Path) -> None:
     assert own.page()["mode_why"] == "", "it has its own lock"
     assert own.child(guard.pid, "aide") not in (0, aide)
     assert "it starts afresh" in own.sentences()
+
+
+def test_helpers_that_hang_are_replaced(own: Room, tmp_path: Path) -> None:
+    """SIGSTOP: alive, and of no use.  What they held and made goes with them."""
+    own.write(mode="observe", tick_most_seconds=1)
+    guard = own.begin(tmp_path / "out")
+    assert within(16, lambda: own.page()["watcher"].startswith("heard "))
+    first = own.child(guard.pid, "watcher")
+    traced = _instances()
+    os.kill(first, signal.SIGSTOP)
+    assert within(9, lambda: _state_of(first) in ("", "Z")), own.text()
+    assert "the watcher hangs: it is stopped (SIGSTOP); it is killed" in own.sentences()
+    assert within(9, lambda: own.page()["watcher"].startswith("heard ")), own.text()
+    assert "; number 2, the one before hung: it is stopped" in own.page()["watcher"]
+    left = [name for name in _instances() & traced if name.startswith(f"seawall-{first}-")]
+    assert left == []
+    aide = own.child(guard.pid, "aide")
+    second = own.child(aide, "watcher")
+    os.kill(aide, signal.SIGSTOP)
+    assert within(9, lambda: _state_of(aide) in ("", "Z")), own.text()
+    assert "its aide hangs: it is stopped (SIGSTOP); it is killed" in own.sentences()
+    assert "!! its aide is gone" in own.text()
+    os.kill(second, signal.SIGSTOP)  # it will not hear that the guard has ended
+    assert within(3, lambda: _state_of(second) == "T")
+    guard.send_signal(signal.SIGTERM)
+    assert guard.wait(9) == 0
+    assert within(3, lambda: _state_of(second) in ("", "Z"))
+
+
+def _instances() -> set[str]:
+    """Of everybody who traces here."""
+    for tree in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing"):
+        if os.path.isdir(f"{tree}/instances"):
+            return set(os.listdir(f"{tree}/instances"))
+    return set()
 
 
 def _state_of(pid: int) -> str:
@@ -182,8 +239,8 @@ def test_it_reads_its_file_anew_and_keeps_the_old_one_when_it_is_wrong(
 def test_names_from_containers_reach_no_terminal_as_they_are(own: Room, tmp_path: Path) -> None:
     own.write(mode="observe", watch=True, tick_most_seconds=1)
     hostile = "\x1b[2J IT CANNOT KILL " + "x" * 200
-    own.make(hostile, 64 * MIB)
-    own.start(hostile, "hold", str(48 * MIB))
+    own.make(hostile, 256 * MIB)
+    own.start(hostile, "hold", str(200 * MIB))  # the status shows the three largest
     own.begin(tmp_path / "out")
     assert within(10, lambda: "xxx" in own.text()), own.text()
     shown = own.guard("status").stdout

@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -206,6 +207,28 @@ def test_the_guard_never_waits_and_notices_that_it_is_gone(aide: Aide) -> None:
     assert aide.fd == -1
     assert not aide.send({"do": "run"})
     until(lambda: not os.path.exists(f"/proc/{aide.pid}") or aide.close(), "no zombie is left")
+
+
+def test_it_answers_a_ping_at_once(aide: Aide) -> None:
+    assert answer(aide, {"do": "ping"})["did"] == "ping"
+
+
+def test_a_watcher_takes_the_place_of_those_before() -> None:
+    """One that hangs from its first moment on said nobody its pid."""
+    pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
+    started = aide_process.start(watcher_fds=[theirs.fileno() for _, theirs in pairs])
+    for _, theirs in pairs:
+        theirs.close()
+    children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
+    assert started.send({"do": "watcher", "number": 0})
+    first = int(until(children.read_text, "a watcher"))
+    os.kill(first, signal.SIGSTOP)
+    assert started.send({"do": "watcher", "number": 1})
+    until(lambda: not lives(first), "the first is killed")
+    assert int(until(children.read_text, "the second")) != first
+    started.close()
+    for ours, _ in pairs:
+        ours.close()
 
 
 def test_nonsense_does_not_end_it(aide: Aide) -> None:

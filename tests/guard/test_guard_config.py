@@ -42,6 +42,7 @@ OTHER = {
     "run_after_kill": ('"/usr/bin/told --page"', "/usr/bin/told --page"),
     "textfile": ('"/var/lib/x/seawall.prom"', "/var/lib/x/seawall.prom"),
     "termination_message": ("false", False),
+    "kubelet_root": ('"/data/kubelet"', "/data/kubelet"),
     "datagram_to": ('"10.0.0.9:5140"', "10.0.0.9:5140"),
     "pmsg": ("true", True),
 }
@@ -140,6 +141,8 @@ WRONG = {
     'as "/usr/local/bin/told --page", or "", found "told"',
     'run_after_kill = "/bin/x \'y"': "G:1: run_after_kill: expected a command with its whole path "
     'such as "/usr/local/bin/told --page", or "", found "/bin/x \'y", whose quotes do not end',
+    'kubelet_root = "/data/../etc"': "G:1: kubelet_root: expected a whole path such as "
+    '"/data/kubelet", or "", found "/data/../etc"',
     'textfile = "/x/seawall.txt"': "G:1: textfile: expected a whole path that ends with .prom "
     '(the collector reads no other), or "", found "/x/seawall.txt"',
     'datagram_to = "log.example:5140"': "G:1: datagram_to: expected an address and a port such as "

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.guard.telling import CGROUP, CONTAINER, POD_UID
 
-from seawall.guard.tell.termination import MOST_BYTES, Places, found, write
+from seawall.guard.tell.termination import MOST_BYTES, Killed, Places, found, write
 
 SENTENCE = "Killed by seawall guard: it held 1.1 GiB outside its charge."
 BELOW = f"pods/{POD_UID}/containers/worker/0a1b2c3d"
@@ -25,11 +25,21 @@ def file(tmp_path: Path) -> Path:
 def places(tmp_path: Path, *sources: Any) -> Places:
     config = {"mounts": [{"destination": "/dev/termination-log", "source": s} for s in sources]}
     (tmp_path / f"{CONTAINER}.json").write_text(json.dumps(config))
-    return Places((f"{tmp_path}/kubelet",), (f"{tmp_path}/{{id}}.json",), ("",))
+    return Places(
+        (f"{tmp_path}/kubelet",), (f"{tmp_path}/{{id}}.json",), ("",), f"{tmp_path}/log-links"
+    )
 
 
-def written(where: Places, cgroup: str = CGROUP) -> dict[str, Any]:
-    return write({"cgroup": cgroup, "words": SENTENCE}, where)
+def written(where: Places, cgroup: str = CGROUP, **more: Any) -> dict[str, Any]:
+    return write({"cgroup": cgroup, "words": SENTENCE, **more}, where)
+
+
+def beside(file: Path, name: str = "sidecar") -> Path:
+    """A file of another container of the pod."""
+    other = file.parent.parent / name / "11112222"
+    other.parent.mkdir()
+    other.touch()
+    return other
 
 
 def test_the_sentence_stands_behind_what_the_container_said(file: Path, tmp_path: Path) -> None:
@@ -102,6 +112,7 @@ def test_a_source_that_is_not_its_own_file_is_left_alone(
         other = "ffffffff" + POD_UID[8:]
         source = source.format(kubelet=f"{tmp_path}/kubelet", uid=POD_UID, other=other)
     (tmp_path / "shadow").write_text("root")
+    beside(file)
     assert written(places(tmp_path, source)) == {"problem": "its termination message was not found"}
     assert (tmp_path / "shadow").read_text() == "root"
     assert file.read_text() == ""
@@ -111,6 +122,7 @@ def test_a_source_that_is_not_its_own_file_is_left_alone(
                                     b"[" * 100_000, b" " * (3 << 20)])  # fmt: skip
 def test_a_config_that_is_none(file: Path, tmp_path: Path, config: bytes) -> None:
     where = places(tmp_path)
+    beside(file)
     (tmp_path / f"{CONTAINER}.json").write_bytes(config)
     assert written(where) == {"problem": "its termination message was not found"}
 
@@ -147,5 +159,68 @@ def test_a_guard_in_a_container_finds_the_hosts_files(file: Path, tmp_path: Path
         json.dumps({"mounts": [{"source": f"/kubelet/{BELOW}"}]})
     )
     where = Places(("/kubelet",), ("/{id}.json",), ("", str(root)))
-    assert found(CGROUP, POD_UID, where) == [(f"{root}/kubelet", BELOW)]
+    assert found(Killed(CGROUP, POD_UID, 1e12), where) == [(f"{root}/kubelet", BELOW)]
     assert written(where)["problem"] == ""
+
+
+# --- a runtime that has already forgotten the container ----------------------------------------
+
+
+def link_of_log(tmp_path: Path, uid: str = POD_UID, name: str = "worker") -> None:
+    folder = tmp_path / "log-links"
+    folder.mkdir()
+    (folder / f"cart_shop_other-{'cd' * 32}.log").symlink_to(f"/x/shop_cart_{POD_UID}/other/0.log")
+    target = f"/var/log/pods/shop_cart_{uid}/{name}/3.log"
+    (folder / f"cart_shop_{name}-{CONTAINER}.log").symlink_to(target)
+
+
+def without_config(tmp_path: Path) -> Places:
+    """containerd removes the bundle of a container as soon as it is dead."""
+    where = places(tmp_path)
+    (tmp_path / f"{CONTAINER}.json").unlink()
+    return where
+
+
+def test_the_kubelets_own_link_tells_the_name(file: Path, tmp_path: Path) -> None:
+    other = beside(file)
+    link_of_log(tmp_path)
+    assert written(without_config(tmp_path)) == {"path": str(file), "problem": ""}
+    assert (file.read_text(), other.read_text()) == (SENTENCE + "\n", "")
+
+
+@pytest.mark.parametrize(
+    ("uid", "name"), [("f" * 8 + POD_UID[8:], "worker"), (POD_UID, ".."), (POD_UID, "nobody")]
+)
+def test_a_link_to_another_pod_or_nowhere_tells_nothing(
+    file: Path, tmp_path: Path, uid: str, name: str
+) -> None:
+    other = beside(file)
+    link_of_log(tmp_path, uid, name)
+    assert written(without_config(tmp_path)) == {"problem": "its termination message was not found"}
+    assert (file.read_text(), other.read_text()) == ("", "")
+
+
+def test_the_only_container_of_a_pod_needs_no_name(file: Path, tmp_path: Path) -> None:
+    assert written(without_config(tmp_path))["path"] == str(file)
+
+
+def test_after_many_starts_it_is_the_last_one_before_the_kill(file: Path, tmp_path: Path) -> None:
+    """A start gets a file of its own; what began after the kill tells of another life."""
+    for number in range(40):
+        (file.parent / f"{number:08x}").touch()
+        os.utime(file.parent / f"{number:08x}", (1, 1))
+    os.chmod(file, 0o600)
+    killed = file.stat().st_ctime
+    later = file.parent / "ffffffff"
+    while not later.exists() or later.stat().st_ctime <= killed:
+        later.unlink(missing_ok=True)
+        later.touch()
+    found_at = written(without_config(tmp_path), unix_seconds=killed)["path"]
+    assert (found_at, later.read_text()) == (str(file), "")
+
+
+def test_a_kubelet_that_lives_elsewhere(file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "kubelet"
+    where = without_config(tmp_path)._replace(kubelet=("/nowhere",))
+    assert "not found" in written(where)["problem"]
+    assert written(where, kubelet_root=str(folder))["path"] == str(file)

@@ -35,8 +35,6 @@ class Load:
     is_culprit: bool = False
     adj: int | None = None
     """oom_score_adj; None: what the kubelet gives."""
-    oom_off: bool = False
-    """cgroup v1: the kernel's OOM killer leaves it alone."""
     own_network: bool = True
     """As a pod has; False: the node's."""
     is_small: bool = False
@@ -149,7 +147,7 @@ class Scenario:
             "loads": [
                 {"name": load.name, "program": list(load.program), "limit_mib": load.limit_mib,
                  "request_mib": load.request_mib, "cpu": load.cpu, "kind": load.kind(self.mix),
-                 "is_culprit": load.is_culprit, "adj": load.adj, "oom_off": load.oom_off,
+                 "is_culprit": load.is_culprit, "adj": load.adj,
                  "is_small": load.is_small, "own_network": load.own_network}
                 for load in self.loads
             ],
@@ -188,7 +186,6 @@ LOCKED = {"kernel_words": "lockdown=confidentiality", "sees_rings": False, "kern
 SLOW = 1500
 KILL = {"over_limit": "kill", "over_limit_opt_in": ["*"], "over_limit_seconds": 3}
 CLAMP = {**KILL, "over_limit": "clamp"}
-STUCK_SOON = {"stuck_seconds": 5}
 
 
 def programs(pods: int, each: int) -> tuple[Load, ...]:
@@ -212,7 +209,7 @@ _RIGHT = (
     hog("victim in D", STUCK, helpers=(FUSE,)),
     hog("guard murdered", rings(20), acts=((4, "murder"), (4.1, "restart")), most_seconds=70),
     hog("over limit, kill", fill("rings", 250, 60), guard=KILL),
-    hog("over limit, clamp", fill("rings", 250, 60), guard=CLAMP),
+    hog("over limit, clamp", fill("both", 250, 60, limit_mib=300), guard=CLAMP),
     Scenario("a hundred pods", (*SERVICES, *SMALL, rings(160)), ("hog",)),
     Scenario(
         "thrash, few", (*SERVICES, *programs(1, 4), fill("rings", 24, 100)), ("hog",),
@@ -222,7 +219,6 @@ _RIGHT = (
         "thrash, many", (*SERVICES, *programs(4, 10), fill("anonymous", 24, 100, limit_mib=1400)),
         ("hog",), disk_iops=SLOW, acts=((8, "cat status"),), most_seconds=40,
     ),
-    hog("stuck at its limit", replace(MANY, oom_off=True), cgroup="v1", guard=STUCK_SOON),
 )  # fmt: skip
 _NOBODY = (
     Scenario("quiet", beside(), most_seconds=20),
@@ -293,7 +289,7 @@ def _marks() -> tuple[Scenario, ...]:
         on(fast, swap="zram"),
         *(ALL[name] for name in (
             "module holds", "module churns", "module forgets", "thrash, few", "thrash, many",
-            "over limit, kill", "stuck at its limit", "lockdown",
+            "over limit, kill", "over limit, clamp", "lockdown",
         )),
     )  # fmt: skip
 

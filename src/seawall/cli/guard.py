@@ -25,7 +25,8 @@ _ABOUT: Final = {
     "status": "Prints /run/seawall/status, and says whether a guard runs and how old it is.\n"
     "Exit 0 whatever it says, unless --fail-on is given.",
     "undo": "Thaws what a guard froze and puts limits back, as its journal says.  Never what\n"
-    "others froze or changed since.  --all: its files in /run/seawall too.",
+    "others froze or changed since.  Removes the tracing that a killed watcher left.  --all:\n"
+    "its files in /run/seawall too.",
 }  # fmt: skip
 
 

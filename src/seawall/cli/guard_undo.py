@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall guard undo``: what a guard changed and that can be taken back, taken back.
 
-Works without a guard, after one was killed, and twice.  ``--all`` also sweeps the tracing that a
-killed watcher left, and the guard's own files.
+Works without a guard, after one was killed, and twice.  It also sweeps the tracing that a killed
+watcher left; ``--all`` removes the guard's own files.
 """
 
 import fcntl
@@ -39,8 +39,8 @@ def undo(*, everything: bool, folder: str = FOLDER) -> int:
         )
     path = f"{folder}/{JOURNAL}"
     told = _undo_journal(path)
+    told += [f"removed the trace instance {name}" for name in _sweep_tracing()]
     if everything:
-        told += [f"removed the trace instance {name}" for name in _sweep_tracing()]
         told += _remove_files(folder)
     for line in told:
         print(line)

@@ -11,11 +11,14 @@ with a deadline, so a stuck disk holds up that child only.
 self_test_child      cgroup_procs [paths]: a child moves itself into each and sleeps;
                      ``{pid}``, or ``{pid: 0, problem}``
 run                  command, stdin, decision: ``{decision, status, problem}``
-termination_message  cgroup, name, words, decision: ``{decision, path, problem}``
+termination_message  cgroup, name, words, decision, unix_seconds, kubelet_root:
+                     ``{decision, path, problem}``
 textfile             path, values: ``{problem}``
 rivals               scope: ``{rivals: [words]}``
 config               path: ``{settings: text}``, or ``{problem}``
-watcher              number of the pair whose end it gets: no answer
+watcher              number of the pair whose end it gets, in the place of those before: no
+                     answer
+ping                 it is there: ``{}``
 say, kmsg            words to our own log, record to the kernel's: no answer
 ===================  =============================================================
 """
@@ -30,7 +33,7 @@ from seawall.guard import lean_re
 
 DATAGRAM_MOST_BYTES: Final = 60_000
 _KINDS: Final = frozenset({"self_test_child", "run", "termination_message", "textfile", "rivals",
-                    "config"})  # fmt: skip
+                    "config", "ping"})  # fmt: skip
 _ANSWERS_MOST: Final = 32
 _UNWANTED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 

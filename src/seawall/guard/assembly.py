@@ -89,5 +89,6 @@ def _end(loop: Loop) -> None:
     if not loop.is_afresh:
         parts.notify.say(b"STOPPING=1")
     loop.last_words(sentences.STOPPED)
+    loop.companions.close()
     parts.teller.close()
     parts.aide.close()

@@ -127,6 +127,14 @@ def _command(_key: Key, value: object) -> str:
     return text
 
 
+def _folder(_key: Key, value: object) -> str:
+    text = _text(value)
+    parts = text.split("/")[1:]
+    if text and not (text.startswith("/") and all(part not in ("", ".", "..") for part in parts)):
+        raise WrongValue(shown(value))
+    return text
+
+
 def _textfile(_key: Key, value: object) -> str:
     text = _text(value)
     if text and not (text.startswith("/") and text.endswith(".prom")):
@@ -154,5 +162,5 @@ def _address(_key: Key, value: object) -> str:
 _READERS: Final[dict[Kind, Callable[[Key, object], Any]]] = {
     "choice": _choice, "truth": _truth, "seconds": _number, "fraction": _number,
     "size": _size, "count": _count, "subtrees": _subtrees, "names": _names,
-    "command": _command, "textfile": _textfile, "address": _address,
+    "command": _command, "folder": _folder, "textfile": _textfile, "address": _address,
 }  # fmt: skip

@@ -35,6 +35,8 @@ class Handed(NamedTuple):
     watcher_pid: int
     others: tuple[str, ...]
     """Other guards and thresholds that live beside this one, in words."""
+    is_afresh: bool = False
+    """It takes the place of a guard that had lost something which only a new start brings."""
 
 
 def to_json(settings: Settings) -> str:

@@ -12,7 +12,7 @@ from seawall.guard.settings import Settings
 
 Kind: TypeAlias = Literal[
     "choice", "truth", "seconds", "fraction", "size", "count",
-    "subtrees", "names", "command", "textfile", "address",
+    "subtrees", "names", "command", "folder", "textfile", "address",
 ]  # fmt: skip
 """names: names or cgroup paths, ``*`` allowed.  subtrees: cgroup paths without ``*``."""
 
@@ -60,6 +60,7 @@ _EXPECTED: Final = {
     "subtrees": 'a list of cgroup paths such as ["/kubepods.slice"], without "*"',
     "names": 'a list of names or cgroup paths such as ["shop/*", "/system.slice/x.service"]',
     "command": 'a command with its whole path such as "/usr/local/bin/told --page", or ""',
+    "folder": 'a whole path such as "/data/kubelet", or ""',
     "textfile": 'a whole path that ends with .prom (the collector reads no other), or ""',
     "address": 'an address and a port such as "10.0.0.9:5140" or "[fd00::9]:5140", or ""',
 }
@@ -129,6 +130,8 @@ KEYS: Final = (
         "Metrics for the textfile collector of the node exporter."),
     Key("termination_message", "termination_message", "truth",
         "One sentence in a killed container's termination message: kubectl describe shows it."),
+    Key("kubelet_root", "kubelet_root", "folder",
+        "The kubelet's --root-dir, where those messages are, if it is none of the usual ones."),
     Key("datagram_to", "datagram_to", "address",
         "One UDP datagram goes there at every trigger: evidence that outlives the machine."),
     Key("pmsg", "pmsg", "truth",

@@ -14,6 +14,7 @@ from seawall.actions.hands import Hands
 from seawall.actions.observer import Observer
 from seawall.guard import signals
 from seawall.guard.aide import Aide
+from seawall.guard.companions import Companions
 from seawall.guard.facts import Node
 from seawall.guard.handed import Handed, reloaded
 from seawall.guard.judge.judge import Judge
@@ -29,7 +30,6 @@ from seawall.guard.verdict import Verdict
 
 FAILURES_MOST = 20
 """Ticks in a row that ended with an error of ours: then a fresh guard is better."""
-WATCHER_AGAIN_SECONDS = 20.0
 LOOK_AGAIN_SECONDS = 2.0
 CASE_SECONDS = 0.1
 """While something is short, frozen or on its way out."""
@@ -41,8 +41,6 @@ DEEP_PEACE_SECONDS = 3.0
 """The guard's own sleep is this long only with headroom for minutes."""
 AFRESH = 75
 """The status of a guard that wants to be started anew: EX_TEMPFAIL of sysexits.h."""
-AFRESH_SECONDS = 10.0
-"""So long in peace without what only a new start brings."""
 _ENDS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -78,11 +76,13 @@ class Loop:
         self._is_over = False
         self._failures = 0
         self._extra: dict[str, str] = {}
-        self._test_due = self._look_due = self._watcher_due = 0.0
+        self._test_due = self._look_due = 0.0
         self._tick_seconds = 0.0
         self._pace = 0.0
-        self._blind = self._worn_words = ""
-        self._worn_since = 0.0
+        self._blind = ""
+        self.companions = Companions(
+            parts.aide, parts.watcher, parts.teller, is_afresh=handed.is_afresh
+        )
         self.is_afresh = False
         """It ends in order to begin again."""
         self._node: Node | None = None
@@ -161,7 +161,7 @@ class Loop:
     def _put_together(self, now: float) -> None:
         extra, parts = self._extra, self.parts
         extra["can kill"] = parts.self_test.words(now)
-        extra["watcher"] = parts.watcher.words(now)
+        extra["watcher"] = self.companions.words(now)
         extra["tick_seconds"] = f"{self._tick_seconds:.4f}"
         extra["blind"] = "\n".join([*self._blind.splitlines(), *parts.sense.blind])
         if self.handed.other_guard_pid:
@@ -209,19 +209,8 @@ class Loop:
             self._pace = pace
 
     def _is_worn_out(self, now: float) -> bool:
-        """What it has lost it cannot make itself; when the node is in peace a new start can."""
-        parts, words = self.parts, ""
-        if not parts.aide.is_alive:
-            words = sentences.AIDE_LOST
-        elif self.settings.watch and parts.watcher.is_spent:
-            words = sentences.WATCHERS_SPENT
-        if words != self._worn_words:
-            self._worn_words, self._worn_since = words, now
-            if words:
-                parts.teller.event(words)
-        if self.judge.state() != "peace":
-            self._worn_since = now
-        return bool(words) and now - self._worn_since >= AFRESH_SECONDS
+        is_peace = self.judge.state() == "peace"
+        return self.companions.is_worn_out(now, watch=self.settings.watch, is_peace=is_peace)
 
     # --- what comes from outside --------------------------------------------------------------
 
@@ -248,9 +237,13 @@ class Loop:
                 self._take_signal(number)
         for message in parts.watcher.messages(now):
             parts.sense.hear(message)
-            parts.teller.is_due = parts.teller.is_due or message.get("t") == "hello"
-        if not parts.watcher.is_there and not self._is_over:
-            self._start_watcher(now)
+            if message.get("t") == "hello":
+                self.companions.know_watcher()
+                self._pace = 0.0  # it has to be told
+                parts.teller.is_due = True
+        if not self._is_over:
+            is_peace = self.judge.state() == "peace"
+            self.companions.tend(now, watch=self.settings.watch, is_peace=is_peace)
         answer = parts.aide.take("config", is_ready=parts.aide.fd in ready)
         if answer is not None:
             self._take_config(answer)
@@ -284,14 +277,3 @@ class Loop:
         parts.sense.use(settings)
         parts.observer.rule(settings.scope, settings.freeze_seconds)
         parts.hands.rule(hands_scope(settings), settings.freeze_seconds)
-
-    def _start_watcher(self, now: float) -> None:
-        """By the aide; at most a few times."""
-        parts = self.parts
-        if not self.settings.watch or now < self._watcher_due or not parts.aide.is_alive:
-            return
-        self._watcher_due = now + WATCHER_AGAIN_SECONDS
-        number = self.parts.watcher.take_spare()
-        if number is not None:
-            self.parts.teller.event(sentences.WATCHER_LOST)
-            self.parts.aide.send({"do": "watcher", "number": number})

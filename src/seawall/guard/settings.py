@@ -51,6 +51,8 @@ class Settings(NamedTuple):
     textfile: str = ""
     """A file for the node exporter's textfile collector."""
     termination_message: bool = True
+    kubelet_root: str = ""
+    """The kubelet's ``--root-dir``; empty: where it usually is."""
     datagram_to: str = ""
     """``HOST:PORT``: one UDP datagram at every trigger."""
     pmsg: bool = False

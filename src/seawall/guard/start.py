@@ -27,7 +27,7 @@ _KEPT: Final = ("PATH", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
 """Of the environment, what the guard or its command may want."""
 
 
-def run(config_path: str, folder: str = lock_file.FOLDER) -> NoReturn:
+def run(config_path: str, folder: str = lock_file.FOLDER, *, is_afresh: bool = False) -> NoReturn:
     """Become the guard; UsageProblem when that is not possible, with everything taken back."""
     settings = settings_of(config_path)
     enter_host_cgroups()
@@ -54,6 +54,7 @@ def run(config_path: str, folder: str = lock_file.FOLDER) -> NoReturn:
         watcher_fd=watcher_fd,
         watcher_pid=watcher_pid,
         others=tuple(rivals.find("/proc", settings.scope)),
+        is_afresh=is_afresh,
     )
     become(handed)
 
@@ -61,7 +62,7 @@ def run(config_path: str, folder: str = lock_file.FOLDER) -> NoReturn:
 def main(words: Sequence[str]) -> int:
     """A guard that starts afresh: as ``seawall guard run --config PATH``, under the same pid."""
     try:
-        run(words[0])
+        run(words[0], is_afresh=True)
     except UsageProblem as problem:
         _say(str(problem))
         return 2

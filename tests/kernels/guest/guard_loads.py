@@ -18,6 +18,7 @@ import kernel_loads
 
 MIB = 1 << 20
 PIECE = 4 * MIB
+BLOCK = 65536
 MADV_PAGEOUT = 21
 PAGE = mmap.PAGESIZE
 CLONE_NEWNS, MS_PRIVATE, MS_REC = 0x20000, 1 << 18, 1 << 14
@@ -144,11 +145,14 @@ def fill(kind: str, room_mib: str, rate: str, start: str) -> None:
     held: list[object] = []
     pace, room = Pace(float(rate)), int(room_mib) * MIB
     while (left := available()) > room:
-        size = min(PIECE, -(-(left - room) // 65536) * 65536)
+        size = min(PIECE, -(-(left - room) // BLOCK) * BLOCK)
         if kind == "rings":
             held.append(kernel_loads.ring(size))
         elif kind == "anonymous":
             held.append(take(size))
+        elif kind == "both":
+            half = -(-size // 2 // BLOCK) * BLOCK
+            held += [take(half), kernel_loads.ring(half)]
         else:
             held.append(pages(device, size, kind))
         pace.did(size)

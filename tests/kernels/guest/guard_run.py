@@ -52,8 +52,6 @@ class Load:
     def start(self) -> None:
         row = self.row
         self.pod.make(row["limit_mib"], row["cpu"])
-        if row["oom_off"]:
-            self.pod.switch_oom_off()
         words = [word.replace("GO", str(self.go)) for word in row["program"]]
         said = os.open(self.said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         self.leader = os.fork()
@@ -250,7 +248,8 @@ class Scenario:
         if self.canary_died is None:
             os.kill(self.canary_pid, signal.SIGKILL)
         for pid in self.helpers:
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # one that had ended was reaped with the others
+                os.kill(pid, signal.SIGKILL)
         for load in self.loads:
             if not load.pod.remove():
                 self.notes.append(f"could not be removed: {load.pod.path}")

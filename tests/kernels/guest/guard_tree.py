@@ -105,19 +105,12 @@ class Pod:
                     return int(line.split()[1])
         return 0
 
-    def switch_oom_off(self) -> None:
-        """v1: at its limit its processes wait for ever."""
-        write(MEMORY / self.path.strip("/") / "memory.oom_control", "1")
-
     def remove(self) -> bool:
         """Kill what is in it and take the folders away; False: something could not be ended."""
         for tree in TREES:
             frozen = tree / self.path.strip("/") / ("freezer.state" if IS_V1 else "cgroup.freeze")
             with suppress(OSError):
                 write(frozen, "THAWED" if IS_V1 else "0")
-        if IS_V1:
-            with suppress(OSError):
-                write(MEMORY / self.path.strip("/") / "memory.oom_control", "0")
         until = time.monotonic() + 10
         while (left := self.processes()) and time.monotonic() < until:
             for pid in left:

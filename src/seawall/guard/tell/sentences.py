@@ -50,6 +50,16 @@ def not_reloaded(why: str) -> str:
     return f"the configuration was not taken, the old one stays: {why}"
 
 
+def watcher_hung(why: str) -> str:
+    """Found alive, and of no use."""
+    return f"the watcher hangs: {why}; it is killed, and another one takes its place"
+
+
+def aide_hung(why: str) -> str:
+    """Found alive, and of no use."""
+    return f"its aide hangs: {why}; it is killed"
+
+
 def self_test_failed(why: str) -> str:
     """The loudest of all."""
     return f"IT CANNOT KILL: {why}"

@@ -235,7 +235,8 @@ class Teller:
         if self.settings.termination_message:
             words = sentences.for_the_container(o, sentence, moment(now))
             self._ask({"do": "termination_message", "cgroup": target.path, "name": target.name,
-                       "decision": o.order.decision, "words": words})  # fmt: skip
+                       "decision": o.order.decision, "words": words, "unix_seconds": now,
+                       "kubelet_root": self.settings.kubelet_root})  # fmt: skip
         if self.settings.run_after_kill:
             about = records.outcome_line(o, sentence, self._stamp(now)).decode()
             self._ask({"do": "run", "command": self.settings.run_after_kill,

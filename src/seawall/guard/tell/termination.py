@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """One sentence in a killed container's termination message, for ``kubectl describe pod``.
 
-The kubelet mounts the file ``pods/UID/containers/NAME/HASH`` of its own folder into the
-container (terminationMessagePath) and shows the last 4,096 bytes of it.  So our sentence is put
-behind whatever the container wrote.  Everything below the kubelet's folder is taken for hostile:
-no link is followed, only a regular file with one name is written, and nothing of it is read but
-its last byte.
+The kubelet makes the file ``pods/UID/containers/NAME/HASH`` of its own folder anew for each start
+of a container, mounts it (terminationMessagePath), and shows the last 4,096 bytes of it once the
+container has ended (pkg/kubelet/kuberuntime: ``makeMounts``, ``getTerminationMessage``).  So our
+sentence is put behind whatever the container wrote.  Everything below the kubelet's folder is
+taken for hostile: no link is followed, only a regular file with one name is written, and nothing
+of it is read but its last byte.
+
+Which NAME a container id has is told by its OCI config.  containerd removes that as soon as the
+container is dead, which may be sooner than we look; then the kubelet's link in /var/log/containers
+tells it, and a pod of one container needs nobody to tell.
 """
 
 import errno
@@ -23,20 +28,25 @@ KUBELET: Final = (
 )  # fmt: skip
 CONFIGS: Final = (
     "/run/containerd/io.containerd.runtime.v2.task/k8s.io/{id}/config.json",
+    "/run/containerd/io.containerd.runtime.v2.task/moby/{id}/config.json",
+    "/run/docker/containerd/daemon/io.containerd.runtime.v2.task/moby/{id}/config.json",
     "/run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io/{id}/config.json",
     "/run/k0s/containerd/io.containerd.runtime.v2.task/k8s.io/{id}/config.json",
     "/var/snap/microk8s/common/run/containerd/io.containerd.runtime.v2.task/k8s.io/{id}/config.json",
     "/run/containers/storage/overlay-containers/{id}/userdata/config.json",
 )
+LOG_LINKS: Final = "/var/log/containers"
 MOST_BYTES: Final = 4096
 """What the kubelet shows of one container."""
 _WORDS_MOST: Final = 1024
 _CONFIG_MOST: Final = 2 << 20
 _FILES_MOST: Final = 16
+_LINKS_MOST: Final = 10_000
+"""Links to logs, or files of one container: one more for each time that it was started."""
 _ID: Final = re.compile(r"([0-9a-f]{64})(?:\.scope)?/?\Z")
 _UID: Final = re.compile(r"pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}"
                          r"[-_][0-9a-f]{12}|[0-9a-f]{32})")  # fmt: skip
-_BELOW: Final = re.compile(r"pods/([0-9a-f-]+)/containers/([a-z0-9.-]+)/([0-9a-f]{1,16})\Z")
+_BELOW: Final = re.compile(r"pods/([0-9a-f-]+)/containers/([a-z0-9][a-z0-9-]*)/([0-9a-f]{1,16})\Z")
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -46,6 +56,17 @@ class Places(NamedTuple):
     kubelet: tuple[str, ...] = KUBELET
     configs: tuple[str, ...] = CONFIGS
     roots: tuple[str, ...] = ("",)
+    log_links: str = LOG_LINKS
+
+
+class Killed(NamedTuple):
+    """Whose message it is."""
+
+    cgroup: str
+    uid: str
+    """Of its pod, with dashes."""
+    unix_seconds: float
+    """When: what began later is the container's next life."""
 
 
 def write(request: dict[str, Any], places: Places) -> dict[str, Any]:
@@ -55,9 +76,13 @@ def write(request: dict[str, Any], places: Places) -> dict[str, Any]:
     uid = _UID.search(path)
     if uid is None:
         return {"note": "no pod: it has no termination message"}
+    if folder := str(request.get("kubelet_root") or ""):
+        places = places._replace(kubelet=(folder,))
+    at = request.get("unix_seconds")
+    seconds = float(at) if isinstance(at, int | float) else float("inf")
     written: list[str] = []
     problems: list[str] = []
-    for kubelet, below in found(path, uid[1].replace("_", "-"), places):
+    for kubelet, below in found(Killed(path, uid[1].replace("_", "-"), seconds), places):
         problem = append(kubelet, below, words)
         (problems if problem else written).append(problem or f"{kubelet}/{below}")
     if written:
@@ -65,15 +90,17 @@ def write(request: dict[str, Any], places: Places) -> dict[str, Any]:
     return {"problem": "; ".join(problems)[:1000] or "its termination message was not found"}
 
 
-def found(cgroup: str, uid: str, places: Places) -> list[tuple[str, str]]:
+def found(killed: Killed, places: Places) -> list[tuple[str, str]]:
     """``(kubelet's folder, path below it)`` of one container, or of each of a whole pod."""
-    container = _ID.search(cgroup)
+    container = _ID.search(killed.cgroup)
     for root in places.roots:
         kubelets = [root + folder for folder in places.kubelet if os.path.isdir(root + folder)]
         if container is None:
-            files = [(k, below) for k in kubelets for below in _newest(k, uid)]
+            files = [(k, below) for k in kubelets for below in _newest(k, killed)]
         else:
-            files = list(_from_configs(container[1], uid, places, root))
+            files = list(_from_configs(container[1], killed.uid, places, root))
+            name = "" if files else _from_log_link(root + places.log_links, container[1], killed)
+            files = files or [(k, b) for k in kubelets for b in _newest_of_one(k, killed, name)]
         if files:
             return files[:_FILES_MOST]
     return []
@@ -147,23 +174,44 @@ def _sources(path: str) -> list[str]:
         return []
 
 
-def _newest(kubelet: str, uid: str) -> Iterator[str]:
-    """Of each container of the pod, the file of its last start."""
-    top = f"pods/{uid}/containers"
+def _from_log_link(folder: str, container: str, killed: Killed) -> str:
+    """Its name, by the kubelet's link ``POD_NAMESPACE_NAME-ID.log`` to the log; or empty."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry, _ in zip(entries, range(_LINKS_MOST), strict=False):
+                if entry.name.endswith(f"-{container}.log"):
+                    is_its = killed.uid in os.readlink(entry.path)
+                    name = entry.name.rpartition("_")[2].removesuffix(f"-{container}.log")
+                    return name if is_its else ""
+    except OSError:
+        pass
+    return ""
+
+
+def _newest_of_one(kubelet: str, killed: Killed, name: str) -> list[str]:
+    """Without a ``name``: of the only container that there is."""
+    below = list(_newest(kubelet, killed))
+    return [one for one in below if one.split("/")[3] == name] if name else below[: len(below) == 1]
+
+
+def _newest(kubelet: str, killed: Killed) -> Iterator[str]:
+    """Of each container of the pod, the file of its last start before the kill."""
+    top = f"pods/{killed.uid}/containers"
     for name in _names(f"{kubelet}/{top}"):
         times = []
-        for number in _names(f"{kubelet}/{top}/{name}"):
+        for number in _names(f"{kubelet}/{top}/{name}", _LINKS_MOST):
             try:
-                at = os.stat(f"{kubelet}/{top}/{name}/{number}", follow_symlinks=False).st_ctime
+                seen = os.stat(f"{kubelet}/{top}/{name}/{number}", follow_symlinks=False)
             except OSError:
                 continue
-            times.append((at, number))
+            if min(seen.st_atime, seen.st_mtime, seen.st_ctime) <= killed.unix_seconds:
+                times.append((seen.st_ctime, number))
         if times and _BELOW.match(below := f"{top}/{name}/{max(times)[1]}"):
             yield below
 
 
-def _names(folder: str) -> list[str]:
+def _names(folder: str, most: int = _FILES_MOST) -> list[str]:
     try:
-        return sorted(os.listdir(folder))[:_FILES_MOST]
+        return sorted(os.listdir(folder))[:most]
     except OSError:
         return []
