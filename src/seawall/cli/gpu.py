@@ -13,8 +13,9 @@ WANTED: Final = ("SYS_ADMIN", "SYS_PTRACE", "DAC_READ_SEARCH")
 TABLE: Final = "table"
 QUESTIONS: Final = {
     "wait": "end as soon as every control node that loaded modules imply is there",
-    "check": "in a workload's own start: end with 10 and a sentence when its GPU cannot be used",
-    "query": "the devices as the driver's own libraries tell of them; failing calls explained",
+    "check": "in a workload's own start: 10 and a sentence if its GPU does not work",
+    "query": "the devices as the driver tells of them; why its calls fail",
+    "repair": "the steps that mend a container, the plugin, the host; --do does them",
 }
 _EPILOG: Final = "seawall gpu QUESTION --help\n" + "\n".join(
     f"  {name:6} {words}" for name, words in QUESTIONS.items()
@@ -38,7 +39,10 @@ class _Parser(ArgumentParser):
             self.description = f"{text[0].upper()}{text[1:]}."
         _module(question).add_arguments(self)
         self.set_defaults(question=question)
-        return super().parse_known_args(words, namespace)
+        found, unknown = super().parse_known_args(words, namespace)
+        if unknown:  # here, for the whole program's usage would not say what is wrong
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
 
 def _module(question: str) -> Any:

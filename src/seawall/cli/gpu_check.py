@@ -15,6 +15,8 @@ from seawall.accounts.devices.classes import CLASSES
 from seawall.accounts.devices.own_view import (
     Promise,
     Refusal,
+    can_be_used,
+    is_bare_all,
     paths_to_try,
     promises,
     refusals,
@@ -29,10 +31,23 @@ from seawall.readings.device_access import Tried
 from seawall.views.terminal import plain
 
 _OUTSIDE: Final = "from the node: seawall gpu"
+_BY_IMAGE: Final = (
+    "images of CUDA set {by} by themselves: for a run without a GPU set {variable}=void, or leave "
+    "this check out"
+)
+_HELP: Final = """\
+Ends with 0 when every device that was promised opens, or when none was
+promised; 10 when one cannot be used; 11 when that could not be seen.
+What counts as a promise: NVIDIA_VISIBLE_DEVICES with anything but void, none
+or nothing, a control node in this /dev (of NVIDIA a device is enough), --need.
+Images of CUDA set NVIDIA_VISIBLE_DEVICES=all by themselves, and whoever runs
+this wants a GPU: with "all" and no node at all it ends with 10. For runs
+without a GPU set NVIDIA_VISIBLE_DEVICES=void, or leave this check out."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Its own options."""
+    parser.epilog = _HELP
     parser.add_argument(
         "--timeout", type=seconds_of, default=TIMEOUT_SECONDS, metavar="SECONDS",
         help="a driver that does not let a device be opened for so long: 11 (default %(default)g)",
@@ -65,9 +80,10 @@ def run(arguments: Namespace) -> int:
         tried = _tried(paths_to_try(promise, nodes.by_path))
         known = None if isinstance(drivers, Unread) else drivers
         if refused := refusals(promise, tried, known):
-            _say(_sentence(promise, refused))
+            _say(_sentence(promise, refused, by_image=is_bare_all(promise, nodes.by_path)))
             return statuses.FIRES
-        done.append(f"{promise.device_class.name}: {len(tried)} of {len(tried)} devices opened")
+        opened = sum(map(can_be_used, tried))
+        done.append(f"{promise.device_class.name}: {opened} of {len(tried)} devices opened")
     _say(f"{'; '.join(done)}.")
     return 0
 
@@ -76,13 +92,15 @@ def _tried(paths: Sequence[str]) -> list[Tried]:
     return [Tried(*row) for row in try_each(paths, opens=True, slot=SLOT)]
 
 
-def _sentence(promise: Promise, refused: Sequence[Refusal]) -> str:
+def _sentence(promise: Promise, refused: Sequence[Refusal], *, by_image: bool) -> str:
     first = refused[0]
     more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
     name = errno.errorcode.get(first.errno, str(first.errno))
+    variable = promise.device_class.visible
+    image = f"{_BY_IMAGE.format(by=promise.by, variable=variable)}; " if by_image else ""
     return (
         f"{first.path}{more}: {os.strerror(first.errno)} ({name}), promised by {promise.by}: "
-        f"{first.words} [{first.mode}]; {_OUTSIDE}"
+        f"{first.words} [{first.mode}]; {image}{_OUTSIDE}"
     )
 
 

@@ -2,7 +2,8 @@
 """``seawall gpu query``: devices as the driver's own libraries tell of them, by ctypes.
 
 Failing calls are explained, with what was seen that proves it.  It asks the libraries of where it
-runs: a container's own libraries are its own code, and never loaded from outside.
+runs; for a WORKLOAD in that one's cgroup and namespaces, and with its rights: a container's own
+libraries are its own code, and never loaded from outside.
 """
 
 import errno
@@ -16,7 +17,6 @@ from seawall.cli.source import Source, add_source_arguments, open_source
 from seawall.findings.blindness import unread_rows
 from seawall.host.host import Unread
 from seawall.host.own_devices import try_each
-from seawall.problems import UsageProblem
 from seawall.readings.char_devices import CharDevices
 from seawall.readings.device_access import Tried
 from seawall.readings.device_nodes import DeviceNodes
@@ -31,26 +31,15 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_source_arguments(parser)
     parser.add_argument(
         "workload", metavar="WORKLOAD", nargs="?",
-        help="not asked from outside: run it in the container (kubectl exec), or try the devices "
-        "with seawall gpu WORKLOAD --open",
+        help="ask as one of its processes may: namespace/pod/container, a container id, pid:N, ... "
+        "(root; the libraries are this host's)",
     )  # fmt: skip
 
 
 def run(arguments: Namespace) -> int:
     """Print the devices; the exit status."""
-    if arguments.workload is not None:
-        raise UsageProblem(
-            "gpu query asks the libraries of where it runs; those of a container are its own code "
-            "and are not loaded from outside: run seawall gpu query in it (kubectl exec), or try "
-            f"its devices from here: seawall gpu {arguments.workload} --open"
-        )
     source = open_source(arguments)
-    query = ask(source.first.host)
-    page = QueryPage(
-        query=query,
-        refused=_refused(source, query),
-        unseen=tuple(unread_rows([source.first])),
-    )
+    page = _page(source, arguments.workload)
     top = head("gpu-query", source.first.get(Kernel), None)
     if arguments.json:
         from seawall.views.gpu_query_json import document  # noqa: PLC0415 - only one of the two
@@ -60,8 +49,21 @@ def run(arguments: Namespace) -> int:
     from seawall.views.gpu_query_text import lines  # noqa: PLC0415 - only one of the two
 
     paper = paper_for(arguments.color)
-    print_page(paper, top, source.notes, lines(page, paper), page.unseen)
+    print_page(paper, top, source.notes, lines(page, paper), page.not_seen())
     return 0
+
+
+def _page(source: Source, workload: str | None) -> QueryPage:
+    if workload is not None:
+        from seawall.cli.gpu_query_inside import page_inside  # noqa: PLC0415 - only when named
+
+        return page_inside(source, workload)
+    query = ask(source.first.host)
+    return QueryPage(
+        query=query,
+        refused=_refused(source, query),
+        unseen=tuple(unread_rows([source.first])),
+    )
 
 
 def _refused(source: Source, query: GpuQuery | Unread) -> tuple[str, ...]:

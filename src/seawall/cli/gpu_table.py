@@ -2,22 +2,28 @@
 """``seawall gpu [WORKLOAD]``: what each container was promised, through five layers."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from seawall.accounts.devices.classes import CLASSES
 from seawall.accounts.devices.layers import DeviceTable
+from seawall.accounts.devices.moments import Differs, differing
+from seawall.accounts.devices.node_faults.faults import DeviceFaults, with_faults
 from seawall.accounts.workloads import Workload
+from seawall.cli import gpu_watch
 from seawall.cli.gpu import QUESTIONS
 from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
 from seawall.cli.source import Source, add_source_arguments, open_source
-from seawall.findings.blindness import unread_rows
+from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.readings.char_devices import CharDevices
 from seawall.readings.kernel import Kernel
+from seawall.readings.snapshot import Snapshot
 from seawall.views.document import head, render
-from seawall.views.gpu_page import GpuPage, unseen_rows
+from seawall.views.gpu_page import GpuPage
+from seawall.views.gpu_unseen import unseen_rows
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -36,6 +42,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--whole", action="store_true", help="every container and every device, in full"
     )
+    gpu_watch.add_arguments(parser)
+
+
+def complete(arguments: Namespace) -> None:
+    """What --watch changes."""
+    gpu_watch.complete(arguments)
 
 
 def run(arguments: Namespace) -> int:
@@ -43,6 +55,8 @@ def run(arguments: Namespace) -> int:
     if arguments.workload in QUESTIONS:
         word = arguments.workload
         raise UsageProblem(f"{word!r} is a question: it comes first: seawall gpu {word} ...")
+    if arguments.watch:
+        return gpu_watch.run(arguments)
     source = open_source(arguments)
     if arguments.open and source.live is None:
         raise UsageProblem("--open: a bundle or a tree of files opens no devices; leave it out")
@@ -69,14 +83,36 @@ def _page(source: Source, arguments: Namespace) -> GpuPage:
         table: DeviceTable | Unread = tabulate(source.first, opens=True)
     else:
         table = source.first.get(DeviceTable)
+    if not isinstance(table, Unread):
+        table = with_faults(table, source.first.get(DeviceFaults))
     kernel = source.first.get(Kernel)
     may = kernel.reader_capabilities or () if isinstance(kernel, Kernel) else ()
     is_root = source.live is None or "SYS_ADMIN" in may  # who reads a bundle cannot see more
     page = GpuPage(
         table=table, wanted=wanted, drivers=_drivers(source), opens=arguments.open,
         is_root=is_root, unseen=(), bundle_notes=source.notes,
+        taken_at=kernel.taken_at_unix_seconds if isinstance(kernel, Kernel) else None,
     )  # fmt: skip
-    return replace(page, unseen=(*unseen_rows(page), *unread_rows([source.first])))
+    can_see_all = {"DAC_READ_SEARCH", "SYS_PTRACE"} <= set(may)
+    rows = unseen_rows(table, page.containers, is_root=can_see_all)
+    rows += _not_told(unread_rows([source.first]), rows)
+    at_last = tuple(one for one in _at_last(source, table) if page.is_wanted(one.workload))
+    return replace(page, unseen=tuple(rows), moments=len(source.rounds), at_last=at_last)
+
+
+def _not_told(found: Iterable[NotSeen], told: Iterable[NotSeen]) -> list[NotSeen]:
+    """What the table says of a path need not be said again of the topic."""
+    words = "; ".join(row.what for row in told)
+    return [row for row in found if f", {row.what}" not in words]
+
+
+def _at_last(source: Source, first: DeviceTable | Unread) -> Iterator[Differs]:
+    """Of a bundle of several moments: who stands otherwise at the last."""
+    if len(source.rounds) < 2 or isinstance(first, Unread):
+        return
+    last = Snapshot(source.rounds[-1]).get(DeviceTable)
+    if not isinstance(last, Unread):
+        yield from differing(first, last)
 
 
 def _wanted(source: Source, name: str | None) -> Workload | None:

@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from seawall.accounts.devices.classes import CLASSES, majors_now
+from seawall.accounts.devices.classes import CLASSES, load_of, majors_now
 from seawall.accounts.devices.host_nodes import host_nodes
 from seawall.accounts.devices.layers import HostNode
 from seawall.cli import statuses
@@ -41,7 +41,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--create", action="store_true",
-        help="make what is missing, with mode 666 (root); a node with an old number is replaced, "
+        help="make what is missing, with the mode and owner that the driver is set to (666 root, "
+        "/dev/kfd 660 render; root); a node with an old number is replaced and keeps both, "
         "a file that is no device node never",
     )  # fmt: skip
     parser.add_argument(
@@ -189,10 +190,7 @@ def _names_of(name: str) -> tuple[str, ...]:
 
 
 def _not_loaded(name: str) -> str:
-    how = next(
-        (one.load for one in CLASSES for c in one.controls if name in c.drivers),
-        f"modprobe {name.replace('-', '_')}",
-    )
+    how = load_of(name) or f"modprobe {name.replace('-', '_')}"
     return f"{name} is not in /proc/devices: its module is not loaded: {how}"
 
 

@@ -10,9 +10,13 @@ from seawall.accounts.devices.layers import (
     Diagnosis,
     HostNode,
     Plugin,
+    Since,
     Soon,
 )
+from seawall.accounts.devices.moments import Differs
 from seawall.host.host import Unread
+from seawall.views.document import taken_at
+from seawall.views.gpu_faults import fault_rows
 from seawall.views.gpu_page import GpuPage, errno_name, state_of
 
 
@@ -31,10 +35,23 @@ def document(head: dict[str, Any], page: GpuPage) -> dict[str, Any]:
         "about_to_break": [_soon(one) for one in page.soon],
         "host_nodes": [_node(one) for one in nodes],
         "host_diagnosis": [_diagnosis(one) for one in diagnoses],
+        **fault_rows(table),
         "could_not_see": [
             {"what": row.what, "why": row.why, "provide": row.provide} for row in page.unseen
         ],
         "bundle_notes": list(page.bundle_notes),
+        "moments": page.moments,
+        "at_last_moment": [_differs(one) for one in page.at_last],
+    }
+
+
+def _differs(one: Differs) -> dict[str, Any]:
+    return {
+        "workload": one.workload.name,
+        "cgroup": one.workload.cgroup,
+        "device_class": one.device_class,
+        "mode": one.mode,
+        "words": one.words,
     }
 
 
@@ -44,6 +61,7 @@ def _plugin(one: Plugin) -> dict[str, Any]:
         "cgroup": one.workload.cgroup,
         "pid": one.pid,
         "lacks": list(one.lacks),
+        "names_nodes": one.names_nodes,
     }
 
 
@@ -55,7 +73,7 @@ def _container(one: ContainerDevices) -> dict[str, Any]:
         "promised_by": one.promised_by,
         "state": state_of(one),
         "devices": [_device(row) for row in one.devices],
-        "diagnosis": None if one.diagnosis is None else _diagnosis(one.diagnosis),
+        "diagnosis": None if one.diagnosis is None else _diagnosis(one.diagnosis, one.since),
         "unseen": list(one.unseen),
     }
 
@@ -75,13 +93,20 @@ def _device(row: DeviceRow) -> dict[str, Any]:
     }
 
 
-def _diagnosis(one: Diagnosis) -> dict[str, Any]:
+def _diagnosis(one: Diagnosis, since: Since | None = None) -> dict[str, Any]:
     return {
         "mode": one.mode,
         "headline": one.headline,
         "cause": one.cause,
         "remedy": one.remedy,
+        "since": _since(since),
     }
+
+
+def _since(since: Since | None) -> dict[str, Any] | None:
+    """None where the clock is absurd, too."""
+    at = None if since is None else taken_at(since.at)
+    return None if since is None or at is None else {"at": at, "how": since.how}
 
 
 def _soon(one: Soon) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, DeviceTable, HostNode, Soon
+from seawall.accounts.devices.moments import Differs
 from seawall.accounts.workloads import Workload
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
@@ -29,6 +30,12 @@ class GpuPage:
     """Whether whoever asked could not have seen more with more rights."""
     unseen: tuple[NotSeen, ...]
     bundle_notes: tuple[str, ...]
+    taken_at: float | None = None
+    """Unix seconds of the moment that is told of; None: not known."""
+    moments: int = 1
+    """Of a bundle; the first of them is told of."""
+    at_last: tuple[Differs, ...] = ()
+    """Who stands otherwise at the last of them, of those that were asked for."""
 
     @property
     def containers(self) -> tuple[ContainerDevices, ...]:
@@ -90,13 +97,3 @@ def number_of(row: DeviceRow | HostNode) -> str:
     major, minor = ("?" if part is None else str(part) for part in (row.major, row.minor))
     is_block = isinstance(row, DeviceRow) and row.kind == "b"
     return f"{'b ' if is_block else ''}{major}:{minor}"
-
-
-def unseen_rows(page: GpuPage) -> list[NotSeen]:
-    """What the table itself could not see: its sentences name what would provide it."""
-    if isinstance(page.table, Unread):
-        return []
-    rows = [NotSeen("devices of containers", words, "") for words in page.table.unseen]
-    for one in page.containers:
-        rows += [NotSeen(one.workload.name, words, "") for words in one.unseen]
-    return rows

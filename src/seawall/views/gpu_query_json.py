@@ -5,6 +5,7 @@ from typing import Any
 
 from seawall.host.host import Unread
 from seawall.readings.gpu_query import Library
+from seawall.readings.gpu_query_inside import Inside
 from seawall.views.document import with_unread
 from seawall.views.gpu_query_page import Joined, QueryPage
 from seawall.views.gpu_query_words import Explained, cuda_words
@@ -13,12 +14,12 @@ from seawall.views.gpu_query_words import Explained, cuda_words
 def document(head: dict[str, Any], page: QueryPage) -> dict[str, Any]:
     """The whole answer; without one ``problem`` says why."""
     query = page.query
-    rows = [{"what": row.what, "why": row.why, "provide": row.provide} for row in page.unseen]
+    rows = [{"what": row.what, "why": row.why, "provide": row.provide} for row in page.not_seen()]
     if isinstance(query, Unread):
         return {
             **head, "problem": query.detail or query.why, "devices": [], "failed": [],
             "libraries": [], "versions": with_unread({}), "environment": {}, "nodes": [],
-            "could_not_see": rows,
+            "could_not_see": rows, **_inside(page),
         }  # fmt: skip
     versions = {
         "driver": query.driver_version,
@@ -36,7 +37,43 @@ def document(head: dict[str, Any], page: QueryPage) -> dict[str, Any]:
         "environment": dict(query.environment),
         "nodes": list(page.refused),
         "could_not_see": rows,
+        **_inside(page),
     }
+
+
+def _inside(page: QueryPage) -> dict[str, Any]:
+    """As whom it was asked; ``libraries_of`` is the host in any case."""
+    asked = page.asked_as
+    inside = asked.inside if asked else None
+    return {
+        "workload": asked and asked.workload.name,
+        "libraries_of": "host" if asked else "here",
+        "asked_as": asked and {"pid": asked.pid, "uid": inside and inside.uid},
+        "diagnosis": page.diagnosis
+        and {
+            "mode": page.diagnosis.mode,
+            "headline": page.diagnosis.headline,
+            "remedy": page.diagnosis.remedy,
+        },
+        "container_libraries": [] if inside is None else _own(inside),
+        "container_library_differs": page.own_words() or None,
+        "left_behind": list(inside.left_behind) if inside else [],
+    }
+
+
+def _own(inside: Inside) -> list[dict[str, Any]]:
+    if isinstance(inside.own, Unread):
+        return []
+    return [
+        {
+            "name": key,
+            "path": one.path,
+            "version": one.version,
+            "is_the_hosts": one.number == inside.host_files.get(key),
+        }
+        for key, own in inside.own.items()
+        for one in own
+    ]
 
 
 def _library(library: Library) -> dict[str, Any]:

@@ -3,14 +3,26 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from seawall.accounts.devices.layers import Diagnosis
+from seawall.accounts.workloads import Workload
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 from seawall.readings.gpu_query import GpuQuery, QueriedDevice
+from seawall.readings.gpu_query_inside import Inside, own_words
 from seawall.views.gpu_query_words import Explained, explain
 
 _NOT_SUPPORTED = 3
+_PROVIDE: Final = {
+    "no_answer": "nothing: that it does not answer is evidence by itself",
+    "not_captured": "seawall gpu query on that machine itself: a capture does not ask the driver",
+    "absent": "seawall gpu query on that machine itself",
+    "not_reached": "a longer --timeout",
+    "refused": "root on the host",
+    "vanished": "ask again: it went away while it was asked",
+}
+_PROVIDE_DEFAULT: Final = "seawall gpu query again; should it stay so, look in dmesg for Xid lines"
 
 
 class Joined(NamedTuple):
@@ -32,6 +44,15 @@ class Joined(NamedTuple):
         return None
 
 
+class AskedAs(NamedTuple):
+    """Whose access the driver was asked with, where it was not our own."""
+
+    workload: Workload
+    pid: int
+    inside: Inside | None
+    """None: nothing came back."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryPage:
     """One answer."""
@@ -40,6 +61,26 @@ class QueryPage:
     refused: tuple[str, ...]
     """Nodes that are missing or refused, a sentence each: what proves a failing call."""
     unseen: tuple[NotSeen, ...]
+    diagnosis: Diagnosis | None = None
+    """Of the workload that was asked as, when a call failed."""
+    asked_as: AskedAs | None = None
+    """None: as the process that asked."""
+
+    def not_seen(self) -> tuple[NotSeen, ...]:
+        """The driver's answer first, where there is none."""
+        query = self.query
+        if not isinstance(query, Unread):
+            return self.unseen
+        provide = _PROVIDE.get(query.why, _PROVIDE_DEFAULT)
+        what = NotSeen("what the driver tells of its devices", query.detail or query.why, provide)
+        return (what, *self.unseen)
+
+    def own_words(self) -> str:
+        """Of a container whose libraries are not those that were asked; empty: they are."""
+        inside = self.asked_as and self.asked_as.inside
+        if not inside or isinstance(self.query, Unread):
+            return ""
+        return own_words(inside, self.query.libraries.get("cuda"))
 
     def explained(self) -> list[Explained]:
         """Every failing call that is of no single device."""

@@ -3,9 +3,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from seawall.accounts.devices.layers import Diagnosis
 from seawall.host.host import Unread
 from seawall.readings.gpu_query import NOT_THERE, GpuQuery, Library
-from seawall.views.gpu_query_page import Joined, QueryPage
+from seawall.views.gpu_query_page import AskedAs, Joined, QueryPage
 from seawall.views.gpu_query_words import (
     RUNTIME_LIMIT,
     Explained,
@@ -22,16 +23,38 @@ _INDENT = "          "
 def lines(page: QueryPage, paper: Paper) -> Iterator[str]:
     """Everything between the heading and "Could not see"."""
     query = page.query
+    if page.asked_as is not None:
+        yield from _as_whom(page.asked_as, paper)
     if isinstance(query, Unread):
         yield from paper.wrap(_no_answer(query))
         return
     yield from paper.wrap(_summary(query, page))
     for explained in page.explained():
         yield from _explained(explained, paper)
+    if page.diagnosis is not None:
+        yield from _diagnosis(page.diagnosis, paper)
+    if own := page.own_words():
+        yield ""
+        yield from paper.wrap(f"{own[0].upper()}{own[1:]}.")
     yield from _missing([query.libraries[name] for name in ("nvml", "cuda")], paper)
     yield from _versions(query, paper)
     for device in page.devices():
         yield from _device(device, page, paper)
+
+
+def _as_whom(asked: AskedAs, paper: Paper) -> Iterator[str]:
+    """The first line: whose cgroup, nodes and ids these are, and whose libraries."""
+    uid = asked.inside.uid if asked.inside else None
+    who = f"pid {asked.pid}" if uid is None else f"pid {asked.pid}, uid {uid}"
+    words = (
+        f"As {asked.workload.name} ({who}): its cgroup, namespaces and rights, this host's "
+        "libraries."
+    )
+    yield from paper.wrap(words)
+    for pid in asked.inside.left_behind if asked.inside else ():
+        words = f"LEFT BEHIND: pid {pid} of ours: it was killed, and the kernel does not let go."
+        for line in paper.wrap(words):
+            yield paper.paint(line, "critical")
 
 
 def _no_answer(unread: Unread) -> str:
@@ -52,7 +75,8 @@ def _summary(query: GpuQuery, page: QueryPage) -> str:
         )
     words = f"{_devices(by_cuda)} that CUDA can use, {by_nvml} that the driver manages."
     if page.explained():
-        words += f" {len(page.explained())} calls failed:"
+        count = len(page.explained())
+        words += f" {'1 call' if count == 1 else f'{count} calls'} failed:"
     elif by_cuda < by_nvml:
         hidden = query.environment.get("CUDA_VISIBLE_DEVICES")
         words += " " + (
@@ -76,6 +100,14 @@ def _explained(explained: Explained, paper: Paper) -> Iterator[str]:
     yield from paper.wrap(f"{explained.usually}.", _INDENT, "  means   ")
     proof = explained.proof or "nothing that was seen proves which it is"
     yield from paper.wrap(f"{proof}.", _INDENT, "  proof   ")
+
+
+def _diagnosis(found: Diagnosis, paper: Paper) -> Iterator[str]:
+    """Once for all that failed: the failure mode, and what ends it."""
+    yield ""
+    for line in paper.wrap(f"{found.headline}".rstrip(".") + ".", _INDENT, f"{found.mode:<10}"):
+        yield paper.paint(line, "bold")
+    yield from paper.wrap(found.remedy, _INDENT, "  ends it ")
 
 
 def _missing(libraries: Sequence[Library], paper: Paper) -> Iterator[str]:
@@ -122,6 +154,8 @@ def _versions(query: GpuQuery, paper: Paper) -> Iterator[str]:
 def _runtime(query: GpuQuery) -> str:
     if query.runtime_version is not None:
         return cuda_words(query.runtime_version)
+    if not query.libraries["runtime"].tried:
+        return "not asked (programs bring their own)"
     return "no libcudart here (programs bring their own)"
 
 

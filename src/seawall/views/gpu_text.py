@@ -11,11 +11,13 @@ from seawall.accounts.devices.layers import (
     Diagnosis,
     HostNode,
     Layer,
+    Plugin,
     Soon,
 )
+from seawall.findings.device_words import repair_line
 from seawall.host.host import Unread
 from seawall.views.gpu_page import GpuPage, by_state, errno_name, missing_nodes, number_of
-from seawall.views.gpu_words import node_words, short_names, summary
+from seawall.views.gpu_words import is_promised, node_words, short_names, since_words, summary
 from seawall.views.terminal import Paper
 
 BROKEN_SHOWN: Final = 8
@@ -32,26 +34,43 @@ _LEGEND: Final = "NO: the first layer that disagrees. -: has no say here. ?: cou
 def lines(page: GpuPage, paper: Paper, *, whole: bool) -> Iterator[str]:
     """Everything between the heading and "Could not see"."""
     yield from paper.wrap(summary(page))
+    yield from _moments(page, paper, whole=whole)
     if isinstance(page.table, Unread):
         return
     found = by_state(page.containers)
-    yield from _all_broken(found["broken"], paper, whole=whole)
+    yield from _all_broken(page, paper, whole=whole)
     if page.wanted is None:
         for diagnosis in page.table.host_diagnosis:
             yield from _diagnosed("the host", diagnosis, paper)
         yield from _nodes(page.table.host_nodes, paper)
-        for plugin in page.table.plugins:
-            yield from _plugin(plugin.workload.name, plugin.lacks, paper)
+    for plugin in page.table.plugins:
+        if page.is_wanted(plugin.workload):
+            yield from _plugin(plugin, paper)
     yield from _soon(page.soon, paper, whole=whole)
     is_whole = whole or page.wanted is not None
     yield from _others("Not tried", found["untried"], paper, whole=is_whole)
     yield from _others("Work", found["works"], paper, whole=is_whole)
 
 
+def _moments(page: GpuPage, paper: Paper, *, whole: bool) -> Iterator[str]:
+    """Which moment of a bundle is told of, and who stands otherwise at its last."""
+    if page.moments < 2:
+        return
+    yield f"Shown: the first of {page.moments} moments of this bundle."
+    shown = page.at_last if whole else page.at_last[:LINES_SHOWN]
+    for one in shown:
+        words = f"At the last moment of this bundle {one.workload.name} {one.words}."
+        for line in paper.wrap(words):
+            yield paper.paint(line, "critical" if one.mode else "bold")
+    if rest := len(page.at_last) - len(shown):
+        yield f"and {rest} more; --whole has them"
+
+
 # --- broken ----------------------------------------------------------------------------
 
 
-def _all_broken(found: list[ContainerDevices], paper: Paper, *, whole: bool) -> Iterator[str]:
+def _all_broken(page: GpuPage, paper: Paper, *, whole: bool) -> Iterator[str]:
+    found = by_state(page.containers)["broken"]
     groups: dict[tuple[str, str, str], list[ContainerDevices]] = {}
     for one in found:
         if one.diagnosis is not None:
@@ -62,7 +81,9 @@ def _all_broken(found: list[ContainerDevices], paper: Paper, *, whole: bool) -> 
     for alike in shown:
         first = alike[0]
         assert first.diagnosis is not None  # noqa: S101 - they were grouped by it
-        yield from _diagnosed(first.workload.name, first.diagnosis, paper)
+        since = since_words(first.since, page.taken_at) if first.since else ""
+        yield from _diagnosed(first.workload.name, first.diagnosis, paper, since)
+        yield from paper.wrap(f"in steps: {repair_line(first.workload.name)}", _INDENT, _INDENT)
         yield from _seen(first, paper)
         yield from table(first.devices, paper, whole=whole)
         names = [one.workload.name for one in alike[1:]]
@@ -75,11 +96,15 @@ def _all_broken(found: list[ContainerDevices], paper: Paper, *, whole: bool) -> 
         yield f"{rest} more containers are broken in other ways; --whole has them."
 
 
-def _diagnosed(name: str, diagnosis: Diagnosis, paper: Paper) -> Iterator[str]:
+def _diagnosed(
+    name: str, diagnosis: Diagnosis, paper: Paper, since: str = ""
+) -> Iterator[str]:  # fmt: skip
     yield ""
     words = f"{name}: {diagnosis.headline}"
     for line in paper.wrap(words, _INDENT, f"{diagnosis.mode:<9} "):
         yield paper.paint(line, "critical")
+    if since:
+        yield from paper.wrap(since, _INDENT, "  since   ")
     yield from paper.wrap(diagnosis.cause, _INDENT, "  cause   ")
     yield from paper.wrap(diagnosis.remedy, _INDENT, "  do      ")
 
@@ -95,7 +120,8 @@ def _seen(container: ContainerDevices, paper: Paper) -> Iterator[str]:
         told = "; ".join(f"{layer}: {row.layers[layer].why}" for layer in layers)
         yield from paper.wrap(f"{row.path}: {told}", _INDENT + "  ", label)
         label = _INDENT
-    yield from paper.wrap(f"promised by {container.promised_by}", _INDENT, label)
+    verb = "promised" if is_promised([container]) else "named"
+    yield from paper.wrap(f"{verb} by {container.promised_by}", _INDENT, label)
 
 
 def table(rows: Sequence[DeviceRow], paper: Paper, *, whole: bool) -> Iterator[str]:
@@ -146,14 +172,21 @@ def _nodes(nodes: Sequence[HostNode], paper: Paper) -> Iterator[str]:
     yield from paper.wrap("make them: seawall gpu wait --create (root)", "    ", "  ")
 
 
-def _plugin(name: str, lacks: Sequence[str], paper: Paper) -> Iterator[str]:
-    if not lacks:
+def _plugin(plugin: Plugin, paper: Paper) -> Iterator[str]:
+    if not plugin.lacks:
         return
     yield ""
+    served = "every pod that it serves from now on will lack it too"
+    if plugin.names_nodes != "yes":
+        served = (
+            f"if it names nodes in its answers (PASS_DEVICE_SPECS), {served}; whether it does "
+            "was not seen"
+        )
     words = (
-        f"Device plugin {name}: its own /dev lacks {short_names(lacks, ROWS_SHOWN)}, which the "
-        "host has: every pod that it serves from now on will lack it too. Restart the plugin's "
-        "pod, then recreate the pods that it served."
+        f"Device plugin {plugin.workload.name}: its own /dev lacks "
+        f"{short_names(plugin.lacks, ROWS_SHOWN)}, which the host has: {served}. Restart the "
+        "plugin's pod, then recreate the pods that it served. In steps: seawall gpu repair "
+        "--plugin"
     )
     for line in paper.wrap(words, "  "):
         yield paper.paint(line, "warning")

@@ -24,6 +24,6 @@ class Alarm:
         with suppress(BlockingIOError):  # full: somebody is impatient
             os.write(self._write, b"!")
 
-    def sleep(self, seconds: float) -> None:
-        """At most so long."""
-        select.select((self._read,), (), (), max(0.0, seconds))
+    def sleep(self, seconds: float, *others: int) -> None:
+        """At most so long, and until one of the other descriptors can be read."""
+        select.select((self._read, *others), (), (), max(0.0, seconds))

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Doing what a plan has: one step after the other, each looked at again right before.
+
+A step that is no longer needed is skipped; one that would be for nothing until another is done is
+refused, as is one that is not Seawall's to do.  What was done is verified by looking, and trying,
+anew.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from seawall.accounts.devices.layers import HostNode, Plugin
+from seawall.accounts.devices.repairs.plan import in_the_way
+from seawall.accounts.devices.repairs.plugin_steps import is_there
+from seawall.accounts.devices.repairs.step import (
+    KINDS,
+    By,
+    Link,
+    Modules,
+    Plan,
+    Scope,
+    Step,
+)
+from seawall.accounts.workloads import Workload
+from seawall.cli.gpu_repair_plan import plan_of
+from seawall.cli.source import SLOT
+from seawall.host.char_links import leads_to, make_link
+from seawall.host.control_nodes import look, make
+from seawall.host.host import Unread
+from seawall.host.live import LiveHost
+from seawall.host.own_commands import find, run
+from seawall.host.own_devices import try_each
+from seawall.readings.char_devices import CharDevices
+from seawall.readings.snapshot import Snapshot
+
+State: TypeAlias = Literal["planned", "done", "failed", "refused", "skipped"]
+SEAWALLS: Final = ("modules", "nodes", "links", "plugin", "recreate")
+"""Kinds of which it can do any."""
+_ROOT: Final = "/"
+_LOAD_SECONDS: Final = 60.0
+_LOOKS_MOST: Final = 4
+_AGAIN_SECONDS: Final = 0.5
+_NOT_OURS: Final[dict[By, str]] = {
+    "you": "it is not Seawall's to do: type the command, or do what is said",
+    "user": "only who runs the container can do it",
+    "nobody": "it is never done: the runtime does not know of it, and the cause stays",
+    "seawall": "",
+}
+
+_GONE: Final = (
+    "its container has ended, and no other of its class runs: kubectl get pods -A | grep"
+    " device-plugin says why (CrashLoopBackOff?)"
+)
+
+
+class Outcome(NamedTuple):
+    """How a step went."""
+
+    state: State
+    words: str
+    is_verified: bool = False
+    """By looking anew; of a step that was skipped: it is not needed."""
+
+
+class Result(NamedTuple):
+    """A step with its outcome."""
+
+    step: Step
+    outcome: Outcome
+
+
+@dataclass(slots=True)
+class Doing:
+    """One ``--do``."""
+
+    scope: Scope
+    until: float
+    """The monotonic second after which nothing is waited for."""
+    kubeconfig: str | None
+    say: Callable[[str], None]
+    snapshot: Snapshot
+
+    def seconds_left(self) -> float:
+        """At least a little: who asks for none is told that it took too long."""
+        return max(0.1, self.until - time.monotonic())
+
+    def look(self) -> Snapshot:
+        """At this moment."""
+        self.snapshot = Snapshot(LiveHost(_ROOT, until=self.until, slot=SLOT))
+        return self.snapshot
+
+    def plan(self) -> Plan | Unread:
+        """Of what is there now."""
+        return plan_of(self.look(), self.scope)
+
+
+def do(doing: Doing, first: Plan, wanted: Iterable[int], *, is_all: bool) -> Iterator[Result]:
+    """Each as it is done.  ``first``: what the person was shown."""
+    numbers = sorted(wanted)
+    rest = {_key(one): one for one in first.steps if _is_meant(one, numbers, is_all=is_all)}
+    tried: set[str] = set()
+    undone = ""
+    for number in numbers:
+        while True:
+            now = _look_again(doing, first)
+            if isinstance(now, str):
+                yield from (Result(one, Outcome("failed", now)) for one in rest.values())
+                return
+            step = next(_open(now, number, tried, is_all=is_all), None)
+            if step is None:
+                break
+            tried.add(_key(step))
+            rest.pop(_key(step), None)
+            result = Result(step, _one(doing, now, step, undone))
+            undone = undone or _undone(result)
+            yield result
+        for key in [key for key, one in rest.items() if one.number == number]:
+            result = Result(one := rest.pop(key), _skipped(now, one))
+            undone = undone or _undone(result)
+            yield result
+
+
+def _undone(result: Result) -> str:
+    """Why a plugin may not serve who comes next; empty: it does, or the step is another one."""
+    outcome = result.outcome
+    is_well = outcome.state == "done" or outcome.is_verified
+    return "" if result.step.kind != "plugin" or is_well else outcome.words
+
+
+def _skipped(now: Plan, step: Step) -> Outcome:
+    """A plugin that crashes is in no table either, and is not mended."""
+    if isinstance(step.on, Plugin) and not is_there(step.on, now.plugins):
+        return Outcome("skipped", _GONE)
+    words = "it is not needed any more: what it was for is mended, or gone"
+    return Outcome("skipped", words, is_verified=True)
+
+
+def _is_meant(step: Step, numbers: Iterable[int], *, is_all: bool) -> bool:
+    return step.number in numbers and (step.by == "seawall" or not is_all)
+
+
+def _look_again(doing: Doing, first: Plan) -> Plan | str:
+    """The plan of now; in words what could be seen before and cannot now: who does not see a
+    step any more must not take it for done.
+    """
+    words = "the time of --timeout was over before it"
+    for _ in range(_LOOKS_MOST):
+        if time.monotonic() > doing.until:
+            break
+        now = doing.plan()
+        gaps = [f"{now.path}: {now.detail or now.why}"] if isinstance(now, Unread) else []
+        if not isinstance(now, Unread):
+            gaps = [gap for gap in now.unseen if gap not in first.unseen]
+            if not gaps:
+                return now
+        words = f"could not look again: {'; '.join(gaps[:3])}"
+        time.sleep(_AGAIN_SECONDS)
+    return words
+
+
+def _open(now: Plan, number: int, tried: set[str], *, is_all: bool) -> Iterator[Step]:
+    for step in now.steps:
+        if _is_meant(step, (number,), is_all=is_all) and _key(step) not in tried:
+            yield step
+
+
+def _key(step: Step) -> str:
+    """A plugin's new container is still the same plugin: it is not restarted twice."""
+    on = step.on.workload if isinstance(step.on, Plugin) else step.on
+    if isinstance(on, Workload) and on.pod_uid is not None:
+        return f"{step.kind}:{on.pod_uid}:{on.container}"
+    return step.id
+
+
+def _one(doing: Doing, now: Plan, step: Step, undone: str) -> Outcome:
+    """``undone``: why the plugin that serves it was not restarted."""
+    if step.by != "seawall":
+        return Outcome("refused", _NOT_OURS[step.by])
+    if (first := in_the_way(now, step)) is not None:
+        return Outcome("refused", f"first {first.number}, or it is for nothing: {first.what}")
+    if undone and step.kind == "recreate":
+        return Outcome("refused", f"6 was not done, and it may be for nothing: {undone}")
+    try:
+        return _perform(doing, step)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return Outcome("failed", f"{where}{error.strerror or error}")
+
+
+def _perform(doing: Doing, step: Step) -> Outcome:
+    on = step.on
+    if isinstance(on, Modules):
+        return _load(doing, on)
+    if isinstance(on, Plugin):
+        from seawall.cli.gpu_repair_plugin import restart  # noqa: PLC0415 - only when it is done
+
+        return restart(doing, on)
+    if isinstance(on, Workload):
+        from seawall.cli.gpu_repair_pod import recreate  # noqa: PLC0415 - only when it is done
+
+        return recreate(doing, on)
+    nodes = [one for one in on or () if isinstance(one, HostNode)]
+    links = [one for one in on or () if isinstance(one, Link)]
+    return _make_nodes(doing, nodes) if nodes else _make_links(doing, links)
+
+
+# --- on the host ------------------------------------------------------------------------
+
+
+def _load(doing: Doing, modules: Modules) -> Outcome:
+    command = modules.command if find(modules.command[0]) else modules.fallback
+    program = find(command[0])
+    if program is None:
+        return Outcome("failed", f"neither {modules.command[0]} nor {command[0]} is installed")
+    doing.say(f"runs: {' '.join(command)}")
+    ran = run([program, *command[1:]], min(_LOAD_SECONDS, doing.seconds_left()))
+    drivers = doing.look().get(CharDevices)
+    if isinstance(drivers, Unread):
+        return Outcome("done", f"whether it is loaded was not seen: {drivers.detail}")
+    lacking = [name for name in modules.drivers if not drivers.majors_of(name)]
+    if lacking:
+        said = f": {ran.words}" if ran.words else ""
+        return Outcome("failed", f"{', '.join(lacking)} is not in /proc/devices{said}")
+    return Outcome(
+        "done", f"{', '.join(modules.drivers)} is in /proc/devices now", is_verified=True
+    )
+
+
+def _make_nodes(doing: Doing, nodes: list[HostNode]) -> Outcome:
+    problems = []
+    for node in nodes:
+        try:
+            doing.say(make(_ROOT, node.path, node.major, node.minor))
+        except OSError as error:
+            problems.append(f"{node.path}: {error.strerror}")
+    seen = look(_ROOT, [node.path for node in nodes])
+    tried = {row[0]: row[1] for row in try_each([node.path for node in nodes], opens=False)}
+    for node in nodes:
+        found = seen.get(node.path)
+        if found is None or found[:3] != ("c", node.major, node.minor):
+            problems.append(f"{node.path} is not c {node.major}:{node.minor}")
+        elif tried[node.path]:
+            problems.append(f"{node.path} is there and may not be used: {_errno(tried[node.path])}")
+    if problems:
+        return Outcome("failed", "; ".join(problems))
+    names = ", ".join(node.path for node in nodes)
+    return Outcome("done", f"tried: {names} may be read and written here", is_verified=True)
+
+
+def _make_links(doing: Doing, links: list[Link]) -> Outcome:
+    problems = []
+    for link in links:
+        name = f"/dev/char/{link.major}:{link.minor}"
+        try:
+            doing.say(make_link(_ROOT, link.path, link.major, link.minor))
+        except OSError as error:
+            problems.append(f"{name}: {error.filename or link.path}: {error.strerror}")
+            continue
+        if not leads_to(_ROOT, link.major, link.minor):
+            problems.append(f"{name} does not lead to its device")
+    if problems:
+        return Outcome("failed", "; ".join(problems))
+    return Outcome("done", f"each of the {len(links)} leads to its device", is_verified=True)
+
+
+def _errno(number: int) -> str:
+    return os.strerror(number)
+
+
+def doable() -> set[int]:
+    """Numbers of the kinds that Seawall can do, for ``--do all``."""
+    return {KINDS.index(kind) + 1 for kind in KINDS if kind in SEAWALLS}
