@@ -21,13 +21,18 @@ $(VENV)/dev.ready: requirements-dev.lock $(VENV)/seawall.ready
 why: $(VENV)/seawall.ready
 	@$(BIN)/python -m seawall why
 
+# Two at a time, and compiled: most of the time goes into starting the verbs.
 test: $(VENV)/dev.ready
-	$(BIN)/python -m pytest -m "not system"
+	$(BIN)/python -m compileall -q src
+	$(BIN)/python -m pytest -m "not system" -n 2
 
-# What needs root and Debian packages (installs them, says what it skips and why).
+# What needs root and Debian packages (installs them, says what it skips and why).  First what
+# may share the machine with another VM, two at a time, then all that wants it to itself.
 test-system: $(VENV)/dev.ready
 	tests/install_system_packages
-	$(BIN)/python -m pytest -m system -rs
+	$(BIN)/python -m compileall -q src
+	$(BIN)/python -m pytest tests/kernels -m "system and beside" -n 2 --dist loadfile -rs
+	$(BIN)/python -m pytest -m "system and not beside" -rs
 
 # The marks that depend on the luck of an emulated node, asserted.
 marks: $(VENV)/dev.ready

@@ -184,7 +184,7 @@ def test_who_left_between_two_looks_is_left_alone(
     assert state(sleepers[0]) != "Z"
 
 
-@pytest.mark.parametrize("pid", [1, os.getpid(), 77])
+@pytest.mark.parametrize("pid", [1, os.getpid(), 77], ids=["init", "itself", "kernel"])
 def test_never_who_must_not(tmp_path: Path, sleepers: list[int], pid: int) -> None:
     done = work()
     with opened(group(tmp_path / "pod", *sleepers, pid)) as fd, pytest.raises(Refused):

@@ -9,7 +9,7 @@ import pytest
 from tests.end_to_end.cache_verb import SCHEMA
 from tests.kernels.vm import Image, Outcome, run_job
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
 PAGE = 4096
 
 KEEP = b"""

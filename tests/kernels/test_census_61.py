@@ -13,7 +13,7 @@ import pytest
 from tests.kernels.vm import Image, Outcome, run_job
 from tests.views.test_memory_census_views import SCHEMA
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
 MIB = 1 << 20
 PLANTED = 64 * MIB
 

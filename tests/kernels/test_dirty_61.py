@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.kernels.vm import Image, Outcome, run_job
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
 MIB = 1 << 20
 CACHE_BYTES, HELD_BYTES = 24 * MIB, 16 * MIB
 

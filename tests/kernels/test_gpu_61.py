@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -35,6 +36,12 @@ sed "s/^Block/@DRIVERS@\nBlock/" /proc/devices > /run/devices
 mount --bind /run/devices /proc/devices
 @NODES@
 ln -s @TOLD@ /dev/char/240:8
+for unit in scope cri-.scope cri-containerd-.scope docker-.scope; do
+    mkdir -p /run/systemd/system/$unit.d
+    for name in 70-$unit 80-same; do
+        printf '[Scope]\nIOWeight=100\n' > /run/systemd/system/$unit.d/$name.conf
+    done
+done
 """
 AROUND = r"""
 try() { # opens each device from inside the container's cgroup: who refuses?
@@ -50,7 +57,14 @@ see() {
 }
 ln -s @LATE@ /dev/char/240:7
 runc --version > $OUT/versions; systemctl --version >> $OUT/versions
-see before; systemctl daemon-reload; sleep 2; see after
+see before
+seawall gpu --watch --json --for 120 > $OUT/watch.jsonl 2> $OUT/watch.err & watch=$!
+wait_for() { for i in $(seq 100); do grep -q "$1" $OUT/watch.jsonl && break; sleep 0.2; done; }
+wait_for '"stands"'; sleep 2
+date +%s > $OUT/reload; systemctl daemon-reload; date +%s >> $OUT/reload
+wait_for '"EPERM"'; sleep 2; kill -INT $watch; wait $watch; echo "watch $?" >> $OUT/watch.err
+see after
+systemctl show -p DropInPaths cri-containerd-@TOLD_KEY@.scope > $OUT/drop-ins
 """
 
 
@@ -97,7 +111,7 @@ def job() -> str:
     for mark, words in {
         "DRIVERS": r"\n".join(f"{major} {name}" for name, major in MAJORS.items()),
         "NODES": "\n".join(mknod(path, number) for path, number in nodes.items()),
-        "LATE": LATE, "TOLD": TOLD, "TRIED": tried,
+        "TOLD_KEY": key_of("told"), "LATE": LATE, "TOLD": TOLD, "TRIED": tried,
     }.items():  # fmt: skip
         text = text.replace(f"@{mark}@", words)
     return text
@@ -188,6 +202,64 @@ def test_what_systemd_was_told_of_stays(node: Outcome) -> None:
     assert row["diagnosis"] is None
     assert [one["errno"] for one in row["devices"]] == [0]
     assert row["workload"] not in {soon["workload"] for soon in after["about_to_break"]}
+
+
+@needs_old_runc
+@pytest.mark.parametrize("name", ["no-links", "link-came-late"])
+def test_since_the_reload_as_the_kernel_tells(node: Outcome, name: str) -> None:
+    """bpf_prog_info.load_time, and systemd's own word of when it loaded its units."""
+    since = told(page(node, "after"), name)["diagnosis"]["since"]
+    began, ended = map(float, node.text("reload").split())
+    at = datetime.fromisoformat(since["at"]).timestamp()
+    assert began - 2 <= at <= ended + 1
+    assert "the last daemon-reload put systemd's own device program there" in since["how"]
+    text = node.text("after.txt")
+    assert f"since   {since['at'][:10]} {since['at'][11:19]} UTC" in text
+
+
+@needs_old_runc
+def test_the_runc_that_did_it_is_named(node: Outcome) -> None:
+    version = re.search(r"runc version (\S+)", node.text("versions"))
+    assert version is not None
+    cause = told(page(node, "after"), "no-links")["diagnosis"]["cause"]
+    assert f"Here: runc {version[1]}" in cause
+    why = [row["why"] for row in page(node, "before")["about_to_break"]]
+    assert any(f"runc {version[1]}" in words for words in why), why
+    found = json.loads(node.text("why-after.json"))["findings"]
+    (rule,) = [row for row in found if row["id"] == "SW401" and row["verdict"] == "fires"]
+    assert "refused since" in " ".join(one["name"] for one in rule["evidence"])
+
+
+@needs_old_runc
+def test_a_watch_sees_it_go(node: Outcome) -> None:
+    """No writer is named: on v2 the kernel tells of none."""
+    lines = [json.loads(line) for line in node.text("watch.jsonl").splitlines()]
+    assert node.text("watch.err") == "watch 0\n"
+    assert [lines[0]["event"], lines[-1]["event"]] == ["started", "ended"]
+    gone = {(line["workload"], line["device"]): line for line in lines if line["event"] == "access"}
+    lost = {("shop/no-links/app", path) for path in NODES} | {("shop/link-came-late/app", LATE)}
+    assert set(gone) == lost
+    began, ended = map(float, node.text("reload").split())
+    for line in gone.values():
+        assert (line["from"], line["to"], line["layer"]) == ("allowed", "EPERM", "kernel")
+        assert line["writer"] is None
+        at = datetime.fromisoformat(line["at"]).timestamp()
+        assert began - 1 <= at <= ended + 2
+
+
+def test_systemd_looks_for_drop_ins_where_we_do(node: Outcome) -> None:
+    """Of all scopes and of a truncated name; the most special of one name hides the others."""
+    known = node.text("drop-ins").strip().removeprefix("DropInPaths=").split()
+    ours = [path for path in known if path.startswith("/run/systemd/system/")]
+    assert ours == [
+        f"/run/systemd/system/{unit}.d/{name}"
+        for unit, name in (
+            ("cri-.scope", "70-cri-.scope.conf"),
+            ("cri-containerd-.scope", "70-cri-containerd-.scope.conf"),
+            ("scope", "70-scope.conf"),
+            ("cri-containerd-.scope", "80-same.conf"),
+        )
+    ]
 
 
 @needs_old_runc

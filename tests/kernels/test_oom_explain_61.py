@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 from tests.kernels.vm import Image, Outcome, run_job
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
 SCHEMA = json.loads((files("seawall.views") / "schemas/oom-explain.json").read_text())
 MEMORY_MIB = 512
 

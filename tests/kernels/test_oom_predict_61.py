@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.kernels.vm import Image, Outcome, run_job
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
 
 PLANTER = Path(__file__).parents[1] / "end_to_end" / "planted_sizes.py"
 JOB = r"""

@@ -9,7 +9,7 @@ from tests.kernels.vm import Image, Outcome, run_job
 
 from seawall.readings.dma_bufs import parse_bufinfo, parse_fdinfo
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
 MIB = 1 << 20
 RX, MAPPED_RX = [65536, 1024, 2048], [16384, 2048, 2048]
 HELD, MAPPED = 96 * MIB, 32 * MIB

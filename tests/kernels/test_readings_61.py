@@ -10,7 +10,7 @@ import pytest
 from tests.end_to_end.verbs import ENVIRONMENT
 from tests.kernels.vm import Image, Outcome, run_job
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
 RESIDUAL_MOST_FRACTION = 0.003
 READING_VERBS = ("why", "memory", "pods")
 
