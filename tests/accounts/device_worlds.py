@@ -11,6 +11,7 @@ from seawall.accounts.devices.table import tabulate
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host.case import parse_case
 from seawall.host.host import JSON, Unread
+from seawall.readings.boot_time import BootTime
 from seawall.readings.cdi_specs import CdiSpecs
 from seawall.readings.cgroup import Cgroups
 from seawall.readings.char_devices import CharDevices
@@ -18,8 +19,10 @@ from seawall.readings.device_cgroups import DeviceCgroups
 from seawall.readings.device_nodes import DeviceNodes, Node
 from seawall.readings.device_rule import DeviceRule, rule_of
 from seawall.readings.device_specs import DeviceSpec, DeviceSpecs, SpecDevice
+from seawall.readings.kernel import Kernel
 from seawall.readings.kubelet_devices import KubeletDevices
 from seawall.readings.process import Process, Processes
+from seawall.readings.runtime_versions import RuntimeVersions, runtime_of
 from seawall.readings.scope_devices import ScopeDevices, UnitDevices
 from seawall.readings.snapshot import Snapshot
 
@@ -36,6 +39,9 @@ HOOK = "/usr/bin/nvidia-container-runtime-hook"
 PSEUDO = ("c 1:3 rwm", "c 1:5 rwm", "c 1:7 rwm", "c 1:8 rwm", "c 1:9 rwm", "c 5:0 rwm",
           "c 5:2 rwm", "c 136:* rwm", "c *:* m", "b *:* m")  # fmt: skip
 ABSENT = Unread("there", "absent")
+NOW, UPTIME = 1_700_000_000.0, 86_400.0
+BOOT = NOW - UPTIME
+STARTED, PLUGIN_STARTED = BOOT + 3600, BOOT + 60
 
 NVIDIA = {
     "/dev/nvidiactl": ("c", 195, 255),
@@ -95,8 +101,31 @@ def spec(
     return DeviceSpec(**(values | told))
 
 
-def process(pid: int, start: int = 100) -> Process:
-    return Process(pid, "python", "S", 1, 0, 0, 0, 0, 0, 1, start, 0, 0)
+def process(pid: int, ticks: int | None = None) -> Process:
+    """Started at STARTED, or at PLUGIN_STARTED."""
+    if ticks is None:
+        ticks = int(((PLUGIN_STARTED if pid == PLUGIN_PID else STARTED) - BOOT) * 100)
+    return Process(pid, "python", "S", 1, 0, 0, 0, 0, 0, 1, ticks, 0, 0)
+
+
+def moment_of_kernel() -> Kernel:
+    return Kernel(
+        release="6.1.0", boot_id=None, node_name="node", machine="x86_64", page_size=4096,
+        page_size_source="probe", clock_ticks=100, cpus_online=4, cpus_possible=4,
+        uptime_seconds=UPTIME, taken_at_unix_seconds=NOW, monotonic_seconds=UPTIME, reader_uid=0,
+        reader_capabilities=("SYS_ADMIN",),
+    )  # fmt: skip
+
+
+def versions(*said: str, systemd: int | None = 252, reloaded: float | None = None) -> (
+    RuntimeVersions
+):  # fmt: skip
+    """``runc version 1.1.5``: what the programs print."""
+    found = [runtime_of(f"/usr/bin/{number}", one) for number, one in enumerate(said)]
+    return RuntimeVersions(
+        runtimes=tuple(one for one in found if one is not None), told=(), systemd=systemd,
+        systemd_text=str(systemd or ""), units_loaded=reloaded,
+    )  # fmt: skip
 
 
 def unit(*allow: str, policy: str = "strict") -> ScopeDevices:
@@ -122,11 +151,22 @@ class World:
     scopes: ScopeDevices | Unread = field(default_factory=lambda: ScopeDevices({}, True))
     kubelet: KubeletDevices | Unread = ABSENT
     cdi: CdiSpecs | Unread = field(default_factory=lambda: CdiSpecs(()))
+    versions: RuntimeVersions | Unread = field(
+        default_factory=lambda: Unread("runtime_versions", "absent")
+    )
+    changed: dict[str, int] = field(default_factory=dict)
+    """Nodes of the host -> when they were made."""
+    boot: BootTime | Unread = field(default_factory=lambda: BootTime(int(BOOT)))
+    kernel_moment: Kernel | Unread = field(default_factory=moment_of_kernel)
     errors: dict[str, int] = field(default_factory=dict)
     """Path -> errno of the try, beyond what the rules and nodes here tell."""
+    modes: dict[str, int] = field(default_factory=dict)
+    """Path -> mode of the container's node, where it is not 0666."""
     workload: Workload | None = None
     is_running: bool = True
     asked: list[str] = field(default_factory=list)
+    answers: dict[str, Any] = field(default_factory=dict)
+    """Of further probes."""
 
     def table(self) -> DeviceTable:
         snapshot = Snapshot(_Machine(self), self._known())
@@ -157,7 +197,10 @@ class World:
             Processes: Processes({pid: process(pid) for pid in by_pid}, ()),
             Cgroups: Cgroups(None, tuple(members), "/sys/fs/cgroup", members, ()),  # type: ignore[arg-type]
             CharDevices: self.drivers,
-            DeviceNodes: DeviceNodes(nodes(self.host), self.links, 0),
+            DeviceNodes: DeviceNodes(nodes(self.host), self.links, 0, self.changed),
+            RuntimeVersions: self.versions,
+            Kernel: self.kernel_moment,
+            BootTime: self.boot,
             DeviceCgroups: self.groups or DeviceCgroups(1, lists, {}, {}),
             DeviceSpecs: DeviceSpecs({} if self.specs is None else {ID: self.specs}),
             KubeletDevices: self.kubelet,
@@ -183,6 +226,8 @@ class _Machine:
             return {"host": {}, "pids": {str(pid): self._own(pid) for pid in told["pids"]}}
         if probe == "device_access":
             return {"targets": {str(row[0]): self._tried(row[2]) for row in told["targets"]}}
+        if probe in self._world.answers:
+            return self._world.answers[probe]
         return self._rest.ask(probe, argument)
 
     def _own(self, pid: int) -> JSON:
@@ -207,7 +252,7 @@ class _Machine:
         found = world.errors.get(path)
         if found is None:
             found = 0 if self._is_allowed(kind, major, minor) else errno.EPERM
-        return [path, found, kind, major, minor, 0o666, None]
+        return [path, found, kind, major, minor, world.modes.get(path, 0o666), None]
 
     def _is_allowed(self, kind: str, major: int, minor: int) -> bool:
         if isinstance(self._world.kernel, Unread):

@@ -32,9 +32,9 @@ from tests.accounts.device_programs import (
     systemd_strict,
 )  # fmt: skip
 
-from seawall.accounts.devices.bpf import run
-from seawall.accounts.devices.programs import allowed
-from seawall.accounts.devices.rules import Device
+from seawall.accounts.devices.kernel_rules.bpf import run
+from seawall.accounts.devices.kernel_rules.programs import allowed
+from seawall.accounts.devices.kernel_rules.rules import Device
 from seawall.host.host import Unread
 from seawall.readings.device_cgroups import DeviceCgroups
 

@@ -25,7 +25,7 @@ from tests.accounts.device_worlds import (
 from seawall.accounts.devices.layers import DeviceTable
 from seawall.accounts.devices.members import Members
 from seawall.accounts.devices.plugins import find
-from seawall.accounts.devices.promises import Sources, promises
+from seawall.accounts.devices.promised.promises import Sources, promises
 from seawall.accounts.devices.sight import ContainerSide, HostSide
 from seawall.accounts.devices.table import table_of
 from seawall.accounts.workloads import Workloads

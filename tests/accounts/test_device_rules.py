@@ -3,7 +3,7 @@
 import pytest
 from tests.accounts.device_worlds import nodes, rules
 
-from seawall.accounts.devices.rules import Believer, Device, configured, listed
+from seawall.accounts.devices.kernel_rules.rules import Believer, Device, configured, listed
 from seawall.readings.char_devices import CharDevices
 from seawall.readings.device_nodes import DeviceNodes
 from seawall.readings.scope_devices import UnitDevices

@@ -111,7 +111,7 @@ class GpuNode:
 
     def __init__(self, node: Node, folder: Path) -> None:
         self.node = node
-        self._folder = folder
+        self.folder = folder
         self.containers: dict[str, Container] = {}
         self._promises: list[tuple[Wanted, str]] = []
 
@@ -119,7 +119,7 @@ class GpuNode:
         """Make it, as the kubelet's cgroupfs driver would place it, and write its promise down."""
         key, uid = new_id(), new_uid()
         cgroup = f"/kubepods/burstable/pod{uid}/{key}"
-        bundle = make_bundle(self._folder / wanted.name, config_of(wanted, cgroup))
+        bundle = self.bundle_of(wanted, cgroup)
         log = f"/var/log/containers/{wanted.name}_shop_app-{key}.log"
         self.node.need("ln", "-s", f"/var/log/pods/shop_{wanted.name}_{uid}/app/0.log", log)
         try:
@@ -133,6 +133,10 @@ class GpuNode:
             self._promises.append((wanted, uid))
             self.write_checkpoint()
         return made
+
+    def bundle_of(self, wanted: Wanted, cgroup: str) -> Path:
+        """Its config and its root."""
+        return make_bundle(self.folder / wanted.name, config_of(wanted, cgroup))
 
     def write_checkpoint(self) -> None:
         """What the kubelet would have written of all of them."""

@@ -178,12 +178,12 @@ def make_bundle(folder: Path, config: dict[str, Any]) -> Path:
     return folder
 
 
-def make_image(path: Path, name: str) -> None:
+def make_image(path: Path, name: str, command: Sequence[str] = ("/bin/busybox",)) -> None:
     """An OCI image of one layer: busybox."""
     layer = _tar({"bin/busybox": BUSYBOX.read_bytes()}, ("bin", "proc", "dev", "sys", "tmp", "run"))
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     config = _json(
-        architecture=machine, os="linux", config={"Cmd": ["/bin/busybox"]},
+        architecture=machine, os="linux", config={"Cmd": [*command]},
         rootfs={"type": "layers", "diff_ids": [_digest(layer)]},
     )  # fmt: skip
     prefix = "application/vnd.oci.image"

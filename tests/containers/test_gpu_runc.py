@@ -6,6 +6,7 @@ What stands in for the GPU's devices: see gpu_node.
 import errno
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +157,15 @@ def test_f7_what_was_written_by_hand_works_and_will_not_last(page: dict[str, Any
     one = device(row, UVM)
     assert (one["errno"], one["broken_at"]) == (0, None)
     assert row["diagnosis"] is None
-    assert soon_of(page, "by-hand") == {UVM: "the next update of the container"}
+    assert soon_of(page, "by-hand") == {UVM: "the next start of the container"}
+
+
+def test_an_update_by_this_runc_leaves_it(node: GpuNode) -> None:
+    """Since 1.0 (PR 2994): so that is not when it ends."""
+    one = node.containers["by-hand"]
+    node.node.need("runc", "update", "--pids-limit", "1234", one.key)
+    listed = (DEVICES / one.cgroup.strip("/") / "devices.list").read_text()
+    assert "c 510:0 rw\n" in listed
 
 
 def test_f10_old_major(page: dict[str, Any]) -> None:
@@ -166,6 +175,23 @@ def test_f10_old_major(page: dict[str, Any]) -> None:
     one = device(row, UVM)
     assert one["broken_at"] == "configured"
     assert one["major"] == 510
+
+
+def test_since_when(page: dict[str, Any], node: GpuNode) -> None:
+    """As ps and the nodes' own times tell it."""
+    for name, words in (
+        ("no-uvm", "the container was started"),
+        ("old-major", "the container was started, with a number that was old already"),
+        ("denied", "at the earliest: the container was started then"),
+    ):
+        pid = str(node.containers[name].pid)
+        age = float(node.node.need("ps", "-o", "etimes=", "-p", pid))
+        since = told(page, name)["diagnosis"]["since"]
+        at = datetime.fromisoformat(since["at"]).timestamp()
+        assert abs(time.time() - age - at) <= 4
+        assert since["how"].startswith(words)
+    plugin = "made or changed 0 s after the device plugin"
+    assert plugin not in told(page, "no-uvm")["diagnosis"]["since"]["how"]
 
 
 def test_wrong_mode_refuses_users_and_not_root(page: dict[str, Any]) -> None:
@@ -201,7 +227,7 @@ def test_f2_the_host_lacks_its_nodes(node: GpuNode) -> None:
         page = node.gpu()
     finally:
         node.node.need("sh", "-c", f"{mknod(UVM, (510, 0))}; {mknod(UVM + '-tools', (510, 1))}")
-    assert {row["mode"] for row in page["host_diagnosis"]} == {"F2"}
+    assert {row["mode"] for row in page["host_diagnosis"]} == {"F2"}, page["could_not_see"]
     lacking = {row["path"] for row in page["host_nodes"] if not row["is_there"]}
     assert lacking == {UVM, UVM + "-tools"}
     assert told(page, "too-early")["diagnosis"]["mode"] == "F2"

@@ -77,7 +77,7 @@ def test_a_device_cgroup_that_refuses_one_is_f1(group: str) -> None:
 @pytest.mark.parametrize(
     ("made", "expected"),
     [
-        (NODES, ("/dev/nvidia-uvm: No such file", "is not loaded on this machine", "[F2]")),
+        (NODES, ("/dev/nvidia-uvm: No such file", "is not loaded on this host", "[F2]")),
         (NODES + "mkfifo /dev/nvidia-uvm;", ("/dev/nvidia-uvm: No such device", "no device node")),
         (NODES + "mknod -m 666 /dev/nvidia-uvm c 4095 0;", ("(ENXIO)", "c 4095:0", "[F10]")),
         (UVM + "mknod /dev/nvidiactl c 1 3;", ("/dev/nvidiaN: No such", "NVIDIA_VISIBLE_DEVICES=")),
@@ -89,6 +89,20 @@ def test_each_refusal_is_one_sentence(made: str, expected: tuple[str, ...]) -> N
     assert done.text.count("\n") == 1
     for words in expected:
         assert words in done.text
+
+
+def test_a_mig_capability_is_read_and_judged(group: str) -> None:
+    """Of mode 444: nobody but root could open it for writing."""
+    place = "/dev/nvidia-caps"
+    caps = f"mkdir {place}; mknod -m 444 {place}/nvidia-cap21 c 1 9;"
+    mig = {"visible": "MIG-6e0b4ad5-e5cc-5c5a-b0a4-0e2a7f0e9b11"}
+    nobody = 'set -- setpriv --reuid=65534 --clear-groups "$@";'
+    good = f"{NODES} mknod -m 666 /dev/nvidia-uvm c 1 3; {caps}"
+    done = check(good + nobody, **mig)
+    assert (done.status, done.text) == (0, "nvidia: 4 of 4 devices opened.\n")
+    done = check(f"{good} mknod -m 444 {place}/nvidia-cap22 c 1 5; {group}", **mig)
+    assert (done.status, done.text[:45]) == (10, "/dev/nvidia-caps/nvidia-cap22: Operation not ")
+    assert "[F1]" in done.text
 
 
 def test_a_class_that_must_be_there_is_missed() -> None:

@@ -17,6 +17,7 @@ DEVICES = (
     "Character devices:\n  1 mem\n195 nvidia\n195 nvidiactl\n511 nvidia-uvm\n\nBlock devices:\n"
 )
 UVM = "/dev/nvidia-uvm is missing, though nvidia-uvm is loaded (c 511:0)"
+is_root = os.geteuid() == 0
 has_gpu = os.path.exists("/dev/nvidiactl")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mknod needs root: make test-system")
 
@@ -52,12 +53,14 @@ def test_a_workload_without_devices_and_one_that_is_none() -> None:
     ("words", "expected"),
     [
         (["gpu", "--timeout", "9", "wait"], "'wait' is a question: it comes first"),
-        (["gpu", "query", "a/b/c"], "seawall gpu a/b/c --open"),
+        (["gpu", "query", "a/b/c"], "no workload 'a/b/c'" if is_root else "needs root (CAP_SYS_"),
         (["gpu", "--open", "--from", "/nonexistent"], "/nonexistent"),
         (["gpu", "wait", "--root", "/nonexistent"], "no dev folder"),
         (["gpu", "wait", "--timeout", "0"], "--timeout"),
         (["gpu", "check", "--need", "abacus"], "abacus"),
         (["gpu", "--create"], "--create"),
+        (["gpu", "wait", "extra"], "usage: seawall gpu wait"),
+        (["gpu", "a/b", "extra"], "seawall gpu: error: unrecognized arguments: extra"),
     ],
 )
 def test_unusable_words_are_told(words: list[str], expected: str) -> None:
@@ -72,7 +75,9 @@ def test_each_question_has_help_of_its_own(question: str) -> None:
     done = seawall("gpu", question, "--help")
     assert done.status == 0
     assert f"usage: seawall gpu {question}" in done.text
-    assert f"  {question} " in seawall("gpu", "--help").text
+    whole = seawall("gpu", "--help").text
+    assert f"  {question} " in whole
+    assert max(map(len, (done.text + whole).splitlines())) <= 80
 
 
 def test_query_answers_where_there_is_no_driver() -> None:
@@ -84,6 +89,14 @@ def test_query_answers_where_there_is_no_driver() -> None:
     assert "/usr/local/nvidia/lib64" in text, "where it looked"
     found = document(seawall("gpu", "query", "--json"), "gpu-query")
     assert (found["devices"], found["problem"]) == ([], None)
+
+
+def test_query_of_a_workload_asks_a_driver_and_no_bundle(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    done = seawall("gpu", "query", "a/b/c", "--root", str(tmp_path))
+    assert done.status == 2
+    assert "has no driver to be asked" in done.err.decode()
+    assert "seawall gpu a/b/c with the same source" in done.err.decode()
 
 
 # --- wait ------------------------------------------------------------------------------
@@ -206,6 +219,11 @@ def test_check_says_what_was_promised_and_is_not_there() -> None:
     assert done.text.count("\n") == 1, "one sentence"
     assert done.text.startswith("/dev/nvidiactl (and 2 more): No such file or directory (ENOENT)")
     assert "promised by NVIDIA_VISIBLE_DEVICES=all" in done.text
+    by_image = "images of CUDA set NVIDIA_VISIBLE_DEVICES=all by themselves"
+    assert by_image in done.text
+    assert by_image[1:] in seawall("gpu", "check", "--help").text
+    named = check(NVIDIA_VISIBLE_DEVICES="0")
+    assert (named.status, "images of CUDA" in named.text) == (10, False)
     needed = check("--need", "amd", NVIDIA_VISIBLE_DEVICES="none")
     assert needed.status == 10
     assert "/dev/kfd" in needed.text

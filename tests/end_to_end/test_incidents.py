@@ -186,6 +186,9 @@ def test_missing_device_repaired_by_hand_will_be_taken_away() -> None:
     assert page["containers"][0]["diagnosis"] is None
     (soon,) = [row for row in page["about_to_break"] if row["workload"] == "train/job-0/main"]
     assert (soon["device"], soon["when"]) == ("/dev/nvidia-uvm", "the next update of the container")
+    (last,) = page["at_last_moment"]
+    assert (page["moments"], last["workload"], last["mode"]) == (2, "train/job-0/main", "F1")
+    assert last["words"].endswith("a repair by hand was undone (F7)")
 
 
 def test_missing_device_is_gone_five_seconds_after_the_repair() -> None:

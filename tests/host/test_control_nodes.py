@@ -50,8 +50,35 @@ def test_a_node_with_an_old_number_is_replaced(root: str) -> None:
         os.mknod(root + UVM, 0o600 | kind, os.makedev(510, 0))
         words = make(root, UVM, 511, 0)
         assert words == f"/dev/nvidia-uvm replaced: it was {letter} 510:0, now c 511:0"
-        assert look(root, [UVM])[UVM][:4] == ("c", 511, 0, 0o666)
+        assert look(root, [UVM])[UVM][:4] == ("c", 511, 0, 0o600), "nobody gets more than before"
         assert os.listdir(root + "dev") == ["nvidia-uvm"], "nothing is left beside it"
+
+
+@pytest.mark.system
+@needs_mknod
+def test_a_node_that_is_replaced_keeps_its_owner_and_what_others_may(root: str) -> None:
+    os.mknod(root + UVM, stat.S_IFCHR, os.makedev(510, 0))
+    os.chown(root + UVM, 1234, 44)
+    os.chmod(root + UVM, 0o640)
+    make(root, UVM, 511, 0)
+    assert look(root, [UVM])[UVM] == ("c", 511, 0, 0o640, 1234, 44)
+
+
+@pytest.mark.system
+@needs_mknod
+def test_a_node_is_made_as_the_site_has_set_it(root: str) -> None:
+    params = Path(f"{root}/proc/driver/nvidia/params")
+    params.parent.mkdir(parents=True)
+    lines = ["DeviceFileUID: 1234", "DeviceFileGID: 44", "DeviceFileMode: 432"]
+    params.write_text("\n".join([*lines, "ModifyDeviceFiles: 1", ""]))
+    assert make(root, UVM, 511, 0).endswith("c 511:0, mode 660, owner 1234:44")
+    assert look(root, [UVM])[UVM] == ("c", 511, 0, 0o660, 1234, 44)
+    params.write_text("ModifyDeviceFiles: 0\n")
+    for path in (UVM, "/dev/nvidiactl"):
+        with pytest.raises(PermissionError, match="ModifyDeviceFiles is not 1"):
+            make(root, path, 195, 255)
+    assert look(root, [UVM, "/dev/nvidiactl"]).keys() == {UVM}
+    assert make(root, "/dev/kfd", 510, 0).endswith("c 510:0, mode 660")
 
 
 @pytest.mark.system

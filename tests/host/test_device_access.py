@@ -26,8 +26,10 @@ from seawall.host.own_processes import ppid_and_mark
 V1 = Path("/sys/fs/cgroup/devices")
 MAJOR = 240  # "local or experimental use": no driver has it here
 NAMES = {"/dev/gpu0": (MAJOR, 0), "/dev/gpu1": (MAJOR, 1), "/dev/old": (MAJOR + 1, 0),
-         "/dev/ro": (MAJOR, 2), "/dev/closed": (MAJOR, 3)}  # fmt: skip
-RULES = [(MAJOR, 0, "rw"), (MAJOR, 2, "r"), (MAJOR, 3, "rw")]
+         "/dev/ro": (MAJOR, 2), "/dev/closed": (MAJOR, 3),
+         "/dev/capability": (MAJOR, 4)}  # fmt: skip
+RULES = [(MAJOR, 0, "rw"), (MAJOR, 2, "r"), (MAJOR, 3, "rw"), (MAJOR, 4, "r")]
+MODES = {"/dev/closed": 0, "/dev/capability": 0o444}
 
 
 def asked(targets: list[list[object]], *, opens: bool = False) -> Any:
@@ -157,7 +159,7 @@ def config_of(cgroup: str) -> dict[str, Any]:
     config["process"]["args"] = ["/bin/busybox", "sleep", "1000"]
     config["linux"]["devices"] = [
         {"path": path, "type": "c", "major": major, "minor": minor,
-         "fileMode": 0 if path == "/dev/closed" else 0o666, "uid": 0, "gid": 0}
+         "fileMode": MODES.get(path, 0o666), "uid": 0, "gid": 0}
         for path, (major, minor) in NAMES.items()
     ]  # fmt: skip
     config["linux"]["resources"]["devices"] = [{"allow": False, "access": "rwm"}] + [
@@ -209,6 +211,8 @@ class TestContainers:
             "/dev/ro": [EPERM, "c", MAJOR, 2, 0o666, None],
             # As root EACCES is never seen: whoever asks tells it from the mode.
             "/dev/closed": [0, "c", MAJOR, 3, 0, None],
+            # Nobody may write it, so it is asked for reading alone, as its library opens it.
+            "/dev/capability": [0, "c", MAJOR, 4, 0o444, None],
             "/dev/null": [0, "c", 1, 3, 0o666, None],
             "/dev/nvidia-uvm": [ENOENT, None, None, None, None, None],
         }

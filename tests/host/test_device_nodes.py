@@ -75,6 +75,37 @@ def test_a_process_that_is_gone_says_so() -> None:
     zombie.wait()
 
 
+def of_tree(root: Path) -> Any:
+    host = LiveHost(str(root))
+    try:
+        return host.ask("device_nodes", json.dumps({"pids": [1]}))
+    finally:
+        host.close()
+
+
+def test_a_tree_without_device_nodes_tells_nothing(tmp_path: Path) -> None:
+    told = of_tree(tmp_path)
+    assert isinstance(told, Unread)
+    assert told.why == "absent", "no /dev at all"
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev/nvidia-uvm").write_text("a copy that was made by nobody in particular")
+    assert isinstance(of_tree(tmp_path), Unread)
+
+
+class TestTrees:
+    pytestmark = needs_root
+
+    def test_its_own_nodes_and_links_and_never_the_machines(self, tmp_path: Path) -> None:
+        (tmp_path / "dev/char").mkdir(parents=True)
+        os.mknod(tmp_path / "dev/nvidia-uvm", 0o660 | stat.S_IFCHR, os.makedev(510, 0))
+        os.symlink("../nvidia-uvm", tmp_path / "dev/char/510:0")
+        os.symlink("/dev", tmp_path / "dev/out")
+        told = of_tree(tmp_path)
+        assert [one[:4] for one in told["host"]["nodes"]] == [["/dev/nvidia-uvm", "c", 510, 0]]
+        assert told["host"]["links"] == [["510:0", "../nvidia-uvm"]]
+        assert told["pids"]["1"]["problem"][0] == "absent", "its pids are not this machine's"
+
+
 class TestOtherNamespaces:
     pytestmark = needs_root
 

@@ -12,6 +12,7 @@ from tests.host import device_program
 from tests.host.as_nobody import as_nobody
 from tests.host.device_program import ALLOW, DENY, attached, v2_cgroup
 
+from seawall.host.device_access import programs
 from seawall.host.device_access.apart import ask_apart
 from seawall.host.device_access.cgroup import Hierarchy
 from seawall.host.device_access.process import Process
@@ -50,13 +51,18 @@ class TestAttached:
 
     def test_programs_are_read_back_in_their_order_and_gone_again(self) -> None:
         with v2_cgroup("seawall-programs") as folder:
-            assert asked(folder) == {"folders": {str(folder): []}, "programs": {}}
+            nothing = {"folders": {str(folder): []}, "programs": {}, "loaded": {}}
+            assert asked(folder) == nothing
+            before = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
             with attached(folder, ALLOW, DENY):
+                after = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
                 answer = asked(folder)
                 first, second = answer["folders"][str(folder)]
                 told = answer["programs"]
                 assert bytes.fromhex(told[str(first)]) == ALLOW
                 assert bytes.fromhex(told[str(second)]) == DENY
+                loaded = answer["loaded"]
+                assert before <= loaded[str(first)] <= loaded[str(second)] <= after
             assert asked(folder)["folders"] == {str(folder): []}
 
     def test_only_the_cgroups_own_are_told(self) -> None:
@@ -82,7 +88,9 @@ class TestAttached:
                 with attached(folder, program):
                     told = tried(sleeper.pid)
                 assert told == {"tried": [["/dev/null", errno, "c", 1, 3, 0o666, None]]}
-                assert (folder / "cgroup.procs").read_text().split() == [str(sleeper.pid)]
+                until = time.monotonic() + 5  # the child that asked was killed, and has yet to go
+                while (folder / "cgroup.procs").read_text().split() != [str(sleeper.pid)]:
+                    assert time.monotonic() < until
             finally:
                 sleeper.kill()
                 sleeper.wait()
@@ -144,4 +152,14 @@ def test_an_architecture_without_a_known_number_is_not_called(
 ) -> None:
     monkeypatch.setattr(os, "uname", lambda: os.uname_result(("", "", "", "", "mips")))
     with pytest.raises(OSError, match="not implemented"):
-        Bpf().instructions(1)
+        Bpf().program(1)
+
+
+def test_what_is_not_known_of_a_machine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also a 32-bit program below a 64-bit kernel: its numbers are others."""
+    monkeypatch.setattr(programs, "_POINTER_BYTES", 4)
+    told = device_programs(json.dumps({"folders": ["/sys/fs/cgroup"]}))
+    assert isinstance(told, dict)
+    words = "the number of bpf(2) is not known on this machine"
+    assert told["programs"] == {}
+    assert words in str(told["folders"])

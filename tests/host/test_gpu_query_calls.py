@@ -4,15 +4,13 @@ They stand in where there is no GPU: they prove names, argument order, structure
 is done with return codes, and nothing of a real driver.
 """
 
-import json
 import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.host.driver_stand_in import ask as ask_with
+from tests.host.driver_stand_in import build, needs_compiler, needs_gpu
 
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
@@ -87,20 +85,6 @@ int cuDeviceGetAttribute(int *to, int attribute, int d)
 """
 )
 RUNTIME = "int cudaRuntimeGetVersion(int *to) { *to = 12040; return 0; }"
-ASK = """
-import json
-from seawall.host.live import LiveHost
-host = LiveHost()
-answer = host.ask("gpu_query")
-host.close()
-print(json.dumps(answer if isinstance(answer, dict) else [answer.why, answer.detail]))
-"""
-needs_compiler = pytest.mark.skipif(
-    shutil.which("gcc") is None, reason="needs a C compiler: apt-get install gcc libc6-dev"
-)
-needs_gpu = pytest.mark.skipif(
-    not os.path.exists("/dev/nvidiactl"), reason="needs an NVIDIA GPU and its driver"
-)
 
 
 @pytest.fixture(scope="module")
@@ -109,20 +93,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, source in (
         ("libnvidia-ml.so.1", NVML), ("libcuda.so.590.48.01", CUDA), ("libcudart.so", RUNTIME),
     ):  # fmt: skip
-        path = home / f"{name}.c"
-        path.write_text(source)
-        subprocess.run(["gcc", "-w", "-shared", "-fPIC", "-o", home / name, path], check=True)
+        build(source, home / name)
     (home / "libcuda.so.1").symlink_to("libcuda.so.590.48.01")
     return home
 
 
 def ask(folder: Path, **environment: str) -> Any:
-    done = subprocess.run(
-        [sys.executable, "-c", ASK],
-        env={**os.environ, "LD_LIBRARY_PATH": str(folder), **environment},
-        capture_output=True, check=True, timeout=60,
-    )  # fmt: skip
-    return json.loads(done.stdout)
+    return ask_with("gpu_query", folder, **environment)
 
 
 @pytest.mark.system

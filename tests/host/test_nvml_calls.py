@@ -4,15 +4,13 @@ It stands in for libnvidia-ml.so.1 where there is no GPU: it proves names, argum
 structure layout and what is done with return codes, and nothing of a real driver.
 """
 
-import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.host.driver_stand_in import ask as ask_with
+from tests.host.driver_stand_in import build as build_library
+from tests.host.driver_stand_in import needs_compiler, needs_gpu
 
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
@@ -113,43 +111,19 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(
     return 0;
 }
 """
-ASK = """
-import json
-from seawall.host.live import LiveHost
-host = LiveHost()
-answer = host.ask("nvml")
-host.close()
-print(json.dumps(answer if isinstance(answer, dict) else [answer.why, answer.detail]))
-"""
-needs_compiler = pytest.mark.skipif(
-    shutil.which("gcc") is None, reason="needs a C compiler: apt-get install gcc libc6-dev"
-)
-needs_gpu = pytest.mark.skipif(
-    not os.path.exists("/dev/nvidiactl"), reason="needs an NVIDIA GPU and its driver"
-)
 
 
 def build(folder: Path, version: str = "_v3", *flags: str, source: str = STAND_IN) -> Path:
-    path = folder / "stand_in.c"
-    path.write_text(source)
     names = [
         f"-D{short}=nvmlDeviceGet{kind}RunningProcesses{version}"
         for short, kind in (("PROCESSES", "Compute"), ("GRAPHICS", "Graphics"))
     ]
-    subprocess.run(
-        ["gcc", "-shared", "-fPIC", *names, *flags, "-o", folder / "libnvidia-ml.so.1", path],
-        check=True,
-    )
+    build_library(source, folder / "libnvidia-ml.so.1", *names, *flags)
     return folder
 
 
 def ask(folder: Path, **environment: str) -> Any:
-    done = subprocess.run(
-        [sys.executable, "-c", ASK],
-        env={**os.environ, "LD_LIBRARY_PATH": str(folder), **environment},
-        capture_output=True, check=True, timeout=60,
-    )  # fmt: skip
-    return json.loads(done.stdout)
+    return ask_with("nvml", folder, **environment)
 
 
 @pytest.mark.system

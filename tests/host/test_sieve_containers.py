@@ -27,7 +27,7 @@ def test_annotations_of_users_are_dropped_whoever_holds_them() -> None:
     assert json.loads(sieved)["Config"] == {"Labels": {"io.kubernetes.docker.type": "podsandbox"}}
 
 
-def test_runtime_state_keeps_the_cgroups_only() -> None:
+def test_runtime_state_keeps_the_cgroups_and_the_bundle() -> None:
     state = {
         "id": "w1", "init_process_pid": 7, "cgroup_paths": {"memory": "/m/w1", "pids": 3},
         "config": {"labels": ["bundle=/b", "token=hunter2"], "mounts": [{"source": "/secret"}]},
@@ -37,6 +37,7 @@ def test_runtime_state_keeps_the_cgroups_only() -> None:
     assert json.loads(sieved(json.dumps(state).encode())) == {
         "id": "w1",
         "cgroup_paths": {"memory": "/m/w1"},
+        "config": {"labels": ["bundle=/b"]},
     }
     for hostile in (b"", b"7", b"[" * 100_000, b'{"cgroup_paths": []}', b'{"id": {}}', b"9" * 5000):
         assert b"[" not in sieved(hostile)

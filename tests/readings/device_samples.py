@@ -223,3 +223,19 @@ kind: nvidia.com/gpu
 CDI_JSON = b"""{"cdiVersion": "0.6.0", "kind": "amd.com/gpu", "containerEdits":
 {"deviceNodes": [{"path": "/dev/kfd", "type": "c", "major": 511, "minor": 0}]}, "devices":
 [{"name": "0", "containerEdits": {"deviceNodes": [{"path": "/dev/dri/renderD128"}]}}]}"""
+
+DPKG = b"""Package: systemd
+Status: install ok installed
+Version: 252.39-1~deb12u2
+Description: x
+ Package: runc
+
+Package: runc
+Status: deinstall ok config-files
+Version: 1.0.0~rc6
+
+Package: crun
+Status: install ok installed
+Version: 1.8.1-1+deb12u1
+"""
+STAT = b"cpu  7 0 2 900 1 0 0 0 0 0\nintr 12 0 3\nctxt 99\nbtime 1795364383\nprocesses 5\n"

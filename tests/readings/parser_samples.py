@@ -318,6 +318,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "kubelet_devices.parse": [Sample(devices.CHECKPOINT)],
     "oci_devices.parse_config": [Sample(devices.OCI_CONFIG)],
     "oci_devices.parse_state": [Sample(devices.RUNC_STATE)],
+    "boot_time.parse": [Sample(devices.STAT, skips_unknown_lines=True)],
+    "runtime_versions.parse": [Sample(devices.DPKG)],
     "scope_devices.parse": [Sample(devices.SCOPE, skips_unknown_lines=True)],
     "zram.parse_disksize": [Sample(b"134217728\n")],
     "zram.parse_mm_stat": [Sample(content(DEBIAN_6_1, "/sys/block/zram0/mm_stat"))],

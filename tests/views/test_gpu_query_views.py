@@ -7,6 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 from seawall.readings.gpu_query import Failed, GpuQuery, Library, QueriedDevice
 from seawall.views.document import head, render
@@ -142,3 +143,19 @@ def test_a_driver_that_hangs_or_crashes_is_no_empty_list() -> None:
     assert flat(hung).startswith("The driver did not answer in time")
     crashed = page(Unread("gpu_query", "failed", "the reading child died"))
     assert flat(crashed) == "The driver could not be asked: the reading child died."
+
+
+def test_a_driver_that_was_not_asked_is_among_what_was_not_seen() -> None:
+    bundle = Unread("gpu_query", "not_captured", "the bundle does not hold it")
+    other = NotSeen("/proc/devices", "refused", "root on the host")
+    made = QueryPage(query=bundle, refused=(), unseen=(other,))
+    found = document(head("gpu-query", Unread("kernel", "absent"), None), made)
+    jsonschema.validate(json.loads(render(found)), SCHEMA)
+    first, second = found["could_not_see"]
+    assert (first["what"], first["why"]) == (
+        "what the driver tells of its devices", "the bundle does not hold it",
+    )  # fmt: skip
+    assert first["provide"].startswith("seawall gpu query on that machine itself")
+    assert second["what"] == "/proc/devices"
+    assert page(Unread("gpu_query", "failed", "died")).not_seen()[0].provide
+    assert page(query()).not_seen() == ()

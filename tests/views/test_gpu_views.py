@@ -18,14 +18,17 @@ from seawall.accounts.devices.layers import (
     Diagnosis,
     HostNode,
     Plugin,
+    Since,
     Soon,
 )
+from seawall.accounts.devices.moments import Differs
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
 from seawall.views.document import head, render
 from seawall.views.gpu_json import document
-from seawall.views.gpu_page import GpuPage, state_of, unseen_rows
+from seawall.views.gpu_page import GpuPage, state_of
 from seawall.views.gpu_text import lines
+from seawall.views.gpu_unseen import unseen_rows
 from seawall.views.terminal import Paper
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/gpu.json").read_text())
@@ -40,6 +43,9 @@ GONE = HostNode(
     path="/dev/nvidia-uvm", driver="nvidia-uvm", major=511, minor=0, is_there=False
 )  # fmt: skip
 KFD = HostNode(path="/dev/kfd", driver="kfd", major=234, minor=0, is_there=True)
+
+
+SINCE = Since(1_795_317_247.0, "the last daemon-reload")
 
 
 def row(path: str, says: str = "yes-yes-yes-yes-yes", **more: Any) -> DeviceRow:
@@ -77,7 +83,8 @@ def page(*containers: ContainerDevices, **more: Any) -> GpuPage:
     values = {"table": table, "wanted": None, "drivers": (), "opens": False, "is_root": True,
               "unseen": (), "bundle_notes": (), **more}  # fmt: skip
     made = GpuPage(**values)
-    return replace(made, unseen=tuple(unseen_rows(made)))
+    unseen = unseen_rows(made.table, made.containers, is_root=made.is_root)
+    return replace(made, unseen=tuple(unseen))
 
 
 def shown(made: GpuPage, *, whole: bool = False, **paper: Any) -> str:
@@ -148,7 +155,7 @@ def test_what_was_not_tried_is_never_healthy() -> None:
     words = flat(page(unsure, is_root=False))
     assert words.startswith(
         "The container could not be tried: whether its devices can be used is not known. You are "
-        "not root: not seen: a/b/c: what it may open: root on the host."
+        "not root: 1 thing was not seen: see the end."
     )
     assert "a/b/c: 1 device, 0 answered; the rest was not tried" in words
     assert "which devices could not be told" in flat(page(container("a/b/c")))
@@ -179,7 +186,7 @@ def test_an_optional_device_that_is_refused_breaks_nothing() -> None:
             None,
             (),
             ("/proc/devices: x",),
-            "promised a device. Not seen: devices of containers: /pro",
+            "promised a device. 1 thing was not seen: see the end.",
         ),
     ],
 )
@@ -200,13 +207,72 @@ def test_control_nodes_say_what_makes_them() -> None:
 
 
 def test_a_plugin_that_lacks_nodes_and_what_is_about_to_break() -> None:
-    plugin = Plugin(workload=FINE.workload, pid=7, lacks=("/dev/nvidia-uvm",))
+    plugin = Plugin(
+        workload=FINE.workload, pid=7, lacks=("/dev/nvidia-uvm",), names_nodes="yes"
+    )  # fmt: skip
     soon = Soon(FINE.workload, "/dev/nvidia3", "systemd does not know it",
                 "the next daemon-reload", "recreate the pod")  # fmt: skip
     words = flat(page(FINE, plugins=(plugin,), soon=(soon,)))
     assert "The device plugin cannot hand out all that the host has. 1 about to break." in words
     assert "Device plugin train/job-8/main: its own /dev lacks /dev/nvidia-uvm" in words
     assert "/dev/nvidia3: systemd does not know it when: the next daemon-reload" in words
+    assert "every pod that it serves from now on will lack it too. Restart" in words
+
+
+def test_a_plugin_of_which_nothing_tells_whether_it_names_nodes_is_not_condemned() -> None:
+    plugin = Plugin(workload=FINE.workload, pid=7, lacks=("/dev/nvidia-uvm",))
+    words = flat(page(FINE, plugins=(plugin,)))
+    assert "cannot hand out" not in words
+    assert "if it names nodes in its answers (PASS_DEVICE_SPECS), every pod" in words
+
+
+def test_a_plugin_that_is_named_is_told_of() -> None:
+    one = Workload(kind="container", name="kube-system/dp/ctr", cgroup="/kubepods/dp")
+    plugin = Plugin(workload=one, pid=7, lacks=("/dev/nvidia-uvm",), names_nodes="yes")
+    words = flat(page(FINE, plugins=(plugin,), wanted=one))
+    assert words.startswith("kube-system/dp/ctr is a device plugin: it hands out devices")
+    assert "its own /dev lacks /dev/nvidia-uvm" in words
+
+
+def test_no_promise_is_no_answer_where_its_witness_was_not_seen() -> None:
+    nobody = Workload(kind="container", name="web/x/y", cgroup="/kubepods/web")
+    words = flat(page(FINE, wanted=nobody, unseen_table=("the kubelet's checkpoint, /c: refused",)))
+    assert words.startswith("No promise of a device to web/x/y was found in what could be seen.")
+
+
+def test_what_its_own_config_names_was_not_promised() -> None:
+    own = row("/dev/nvidia-uvm", "none-no-none-no-no", errno=errno.EPERM, broken_at="configured")
+    words = flat(page(container("a/b/c", own, diagnosis=F1)))
+    assert words.startswith("The container cannot use what its config names.")
+    assert "named by kubelet checkpoint" in words
+
+
+def test_what_was_not_seen_is_told_in_words_once_and_with_what_would_provide_it() -> None:
+    told = (
+        "the kubelet's checkpoint, /c: not_captured the bundle does not hold it",
+        "a CDI spec, /etc/cdi: not_captured the bundle does not hold it",
+        "the host's /dev, device_nodes: no_answer",
+        "the kernel's device rules, /sys: refused Permission denied",
+    )
+    found = page(FINE, unseen_table=told, is_root=False).unseen
+    assert [(row.what, row.why) for row in found] == [
+        ("the kubelet's checkpoint, /c; a CDI spec, /etc/cdi", "the bundle does not hold it"),
+        ("the host's /dev, device_nodes", "it did not answer in time"),
+        ("the kernel's device rules, /sys", "Permission denied"),
+    ]
+    assert found[0].provide == "capture the machine again with this version of seawall"
+    assert found[2].provide.startswith("root on the host")
+
+
+def test_the_last_moment_of_a_bundle_that_says_otherwise_comes_first() -> None:
+    differs = Differs(FINE.workload, "nvidia", "F1", "cannot use all of its devices: x")
+    made = replace(page(FINE), moments=2, at_last=(differs,))
+    assert shown(made).splitlines()[1:3] == [
+        "Shown: the first of 2 moments of this bundle.",
+        "At the last moment of this bundle train/job-8/main cannot use all of its",
+    ]
+    assert checked(made)["at_last_moment"][0]["mode"] == "F1"
+    assert "moment" not in shown(page(FINE))
 
 
 def test_one_workload_is_shown_whole_and_nobody_else() -> None:
@@ -233,7 +299,7 @@ def test_a_table_that_was_not_there_is_no_answer() -> None:
     missing = Unread("/proc/devices", "refused", "Permission denied")
     made = page(table=missing)
     assert shown(made) == "Nothing can be told of devices: /proc/devices: Permission denied."
-    assert unseen_rows(made) == []
+    assert unseen_rows(missing, (), is_root=True) == []
     assert checked(made)["containers"] == []
 
 
@@ -262,3 +328,25 @@ def test_json_holds_the_contract() -> None:
     assert found["plugin"][0]["lacks"] == ["/dev/nvidia-uvm"]
     assert found["about_to_break"][0]["workload"] is None
     assert found["host_nodes"][0]["is_there"] is False
+
+
+def test_since_when_stands_below_the_headline() -> None:
+    broken = replace(container("a", UVM, diagnosis=F1), since=SINCE)
+    one = replace(page(broken), taken_at=SINCE.at + 7500)
+    found = list(lines(one, Paper(width=80, colour=False), whole=False))
+    at = next(number for number, line in enumerate(found) if line.startswith("F1"))
+    words = " ".join(found[at : at + 4])
+    assert "since   2026-11-22 03:14:07 UTC, 2 h 5 min: the last daemon-reload" in words
+    (told,) = document(head("gpu", Unread("kernel", "absent"), None), one)["containers"]
+    assert told["diagnosis"]["since"] == {
+        "at": "2026-11-22T03:14:07Z", "how": "the last daemon-reload"}  # fmt: skip
+    text = "\n".join(lines(page(broken), Paper(width=80, colour=False), whole=False))
+    assert "since   2026-11-22 03:14:07 UTC: the last" in text, "the moment is not known"
+
+
+def test_an_absurd_since_is_no_crash() -> None:
+    broken = replace(container("a", UVM, diagnosis=F1), since=Since(1e300, "x"))
+    one = page(broken)
+    (told,) = document(head("gpu", Unread("kernel", "absent"), None), one)["containers"]
+    assert told["diagnosis"]["since"] is None
+    assert "an unknown time" in "\n".join(lines(one, Paper(width=80, colour=False), whole=True))

@@ -1,0 +1,71 @@
+"""Ending a plugin's container: who is asked, and what it means that its process is gone."""
+
+import time
+from typing import Any
+
+import pytest
+from tests.accounts.device_worlds import process
+from tests.accounts.test_gpu_repair_plans import ITS, LACKING, OWN
+
+from seawall.cli import gpu_repair_plugin
+from seawall.cli.gpu_repair_doing import Doing, Outcome
+from seawall.cli.gpu_repair_plan import proof
+from seawall.cli.gpu_repair_plugin import restart
+from seawall.host.ending import Stranger
+from seawall.host.own_commands import Ran
+from seawall.readings.process import Processes
+
+
+class Now(dict[type, Any]):
+    """A snapshot with two files of mounts."""
+
+    def __init__(self, comm: str = "nvidia-device-p", own: bytes = OWN) -> None:
+        seen = process(LACKING.pid)._replace(comm=comm)
+        super().__init__({Processes: Processes({LACKING.pid: seen}, ())})
+        self.host = self
+        self._files = {"/proc/self/mountinfo": own}
+
+    def read(self, path: str, _: int | None = None) -> bytes:
+        return self._files.get(path, ITS % (b"/device-plugins", b"/x"))
+
+
+@pytest.mark.parametrize(
+    ("comm", "expected"),
+    [("nvidia-device-p", "proven"), ("runc:[2:INIT]", "unseen"), ("crun", "unseen")],
+)
+def test_a_container_that_is_still_starting_proves_nothing(comm: str, expected: str) -> None:
+    """Its mounts may be the host's still."""
+    assert proof(Now(comm), LACKING.pid) == expected  # type: ignore[arg-type]
+
+
+def test_the_hosts_own_mounts_prove_nothing() -> None:
+    same = ITS % (b"/device-plugins", b"/x")
+    assert proof(Now(own=same), LACKING.pid) == "unseen"  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def doing(monkeypatch: pytest.MonkeyPatch) -> Doing:
+    """Its process ended before a signal could be sent."""
+
+    def gone(*_: object) -> str:
+        raise Stranger("process 815 is gone")
+
+    monkeypatch.setattr(gpu_repair_plugin, "end", gone)
+    monkeypatch.setattr(gpu_repair_plugin, "find", lambda _: "/bin/crictl")
+    monkeypatch.setattr(gpu_repair_plugin, "run", lambda *_: Ran(None, "", "crictl did not end"))
+    waited = Outcome("done", "waited", is_verified=True)
+    monkeypatch.setattr(gpu_repair_plugin, "_wait", lambda *_: waited)
+    return Doing(None, time.monotonic() + 9, None, print, Now())  # type: ignore[arg-type]
+
+
+def test_what_crictl_stopped_without_saying_so_is_waited_for(
+    doing: Doing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONTAINER_RUNTIME_ENDPOINT", "x")
+    assert restart(doing, LACKING).words == "waited"
+
+
+def test_without_crictl_nothing_was_sent(doing: Doing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_repair_plugin, "find", lambda _: None)
+    found = restart(doing, LACKING)
+    assert (found.state, found.words) == ("failed", "nothing was sent: process 815 is gone")
