@@ -209,6 +209,15 @@ except JoinError as error:
 """
 
 
+def test_a_copy_of_a_runtime_in_memory_is_one() -> None:
+    script = COPY.replace("STARTING", repr(STARTING))
+    assert said(script) == "vanished its runtime is just starting it: ask once more"
+
+
+def test_a_program_with_a_name_like_it_is_none() -> None:
+    assert said(STARTING, "runcible").isdigit()
+
+
 @pytest.mark.parametrize("name", ["runc:[2:INIT]", "crun", "youki:[2:INIT]"])
 def test_a_runtime_that_has_not_let_go_is_refused(name: str) -> None:
     """It is in the container's cgroup and has all rights."""
@@ -219,6 +228,16 @@ def test_who_runs_is_taken_as_it_is_now() -> None:
     status = dict(line.split(":\t") for line in Path("/proc/self/status").read_text().splitlines())
     assert said(STARTING, "") == str(int(status["CapPrm"], 16))
 
+
+COPY = """
+import os, shutil, sys
+copy = os.memfd_create("runc_cloned:/proc/self/exe")
+with open(os.path.realpath(sys.executable), "rb") as own, open(copy, "wb", closefd=False) as file:
+    shutil.copyfileobj(own, file)
+os.environ["PYTHONHOME"] = sys.base_prefix
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+os.execve(copy, ["python", "-c", STARTING, ""], os.environ)
+"""
 
 TAKING = """
 import re

@@ -39,8 +39,11 @@ PROCESS: Final = 5
 _LINE_MOST: Final = 1 << 20
 _DESCRIPTORS_MOST: Final = 1 << 16
 _FILE_MOST: Final = 64 << 10
-_STARTING: Final = ("runc", "crun", "youki", "memfd:runc", "memfd:crun")
-"""Runtimes: their process becomes the container's, and has all rights until then."""
+_RUNTIMES: Final = ("runc", "crun", "youki")
+"""Their process becomes the container's, and has all rights until then.  It calls itself
+``runc:[2:INIT]`` and may run from a copy in memory."""
+_INITS: Final = tuple(f"{name}:[" for name in _RUNTIMES)
+_COPIES: Final = tuple(f"/memfd:{name}" for name in _RUNTIMES)
 _PR_SET_PDEATHSIG: Final = 1
 _KEYCTL_JOIN_SESSION: Final = 1
 _KEYCTL: Final = {"x86_64": 250, "aarch64": 219}
@@ -138,9 +141,12 @@ def _go_there(question: dict[str, Any]) -> None:
 
 def _as_it_is() -> Standing:
     """What the process may now; JoinError for one that a runtime has not let go yet."""
-    program = os.readlink("exe", dir_fd=PROCESS).lstrip("/").rpartition("/")[2]
-    if program.startswith(_STARTING) or _file("comm").decode("ascii", "replace").startswith(
-        _STARTING
+    program = os.readlink("exe", dir_fd=PROCESS)
+    name = _file("comm").decode("ascii", "replace").rstrip("\n")
+    if (
+        program.startswith(_COPIES)
+        or name.startswith(_INITS)
+        or {name, program.rpartition("/")[2]} & set(_RUNTIMES)
     ):
         raise JoinError("vanished", "its runtime is just starting it: ask once more")
     return standing_of(_file("status"), _file("limits"))
