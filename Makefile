@@ -21,10 +21,10 @@ $(VENV)/dev.ready: requirements-dev.lock $(VENV)/seawall.ready
 why: $(VENV)/seawall.ready
 	@$(BIN)/python -m seawall why
 
-# Two at a time, and compiled: most of the time goes into starting the verbs.
+# Compiled first: most of the time goes into starting the verbs.
 test: $(VENV)/dev.ready
 	$(BIN)/python -m compileall -q src
-	$(BIN)/python -m pytest -m "not system" -n 2
+	$(BIN)/python -m pytest -m "not system"
 
 # What needs root and Debian packages (installs them, says what it skips and why).  First what
 # may share the machine with another VM, two at a time, then all that wants it to itself.
