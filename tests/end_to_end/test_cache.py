@@ -36,10 +36,21 @@ def by_cachestat(row: dict[str, Any]) -> bool:
     return False
 
 
+def kept_row(path: Path, pages: range) -> dict[str, Any]:
+    """The row of a file of which these pages are read; a machine that reclaims ahead of need
+    (DAMON) may take some at any moment, so it is tried a few times.
+    """
+    for _ in range(5):
+        keep_only(path, pages)
+        row = row_of(cache(str(path)), path)
+        if row["cached_bytes"] == len(pages) * PAGE:
+            break
+    return row
+
+
 def test_part_of_a_file(disk: Path) -> None:
     path = fill(disk / "part", 40)
-    keep_only(path, range(16, 40))
-    row = row_of(cache(str(path)), path)
+    row = kept_row(path, range(16, 40))
     status = path.stat()
     assert (row["device"], row["inode"]) == (status.st_dev, status.st_ino)
     assert row["size_bytes"] == 40 * PAGE
@@ -54,11 +65,12 @@ def test_part_of_a_file(disk: Path) -> None:
 def test_peers_count_the_same(disk: Path) -> None:
     for number, (pages, kept) in enumerate(((1, 1), (33, 7), (700, 512), (5, 0))):
         path = fill(disk / f"file{number}", pages)
-        keep_only(path, range(kept))
-        row = row_of(cache(str(path)), path)
-        mine = row["cached_bytes"] // PAGE
-        for peer in (fincore_pages(path), vmtouch_pages(path)):
-            assert peer is None or abs(peer - mine) <= 1, (peer, mine)
+        for _ in range(5):  # as above
+            mine = kept_row(path, range(kept))["cached_bytes"] // PAGE
+            peers = (fincore_pages(path), vmtouch_pages(path))
+            if all(peer is None or abs(peer - mine) <= 1 for peer in peers):
+                break
+        assert all(peer is None or abs(peer - mine) <= 1 for peer in peers), (peers, mine)
         assert mine == kept
 
 
