@@ -34,6 +34,8 @@ class Killer:
     ready: str = ""
     adj: int = 0
     nice: int = 0
+    cpu_weight: int = 100
+    """CPUWeight= of its unit."""
     needs_systemd: bool = False
     is_v2_only: bool = False
     label: str = ""
@@ -44,7 +46,7 @@ class Killer:
 NOBODY = Killer("nobody")
 GUARD = Killer(
     "guard", ("/bin/seawall", "guard", "run", "--config", "/etc/seawall/guard.toml"),
-    "can kill: proved", adj=-999, nice=-20, group="/seawall-guard.service",
+    "can kill: proved", adj=-999, nice=-20, cpu_weight=10_000, group="/seawall-guard.service",
 )  # fmt: skip
 
 # --- the image -------------------------------------------------------------------------
@@ -143,7 +145,7 @@ def packet_diag(image: vm.Image) -> bytes:
 
 def killer_spec(killer: Killer) -> dict[str, Any]:
     return {"name": killer.name, "command": list(killer.command), "ready": killer.ready,
-            "adj": killer.adj, "nice": killer.nice, "is_unit": killer.needs_systemd,
+            "adj": killer.adj, "nice": killer.nice, "cpu_weight": killer.cpu_weight, "is_unit": killer.needs_systemd,
             "group": killer.group or f"/system.slice/{killer.name}.service"}  # fmt: skip
 
 

@@ -16,6 +16,8 @@ _KEPT_MOST: Final = 16
 DEAR: Final = frozenset({"driver_files", "driver_mappings"})
 """They look into every process, and while the child does that nothing else is asked."""
 DEAR_SECONDS: Final = 10.0
+REST_SECONDS: Final = 0.4
+"""After an answer, or as long as it took: the child takes half a CPU at the most."""
 _NOT_YET: Final = "asked now; told at one of the next looks"
 
 
@@ -27,7 +29,7 @@ class AskedHost:
         self._asker = asker
         self._answers: dict[Question, tuple[float, float, JSON | Unread]] = {}
         """When it was asked, when answered, and with what."""
-        self._asked = self._since = self._dear_since = 0.0
+        self._asked = self._since = self._dear_since = self._rest_until = 0.0
         self._wanted: dict[Question, float] = {}
         self.may_ask = True
         """False: what is not known already is not asked for."""
@@ -73,15 +75,16 @@ class AskedHost:
 
     def go_on(self) -> bool:
         """Fetch an answer and ask what is wanted next; whether something new is known."""
-        told = self._asker.take()
+        told, now = self._asker.take(), time.monotonic()
         if told is not None:
+            self._rest_until = now + max(REST_SECONDS, now - self._asked)
             if len(self._answers) >= _KEPT_MOST:
                 del self._answers[min(self._answers, key=lambda q: self._answers[q][1])]
-            self._answers[told[0]] = self._asked, time.monotonic(), told[1]
+            self._answers[told[0]] = self._asked, now, told[1]
             self._wanted.pop(told[0], None)  # wanted again while it was on its way
-        if self._wanted and self._asker.is_free:
+        if self._wanted and self._asker.is_free and now >= self._rest_until:
             question = min(self._wanted, key=lambda q: self._wanted[q])
             del self._wanted[question]
-            self._asked = time.monotonic()
+            self._asked = now
             self._asker.ask(question, SLOW_PROBES[question.probe].deadline_seconds + 0.5)
         return told is not None

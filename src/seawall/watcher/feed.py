@@ -28,7 +28,9 @@ from seawall.watcher.stuck import DEADLINE_SECONDS, stuck
 PEACE_SECONDS: Final = 1.0
 _ARMED_LEAST_SECONDS, _ARMED_MOST_SECONDS = 0.25, 1.5
 _REST_SHARE: Final = 4.0
-"""So many times what a look took is between two of them: a fifth of a CPU at the most."""
+"""So many times what a look took is between two of them: a fifth of a CPU at the most, and
+half of one while the guard says that the node comes near its limit.
+"""
 _REST_SECONDS: Final = 0.02
 _GLIMPSES: Final = 4
 """At free memory, for each look."""
@@ -38,7 +40,8 @@ _QUIET_PACE, _QUIET_SECONDS = 5.0, 14.0
 _PUMP_SECONDS: Final = 0.1
 _PEOPLE_PEACE_SECONDS: Final = 3.0
 _PEOPLE_FAST_SECONDS: Final = 1.0
-_ANSWERS_FAST_SECONDS: Final = 1.0
+_ANSWERS_FAST_SECONDS: Final = 0.0
+"""Asked for again at once: while memory falls, an old claim is less than what is held."""
 _ANSWERS_HELD_SECONDS: Final = 5.0
 """While somebody holds something, in peace: older claims are no evidence."""
 _ANSWERS_PEACE_SECONDS: Final = 60.0
@@ -125,14 +128,17 @@ class Feed:
     def _interval(self) -> float:
         if not self._learning.watch.is_armed:
             return self._pace
-        return min(max(_ARMED_LEAST_SECONDS, _REST_SHARE * self._look_took), _ARMED_MOST_SECONDS)
+        share = _REST_SHARE if self._pace >= PEACE_SECONDS else 1.0
+        return min(max(_ARMED_LEAST_SECONDS, share * self._look_took), _ARMED_MOST_SECONDS)
 
     def _wait(self, due: float) -> None:
-        """Until the next look; the tracer's buffers are read meanwhile.  Memory that falls, or
-        a guard that says so, brings it forward.
+        """Until the next look; the tracer's buffers are read meanwhile, and an answer is told
+        when it comes.  Memory that falls, or a guard that says so, brings the look forward.
         """
         before = self._pace
         while (left := due - time.monotonic()) > 0 and self._to.is_open and self._pace >= before:
+            if self.is_fast and self._host.go_on():
+                self._tell_claims()
             is_pumped = self._learning.pump(min(left, _PUMP_SECONDS))
             glimpse = 0.0 if is_pumped else min(left, self._pace / _GLIMPSES)
             if select.select((self._to.fd,), (), (), glimpse)[0]:

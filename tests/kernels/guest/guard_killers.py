@@ -46,6 +46,7 @@ class Killer:
     def spawn(self) -> None:
         if not self.spec["is_unit"]:
             guard_tree.make(self.group)
+            guard_tree.weigh(self.group, self.spec["cpu_weight"])
         self.began = time.monotonic()
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(

@@ -22,7 +22,7 @@ from guard_killers import STATUS, Killer
 
 OUT = Path(os.environ.get("OUT", "/run/out"))
 PYTHON = ["/usr/bin/python3.11", "-I", "-S"]
-LOOK_SECONDS = 0.05
+LOOK_SECONDS = 0.1
 READY_SECONDS = 40
 BACK_TO_BASE_SECONDS = 15
 SLACK_BYTES = 48 << 20

@@ -55,6 +55,15 @@ def limit(path: str, *, memory_mib: int | None = None, cpu: float | None = None)
         write(ROOT / here / "cpu.max", f"{int(cpu * PERIOD)} {PERIOD}")
 
 
+def weigh(path: str, weight: int) -> None:
+    """As systemd's ``CPUWeight=`` (100 is usual)."""
+    here = path.strip("/")
+    if IS_V1:
+        write(TREES[3] / here / "cpu.shares", str(weight * 1024 // 100))
+    else:
+        write(ROOT / here / "cpu.weight", str(weight))
+
+
 def enter(path: str) -> None:
     """This very process goes in."""
     for tree in TREES:

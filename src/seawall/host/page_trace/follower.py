@@ -90,12 +90,13 @@ class Follower:
         self._lost_before = [0, 0, 0]
         self._losses_at = 0.0
         self._lost_first = self._lost_last = -_CALM_SECONDS
-        self._pace_at, self._pace_used = time.monotonic(), time.thread_time()
+        self._stamp = time.monotonic(), time.thread_time()
+        self._pace_seconds = self._pace_used = 0.0
 
     def pump(self, seconds: float) -> None:
         """Follow for so long; at least two rounds, so that all that was before is applied."""
-        until = time.monotonic() + seconds
-        self._pace_at, self._pace_used = time.monotonic(), time.thread_time()
+        self._stamp = time.monotonic(), time.thread_time()
+        until = self._stamp[0] + seconds
         self.round()
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(self._rest_seconds, left))
@@ -213,14 +214,18 @@ class Follower:
             self.narrow(min(PACE_STEP_MOST, self.ledger.frames.step * _NARROWER))
 
     def _watch_pace(self) -> None:
-        """Fewer frames when following takes most of a CPU for a second."""
+        """Fewer frames when following takes most of a CPU for a second, over many short pumps
+        too; what is done between them does not count.
+        """
         now, used = time.monotonic(), time.thread_time()
-        wall = now - self._pace_at
-        if wall < _PACE_SECONDS:
+        self._pace_seconds += now - self._stamp[0]
+        self._pace_used += used - self._stamp[1]
+        self._stamp = now, used
+        if self._pace_seconds < _PACE_SECONDS:
             return
-        if used - self._pace_used > _BUSY_MOST * wall:
+        if self._pace_used > _BUSY_MOST * self._pace_seconds:
             self.narrow(min(PACE_STEP_MOST, self.ledger.frames.step * 2))
-        self._pace_at, self._pace_used = now, used
+        self._pace_seconds = self._pace_used = 0.0
 
     def narrow(self, step: int) -> None:
         """One frame in ``step`` from now on, which is rounded up to a power of two."""
