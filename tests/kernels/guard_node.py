@@ -145,7 +145,8 @@ def packet_diag(image: vm.Image) -> bytes:
 
 def killer_spec(killer: Killer) -> dict[str, Any]:
     return {"name": killer.name, "command": list(killer.command), "ready": killer.ready,
-            "adj": killer.adj, "nice": killer.nice, "cpu_weight": killer.cpu_weight, "is_unit": killer.needs_systemd,
+            "adj": killer.adj, "nice": killer.nice, "cpu_weight": killer.cpu_weight,
+            "is_unit": killer.needs_systemd,
             "group": killer.group or f"/system.slice/{killer.name}.service"}  # fmt: skip
 
 
