@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 FILES: Final = Path(__file__).parent / "host/files/device_log"
 RECORDED: Final = ("kubelet_syslog.log", "kubelet_old.log", "plugin_0_14.log", "plugin_0_7.log",
@@ -28,10 +28,10 @@ def plain_tree(root: Path) -> Path:
     return root
 
 
-def whole_node(root: Path, healthy: Sequence[str] = (GOOD,), entries: Any = ()) -> Path:
+def whole_node(root: Path, healthy: Sequence[str] = (GOOD,)) -> Path:
     """Two GPUs, of which the kubelet hands out ``healthy``; its recorded logs."""
     plain_tree(root)
-    checkpoint(root, {"nvidia.com/gpu": list(healthy)}, entries)
+    checkpoint(root, {"nvidia.com/gpu": list(healthy)})
     log(root, "/var/log/syslog", "kubelet_syslog.log")
     log(root, f"/var/log/pods/{PLUGIN_POD}/nvidia-device-plugin/0.log", "plugin_0_14.log")
     log(root, "/var/log/kern.log", "kern.log")
@@ -47,8 +47,8 @@ def put(root: Path, path: str, text: str | bytes, at: float = AT) -> None:
     os.utime(file, (at, at))
 
 
-def log(root: Path, path: str, name: str, at: float = AT) -> None:
-    put(root, path, (FILES / name).read_bytes(), at)
+def log(root: Path, path: str, name: str) -> None:
+    put(root, path, (FILES / name).read_bytes())
 
 
 def gpu(root: Path, address: str, uuid: str) -> None:
@@ -56,7 +56,7 @@ def gpu(root: Path, address: str, uuid: str) -> None:
     put(root, f"/proc/driver/nvidia/gpus/{address}/information", text)
 
 
-def checkpoint(root: Path, registered: Mapping[str, list[str]], entries: Any = ()) -> None:
-    data = {"PodDeviceEntries": list(entries), "RegisteredDevices": dict(registered)}
+def checkpoint(root: Path, registered: Mapping[str, list[str]]) -> None:
+    data = {"PodDeviceEntries": [], "RegisteredDevices": dict(registered)}
     path = "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
     put(root, path, json.dumps({"Data": data, "Checksum": 0}))

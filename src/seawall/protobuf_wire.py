@@ -44,6 +44,12 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
         at += size
 
 
+def messages(message: bytes, wanted: int) -> Iterator[bytes]:
+    """The strings or messages with that number, in order; ParseProblem as above."""
+    return (value for number, value in fields(message)
+            if number == wanted and isinstance(value, bytes))  # fmt: skip
+
+
 def field(number: int, value: bytes) -> bytes:
     """A field that holds bytes, as they are written."""
     return _varint_of(number << 3 | _LENGTH) + _varint_of(len(value)) + value

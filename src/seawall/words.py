@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbers in words, for headlines and explanations: binary units, always the same rounding."""
 
+from collections.abc import Sequence
 from typing import Final
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -30,6 +31,12 @@ def percent(fraction: float) -> str:
 def count(number: int) -> str:
     """An integer with thousands set apart: ``8,650,926``."""
     return f"{number:,}"
+
+
+def first(names: Sequence[str], most: int) -> str:
+    """``a, b, c and 4 more``."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def duration(seconds: float) -> str:

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from seawall.accounts.devices.layers import ContainerDevices, DeviceTable
+from seawall.accounts.devices.layers import (
+    LAYERS,
+    Answer,
+    ContainerDevices,
+    DeviceRow,
+    DeviceTable,
+)
 from seawall.accounts.devices.table import tabulate
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host.case import parse_case
@@ -20,7 +26,7 @@ from seawall.readings.device_nodes import DeviceNodes, Node
 from seawall.readings.device_rule import DeviceRule, rule_of
 from seawall.readings.device_specs import DeviceSpec, DeviceSpecs, SpecDevice
 from seawall.readings.kernel import Kernel
-from seawall.readings.kubelet_devices import KubeletDevices
+from seawall.readings.kubelet_devices import GivenDevice, KubeletDevices, PodDevices
 from seawall.readings.process import Process, Processes
 from seawall.readings.runtime_versions import RuntimeVersions, runtime_of
 from seawall.readings.scope_devices import ScopeDevices, UnitDevices
@@ -71,6 +77,17 @@ def only(*paths: str) -> dict[str, tuple[Any, int, int]]:
     return {path: NVIDIA[path] for path in paths}
 
 
+def row(path: str, says: str = "yes-yes-yes-yes-yes", **told: Any) -> DeviceRow:
+    """``says``: the layers in their order."""
+    layers = {
+        layer: Answer(word, f"why {layer}")  # type: ignore[arg-type]
+        for layer, word in zip(LAYERS, says.split("-"), strict=True)
+    }
+    values = {"kind": "c", "major": 195, "minor": 0, "is_needed": True, "errno": 0,
+              "broken_at": None}  # fmt: skip
+    return DeviceRow(path=path, layers=layers, **(values | told))
+
+
 def workload(cgroup: str = CGROUPFS, **told: Any) -> Workload:
     values = {
         "kind": "container", "name": "train/job-0/main", "cgroup": cgroup, "container_id": ID,
@@ -78,6 +95,20 @@ def workload(cgroup: str = CGROUPFS, **told: Any) -> Workload:
         "is_tenant": True,
     }  # fmt: skip
     return Workload(**(values | told))
+
+
+def entry(*paths: str, **told: Any) -> PodDevices:
+    """What the kubelet keeps of the container."""
+    values = {
+        "pod_uid": POD_UID, "container": "main", "resource": "nvidia.com/gpu", "ids": ("GPU-1",),
+        "devices": tuple(GivenDevice(path, path, "rw") for path in paths), "environment": {},
+        "cdi_names": (), "mounts": (),
+    }  # fmt: skip
+    return PodDevices(**(values | told))
+
+
+def kubelet(*paths: str, **told: Any) -> KubeletDevices:
+    return KubeletDevices((entry(*paths, **told),), {"nvidia.com/gpu": ("GPU-1", "GPU-2")})
 
 
 PLUGIN_WORKLOAD = workload(

@@ -93,7 +93,10 @@ def test_f2_names_the_file_that_lacks_the_node() -> None:
     found = world.container().diagnosis
     assert found is not None
     assert found.mode == "F2"
+    assert "CDI nvidia.com/gpu=1" in found.cause
     assert found.remedy.startswith(f"Write {ETC} anew ({TYPED}). Order that after")
+    soon = world.table().about_to_break
+    assert [(one.device, one.workload) for one in soon] == [(UVM, None)]
 
 
 def test_without_the_files_no_path_is_made_up() -> None:

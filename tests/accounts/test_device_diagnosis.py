@@ -8,11 +8,11 @@ from tests.accounts.device_worlds import (
     HOOK,
     ID,
     NVIDIA,
-    POD_UID,
     PSEUDO,
     SYSTEMD,
     World,
     changed,
+    kubelet,
     only,
     spec,
     unit,
@@ -21,9 +21,7 @@ from tests.accounts.device_worlds import (
 
 from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, Diagnosis
 from seawall.host.host import Unread
-from seawall.readings.cdi_specs import CdiNode, CdiSpec, CdiSpecs
 from seawall.readings.char_devices import CharDevices
-from seawall.readings.kubelet_devices import GivenDevice, KubeletDevices, PodDevices
 
 GIVEN = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia1")
 ALLOWED = ("c 195:255 rw", "c 237:0 rw", "c 195:1 rw", *PSEUDO)
@@ -41,15 +39,6 @@ def diagnosis(world: World) -> Diagnosis:
 
 def says(found: DeviceRow) -> tuple[str, ...]:
     return tuple(answer.says for answer in found.layers.values())
-
-
-def kubelet(*paths: str, **told: Any) -> KubeletDevices:
-    values = {
-        "pod_uid": POD_UID, "container": "main", "resource": "nvidia.com/gpu", "ids": ("GPU-1",),
-        "devices": tuple(GivenDevice(path, path, "rw") for path in paths), "environment": {},
-        "cdi_names": (), "mounts": (),
-    }  # fmt: skip
-    return KubeletDevices((PodDevices(**(values | told)),), {"nvidia.com/gpu": 4})
 
 
 def healthy(**told: Any) -> World:
@@ -234,28 +223,6 @@ def test_f2_the_driver_is_not_loaded() -> None:
     assert diagnosis(world).mode == "F2"
     assert "not loaded" in diagnosis(world).headline
     assert not world.table().host_diagnosis
-
-
-def cdi(*paths: str, major: int | None = None) -> CdiSpecs:
-    made = tuple(CdiNode(path, path, major, 0 if major else None) for path in paths)
-    devices = {"1": (CdiNode("/dev/nvidia1", "/dev/nvidia1", None, None),)}
-    one = CdiSpec(
-        source="/etc/cdi/nvidia.yaml", kind="nvidia.com/gpu", common=made, devices=devices
-    )
-    return CdiSpecs((one,))
-
-
-def test_a_cdi_spec_that_is_older_than_the_node() -> None:
-    given = only("/dev/nvidiactl", "/dev/nvidia1")
-    world = World(
-        specs=spec(given, cdi_names=("nvidia.com/gpu=1",)), own=given, kernel=SEED_LIST,
-        cdi=cdi("/dev/nvidiactl"),
-    )  # fmt: skip
-    found = diagnosis(world)
-    assert found.mode == "F2"
-    assert "CDI nvidia.com/gpu=1" in found.cause
-    soon = world.table().about_to_break
-    assert [(one.device, one.workload) for one in soon] == [("/dev/nvidia-uvm", None)]
 
 
 def test_a_hook_that_came_before_the_node() -> None:

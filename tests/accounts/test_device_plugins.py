@@ -11,12 +11,12 @@ from tests.accounts.device_worlds import (
     NVIDIA,
     PLUGIN_STARTED,
     PLUGIN_WORKLOAD,
-    POD_UID,
     World,
     only,
     spec,
     workload,
 )
+from tests.accounts.device_worlds import kubelet as answer
 
 from seawall.accounts.devices.layers import Diagnosis, Plugin
 from seawall.accounts.devices.moments import differing
@@ -26,20 +26,10 @@ from seawall.accounts.devices.watch.changes import Changes
 from seawall.accounts.devices.watch.events import Moment
 from seawall.accounts.devices.watch.watched import told
 from seawall.readings.device_specs import DeviceSpecs
-from seawall.readings.kubelet_devices import GivenDevice, KubeletDevices, PodDevices
 
 UVM = "/dev/nvidia-uvm"
 SEEN = only("/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia1")
 ASKS = {"NVIDIA_VISIBLE_DEVICES": "GPU-1"}
-
-
-def answer(*paths: str, **told: Any) -> KubeletDevices:
-    values = {
-        "pod_uid": POD_UID, "container": "main", "resource": "nvidia.com/gpu", "ids": ("GPU-1",),
-        "devices": tuple(GivenDevice(path, path, "rw") for path in paths), "environment": {},
-        "cdi_names": (), "mounts": (),
-    }  # fmt: skip
-    return KubeletDevices((PodDevices(**(values | told)),), {})
 
 
 def named(kubelet: Any = ABSENT, own: Any = None, **container: Any) -> str:

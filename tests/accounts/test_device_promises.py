@@ -14,6 +14,8 @@ from tests.accounts.device_worlds import (
     PSEUDO,
     SLICE,
     World,
+    entry,
+    kubelet,
     nodes,
     only,
     process,
@@ -36,7 +38,7 @@ from seawall.readings.device_access import Access, Tried
 from seawall.readings.device_cgroups import DeviceCgroups
 from seawall.readings.device_nodes import DeviceNodes
 from seawall.readings.device_specs import DeviceSpecs
-from seawall.readings.kubelet_devices import GivenDevice, KubeletDevices, PodDevices
+from seawall.readings.kubelet_devices import GivenDevice, KubeletDevices
 from seawall.readings.process import Processes
 from seawall.readings.scope_devices import ScopeDevices, UnitDevices
 
@@ -45,22 +47,13 @@ EVERYTHING = ("c 195:* rw", "c 237:* rw", *PSEUDO)
 UNIT = {"/dev/nvidia0": ("c", 195, 0)}
 
 
-def entry(**told: Any) -> PodDevices:
-    values = {
-        "pod_uid": "0dbd65af-6693-11eb-994b-246e9634b5c8", "container": "main",
-        "resource": "nvidia.com/gpu", "ids": ("GPU-1",), "devices": (), "environment": {},
-        "cdi_names": (), "mounts": (),
-    }  # fmt: skip
-    return PodDevices(**(values | told))
-
-
 def paths(world: World) -> list[str]:
     return [row.path for row in world.container().devices]
 
 
 def test_a_uid_as_systemd_writes_it() -> None:
     mine = replace(workload(), pod_uid="0dbd65af_6693_11eb_994b_246e9634b5c8")
-    assert World(workload=mine, kubelet=KubeletDevices((entry(),), {})).container()
+    assert World(workload=mine, kubelet=kubelet()).container()
 
 
 def test_entries_of_pods_that_ended_promise_nobody_anything() -> None:
@@ -112,12 +105,10 @@ def test_mig() -> None:
     host = {**NVIDIA, "/dev/nvidia-caps/nvidia-cap21": ("c", 508, 21)}
     given = {**GIVEN, "/dev/nvidia-caps/nvidia-cap21": ("c", 508, 21)}
     drivers = CharDevices({195: "nvidia", 237: "nvidia-uvm", 508: "nvidia-caps"}, {})
-    mig = entry(
-        resource="nvidia.com/mig-1g.5gb", devices=tuple(GivenDevice(p, p, "rw") for p in given)
-    )
     world = World(
         specs=spec(given), own=given, host=host, drivers=drivers,
-        kernel=(*EVERYTHING, "c 508:21 rw"), kubelet=KubeletDevices((mig,), {}),
+        kernel=(*EVERYTHING, "c 508:21 rw"),
+        kubelet=kubelet(*given, resource="nvidia.com/mig-1g.5gb"),
     )  # fmt: skip
     assert world.container().device_class == "nvidia"
     assert world.container().diagnosis is None
@@ -128,36 +119,26 @@ def test_mig() -> None:
 def test_amd() -> None:
     host = {"/dev/kfd": ("c", 234, 0), "/dev/dri/renderD128": ("c", 226, 128)}
     drivers = CharDevices({226: "drm", 234: "kfd"}, {})
-    given = entry(
-        resource="amd.com/gpu", devices=tuple(GivenDevice(p, p, "rw") for p in host)
-    )  # fmt: skip
     world = World(
         host=host, own=host, specs=spec(host), drivers=drivers,
-        kernel=("c 234:0 rw", "c 226:128 rw"), kubelet=KubeletDevices((given,), {}),
+        kernel=("c 234:0 rw", "c 226:128 rw"), kubelet=kubelet(*host, resource="amd.com/gpu"),
     )  # fmt: skip
     one = world.container()
     assert (one.device_class, one.diagnosis) == ("amd", None)
     lacking = {"/dev/dri/renderD128": host["/dev/dri/renderD128"]}
-    left = entry(
-        resource="amd.com/gpu",
-        devices=(GivenDevice("/dev/dri/renderD128", "/dev/dri/renderD128", "rw"),),
-    )
     broken = replace(
         world, own=lacking, specs=spec(lacking), kernel=("c 226:128 rw",),
-        kubelet=KubeletDevices((left,), {}),
+        kubelet=kubelet(*lacking, resource="amd.com/gpu"),
     )  # fmt: skip
     assert broken.mode() == "F1"
 
 
 def test_any_other_class_needs_exactly_what_was_promised() -> None:
     host = {"/dev/infiniband/uverbs0": ("c", 231, 192)}
-    given = entry(
-        resource="rdma/hca",
-        devices=(GivenDevice("/dev/infiniband/uverbs0", "/dev/infiniband/uverbs0", "rw"),),
-    )
     world = World(
         host=host, own=host, specs=spec(host), kernel=("c 231:192 rw",),
-        kubelet=KubeletDevices((given,), {}), drivers=CharDevices({231: "infiniband_verbs"}, {}),
+        kubelet=kubelet(*host, resource="rdma/hca"),
+        drivers=CharDevices({231: "infiniband_verbs"}, {}),
     )  # fmt: skip
     one = world.container()
     assert (one.device_class, paths(world), one.diagnosis) == (
@@ -199,11 +180,11 @@ def test_privileged_containers_were_promised_nothing_in_particular() -> None:
 
 def test_what_was_promised_for_reading_is_not_judged_by_a_try_of_both() -> None:
     host = {"/dev/sensor": ("c", 250, 0)}
-    given = entry(resource="x.io/s", devices=(GivenDevice("/dev/sensor", "/dev/sensor", "r"),))
+    given = (GivenDevice("/dev/sensor", "/dev/sensor", "r"),)
     told = replace(spec(host), rules=rules("!a *:* rwm", "c 250:0 r"))
     world = World(
         host=host, own=host, specs=told, kernel=("c 250:0 r",), drivers=CharDevices({}, {}),
-        kubelet=KubeletDevices((given,), {}),
+        kubelet=kubelet(resource="x.io/s", devices=given),
     )  # fmt: skip
     one = world.container()
     assert one.devices[0].errno == errno.EPERM
@@ -316,8 +297,7 @@ def many() -> tuple[list[ContainerSide], HostSide, Sources]:
         allow = tuple((f"/dev/char/{m}:{n}", "rw") for _, m, n in devices.values())
         units[f"cri-containerd-{key}.scope"] = UnitDevices("strict", allow, ())
         specs[key] = replace(spec(devices), container_id=key)
-        entries.append(entry(pod_uid=str(index), devices=tuple(
-            GivenDevice(path, path, "rw") for path in devices)))  # fmt: skip
+        entries.append(entry(*devices, pod_uid=str(index)))
         sides.append(workload(cgroup, container_id=key, pod_uid=str(index)))
     host = HostSide(
         CharDevices({195: "nvidia", 237: "nvidia-uvm"}, {}),

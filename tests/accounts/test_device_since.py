@@ -16,13 +16,14 @@ from tests.accounts.device_worlds import (
     STARTED,
     SYSTEMD,
     World,
+    kubelet,
     moment_of_kernel,
     only,
     spec,
     unit,
     versions,
 )  # fmt: skip
-from tests.accounts.test_device_diagnosis import GIVEN, RELOADED, healthy, kubelet, under_systemd
+from tests.accounts.test_device_diagnosis import GIVEN, RELOADED, healthy, under_systemd
 
 from seawall.accounts.devices.layers import Since
 from seawall.accounts.devices.reasons.since import elapsed, moment

@@ -5,17 +5,9 @@ from errno import EPERM
 
 import pytest
 from tests.accounts.device_looks import APP, OTHER, REFUSED, UVM, look, moment, told
-from tests.accounts.device_worlds import rules
+from tests.accounts.device_worlds import row, rules
 
-from seawall.accounts.devices.layers import (
-    LAYERS,
-    Answer,
-    ContainerDevices,
-    DeviceRow,
-    DeviceTable,
-    HostNode,
-    Plugin,
-)
+from seawall.accounts.devices.layers import ContainerDevices, DeviceTable, HostNode, Plugin
 from seawall.accounts.devices.members import Members
 from seawall.accounts.devices.watch import watched
 from seawall.accounts.devices.watch.changes import Changes
@@ -31,12 +23,6 @@ WORKLOAD = Workload(kind="container", name="shop/app", cgroup=APP)
 MEMBERS = Members({APP: 7}, {7: 99}, {7: f"{APP}/below"})
 GONE = Access({}, Unread("/proc/7/root", "vanished"))
 SILENT = Access({}, Unread("/proc/7/root", "no_answer", "it held up whoever asked"))
-
-
-def row(path: str, says: str = "yes") -> DeviceRow:
-    layers = {layer: Answer(says, "why") for layer in LAYERS}  # type: ignore[arg-type]
-    return DeviceRow(path=path, kind="c", major=1, minor=3, is_needed=True, layers=layers,
-                     errno=0, broken_at=None)  # fmt: skip
 
 
 def table(*containers: ContainerDevices) -> DeviceTable:

@@ -8,16 +8,15 @@ from tests.accounts.device_worlds import (
     ID,
     NVIDIA,
     World,
+    kubelet,
     nodes,
     only,
     spec,
-    workload,
 )  # fmt: skip
 
 from seawall.accounts.devices.layers import ContainerDevices, DeviceRow
 from seawall.host.host import Unread
 from seawall.readings.cdi_specs import CdiNode, CdiSpec, CdiSpecs
-from seawall.readings.kubelet_devices import GivenDevice, KubeletDevices, PodDevices
 
 GIVEN = only("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0")
 KERNEL = tuple(f"{kind} {major}:{minor} rw" for kind, major, minor in GIVEN.values())
@@ -32,17 +31,6 @@ def listed(*devices: Any, claims: Any = (), problem: Any = None) -> dict[str, An
         "path": "/kubelet.sock", "problem": problem, "devices": list(devices),
         "claims": list(claims), "allocatable": None,
     }  # fmt: skip
-
-
-def entry(*ids: str) -> KubeletDevices:
-    mine = workload()
-    assert mine.pod_uid
-    given = tuple(GivenDevice(path, path, "rw") for path in GIVEN)
-    one = PodDevices(
-        pod_uid=mine.pod_uid, container="main", resource="nvidia.com/gpu", ids=ids, devices=given,
-        environment={}, cdi_names=(), mounts=(),
-    )  # fmt: skip
-    return KubeletDevices((one,), {})
 
 
 def record(given: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -91,7 +79,7 @@ def test_the_checkpoint_is_confirmed_or_called_stale(
     answer: Any = Unread("pod_resources", "absent")
     if pods is not None:
         answer = listed(*([[*MAIN, "nvidia.com/gpu", pods]] if pods else []))
-    one = world(kubelet=entry(*ids), answers={"pod_resources": answer}).container()
+    one = world(kubelet=kubelet(*GIVEN, ids=ids), answers={"pod_resources": answer}).container()
     assert one.promised_by == f"{by} nvidia.com/gpu"
     assert one.diagnosis is None
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 from tests.accounts.device_worlds import NVIDIA, PLUGIN_WORKLOAD, nodes, workload
+from tests.accounts.device_worlds import row as device_row
 
 from seawall.accounts.devices.layers import (
-    LAYERS,
-    Answer,
     ContainerDevices,
     DeviceRow,
     DeviceTable,
@@ -29,7 +28,6 @@ from seawall.accounts.devices.reasons.soon import (
 from seawall.accounts.devices.repairs.plan import in_the_way, plan
 from seawall.accounts.devices.repairs.plugin_proof import has_kubelets_folder
 from seawall.accounts.devices.repairs.step import (
-    KINDS,
     Facts,
     Link,
     Modules,
@@ -56,13 +54,8 @@ TAKEN = Soon(TENANT, UVM, "systemd lacks it", RELOAD, "recreate")
 
 
 def row(says: str = "no-no-none-no-no", path: str = UVM, **more: Any) -> DeviceRow:
-    layers = {
-        layer: Answer(word, "why")  # type: ignore[arg-type]
-        for layer, word in zip(LAYERS, says.split("-"), strict=True)
-    }
-    values = {"kind": "c", "major": 237, "minor": 0, "is_needed": True, "errno": 1,
-              "broken_at": "promised", **more}  # fmt: skip
-    return DeviceRow(path=path, layers=layers, **values)
+    """Of nvidia-uvm, which is refused."""
+    return device_row(path, says, **({"major": 237, "errno": 1, "broken_at": "promised"} | more))
 
 
 def broken(mode: Any, *rows: DeviceRow, **told: Any) -> ContainerDevices:
@@ -111,9 +104,7 @@ def step_of(found: Plan, kind: str) -> Step:
         ("F2", {"host_nodes": (GONE,), "plugins": (WHOLE,)}, "2seawall 6seawall 7seawall 9user"),
         ("F2", {"drivers": WITHOUT_UVM, "plugins": (WHOLE,)}, "1seawall 7seawall 9user"),
         ("F3", {}, "5you 7seawall 8nobody 9user"),
-        ("F5", {}, "5you 7seawall 8nobody 9user"),
         ("F6", {}, "5you 7seawall 8nobody 9user"),
-        ("F7", {}, "5you 7seawall 8nobody 9user"),
         ("F10", {"host_nodes": (OLD,), "plugins": (WHOLE,)}, "2seawall 7seawall 9user"),
         ("mode", {}, "5you 7you 9user"),
         ("unnamed", {}, "7you 9user"),
@@ -200,7 +191,7 @@ def test_modules_are_loaded_where_a_class_is_half_there() -> None:
     half = planned(what="host", drivers=WITHOUT_UVM)
     assert who(half) == "1seawall"
     assert step_of(half, "modules").on == Modules(
-        "nvidia", ("nvidia-modprobe", "-u", "-c", "0"), ("modprobe", "nvidia_uvm"), ("nvidia-uvm",)
+        ("nvidia-modprobe", "-u", "-c", "0"), ("modprobe", "nvidia_uvm"), ("nvidia-uvm",)
     )
     assert not planned(what="host", drivers=CharDevices({1: "mem"}, {})).steps
     unknown = Unread("/proc/devices", "refused")
@@ -263,9 +254,11 @@ def test_nothing_is_restarted_for_nothing() -> None:
 
 
 def test_a_number_is_the_same_in_every_plan() -> None:
-    every = [planned(broken("F1"), plugins=(LACKING,)), planned(what="host", host_nodes=(GONE,))]
-    for step in (step for found in every for step in found.steps):
-        assert KINDS[step.number - 1] == step.kind
+    """People type them."""
+    every = planned(broken("F1"), plugins=(LACKING,)), planned(what="host", host_nodes=(GONE,))
+    assert {step.number: step.kind for found in every for step in found.steps} == {
+        2: "nodes", 6: "plugin", 7: "recreate", 8: "rules", 9: "process",
+    }  # fmt: skip
 
 
 # --- who -------------------------------------------------------------------------------------

@@ -181,7 +181,7 @@ def test_causes_that_the_log_excludes_are_left_out(asker: int | None, words: str
     tasks = (row(1, "a", 10), row(2, "b", 20))
     told = explain(memcg(tasks=tasks, choice=chosen(1, "a"), invoker_pid=asker))
     text_of = next(one.text for one in told.anomalies if one.id == "choice-differs")
-    assert text_of.endswith(words) or words in text_of
+    assert words in text_of
     assert ("allocating_task" in text_of) == (asker != 9)
 
 

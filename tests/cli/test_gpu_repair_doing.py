@@ -35,7 +35,7 @@ def told(
     doing: Doing, wanted: Sequence[int], *, is_all: bool = False, first: Plan = BOTH
 ) -> list[tuple[int, str, str]]:
     return [
-        (result.step.number, result.outcome.state, result.outcome.words)
+        (result.step.number, result.state, result.words)
         for result in do(doing, first, wanted, is_all=is_all)
     ]
 
@@ -117,7 +117,7 @@ def test_a_plugin_that_crashes_is_not_taken_for_mended(
     ]  # fmt: skip
     assert "its container has ended" in found[1][2]
     every = do(Scripted(crashed), BOTH, {6, 7}, is_all=True)
-    assert [(one.outcome.state, one.outcome.is_verified) for one in every] == [
+    assert [(one.state, one.is_verified) for one in every] == [
         ("skipped", False), ("refused", False),
     ]  # fmt: skip
     assert no_pause == []
@@ -131,7 +131,7 @@ def test_a_plugin_alone_that_crashes_is_not_verified() -> None:
             one for one in do(Scripted(gone), plan_of_first, {6}, is_all=False)
             if one.step.kind == "plugin"
         ]  # fmt: skip
-        assert (found.outcome.state, found.outcome.is_verified) == ("skipped", False)
+        assert (found.state, found.is_verified) == ("skipped", False)
 
 
 @pytest.mark.parametrize("state", ["failed", "refused"])

@@ -80,9 +80,9 @@ class CriNode:
         """The daemon's socket, as it is seen from outside the node."""
         return f"/proc/{self.node.pid}/root{SOCKET}"
 
-    def call(self, method: str, question: bytes = b"", seconds: float = 20) -> dict[int, bytes]:
+    def call(self, method: str, question: bytes = b"") -> dict[int, bytes]:
         """The answer's fields of bytes, the last of each number."""
-        with Connection(self.socket, seconds) as runtime:
+        with Connection(self.socket, 20) as runtime:
             answer = runtime.call(SERVICE + method, question)
         return {number: value for number, value in fields(answer) if isinstance(value, bytes)}
 

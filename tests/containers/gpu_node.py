@@ -15,6 +15,8 @@ from typing import Any
 
 from tests.containers.node import Node, make_bundle, new_id, new_uid, oci_config, remove_cgroups
 
+from seawall import protobuf_wire
+
 LIMIT_BYTES = 64 << 20
 MAJORS = {"nvidia": 195, "nvidiactl": 195, "nvidia-uvm": 510}
 NODES = {
@@ -120,13 +122,10 @@ class GpuNode:
         key, uid = new_id(), new_uid()
         cgroup = f"/kubepods/burstable/pod{uid}/{key}"
         bundle = self.bundle_of(wanted, cgroup)
-        log = f"/var/log/containers/{wanted.name}_shop_app-{key}.log"
-        self.node.need("ln", "-s", f"/var/log/pods/shop_{wanted.name}_{uid}/app/0.log", log)
         try:
-            self.node.start("runc", "run", "-d", "-b", str(bundle), key)
+            pid = self.node.start_pod(wanted.name, uid, key, bundle)
         except AssertionError as error:
             raise AssertionError(self.node.run("cat", "/run/last-error").text) from error
-        pid = json.loads(self.node.need("runc", "state", key))["pid"]
         made = Container(wanted.name, key, uid, cgroup, pid)
         self.containers[wanted.name] = made
         if wanted.promised is not None:
@@ -166,13 +165,6 @@ class GpuNode:
 
 def answer(paths: Sequence[str]) -> str:
     """ContainerAllocateResponse of deviceplugin/v1beta1 with these devices, in base64."""
-    message = b""
-    for path in paths:
-        given = b"".join(_field(number, text) for number, text in ((1, path), (2, path), (3, "rw")))
-        message += b"\x1a" + bytes([len(given)]) + given
-    return base64.b64encode(message).decode()
-
-
-def _field(number: int, text: str) -> bytes:
-    raw = text.encode()
-    return bytes([number << 3 | 2, len(raw)]) + raw
+    put = protobuf_wire.field
+    given = (put(1, path) + put(2, path) + put(3, b"rw") for path in map(str.encode, paths))
+    return base64.b64encode(b"".join(put(3, one) for one in given)).decode()

@@ -68,6 +68,15 @@ class Node:
         """A container's command: what runs on must not hold our pipes."""
         self.need("sh", "-c", '"$@" </dev/null >/dev/null 2>/run/last-error', "sh", *command)
 
+    def start_pod(self, pod: str, uid: str, key: str, bundle: Path) -> int:
+        """runc's container ``key``, which the kubelet's link to its log calls shop/POD/app; its
+        pid.
+        """
+        log = f"/var/log/containers/{pod}_shop_app-{key}.log"
+        self.need("ln", "-s", f"/var/log/pods/shop_{pod}_{uid}/app/0.log", log)
+        self.start("runc", "run", "-d", "-b", str(bundle), key)
+        return int(json.loads(self.need("runc", "state", key))["pid"])
+
     def seawall(self, *words: str) -> Ran:
         return self.run(sys.executable, "-m", "seawall", *words)
 

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.containers.gpu_node import Container, GpuNode, Wanted, config_of
+from tests.containers.gpu_node import Container, Wanted, config_of
 from tests.containers.node import Node, make_bundle, new_id, remove_cgroups
 
 PLUGINS = "/var/lib/kubelet/device-plugins"
@@ -37,10 +37,7 @@ class Pod:
                 {"destination": PLUGINS, "type": "bind", "source": PLUGINS, "options": ["rbind"]}
             )
         bundle = make_bundle(self._folder / key, config)
-        log = f"/var/log/containers/{self.name}_shop_app-{key}.log"
-        self.node.need("ln", "-s", f"/var/log/pods/shop_{self.name}_{self.uid}/app/0.log", log)
-        self.node.start("runc", "run", "-d", "-b", str(bundle), key)
-        pid = json.loads(self.node.need("runc", "state", key))["pid"]
+        pid = self.node.start_pod(self.name, self.uid, key, bundle)
         self.made.append(Container(self.name, key, self.uid, cgroup, pid))
         return self.made[-1]
 
@@ -143,8 +140,3 @@ def serving(api: Api, kubeconfig: Path) -> Iterator[None]:
         api.shutdown()
         thread.join()
         api.server_close()
-
-
-def as_pod(made: GpuNode, folder: Path, name: str, uid: str) -> Pod:
-    """On the same node."""
-    return Pod(made.node, folder / name, name, uid)

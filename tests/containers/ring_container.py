@@ -4,7 +4,6 @@ Named as the kubelet names them; it waits until ``go`` and then takes them.
 """
 
 import contextlib
-import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -66,11 +65,8 @@ def ring_container(
     for name in FOLDERS:
         (root / name[1:]).mkdir(parents=True, exist_ok=True)
     shutil.copy(PROGRAM, root / "kernel_loads.py")
-    log = f"/var/log/containers/{pod}_shop_app-{key}.log"
-    node.need("ln", "-s", f"/var/log/pods/shop_{pod}_{uid}/app/0.log", log)
     try:
-        node.start("runc", "run", "-d", "-b", str(bundle), key)
-        pid = json.loads(node.need("runc", "state", key))["pid"]
+        pid = node.start_pod(pod, uid, key, bundle)
         until = time.monotonic() + 30
         while "waiting" not in ((root / "out").read_text() if (root / "out").exists() else ""):
             assert time.monotonic() < until, "the container's program did not start"

@@ -45,9 +45,7 @@ class Hooked:
                       f"printf '{UNIT}' > /run/systemd/transient/{self.unit}")  # fmt: skip
         bundle = nodes.make_bundle(folder / name, self._config(folder / name))
         self._write_hook(bundle)
-        log = f"/var/log/containers/{name}_shop_app-{self.key}.log"
-        node.need("ln", "-s", f"/var/log/pods/shop_{name}_{uid}/app/0.log", log)
-        node.start("runc", "run", "-d", "-b", str(bundle), self.key)
+        node.start_pod(name, uid, self.key, bundle)
 
     def _config(self, bundle: Path) -> dict[str, Any]:
         config = config_of(Wanted(name=self.name, nodes={}), self.cgroup)

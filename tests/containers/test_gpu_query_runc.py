@@ -19,23 +19,13 @@ from typing import Any
 import jsonschema
 import pytest
 from tests.containers import node as nodes
-from tests.containers.gpu_node import (
-    NODES,
-    WITHOUT_UVM,
-    Container,
-    GpuNode,
-    Wanted,
-    config_of,
-    set_up,
-)
-from tests.containers.test_gpu_runc import missing
+from tests.containers.gpu_node import WITHOUT_UVM, Container, GpuNode, Wanted, config_of, set_up
+from tests.containers.test_gpu_runc import DEVICES, SOME, missing, rule
 from tests.host.driver_stand_in import INSIDE_CUDA, INSIDE_NVML, build, needs_compiler
 
 pytestmark = [pytest.mark.system, needs_compiler]
-DEVICES = Path("/sys/fs/cgroup/devices")
 DRIVER = "/run/nvidia/driver/usr/lib64"
 CUDA = "libcuda.so.550.54.14"
-SOME = {path: NODES[path] for path in WITHOUT_UVM}
 MAPPED = 100_000
 SCHEMA = json.loads((files("seawall.views") / "schemas/gpu-query.json").read_text())
 HOSTILE = r"""
@@ -136,11 +126,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryNode]:
             yield made
         finally:
             made.end()
-
-
-def rule(container: Container, file: str, text: str) -> None:
-    """A line that somebody writes into the device cgroup of a running container."""
-    (DEVICES / container.cgroup.strip("/") / file).write_text(text)
 
 
 def pid_namespaces(pid: int) -> list[str]:

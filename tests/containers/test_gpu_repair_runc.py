@@ -16,18 +16,16 @@ from typing import Any
 import jsonschema
 import pytest
 from tests.containers import node as nodes
-from tests.containers.gpu_node import NODES, WITHOUT_UVM, GpuNode, Wanted, set_up
+from tests.containers.gpu_node import NODES, Wanted, set_up
 from tests.containers.node import new_uid
 from tests.containers.plugin_pod import Api, Pod, kubelet, serving
-from tests.containers.test_gpu_runc import missing, rule
+from tests.containers.test_gpu_runc import SOME, UVM, missing, rule
 from tests.end_to_end.verbs import Ran
 from tests.host.as_nobody import as_nobody
 
 from seawall.cli import gpu_repair
 
 pytestmark = pytest.mark.system
-UVM = "/dev/nvidia-uvm"
-SOME = {path: NODES[path] for path in WITHOUT_UVM}
 PLUGIN = "nvidia-device-plugin-x7k2p"
 DECOY = "my-device-plugin"
 HANDLES_TERM = "trap 'exit 0' TERM; while :; do busybox sleep 0.1; done"
@@ -37,12 +35,12 @@ SCHEMA = json.loads((files("seawall.views") / "schemas/gpu-repair.json").read_te
 class Scene:
     """A node without nvidia-uvm's nodes, a plugin, one that is called so, and a pod they served."""
 
-    def __init__(self, made: GpuNode, folder: Path) -> None:
-        self.node = made.node
+    def __init__(self, node: nodes.Node, folder: Path) -> None:
+        self.node = node
         self.folder = folder
-        self.plugin = Pod(made.node, folder, PLUGIN, new_uid())
-        self.decoy = Pod(made.node, folder, DECOY, new_uid())
-        self.pod = Pod(made.node, folder, "job-0", new_uid())
+        self.plugin = Pod(node, folder, PLUGIN, new_uid())
+        self.decoy = Pod(node, folder, DECOY, new_uid())
+        self.pod = Pod(node, folder, "job-0", new_uid())
         self.given = Wanted(name="x", nodes=SOME, promised=None, program=HANDLES_TERM)
 
     def start(self) -> None:
@@ -69,7 +67,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     folder = tmp_path_factory.mktemp("repair")
     with nodes.node(folder) as plain:
         set_up(plain, SOME)
-        found = Scene(GpuNode(plain, folder), folder)
+        found = Scene(plain, folder)
         try:
             found.start()
             yield found

@@ -8,7 +8,6 @@ import json
 import os
 import select
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -111,7 +110,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GpuNode]:
             yield made
         finally:
             made.end()
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

@@ -36,11 +36,9 @@ def address(node: Node, tmp_path: Path) -> Iterator[str]:
     config["root"]["readonly"] = False
     config["process"]["args"] = ["/bin/busybox", "sh", "-c", SCRIPT]
     bundle = make_bundle(tmp_path / "bundle", config)
-    log = f"/var/log/containers/web-0_shop_app-{key}.log"
     node.need("mkdir", "-p", f"/var/log/pods/shop_web-0_{uid}/app")
-    node.need("ln", "-s", f"/var/log/pods/shop_web-0_{uid}/app/0.log", log)
     try:
-        node.start("runc", "run", "-d", "-b", str(bundle), key)
+        node.start_pod("web-0", uid, key, bundle)
         node.wait_for_hold("shop/web-0/app")
         yield "shop/web-0/app"
     finally:

@@ -1,6 +1,5 @@
 """``seawall pods`` and every form of WORKLOAD against containers that runc really runs."""
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,11 +41,8 @@ def container(node: Node, tmp_path: Path) -> Iterator[Container]:
     config["process"]["oomScoreAdj"] = ADJ
     config["linux"]["resources"]["cpu"] = {"shares": 512, "quota": 150_000, "period": 100_000}
     bundle = make_bundle(tmp_path / "bundle", config)
-    log = f"/var/log/containers/web-7d9f4c-x2v9k_shop_app-{key}.log"
-    node.need("ln", "-s", f"/var/log/pods/shop_web-7d9f4c-x2v9k_{uid}/app/0.log", log)
     try:
-        node.start("runc", "run", "-d", "-b", str(bundle), key)
-        pid = json.loads(node.need("runc", "state", key))["pid"]
+        pid = node.start_pod("web-7d9f4c-x2v9k", uid, key, bundle)
         node.wait_for_hold("shop/web-7d9f4c-x2v9k/app")
         yield Container(key, uid, cgroup, pid)
     finally:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from importlib.resources import files
 from pathlib import Path
@@ -10,19 +9,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 from tests.device_log_tree import BAD, GOOD, plain_tree, put, whole_node
-from tests.end_to_end.verbs import ENVIRONMENT
+from tests.end_to_end.verbs import run
 
 SECRET = "hunter2-token"
 
 
 def told(*words: str) -> str:
-    ran = subprocess.run(
-        [sys.executable, "-m", "seawall", *words], check=False, capture_output=True, text=True,
-        env={**ENVIRONMENT, "TZ": "UTC"}, timeout=60,
-    )  # fmt: skip
-    assert ran.returncode in (0, 1, 3), ran.stderr
-    assert "Traceback" not in ran.stderr
-    return ran.stdout
+    return run(["env", "TZ=UTC", sys.executable, "-m", "seawall", *words]).answered().text
 
 
 def flat(text: str) -> str:

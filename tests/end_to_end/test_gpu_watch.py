@@ -40,7 +40,7 @@ def test_it_ends_by_itself() -> None:
     told = seawall("gpu", "--watch", "--for", "0.6", "--every", "0.2")
     assert told.status == 0, told.err
     lines = told.out.decode().splitlines()
-    assert "watching 0 containers" in lines[1] or "watching " in lines[1]
+    assert "watching " in lines[1]
     assert "ended after " in lines[-1]
     assert max(map(len, lines)) <= 80
 

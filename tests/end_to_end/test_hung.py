@@ -17,7 +17,10 @@ FORMS = {
     "json": ["why", "--json", "--fail-on", "critical"],
     "text": ["why"],
     "pods": ["pods", "--json"],
-    "capture": ["capture", "-o", "-", "--for", "2", "--timeout", "3"],
+    "capture": ["capture", "-o", "-", "--for", "2"],
+    "wait": ["gpu", "wait"],
+    "check": ["gpu", "check"],
+    "repair": ["gpu", "repair", "--host"],
 }
 
 
@@ -35,9 +38,8 @@ console()
 
 
 def run_frozen(words: list[str]) -> tuple[int, bytes, bytes]:
-    timeout = [] if "--timeout" in words else ["--timeout", "1"]
     done = subprocess.run(
-        [sys.executable, "-c", STOPPED, *words, *timeout],
+        [sys.executable, "-c", STOPPED, *words, "--timeout", "1"],
         capture_output=True, env=ENVIRON, timeout=60, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr
@@ -60,6 +62,10 @@ def test_frozen_worker_is_never_healthy() -> None:
     assert status == 0
     assert b"Could not see" in out
     assert b"Nothing fires" not in out
+    for form in ("wait", "check", "repair"):
+        status, out, _ = done[form]
+        assert status == 11, "never a yes"
+        assert b"Could not see" in out
     for form in ("pods", "capture"):
         status, out, err = done[form]
         assert (status, out) == (2, b""), form

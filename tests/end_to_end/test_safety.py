@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.end_to_end import cgroups, fuse_server, held_process, loads, verbs
 from tests.end_to_end.verbs import Ran, run, seawall
+from tests.ready import ready
 
 pytestmark = pytest.mark.system
 TIMEOUT_SECONDS = 12.0
@@ -228,17 +229,11 @@ def test_groups_that_vanish_while_pods_reads(tmp_path: Path) -> None:
         "  os.mkdir(p:=f'{home}/seawall-v{i % 7}'); os.rmdir(p)\n"
     )
     home = str(cgroups._home())
-    churn = subprocess.Popen(
-        [sys.executable, "-c", f"home={home!r}\n{code}"], stdout=subprocess.PIPE
-    )
     try:
-        assert churn.stdout
-        assert churn.stdout.readline() == b"ready\n"
-        for _ in range(5):
-            seawall("pods", "--json").answered()
+        with ready([sys.executable, "-c", f"home={home!r}\n{code}"]):
+            for _ in range(5):
+                seawall("pods", "--json").answered()
     finally:
-        churn.kill()
-        churn.communicate()
         for left in Path(home).glob("seawall-v*"):
             left.rmdir()
 

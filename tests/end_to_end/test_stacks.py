@@ -20,6 +20,7 @@ from tests.end_to_end import cgroups, held_process
 from tests.end_to_end.test_safety import needs_fuse, silent_files
 from tests.end_to_end.verbs import ENVIRONMENT, SOURCES, run, seawall
 from tests.host.test_task_stacks_probe import CLONE, HELD
+from tests.ready import ready
 
 THRASH = Path(__file__).parents[1] / "kernels/guest/thrash.py"
 FILE_BYTES, LIMIT_BYTES = 96 << 20, 24 << 20
@@ -52,14 +53,8 @@ def held() -> Iterator[int]:
     """Blocked by its own child, under a name that would steer a terminal."""
     if platform.machine() not in CLONE:
         pytest.skip(f"the number of clone(2) on {platform.machine()} is not known here")
-    process = subprocess.Popen([sys.executable, "-c", HELD], stdout=subprocess.PIPE)
-    try:
-        assert process.stdout
-        assert process.stdout.readline() == b"ready\n"
+    with ready([sys.executable, "-c", HELD]) as process:
         yield process.pid
-    finally:
-        process.kill()
-        process.communicate()
 
 
 # --- for everybody ---------------------------------------------------------------------

@@ -43,8 +43,6 @@ class Actor:
     """Bytes of ``most`` that it does not hold."""
     wobble: float = 0.0
     """Its anonymous memory goes up and down by so much: a fork storm."""
-    is_reread: bool = False
-    """It reads the same files again: reclaim never ends, and it gets on with its work."""
     driver_keeps: bool = False
     """What it held outside stays when it ends."""
     gives_back: bool = True

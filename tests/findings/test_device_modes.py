@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from tests.accounts.device_worlds import row
 
 from seawall.accounts.devices.layers import (
-    LAYERS,
-    Answer,
     ContainerDevices,
-    DeviceRow,
     DeviceTable,
     Diagnosis,
     Mode,
@@ -29,10 +27,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 OF_THE_NODE = ("F8", "F9")
 """No container shows these."""
 PAGE = Path(__file__).parents[2] / "docs/gpu.md"
-ROW = DeviceRow(
-    path="/dev/nvidia-uvm", kind="c", major=511, minor=0, is_needed=True,
-    layers={layer: Answer("no", f"why {layer}") for layer in LAYERS}, errno=1, broken_at="kernel",
-)  # fmt: skip
+ROW = row("/dev/nvidia-uvm", "no-no-no-no-no", major=511, errno=1, broken_at="kernel")
 
 
 def pod(mode: Mode) -> RefusedPod:
@@ -83,7 +78,7 @@ def test_a_refused_pods_mode_is_named(mode: Mode) -> None:
 def test_a_devices_mode_is_named(mode: Mode) -> None:
     lost = (device(mode),)
     faults = DeviceFaults(
-        shortfall=Shortfall(lost, 8, 7, ""), of_devices=tuple(health.diagnoses(lost))
+        shortfall=Shortfall(lost, 8, ""), of_devices=tuple(health.diagnoses(lost))
     )
     [finding] = found(device_unhealthy.judge(faults))
     assert finding.headline.startswith(f"1 of 8 devices is not handed out to new pods ({mode}): ")

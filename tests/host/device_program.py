@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import os
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,8 +81,3 @@ def v2_cgroup(name: str) -> Iterator[Path]:
         yield folder
     finally:
         folder.rmdir()
-
-
-def ids_by_struct(instructions: bytes) -> list[tuple[int, ...]]:
-    """(opcode, registers, offset, immediate) of each instruction."""
-    return list(struct.iter_unpack("=BBhi", instructions))

@@ -2,9 +2,10 @@
 
 import contextlib
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
+
+from tests.ready import ready
 
 FUSE = """
 import ctypes, os, sys
@@ -27,27 +28,12 @@ def no_fuse() -> str | None:
 def with_own_dev(script: str) -> Iterator[int]:
     """A process whose /dev is its own, after ``script`` has filled it."""
     made = f"mount -t tmpfs tmpfs /dev && {script} && echo ready && exec sleep 1000"
-    process = subprocess.Popen(["unshare", "-m", "sh", "-ec", made], stdout=subprocess.PIPE)
-    try:
-        assert process.stdout
-        assert process.stdout.readline() == b"ready\n"
+    with ready(["unshare", "-m", "sh", "-ec", made]) as process:
         yield process.pid
-    finally:
-        process.kill()
-        process.communicate()
 
 
 @contextlib.contextmanager
 def with_silent_dev() -> Iterator[int]:
     """A process whose /dev is served by nobody: whoever looks in waits."""
-    silent = subprocess.Popen(
-        ["unshare", "-m", sys.executable, "-c", FUSE],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        assert silent.stdout
-        assert silent.stdout.readline() == b"ready\n"
+    with ready(["unshare", "-m", sys.executable, "-c", FUSE]) as silent:
         yield silent.pid
-    finally:
-        silent.kill()
-        silent.communicate()

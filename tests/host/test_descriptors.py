@@ -2,12 +2,12 @@
 
 import ctypes
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.ready import ready
 
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
@@ -30,17 +30,10 @@ sys.stdin.read()
 
 @pytest.fixture
 def holder() -> Iterator[int]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert process.stdout
-    try:
-        assert process.stdout.readline() == b"ready\n"
-        assert process.stdout.readline() == b"ready\n"
+    with ready([sys.executable, "-c", HOLDER]) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"ready\n", "the second one"
         yield process.pid
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def test_planted_descriptors_are_counted(holder: int) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ready import ready
 
 from seawall.host import driver_files, second_reader
 from seawall.host.descriptor_walk import Looker, OpenFile
@@ -37,17 +38,8 @@ sys.stdin.read()
 
 @contextmanager
 def holder(path: str, count: int = 3) -> Iterator[int]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, path, str(count)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        assert process.stdout
-        assert process.stdout.readline() == b"ready\n"
+    with ready([sys.executable, "-c", HOLDER, path, str(count)]) as process:
         yield process.pid
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def files_now() -> DriverFiles:
@@ -142,12 +134,7 @@ null = os.open("/dev/null", os.O_RDONLY)
 for _ in range({most}): os.dup(null)
 print("ready", flush=True); sys.stdin.read()
 """
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    try:
-        assert process.stdout
-        assert process.stdout.readline() == b"ready\n"
+    with ready([sys.executable, "-c", program]):
         monkeypatch.setattr(driver_files, "_BUDGET_SECONDS", 0.01)
         began = time.monotonic()
         answer = driver_files.driver_files()
@@ -155,9 +142,6 @@ print("ready", flush=True); sys.stdin.read()
         assert isinstance(answer, dict)
         assert isinstance(answer["left_out"], int)
         assert answer["left_out"] >= 1
-    finally:
-        process.kill()
-        process.communicate()
 
 
 @needs_kvm

@@ -1,27 +1,21 @@
 """Ending one process and nobody else: with processes of one's own."""
 
-import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from tests.ready import ready
 
 from seawall.host.ending import Meant, Stranger, end
 
 
-@contextlib.contextmanager
-def child(script: str = "echo ready; exec sleep 1000") -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE)
-    try:
-        assert process.stdout
-        assert process.stdout.readline() == b"ready\n"
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
+def child(
+    script: str = "echo ready; exec sleep 1000",
+) -> AbstractContextManager["subprocess.Popen[bytes]"]:
+    return ready(["sh", "-c", script])
 
 
 def meant(pid: int) -> Meant:

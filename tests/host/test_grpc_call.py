@@ -85,7 +85,7 @@ def test_several_calls_padding_continuation_and_priority(tmp_path: Path) -> None
     body = b"\0" + struct.pack(">I", 2) + b"hi"
     parts = (
         SETTINGS,
-        frame(1, 0x28, 1, b"\x02" + b"\0" * 5 + HEADERS_200[:0] + b"\0\0"),
+        frame(1, 0x28, 1, b"\x02" + b"\0" * 7),
         frame(9, 0, 1, HEADERS_200), frame(9, 4, 1, b""),
         frame(0, 8, 1, b"\x03" + body + b"\0\0\0"),
         frame(1, 1, 1, STATUS_0[:5]), frame(9, 4, 1, STATUS_0[5:]),

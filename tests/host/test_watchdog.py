@@ -21,8 +21,8 @@ def test_question_that_never_comes_back_is_named() -> None:
 
     began = time.monotonic()
     answer = lambda _: 0 if slot.read() == "/proc/x\\udcff" else 1  # noqa: E731
-    assert run_watched(hang, 3.0, answer, slot) == 0
-    assert time.monotonic() - began < 3.0 + 2 * watchdog.GRACE_SECONDS + 2
+    assert run_watched(hang, 1.0, answer, slot) == 0
+    assert time.monotonic() - began < 1.0 + 2 * watchdog.GRACE_SECONDS + 2
 
 
 def test_slow_worker_without_an_open_question_is_not_hung() -> None:

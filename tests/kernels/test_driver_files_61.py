@@ -119,7 +119,7 @@ def node(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     scripts = {"holder.py": HOLDER, "look.py": LOOK, "exporter.py": EXPORTER}
     files = {**built_modules.built(), **scripts, **graphics_modules(image)}
     folder = tmp_path_factory.mktemp("drivers")
-    return run_job(image, JOB, folder, files=files, timeout_seconds=240)
+    return run_job(image, JOB, folder, files=files)
 
 
 def graphics_modules(image: Image) -> dict[str, bytes]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from tests.containers.gpu_node import MAJORS, NODES, Wanted, config_of, mknod
+from tests.containers.test_gpu_runc import told
 from tests.kernels import guard_peers, runc_in_guest
 from tests.kernels.vm import Image, Outcome, build_image, missing, run_job
 
@@ -142,13 +143,6 @@ def page(node: Outcome, moment: str) -> dict[str, Any]:
     assert text, node.text(f"{moment}.err")
     found: dict[str, Any] = json.loads(text)
     return found
-
-
-def told(page: dict[str, Any], name: str) -> dict[str, Any]:
-    rows = [row for row in page["containers"] if row["workload"] == f"shop/{name}/app"]
-    assert len(rows) == 1, page
-    row: dict[str, Any] = rows[0]
-    return row
 
 
 def forgets_rules() -> bool:

@@ -92,7 +92,7 @@ def node(with_unit: Image, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
              "af_packet_diag.ko": packet_diag(with_unit)}  # fmt: skip
     return run_job(
         with_unit, JOB, tmp_path_factory.mktemp("guard-unit"), files=files, memory_mib=768,
-        kernel_words="node.init=systemd", timeout_seconds=240,
+        kernel_words="node.init=systemd",
     )  # fmt: skip
 
 

@@ -73,7 +73,7 @@ def node(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
         **graphics_modules(home),
     }
     folder = tmp_path_factory.mktemp("network")
-    outcome = run_job(image, JOB, folder, files=files, memory_mib=1024, timeout_seconds=240)
+    outcome = run_job(image, JOB, folder, files=files, memory_mib=1024)
     assert outcome.status == 0, outcome.console[-4000:]
     return outcome
 

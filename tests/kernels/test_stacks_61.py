@@ -37,7 +37,7 @@ def node(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     folder = tmp_path_factory.mktemp("job")
     program = Path(__file__).with_name("guest") / "thrash.py"
     job = {"thrash.py": program.read_bytes()}
-    return run_job(image, JOB, folder, files=job, disk_iops=DISK_IOPS, timeout_seconds=240)
+    return run_job(image, JOB, folder, files=job, disk_iops=DISK_IOPS)
 
 
 def document(node: Outcome, name: str) -> dict[str, Any]:

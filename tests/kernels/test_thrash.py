@@ -50,7 +50,7 @@ def thrashing(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Outcome
     program = Path(__file__).with_name("guest") / "thrash.py"
     return run_job(
         image, JOB, folder, files={"thrash.py": program.read_bytes()}, memory_mib=MEMORY_MIB,
-        disk_iops=DISK_IOPS, timeout_seconds=240,
+        disk_iops=DISK_IOPS,
     )  # fmt: skip
 
 

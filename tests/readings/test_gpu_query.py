@@ -79,14 +79,14 @@ def test_a_refusal_stays_one() -> None:
         assert found.why == "malformed"
 
 
-_ANY = st.recursive(
+ANY = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
     max_leaves=12,
 )
 
 
-@given(_ANY, _ANY, _ANY)
+@given(ANY, ANY, ANY)
 def test_nothing_escapes(nvml: Any, cuda: Any, environment: Any) -> None:
     assert isinstance(
         asked(whole(nvml=nvml, cuda=cuda, environment=environment)), GpuQuery | Unread

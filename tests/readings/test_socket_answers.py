@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from seawall.host.cri_sieve import container_facts
 from seawall.host.host import Unread
 from seawall.readings import cri_containers, pod_resources
-from seawall.readings.cri_containers import CriContainer, CriContainers
+from seawall.readings.cri_containers import CriContainers
 from seawall.readings.device_rule import DeviceRule
+from seawall.readings.device_specs import DeviceSpec
 from seawall.readings.pod_resources import Claim, Owner, PodResources
 
 INFO = Path(__file__).parent.parent / "host/files/containerd-1.6-container-info.json"
@@ -58,25 +59,21 @@ def test_a_record_of_containerd() -> None:
     found = cri_containers.ask(asked, {OTHER, ID})
     assert isinstance(found, CriContainers)
     assert json.loads(asked.asked[0]) == {"ids": [ID, OTHER]}
-    assert found.runtime == ("containerd", "1.7.24")
     assert set(found.by_id) == {ID}
     one = found.by_id[ID]
-    assert isinstance(one, CriContainer)
-    assert (one.pid, one.runtime_type) == (15781, "io.containerd.runc.v2")
-    assert one.binary == "/usr/bin/nvidia-container-runtime"
-    assert one.spec is not None
-    assert one.spec.source == cri_containers.SOURCE
-    assert [device.path for device in one.spec.devices] == ["/dev/fuse", "/dev/full"]
-    assert DeviceRule("c", 10, 229, "rw") in one.spec.rules
-    assert one.spec.environment == {"NVIDIA_VISIBLE_DEVICES": "0"}
-    assert one.spec.cdi_names == ("nvidia.com/gpu=0",)
-    assert one.spec.hooks == ("/usr/bin/nvidia-container-runtime-hook",)
-    assert one.spec.device_mounts == ("/dev/shm",)
+    assert isinstance(one, DeviceSpec)
+    assert one.source == cri_containers.SOURCE
+    assert [device.path for device in one.devices] == ["/dev/fuse", "/dev/full"]
+    assert DeviceRule("c", 10, 229, "rw") in one.rules
+    assert one.environment == {"NVIDIA_VISIBLE_DEVICES": "0"}
+    assert one.cdi_names == ("nvidia.com/gpu=0",)
+    assert one.hooks == ("/usr/bin/nvidia-container-runtime-hook",)
+    assert one.device_mounts == ("/dev/shm",)
 
 
 def test_read_asks_for_no_container() -> None:
     asked = host(socket(containers={}))
-    assert cri_containers.read(asked) == CriContainers(("containerd", "1.7.24"), {})
+    assert cri_containers.read(asked) == CriContainers({})
     assert json.loads(asked.asked[0]) == {"ids": []}
 
 
@@ -92,7 +89,6 @@ def test_a_socket_that_does_not_answer_is_told() -> None:
     )
     assert isinstance(found, CriContainers)
     assert found.unread == (Unread(PATH, "refused", "Permission denied"),)
-    assert found.runtime is None
 
 
 def test_many_are_asked_in_parts_and_silence_ends_it() -> None:
@@ -114,8 +110,7 @@ def test_the_runtime_that_has_it_is_believed() -> None:
     gone = socket(containers={ID: {"problem": ["vanished", "gRPC status 5"]}})["sockets"]
     found = cri_containers.ask(host({"sockets": gone + socket(path="/run/b")["sockets"]}), [ID])
     assert isinstance(found, CriContainers)
-    assert isinstance(found.by_id[ID], CriContainer)
-    assert found.by_id[ID].socket == "/run/b"
+    assert isinstance(found.by_id[ID], DeviceSpec)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +126,7 @@ def test_a_malformed_record_is_unread_and_stays_alone(facts: Any) -> None:
     one = found.by_id[ID]
     assert isinstance(one, Unread)
     assert one.why == "malformed"
-    assert isinstance(found.by_id[OTHER], CriContainer)
+    assert isinstance(found.by_id[OTHER], DeviceSpec)
 
 
 # --- the kubelet ------------------------------------------------------------------------

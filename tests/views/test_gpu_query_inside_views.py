@@ -1,21 +1,15 @@
 """``seawall gpu query WORKLOAD`` as text and as JSON: as whom, whose libraries, what ends it."""
 
-import json
 from typing import Any
 
-import jsonschema
-from tests.views.test_gpu_query_views import SCHEMA, UVM, query
+from tests.views.test_gpu_query_views import UVM, query, told
 
 from seawall.accounts.devices.layers import Diagnosis
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
 from seawall.readings.gpu_query import Failed, GpuQuery
 from seawall.readings.gpu_query_inside import Inside, OwnLibrary
-from seawall.views.document import head, render
-from seawall.views.gpu_query_json import document
 from seawall.views.gpu_query_page import AskedAs, QueryPage
-from seawall.views.gpu_query_text import lines
-from seawall.views.terminal import Paper
 
 HOSTILE = "shop/\x1b[2J\n/app"
 F1 = Diagnosis("F1", f"{UVM} was never given", "the plugin", "Restart the plugin pod.")
@@ -31,15 +25,6 @@ def page(found: GpuQuery | Unread, **more: Any) -> QueryPage:
     asked = AskedAs(workload, 4711, Inside(**values))
     diagnosis = None if isinstance(found, Unread) or not found.failed else F1
     return QueryPage(query=found, refused=(UVM,), unseen=(), asked_as=asked, diagnosis=diagnosis)
-
-
-def told(made: QueryPage) -> tuple[str, dict[str, Any]]:
-    text = "\n".join(lines(made, Paper()))
-    assert "\x1b" not in text
-    assert max(map(len, text.splitlines())) <= 80
-    found = json.loads(render(document(head("gpu-query", Unread("kernel", "absent"), None), made)))
-    jsonschema.validate(found, SCHEMA)
-    return " ".join(text.split()), found
 
 
 def test_the_first_line_names_who_and_whose() -> None:

@@ -57,13 +57,18 @@ def page(found: GpuQuery | Unread, *refused: str) -> QueryPage:
     return QueryPage(query=found, refused=refused, unseen=())
 
 
-def flat(made: QueryPage) -> str:
+def told(made: QueryPage) -> tuple[str, dict[str, Any]]:
+    """As words and as JSON."""
     text = "\n".join(lines(made, Paper()))
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) <= 80
     found = json.loads(render(document(head("gpu-query", Unread("kernel", "absent"), None), made)))
     jsonschema.validate(found, SCHEMA)
-    return " ".join(text.split())
+    return " ".join(text.split()), found
+
+
+def flat(made: QueryPage) -> str:
+    return told(made)[0]
 
 
 def test_devices_are_joined_by_uuid_and_told_in_units() -> None:

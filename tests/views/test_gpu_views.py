@@ -8,10 +8,10 @@ from typing import Any
 
 import jsonschema
 import pytest
+from tests.accounts.device_worlds import row
 
 from seawall.accounts.devices.layers import (
     LAYERS,
-    Answer,
     ContainerDevices,
     DeviceRow,
     DeviceTable,
@@ -46,16 +46,6 @@ KFD = HostNode(path="/dev/kfd", driver="kfd", major=234, minor=0, is_there=True)
 
 
 SINCE = Since(1_795_317_247.0, "the last daemon-reload")
-
-
-def row(path: str, says: str = "yes-yes-yes-yes-yes", **more: Any) -> DeviceRow:
-    layers = {
-        layer: Answer(word, f"why {layer}")  # type: ignore[arg-type]
-        for layer, word in zip(LAYERS, says.split("-"), strict=True)
-    }
-    values = {"kind": "c", "major": 195, "minor": 0, "is_needed": True, "errno": 0,
-              "broken_at": None, **more}  # fmt: skip
-    return DeviceRow(path=path, layers=layers, **values)
 
 
 UVM = row(
@@ -195,15 +185,12 @@ def test_a_host_without_promises(drivers: Any, nodes: Any, unseen: Any, expected
 
 
 def test_control_nodes_say_what_makes_them() -> None:
-    old = HostNode(
-        path="/dev/nvidia-uvm", driver="nvidia-uvm", major=511, minor=0, is_there=False,
-        found="c 510:0",
-    )  # fmt: skip
     words = flat(page(FINE, host_nodes=(GONE,)))
     assert "missing, though nvidia-uvm is loaded (c 511:0)" in words
     assert "nvidia-modprobe -u -c 0, or mknod -m 666 /dev/nvidia-uvm c 511 0" in words
-    stale = flat(page(FINE, host_nodes=(old,)))
+    stale = flat(page(FINE, host_nodes=(replace(GONE, found="c 510:0"),)))
     assert "/dev/nvidia-uvm is c 510:0, but nvidia-uvm is c 511:0 now" in stale
+    assert "or rm -f /dev/nvidia-uvm && mknod -m 666 /dev/nvidia-uvm c 511 0" in stale
 
 
 def test_a_plugin_that_lacks_nodes_and_what_is_about_to_break() -> None:

@@ -15,6 +15,7 @@ from seawall.readings.meminfo import Meminfo
 from seawall.views.cache_page import CachePage
 from seawall.views.document import head, render
 from seawall.views.terminal import plain
+from seawall.words import first
 
 _PATHS_SHOWN: Final = 6
 _PROVIDE: Final = "the file: under --root the host's own, or a kernel that has it"
@@ -28,13 +29,8 @@ def _unseen(source: Source, dirty: Dirty | Unread) -> tuple[NotSeen, ...]:
     for one in missing:
         if one.why in ("absent", "vanished"):
             groups.setdefault(one.detail or one.why, []).append(one.path)
-    rows += [NotSeen(_some(paths), why, _PROVIDE) for why, paths in groups.items()]
+    rows += [NotSeen(first(paths, _PATHS_SHOWN), why, _PROVIDE) for why, paths in groups.items()]
     return tuple(rows)
-
-
-def _some(paths: list[str]) -> str:
-    more = len(paths) - _PATHS_SHOWN
-    return ", ".join(paths[:_PATHS_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def show(source: Source, arguments: Namespace) -> int:

@@ -8,6 +8,7 @@ libraries are its own code, and never loaded from outside.
 
 import errno
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
 
 from seawall.accounts.devices.classes import NVIDIA, majors_now
 from seawall.accounts.devices.own_view import Promise, paths_to_try, refusals
@@ -70,15 +71,25 @@ def _refused(source: Source, query: GpuQuery | Unread) -> tuple[str, ...]:
     """What proves a failing call: NVIDIA's nodes as this process sees them."""
     if isinstance(query, Unread) or not query.failed or source.live is None:
         return ()
-    drivers, nodes = source.first.get(CharDevices), source.first.get(DeviceNodes)
+
+    def try_here(promise: Promise) -> list[Tried]:
+        nodes = source.first.get(DeviceNodes)
+        paths = () if isinstance(nodes, Unread) else tuple(nodes.by_path)
+        return [Tried(*row) for row in try_each(paths_to_try(promise, paths), opens=False)]
+
+    return refused_nodes(source, try_here)
+
+
+def refused_nodes(source: Source, try_all: Callable[[Promise], Sequence[Tried]]) -> tuple[str, ...]:
+    """A sentence for each of NVIDIA's that ``try_all`` finds refused."""
+    drivers = source.first.get(CharDevices)
     known = None if isinstance(drivers, Unread) else drivers
     if known is not None and not majors_now(known, ("nvidia", "nvidia-frontend", "nvidiactl")):
         return ("/proc/devices knows no nvidia driver: its module is not loaded",)
-    paths = () if isinstance(nodes, Unread) else tuple(nodes.by_path)
     controls = tuple(control.path for control in NVIDIA.controls if control.is_needed)
     promise = Promise(NVIDIA, "the driver", 1, controls)
-    tried = [Tried(*row) for row in try_each(paths_to_try(promise, paths), opens=False)]
+    tried = try_all(promise)
     return tuple(
         f"{one.path}: {errno.errorcode.get(one.errno, one.errno)}: {one.words}"
-        for one in refusals(promise, tried, known)
+        for one in (refusals(promise, tried, known) if tried else ())
     )

@@ -7,19 +7,19 @@ The proof of a failing call is the container's own table: the first layer that d
 import errno
 import re
 
-from seawall.accounts.devices.classes import NVIDIA, majors_now
-from seawall.accounts.devices.eldest import eldest
+from seawall.accounts.devices.classes import NVIDIA
 from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, DeviceTable
-from seawall.accounts.devices.own_view import Promise, paths_to_try, refusals
+from seawall.accounts.devices.members import eldest
+from seawall.accounts.devices.own_view import Promise, paths_to_try
 from seawall.accounts.workloads import Workload, Workloads
+from seawall.cli.gpu_query import refused_nodes
 from seawall.cli.named_workload import lookup_problem, named_workload
 from seawall.cli.source import Source
 from seawall.findings.blindness import unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.readings import device_access, device_nodes, gpu_query_inside
-from seawall.readings.char_devices import CharDevices
-from seawall.readings.device_access import Target
+from seawall.readings.device_access import Target, Tried
 from seawall.readings.gpu_query_inside import Inside
 from seawall.readings.kernel import Kernel
 from seawall.readings.process import Process, Processes
@@ -29,7 +29,6 @@ _PID = re.compile(r"pid:([0-9]{1,10})")
 _NEEDED = ("SYS_ADMIN", "SYS_PTRACE")
 _SECONDS_LEFT = 4.0
 """Of --timeout, for the table that explains a failure."""
-_SECONDS_MOST = 12.0
 
 
 def page_inside(source: Source, name: str) -> QueryPage:
@@ -38,7 +37,7 @@ def page_inside(source: Source, name: str) -> QueryPage:
     workload = _one_container(source, named_workload(source, name))
     process = _process_of(source, workload, name)
     left = source.live.seconds_left() if source.live else 0.0
-    seconds = max(1.0, min(_SECONDS_MOST, left - _SECONDS_LEFT))
+    seconds = max(1.0, left - _SECONDS_LEFT)
     host = source.first.host
     inside = gpu_query_inside.ask(host, process.pid, process.starttime_ticks, seconds)
     query = inside.query if isinstance(inside, Inside) else inside
@@ -100,7 +99,7 @@ def _process_of(source: Source, workload: Workload, name: str) -> Process:
         raise lookup_problem(processes)
     named = _PID.fullmatch(name)
     found = processes.by_pid.get(int(named[1])) if named else None
-    found = found or eldest(workload, workloads, processes)
+    found = found or eldest(workloads, processes).get(workload.cgroup)
     if found is None:
         raise UsageProblem(
             f"{workload.name} has no process as which the driver could be asked: it does not run"
@@ -135,18 +134,12 @@ def _rows(one: ContainerDevices) -> list[str]:
 
 def _of_a_try(source: Source, process: Process) -> tuple[str, ...]:
     """Of a workload that nobody promised a device: NVIDIA's nodes, as it may use them."""
-    drivers = source.first.get(CharDevices)
-    known = None if isinstance(drivers, Unread) else drivers
-    if known is not None and not majors_now(known, ("nvidia", "nvidia-frontend", "nvidiactl")):
-        return ("/proc/devices knows no nvidia driver: its module is not loaded",)
-    nodes = device_nodes.ask(source.first.host, (process.pid,)).get(process.pid)
-    controls = tuple(control.path for control in NVIDIA.controls if control.is_needed)
-    promise = Promise(NVIDIA, "the driver", 1, controls)
-    paths = paths_to_try(promise, () if nodes is None or isinstance(nodes, Unread) else nodes)
-    target = Target(process.pid, process.starttime_ticks, paths)
-    access = device_access.ask(source.first.host, [target]).get(process.pid)
-    tried = [] if access is None else [one for path in paths if (one := access.tried.get(path))]
-    return tuple(
-        f"{one.path}: {errno.errorcode.get(one.errno, one.errno)}: {one.words}"
-        for one in (refusals(promise, tried, known) if tried else ())
-    )
+
+    def try_there(promise: Promise) -> list[Tried]:
+        nodes = device_nodes.ask(source.first.host, (process.pid,)).get(process.pid)
+        paths = paths_to_try(promise, () if nodes is None or isinstance(nodes, Unread) else nodes)
+        target = Target(process.pid, process.starttime_ticks, paths)
+        access = device_access.ask(source.first.host, [target]).get(process.pid)
+        return [] if access is None else [one for path in paths if (one := access.tried.get(path))]
+
+    return refused_nodes(source, try_there)

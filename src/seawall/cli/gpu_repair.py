@@ -11,16 +11,16 @@ import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from seawall.accounts.devices.repairs.step import KINDS, Plan, Scope
 from seawall.cli import statuses
-from seawall.cli.gpu_repair_doing import Doing, Result, do, doable
+from seawall.cli.gpu_repair_doing import Doing, do, doable
 from seawall.cli.gpu_repair_plan import plan_of
 from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
 from seawall.cli.source import TIMEOUT_SECONDS, Source, open_source, seconds_of
-from seawall.findings.blindness import NotSeen, unread_rows
+from seawall.findings.blindness import NotSeen, asked_by_root, unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.readings.kernel import Kernel
@@ -127,9 +127,7 @@ def _scope(arguments: Namespace, source: Source) -> Scope:
 def _unseen(plan: Plan | Unread, source: Source) -> list[NotSeen]:
     if isinstance(plan, Unread):
         return [NotSeen("devices of containers", f"{plan.path}: {plan.detail or plan.why}", "")]
-    kernel = source.first.get(Kernel)
-    may = set(kernel.reader_capabilities or ()) if isinstance(kernel, Kernel) else set()
-    return rows_of(plan.unseen, is_root={"DAC_READ_SEARCH", "SYS_PTRACE"} <= may)
+    return rows_of(plan.unseen, is_root=asked_by_root([source.first]))
 
 
 def _done(arguments: Namespace, source: Source, page: RepairPage, first: Plan) -> RepairPage:
@@ -141,14 +139,10 @@ def _done(arguments: Namespace, source: Source, page: RepairPage, first: Plan) -
     wanted = set(arguments.do) or doable()
     results = []
     for result in do(doing, first, wanted, is_all=not arguments.do):
-        results.append(_told(result))
-        tell(results[-1])
+        results.append(result)
+        tell(result)
     doing.until = time.monotonic() + _RESERVED_SECONDS
     return replace(page, results=tuple(results), left=doing.plan())
-
-
-def _told(result: Result) -> Told:
-    return Told(result.step, *result.outcome)
 
 
 def _tellers(arguments: Namespace) -> tuple[Callable[[Told], None], Callable[[str], None]]:
@@ -172,7 +166,7 @@ def _tellers(arguments: Namespace) -> tuple[Callable[[Told], None], Callable[[st
 
 
 def _print(arguments: Namespace, source: Source, page: RepairPage) -> None:
-    top: dict[str, Any] = head("gpu-repair", source.first.get(Kernel), None)
+    top = head("gpu-repair", source.first.get(Kernel), None)
     if arguments.json:
         from seawall.views.gpu_repair_json import document  # noqa: PLC0415 - only one of the two
 

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from seawall.accounts.devices.layers import HostNode, Plugin
 from seawall.accounts.devices.repairs.plan import in_the_way
@@ -35,8 +35,8 @@ from seawall.host.own_commands import find, run
 from seawall.host.own_devices import try_each
 from seawall.readings.char_devices import CharDevices
 from seawall.readings.snapshot import Snapshot
+from seawall.views.gpu_repair_page import State, Told
 
-State: TypeAlias = Literal["planned", "done", "failed", "refused", "skipped"]
 SEAWALLS: Final = ("modules", "nodes", "links", "plugin", "recreate")
 """Kinds of which it can do any."""
 _ROOT: Final = "/"
@@ -65,13 +65,6 @@ class Outcome(NamedTuple):
     """By looking anew; of a step that was skipped: it is not needed."""
 
 
-class Result(NamedTuple):
-    """A step with its outcome."""
-
-    step: Step
-    outcome: Outcome
-
-
 @dataclass(slots=True)
 class Doing:
     """One ``--do``."""
@@ -97,7 +90,7 @@ class Doing:
         return plan_of(self.look(), self.scope)
 
 
-def do(doing: Doing, first: Plan, wanted: Iterable[int], *, is_all: bool) -> Iterator[Result]:
+def do(doing: Doing, first: Plan, wanted: Iterable[int], *, is_all: bool) -> Iterator[Told]:
     """Each as it is done.  ``first``: what the person was shown."""
     numbers = sorted(wanted)
     rest = {_key(one): one for one in first.steps if _is_meant(one, numbers, is_all=is_all)}
@@ -107,27 +100,27 @@ def do(doing: Doing, first: Plan, wanted: Iterable[int], *, is_all: bool) -> Ite
         while True:
             now = _look_again(doing, first)
             if isinstance(now, str):
-                yield from (Result(one, Outcome("failed", now)) for one in rest.values())
+                yield from (Told(one, "failed", now) for one in rest.values())
                 return
-            step = next(_open(now, number, tried, is_all=is_all), None)
+            meant = (one for one in now.steps if _is_meant(one, (number,), is_all=is_all))
+            step = next((one for one in meant if _key(one) not in tried), None)
             if step is None:
                 break
             tried.add(_key(step))
             rest.pop(_key(step), None)
-            result = Result(step, _one(doing, now, step, undone))
+            result = Told(step, *_one(doing, now, step, undone))
             undone = undone or _undone(result)
             yield result
         for key in [key for key, one in rest.items() if one.number == number]:
-            result = Result(one := rest.pop(key), _skipped(now, one))
+            result = Told(rest[key], *_skipped(now, rest.pop(key)))
             undone = undone or _undone(result)
             yield result
 
 
-def _undone(result: Result) -> str:
+def _undone(result: Told) -> str:
     """Why a plugin may not serve who comes next; empty: it does, or the step is another one."""
-    outcome = result.outcome
-    is_well = outcome.state == "done" or outcome.is_verified
-    return "" if result.step.kind != "plugin" or is_well else outcome.words
+    is_well = result.state == "done" or result.is_verified
+    return "" if result.step.kind != "plugin" or is_well else result.words
 
 
 def _skipped(now: Plan, step: Step) -> Outcome:
@@ -159,12 +152,6 @@ def _look_again(doing: Doing, first: Plan) -> Plan | str:
         words = f"could not look again: {'; '.join(gaps[:3])}"
         time.sleep(_AGAIN_SECONDS)
     return words
-
-
-def _open(now: Plan, number: int, tried: set[str], *, is_all: bool) -> Iterator[Step]:
-    for step in now.steps:
-        if _is_meant(step, (number,), is_all=is_all) and _key(step) not in tried:
-            yield step
 
 
 def _key(step: Step) -> str:
@@ -242,8 +229,8 @@ def _make_nodes(doing: Doing, nodes: list[HostNode]) -> Outcome:
         found = seen.get(node.path)
         if found is None or found[:3] != ("c", node.major, node.minor):
             problems.append(f"{node.path} is not c {node.major}:{node.minor}")
-        elif tried[node.path]:
-            problems.append(f"{node.path} is there and may not be used: {_errno(tried[node.path])}")
+        elif code := tried[node.path]:
+            problems.append(f"{node.path} is there and may not be used: {os.strerror(code)}")
     if problems:
         return Outcome("failed", "; ".join(problems))
     names = ", ".join(node.path for node in nodes)
@@ -264,10 +251,6 @@ def _make_links(doing: Doing, links: list[Link]) -> Outcome:
     if problems:
         return Outcome("failed", "; ".join(problems))
     return Outcome("done", f"each of the {len(links)} leads to its device", is_verified=True)
-
-
-def _errno(number: int) -> str:
-    return os.strerror(number)
 
 
 def doable() -> set[int]:

@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 
 from seawall.accounts.devices.layers import ContainerDevices, DeviceTable
 from seawall.accounts.devices.repairs.commands import delete_pod
-from seawall.accounts.devices.repairs.step import works
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.cli.gpu_repair_doing import Doing, Outcome
 from seawall.host.host import Unread
@@ -134,7 +133,7 @@ def _wait(doing: Doing, gone: _Deleted) -> Outcome:
             uid = _uid(one.workload)
             if uid not in asked:
                 asked[uid] = _is_its(doing, one.workload, gone)
-            if asked[uid] and works(one):
+            if asked[uid] and one.works:
                 words = f"tried: {one.workload.name} can use what it was promised"
                 return Outcome("done", words, is_verified=True)
             words = _not_yet(one) if asked[uid] else words

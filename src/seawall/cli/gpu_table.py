@@ -15,7 +15,7 @@ from seawall.cli.gpu import QUESTIONS
 from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
 from seawall.cli.source import Source, add_source_arguments, open_source
-from seawall.findings.blindness import NotSeen, unread_rows
+from seawall.findings.blindness import NotSeen, asked_by_root, unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.readings.char_devices import CharDevices
@@ -93,8 +93,7 @@ def _page(source: Source, arguments: Namespace) -> GpuPage:
         is_root=is_root, unseen=(), bundle_notes=source.notes,
         taken_at=kernel.taken_at_unix_seconds if isinstance(kernel, Kernel) else None,
     )  # fmt: skip
-    can_see_all = {"DAC_READ_SEARCH", "SYS_PTRACE"} <= set(may)
-    rows = unseen_rows(table, page.containers, is_root=can_see_all)
+    rows = unseen_rows(table, page.containers, is_root=asked_by_root([source.first]))
     rows += _not_told(unread_rows([source.first]), rows)
     at_last = tuple(one for one in _at_last(source, table) if page.is_wanted(one.workload))
     return replace(page, unseen=tuple(rows), moments=len(source.rounds), at_last=at_last)

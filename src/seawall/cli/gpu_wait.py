@@ -23,9 +23,9 @@ from seawall.problems import UsageProblem
 from seawall.readings import char_devices
 from seawall.readings.char_devices import CharDevices
 from seawall.readings.device_nodes import DeviceNodes, Node
-from seawall.views.gpu_words import node_words, short_names
+from seawall.views.gpu_words import node_words
 from seawall.views.terminal import plain
-from seawall.words import duration
+from seawall.words import duration, first
 
 TIMEOUT_SECONDS: Final = 60.0
 EVERY_SECONDS: Final = 0.2
@@ -150,7 +150,7 @@ class _Waiting:
             return "No loaded module implies a control node: nothing to wait for."
         drivers = list(dict.fromkeys(node.driver for node in self._nodes))
         words = (
-            f"{len(self._nodes)} control nodes of {short_names(drivers, _NAMES_SHOWN)} are there"
+            f"{len(self._nodes)} control nodes of {first(drivers, _NAMES_SHOWN)} are there"
             f" ({duration(seconds)})."
         )
         return words + _idle_note(drivers)

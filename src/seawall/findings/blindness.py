@@ -42,7 +42,7 @@ class NotSeen:
 
 def not_seen(judged: Iterable[Judged], snapshots: Sequence[Snapshot]) -> list[NotSeen]:
     """Blind rules first, grouped by their reason; then whatever else was not readable."""
-    is_root = _asked_by_root(snapshots)
+    is_root = asked_by_root(snapshots)
     rows: dict[tuple[str, str], list[Judged]] = {}
     told: set[str] = set()
     for item in judged:
@@ -78,7 +78,7 @@ def _names(items: list[Judged]) -> str:
     return "; ".join(f"{item.id} {item.title}" for item in items)
 
 
-def _asked_by_root(snapshots: Sequence[Snapshot]) -> bool:
+def asked_by_root(snapshots: Sequence[Snapshot]) -> bool:
     """Whether nobody could have had more rights."""
     kernel = snapshots[0].get(Kernel) if snapshots else None
     if not isinstance(kernel, Kernel) or kernel.reader_capabilities is None:
@@ -114,7 +114,7 @@ def _provide_of(item: Judged) -> str:
 def _unread_rows(
     snapshots: Sequence[Snapshot], told: set[str], more: Iterable[Unread] = ()
 ) -> list[NotSeen]:
-    is_root = _asked_by_root(snapshots)
+    is_root = asked_by_root(snapshots)
     groups: dict[tuple[str, str, str], list[str]] = {}
     for unread in chain(_all_unread(snapshots), more):
         if unread.why in _NOTHING_TO_SEE or unread.path in told:

@@ -10,6 +10,7 @@ from seawall.accounts.devices.reasons.since import moment
 from seawall.findings.finding import Evidence
 from seawall.findings.shell import quote
 from seawall.host.host import Unread, Why
+from seawall.words import first
 
 SHOWN: Final = 20
 """Rows of evidence, and names of what was not seen."""
@@ -86,8 +87,7 @@ def since_evidence(one: ContainerDevices) -> list[Evidence]:
 
 def names(some: Sequence[str]) -> str:
     """``a, b, c and 4 more``."""
-    more = len(some) - _NAMED
-    return ", ".join(some[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return first(some, _NAMED)
 
 
 def repair_line(workload: str) -> str:

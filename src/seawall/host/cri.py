@@ -26,7 +26,7 @@ from seawall.host.grpc_unix.problems import CallProblem, StatusProblem
 from seawall.host.grpc_unix.reasons import reason_of
 from seawall.host.host import JSON
 from seawall.problems import ParseProblem
-from seawall.protobuf_wire import field, fields
+from seawall.protobuf_wire import field, fields, messages
 
 SOCKETS: Final = (
     "/run/containerd/containerd.sock",
@@ -110,10 +110,8 @@ def _socket(path: str, ids: list[str], until: float) -> JSON:
             service, told["runtime"] = _version(runtime)
             if ids:
                 told["containers"] = _containers(runtime, service, ids)
-    except (CallProblem, OSError) as problem:
+    except (CallProblem, OSError, ParseProblem) as problem:
         told["problem"] = reason_of(problem)
-    except ParseProblem as problem:
-        told["problem"] = ["malformed", f"expected {problem.expected}"]
     return told
 
 
@@ -152,40 +150,26 @@ def _containers(runtime: Connection, service: str, ids: list[str]) -> JSON:
             size += len(info)
             told[key] = container_facts(info)
         except (StatusProblem, ParseProblem) as problem:
-            told[key] = {"problem": _reason(problem)}
+            told[key] = {"problem": reason_of(problem)}
         except (CallProblem, OSError) as problem:
             # The connection is of no more use; what was told so far is.
-            told |= {rest: {"problem": _reason(problem)} for rest in ids[ids.index(key) :]}
+            told |= {rest: {"problem": reason_of(problem)} for rest in ids[ids.index(key) :]}
             break
     return told
-
-
-def _reason(problem: CallProblem | OSError | ParseProblem) -> JSON:
-    if isinstance(problem, ParseProblem):
-        return ["malformed", f"expected {problem.expected}"]
-    return reason_of(problem)
 
 
 def _running(runtime: Connection, service: str) -> set[bytes]:
     """Ids."""
     question = field(_FILTER, field(_STATE, _IS_RUNNING))
     answer = runtime.call(service + "ListContainers", question)
-    rows = (row for number, row in fields(answer) if number == _CONTAINERS)
-    return {
-        value
-        for row in rows
-        if isinstance(row, bytes)
-        for number, value in fields(row)
-        if number == _ID and isinstance(value, bytes)
-    }
+    return {key for row in messages(answer, _CONTAINERS) for key in messages(row, _ID)}
 
 
 def _info(answer: bytes) -> bytes:
     """The value under ``info``; empty: it tells nothing beyond the status."""
-    for number, value in fields(answer):
-        if number == _INFO and isinstance(value, bytes):
-            entry = dict(fields(value))
-            text = entry.get(2)
-            if entry.get(1) == b"info" and isinstance(text, bytes):
-                return text
+    for value in messages(answer, _INFO):
+        entry = dict(fields(value))
+        text = entry.get(2)
+        if entry.get(1) == b"info" and isinstance(text, bytes):
+            return text
     return b""

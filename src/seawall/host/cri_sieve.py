@@ -11,7 +11,7 @@ from typing import Final
 
 from seawall.host.device_sieve import device_facts, device_mount
 from seawall.host.host import JSON
-from seawall.host.sieve import ENVIRONMENT_NAMES
+from seawall.host.sieve import variables
 from seawall.problems import ParseProblem
 
 _CDI: Final = "cdi.k8s.io/"
@@ -57,12 +57,10 @@ def _word(value: JSON) -> str | None:
 def _cdi_names(config: JSON) -> list[JSON]:
     """``CDI_devices`` of the CRI's ContainerConfig, since Kubernetes 1.28."""
     rows = config.get("CDI_devices") if isinstance(config, dict) else None
-    found = [row.get("name") for row in rows if isinstance(row, dict)] if _is_list(rows) else []  # type: ignore[union-attr]
+    if not isinstance(rows, list) or len(rows) > _ROWS_MOST:
+        return []
+    found = [row.get("name") for row in rows if isinstance(row, dict)]
     return [name[:_WORD_MOST] for name in found if isinstance(name, str) and name]
-
-
-def _is_list(rows: JSON) -> bool:
-    return isinstance(rows, list) and len(rows) <= _ROWS_MOST
 
 
 def _spec(spec: dict[str, JSON]) -> dict[str, JSON]:
@@ -81,8 +79,8 @@ def _spec(spec: dict[str, JSON]) -> dict[str, JSON]:
         given = [device_mount(row) for row in mounts if isinstance(row, dict)]  # type: ignore[arg-type]
         kept["mounts"] = [row for row in given if row]  # type: ignore[misc]
     process = spec.get("process")
-    if isinstance(process, dict) and isinstance(words := process.get("env"), list):
-        kept["process"] = {"env": [word for word in words if _is_kept(word)]}
+    if isinstance(process, dict) and (words := variables(process, "env")):  # type: ignore[arg-type]
+        kept["process"] = words  # type: ignore[assignment]
     return kept
 
 
@@ -92,8 +90,3 @@ def _linux(linux: dict[str, JSON]) -> dict[str, JSON]:
     if isinstance(resources, dict) and "devices" in resources:
         kept["resources"] = {"devices": resources["devices"]}
     return kept
-
-
-def _is_kept(word: JSON) -> bool:
-    name = word.partition("=")[0] if isinstance(word, str) else ""
-    return bool(ENVIRONMENT_NAMES.match(name.encode("utf-8", "replace")))

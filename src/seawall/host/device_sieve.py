@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from seawall.problems import ParseProblem
-from seawall.protobuf_wire import field, fields
+from seawall.protobuf_wire import field, fields, messages
 
 _ENVS: Final = 1
 _ANNOTATIONS: Final = 4
@@ -116,6 +116,5 @@ def _may_stay(number: int, value: bytes, is_kept: Callable[[bytes], object]) -> 
         return False
     if number not in (_ENVS, _ANNOTATIONS):
         return True
-    keys = [part for n, part in fields(value) if n == 1 and isinstance(part, bytes)]
-    name = keys[-1] if keys else b""
+    name = [b"", *messages(value, 1)][-1]
     return bool(is_kept(name)) if number == _ENVS else name.startswith(_CDI)

@@ -20,7 +20,7 @@ from seawall.host.grpc_unix.problems import CallProblem, StatusProblem
 from seawall.host.grpc_unix.reasons import reason_of
 from seawall.host.host import JSON
 from seawall.problems import ParseProblem
-from seawall.protobuf_wire import fields
+from seawall.protobuf_wire import messages
 
 SOCKETS: Final = tuple(
     f"{folder}/pod-resources/kubelet.sock"
@@ -56,10 +56,8 @@ def pod_resources() -> JSON:
         with Connection(path, SECONDS) as kubelet:
             told |= _listed(kubelet.call(_SERVICE + "List"))
             told["allocatable"] = _allocatable(kubelet)
-    except (CallProblem, OSError) as problem:
+    except (CallProblem, OSError, ParseProblem) as problem:
         told["problem"] = reason_of(problem)
-    except ParseProblem as problem:
-        told["problem"] = ["malformed", f"expected {problem.expected}"]
     return told
 
 
@@ -69,27 +67,25 @@ def _allocatable(kubelet: Connection) -> JSON:
         answer = kubelet.call(_SERVICE + "GetAllocatableResources")
     except StatusProblem:
         return None
-    found: dict[str, JSON] = {}
-    for message in _messages(answer, _ALLOCATABLE_DEVICES):
+    found: dict[str, list[JSON]] = {}
+    for message in messages(answer, _ALLOCATABLE_DEVICES):
         resource, ids = _devices(message)
-        before = found.setdefault(resource, [])
-        if isinstance(before, list):
-            before += ids
-    return found
+        found.setdefault(resource, []).extend(ids)
+    return dict[str, JSON](found)
 
 
 def _listed(answer: bytes) -> dict[str, JSON]:
     """Rows of devices and of claims, in the kubelet's order."""
     devices: list[JSON] = []
     claims: list[JSON] = []
-    for pod in _messages(answer, _POD_RESOURCES):
+    for pod in messages(answer, _POD_RESOURCES):
         who = [_word(pod, _NAMESPACE), _word(pod, _NAME)]
-        for container in _messages(pod, _CONTAINERS):
+        for container in messages(pod, _CONTAINERS):
             whose = [*who, _word(container, _NAME)]
-            for given in _messages(container, _DEVICES):
+            for given in messages(container, _DEVICES):
                 resource, ids = _devices(given)
                 devices.append([*whose, resource, ids])
-            for claim in _messages(container, _DYNAMIC_RESOURCES):
+            for claim in messages(container, _DYNAMIC_RESOURCES):
                 claims += ([*whose, *row] for row in _claimed(claim))
         if len(devices) + len(claims) > _ROWS_MOST:
             raise ParseProblem(0, f"at most {_ROWS_MOST} devices of pods")
@@ -99,28 +95,20 @@ def _listed(answer: bytes) -> dict[str, JSON]:
 def _claimed(claim: bytes) -> Iterator[list[JSON]]:
     """One row for each device of a claim."""
     whose: list[JSON] = [_word(claim, _CLAIM_NAMESPACE), _word(claim, _CLAIM_NAME)]
-    for device in _messages(claim, _CLAIM_RESOURCES):
-        names: list[JSON] = [_word(one, _NAME) for one in _messages(device, _CDI_DEVICES)]
+    for device in messages(claim, _CLAIM_RESOURCES):
+        names: list[JSON] = [_word(one, _NAME) for one in messages(device, _CDI_DEVICES)]
         yield [*whose, _word(device, _DRIVER_NAME), _word(device, _DEVICE_NAME), names]
 
 
 def _devices(message: bytes) -> tuple[str, list[JSON]]:
     """Since 1.21 there is a message for each NUMA node."""
-    ids: list[JSON] = [_decoded(value) for value in _messages(message, _DEVICE_IDS)]
+    ids: list[JSON] = [_decoded(value) for value in messages(message, _DEVICE_IDS)]
     return _word(message, _RESOURCE_NAME), ids
-
-
-def _messages(message: bytes, wanted: int) -> Iterator[bytes]:
-    return (
-        value for number, value in fields(message)
-        if number == wanted and isinstance(value, bytes)
-    )  # fmt: skip
 
 
 def _word(message: bytes, wanted: int) -> str:
     """The last of that number decides, as everywhere in protobuf."""
-    found = [*_messages(message, wanted)]
-    return _decoded(found[-1]) if found else ""
+    return _decoded([b"", *messages(message, wanted)][-1])
 
 
 def _decoded(value: bytes) -> str:

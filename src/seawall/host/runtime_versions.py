@@ -10,10 +10,8 @@ daemon-reload (src/core/manager.c; 250 and later), and so does ``systemd-analyze
 that the folders of its generators tell, which it makes anew each time.
 """
 
-import ctypes
 import os
 import select
-import signal
 import stat
 import subprocess
 import time
@@ -21,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from seawall.host.device_access.apart import problem, problem_of
+from seawall.host.device_access.apart import die_with_parent, problem, problem_of
 from seawall.host.host import JSON
 
 _BOOTED: Final = "/run/systemd/system"
@@ -44,11 +42,10 @@ _TEXT_MOST: Final = 4096
 _EACH_SECONDS: Final = 0.8
 _ALL_SECONDS: Final = 1.8
 _OTHERS_MAY_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
-_PR_SET_PDEATHSIG: Final = 1
 _ENVIRONMENT: Final = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 
 
-def runtime_versions(_: str = "") -> JSON:
+def runtime_versions() -> JSON:
     """{"runtimes": [[path, text], ...], "told": [path, ...], "systemd": text or null,
     "units_loaded": seconds or null}; ``{"problem": [why, words]}`` stands for a text that did not
     come.  ``told``: those that bundles of running containers name, or leave to the PATH.
@@ -137,7 +134,7 @@ def _output(path: str, until: float) -> JSON:
     child = subprocess.Popen(  # noqa: S603 - a file of root's alone, looked at before
         [path, "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, env=_ENVIRONMENT, cwd="/",
-        preexec_fn=_die_with_parent,  # noqa: PLW1509 - whoever asks has one thread
+        preexec_fn=die_with_parent,  # noqa: PLW1509 - whoever asks has one thread
     )  # fmt: skip
     assert child.stdout is not None  # noqa: S101 - a pipe was asked for
     fd, data = child.stdout.fileno(), b""
@@ -156,7 +153,3 @@ def _output(path: str, until: float) -> JSON:
         with suppress(subprocess.TimeoutExpired):
             child.wait(0.2)
     return data.decode("utf-8", "replace")
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

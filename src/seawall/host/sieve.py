@@ -127,8 +127,8 @@ def _container_facts(document: object) -> dict[str, object]:
             kept[name] = document[name]
     kept.update(_mounts(document.get("mounts")))
     process = document.get("process")
-    if isinstance(process, dict) and (variables := _variables(process, "env")):
-        kept["process"] = variables
+    if isinstance(process, dict) and (given := variables(process, "env")):
+        kept["process"] = given
     return kept
 
 
@@ -136,13 +136,13 @@ def _docker_config(config: object) -> dict[str, object]:
     """``Config`` of a config.v2.json: labels and variables on the allow-lists."""
     if not isinstance(config, dict):
         return {}
-    labels, kept = config.get("Labels"), _variables(config, "Env")
+    labels, kept = config.get("Labels"), variables(config, "Env")
     if isinstance(labels, dict):
         kept["Labels"] = _allowed(labels)
     return kept
 
 
-def _variables(holder: dict[str, object], key: str) -> dict[str, object]:
+def variables(holder: dict[str, object], key: str) -> dict[str, object]:
     """A list of ``NAME=value`` with the names on the allow-list, in its own shape."""
     words = holder.get(key)
     if not isinstance(words, list):

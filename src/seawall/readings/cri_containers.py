@@ -8,14 +8,14 @@ change the config.json and not the record.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Final
 
 from seawall.host.host import JSON, Host, Unread
 from seawall.problems import ParseProblem
-from seawall.readings.device_specs import DeviceSpec
-from seawall.readings.oci_devices import ToldDevices, parse_config
-from seawall.readings.probe_answer import number, reason, text
+from seawall.readings.device_specs import DeviceSpec, spec_of
+from seawall.readings.oci_devices import config_of
+from seawall.readings.probe_answer import reason, text
 
 PROBE = "cri"
 SOURCE: Final = "the runtime's own record (CRI)"
@@ -25,34 +25,18 @@ _NAMES_MOST: Final = 1024
 _PATH_MOST: Final = 4096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CriContainer:
-    """One container as its runtime has it on record."""
-
-    container_id: str
-    socket: str
-    pid: int | None
-    runtime_type: str | None
-    """``io.containerd.runc.v2``."""
-    binary: str | None
-    """The program that runs it, where that is not runc: ``/usr/bin/nvidia-container-runtime``."""
-    spec: DeviceSpec | None
-    """None: this runtime does not tell it (cri-dockerd)."""
-
-
 @dataclass(frozen=True, slots=True)
 class CriContainers:
     """The topic; read by itself it asks for no container."""
 
-    runtime: tuple[str, str] | None
-    """Name and version: ``containerd``, ``1.7.24``; of the first that answers."""
-    by_id: Mapping[str, CriContainer | Unread]
-    unread: tuple[Unread, ...] = field(default=())
+    by_id: Mapping[str, DeviceSpec | Unread | None]
+    """None: its runtime has it and does not tell its config (cri-dockerd)."""
+    unread: tuple[Unread, ...] = ()
     """Sockets that are there and gave no answer."""
 
 
 def read(host: Host) -> CriContainers | Unread:
-    """Which runtime it is; ``absent``: no socket of any is there."""
+    """Which sockets answer; ``absent``: none is there."""
     return ask(host, ())
 
 
@@ -72,7 +56,6 @@ def ask(host: Host, ids: Iterable[str]) -> CriContainers | Unread:
 
 def _both(one: CriContainers, other: CriContainers) -> CriContainers:
     return CriContainers(
-        one.runtime or other.runtime,
         {**one.by_id, **other.by_id},
         tuple(dict.fromkeys((*one.unread, *other.unread))),
     )
@@ -86,70 +69,34 @@ def _answer(answer: JSON | Unread, wanted: list[str]) -> CriContainers | Unread:
         return Unread(PROBE, "malformed", "expected sockets")
     if not rows:
         return Unread(PROBE, "absent", "no socket of a runtime is here")
-    runtime, unread = None, []
-    by_id: dict[str, CriContainer | Unread] = {}
+    unread = []
+    by_id: dict[str, DeviceSpec | Unread | None] = {}
     for row in rows:
         values = row if isinstance(row, dict) else {}
         path = text(values.get("path")) or PROBE
-        problem = reason(path, values.get("problem"))
-        runtime = runtime or _runtime(values.get("runtime"))
-        if problem is not None:
+        if (problem := reason(path, values.get("problem"))) is not None:
             unread.append(problem)
         told = values.get("containers")
         for key in wanted:
-            if isinstance(told, dict) and key in told and not _is_known(by_id.get(key)):
-                by_id[key] = _container(key, path, told[key])
-    return CriContainers(runtime, by_id, tuple(unread))
+            is_open = key not in by_id or isinstance(by_id[key], Unread)
+            if isinstance(told, dict) and key in told and is_open:
+                by_id[key] = _record(key, path, told[key])
+    return CriContainers(by_id, tuple(unread))
 
 
-def _is_known(one: CriContainer | Unread | None) -> bool:
-    return isinstance(one, CriContainer)
-
-
-def _runtime(value: JSON) -> tuple[str, str] | None:
-    match value:
-        case [str(name), str(version)]:
-            return name[:128], version[:128]
-    return None
-
-
-def _container(key: str, path: str, value: JSON) -> CriContainer | Unread:
+def _record(key: str, path: str, value: JSON) -> DeviceSpec | Unread | None:
+    """CDI names stand in annotations, in the CRI's own field, or in both."""
     told = value if isinstance(value, dict) else {"problem": "none"}
     if (problem := reason(path, told.get("problem"))) is not None:
         return problem
-    names = told.get("cdi")
+    if told.get("spec") is None:
+        return None
     try:
-        spec = None if told.get("spec") is None else parse_config(_encoded(told["spec"]))
+        found = config_of(told["spec"])
     except ParseProblem as wrong:
         return Unread(path, "malformed", str(wrong))
-    return CriContainer(
-        container_id=key,
-        socket=path,
-        pid=number(told.get("pid")),
-        runtime_type=text(told.get("runtime_type")),
-        binary=text(told.get("binary")),
-        spec=None if spec is None else _spec(key, spec, names if isinstance(names, list) else []),
-    )
-
-
-def _encoded(spec: JSON) -> bytes:
-    try:
-        return json.dumps(spec).encode()
-    except (ValueError, RecursionError) as error:
-        raise ParseProblem(0, "JSON") from error
-
-
-def _spec(key: str, found: ToldDevices, names: list[JSON]) -> DeviceSpec:
-    """CDI names stand in annotations, in the CRI's own field, or in both."""
-    given = [name[:_PATH_MOST] for name in names[:_NAMES_MOST] if isinstance(name, str)]
-    return DeviceSpec(
-        container_id=key,
-        source=SOURCE,
-        devices=found.devices,
-        rules=found.rules,
-        environment=found.environment,
-        cdi_names=tuple(dict.fromkeys((*found.cdi_names, *given))),
-        hooks=found.hooks,
-        device_mounts=found.device_mounts,
-        cgroups_path=found.cgroups_path,
-    )
+    names = told.get("cdi")
+    some = names[:_NAMES_MOST] if isinstance(names, list) else []
+    given = [name[:_PATH_MOST] for name in some if isinstance(name, str)]
+    cdi_names = tuple(dict.fromkeys((*found.cdi_names, *given)))
+    return spec_of(key, SOURCE, replace(found, cdi_names=cdi_names))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from seawall.host.host import JSON, Host, Unread
-from seawall.readings.probe_answer import each, number, reason
+from seawall.readings.probe_answer import each, number, reason, seconds
 
 PROBE: Final = "device_log"
 What: TypeAlias = Literal[
@@ -21,7 +21,6 @@ Why: TypeAlias = Literal["", "no_healthy", "unregistered", "not_healthy_any_more
 Kind: TypeAlias = Literal["kubelet", "plugin", "kernel"]
 _WORD: Final = re.compile(r"[A-Za-z0-9_.:/@-]{0,320}\Z")
 _PATH_MOST: Final = 4096
-_LAST_SECOND: Final = 1e11
 _XID_MOST: Final = 1_000_000
 
 
@@ -95,7 +94,7 @@ def _event(value: JSON) -> LogEvent | None:
     texts = [word for word in words if isinstance(word, str) and _WORD.match(word)]
     if what not in get_args(What) or why not in get_args(Why) or len(texts) != len(words):
         return None
-    moment = _moment(at)
+    moment = seconds(at)
     if moment is None or not (xid is None or (type(xid) is int and 0 <= xid < _XID_MOST)):
         return None
     namespace, pod, uid, resource, device = texts
@@ -105,20 +104,13 @@ def _event(value: JSON) -> LogEvent | None:
     )  # fmt: skip
 
 
-def _moment(value: JSON) -> float | None:
-    if type(value) not in (int, float):
-        return None
-    moment = cast("float", value)
-    return float(moment) if 0 <= moment < _LAST_SECOND else None
-
-
 def _log(value: JSON) -> LogRead | None:
     match value:
         case [str(kind), str(path), int(kept), back, problem]:
             pass
         case _:
             return None
-    moment = None if back is None else _moment(back)
+    moment = None if back is None else seconds(back)
     if kind not in get_args(Kind) or len(path) > _PATH_MOST or (moment is None) != (back is None):
         return None
     return LogRead(cast("Kind", kind), path, kept, moment, reason(path, problem))

@@ -121,7 +121,7 @@ def _first(host: Host, key: str, candidates: list[_File]) -> DeviceSpec | Unread
     for file in candidates:
         found = read_as(host, file.path, file.parse, LIMIT_BYTES)
         if isinstance(found, ToldDevices):
-            return _spec(key, file.path, _with_bundle(host, found))
+            return spec_of(key, file.path, _with_bundle(host, found))
         if found.why not in _GONE:
             return found
     return None
@@ -163,10 +163,11 @@ def _docker(host: Host, key: str, nodes: DeviceNodes | Unread) -> DeviceSpec | U
             return environment
         environment = {}
     by_path = {} if isinstance(nodes, Unread) else nodes.by_path
-    return _spec(key, source, told(config, environment, by_path))
+    return spec_of(key, source, told(config, environment, by_path))
 
 
-def _spec(key: str, source: str, found: ToldDevices) -> DeviceSpec:
+def spec_of(key: str, source: str, found: ToldDevices) -> DeviceSpec:
+    """What a file, or a record, tells of one container."""
     return DeviceSpec(
         container_id=key,
         source=source,

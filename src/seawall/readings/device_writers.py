@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from seawall.host.host import JSON
 from seawall.problems import ParseProblem
-from seawall.readings.probe_answer import number
+from seawall.readings.probe_answer import number, seconds
 
 LINE_BYTES_MOST: Final = 64 << 10
 _TEXT_MOST: Final = 4096
@@ -74,7 +74,7 @@ def parse(line: bytes) -> Write | Lost:
     except (ValueError, RecursionError):
         raise ParseProblem(1, _SHAPE, line) from None
     values = told if isinstance(told, dict) else {}
-    monotonic, unix = _seconds(values.get("monotonic")), _seconds(values.get("unix"))
+    monotonic, unix = seconds(values.get("monotonic")), seconds(values.get("unix"))
     if monotonic is not None and values.get("is_lost") is True:
         return Lost(monotonic)
     path, pid = _text(values.get("path")), number(values.get("pid"))
@@ -98,9 +98,3 @@ def _writer(pid: int, values: dict[str, JSON]) -> Writer:
 
 def _text(value: JSON) -> str | None:
     return value if isinstance(value, str) and len(value) <= _TEXT_MOST else None
-
-
-def _seconds(value: JSON) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if 0 <= value < 1e12 else None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from seawall.host.host import Host, Unread
+from seawall.readings.probe_answer import seconds
 from seawall.readings.reading import decode_name
 
 _DEFAULT_PAGE_BYTES: Final = 4096
@@ -75,8 +76,8 @@ def read(host: Host) -> Kernel | Unread:
         cpus_online=count_list(_line(host.read("/sys/devices/system/cpu/online"))),
         cpus_possible=count_list(_line(host.read("/sys/devices/system/cpu/possible"))),
         uptime_seconds=_uptime(host.read("/proc/uptime")),
-        taken_at_unix_seconds=_seconds(clocks.get("unix_seconds")),
-        monotonic_seconds=_seconds(clocks.get("monotonic_seconds")),
+        taken_at_unix_seconds=seconds(clocks.get("unix_seconds")),
+        monotonic_seconds=seconds(clocks.get("monotonic_seconds")),
         reader_uid=uid if isinstance(uid, int) else None,
         reader_capabilities=tuple(map(str, capabilities))
         if isinstance(capabilities, list)
@@ -107,17 +108,6 @@ def _line(data: bytes | Unread) -> str | None:
 
 def _word(answer: object) -> str | None:
     return answer[:256] if isinstance(answer, str) else None
-
-
-# The last second of the year 9999: no later date can be written.
-_SECONDS_MOST: Final = 253_402_300_799
-
-
-def _seconds(answer: object) -> float | None:
-    # A bundle's number can be anything; comparing it first keeps NaN and 10**400 out.
-    if isinstance(answer, int | float) and 0 <= answer <= _SECONDS_MOST:
-        return float(answer)
-    return None
 
 
 def _uptime(data: bytes | Unread) -> float | None:

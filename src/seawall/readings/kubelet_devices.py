@@ -10,7 +10,7 @@ pods that ended until it needs their devices.
 import binascii
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from seawall.host.host import Host, Unread
@@ -65,10 +65,9 @@ class KubeletDevices:
     """The topic."""
 
     entries: tuple[PodDevices, ...]
-    registered: Mapping[str, int]
-    """Resource -> how many devices its plugin registered."""
-    registered_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The same, by name: only healthy ones are written there (manager.go, writeCheckpoint)."""
+    registered: Mapping[str, tuple[str, ...]]
+    """Resource -> ids of the devices that its plugin registered: only healthy ones are written
+    there (manager.go, writeCheckpoint)."""
 
 
 def parse(data: bytes) -> KubeletDevices:
@@ -85,11 +84,9 @@ def parse(data: bytes) -> KubeletDevices:
     rows, registered = inner.get("PodDeviceEntries"), inner.get("RegisteredDevices")
     if not isinstance(rows, list | None) or not isinstance(registered, dict | None):
         raise ParseProblem(0, "PodDeviceEntries and RegisteredDevices", data)
-    ids = {_word(name): tuple(_words(some)) for name, some in (registered or {}).items()}
     return KubeletDevices(
         entries=tuple(_entry(row) for row in rows or ()),
-        registered={name: len(some) for name, some in ids.items()},
-        registered_ids=ids,
+        registered={_word(name): tuple(_words(ids)) for name, ids in (registered or {}).items()},
     )
 
 

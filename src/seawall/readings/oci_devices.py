@@ -56,7 +56,12 @@ class ToldDevices:
 
 def parse_config(data: bytes) -> ToldDevices:
     """An OCI config.json.  ParseProblem when something about devices in it is malformed."""
-    document = object_of(data)
+    return config_of(object_of(data))
+
+
+def config_of(value: Any) -> ToldDevices:
+    """The same of one that is no text any more."""
+    document = _object(value, "a config")
     linux = _object(document.get("linux"), "linux")
     process = _object(document.get("process"), "process")
     annotations = _object(document.get("annotations"), "annotations")

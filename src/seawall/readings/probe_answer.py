@@ -9,6 +9,8 @@ from seawall.host.host import JSON, Unread, Why
 T = TypeVar("T")
 
 _NUMBER_MOST: Final = 1 << 64
+# The last second of the year 9999: no later date can be written.
+_SECONDS_MOST: Final = 253_402_300_799
 _TEXT_MOST: Final = 256
 _REASONS: Final = frozenset(get_args(Why))
 
@@ -16,6 +18,14 @@ _REASONS: Final = frozenset(get_args(Why))
 def number(value: JSON) -> int | None:
     """A count of at most 64 bits; None for anything else, booleans included."""
     return value if type(value) is int and 0 <= value < _NUMBER_MOST else None
+
+
+def seconds(value: JSON) -> float | None:
+    """A moment or a duration; None for anything else, and for what no clock says."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    # Compared first: that keeps NaN and 10**400 out.
+    return float(value) if 0 <= value <= _SECONDS_MOST else None
 
 
 def text(value: JSON) -> str | None:

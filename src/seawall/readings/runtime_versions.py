@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from seawall.host.host import JSON, Host, Unread
 from seawall.problems import ParseProblem
-from seawall.readings.probe_answer import each, reason, text
+from seawall.readings.probe_answer import each, reason, seconds, text
 from seawall.readings.reading import decode_name, read_as
 
 PROBE = "runtime_versions"
@@ -24,8 +24,7 @@ _SAID: Final = re.compile(r"^(runc|crun) version (\S{1,64})", re.MULTILINE)
 _SYSTEMD: Final = re.compile(r"systemd (\d{1,4})\b(?: \(([^()\s]{1,64})\))?")
 _PARTS: Final = re.compile(r"(?:\d:)?(\d{1,5})\.(\d{1,5})(?:\.(\d{1,5}))?(?:[-~](rc\S*))?(.*)")
 _MAJOR: Final = re.compile(r"(?:\d:)?(\d{1,4})\b")
-_PACKAGES: Final = {"runc": "runc", "crun": "crun", "systemd": "systemd"}
-_SECONDS_MOST: Final = 1 << 40
+_PACKAGES: Final = ("runc", "crun", "systemd")
 
 
 class Runtime(NamedTuple):
@@ -103,16 +102,14 @@ def read(host: Host) -> RuntimeVersions | Unread:
     rows, told = each(values.get("runtimes"), _row), each(values.get("told"), text)
     if rows is None or told is None:
         return Unread(PROBE, "malformed", "expected runtimes and told")
-    loaded, said = values.get("units_loaded"), text(values.get("systemd")) or ""
-    match = _SYSTEMD.match(said)
-    is_time = type(loaded) in (int, float) and 0 < loaded < _SECONDS_MOST  # type: ignore[operator]
+    match = _SYSTEMD.match(text(values.get("systemd")) or "")
     found = tuple(one for path, words in rows if (one := runtime_of(path, words)) is not None)
     return RuntimeVersions(
         runtimes=found[:_PROGRAMS_MOST],
         told=tuple(path for path in told if any(one.path == path for one in found)),
         systemd=int(match[1]) if match else None,
         systemd_text=(match[2] or match[1]) if match else "",
-        units_loaded=float(loaded) if is_time else None,  # type: ignore[arg-type]
+        units_loaded=seconds(values.get("units_loaded")) or None,
     )
 
 

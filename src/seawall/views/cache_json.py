@@ -8,7 +8,7 @@ from seawall.accounts.page_cache import CacheFile, CacheTotals, explained_fracti
 from seawall.host.host import Unread
 from seawall.views.cache_advice import advice
 from seawall.views.cache_page import CachePage, Owners
-from seawall.views.document import with_unread
+from seawall.views.document import not_seen_rows, with_unread
 
 
 def document(head: dict[str, Any], page: CachePage) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def document(head: dict[str, Any], page: CachePage) -> dict[str, Any]:
         "mounts_not_entered": list(page.mounts),
         "owners": [_owner(owner) for owner in page.owners],
         "advice": list(advice(page)),
-        "could_not_see": _unseen(page),
+        "could_not_see": not_seen_rows(page.unseen),
         "bundle_notes": list(page.bundle_notes),
     }
 
@@ -43,7 +43,7 @@ def dirty_document(
         **head,
         "unread": [*head["unread"], *missing],
         "dirty": dirty,
-        "could_not_see": _unseen(page),
+        "could_not_see": not_seen_rows(page.unseen),
         "bundle_notes": list(page.bundle_notes),
     }
 
@@ -53,10 +53,6 @@ def nothing_document(head: dict[str, Any], page: CachePage) -> dict[str, Any]:
     found = dirty_document(head, page, {})
     found.pop("dirty")
     return found
-
-
-def _unseen(page: CachePage) -> list[dict[str, str]]:
-    return [{"what": row.what, "why": row.why, "provide": row.provide} for row in page.unseen]
 
 
 def _file(file: CacheFile) -> dict[str, Any]:

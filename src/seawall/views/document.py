@@ -6,14 +6,17 @@ Unlimited is null; a field that could not be read is absent and named in its obj
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.reading import Unlimited
 from seawall.version import VERSION
+
+if TYPE_CHECKING:
+    from seawall.findings.blindness import NotSeen
 
 
 def head(name: str, kernel: Kernel | Unread, window_seconds: float | None) -> dict[str, Any]:
@@ -63,6 +66,11 @@ def with_unread(values: Mapping[str, Any]) -> dict[str, Any]:
 def unread_rows(unread: list[Unread]) -> list[dict[str, str]]:
     """``[{path, why, detail}]`` for documents that list what could not be read."""
     return [{"path": u.path, "why": u.why, "detail": u.detail} for u in unread]
+
+
+def not_seen_rows(rows: "Iterable[NotSeen]") -> list[dict[str, str]]:
+    """``could_not_see`` of every document."""
+    return [{"what": row.what, "why": row.why, "provide": row.provide} for row in rows]
 
 
 def render(document: Mapping[str, Any], indent: int | None = 2) -> str:

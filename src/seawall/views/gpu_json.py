@@ -15,7 +15,7 @@ from seawall.accounts.devices.layers import (
 )
 from seawall.accounts.devices.moments import Differs
 from seawall.host.host import Unread
-from seawall.views.document import taken_at
+from seawall.views.document import not_seen_rows, taken_at
 from seawall.views.gpu_faults import fault_rows
 from seawall.views.gpu_page import GpuPage, errno_name, state_of
 
@@ -36,9 +36,7 @@ def document(head: dict[str, Any], page: GpuPage) -> dict[str, Any]:
         "host_nodes": [_node(one) for one in nodes],
         "host_diagnosis": [_diagnosis(one) for one in diagnoses],
         **fault_rows(table),
-        "could_not_see": [
-            {"what": row.what, "why": row.why, "provide": row.provide} for row in page.unseen
-        ],
+        "could_not_see": not_seen_rows(page.unseen),
         "bundle_notes": list(page.bundle_notes),
         "moments": page.moments,
         "at_last_moment": [_differs(one) for one in page.at_last],

@@ -64,14 +64,10 @@ _ORDER: Final[dict[State, int]] = {"broken": 0, "untried": 1, "works": 2}
 
 
 def state_of(container: ContainerDevices) -> State:
-    """``works`` only where each device that it needs was tried and answered: what was not
-    tried is never healthy.
-    """
+    """In one word; what was not tried is never healthy."""
     if container.diagnosis is not None:
         return "broken"
-    rows = [row for row in container.devices if row.is_needed] or list(container.devices)
-    is_tried = bool(rows) and all(row.layers["access"].says == "yes" for row in rows)
-    return "works" if is_tried else "untried"
+    return "works" if container.works else "untried"
 
 
 def by_state(containers: Iterable[ContainerDevices]) -> dict[State, list[ContainerDevices]]:

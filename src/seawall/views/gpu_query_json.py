@@ -6,7 +6,7 @@ from typing import Any
 from seawall.host.host import Unread
 from seawall.readings.gpu_query import Library
 from seawall.readings.gpu_query_inside import Inside
-from seawall.views.document import with_unread
+from seawall.views.document import not_seen_rows, with_unread
 from seawall.views.gpu_query_page import Joined, QueryPage
 from seawall.views.gpu_query_words import Explained, cuda_words
 
@@ -14,7 +14,7 @@ from seawall.views.gpu_query_words import Explained, cuda_words
 def document(head: dict[str, Any], page: QueryPage) -> dict[str, Any]:
     """The whole answer; without one ``problem`` says why."""
     query = page.query
-    rows = [{"what": row.what, "why": row.why, "provide": row.provide} for row in page.not_seen()]
+    rows = not_seen_rows(page.not_seen())
     if isinstance(query, Unread):
         return {
             **head, "problem": query.detail or query.why, "devices": [], "failed": [],

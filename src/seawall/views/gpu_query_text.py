@@ -105,7 +105,7 @@ def _explained(explained: Explained, paper: Paper) -> Iterator[str]:
 def _diagnosis(found: Diagnosis, paper: Paper) -> Iterator[str]:
     """Once for all that failed: the failure mode, and what ends it."""
     yield ""
-    for line in paper.wrap(f"{found.headline}".rstrip(".") + ".", _INDENT, f"{found.mode:<10}"):
+    for line in paper.wrap(found.headline.rstrip(".") + ".", _INDENT, f"{found.mode:<10}"):
         yield paper.paint(line, "bold")
     yield from paper.wrap(found.remedy, _INDENT, "  ends it ")
 

@@ -4,6 +4,7 @@
 from typing import Any
 
 from seawall.accounts.devices.repairs.step import Plan
+from seawall.views.document import not_seen_rows
 from seawall.views.gpu_repair_page import RepairPage, Told, sentence
 
 
@@ -22,9 +23,7 @@ def document(head: dict[str, Any], page: RepairPage) -> dict[str, Any]:
         "notes": list(plan.notes) if plan else [],
         "steps": [_step(told) for told in page.steps],
         "verified": page.verdict == "verified" if page.is_told and page.results else None,
-        "could_not_see": [
-            {"what": row.what, "why": row.why, "provide": row.provide} for row in page.unseen
-        ],
+        "could_not_see": not_seen_rows(page.unseen),
         "bundle_notes": list(page.bundle_notes),
     }
 

@@ -52,12 +52,11 @@ class RepairPage:
         """``unseen``: it is not known whether anything is to be mended."""
         if isinstance(self.plan, Unread):
             return "unseen"
-        if self.results and not self.asks_nobody:
-            return "verified" if all(told.is_verified for told in self.results) else "unverified"
         if self.asks_nobody:
             return "unverified"
-        is_meant = self.plan.steps and not self.wanted
-        if is_meant:
+        if self.results:
+            return "verified" if all(told.is_verified for told in self.results) else "unverified"
+        if self.plan.steps and not self.wanted:
             return "unverified" if self.is_told else "planned"
         return "unseen" if self._is_unseen(self.plan) else "nothing"
 

@@ -17,8 +17,9 @@ from seawall.accounts.devices.layers import (
 from seawall.findings.device_words import repair_line
 from seawall.host.host import Unread
 from seawall.views.gpu_page import GpuPage, by_state, errno_name, missing_nodes, number_of
-from seawall.views.gpu_words import is_promised, node_words, short_names, since_words, summary
+from seawall.views.gpu_words import is_promised, node_words, since_words, summary
 from seawall.views.terminal import Paper
+from seawall.words import first
 
 BROKEN_SHOWN: Final = 8
 """Diagnoses with their tables; what is broken in the same way is one of them."""
@@ -78,17 +79,16 @@ def _all_broken(page: GpuPage, paper: Paper, *, whole: bool) -> Iterator[str]:
             groups.setdefault(key, []).append(one)
     many = sorted(groups.values(), key=len, reverse=True)
     shown = many if whole else many[:BROKEN_SHOWN]
-    for alike in shown:
-        first = alike[0]
-        assert first.diagnosis is not None  # noqa: S101 - they were grouped by it
-        since = since_words(first.since, page.taken_at) if first.since else ""
-        yield from _diagnosed(first.workload.name, first.diagnosis, paper, since)
-        yield from paper.wrap(f"in steps: {repair_line(first.workload.name)}", _INDENT, _INDENT)
-        yield from _seen(first, paper)
-        yield from table(first.devices, paper, whole=whole)
-        names = [one.workload.name for one in alike[1:]]
+    for one, *others in shown:
+        assert one.diagnosis is not None  # noqa: S101 - they were grouped by it
+        since = since_words(one.since, page.taken_at) if one.since else ""
+        yield from _diagnosed(one.workload.name, one.diagnosis, paper, since)
+        yield from paper.wrap(f"in steps: {repair_line(one.workload.name)}", _INDENT, _INDENT)
+        yield from _seen(one, paper)
+        yield from table(one.devices, paper, whole=whole)
+        names = [other.workload.name for other in others]
         if names:
-            words = f"the same: {short_names(names, len(names) if whole else LINES_SHOWN)}"
+            words = f"the same: {first(names, len(names) if whole else LINES_SHOWN)}"
             yield from paper.wrap(words, _INDENT, "  also    ")
     if len(many) > len(shown):
         rest = sum(map(len, many[len(shown) :]))
@@ -96,9 +96,7 @@ def _all_broken(page: GpuPage, paper: Paper, *, whole: bool) -> Iterator[str]:
         yield f"{rest} more containers are broken in other ways; --whole has them."
 
 
-def _diagnosed(
-    name: str, diagnosis: Diagnosis, paper: Paper, since: str = ""
-) -> Iterator[str]:  # fmt: skip
+def _diagnosed(name: str, diagnosis: Diagnosis, paper: Paper, since: str = "") -> Iterator[str]:
     yield ""
     words = f"{name}: {diagnosis.headline}"
     for line in paper.wrap(words, _INDENT, f"{diagnosis.mode:<9} "):
@@ -184,7 +182,7 @@ def _plugin(plugin: Plugin, paper: Paper) -> Iterator[str]:
         )
     words = (
         f"Device plugin {plugin.workload.name}: its own /dev lacks "
-        f"{short_names(plugin.lacks, ROWS_SHOWN)}, which the host has: {served}. Restart the "
+        f"{first(plugin.lacks, ROWS_SHOWN)}, which the host has: {served}. Restart the "
         "plugin's pod, then recreate the pods that it served. In steps: seawall gpu repair "
         "--plugin"
     )
@@ -237,7 +235,7 @@ def _count_words(container: ContainerDevices) -> str:
         return f"promised by {container.promised_by}; which devices could not be told"
     words = f"{count}, {answered} answered"
     if refused:
-        words += f"; not needed and refused: {short_names(refused, _SEEN_SHOWN)}"
+        words += f"; not needed and refused: {first(refused, _SEEN_SHOWN)}"
     if any(row.errno is None for row in rows):
         words += "; the rest was not tried"
     return words

@@ -18,9 +18,9 @@ from seawall.accounts.devices.watch.events import (
     stand_words,
 )
 from seawall.views.gpu_watch_words import DEVICES_SHOWN, event_words
-from seawall.views.gpu_words import containers, short_names
+from seawall.views.gpu_words import containers
 from seawall.views.terminal import Paper
-from seawall.words import duration
+from seawall.words import duration, first
 
 CONTAINERS_SHOWN: Final = 15
 _INDENT: Final = " " * 14
@@ -57,20 +57,14 @@ class WatchText:
 
     def _begun(self, begun: Begun) -> Iterator[str]:
         yield from self._at(begun.at, _summary(begun))
-        shown = 0
         works = _working(begun)
         rows = sorted(begun.names.items(), key=lambda row: (row[0] in works, row[1]))
-        for cgroup, name in rows:
-            if shown == CONTAINERS_SHOWN:
-                break
-            shown += 1
+        for cgroup, name in rows[:CONTAINERS_SHOWN]:
             for text in _standing(begun, cgroup):
                 yield from self._paper.wrap(f"{name}: {text}", _INDENT + "  ", _INDENT)
-        if len(rows) > shown:
-            rest = rows[shown:]
-            words = (
-                "all allowed" if all(cgroup in works for cgroup, _ in rest) else "--json has them"
-            )
+        if rest := rows[CONTAINERS_SHOWN:]:
+            is_well = all(cgroup in works for cgroup, _ in rest)
+            words = "all allowed" if is_well else "--json has them"
             yield f"{_INDENT}and {containers(len(rest))} more: {words}"
         for path, words in begun.nodes.items():
             if words != THERE:
@@ -107,7 +101,7 @@ def _standing(begun: Begun, cgroup: str) -> Iterator[str]:
     if not found:
         yield "none of its devices can be tried"
     for words, paths in found.items():
-        yield f"{words}: {short_names(sorted(paths), DEVICES_SHOWN)}"
+        yield f"{words}: {first(sorted(paths), DEVICES_SHOWN)}"
 
 
 def _stand(stand: Stand) -> str:

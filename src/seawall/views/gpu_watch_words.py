@@ -6,9 +6,8 @@ from typing import Final
 
 from seawall.accounts.devices.watch.events import Event
 from seawall.readings.device_writers import Writer
-from seawall.views.gpu_words import short_names
 from seawall.views.terminal import shorten_path
-from seawall.words import duration
+from seawall.words import duration, first
 
 DEVICES_SHOWN: Final = 4
 _EXACT_SECONDS: Final = 120.0
@@ -26,11 +25,11 @@ _SAYS: Final = {"yes": "has it", "no": "does not have it", "none": "has no say"}
 
 def event_words(events: Sequence[Event]) -> str:
     """One line for what is alike: the same change of several devices of one container."""
-    first = events[0]
-    names = short_names([one.device for one in events if one.device], DEVICES_SHOWN)
-    who = first.workload or "the host"
+    event = events[0]
+    names = first([one.device for one in events if one.device], DEVICES_SHOWN)
+    who = event.workload or "the host"
     head = f"{who} {names}" if names else who
-    return f"{head}: {_what(first)}"
+    return f"{head}: {_what(event)}"
 
 
 def _what(event: Event) -> str:
@@ -63,11 +62,10 @@ def _access(event: Event) -> str:
         return f"{event.after}{f' ({event.why})' if event.why else ''}"
     lasted = lasted_words(event)
     if event.is_back and event.lasted and not event.lasted.is_first:
-        was = "allowed" if event.before == "allowed" else event.before
-        again = {"allowed": "allowed again"}.get(event.after or "", f"{event.after} again")
+        again = f"{event.after} again"
         if event.errno and event.before == "allowed":
             again = f"refused again, {event.after}"
-        change = f"{was} for {lasted}, then {again}"
+        change = f"{event.before} for {lasted}, then {again}"
     else:
         change = f"{event.before} -> {event.after} after {lasted}"
     layer = f"; {_LAYERS[event.layer]}" if event.layer else ""

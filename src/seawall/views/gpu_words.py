@@ -10,6 +10,7 @@ from seawall.accounts.devices.reasons.since import elapsed, moment
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
 from seawall.views.gpu_page import GpuPage, by_state, missing_nodes
+from seawall.words import first
 
 
 def summary(page: GpuPage) -> str:
@@ -62,7 +63,7 @@ def _more(page: GpuPage, table: DeviceTable) -> str:
     if page.wanted is None:
         missing = missing_nodes(table.host_nodes)
         if missing:
-            names = short_names([node.path for node in missing], 2)
+            names = first([node.path for node in missing], 2)
             words += f" On the host {names} is not as its driver has it."
         words += _plugins(table)
         if pods := len(table.refused_pods):
@@ -99,7 +100,7 @@ def _nobody(page: GpuPage, table: DeviceTable) -> str:
         return f"{words}." + _more(page, table)
     if not page.drivers:
         return f"{words}; /proc/devices knows no GPU driver." + _more(page, table)
-    words += f"; loaded: {short_names(page.drivers, 6)}"
+    words += f"; loaded: {first(page.drivers, 6)}"
     if not table.host_nodes:
         words += "; whether their control nodes are there was not seen"
     elif not missing_nodes(table.host_nodes):
@@ -121,12 +122,6 @@ def _of_nobody(page: GpuPage, wanted: Workload, table: DeviceTable) -> str:
 def containers(count: int) -> str:
     """``1 container``, ``14 containers``."""
     return "1 container" if count == 1 else f"{count} containers"
-
-
-def short_names(names: Sequence[str], most: int) -> str:
-    """The first ones, and how many more there are."""
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 def since_words(since: Since, taken_at: float | None) -> str:

@@ -7,7 +7,7 @@ from seawall.accounts.census.agreement import Agreement, largest_difference
 from seawall.accounts.census.cgroups import CgroupPages
 from seawall.accounts.census.frames import Census, KindSum
 from seawall.host.host import Unread
-from seawall.views.document import with_unread
+from seawall.views.document import not_seen_rows, with_unread
 from seawall.views.memory_census_page import CensusPage
 
 _OF_CENSUS = (
@@ -28,7 +28,7 @@ def document(memory: dict[str, Any], page: CensusPage) -> dict[str, Any]:
         values |= _census(census) | {"agreement": _agreement(page, census)}
         # Null says that all were read, which is no absence.
         known = {**with_unread(values), "sampled": census.sampled}
-    rows = [{"what": row.what, "why": row.why, "provide": row.provide} for row in page.unseen]
+    rows = not_seen_rows(page.unseen)
     unseen = [*rows, *(row for row in memory["could_not_see"] if row not in rows)]
     return {
         **memory,

@@ -8,7 +8,7 @@ from seawall.accounts.ledger import LedgerLine, NodeLedger, UnknownLine
 from seawall.host.host import Unread
 from seawall.readings.base import Base
 from seawall.views.claims_json import claims_fields, node_shadow_fields
-from seawall.views.document import taken_at, with_unread
+from seawall.views.document import not_seen_rows, taken_at, with_unread
 from seawall.views.memory_page import MemoryPage
 
 
@@ -21,9 +21,7 @@ def document(head: dict[str, Any], page: MemoryPage) -> dict[str, Any]:
         **values,
         **claims,
         "unread": [*head["unread"], *values["unread"], *claims["unread"]],
-        "could_not_see": [
-            {"what": row.what, "why": row.why, "provide": row.provide} for row in page.unseen
-        ],
+        "could_not_see": not_seen_rows(page.unseen),
         "bundle_notes": list(page.bundle_notes),
     }
 

@@ -7,7 +7,7 @@
 from typing import Any
 
 from seawall.accounts.traced import Traced, TracedRow
-from seawall.views.document import with_unread
+from seawall.views.document import not_seen_rows, with_unread
 from seawall.views.memory_json import document as memory_document
 from seawall.views.memory_who_page import WhoPage
 
@@ -21,9 +21,7 @@ def document(head: dict[str, Any], page: WhoPage) -> dict[str, Any]:
         **base,
         **(_trace(traced) if traced.has_trace else {}),
         "unread": [*base["unread"], *unread],
-        "could_not_see": [
-            {"what": row.what, "why": row.why, "provide": row.provide} for row in page.unseen
-        ],
+        "could_not_see": not_seen_rows(page.unseen),
     }
 
 

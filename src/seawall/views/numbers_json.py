@@ -9,7 +9,7 @@ from seawall.accounts.memory_numbers import held
 from seawall.accounts.tool_numbers import ToolCount, ToolNumber, tool_numbers
 from seawall.accounts.tool_numbers_processes import Resident
 from seawall.readings.reading import UNLIMITED, Unlimited
-from seawall.views.document import with_unread
+from seawall.views.document import not_seen_rows, with_unread
 from seawall.views.numbers_page import NodePage, NumbersPage, WorkloadPage
 from seawall.views.numbers_words import WORKING_SET, Alert, alert, node_alert, node_why, why
 
@@ -23,9 +23,7 @@ def document(head: dict[str, Any], page: NumbersPage) -> dict[str, Any]:
         **values,
         "unread": [*head["unread"], *values["unread"], *getattr(about, "missing", ())],
         "values": _values(about.numbers),
-        "could_not_see": [
-            {"what": row.what, "why": row.why, "provide": row.provide} for row in page.unseen
-        ],
+        "could_not_see": not_seen_rows(page.unseen),
         "bundle_notes": list(page.bundle_notes),
     }
 

@@ -13,7 +13,7 @@ from seawall.accounts.oom.scores import Score
 from seawall.findings.blindness import NotSeen
 from seawall.readings.oom_log.report import Kill
 from seawall.readings.reading import UNLIMITED
-from seawall.views.document import render, taken_at, with_unread
+from seawall.views.document import not_seen_rows, render, taken_at, with_unread
 
 
 class Tail:
@@ -35,9 +35,7 @@ class Tail:
             "log": name,
             "lines_read": lines_read,
             "reports_found": self.reports_found,
-            "could_not_see": [
-                {"what": row.what, "why": row.why, "provide": row.provide} for row in unseen
-            ],
+            "could_not_see": not_seen_rows(unseen),
         }
 
     @property

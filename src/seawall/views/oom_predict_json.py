@@ -7,7 +7,7 @@ from seawall.accounts.oom.agreement import Agreement
 from seawall.accounts.oom.contenders import Contender
 from seawall.accounts.oom.prediction import Prediction, Ranked
 from seawall.accounts.oom.relief import Relief
-from seawall.views.document import with_unread
+from seawall.views.document import not_seen_rows, with_unread
 from seawall.views.oom_predict_page import PredictPage
 
 DESCRIBED_MOST: Final = 100
@@ -23,9 +23,7 @@ def document(head: dict[str, Any], page: PredictPage) -> dict[str, Any]:
         **values,
         "unread": [*head["unread"], *values["unread"]],
         "missing": None if missing is None else {"path": missing.path, "why": missing.why},
-        "could_not_see": [
-            {"what": row.what, "why": row.why, "provide": row.provide} for row in page.unseen
-        ],
+        "could_not_see": not_seen_rows(page.unseen),
         "bundle_notes": list(page.bundle_notes),
     }
 

@@ -11,7 +11,7 @@ from seawall.accounts.pod_table import PodRow, PodTable, Room
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 from seawall.views.claims_json import claims_fields
-from seawall.views.document import with_unread
+from seawall.views.document import not_seen_rows, with_unread
 from seawall.views.pods_choice import Chosen, summed
 from seawall.views.pods_columns import COLUMNS, holding_of
 
@@ -48,9 +48,7 @@ def page_end(
     """
     return {
         **claims_fields(claims),
-        "could_not_see": [
-            {"what": row.what, "why": row.why, "provide": row.provide} for row in unseen
-        ],
+        "could_not_see": not_seen_rows(unseen),
         "bundle_notes": list(notes),
     }
 

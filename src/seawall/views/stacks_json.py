@@ -7,6 +7,7 @@ from seawall.accounts.stacks.kinds import TITLES
 from seawall.accounts.stacks.tally import Group, GroupTask
 from seawall.readings.sysrq_backtraces import Backtrace
 from seawall.readings.task_stacks import Stack
+from seawall.views.document import not_seen_rows
 from seawall.views.stacks_page import StacksPage, place_of_backtrace
 
 TASKS_MOST: Final = 500
@@ -27,9 +28,7 @@ def document(head: dict[str, Any], page: StacksPage) -> dict[str, Any]:
             for number, found in enumerate(page.cpus, start=1)
             for trace in found.traces
         ],
-        "could_not_see": [
-            {"what": row.what, "why": row.why, "provide": row.provide} for row in page.unseen
-        ],
+        "could_not_see": not_seen_rows(page.unseen),
         "bundle_notes": list(page.bundle_notes),
     }
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from seawall.findings.blindness import NotSeen
 from seawall.findings.finding import SEVERITIES, Judged
+from seawall.views.document import not_seen_rows
 
 _VERDICT_ORDER: Final = ("fires", "blind", "quiet")
 
@@ -26,9 +27,7 @@ def document(
             for item in judged
             if item.muted is not None
         ],
-        "could_not_see": [
-            {"what": row.what, "why": row.why, "provide": row.provide} for row in unseen
-        ],
+        "could_not_see": not_seen_rows(unseen),
         "bundle_notes": list(notes),
     }
 

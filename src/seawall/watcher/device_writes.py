@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from seawall.accounts.devices.watch.watched import Watched
-from seawall.host.device_access.cgroup import Hierarchy
-from seawall.host.device_access.writers import NEEDS, Writers, folders_of, own_hierarchy
+from seawall.host.device_access.cgroup import Hierarchy, own_hierarchy
+from seawall.host.device_access.writers import NEEDS, Writers, folders_of
 from seawall.problems import ParseProblem
 from seawall.readings.device_writers import Lost, Write, parse
 

@@ -16,6 +16,8 @@ from seawall.readings.char_devices import CharDevices
 
 OTHER: Final = "device"
 """What a device of no class is called."""
+NOT_ASKED: Final = ("", "none", "void")
+"""What the variable that asks for devices may have and ask for none."""
 _NO_COMPUTE: Final = re.compile(r"(?:(?:utility|graphics|video|display|ngx|compat32)(?:,|\Z))+\Z")
 
 
@@ -106,6 +108,8 @@ AMD: Final = DeviceClass(
     module="amdgpu",
 )
 CLASSES: Final = (NVIDIA, AMD)
+NEEDED: Final = frozenset(c.path for one in CLASSES for c in one.controls if c.is_needed)
+"""Control nodes without which nothing of their class works."""
 MIG_CAPABILITY: Final = re.compile(r"/dev/nvidia-caps/nvidia-cap([0-9]{1,10})\Z")
 """Of a MIG device there are two: its GPU instance's and its compute instance's."""
 MIG_CONFIG: Final = "/dev/nvidia-caps/nvidia-cap1"
@@ -125,6 +129,12 @@ def class_of_resource(resource: str) -> DeviceClass | None:
 def class_of_path(path: str) -> DeviceClass | None:
     """By its name alone."""
     return next((one for one in CLASSES if one.member.match(path)), None)
+
+
+def class_name(path: str) -> str | None:
+    """The same, of which only the name is of use."""
+    found = class_of_path(path)
+    return found.name if found else None
 
 
 def class_of_paths(paths: Iterable[str]) -> DeviceClass | None:

@@ -7,7 +7,7 @@ make them after each load of the module, and a dynamic major is another one then
 
 from collections.abc import Iterable, Iterator
 
-from seawall.accounts.devices.classes import CLASSES, DeviceClass
+from seawall.accounts.devices.classes import CLASSES, DeviceClass, load_of
 from seawall.accounts.devices.layers import Diagnosis, HostNode
 from seawall.readings.char_devices import CharDevices
 from seawall.readings.device_nodes import DeviceNodes
@@ -53,9 +53,9 @@ def host_diagnosis(nodes: Iterable[HostNode]) -> Iterator[Diagnosis]:
             f" {node.major} now",
             "The module was loaded again and got another major number; the node was made for the"
             " one before, so opening it reaches no driver or a wrong one.",
-            f"Remove {node.path} and make it anew ({_load(node.path)}), then write the CDI specs"
-            " anew, restart the device plugin's pod and recreate the pods that use it. Restarting"
-            " a container does not mend it: its spec keeps the old number.",
+            f"Remove {node.path} and make it anew ({load_of(node.driver)}), then write the CDI"
+            " specs anew, restart the device plugin's pod and recreate the pods that use it."
+            " Restarting a container does not mend it: its spec keeps the old number.",
         )
 
 
@@ -67,17 +67,10 @@ def _missing(missing: list[HostNode]) -> Diagnosis:
         f"{paths} {are} missing on the host although the driver is loaded",
         "The driver does not make its control nodes itself: a program has to, after every boot and"
         " every load of the module, and that did not happen (yet).",
-        f"Run {_load(missing[0].path)} on the host, and order it before the container runtime and"
-        " the device plugin at boot. Then restart the plugin's pod and recreate the pods: what"
+        f"Run {load_of(missing[0].driver)} on the host, and order it before the container runtime"
+        " and the device plugin at boot. Then restart the plugin's pod and recreate the pods: what"
         " was started meanwhile does not get the nodes by itself.",
     )
-
-
-def _load(path: str) -> str:
-    for one in CLASSES:
-        if any(control.path == path for control in one.controls):
-            return one.load
-    return "the driver's own tool"
 
 
 def by_hand(node: HostNode) -> str:

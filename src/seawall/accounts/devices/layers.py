@@ -81,6 +81,13 @@ class ContainerDevices:
     since: Since | None = None
     """Of the diagnosis; None: nothing that was seen tells it."""
 
+    @property
+    def works(self) -> bool:
+        """Each device that it needs was tried and answered: what was not tried is never healthy."""
+        rows = [row for row in self.devices if row.is_needed] or self.devices
+        is_tried = bool(rows) and all(row.layers["access"].says == "yes" for row in rows)
+        return self.diagnosis is None and is_tried
+
 
 class Soon(NamedTuple):
     """Works now, and is about to stop."""

@@ -31,7 +31,7 @@ def differing(first: DeviceTable, last: DeviceTable) -> Iterator[Differs]:
         if before is None or _mode(before) == _mode(one):
             continue
         if one.diagnosis is None:
-            if _works(one):
+            if one.works:
                 yield Differs(one.workload, one.device_class, None, "can use its devices")
         elif any(_is_refused(row) for row in one.devices):
             words = _words(before, one, one.diagnosis.headline)
@@ -58,11 +58,6 @@ def _is_undone(row: DeviceRow, before: ContainerDevices) -> bool:
 
 def _is_refused(row: DeviceRow) -> bool:
     return "no" in (row.layers["kernel"].says, row.layers["access"].says)
-
-
-def _works(one: ContainerDevices) -> bool:
-    needed = [row for row in one.devices if row.is_needed]
-    return bool(needed) and all(row.layers["access"].says == "yes" for row in needed)
 
 
 def _mode(one: ContainerDevices) -> Mode | None:

@@ -16,6 +16,7 @@ from seawall.accounts.devices.classes import (
     IMEX_CHANNEL,
     MIG_CAPABILITY,
     MIG_CONFIG,
+    NOT_ASKED,
     NVIDIA,
     DeviceClass,
     class_of_path,
@@ -27,7 +28,6 @@ from seawall.accounts.devices.layers import Mode
 from seawall.readings.char_devices import CharDevices
 from seawall.readings.device_access import Tried
 
-_NOT_ASKED: Final = frozenset({"", "none", "void"})
 _WHOLE_DEVICE: Final = re.compile(r"(?:[0-9]{1,4}|GPU-[0-9a-fA-F-]+)\Z")
 _MIG_DEVICE: Final = re.compile(r"(?:MIG-.+|[0-9]{1,4}:[0-9]{1,4})\Z")
 _MIG_NODES: Final = 2
@@ -112,7 +112,7 @@ def _promised(
 ) -> tuple[str, int]:
     """(by what, how many); empty for a class that was not promised."""
     wanted = environment.get(one.visible, "").strip() if one.visible else ""
-    if wanted not in _NOT_ASKED:
+    if wanted not in NOT_ASKED:
         parts = _parts(wanted)
         whole = all(_WHOLE_DEVICE.match(part) for part in parts)
         return f"{one.visible}={wanted[:80]}", len(parts) if whole else 1

@@ -27,12 +27,12 @@ def find(workloads: Iterable[Workload]) -> list[Workload]:
     return [
         workload
         for workload in workloads
-        if workload.kind == "container" and not workload.is_sandbox and _is_named(workload, words)
+        if workload.kind == "container" and not workload.is_sandbox and is_named(workload, words)
     ]
 
 
-def _is_named(workload: Workload, words: Iterable[str]) -> bool:
-    # Not the namespace: whoever has one of that name is not a plugin.
+def is_named(workload: Workload, words: Iterable[str]) -> bool:
+    """Not by its namespace: whoever has one of that name is not a plugin."""
     names = (workload.pod, workload.container, None if workload.pod else workload.name)
     return any(word in name for name in names if name for word in words)
 

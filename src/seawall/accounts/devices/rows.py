@@ -11,7 +11,7 @@ from seawall.accounts.devices.asked import asked, spec_device
 from seawall.accounts.devices.kernel_rules.programs import allowed
 from seawall.accounts.devices.kernel_rules.rules import USE, Device, configured, is_everything
 from seawall.accounts.devices.layers import LAYERS, Answer, DeviceRow, Layer
-from seawall.accounts.devices.promised.promises import hook_of
+from seawall.accounts.devices.promised.promise import some
 from seawall.accounts.devices.sight import Asked, ContainerSide, HostSide
 from seawall.host.host import Unread
 from seawall.readings.device_access import Tried
@@ -83,9 +83,7 @@ def _promised(one: Asked, side: ContainerSide) -> Answer:
     if one.path in promise.nodes:
         return Answer("yes", f"{promise.promised_by} names it")
     if promise.names_nodes:
-        named = ", ".join([*promise.nodes][:_NAMED_MOST])
-        more = ", ..." if len(promise.nodes) > _NAMED_MOST else ""
-        words = f"{promise.promised_by} names {named}{more}, and not this"
+        words = f"{promise.promised_by} names {some([*promise.nodes])}, and not this"
         return Answer("no" if one.is_needed else "none", words)
     return Answer("yes" if one.is_needed else "none", f"{promise.promised_by} asks for it")
 
@@ -136,7 +134,7 @@ def _is_mounted(path: str, spec: DeviceSpec) -> bool:
 
 def _left_out(side: ContainerSide, spec: DeviceSpec) -> Answer:
     """The config does not have the node: that is no fault where a hook gives it."""
-    hook = hook_of(side.promise.device_class, spec)
+    hook = side.hook()
     members = _members(side, spec)
     if hook is not None and not members:
         return Answer("none", f"{hook} gives it at start; {spec.source} does not tell")

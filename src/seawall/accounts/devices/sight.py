@@ -2,13 +2,13 @@
 """What the account of devices is made from: the host's side, and one container's side."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
 from seawall.accounts.devices.classes import drivers_of, majors_now
 from seawall.accounts.devices.kernel_rules.rules import Believer, Device
 from seawall.accounts.devices.layers import Plugin
-from seawall.accounts.devices.promised.promises import Promise
+from seawall.accounts.devices.promised.promises import Promise, hook_of
 from seawall.host.host import Unread
 from seawall.readings.boot_time import BootTime
 from seawall.readings.cdi_specs import CdiSpecs
@@ -71,10 +71,6 @@ class HostSide:
     def __post_init__(self) -> None:
         believer = Believer(_known(self.drivers), _known(self.nodes))
         object.__setattr__(self, "believer", believer)
-
-    def with_plugins(self, plugins: tuple[Plugin, ...]) -> "HostSide":
-        """The same host, with the plugins that were found by looking at it."""
-        return replace(self, plugins=plugins)
 
     def started_at(self, pid: int | None) -> float | None:
         """Unix seconds; None: not known."""
@@ -161,22 +157,18 @@ class ContainerSide:
     """The runtime's record of now and the config as it was started, where both tell; ``spec`` is
     of both."""
 
+    def hook(self) -> str | None:
+        """What gives it its devices at start, if its config has such a program."""
+        one, spec = self.promise.device_class, self.spec
+        return hook_of(one, spec) if isinstance(spec, DeviceSpec) else None
+
     def own_node(self, path: str) -> Node | None:
-        return (
-            None
-            if self.own_nodes is None or isinstance(self.own_nodes, Unread)
-            else (self.own_nodes.get(path))
-        )
+        """In its /dev; None: not there, or not seen."""
+        return self.own_nodes.get(path) if isinstance(self.own_nodes, Mapping) else None
 
     def own_paths(self) -> tuple[str, ...] | None:
         """Sorted; None: not seen."""
-        if self.own_nodes is None or isinstance(self.own_nodes, Unread):
-            return None
-        return tuple(sorted(self.own_nodes))
-
-    def with_access(self, access: Access | None) -> "ContainerSide":
-        """The same container after it was tried."""
-        return replace(self, access=access)
+        return tuple(sorted(self.own_nodes)) if isinstance(self.own_nodes, Mapping) else None
 
 
 class Asked(NamedTuple):

@@ -29,7 +29,7 @@ from seawall.readings.boot_time import BootTime
 from seawall.readings.cdi_specs import CdiSpecs
 from seawall.readings.cgroup import Cgroups
 from seawall.readings.char_devices import CharDevices
-from seawall.readings.device_access import Access, Target
+from seawall.readings.device_access import Target
 from seawall.readings.device_cgroups import DeviceCgroups
 from seawall.readings.device_nodes import DeviceNodes, Node
 from seawall.readings.device_specs import DeviceSpecs
@@ -64,7 +64,7 @@ def tabulate(snapshot: Snapshot, *, opens: bool = False) -> DeviceTable | Unread
     servers = {workload.cgroup for workload in own.values()}
     promised = [one for one in promises(found, sources) if one.workload.cgroup not in servers]
     if ids := worth_asking(found, promised, sources):
-        sources = sources.with_records(cri_containers.ask(snapshot.host, ids))
+        sources = replace(sources, cri=cri_containers.ask(snapshot.host, ids))
         promised = [one for one in promises(found, sources) if one.workload.cgroup not in servers]
     host = _host_side(snapshot, is_wanted=bool(promised or own))
     if promised or own:
@@ -73,7 +73,7 @@ def tabulate(snapshot: Snapshot, *, opens: bool = False) -> DeviceTable | Unread
     pids = {pid for one in promised if (pid := members.pid_of(one.workload)) is not None}
     nodes = device_nodes.ask(snapshot.host, tuple(sorted(pids | own.keys())))
     found_plugins = plugins.judged(plugins.seen(own, nodes, host), promised, sources)
-    host = host.with_plugins(tuple(found_plugins))
+    host = replace(host, plugins=tuple(found_plugins))
     sides = [_side(one, sources, members, nodes) for one in promised]
     sides = tried(sides, members, host, snapshot.host, opens=opens)
     return table_of(sides, host, sources, _unread_plugins(nodes, host))
@@ -103,7 +103,7 @@ def _host_side(snapshot: Snapshot, *, is_wanted: bool) -> HostSide:
         snapshot.get(DeviceCgroups) if is_wanted else not_needed,
         snapshot.get(ScopeDevices) if is_wanted else not_needed,
         versions=snapshot.get(RuntimeVersions) if is_wanted else not_needed,
-        cdi=snapshot.get(CdiSpecs) if is_wanted else not_needed,
+        cdi=snapshot.get(CdiSpecs),
     )
 
 
@@ -131,21 +131,15 @@ def tried(
     """One question for all containers: each path once, as one process of each."""
     wanted: dict[int, dict[str, None]] = {}
     for side in sides:
-        pid = members.pid_of(side.promise.workload)
-        if pid is not None:
-            wanted.setdefault(pid, {}).update(
+        if side.pid is not None:
+            wanted.setdefault(side.pid, {}).update(
                 (one.path, None) for one in asked(side, host) if not one.stands_for_any
             )
     targets = [Target(pid, members.start_ticks[pid], tuple(paths)) for pid, paths in wanted.items()]
     answers = device_access.ask(machine, targets, opens=opens) if targets else {}
-    return [side.with_access(_answer(side, members, answers)) for side in sides]
-
-
-def _answer(
-    side: ContainerSide, members: Members, answers: Mapping[int, Access]
-) -> Access | None:  # fmt: skip
-    pid = members.pid_of(side.promise.workload)
-    return None if pid is None else answers.get(pid)
+    return [
+        side if side.pid is None else replace(side, access=answers.get(side.pid)) for side in sides
+    ]
 
 
 # --- pure from here ---------------------------------------------------------------------
@@ -161,7 +155,7 @@ def table_of(
         host_nodes=at_host,
         plugins=host.plugins,
         containers=containers,
-        about_to_break=tuple(_about_to_break(containers, host, sources)),
+        about_to_break=tuple(_about_to_break(containers, host)),
         host_diagnosis=tuple(host_diagnosis(at_host)),
         unseen=(*_unseen(host, sources), *unseen),
     )
@@ -188,15 +182,13 @@ def _host_nodes(host: HostSide) -> tuple[HostNode, ...]:
     return host_nodes(host.drivers, host.nodes)
 
 
-def _about_to_break(
-    containers: Iterable[ContainerDevices], host: HostSide, sources: Sources
-) -> Iterator[Soon]:
+def _about_to_break(containers: Iterable[ContainerDevices], host: HostSide) -> Iterator[Soon]:
     for plugin in host.plugins:
         yield from soon.of_plugin(plugin)
     for one in containers:
         yield from soon.of_container(one, host)
     yield from soon.of_links(containers, host)
-    yield from soon.of_cdi(sources.cdi, host)
+    yield from soon.of_cdi(host)
 
 
 def _unseen_of(side: ContainerSide) -> Iterator[str]:

@@ -32,6 +32,7 @@ _HEAD: Final = struct.Struct("=I")
 _ANSWER_MOST: Final = 1 << 20
 _PART_BYTES: Final = 64 << 10
 _PR_SET_PDEATHSIG: Final = 1
+_CALLS: Final = ctypes.CDLL(None, use_errno=True)
 _left_behind: set[int] = set()
 
 
@@ -44,6 +45,11 @@ def problem_of(code: int) -> dict[str, JSON]:
     """The same for an errno."""
     unread = unread_for("", code)
     return problem(unread.why, unread.detail)
+
+
+def die_with_parent() -> None:
+    """Be killed as soon as the parent ends: prctl(2).  A change of ids takes that away."""
+    _CALLS.prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL))
 
 
 def ask_apart(
@@ -130,7 +136,6 @@ class _Crew(Generic[T]):
         self._next = 0
         self._front: _Worker | None = None
         self._aside: list[_Worker] = []
-        self._prctl = ctypes.CDLL(None, use_errno=True).prctl
         self._parent = os.getpid()
 
     def answers(self) -> list[JSON]:
@@ -205,7 +210,7 @@ class _Crew(Generic[T]):
 
     def _work(self, first: int, to: int) -> None:
         """A worker's whole life."""
-        self._prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        die_with_parent()
         if os.getppid() != self._parent:  # it died before that was set
             return
         gc.disable()  # it would touch every page, and each becomes a copy

@@ -61,6 +61,13 @@ class Hierarchy(NamedTuple):
             raise JoinError("refused", "its cgroup is outside the cgroup namespace of who asks")
         return self.point + path[len(root) :]
 
+    def upwards(self, folder: str) -> list[str]:
+        """The folder of a cgroup and those above it, to the mount point."""
+        found = [folder.rstrip("/")]
+        while len(found[-1]) > len(self.point):
+            found.append(found[-1].rpartition("/")[0])
+        return found
+
 
 def device_hierarchy(mountinfo: bytes) -> Hierarchy | None:
     """From /proc/self/mountinfo; None when there is none."""
@@ -77,6 +84,12 @@ def device_hierarchy(mountinfo: bytes) -> Hierarchy | None:
             found.append(Hierarchy(2, point, root))
     # v1 before v2, and a mount of the whole before one of a part.
     return min(found, key=lambda one: (one.version, len(one.root)), default=None)
+
+
+def own_hierarchy() -> Hierarchy | None:
+    """Where device cgroups are mounted here; OSError."""
+    with open("/proc/self/mountinfo", "rb") as file:
+        return device_hierarchy(file.read())
 
 
 def _byte(match: re.Match[bytes]) -> bytes:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from seawall.host.device_access.process import Process
+from seawall.host.device_access.process import held
 from seawall.host.device_access.writers import FAN_MODIFY
 from seawall.host.host import JSON
 
@@ -133,28 +133,23 @@ class _Seen:
 def _look(pid: int) -> Told:
     """Of a living process, or a zombie: that still has a name and a parent."""
     try:
-        process = Process(pid)
-    except OSError:
-        return {}
-    try:
-        head, _, tail = process.read("stat").rpartition(b") ")
-        words = tail.split(None, 20)
-        parent = int(words[1])
-        told: Told = {
-            "comm": os.fsdecode(head.partition(b" (")[2]),
-            "start_ticks": int(words[19]),
-            "parent_pid": parent,
-        }
-        with suppress(OSError):
-            told["exe"] = _program(os.readlink("exe", dir_fd=process.fd))
-        with suppress(OSError):
-            told["cgroup"] = _cgroup(process.read("cgroup"))
-        told["parent_comm"] = _comm(parent)
+        with held(pid) as process:
+            head, _, tail = process.read("stat").rpartition(b") ")
+            words = tail.split(None, 20)
+            parent = int(words[1])
+            told: Told = {
+                "comm": os.fsdecode(head.partition(b" (")[2]),
+                "start_ticks": int(words[19]),
+                "parent_pid": parent,
+            }
+            with suppress(OSError):
+                told["exe"] = _program(os.readlink("exe", dir_fd=process.fd))
+            with suppress(OSError):
+                told["cgroup"] = _cgroup(process.read("cgroup"))
+            told["parent_comm"] = _comm(parent)
+            return told
     except (OSError, ValueError, IndexError):
         return {}
-    finally:
-        os.close(process.fd)
-    return told
 
 
 def _program(link: str) -> str | None:

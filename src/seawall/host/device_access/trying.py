@@ -26,7 +26,7 @@ from errno import EINVAL
 from typing import Final, NamedTuple
 
 from seawall.host.device_access.apart import ask_apart, problem
-from seawall.host.device_access.cgroup import Hierarchy, JoinError, device_hierarchy, join
+from seawall.host.device_access.cgroup import Hierarchy, JoinError, join, own_hierarchy
 from seawall.host.device_access.owner import ROOT, Owner, become, owner_of
 from seawall.host.device_access.process import held
 from seawall.host.host import JSON
@@ -60,9 +60,7 @@ def device_access(argument: str) -> JSON:
         _Target(int(pid), int(ticks), [str(path) for path in paths][:_PATHS_MOST])
         for pid, ticks, paths in asked["targets"]
     ][:_TARGETS_MOST]
-    with open("/proc/self/mountinfo", "rb") as file:
-        hierarchy = device_hierarchy(file.read())
-    trier = _Trier(hierarchy, is_opening=asked.get("opens") is True)
+    trier = _Trier(own_hierarchy(), is_opening=asked.get("opens") is True)
     answers = ask_apart(targets, trier.answer, each_seconds=_EACH_SECONDS, all_seconds=_ALL_SECONDS)
     rows = zip(targets, answers, strict=True)
     return {"targets": {str(one.pid): {"tried": [], "problem": None, **_row(told)}

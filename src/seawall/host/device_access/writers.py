@@ -19,7 +19,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
-from seawall.host.device_access.cgroup import Hierarchy, JoinError, device_hierarchy
+from seawall.host.device_access.apart import die_with_parent
+from seawall.host.device_access.cgroup import Hierarchy, JoinError
 from seawall.host.expendable import let_go
 
 FILES: Final = ("devices.allow", "devices.deny")
@@ -32,7 +33,6 @@ _FAN_REPORT_PIDFD: Final = 0x80
 _FAN_MARK_ADD: Final = 0x01
 _ENDS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AT_FDCWD: Final = -100
-_PR_SET_PDEATHSIG: Final = 1
 _PART_BYTES: Final = 64 << 10
 _LINES_BYTES_MOST: Final = 4 << 20
 _BELOW_MOST: Final = 64  # levels of cgroups
@@ -62,7 +62,7 @@ class Writers:
                 signal.signal(number, signal.SIG_IGN)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             let_go({self._group, to})
-            self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            die_with_parent()
             if os.getppid() == parent:  # it died before that was set
                 from seawall.host.device_access.listening import listen  # noqa: PLC0415
 
@@ -138,12 +138,6 @@ class Writers:
         self._pid = 0
 
 
-def own_hierarchy() -> Hierarchy | None:
-    """Where device cgroups are mounted here; OSError."""
-    with open("/proc/self/mountinfo", "rb") as file:
-        return device_hierarchy(file.read())
-
-
 def folders_of(hierarchy: Hierarchy, pid: int) -> tuple[str, ...]:
     """The folders of a process's device cgroup and of those above it, its own first; empty when
     they cannot be told.
@@ -153,7 +147,4 @@ def folders_of(hierarchy: Hierarchy, pid: int) -> tuple[str, ...]:
             folder = hierarchy.folder_of(hierarchy.path_in(file.read()))
     except (OSError, JoinError):
         return ()
-    found = [folder.rstrip("/")]
-    while len(found[-1]) > len(hierarchy.point) and len(found) < _BELOW_MOST:
-        found.append(found[-1].rpartition("/")[0])
-    return tuple(found)
+    return tuple(hierarchy.upwards(folder)[:_BELOW_MOST])

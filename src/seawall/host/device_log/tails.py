@@ -50,7 +50,7 @@ class Tail(NamedTuple):
 
 
 def tail(path: str, open_: Open) -> Tail:
-    """OSError when it cannot be read, ENOTSUP for what is no regular file."""
+    """OSError when it cannot be read, EIO for what is no regular file."""
     fd = open_(path, _FLAGS)
     try:
         status = os.fstat(fd)

@@ -10,7 +10,7 @@ import os
 from typing import Final
 
 from seawall.host.device_access.apart import ask_apart, problem
-from seawall.host.device_access.cgroup import JoinError, device_hierarchy
+from seawall.host.device_access.cgroup import JoinError, own_hierarchy
 from seawall.host.device_access.process import Process, held
 from seawall.host.expendable import unread_for
 from seawall.host.gpu_inside.fresh import Fresh
@@ -49,8 +49,7 @@ def gpu_query_inside(argument: str) -> JSON:
 
 
 def _asked(process: Process, seconds: float, ticks: int) -> JSON:
-    with open("/proc/self/mountinfo", "rb") as file:
-        hierarchy = device_hierarchy(file.read())
+    hierarchy = own_hierarchy()
     if hierarchy is None:
         raise JoinError("absent", "no cgroup hierarchy with devices is mounted here")
     cgroups = process.read("cgroup")

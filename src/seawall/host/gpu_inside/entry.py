@@ -17,6 +17,7 @@ from contextlib import suppress
 from errno import EIO, EPIPE
 from typing import Any, Final, NoReturn
 
+from seawall.host.device_access.apart import die_with_parent
 from seawall.host.device_access.cgroup import Hierarchy, JoinError, join
 from seawall.host.expendable import unread_for
 from seawall.host.gpu_inside.places import Places
@@ -44,7 +45,6 @@ _RUNTIMES: Final = ("runc", "crun", "youki")
 ``runc:[2:INIT]`` and may run from a copy in memory."""
 _INITS: Final = tuple(f"{name}:[" for name in _RUNTIMES)
 _COPIES: Final = tuple(f"/memfd:{name}" for name in _RUNTIMES)
-_PR_SET_PDEATHSIG: Final = 1
 _KEYCTL_JOIN_SESSION: Final = 1
 _KEYCTL: Final = {"x86_64": 250, "aarch64": 219}
 _CALLS: Final = ctypes.CDLL(None, use_errno=True)
@@ -101,7 +101,7 @@ def _library(loaded: Loaded) -> JSON:
 def _stand_alone(parent: int) -> None:
     """Die with the parent, be the first to go, share no terminal and no keys with anybody."""
     be_undumpable()
-    _die_with_parent()
+    die_with_parent()
     if os.getppid() != parent:  # it died before that was set
         sys.exit(0)
     os.setsid()
@@ -111,10 +111,6 @@ def _stand_alone(parent: int) -> None:
         file.write("1000")
     if number := _KEYCTL.get(os.uname().machine):
         _CALLS.syscall(ctypes.c_long(number), ctypes.c_long(_KEYCTL_JOIN_SESSION), None)
-
-
-def _die_with_parent() -> None:
-    _CALLS.prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL))
 
 
 def _go_there(question: dict[str, Any]) -> None:
@@ -136,7 +132,7 @@ def _go_there(question: dict[str, Any]) -> None:
     if places.user_namespace is not None:
         os.close(places.user_namespace)
     os.close(PROCESS)
-    _die_with_parent()  # a change of ids took that away
+    die_with_parent()  # a change of ids took that away
 
 
 def _as_it_is() -> Standing:
@@ -189,7 +185,7 @@ def _be_the_one_inside(question: dict[str, Any], nvml: Loaded, cuda: Loaded) -> 
     nowhere = os.pipe()  # 0 and 1: whatever a library prints ends there
     os.dup2(nowhere[1], 2)
     os.set_blocking(nowhere[1], False)
-    _die_with_parent()
+    die_with_parent()
     be_undumpable()
     poll = select.poll()
     poll.register(ANSWER, 0)

@@ -23,18 +23,10 @@ def refuse_without_room(hierarchy: Hierarchy, cgroups: bytes) -> None:
     """JoinError that names the file which tells it, of the cgroup or of one above it."""
     if hierarchy.version != 2:
         return
-    folders = _upwards(hierarchy, hierarchy.folder_of(hierarchy.path_in(cgroups)))
+    folders = hierarchy.upwards(hierarchy.folder_of(hierarchy.path_in(cgroups)))
     for folder in folders:
         _refuse_full(folder)
     _refuse_throttled([folder for folder in folders if _limit(f"{folder}/cpu.max") is not None])
-
-
-def _upwards(hierarchy: Hierarchy, folder: str) -> list[str]:
-    found = []
-    while len(folder) > len(hierarchy.point):
-        found.append(folder)
-        folder = folder.rpartition("/")[0]
-    return found
 
 
 def _refuse_full(folder: str) -> None:

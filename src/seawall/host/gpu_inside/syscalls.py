@@ -41,34 +41,28 @@ class Numbers(NamedTuple):
 CLONE3: Final = 435
 # The same on every architecture: pidfd_getfd, mount and io_uring's new calls, quotactl_fd.
 _EVERYWHERE: Final = (425, 426, 427, 428, 429, 430, 431, 432, 433, 438, 442, 443)
-X86_64: Final = Numbers(
-    0xC000003E, 56, 157,
-    (*_EVERYWHERE, 57, 58, 59, 322,  # fork, vfork, execve, execveat
-     101, 310, 311, 312,  # ptrace, process_vm_readv, process_vm_writev, kcmp
-     272, 308, 165, 166, 155, 161,  # unshare, setns, mount, umount2, pivot_root, chroot
-     321, 298, 323, 300,  # bpf, perf_event_open, userfaultfd, fanotify_init
-     248, 249, 250, 303, 304,  # add_key, request_key, keyctl, name_to_handle_at, open_by_handle_at
-     175, 313, 176, 246, 320,  # init_module, finit_module, delete_module, kexec_load, _file_load
-     167, 168, 169, 163, 179,  # swapon, swapoff, reboot, acct, quotactl
-     164, 227, 159, 305, 103,  # settimeofday, clock_settime, adjtimex, clock_adjtime, syslog
-     135, 153, 170, 171, 212,  # personality, vhangup, sethostname, setdomainname, lookup_dcookie
-     256, 279, 154, 172, 173,  # migrate_pages, move_pages, modify_ldt, iopl, ioperm
-     105, 106, 113, 114, 117, 119, 122, 123),  # set(re,res,fs)uid and gid: clear PDEATHSIG
+# On x86_64, and on all newer architectures: None where that has no such call.
+_REFUSED: Final = (
+    (57, None), (58, None), (59, 221), (322, 281),  # fork, vfork, execve, execveat
+    (101, 117), (310, 270), (311, 271), (312, 272),  # ptrace, process_vm_readv, _writev, kcmp
+    (272, 97), (308, 268), (165, 40), (166, 39),  # unshare, setns, mount, umount2
+    (155, 41), (161, 51), (321, 280), (298, 241),  # pivot_root, chroot, bpf, perf_event_open
+    (323, 282), (300, 262), (303, 264), (304, 265),  # userfaultfd, fanotify_init, *_handle_at
+    (248, 217), (249, 218), (250, 219),  # add_key, request_key, keyctl
+    (175, 105), (313, 273), (176, 106),  # init_module, finit_module, delete_module
+    (246, 104), (320, 294), (169, 142), (163, 89),  # kexec_load, kexec_file_load, reboot, acct
+    (167, 224), (168, 225), (179, 60), (103, 116),  # swapon, swapoff, quotactl, syslog
+    (164, 170), (227, 112), (159, 171), (305, 266),  # settimeofday, clock_settime, *_adjtime(x)
+    (135, 92), (153, 58), (170, 161), (171, 162),  # personality, vhangup, sethostname, _domainname
+    (212, 18), (256, 238), (279, 239),  # lookup_dcookie, migrate_pages, move_pages
+    (154, None), (172, None), (173, None),  # modify_ldt, iopl, ioperm
+    (113, 145), (114, 143), (117, 147), (119, 149), (105, 146), (106, 144), (122, 151), (123, 152),
+    # set(re,res,fs)uid and gid: clear PDEATHSIG
 )  # fmt: skip
+X86_64: Final = Numbers(0xC000003E, 56, 157, (*_EVERYWHERE, *(one for one, _ in _REFUSED)))
 GENERIC: Final = Numbers(
-    0xC00000B7, 220, 167,
-    (*_EVERYWHERE, 221, 281,  # execve, execveat
-     117, 270, 271, 272,  # ptrace, process_vm_readv, process_vm_writev, kcmp
-     97, 268, 40, 39, 41, 51,  # unshare, setns, mount, umount2, pivot_root, chroot
-     280, 241, 282, 262,  # bpf, perf_event_open, userfaultfd, fanotify_init
-     217, 218, 219, 264, 265,  # add_key, request_key, keyctl, name_to_handle_at, open_by_handle_at
-     105, 273, 106, 104, 294,  # init_module, finit_module, delete_module, kexec_load, _file_load
-     224, 225, 142, 89, 60,  # swapon, swapoff, reboot, acct, quotactl
-     170, 112, 171, 266, 116,  # settimeofday, clock_settime, adjtimex, clock_adjtime, syslog
-     92, 58, 161, 162, 18,  # personality, vhangup, sethostname, setdomainname, lookup_dcookie
-     238, 239,  # migrate_pages, move_pages
-     143, 144, 145, 146, 147, 149, 151, 152),  # set(re,res,fs)uid and gid: clear PDEATHSIG
-)  # fmt: skip
+    0xC00000B7, 220, 167, (*_EVERYWHERE, *(one for _, one in _REFUSED if one is not None))
+)
 _MACHINES: Final = {"x86_64": X86_64, "aarch64": GENERIC}
 
 

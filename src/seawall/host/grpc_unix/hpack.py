@@ -45,16 +45,15 @@ def encode(headers: Iterable[Header]) -> bytes:
 
 
 def _string(text: bytes) -> bytes:
-    return _integer(len(text), 7) + text
+    return _integer(len(text)) + text
 
 
-def _integer(value: int, bits: int) -> bytes:
-    """Section 5.1, the bits above the prefix being 0."""
-    most = (1 << bits) - 1
-    if value < most:
+def _integer(value: int) -> bytes:
+    """Section 5.1: a prefix of 7 bits, the one above it being 0."""
+    if value < 0x7F:
         return bytes([value])
-    out = bytearray([most])
-    value -= most
+    out = bytearray([0x7F])
+    value -= 0x7F
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7

@@ -50,21 +50,14 @@ def decide(groups: DeviceCgroups, cgroup: str, device: Device, access: str = USE
     A program that was attached without BPF_F_ALLOW_MULTI counts only where none is below it; who
     attaches to containers (runc, crun, systemd) never leaves that flag out.
     """
-    context = _context(device, access)
     seen: Answer | None = None
     count = 0
-    for path in _above(cgroup):
-        ids = groups.attached.get(path)
-        if ids is None or isinstance(ids, Unread):
-            seen = seen or _unread(f"the programs of {path}", ids)
-            continue
-        for number in ids[:PROGRAMS_MOST]:
-            count += 1
-            answer = _one(groups, number, path, context)
-            if answer.says == "no":
-                return Answer("no", f"{answer.why} refuses {device} {access}")
-            if answer.says == "unread":
-                seen = seen or answer
+    for number, answer in _answers(groups, cgroup, device, access):
+        count += number is not None
+        if answer.says == "no":
+            return Answer("no", f"{answer.why} refuses {device} {access}")
+        if answer.says == "unread":
+            seen = seen or answer
     if seen is not None:
         return seen
     if not count:
@@ -76,13 +69,22 @@ def refusing(
     groups: DeviceCgroups, cgroup: str, device: Device, access: str = USE
 ) -> int | None:  # fmt: skip
     """The first of its programs that says no; None: none does, as far as was seen."""
+    answers = _answers(groups, cgroup, device, access)
+    return next((number for number, answer in answers if answer.says == "no"), None)
+
+
+def _answers(
+    groups: DeviceCgroups, cgroup: str, device: Device, access: str
+) -> Iterator[tuple[int | None, Answer]]:
+    """Each program's, from the cgroup itself upwards; None: those of one cgroup were not read."""
     context = _context(device, access)
     for path in _above(cgroup):
         ids = groups.attached.get(path)
-        for number in () if ids is None or isinstance(ids, Unread) else ids[:PROGRAMS_MOST]:
-            if _one(groups, number, path, context).says == "no":
-                return number
-    return None
+        if ids is None or isinstance(ids, Unread):
+            yield None, _unread(f"the programs of {path}", ids)
+            continue
+        for number in ids[:PROGRAMS_MOST]:
+            yield number, _one(groups, number, path, context)
 
 
 def _one(groups: DeviceCgroups, number: int, path: str, context: bytes) -> Answer:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
-from seawall.accounts.devices.layers import Answer
+from seawall.accounts.devices.layers import Answer, DeviceRow
 from seawall.readings.char_devices import CharDevices
 from seawall.readings.device_nodes import DeviceNodes
 from seawall.readings.device_rule import DeviceRule, Kind
@@ -43,6 +43,13 @@ class Device(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.major}:{self.minor}"
+
+
+def device_of(row: DeviceRow) -> Device | None:
+    """None: nobody tells its numbers."""
+    if row.major is None or row.minor is None:
+        return None
+    return Device(row.kind, row.major, row.minor)
 
 
 def rule_text(rule: DeviceRule) -> str:

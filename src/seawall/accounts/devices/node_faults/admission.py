@@ -13,8 +13,9 @@ from seawall.accounts.devices.layers import Diagnosis, Mode, RefusedPod
 from seawall.accounts.devices.reasons.since import moment
 from seawall.readings.device_log import DeviceLog, LogEvent
 from seawall.readings.kubelet_devices import KubeletDevices
+from seawall.words import first
 
-SHOWN: Final = 3
+_SHOWN: Final = 3
 _RACES: Final = ("no_healthy", "unregistered")
 
 
@@ -87,12 +88,11 @@ def diagnoses(refused: Sequence[RefusedPod]) -> Iterator[Diagnosis]:
     for one in refused:
         groups.setdefault((one.mode, one.resource, one.why), []).append(one)
     for (mode, resource, why), pods in groups.items():
-        names = ", ".join(one.name for one in pods[:SHOWN])
-        more = f" and {len(pods) - SHOWN} more" if len(pods) > SHOWN else ""
+        names = first([one.name for one in pods], _SHOWN)
         many = f"{len(pods)} pods were" if len(pods) > 1 else "1 pod was"
         yield Diagnosis(
             mode,
-            f"{many} refused by the kubelet for want of {resource}: {names}{more};"
+            f"{many} refused by the kubelet for want of {resource}: {names};"
             f" {'the last ' if len(pods) > 1 else ''}at {moment(max(one.at for one in pods))}",
             f"When {'they were' if len(pods) > 1 else 'it was'} admitted, {why}.{_then(pods)}"
             " A pod that was refused stays Failed: the kubelet does not try again.",

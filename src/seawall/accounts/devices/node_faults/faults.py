@@ -34,7 +34,7 @@ class DeviceFaults:
     """The topic."""
 
     refused: tuple[RefusedPod, ...] = ()
-    shortfall: Shortfall = Shortfall((), None, None, "")  # noqa: RUF009 - a NamedTuple
+    shortfall: Shortfall = Shortfall((), None, "")  # noqa: RUF009 - a NamedTuple
     of_pods: tuple[Diagnosis, ...] = ()
     of_devices: tuple[Diagnosis, ...] = ()
     read_from: float | None = None
@@ -73,10 +73,8 @@ def handed_out(kubelet: KubeletDevices, live: PodResources | None) -> KubeletDev
     """
     if live is None or live.allocatable is None:
         return kubelet
-    ids = {name: live.allocatable.get(name, ()) for name in kubelet.registered_ids}
-    ids |= live.allocatable
-    numbers = {name: len(some) for name, some in ids.items()}
-    return replace(kubelet, registered=numbers, registered_ids=ids)
+    silent = dict.fromkeys(kubelet.registered, ())
+    return replace(kubelet, registered={**silent, **live.allocatable})
 
 
 def faults_of(log: DeviceLog, kubelet: KubeletDevices, found: DeviceFaults) -> DeviceFaults:
@@ -84,9 +82,8 @@ def faults_of(log: DeviceLog, kubelet: KubeletDevices, found: DeviceFaults) -> D
     gaps = tuple(_unseen(log, "plugin")) if kubelet.registered else ()
     if gaps and found.shortfall.not_comparable:
         gaps += (Unread("/proc/driver/nvidia/gpus", "absent", found.shortfall.not_comparable),)
-    return DeviceFaults(
-        refused=found.refused,
-        shortfall=found.shortfall,
+    return replace(
+        found,
         of_pods=tuple(admission.diagnoses(found.refused)),
         of_devices=tuple(health.diagnoses(found.shortfall.unhealthy)),
         read_from=min(
@@ -127,14 +124,14 @@ def with_faults(table: DeviceTable, faults: DeviceFaults | Unread) -> DeviceTabl
 
 
 def _unseen_words(faults: DeviceFaults) -> list[str]:
+    missing = (
+        ("pods that were refused for want of a device", faults.kubelet_unseen),
+        ("devices that a plugin calls unhealthy", faults.devices_unseen),
+    )
     found = [
-        f"pods that were refused for want of a device: {one.path}: {one.detail or one.why}"
-        for one in faults.kubelet_unseen
+        f"{what}: {one.path}: {one.detail or one.why}".rstrip()
+        for what, unseen in missing
+        for one in unseen
         if one.why != "not_captured"
     ]
-    found += [
-        f"devices that a plugin calls unhealthy: {one.path}: {one.detail or one.why}"
-        for one in faults.devices_unseen
-        if one.why != "not_captured"
-    ]
-    return [words.rstrip() for words in dict.fromkeys(found)]
+    return list(dict.fromkeys(found))

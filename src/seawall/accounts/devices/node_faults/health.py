@@ -14,6 +14,7 @@ from seawall.accounts.devices.layers import Diagnosis, Mode, UnhealthyDevice
 from seawall.accounts.devices.reasons.since import moment
 from seawall.readings.device_log import DeviceLog, DriverGpu, LogEvent
 from seawall.readings.kubelet_devices import KubeletDevices
+from seawall.words import first
 
 IGNORED_XIDS: Final = frozenset({13, 31, 43, 45, 68, 109})
 """By the plugin: 31, 43, 45 always, 13 and 68 since 0.10, 109 since 0.17.1 (health.go)."""
@@ -39,8 +40,6 @@ class Shortfall(NamedTuple):
     unhealthy: tuple[UnhealthyDevice, ...]
     driver_has: int | None
     """Devices of NVIDIA's driver; None where they cannot be held against the kubelet's."""
-    registered: int | None
-    """Of those, the ones that the kubelet hands out."""
     not_comparable: str
     """Why the two cannot be compared; empty where they are, or where there is no such driver."""
 
@@ -48,24 +47,23 @@ class Shortfall(NamedTuple):
 def shortfall(log: DeviceLog, kubelet: KubeletDevices) -> Shortfall:
     """What plugins gave up since they registered last, and what the driver has beyond that."""
     found = {one.device: one for one in _marked(log.events, kubelet)}
-    ids = kubelet.registered_ids.get(_NVIDIA)
+    ids = kubelet.registered.get(_NVIDIA)
     why_not = _not_comparable(log.gpus, kubelet, ids)
     if why_not or not log.gpus or ids is None:
-        return Shortfall(tuple(found.values()), None, None, why_not)
+        return Shortfall(tuple(found.values()), None, why_not)
     uuids = {one.partition("::")[0] for one in ids}
     for gpu in log.gpus:
         if gpu.uuid not in uuids and not any(key.startswith(gpu.uuid) for key in found):
             found[gpu.uuid] = _lacking(gpu, log.events, is_alone=bool(uuids))
-    handed = sum(gpu.uuid in uuids for gpu in log.gpus)
-    return Shortfall(tuple(found.values()), len(log.gpus), handed, "")
+    return Shortfall(tuple(found.values()), len(log.gpus), "")
 
 
 def _not_comparable(
     gpus: Sequence[DriverGpu], kubelet: KubeletDevices, ids: Sequence[str] | None
 ) -> str:
     """MIG makes many of one; a plugin may name devices otherwise than the driver."""
-    resources = [name for name, some in kubelet.registered_ids.items() if some]
-    every = [one for some in kubelet.registered_ids.values() for one in some]
+    resources = [name for name, some in kubelet.registered.items() if some]
+    every = [one for some in kubelet.registered.values() for one in some]
     if any("nvidia.com/mig-" in name for name in resources) or any(
         one.startswith("MIG-") for one in every
     ):
@@ -88,7 +86,7 @@ def _marked(events: Sequence[LogEvent], kubelet: KubeletDevices) -> Iterator[Unh
         elif event.what == "marked":
             marks.setdefault((event.resource, event.device), event)
     for (resource, device), mark in marks.items():
-        healthy = kubelet.registered_ids.get(resource)
+        healthy = kubelet.registered.get(resource)
         if healthy is None or device in healthy:
             continue  # the resource is gone with its plugin; or it is handed out again
         xid, why = _reason(mark, events)
@@ -146,15 +144,14 @@ def diagnoses(found: Iterable[UnhealthyDevice]) -> Iterator[Diagnosis]:
     for one in found:
         groups.setdefault((one.mode, one.resource, one.why), []).append(one)
     for (mode, resource, why), devices in groups.items():
-        names = ", ".join(one.device for one in devices[:2])
-        more = f" and {len(devices) - 2} more" if len(devices) > 2 else ""
+        names = first([one.device for one in devices], 2)
         since = [one.since for one in devices if one.since is not None]
         when = f" since {moment(min(since))}" if since else ""
         many = f"{len(devices)} devices" if len(devices) > 1 else "1 device"
         yield Diagnosis(
             mode,
             f"{many} of {resource} {'are' if len(devices) > 1 else 'is'} not handed out to new"
-            f" pods{when}: {names}{more}",
+            f" pods{when}: {names}",
             f"{why[:1].upper()}{why[1:]}.{_FOR_EVER if mode == 'F9' else ''}",
             remedy(mode, {one.xid for one in devices}),
         )

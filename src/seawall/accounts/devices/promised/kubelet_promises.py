@@ -3,19 +3,16 @@
 its own word on the pod-resources socket, which is of now and has claims (DRA) too.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
 
 from seawall.accounts.devices.classes import DeviceClass, class_of_resource
 from seawall.accounts.devices.kernel_rules.rules import USE
-from seawall.accounts.devices.promised.promise import NODES_MOST, Promise, Wanted
-from seawall.accounts.devices.promised.sources import Sources, cdi_nodes, lost_words
+from seawall.accounts.devices.promised.promise import NODES_MOST, Promise, Wanted, some
+from seawall.accounts.devices.promised.sources import Sources, cdi_nodes
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
 from seawall.readings.kubelet_devices import PodDevices
 from seawall.readings.pod_resources import Claim
-
-_NAMED_MOST: Final = 4
 
 
 def of_kubelet(workload: Workload, sources: Sources) -> Iterator[Promise]:
@@ -51,7 +48,7 @@ def _of_entry(entry: PodDevices, workload: Workload, sources: Sources) -> Promis
         promised_by=f"{_who(entry, workload, sources)}: {len(entry.ids)} x {entry.resource}",
         nodes=nodes | cdi,
         names_nodes=bool(entry.devices or cdi) and not lost,
-        unseen=tuple(lost_words(name) for name in lost),
+        unseen=lost,
     )
 
 
@@ -71,12 +68,8 @@ def _who(entry: PodDevices, workload: Workload, sources: Sources) -> str:
     if ids is None:
         return "kubelet checkpoint (pod-resources does not list it now: a stale entry)"
     if not set(entry.ids) <= set(ids):
-        return f"kubelet checkpoint (stale: pod-resources lists {_some(ids)} instead)"
+        return f"kubelet checkpoint (stale: pod-resources lists {some(ids)} instead)"
     return "kubelet checkpoint and pod-resources"
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMED_MOST]) + (", ..." if len(names) > _NAMED_MOST else "")
 
 
 def _of_listed(
@@ -104,8 +97,8 @@ def _of_claims(
     """A driver of Dynamic Resource Allocation gives its devices by CDI."""
     one = _class_of_driver(driver)
     nodes, lost = cdi_nodes(dict.fromkeys(name for c in claims for name in c.cdi_names), sources)
-    whose = _some([*dict.fromkeys(f"{claim.namespace}/{claim.name}" for claim in claims)])
-    devices = _some([claim.device for claim in claims if claim.device])
+    whose = some([*dict.fromkeys(f"{claim.namespace}/{claim.name}" for claim in claims)])
+    devices = some([claim.device for claim in claims if claim.device])
     return Promise(
         workload=workload,
         device_class=one,
@@ -114,7 +107,7 @@ def _of_claims(
         promised_by=f"DRA claim {whose}: {driver} {devices}".rstrip(),
         nodes=nodes,
         names_nodes=bool(nodes) and not lost,
-        unseen=tuple(lost_words(name) for name in lost),
+        unseen=lost,
     )
 
 
@@ -122,9 +115,3 @@ def _class_of_driver(driver: str) -> DeviceClass | None:
     """``gpu.nvidia.com`` gives what a plugin calls ``nvidia.com/gpu``."""
     kind, _, domain = driver.partition(".")
     return class_of_resource(f"{domain}/{kind}")
-
-
-def names_claimed(workload: Workload, sources: Sources) -> set[str]:
-    """CDI names that its claims tell: they are no promise of their own."""
-    claims: Iterable[Claim] = sources.claims_of(workload)
-    return {name for claim in claims for name in claim.cdi_names}

@@ -14,6 +14,7 @@ from typing import Final
 
 from seawall.accounts.devices.classes import (
     CLASSES,
+    NOT_ASKED,
     OTHER,
     DeviceClass,
     class_of_path,
@@ -21,9 +22,9 @@ from seawall.accounts.devices.classes import (
     class_of_resource,
 )
 from seawall.accounts.devices.kernel_rules.rules import USE, Device, is_everything, pseudo_name
-from seawall.accounts.devices.promised.kubelet_promises import names_claimed, of_kubelet
-from seawall.accounts.devices.promised.promise import NODES_MOST, Promise, Wanted
-from seawall.accounts.devices.promised.sources import Sources, cdi_nodes, lost_words
+from seawall.accounts.devices.promised.kubelet_promises import of_kubelet
+from seawall.accounts.devices.promised.promise import NODES_MOST, Promise, Wanted, some
+from seawall.accounts.devices.promised.sources import Sources, cdi_nodes
 from seawall.accounts.workloads import Workload
 from seawall.readings.device_specs import DeviceSpec
 
@@ -31,7 +32,6 @@ __all__ = ["Promise", "Sources", "Wanted", "hook_of", "promises"]
 
 _DOCKER: Final = "hostconfig.json"
 """Docker's own file: no OCI config."""
-_NOTHING: Final = ("", "void", "none")
 
 
 def promises(workloads: Iterable[Workload], sources: Sources) -> list[Promise]:
@@ -82,7 +82,8 @@ def _both(one: Promise, other: Promise) -> Promise:
 
 def _cdi(workload: Workload, spec: DeviceSpec, sources: Sources) -> Iterator[Promise]:
     by_kind: dict[str, list[str]] = {}
-    claimed = names_claimed(workload, sources)
+    # What its claims tell is no promise of its own.
+    claimed = {name for claim in sources.claims_of(workload) for name in claim.cdi_names}
     for name in spec.cdi_names:
         if name in claimed:
             continue
@@ -95,10 +96,10 @@ def _cdi(workload: Workload, spec: DeviceSpec, sources: Sources) -> Iterator[Pro
             device_class=one,
             name=one.name if one else kind,
             source="cdi",
-            promised_by=f"CDI {', '.join(names[:4])}{', ...' if len(names) > 4 else ''}",
+            promised_by=f"CDI {some(names)}",
             nodes=nodes,
             names_nodes=bool(nodes) and not lost,
-            unseen=tuple(lost_words(name) for name in lost),
+            unseen=lost,
         )
 
 
@@ -108,7 +109,7 @@ def _cdi(workload: Workload, spec: DeviceSpec, sources: Sources) -> Iterator[Pro
 def _environment(workload: Workload, spec: DeviceSpec) -> Iterator[Promise]:
     for one in CLASSES:
         value = spec.environment.get(one.visible, "").strip() if one.visible else ""
-        if value in _NOTHING or (value == "all" and not hook_of(one, spec)):
+        if value in NOT_ASKED or (value == "all" and not hook_of(one, spec)):
             continue
         yield Promise(
             workload=workload,

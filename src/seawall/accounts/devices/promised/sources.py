@@ -11,8 +11,8 @@ from seawall.accounts.devices.kernel_rules.rules import USE
 from seawall.accounts.devices.promised.promise import NODES_MOST, Promise, Wanted
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
-from seawall.readings.cdi_specs import CdiNode, CdiSpecs
-from seawall.readings.cri_containers import CriContainer, CriContainers
+from seawall.readings.cdi_specs import CdiSpecs
+from seawall.readings.cri_containers import CriContainers
 from seawall.readings.device_specs import DeviceSpec, DeviceSpecs
 from seawall.readings.kubelet_devices import KubeletDevices, PodDevices
 from seawall.readings.pod_resources import Claim, Owner, PodResources
@@ -39,10 +39,6 @@ class Sources:
             return
         for entry in self.kubelet.entries:
             self._by_container.setdefault(_key(entry.pod_uid, entry.container), []).append(entry)
-
-    def with_records(self, cri: CriContainers | Unread) -> "Sources":
-        """The same, after the runtimes were asked."""
-        return replace(self, cri=cri)
 
     def unheard(self) -> Iterator[str]:
         """Sockets that are there and gave no answer."""
@@ -77,8 +73,7 @@ class Sources:
     def _record(self, workload: Workload) -> DeviceSpec | Unread | None:
         if isinstance(self.cri, Unread):
             return None
-        found = self.cri.by_id.get(workload.container_id or "")
-        return found.spec if isinstance(found, CriContainer) else found
+        return self.cri.by_id.get(workload.container_id or "")
 
     def entries_of(self, workload: Workload) -> list[PodDevices]:
         """What the kubelet's checkpoint says that it gave it."""
@@ -97,15 +92,6 @@ class Sources:
         """Devices of its claims (DRA), as the kubelet itself says."""
         owner = _owner(workload)
         return () if isinstance(self.pods, Unread) or owner is None else self.pods.claimed(owner)
-
-    def resolved(self, names: Iterable[str]) -> Iterator[tuple[str, tuple[CdiNode, ...] | None]]:
-        """Each CDI name with its nodes; None: no file on this host knows it."""
-        for name in names:
-            kind, _, device = name.partition("=")
-            specs = () if isinstance(self.cdi, Unread) else self.cdi.specs
-            found = [spec for spec in specs if spec.kind == kind and device in spec.devices]
-            nodes = tuple(node for spec in found for node in (*spec.common, *spec.devices[device]))
-            yield name, nodes if found else None
 
 
 def _key(pod_uid: str, container: str) -> tuple[str, str]:
@@ -154,21 +140,20 @@ def worth_asking(
     return {key for key in found if key and len(key) <= _ID_MOST}
 
 
-def cdi_nodes(names: Iterable[str], sources: Sources) -> tuple[dict[str, Wanted], list[str]]:
-    """Nodes by path, and the names that no file knows."""
+def cdi_nodes(
+    names: Iterable[str], sources: Sources
+) -> tuple[dict[str, Wanted], tuple[str, ...]]:  # fmt: skip
+    """Nodes by path, and words for each name that no file knows."""
     nodes: dict[str, Wanted] = {}
     lost = []
-    for name, found in sources.resolved(names):
-        if found is None:
-            lost.append(name)
-        for node in found or ():
-            has_number = node.major is not None and node.minor is not None
-            number = (node.major or 0, node.minor or 0) if has_number else None
+    specs = () if isinstance(sources.cdi, Unread) else sources.cdi.specs
+    for name in names:
+        kind, _, device = name.partition("=")
+        found = [spec for spec in specs if spec.kind == kind and device in spec.devices]
+        if not found:
+            lost.append(f"no CDI file on this host knows {name} now (/etc/cdi, /var/run/cdi)")
+        for node in (node for spec in found for node in (*spec.common, *spec.devices[device])):
+            number = None if node.major is None or node.minor is None else (node.major, node.minor)
             if len(nodes) < NODES_MOST:
                 nodes[node.path] = Wanted(node.path, node.host_path or node.path, USE, number)
-    return nodes, lost
-
-
-def lost_words(name: str) -> str:
-    """Of a CDI name that could not be resolved."""
-    return f"no CDI file on this host knows {name} now (/etc/cdi, /var/run/cdi)"
+    return nodes, tuple(lost)

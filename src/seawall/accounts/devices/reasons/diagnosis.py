@@ -9,9 +9,8 @@ import errno as errnos
 from collections.abc import Iterable, Sequence
 
 from seawall.accounts.devices.asked import spec_device
-from seawall.accounts.devices.kernel_rules.rules import USE, Device
+from seawall.accounts.devices.kernel_rules.rules import USE, device_of
 from seawall.accounts.devices.layers import LAYERS, DeviceRow, Diagnosis, Layer
-from seawall.accounts.devices.promised.promises import hook_of
 from seawall.accounts.devices.reasons.blame import (
     RESTART,
     hook_words,
@@ -21,11 +20,11 @@ from seawall.accounts.devices.reasons.blame import (
     reload_words,
     stale_cdi,
 )
+from seawall.accounts.devices.reasons.soon import missing_link
 from seawall.accounts.devices.reasons.versions import Verdict, rewrites_on_update, skips_links
 from seawall.accounts.devices.rows import is_for_all
 from seawall.accounts.devices.sight import ContainerSide, HostSide
 from seawall.readings.device_access import Tried
-from seawall.readings.device_specs import DeviceSpec
 
 
 def diagnose(
@@ -118,14 +117,13 @@ def _lost_by_systemd(row: DeviceRow, side: ContainerSide, host: HostSide) -> Dia
     found = host.unit_of(side.cgroup)
     if says(row, "systemd") != "no" or not _is_refused(row) or found is None:
         return None
-    unit, device = found[0], _device(row)
+    unit, device = found[0], device_of(row)
     if device is not None and host.slice_that_refuses(side.cgroup, device, USE):
         return None  # somebody wrote that rule: nothing was lost
-    spec = side.spec if isinstance(side.spec, DeviceSpec) else None
     skips, is_configured = skips_links(host.versions), says(row, "configured") == "yes"
-    if is_configured and skips.is_possible and device is not None and host.lacks_link(device):
-        return _without_link(row, device, unit, skips)
-    hook = hook_of(side.promise.device_class, spec) if spec else None
+    if is_configured and skips.is_possible and (link := missing_link(row, host)):
+        return _without_link(row, link, unit, skips)
+    hook = side.hook()
     if is_configured or (hook and says(row, "configured") == "none"):
         return Diagnosis(
             "F3",
@@ -141,11 +139,10 @@ def _lost_by_systemd(row: DeviceRow, side: ContainerSide, host: HostSide) -> Dia
     return None
 
 
-def _without_link(row: DeviceRow, device: Device, unit: str, skips: Verdict) -> Diagnosis:
-    link = f"/dev/char/{device.major}:{device.minor}"
+def _without_link(row: DeviceRow, link: str, unit: str, skips: Verdict) -> Diagnosis:
     return Diagnosis(
         "F4",
-        f"{row.path} ({device}) is refused: systemd's list of devices lacks it",
+        f"{row.path}{numbers(row)} is refused: systemd's list of devices lacks it",
         f"The container's config has it, DeviceAllow= of {unit} does not, and {link} is missing on"
         " the host. runc 1.1.3 to 1.1.6, and any runc with systemd before 240, leave out the rules"
         " of devices without such a link; the next daemon-reload then takes the device away."
@@ -167,8 +164,7 @@ def _is_refused(row: DeviceRow) -> bool:
 
 def _rewritten(row: DeviceRow, side: ContainerSide, host: HostSide) -> Diagnosis | None:
     """The config has it, systemd has it or has no say, and the kernel's rules lack it."""
-    spec = side.spec if isinstance(side.spec, DeviceSpec) else None
-    hook = hook_of(side.promise.device_class, spec) if spec else None
+    hook = side.hook()
     # A hook that made the node allowed it, too.
     is_hooked = bool(hook) and says(row, "configured") == "none" and row.errno == errnos.EPERM
     good = is_hooked or says(row, "configured") == "yes"
@@ -256,9 +252,3 @@ def _unnamed(row: DeviceRow) -> Diagnosis:
         "Recreate the pod and look again; if it comes back, keep a bundle (seawall capture) from"
         f" before and after. {RESTART}",
     )
-
-
-def _device(row: DeviceRow) -> Device | None:
-    if row.major is None or row.minor is None:
-        return None
-    return Device(row.kind, row.major, row.minor)

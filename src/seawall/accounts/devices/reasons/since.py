@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from seawall.accounts.devices.kernel_rules.programs import refusing
-from seawall.accounts.devices.kernel_rules.rules import Device
+from seawall.accounts.devices.kernel_rules.rules import device_of
 from seawall.accounts.devices.layers import DeviceRow, Diagnosis, Since
 from seawall.accounts.devices.sight import ContainerSide, HostSide
 from seawall.host.host import Unread
@@ -26,7 +26,7 @@ _AT_START_SECONDS: Final = 3.0
 """From the load of a runtime's program until the container's process runs."""
 CUT_SECONDS: Final = 1.0
 """btime is cut to seconds, and so is the time of a node."""
-_BY_SYSTEMD: Final = ("F3", "F4", "F5")
+_BY_SYSTEMD: Final = ("F3", "F4")
 
 
 def since_when(
@@ -79,7 +79,7 @@ def _plugin_words(row: DeviceRow, host: HostSide) -> str:
     return ""
 
 
-# --- taken away: F3 to F7 -----------------------------------------------------------------
+# --- taken away: F3, F4, F6 ---------------------------------------------------------------
 
 
 def _taken_away(
@@ -101,9 +101,9 @@ def _taken_away(
 
 def _loaded_at(row: DeviceRow, side: ContainerSide, host: HostSide) -> float | None:
     """When the program that refuses it was loaded."""
-    if isinstance(host.groups, Unread) or row.major is None or row.minor is None:
+    if isinstance(host.groups, Unread) or (device := device_of(row)) is None:
         return None
-    number = refusing(host.groups, side.cgroup, Device(row.kind, row.major, row.minor))
+    number = refusing(host.groups, side.cgroup, device)
     loaded = None if number is None else host.groups.loaded.get(number)
     return None if loaded is None or host.clock is None else host.clock.booted_at + loaded
 
@@ -118,7 +118,7 @@ def _by_program(loaded: float, start: float | None, host: HostSide) -> Since:
     return Since(loaded, "at the latest: the cgroup's device program that refuses it was loaded")
 
 
-def _at_the_earliest(start: float, reloaded: float | None = None) -> Since:
+def _at_the_earliest(start: float, reloaded: float | None) -> Since:
     words = (
         "at the earliest: the container was started then, and cgroup v1 keeps no time of a change"
     )

@@ -3,8 +3,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from seawall.accounts.devices.classes import CLASSES, DeviceClass, class_of_resource
-from seawall.accounts.devices.kernel_rules.rules import Device
+from seawall.accounts.devices.classes import NEEDED, DeviceClass, class_of_resource
+from seawall.accounts.devices.kernel_rules.rules import device_of
 from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, Plugin, Soon
 from seawall.accounts.devices.reasons import cdi_files
 from seawall.accounts.devices.reasons.versions import (
@@ -14,7 +14,7 @@ from seawall.accounts.devices.reasons.versions import (
 )
 from seawall.accounts.devices.sight import HostSide
 from seawall.host.host import Unread
-from seawall.readings.cdi_specs import CdiSpec, CdiSpecs
+from seawall.readings.cdi_specs import CdiSpec
 
 RELOAD = "the next daemon-reload"
 UPDATE = "the next update of the container"
@@ -67,9 +67,8 @@ def _reload(one: ContainerDevices, row: DeviceRow, host: HostSide) -> Soon:
 
 def missing_link(row: DeviceRow, host: HostSide) -> str:
     """``/dev/char/195:255``; empty unless it is certainly not there."""
-    if row.major is None or row.minor is None:
-        return ""
-    is_missing = host.lacks_link(Device(row.kind, row.major, row.minor))
+    device = device_of(row)
+    is_missing = device is not None and host.lacks_link(device)
     return f"/dev/char/{row.major}:{row.minor}" if is_missing else ""
 
 
@@ -130,9 +129,8 @@ def _is_given_by_unit(row: DeviceRow) -> bool:
 
 def of_plugin(plugin: Plugin) -> Iterator[Soon]:
     """A plugin hands out only what its own /dev has."""
-    needed = {control.path for one in CLASSES for control in one.controls if control.is_needed}
     for path in plugin.lacks:
-        if path not in needed:
+        if path not in NEEDED:
             continue
         yield Soon(
             plugin.workload,
@@ -147,11 +145,11 @@ def of_plugin(plugin: Plugin) -> Iterator[Soon]:
 # --- CDI --------------------------------------------------------------------------------
 
 
-def of_cdi(specs: CdiSpecs | Unread, host: HostSide) -> Iterator[Soon]:
+def of_cdi(host: HostSide) -> Iterator[Soon]:
     """Files that are older than the devices."""
-    for spec in () if isinstance(specs, Unread) else specs.specs:
+    for spec in () if isinstance(host.cdi, Unread) else host.cdi.specs:
         one = class_of_resource(spec.kind)
-        if one in CLASSES and one is not None:
+        if one is not None:
             yield from _lacking(spec, one, host)
             yield from _renumbered(spec, host)
 

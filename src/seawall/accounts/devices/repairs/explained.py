@@ -5,7 +5,7 @@ A rule that is written under the runtime changes a running tenant and not the ca
 systemd 252: what ``set-property --runtime DeviceAllow=`` wrote outlives a daemon-reload.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from seawall.accounts.devices.layers import ContainerDevices, DeviceTable
@@ -24,11 +24,9 @@ _BY_SYSTEMD: Final = (
 
 def rules(containers: list[ContainerDevices], table: DeviceTable, scope: Scope) -> Iterator[Step]:
     """Where somebody would be tempted to write into the cgroup, or has."""
-    if scope.what != "workload":
-        return
     refused = [
         one
-        for one in broken(containers, "F1", "F3", "F4", "F5", "F6", "F7")
+        for one in broken(containers, "F1", "F3", "F4", "F6")
         if any(row.broken_at and row.layers["access"].says == "no" for row in one.devices)
     ]
     if not refused and not taken_away(table, scope):
@@ -50,9 +48,9 @@ def rules(containers: list[ContainerDevices], table: DeviceTable, scope: Scope) 
     )
 
 
-def process(containers: Sequence[ContainerDevices]) -> Iterator[Step]:
+def process(containers: list[ContainerDevices]) -> Iterator[Step]:
     """What only the container's user can do."""
-    if broken(list(containers)):
+    if broken(containers):
         yield Step(
             kind="process",
             what="Restart the process in the container, when it is not made anew anyway",

@@ -10,6 +10,7 @@ from typing import Final
 from seawall.accounts.devices.classes import (
     CLASSES,
     DeviceClass,
+    class_name,
     class_of_path,
     class_of_resource,
     majors_now,
@@ -20,6 +21,7 @@ from seawall.accounts.devices.reasons.soon import NEXT_START, NEXT_WITH_IT
 from seawall.accounts.devices.repairs.step import Facts, Link, Modules, Scope, Step, broken
 from seawall.host.host import Unread
 from seawall.readings.device_nodes import Node
+from seawall.words import first
 
 _LINKS_MOST: Final = 1024
 _UNTIL_BOOT: Final = "until the next boot"
@@ -70,7 +72,7 @@ def _load(one: DeviceClass, drivers: tuple[str, ...]) -> Step:
         " Then look at the plan again: nodes and the plugin may follow",
         lasts=f"{_UNTIL_BOOT}; {_AT_BOOT} does (/etc/modules-load.d, or {one.load} in a unit)",
         by="seawall",
-        on=Modules(one.name, tuple(one.load.split()), ("modprobe", one.module), drivers),
+        on=Modules(tuple(one.load.split()), ("modprobe", one.module), drivers),
     )
 
 
@@ -82,7 +84,7 @@ def _nodes(facts: Facts, scope: Scope, containers: list[ContainerDevices]) -> It
     missing = tuple(
         node
         for node in facts.table.host_nodes
-        if not node.is_there and (scope.what != "workload" or _class_name(node.path) in wanted)
+        if not node.is_there and (scope.what != "workload" or class_name(node.path) in wanted)
     )
     if missing:
         yield Step(
@@ -97,11 +99,6 @@ def _nodes(facts: Facts, scope: Scope, containers: list[ContainerDevices]) -> It
             by="seawall",
             on=missing,
         )
-
-
-def _class_name(path: str) -> str | None:
-    found = class_of_path(path)
-    return found.name if found else None
 
 
 def _before_runtime(path: str) -> str:
@@ -121,7 +118,7 @@ def _node_words(node: HostNode) -> str:
 
 def _links(facts: Facts, scope: Scope, containers: list[ContainerDevices]) -> Iterator[Step]:
     """Only where a rule was left out for want of one: newer runtimes look at none."""
-    if isinstance(facts.nodes, Unread):
+    if isinstance(facts.nodes, Unread) or scope.what == "plugin":
         return
     there = facts.nodes.by_path
     known = {
@@ -135,11 +132,11 @@ def _links(facts: Facts, scope: Scope, containers: list[ContainerDevices]) -> It
             for path in paths
             if path in there and there[path].kind == "c"
         ]
-    classes = {_class_name(link.path) for link in lost} - {None}
+    classes = {class_name(link.path) for link in lost} - {None}
     near = [
         Link(path, node.major, node.minor)
         for path, node in sorted(there.items())
-        if node.kind == "c" and _class_name(path) in classes
+        if node.kind == "c" and class_name(path) in classes
     ]
     made = {link[1:]: link for link in (*near, *lost)}
     links = tuple(link for number, link in made.items() if number not in known)[:_LINKS_MOST]
@@ -180,16 +177,15 @@ def _lost(
 
 
 def _link_step(links: tuple[Link, ...]) -> Step:
-    names = ", ".join(f"{one.major}:{one.minor}" for one in links[:6])
-    more = f" and {len(links) - 6} more" if len(links) > 6 else ""
-    is_nvidia = any(_class_name(one.path) == "nvidia" for one in links)
+    names = first([f"{one.major}:{one.minor}" for one in links], 6)
+    is_nvidia = any(class_name(one.path) == "nvidia" for one in links)
     by_hand = "\n".join(
         f"ln -s ../{one.path.removeprefix('/dev/')} /dev/char/{one.major}:{one.minor}"
         for one in links[:6]
     )
     return Step(
         kind="links",
-        what=f"Make links in /dev/char: {names}{more}",
+        what=f"Make links in /dev/char: {names}",
         command=(
             "nvidia-ctk system create-dev-char-symlinks --create-all" if is_nvidia else by_hand
         ),
@@ -211,7 +207,7 @@ def _cdi(facts: Facts, scope: Scope, containers: list[ContainerDevices]) -> Iter
     if scope.what == "workload":
         # The file may be new by now, and the container older than it: then nothing is to be done.
         given = {name for one in containers if (name := _cdi_class(one)) is not None}
-        old = [one for one in old if _class_name(one.device) in given]
+        old = [one for one in old if class_name(one.device) in given]
     if not old or scope.what == "plugin":
         return
     told = "; ".join(dict.fromkeys(f"{one.device}: {one.why}" for one in old[:3]))
@@ -228,6 +224,6 @@ def _cdi(facts: Facts, scope: Scope, containers: list[ContainerDevices]) -> Iter
 
 
 def _cdi_class(one: ContainerDevices) -> str | None:
-    is_given = "CDI" in one.promised_by
+    is_given = one.promised_by.startswith("CDI")
     known = class_of_resource(one.promised_by.removeprefix("CDI "))
     return (known.name if known else one.device_class) if is_given else None

@@ -27,7 +27,6 @@ from seawall.accounts.devices.repairs.step import (
     is_asked,
     is_below,
     of_scope,
-    works,
 )
 from seawall.host.host import Unread
 
@@ -92,18 +91,13 @@ def in_the_way(plan_now: Plan, step: Step) -> Step | None:
 
 
 def _steps(facts: Facts, scope: Scope, containers: list[ContainerDevices]) -> Iterator[Step]:
-    if scope.what != "plugin":
-        yield from host_steps.steps(facts, scope, containers)
-    else:
-        yield from (
-            one for one in host_steps.steps(facts, scope, containers) if one.kind != "links"
-        )
+    yield from host_steps.steps(facts, scope, containers)
     if scope.what == "workload":
         yield from settings.steps(facts.table, containers)
     yield from plugin_steps.steps(facts, scope, containers)
     yield from pod_steps.steps(facts, scope, containers)
-    yield from explained.rules(containers, facts.table, scope)
     if scope.what == "workload":
+        yield from explained.rules(containers, facts.table, scope)
         yield from explained.process(containers)
 
 
@@ -128,7 +122,7 @@ def _headlines(
 
 def _untried(scope: Scope, containers: list[ContainerDevices]) -> Iterator[str]:
     for one in containers if scope.what == "workload" else ():
-        if one.diagnosis is None and not works(one):
+        if one.diagnosis is None and not one.works:
             yield one.workload.name
 
 

@@ -7,9 +7,10 @@ It hands out what its own /dev has, and that was made when its container was.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from seawall.accounts.devices.classes import CLASSES, class_of_path, class_of_resource
+from seawall.accounts.devices.classes import CLASSES, class_name, class_of_resource
 from seawall.accounts.devices.layers import ContainerDevices, DeviceTable, Plugin, UnhealthyDevice
 from seawall.accounts.devices.node_faults.health import HARDWARE_XIDS
+from seawall.accounts.devices.plugins import is_named
 from seawall.accounts.devices.repairs.commands import delete_pod, docker
 from seawall.accounts.devices.repairs.step import Facts, Scope, Step, broken, is_asked, taken_away
 
@@ -18,7 +19,7 @@ def steps(facts: Facts, scope: Scope, containers: list[ContainerDevices]) -> Ite
     """Those that cannot hand out what the host has, or will not be able to."""
     table = facts.table
     served = [one for one in broken(containers, "F1", "F2") if one.workload.pod_uid is not None]
-    wounded = {_class_name(one.device) for one in taken_away(table, scope)} - {None}
+    wounded = {class_name(one.device) for one in taken_away(table, scope)} - {None}
     wounded.update(one.device_class for one in served)
     for plugin in table.plugins if scope.what != "host" else ():
         if scope.what == "plugin" and not is_asked(plugin, scope):
@@ -46,11 +47,11 @@ def _why(
     plugin: Plugin, table: DeviceTable, names: set[str | None], asked: set[str | None]
 ) -> str:  # fmt: skip
     """It has not what it should hand out, or will not have it; empty otherwise."""
-    if any(_class_name(path) in asked for path in plugin.lacks):
+    if any(class_name(path) in asked for path in plugin.lacks):
         sure = "" if plugin.names_nodes == "yes" else " (it matters if its answers name nodes)"
         return f"its own /dev lacks {', '.join(plugin.lacks)}, which the host has{sure}"
     missing = [node for node in table.host_nodes if not node.is_there and not node.found]
-    if any(_class_name(node.path) in asked & names for node in missing):
+    if any(class_name(node.path) in asked & names for node in missing):
         return "it was started before the host's nodes were made, so that its own /dev lacks them"
     return ""
 
@@ -64,26 +65,19 @@ def _of(one: UnhealthyDevice) -> str | None:
     return found.name if found else None
 
 
-def _class_name(path: str) -> str | None:
-    found = class_of_path(path)
-    return found.name if found else None
-
-
 def _classes(plugin: Plugin, table: DeviceTable) -> set[str | None]:
     """Of what it lacks, and by its name; a name that says nothing may be of any."""
-    used = {_class_name(node.path) for node in table.host_nodes}
+    used = {class_name(node.path) for node in table.host_nodes}
     return (_by_name(plugin) or used) | _named(plugin)
 
 
 def _named(plugin: Plugin) -> set[str | None]:
     """Of which it is for certain: one of network cards says nothing of GPUs."""
-    return _by_name(plugin) | {_class_name(path) for path in plugin.lacks}
+    return _by_name(plugin) | {class_name(path) for path in plugin.lacks}
 
 
 def _by_name(plugin: Plugin) -> set[str | None]:
-    one = plugin.workload  # whoever has a namespace of that name is not a plugin
-    name = f"{one.pod} {one.container}" if one.pod else one.name
-    return {known.name for known in CLASSES if any(word in name for word in known.plugins)}
+    return {one.name for one in CLASSES if is_named(plugin.workload, one.plugins)}
 
 
 def _restart(plugin: Plugin, why: str, ill: Sequence[UnhealthyDevice]) -> Step:
@@ -137,7 +131,7 @@ def _unseen_plugin(table: DeviceTable, containers: list[ContainerDevices]) -> It
 def _is_served(one: ContainerDevices) -> bool:
     """By a plugin, when it is made anew."""
     is_asked = one.diagnosis is not None and one.diagnosis.mode == "F1"
-    return one.workload.pod_uid is not None and (is_asked or "kubelet" in one.promised_by)
+    return one.workload.pod_uid is not None and (is_asked or one.promised_by.startswith("kubelet"))
 
 
 def _has_plugin(name: str, table: DeviceTable) -> bool:

@@ -3,12 +3,13 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from seawall.accounts.devices.layers import ContainerDevices
 from seawall.accounts.devices.repairs.commands import delete_named, delete_pod, docker
 from seawall.accounts.devices.repairs.step import Facts, Scope, Step, broken, taken_away
+from seawall.words import first
 
 _NAMES_SHOWN: Final = 6
 _RESTART_ALONE: Final = (
@@ -113,14 +114,15 @@ def _named(facts: Facts, scope: Scope, containers: list[ContainerDevices]) -> It
         told.setdefault(name, f"{name} (works by a rule that it was not given, until {when})")
     if told:
         yield _meanwhile(
-            f"Then recreate what was started meanwhile: {_first(list(told.values()))}",
+            f"Then recreate what was started meanwhile: {first([*told.values()], _NAMES_SHOWN)}",
             f"seawall gpu repair {shlex.quote(next(iter(told)))}",
             "meanwhile",
         )
     refused = [one for one in facts.table.refused_pods if one.mode in ("F8", "F9")]
     if refused and scope.what == "plugin":
+        names = first([one.name for one in refused], _NAMES_SHOWN)
         yield _meanwhile(
-            f"Delete the pods that the kubelet refused: {_first([one.name for one in refused])}",
+            f"Delete the pods that the kubelet refused: {names}",
             delete_named(refused[0].namespace, refused[0].pod),
             "refused",
         )
@@ -134,11 +136,6 @@ def _by_hand(facts: Facts, containers: list[ContainerDevices]) -> Iterator[tuple
             if soon.workload == one.workload and soon.device in lacking:
                 yield one.workload.name, soon.when
                 break
-
-
-def _first(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return f"{', '.join(names[:_NAMES_SHOWN])}{more}"
 
 
 def _meanwhile(what: str, command: str, tag: str) -> Step:

@@ -31,20 +31,10 @@ _SETTINGS: Final[dict[str, _Setting]] = {
         "runc --version\nsystemctl --version",
         "the cause: these leave no rule out for want of a link",
     ),
-    "F5": _Setting(
-        "Upgrade runc to 1.2.5 or later",
-        "runc --version",
-        "the cause: older ones make units that always want a daemon-reload",
-    ),
     "F6": _Setting(
         f"{_KNOWN_TO_RUNTIME}; and upgrade runc to 1.0 or later",
         "runc --version",
         "the cause: an update of the container then leaves its devices alone",
-    ),
-    "F7": _Setting(
-        "Stop whatever writes the container's device rules by hand",
-        "",
-        "the cause: access that comes and goes",
     ),
     "mode": _Setting(
         "Let the container's user use the node: its group (supplementalGroups, --group-add), or"

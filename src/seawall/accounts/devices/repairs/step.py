@@ -6,7 +6,7 @@ minute later must not get what became the sixth step meanwhile.
 """
 
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from seawall.accounts.devices import plugins
 from seawall.accounts.devices.layers import ContainerDevices, DeviceTable, HostNode, Plugin, Soon
@@ -19,9 +19,7 @@ from seawall.readings.device_nodes import DeviceNodes
 Kind: TypeAlias = Literal[
     "modules", "nodes", "links", "cdi", "settings", "plugin", "recreate", "rules", "process"
 ]
-KINDS: Final[tuple[Kind, ...]] = (
-    "modules", "nodes", "links", "cdi", "settings", "plugin", "recreate", "rules", "process",
-)  # fmt: skip
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 """In the order in which they are of use: whatever starts earlier is given the old answer."""
 By: TypeAlias = Literal["seawall", "you", "user", "nobody"]
 """``seawall``: when it is told to; ``user``: whoever runs the container; ``nobody``: explained,
@@ -31,7 +29,6 @@ not done."""
 class Modules(NamedTuple):
     """Drivers that are not loaded."""
 
-    class_name: str
     command: tuple[str, ...]
     fallback: tuple[str, ...]
     """Where the first one is not installed."""
@@ -160,13 +157,6 @@ def broken(containers: list[ContainerDevices], *modes: str) -> list[ContainerDev
         for one in containers
         if one.diagnosis is not None and (not modes or one.diagnosis.mode in modes)
     ]
-
-
-def works(one: ContainerDevices) -> bool:
-    """Each device that it needs was tried and answered: what was not tried is never healthy."""
-    rows = [row for row in one.devices if row.is_needed] or list(one.devices)
-    is_tried = bool(rows) and all(row.layers["access"].says == "yes" for row in rows)
-    return one.diagnosis is None and is_tried
 
 
 def taken_away(table: DeviceTable, scope: Scope) -> list[Soon]:

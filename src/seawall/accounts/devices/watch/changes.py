@@ -26,6 +26,7 @@ from seawall.accounts.devices.watch.events import (
     stand_words,
 )  # fmt: skip
 from seawall.readings.device_writers import Write, Writer
+from seawall.words import first
 
 _SETTLED: Final = ("yes", "no", "none")
 
@@ -169,7 +170,7 @@ class Changes:
         lost = [part for part in before.parts if part not in rule.parts]
         new = [part for part in rule.parts if part not in before.parts]
         changed = (("lost", lost), ("got", new))
-        words = [f"{verb} {_some(parts)}" for verb, parts in changed if parts]
+        words = [f"{verb} {first(parts, 3)}" for verb, parts in changed if parts]
         loaded = [rule.loaded[part] for part in new if part in rule.loaded]
         loaded = [one for one in loaded if since < one.monotonic <= look.at.monotonic]
         return _RuleChange(
@@ -211,14 +212,17 @@ def _all_writes(cgroup: str, look: Look) -> tuple[Write, ...]:
 
 
 def _is_change(before: Stand, now: Stand) -> bool:
+    return before.errno != now.errno or _is_another(before, now)
+
+
+def _is_another(before: Stand, now: Stand) -> bool:
     """A node that was not looked at has no number, which is no change of it."""
-    is_other = bool(before.number and now.number) and before.number != now.number
-    return before.errno != now.errno or is_other
+    return bool(before.number and now.number) and before.number != now.number
 
 
 def _layer(before: Stand, now: Stand) -> EventLayer | None:
     codes = {before.errno, now.errno}
-    if errnos.ENOENT in codes or (before.number and now.number and before.number != now.number):
+    if errnos.ENOENT in codes or _is_another(before, now):
         return "node"
     if errnos.EPERM in codes:
         return "kernel"
@@ -228,7 +232,7 @@ def _layer(before: Stand, now: Stand) -> EventLayer | None:
 def _node_words(before: Stand, now: Stand) -> str:
     if now.errno is None:
         return now.why
-    if before.number and now.number and before.number != now.number:
+    if _is_another(before, now):
         return f"its node was {before.number} and is {now.number}"
     return ""
 
@@ -242,11 +246,6 @@ def _when(at: Moment, writes: tuple[Write, ...], rule: _RuleChange | None) -> Mo
 
 def _files(writes: Iterable[Write]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(write.file for write in writes))
-
-
-def _some(parts: list[str], most: int = 3) -> str:
-    more = f" and {len(parts) - most} more" if len(parts) > most else ""
-    return ", ".join(parts[:most]) + more
 
 
 def _comings(before: Told, told: Told) -> Iterator[Event]:

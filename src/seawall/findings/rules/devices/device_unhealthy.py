@@ -15,8 +15,7 @@ from seawall.accounts.devices.reasons.since import moment
 from seawall.findings.device_words import SHOWN, names
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
-
-_CHECKPOINT = "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
+from seawall.readings.kubelet_devices import PATHS
 
 
 @rule(
@@ -74,6 +73,6 @@ def _finding(found: Sequence[UnhealthyDevice], faults: DeviceFaults) -> Finding:
 
 def _row(one: UnhealthyDevice) -> Evidence:
     since = "" if one.since is None else f" since {moment(one.since)}"
-    source = "the device plugin's log" if one.since is not None else _CHECKPOINT
+    source = "the device plugin's log" if one.since is not None else PATHS[0]
     return Evidence(f"{one.device} ({one.resource})", f"{one.mode}{since}", "text",
                     f"{one.why}; {source}")  # fmt: skip

@@ -11,13 +11,12 @@ Where the kubelet's checkpoint shows that they name none, a hook or the runtime 
 and nothing is wrong; where neither can be seen, this is a warning.
 """
 
+from seawall.accounts.devices.classes import NEEDED
 from seawall.accounts.devices.layers import DeviceTable, Plugin
 from seawall.findings.device_words import names, needed_paths, unread
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
 
-_CONTROL = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/kfd")
-"""Nothing of their class works without these, whether a container asked for them yet or not."""
 _IF = "if it names nodes in its answers (PASS_DEVICE_SPECS), "
 
 
@@ -45,7 +44,8 @@ def judge(table: DeviceTable) -> list[Finding]:
 
 def _finding(one: Plugin, needed: set[str]) -> Finding:
     more = "nodes" if len(one.lacks) > 1 else "node"
-    is_needed = not needed.union(_CONTROL).isdisjoint(one.lacks)
+    # Whether a container asked for its class yet or not.
+    is_needed = not needed.union(NEEDED).isdisjoint(one.lacks)
     is_sure = one.names_nodes == "yes"
     return fires(
         "critical" if is_needed and is_sure else "warning",

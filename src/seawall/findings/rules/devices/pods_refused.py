@@ -31,14 +31,13 @@ from seawall.findings.shell import quote
     provide="root on the host: the kubelet's journal, or its log below /var/log",
 )
 def judge(faults: DeviceFaults) -> Sequence[Finding]:
-    findings = []
     if faults.refused:
-        findings.append(_finding(faults))
-    elif faults.kubelet_unseen:
+        return [_finding(faults)]
+    if faults.kubelet_unseen:
         words = "were pods refused for want of a device? Not known"
-        findings.append(blind(words, *faults.kubelet_unseen))
+        return [blind(words, *faults.kubelet_unseen)]
     since = "" if faults.read_from is None else f" since {moment(faults.read_from)}"
-    return findings or [quiet(f"no pod that was refused{since} for want of a device is left")]
+    return [quiet(f"no pod that was refused{since} for want of a device is left")]
 
 
 def _finding(faults: DeviceFaults) -> Finding:
