@@ -38,14 +38,14 @@ def run_boot(image: vm.Image, group: Sequence[Scenario], killer: Killer) -> list
 
 def run_all(
     image: vm.Image, scenarios: Sequence[Scenario], killers: Sequence[Killer] = (GUARD,),
-    *, vms: int = VMS_AT_A_TIME,
+    *, vms: int = VMS_AT_A_TIME, a_boot: int = SCENARIOS_A_BOOT,
 ) -> Iterator[Report]:  # fmt: skip
-    """As they come; ``vms`` at a time."""
+    """As they come; ``vms`` at a time, ``a_boot`` scenarios in each."""
     with ThreadPoolExecutor(vms) as pool:
         jobs = [
             pool.submit(run_boot, image, group, killer)
             for killer in killers
-            for group in boots([s for s in scenarios if fits(s, killer)])
+            for group in boots([s for s in scenarios if fits(s, killer)], a_boot)
         ]
         for job in as_completed(jobs):
             yield from job.result()

@@ -259,15 +259,27 @@ def mixed(scenario: Scenario, seed: int) -> Scenario:
 
 
 def _ci() -> tuple[Scenario, ...]:
-    """What every run of `make test-system` can afford: some five minutes, one VM at a time."""
+    """What every run of `make test-system` can afford: five boots, some ten minutes."""
     unit: dict[str, Any] = {"systemd": True}
     v1: dict[str, Any] = {"cgroup": "v1"}
     return (
+        *(on(ALL["rings fast"], mix=mix) for mix in MIXES),
+        *(mixed(ALL[name], seed) for seed, name in enumerate((
+            "anonymous bomb", "tmpfs bomb", "rings, node's network", "handed on",
+        ), start=31)),
         on(ALL["rings fast"], mix="hog guaranteed", **unit),
-        on(mixed(ALL["anonymous bomb"], 13), **unit),
-        on(mixed(ALL["tmpfs bomb"], 22), **v1),
-        ALL["module forgets"],
-    )
+        *(on(mixed(ALL[name], seed), **unit) for seed, name in enumerate((
+            "anonymous bomb", "tmpfs bomb", "handed on",
+        ), start=13)),
+        on(ALL["quiet"], most_seconds=12, **unit),
+        *(on(mixed(ALL[name], seed), **v1) for seed, name in enumerate((
+            "rings fast", "tmpfs bomb", "anonymous bomb", "handed on",
+        ), start=21)),
+        *(on(mixed(ALL[name], seed), swap="zram") for seed, name in enumerate((
+            "rings fast", "anonymous bomb",
+        ), start=25)),
+        ALL["module holds"], ALL["module churns"], ALL["module forgets"],
+    )  # fmt: skip
 
 
 def _marks() -> tuple[Scenario, ...]:

@@ -13,7 +13,7 @@ from tests.kernels.guard_boots import run_all
 from tests.kernels.guard_node import Report
 from tests.kernels.guard_scenarios import CI, MARKS, Scenario
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(2400)]
 SERVED_LEAST = 0.99
 STALL_MOST_SECONDS = 3.0
 STATUS_SECONDS = 1.0
@@ -42,7 +42,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Repo
     image = vm.build_image(folder, guard_peers.add_systemd)
     lacking = guard_peers.missing(guard_peers.SYSTEMD)
     runs = [case for case in RUNS if not (lacking and case.systemd)]
-    yield {report.scenario.id: report for report in run_all(image, runs, vms=1)}
+    yield {report.scenario.id: report for report in run_all(image, runs, vms=1, a_boot=8)}
     shutil.rmtree(folder)
 
 
