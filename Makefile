@@ -42,7 +42,7 @@ marks: $(VENV)/dev.ready
 # Hundreds of emulated nodes that run out of memory, drawn by chance: some hours.
 campaign: $(VENV)/dev.ready
 	tests/install_system_packages
-	$(BIN)/python -m tests.kernels.guard_campaign --runs 300
+	$(BIN)/python -m tests.kernels.guard_campaign --runs 300 --journal guard-campaign.jsonl
 	$(BIN)/python -m tests.films.campaign --films 100000
 
 check: $(VENV)/dev.ready
