@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.kernels import built_modules, guard_peers, vm
 from tests.kernels.guard_boots import run_all, say
 from tests.kernels.guard_node import GUARD, NOBODY, Killer, Report, run_tenant
-from tests.kernels.guard_scenarios import ALL, Scenario, mixed, on
+from tests.kernels.guard_scenarios import ALL, MIXES, Scenario, mixed, on
 
 KILLERS = (NOBODY, *guard_peers.ALL, GUARD)
 SCENARIOS = {
@@ -73,7 +73,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenario", action="append", choices=list(SCENARIOS))
     parser.add_argument("--killer", action="append", choices=[label(k) for k in KILLERS])
-    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=1, help="of each of the three mixes")
     parser.add_argument("--tenant", action="store_true", help="what the guard costs a tenant")
     given = parser.parse_args()
     if why := vm.missing() or built_modules.missing() or guard_peers.missing():
@@ -86,7 +86,12 @@ def main() -> int:
         if given.tenant:
             return tenant(image, Path(folder))
         for name in given.scenario or SCENARIOS:
-            rows: list[Scenario] = [mixed(SCENARIOS[name], 1 + n) for n in range(given.runs)]
+            # Who is chosen by oom_score_adj depends on the mix: each of them, or none is told.
+            rows: list[Scenario] = [
+                on(mixed(SCENARIOS[name], 1 + n), mix=mix)
+                for n in range(given.runs)
+                for mix in MIXES
+            ]
             for killer in killers:
                 reports = [r for r in run_all(image, rows, [killer]) if r.raw]
                 if reports:
