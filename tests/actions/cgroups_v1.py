@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from seawall.actions.hands import Hands
-from seawall.actions.journal import Journal
+from seawall.actions.journal import Change, Journal
 from seawall.actions.mounts import find_mounts
 from seawall.actions.plan import Mounts, Order, Step, Target
 
@@ -129,6 +129,15 @@ def hands(scope: str, folder: Path, **options: float) -> Hands:
     made = Hands(mounts(), (scope,), Journal(str(folder / "guard.undo")), **options)  # type: ignore[arg-type]
     made.prepare()
     return made
+
+
+def in_force(folder: Path) -> list[Change]:
+    """What the journal of ``hands`` holds, as the next guard would read it."""
+    journal = Journal(str(folder / "guard.undo"))
+    journal.open()
+    found = [change for _, change in journal.changes()]
+    journal.close()
+    return found
 
 
 FORKS = """

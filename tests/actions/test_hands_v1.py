@@ -14,6 +14,7 @@ from tests.actions.cgroups_v1 import (
     ROOT,
     group,
     hands,
+    in_force,
     missing,
     mounts,
     remove,
@@ -149,7 +150,7 @@ def test_a_frozen_one_is_killed_and_thawed(tmp_path: Path) -> None:
         outcome = made.perform(top.order())
         assert (outcome.is_done, outcome.processes, outcome.left) == (True, 3, 0)
         assert [child.wait(5) for child in children] == [-signal.SIGKILL] * 3
-        assert Journal(str(tmp_path / "guard.undo")).changes() == []
+        assert in_force(tmp_path) == []
 
 
 def test_what_another_froze_is_not_frozen_again_nor_thawed(tmp_path: Path) -> None:

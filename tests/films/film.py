@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass, field
 
-from tests.films.world import World
+from tests.films.world import FREEZE_SECONDS, World
 
+from seawall.actions.plan import Order
 from seawall.guard.facts import Node
 from seawall.guard.judge.judge import Judge
 from seawall.guard.settings import Settings
 from seawall.guard.verdict import Told, Verdict
 
+REST_SECONDS = 10.0
 ENDS = ("freeze", "terminate", "kill", "clamp")
 
 
@@ -34,8 +36,12 @@ class Shown:
 
     film: Film
     chosen: list[str] = field(default_factory=list)
-    """Names, in the order of their first destructive order; a freeze counts."""
+    """Names, in the order of their first destructive order; a freeze before a kill counts,
+    one on suspicion does not.
+    """
     chosen_at: list[float] = field(default_factory=list)
+    held: list[tuple[float, float, str]] = field(default_factory=list)
+    """From when until when somebody stood still on suspicion."""
     killed: list[tuple[float, str]] = field(default_factory=list)
     """Seconds and names of SIGTERM and SIGKILL."""
     verdicts: list[Verdict] = field(default_factory=list)
@@ -54,6 +60,21 @@ class Shown:
         ]
 
     @property
+    def unfair(self) -> list[str]:
+        """Who was held who may not be, for too long, or again too soon."""
+        found, last = [], dict[str, float]()
+        may = {actor.sees.name for actor in self.film.world.actors if actor.is_in_reach}
+        for since, until, name in self.held:
+            if name not in may:
+                found.append(f"{name} held, and never may be")
+            if until - since > FREEZE_SECONDS:
+                found.append(f"{name} held for {until - since:.2f} s")
+            if since - last.get(name, -1e9) < REST_SECONDS:
+                found.append(f"{name} held again after {since - last[name]:.1f} s")
+            last[name] = until
+        return found
+
+    @property
     def in_time(self) -> bool:
         return bool(self.chosen) and not self.kernel_first
 
@@ -69,6 +90,7 @@ def play(film: Film) -> Shown:
         shown.ticks += 1
         if film.restart_at is not None and world.now >= film.restart_at:
             film.restart_at = None
+            world.thaw_all()
             judge = Judge(film.settings, "5eed0001-0000", own_cgroup="/system.slice/guard.service")
         for group in judge.wants(node, world.groups):
             world.detail(group)
@@ -89,7 +111,9 @@ def _act(judge: Judge, verdict: Verdict, node: Node, shown: Shown) -> None:
     world = shown.film.world
     for order in verdict.orders:
         name = order.target.name
-        if order.step in ENDS and name not in shown.chosen:
+        if order.why == "suspected":
+            _hold(order, node, shown)
+        elif order.step in ENDS and name not in shown.chosen:
             if not shown.chosen and world.kernel_killed:
                 shown.kernel_first = True
             shown.chosen.append(name)
@@ -97,3 +121,15 @@ def _act(judge: Judge, verdict: Verdict, node: Node, shown: Shown) -> None:
         if order.step in ("kill", "terminate"):
             shown.killed.append((node.seconds, name))
         judge.learn(world.perform(order), node)
+
+
+def _hold(order: Order, node: Node, shown: Shown) -> None:
+    name = order.target.name
+    if order.step == "freeze":
+        until = node.seconds + FREEZE_SECONDS
+        shown.held.append((node.seconds, until, name))
+        return
+    at, (since, _, _) = next(
+        (at, row) for at, row in reversed(list(enumerate(shown.held))) if row[2] == name
+    )
+    shown.held[at] = (since, node.seconds, name)

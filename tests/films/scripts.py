@@ -184,6 +184,51 @@ def tmpfs_bomb(cast: Cast) -> Film:
     return film
 
 
+def prove_late(film: Film) -> None:
+    """A second to four after the fact, as measured in VMs."""
+    world = film.world
+    world.proof_late = max(0.1, world.chance.uniform(1, 4) - world.claims_late)
+
+
+def rings_late(cast: Cast) -> Film:
+    """The proof is seconds later than the bound: time enough for a node to be gone."""
+    film = rings_fast(cast)
+    film.name = "rings_late"
+    prove_late(film)
+    return film
+
+
+def two_late(cast: Cast) -> Film:
+    film = two_culprits(cast)
+    film.name = "two_late"
+    prove_late(film)
+    return film
+
+
+def late_beside(cast: Cast) -> Film:
+    """Beside a culprit whose proof is late somebody whose bound grows as well."""
+    bound = cast.unit * cast.chance.uniform(20, 250)
+    cast.innocent("traced", cast.unit * 40, suspected_rate=bound, sources="traced page frames")
+    film = rings_late(cast)
+    film.name, film.must_act = "late_beside", False
+    return film
+
+
+def leak_beside(cast: Cast) -> Film:
+    """A driver takes for nobody, in a workqueue; somebody at full load has the bound for it."""
+    chance, unit = cast.chance, cast.unit
+    rate = unit * chance.uniform(20, 200)
+    shares = [chance.uniform(0.5, 2.0)] if chance.random() < 0.6 else [1.0, 1.0]
+    for number, share in enumerate(shares):
+        role = "CNI" if chance.random() < 0.2 else ""
+        cast.innocent(f"traced{number}", unit * 40, suspected_rate=rate * share,
+                      sources="traced page frames", protected_by=role)  # fmt: skip
+    film = film_of(cast, "leak_beside", [], chance.uniform(300, 500), must=False, seconds=40.0)
+    film.world.leak_rate, film.world.leak_starts = rate, 1000 + chance.uniform(2, 6)
+    film.world.leak_most = film.world.total * chance.uniform(0.2, 1.0)
+    return film
+
+
 def leaking_driver(cast: Cast) -> Film:
     hog = rings(cast, cast.chance.uniform(60, 250), driver_keeps=True)
     return film_of(cast, "leaking_driver", [hog], cast.chance.uniform(500, 700), seconds=40.0)
@@ -289,8 +334,9 @@ def tight(cast: Cast) -> Film:
 
 SCRIPTS: tuple[Callable[[Cast], Film], ...] = (
     rings_fast, rings_slow, two_culprits, anon_bomb, tmpfs_bomb, leaking_driver, unproved,
-    creeping_leak, stuck_victim, small_cgroups, protected_culprit, outside_scope, restarted,
-    no_watcher, hung_watcher, at_own_limit, quiet, pressed, tight,
+    creeping_leak, rings_late, two_late, late_beside, leak_beside, stuck_victim, small_cgroups,
+    protected_culprit, outside_scope, restarted, no_watcher, hung_watcher, at_own_limit, quiet,
+    pressed, tight,
 )  # fmt: skip
 
 

@@ -6,9 +6,17 @@ from types import ModuleType
 import pytest
 from tests.films.campaign import run
 from tests.films.film import Film, play
-from tests.films.scripts import MIXES, SCRIPTS, Cast, random_film
+from tests.films.scripts import (
+    MIXES,
+    SCRIPTS,
+    Cast,
+    leak_beside,
+    random_film,
+    rings_late,
+    two_late,
+)
 
-from seawall.guard.judge import ranking, row, usefulness
+from seawall.guard.judge import ranking, row, suspicion, usefulness
 
 CAMPAIGN = 2000
 CHUNK = 500
@@ -20,6 +28,7 @@ def test_only_the_right_ones_are_chosen(script: Callable[[Cast], Film], mix: str
     for seed in range(3):
         shown = play(random_film(7_000_000 + seed, script, mix))
         assert not shown.wrong, f"seed {7_000_000 + seed}: {shown.wrong}"
+        assert not shown.unfair, f"seed {7_000_000 + seed}: {shown.unfair}"
         assert len(set(shown.chosen)) == len(shown.chosen)
         for at, (seconds, _) in enumerate(shown.killed):
             within = {name for later, name in shown.killed[at:] if later < seconds + 60}
@@ -68,3 +77,44 @@ def test_without_proof_nobody_is_in_time(monkeypatch: pytest.MonkeyPatch) -> Non
     must = sum(number for name, number in counts.items() if name.startswith("must "))
     in_time = sum(number for name, number in counts.items() if name.startswith("in time "))
     assert in_time < 0.5 * must
+
+
+def in_time(script: Callable[[Cast], Film], films: int, *, holds: bool) -> int:
+    """Of so many films, those in which the right one was chosen before the kernel killed."""
+    found = 0
+    for seed in range(films):
+        film = random_film(seed, script)
+        film.settings = film.settings._replace(hold_suspects=holds)
+        found += play(film).in_time
+    return found
+
+
+@pytest.mark.parametrize("script", [rings_late, two_late], ids=lambda s: s.__name__)
+def test_proof_that_is_late_is_waited_for(script: Callable[[Cast], Film]) -> None:
+    with_holds, without = (in_time(script, 60, holds=holds) for holds in (True, False))
+    assert with_holds >= 0.8 * 60
+    assert with_holds >= 1.5 * without
+
+
+def held_in(script: Callable[[Cast], Film], films: int) -> tuple[int, list[str]]:
+    shown = [play(random_film(seed, script)) for seed in range(films)]
+    assert not any(one.chosen for one in shown)
+    return sum(len(one.held) for one in shown), [word for one in shown for word in one.unfair]
+
+
+def test_beside_a_leak_somebody_is_held_and_nobody_is_killed() -> None:
+    holds, unfair = held_in(leak_beside, 60)
+    assert holds > 10
+    assert not unfair
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [("_is_barred", lambda mind, row: False), ("REST_SECONDS", 0.0), ("hold_seconds", lambda _: 9)],
+    ids=["protected ones are held", "nobody rests", "too long"],
+)
+def test_holds_without_their_rules_are_caught(
+    name: str, instead: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suspicion, name, instead)
+    assert held_in(leak_beside, 60)[1]

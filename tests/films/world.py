@@ -5,12 +5,14 @@ with the noise and the delays that real counters have.
 """
 
 import random
+from collections import deque
 from dataclasses import dataclass, field
 
 from seawall.actions.plan import Order, Outcome
-from seawall.guard.facts import BURSTABLE, NOTHING_OUTSIDE, Group, Node, Outside
+from seawall.guard.facts import BURSTABLE, GUARANTEED, NOTHING_OUTSIDE, Group, Node, Outside
 
 MIB = 1 << 20
+FREEZE_SECONDS = 2.0
 CLAIMS_ALL = "packet rings (PACKET_DIAG)"
 
 
@@ -41,6 +43,8 @@ class Actor:
     """Share of what it holds outside that certain evidence shows; the rest is only likely."""
     suspected: float = 0.0
     """Bytes of ``most`` that it does not hold."""
+    suspected_rate: float = 0.0
+    """They grow by so much."""
     wobble: float = 0.0
     """Its anonymous memory goes up and down by so much: a fork storm."""
     driver_keeps: bool = False
@@ -55,11 +59,14 @@ class Actor:
     """It ends so long after SIGTERM; None: it ignores it."""
     inode: int = 0
     is_frozen: bool = False
+    frozen_at: float = 0.0
     ends: float | None = None
     """When its memory begins to come back; None: it lives."""
     is_gone: bool = False
     sees: Group = field(init=False)
     told: Outside = NOTHING_OUTSIDE
+    past: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=256))
+    """When it held how much outside; proof may be older than the bound."""
 
     def __post_init__(self) -> None:
         self.inode = self.inode or abs(hash(self.path)) % 10**9 + 10
@@ -69,6 +76,14 @@ class Actor:
         self.sees.pod, self.sees.protected_by = self.pod, self.protected_by
         self.sees.processes = 3
 
+    @property
+    def is_in_reach(self) -> bool:
+        """Of a guard with the usual scope; told here once more, not asked of the judge."""
+        is_adj_low = self.adj is not None and (
+            self.adj < -997 or (self.adj == -997 and self.class_rank != GUARANTEED)
+        )
+        return self.path.startswith("/kubepods/") and not self.protected_by and not is_adj_low
+
     def take(self, now: float, seconds: float) -> None:
         """What it takes in ``seconds``; its charge never passes its limit."""
         if now < self.starts or self.is_frozen or self.ends is not None:
@@ -76,6 +91,7 @@ class Actor:
         if now >= self.lets_go:
             self.outside_most = 0.0
         self.outside = min(self.outside_most, self.outside + self.outside_rate * seconds)
+        self.suspected += self.suspected_rate * seconds
         self.anon = min(self.anon_most, self.anon + self.anon_rate * seconds)
         self.cache += self.cache_rate * seconds
         if self.limit is not None:
@@ -94,6 +110,12 @@ class World:
     claims_every: float = 0.7
     claims_late: float = 0.5
     """Claims tell what was so long ago."""
+    proof_late: float = 0.0
+    """And their certain part what was so long before that; the bound is not later."""
+    leak_rate: float = 0.0
+    leak_starts: float = 0.0
+    leak_most: float = float("inf")
+    """A driver takes for nobody (a workqueue): in no claim at all."""
     noise: float = 2 * MIB
     rebases: bool = False
     """The residual's base follows when nothing grows (a slow leak is forgotten by it)."""
@@ -110,7 +132,7 @@ class World:
         self.groups = {actor.path: actor.sees for actor in self.actors}
         self.claims_at = float("-inf")
         self.told_of = self.now
-        self.pending: list[tuple[float, list[tuple[Actor, float]]]] = []
+        self.pending: list[tuple[float, list[tuple[Actor, float, float, float]]]] = []
         self.headroom = self.true_headroom()
         self.slope = 0.0
         self.residual_base = self.residual = 40.0 * MIB + sum(a.outside for a in self.actors)
@@ -133,9 +155,16 @@ class World:
         self.now += seconds
         for actor in self.actors:
             if not actor.is_gone:
+                if actor.is_frozen and self.now - actor.frozen_at >= FREEZE_SECONDS:
+                    actor.is_frozen = False  # by the hands, whatever the judge does
                 actor.take(self.now, seconds)
+                if self.proof_late:
+                    actor.past.append((self.now, actor.outside))
                 if actor.ends is not None and self.now >= actor.ends:
                     self._end(actor, seconds)
+        if self.now >= self.leak_starts:
+            more = min(self.leak_rate * seconds, self.leak_most)
+            self.leaked, self.leak_most = self.leaked + more, self.leak_most - more
         self._reclaim()
         if self.has_watcher:
             self._watch()
@@ -182,17 +211,26 @@ class World:
             return
         if force or self.now - self.claims_at >= self.claims_every:
             self.claims_at = self.now
-            held = [(a, a.outside) for a in self.actors if a.outside or a.suspected]
+            held = [
+                (a, self._proved(a), a.outside, a.suspected)
+                for a in self.actors if a.outside or a.suspected
+            ]  # fmt: skip
             self.pending.append((self.now + self.claims_late, held))
         while self.pending and self.pending[0][0] <= self.now:
             due, held = self.pending.pop(0)
             self.told_of = due - self.claims_late
-            for actor, outside in held:
-                sure = int(outside * actor.certainty * self.chance.uniform(0.98, 1.0))
-                most = int(outside + actor.suspected)
+            for actor, proved, outside, suspected in held:
+                sure = int(proved * actor.certainty * self.chance.uniform(0.98, 1.0))
+                most = max(sure, int(outside + suspected))
                 old = actor.told.certain_bytes
                 actor.told = Outside(sure, max(sure, most // 2), most, actor.sources)
                 actor.sees.outside_slope = (sure - old) / self.claims_every
+
+    def _proved(self, actor: Actor) -> float:
+        """What it held when its proof was made."""
+        then = self.now - self.proof_late
+        known = [held for at, held in actor.past if at <= then]
+        return min(actor.outside, known[-1] if known else actor.outside)
 
     def _show(self, seconds: float, *, first: bool = False) -> Node:
         chance, noise = self.chance, self.noise
@@ -251,13 +289,18 @@ class World:
         actor = next(a for a in self.actors if a.sees is group)
         group.gives_back_bytes = int(min(group.charge_bytes, actor.anon * actor.gives_back))
 
+    def thaw_all(self) -> None:
+        """What a guard does when it starts."""
+        for actor in self.actors:
+            actor.is_frozen = False
+
     def perform(self, order: Order) -> Outcome:
         """The order takes effect as it would on a node."""
         actor = next((a for a in self.actors if a.path == order.target.path), None)
         if actor is None or actor.is_gone or actor.inode != order.target.inode:
             return Outcome(order, is_done=False, problem="it is gone")
         if order.step in ("freeze", "thaw"):
-            actor.is_frozen = order.step == "freeze"
+            actor.is_frozen, actor.frozen_at = order.step == "freeze", self.now
         elif order.step == "kill":
             actor.ends = self.now + actor.stuck_seconds + self.chance.uniform(0.02, 0.2)
             left = 2 if actor.stuck_seconds else 0

@@ -27,6 +27,7 @@ OTHER = {
     "act_at_most": ('"1.5 GiB"', 1_610_612_736),
     "target_fraction": ("0", 0.0),
     "freeze_seconds": ("0.5", 0.5),
+    "hold_suspects": ("false", False),
     "terminate_seconds": ("30", 30.0),
     "kills_per_minute": ("1", 1),
     "verify_seconds": ("9.5", 9.5),

@@ -129,3 +129,23 @@ def test_its_memory(run: dict[str, Any]) -> None:
     if PYTHON != "/usr/bin/python3.11":
         pytest.skip("the mark is of Debian's interpreter: apt-get install python3.11")
     assert run["before"][0] <= MARK_KIB
+
+
+def test_pages_of_files_that_only_the_start_needed_are_let_go() -> None:
+    found = in_lean_process(
+        "import ctypes, json, os, gc\n"
+        "import seawall.guard.assembly\n"
+        "from seawall import own_process\n"
+        "def now(name):\n"
+        "    with open('/proc/self/smaps_rollup') as file:\n"
+        "        return next(int(l.split()[1]) for l in file if l.startswith(name))\n"
+        "gc.collect()\n"
+        "before, ours = now('Rss:'), now('Anonymous:')\n"
+        "gone = own_process.let_go_of_files()\n"
+        "found = dict(gone=gone, saved=before - now('Rss:'), ours=now('Anonymous:') - ours,\n"
+        "    still=[ctypes.CDLL(None).getpid() == os.getpid(), json.loads('[1.5]') == [1.5]])\n"
+    )
+    assert found["gone"] > 4 << 20
+    assert found["saved"] > 0
+    assert abs(found["ours"]) <= 64  # relocated tables stay: without them the next call is the end
+    assert found["still"] == [True, True]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.guard.judge_scene import CALM, MIB, done, judge_of, scene, short
+from tests.guard.judge_scene import CALM, MIB, done, group_of, judge_of, scene, short
 
 from seawall.guard.facts import Group, Outside
 from seawall.guard.judge.protection import Protection
@@ -142,3 +142,72 @@ def test_vague_evidence_changes_no_place(scene_: tuple[Drawn, ...], headroom: in
         return [(row.group.path, row.tier) for row in able]
 
     assert order(0) == order(5000)
+
+
+@dataclass
+class Taker:
+    """One whose bound grows; how fast, how much more than it takes, and when it is proved."""
+
+    rate: int
+    """MiB a second."""
+    excess: int
+    proof_tick: int
+    role: str
+    is_in_scope: bool
+
+    def group(self, number: int, seconds: float, tick: int) -> Group:
+        holds = int(self.rate * seconds)
+        sure = holds if tick >= self.proof_tick else 0
+        group = group_of(f"g{number}", 5, limit=100, certain=sure, most=holds * self.excess)
+        group.protected_by = self.role
+        if not self.is_in_scope:
+            group.path = f"/system.slice/g{number}"
+        return group
+
+
+TAKERS = st.lists(
+    st.builds(
+        Taker, st.sampled_from([0, 5, 30, 100, 200]), st.sampled_from([1, 1, 2, 10]),
+        st.sampled_from([0, 5, 15, 25, 1000, 1000]), st.sampled_from(["", "", "", "CNI"]),
+        st.sampled_from([True, True, True, False]),
+    ),
+    min_size=1, max_size=4,
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(TAKERS, st.integers(0, 150), st.integers(20, 80))
+def test_holds_are_short_rare_and_end_nobody(
+    takers: list[Taker], leak: int, headroom: int
+) -> None:  # fmt: skip
+    judge = judge_of()
+    judge.step(CALM, scene(*(taker.group(n, 0.0, 0) for n, taker in enumerate(takers))))
+    since: dict[str, float] = {}
+    ended: dict[str, float] = {}
+    rate = leak + sum(taker.rate for taker in takers)
+    for tick in range(300):
+        seconds = 1005 + tick / 10
+        groups = scene(*(t.group(n, 5 + tick / 10, tick) for n, t in enumerate(takers)))
+        certain = sum(group.outside.certain_bytes for group in groups.values())
+        taken = int(rate * (5 + tick / 10)) * MIB
+        node = short(
+            seconds, headroom, rate, residual_bytes=40 * MIB + taken, claims_seconds=0.2,
+            residual_slope_bytes_per_second=float(rate * MIB),
+            unexplained_growth_bytes=max(0, taken - certain),
+        )  # fmt: skip
+        verdict = judge.step(node, groups)
+        for order in verdict.orders if verdict else ():
+            path, group = order.target.path, groups[order.target.path]
+            assert not group.protected_by
+            assert path.startswith("/kubepods")
+            if order.step == "kill":
+                assert group.outside.certain_bytes, "nobody is killed on a bound"
+            elif order.why == "suspected" and order.step == "freeze":
+                assert path not in since
+                assert seconds - ended.get(path, 0.0) >= 10
+                since[path] = seconds
+            elif order.why == "suspected":
+                assert seconds - since.pop(path) <= 2.0
+                ended[path] = seconds
+            judge.learn(done(order), node)
+        assert all(seconds - at <= 2.0 for at in since.values())

@@ -156,3 +156,39 @@ def test_ticks_leave_nothing_behind(fake: FakeTree) -> None:
     assert grown < 100  # one block in ten ticks would be a leak; others' processes come and go
     assert len(os.listdir("/proc/self/fd")) == fds
     sense.close()
+
+
+def test_in_deep_peace_the_kernels_counters_are_read_now_and_then(
+    fake: FakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But at once when a trigger has ended the sleep, and each tick with swap or near the end."""
+    proc = tmp_path / "proc"
+    (proc / "pressure").mkdir(parents=True)
+    zones = FILES / DEBIAN_6_1 / "proc" / "zoneinfo"
+    (proc / "zoneinfo").write_bytes(zones.read_bytes())
+    swap = "MemTotal: 9999999 kB\nMemFree: 8888888 kB\nSwapTotal: {} kB\nSwapFree: 0 kB\n"
+    (proc / "meminfo").write_text(swap.format(0))
+    counters = "nr_free_pages 1\nallocstall_normal {0}\noom_kill {0}\n"
+    (proc / "vmstat").write_text(counters.format(0))
+    sense = sense_of(fake, str(proc))
+    monkeypatch.setattr(sense, "_settle_pace", lambda *_: None)
+    start, seen = time.monotonic() + 100.0, []
+    sense._is_deep = True
+    sense.look(start)
+    (proc / "vmstat").write_text(counters.format(3))
+    seen += [sense.look(start + second).kernel_kills for second in (1.0, 5.0, 9.0)]
+    assert seen == [0, 0, 0]
+    node = sense.look(start + 10.0)
+    assert node.kernel_kills == 3
+    assert node.stalls_per_second == pytest.approx(0.3)  # spread over the time it took
+    (proc / "vmstat").write_text(counters.format(4))
+    assert sense.look(start + 11.0).kernel_kills == 0
+    sense._is_woken = True
+    assert sense.look(start + 11.1).kernel_kills == 1
+    sense._is_woken, sense._is_deep = False, False
+    (proc / "vmstat").write_text(counters.format(6))
+    assert sense.look(start + 11.2).kernel_kills == 2
+    sense._is_deep = True
+    (proc / "meminfo").write_text(swap.format(5))
+    (proc / "vmstat").write_text(counters.format(9))
+    assert sense.look(start + 11.3).kernel_kills == 3

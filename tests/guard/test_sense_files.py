@@ -63,6 +63,15 @@ def test_absent_lines_are_none_and_zero_is_zero(tmp_path: Path) -> None:
     assert (lean.mem_total, lean.mem_free, lean.shmem, lean.cached) == (10240, 0, 0, None)
 
 
+def test_lines_that_come_and_go_are_found_again(tmp_path: Path) -> None:
+    lean, text = Meminfo(str(tmp_path)), "MemTotal: 10 kB\nMemFree: {} kB\n"
+    for middle, shared in (("", None), ("Shmem: 3 kB\n", 3072), ("Other: 3 kB\n", None)):
+        for free in (4, 5):
+            (tmp_path / "meminfo").write_text(text.format(free) + middle + "Cached: 1 kB\n")
+            assert lean.read()
+            assert (lean.mem_free, lean.shmem, lean.cached) == (free << 10, shared, 1024)
+
+
 @pytest.mark.parametrize("kernel", ZONED)
 def test_zoneinfo_says_what_the_full_reader_says(kernel: str) -> None:
     lean = Zoneinfo(str(FILES / kernel / "proc"), 4096)

@@ -144,7 +144,7 @@ def test_hostile_names_and_impossible_numbers_make_plain_lines() -> None:
     told = Told("5eed0000-0001", 101.0, None, None, HOSTILE)
     for line in (
         records.verdict_line(whole, STAMP),
-        records.outcome_line(outcome(problem=HOSTILE), HOSTILE, STAMP),
+        records.outcome_line(outcome(problem=HOSTILE), HOSTILE, float("inf"), STAMP),
         records.told_line(told, STAMP),
         records.event_line(HOSTILE, STAMP),
     ):

@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,7 @@ def test_one_id_ties_everything_together(made: Teller, tmp_path: Path, aide: Hea
     decisions = lines_of(tmp_path / "decisions.jsonl")
     assert [line["kind"] for line in decisions] == ["verdict", "outcome", "told"]
     assert {line["decision"] for line in decisions} == {"5eed0000-0001"}
+    assert [line["seconds"] for line in decisions] == [100.0, 100.1, 100.5]
     for line in decisions:
         check(line, "decision")
     said = kernel_lines(tmp_path)
@@ -127,6 +129,7 @@ def test_after_a_kill_the_container_is_told_why(tmp_path: Path, aide: Heard) -> 
     (run,) = aide.asked("run")
     assert run["command"] == "/usr/bin/logger killed"
     check(json.loads(run["stdin"]), "decision")
+    assert 0 < json.loads(run["stdin"])["seconds"] <= time.monotonic()
 
 
 def test_sigterm_that_was_enough_is_told_and_counted_as_well(tmp_path: Path, aide: Heard) -> None:

@@ -18,6 +18,7 @@ rivals               scope: ``{rivals: [words]}``
 config               path: ``{settings: text}``, or ``{problem}``
 watcher              number of the pair whose end it gets, in the place of those before: no
                      answer
+hold                 the files that the guard executes are locked in memory: ``{problem}``
 ping                 it is there: ``{}``
 say, kmsg            words to our own log, record to the kernel's: no answer
 ===================  =============================================================
@@ -33,7 +34,7 @@ from seawall.guard import lean_re
 
 DATAGRAM_MOST_BYTES: Final = 60_000
 _KINDS: Final = frozenset({"self_test_child", "run", "termination_message", "textfile", "rivals",
-                    "config", "ping"})  # fmt: skip
+                    "config", "ping", "hold"})  # fmt: skip
 _ANSWERS_MOST: Final = 32
 _UNWANTED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 

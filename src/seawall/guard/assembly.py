@@ -15,7 +15,7 @@ from seawall.guard.judge.judge import Judge
 from seawall.guard.link import WatcherLink
 from seawall.guard.loop import Loop, Parts, hands_scope
 from seawall.guard.notify import Notify
-from seawall.guard.rehearsal import rehearse
+from seawall.guard.rehearsal import rehearse, shortages_on_paper
 from seawall.guard.self_test import SelfTest
 from seawall.guard.sense.sense import Sense
 from seawall.guard.signals import Signals
@@ -33,7 +33,9 @@ def guard(handed: Handed, signals: Signals, aide: Aide, watcher: WatcherLink) ->
     parts, words = assemble(handed, aide, watcher)
     loop = Loop(handed, parts, signals)
     try:
+        aide.send({"do": "hold"})
         rehearse(loop)
+        memory.shrink()
         words += [why for why in (memory.be_spared(), memory.lock(), memory.hurry()) if why]
         memory.settle()
         mode, scope = handed.settings.mode, handed.settings.scope
@@ -46,6 +48,8 @@ def guard(handed: Handed, signals: Signals, aide: Aide, watcher: WatcherLink) ->
 def assemble(handed: Handed, aide: Aide, watcher: WatcherLink) -> tuple[Parts, list[str]]:
     """Everything opened, and what could not be had, in words."""
     settings, mounts = handed.settings, handed.mounts
+    # Before anything is opened: what it takes for a moment is there for what stays.
+    shortages_on_paper(settings)
     journal = Journal(f"{handed.folder}/{UNDO_FILE}")
     words = _undone(journal)  # of a guard that was killed
     never = frozenset({aide.pid, handed.watcher_pid} - {0})

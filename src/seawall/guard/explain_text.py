@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from seawall.guard.explain import Explained
+from seawall.guard.judge.suspects import hold_seconds
 from seawall.guard.keys import KEYS
+from seawall.guard.settings import Settings
 from seawall.views.terminal import Paper
 from seawall.words import count, percent, size
 
@@ -34,6 +36,7 @@ def lines(found: Explained, paper: Paper, *, whole: bool = False) -> Iterator[st
         much = percent(settings.target_fraction)
         yield from _row(paper, "target", f"{size(found.target_bytes)}: {much} more than that")
     yield from _row(paper, "steps", _steps_words(found))
+    yield from _row(paper, "holds", _holds_words(settings))
     yield from _row(paper, "kills by", found.kills_by)
     yield from _row(paper, "over", _over_words(found))
     yield from _row(paper, "stuck", _stuck_words(found))
@@ -92,6 +95,16 @@ def _steps_words(found: Explained) -> str:
     return (
         f"{', '.join(steps)}; {settings.verify_seconds:g} s for the memory to come back; at "
         f"most {settings.kills_per_minute} a minute"
+    )
+
+
+def _holds_words(settings: Settings) -> str:
+    seconds = hold_seconds(settings)
+    if not seconds:
+        return "nobody on suspicion: without proof all go on"
+    return (
+        f"who alone may hold most of what nobody owns stands still for at most {seconds:g} s "
+        "while the proof is on its way; without it, it goes on"
     )
 
 

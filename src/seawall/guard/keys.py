@@ -98,6 +98,9 @@ KEYS: Final = (
         "What has to come back over that floor, as a share of the memory.", 0.0, 0.5),
     Key("freeze_seconds", "freeze_seconds", "seconds",
         "How long a workload is held still at most before it is killed; 0: never freeze.", 0, 2),
+    Key("hold_suspects", "hold_suspects", "truth",
+        "Where proof is still on its way and time runs out, the one that may hold most of what "
+        "nobody owns stands still for as long at most; it is killed only if it is proved."),
     Key("terminate_seconds", "terminate_seconds", "seconds",
         "Grace after SIGTERM when there is time for it; 0: kill at once.", 0, 600),
     Key("kills_per_minute", "kills_per_minute", "count",

@@ -7,13 +7,15 @@ nothing is written but the status.
 
 import time
 
+from seawall import own_process
 from seawall.actions.plan import Order, Target
 from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, Group, Node, Outside
 from seawall.guard.judge.judge import Judge
 from seawall.guard.loop import Loop
 from seawall.guard.settings import Settings
 
-GROUPS = 250
+GROUPS, FEW_GROUPS = 250, 10
+"""Many for the memory that it takes; a few touch the same code."""
 TICKS = 40
 SELF_TEST_SECONDS = 5.0
 _MIB = 1 << 20
@@ -21,9 +23,9 @@ _MIB = 1 << 20
 
 def rehearse(loop: Loop) -> None:
     """Some ticks of the real loop, a kill of the self-test's child, and a shortage on paper."""
+    own_process.let_go_of_files()
     parts = loop.parts
-    for settings in (loop.settings, loop.settings._replace(mode="enforce", scope=("/",))):
-        on_paper(settings)
+    shortages_on_paper(loop.settings, FEW_GROUPS)
     parts.hands.rehearse()
     parts.observer.rehearse()
     parts.observer.perform(Order("rehearsal", "kill", Target("/", 0, "rehearsal"), "self_test"))
@@ -38,10 +40,16 @@ def rehearse(loop: Loop) -> None:
         time.sleep(0.01)
 
 
-def on_paper(settings: Settings) -> int:
+def shortages_on_paper(settings: Settings, groups: int = GROUPS) -> None:
+    """As they are judged by these settings, and by those that kill."""
+    for settings_ in (settings, settings._replace(mode="enforce", scope=("/",))):
+        on_paper(settings_, groups)
+
+
+def on_paper(settings: Settings, count: int = GROUPS) -> int:
     """How many verdicts a made-up node with a culprit that takes 300 MiB/s led to."""
     judge = Judge(settings, "rehearsal")
-    groups = {group.path: group for group in map(_group, range(GROUPS))}
+    groups = {group.path: group for group in map(_group, range(count))}
     culprit = groups["/kubepods/burstable/pod3/c3"]
     verdicts = 0
     for number in range(TICKS):

@@ -28,6 +28,8 @@ class Settings(NamedTuple):
     target_fraction: float = 0.04
     """So much more than that has to come back."""
     freeze_seconds: float = 2.0
+    hold_suspects: bool = True
+    """Who could hold what nobody owns stands still until it is known, as long at most."""
     terminate_seconds: float = 5.0
     """Grace after SIGTERM when there is time; 0: kill at once."""
     kills_per_minute: int = 6

@@ -10,10 +10,9 @@ import ctypes
 import gc
 import os
 import signal
-from contextlib import suppress
 from typing import Final
 
-from seawall import own_process
+from seawall import held_files, own_process
 
 _PDEATHSIG: Final = 1
 
@@ -33,7 +32,7 @@ def main(fd: int) -> int:
     try:
         feed.rehearse()
         _settle()
-        missing = [words for words in (_lock(), _hurry(), _be_spared()) if words]
+        missing = [words for words in (_hold(), _lock(), _hurry(), _be_spared()) if words]
         endpoint.tell("hello", pid=os.getpid(), missing=missing)
         feed.run()
     finally:
@@ -54,8 +53,13 @@ def _settle() -> None:
     """
     gc.collect()
     gc.freeze()
-    with suppress(AttributeError):  # another C library than glibc
-        ctypes.CDLL(None).malloc_trim(0)
+    own_process.trim()
+
+
+def _hold() -> str:
+    """Why not all of the interpreter is in memory, for the guard too, or empty."""
+    why = held_files.hold()
+    return f"the watcher does not keep all that it executes in memory: {why}" if why else ""
 
 
 def _lock() -> str:

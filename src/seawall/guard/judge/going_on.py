@@ -11,6 +11,7 @@ from seawall.guard.facts import Group, Node
 from seawall.guard.judge.case import Case
 from seawall.guard.judge.mind import Mind
 from seawall.guard.judge.shortage import CALM_SECONDS, NO_END
+from seawall.guard.judge.suspicion import learn as learn_hold
 from seawall.guard.verdict import Told, Verdict
 from seawall.words import percent, size
 
@@ -144,6 +145,7 @@ def learn(mind: Mind, outcome: Outcome, node: Node) -> None:
     """What became of one order."""
     case = next((c for c in mind.cases if c.decision == outcome.order.decision), None)
     mind.tell_outcome(outcome, node.seconds, _outcome_words(outcome))
+    learn_hold(mind, outcome, node)
     if case is None or outcome.order.step in ("thaw", "unclamp"):
         return
     if outcome.is_observed:

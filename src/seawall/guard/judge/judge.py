@@ -17,6 +17,7 @@ from seawall.guard.judge.mind import Mind
 from seawall.guard.judge.node_short import judge_short
 from seawall.guard.judge.shortage import judge_shortage
 from seawall.guard.judge.stuck import is_candidate
+from seawall.guard.judge.suspicion import look_after
 from seawall.guard.settings import Settings
 from seawall.guard.verdict import Told, Verdict
 
@@ -85,15 +86,17 @@ class Judge:
             self._short_seconds = node.seconds
         elif node.seconds - self._short_seconds > CALM_AGAIN_SECONDS:
             mind.refusal, mind.refusal_said = "", None
-        mind.window.tick(node, groups, is_short=shortage.is_short or bool(mind.cases))
+        mind.window.tick(node, groups, is_short=shortage.is_short or mind.is_busy)
         mind.hold.look(node)
         mind.is_believed = is_fresh(node, mind.window)
         mind.overruns.look(groups, node.seconds, is_believed=mind.is_believed)
         self._state = self._word(node)
         verdict = go_on(mind, node, groups) if mind.cases else None
-        if verdict is None and shortage.is_short:
+        held = mind.suspicion
+        if verdict is None and (shortage.is_short or (held and held.is_needed(node))):
             verdict = judge_short(mind, shortage, node, groups)
-        if verdict is None and not mind.cases and not shortage.is_short:
+        verdict = verdict or look_after(mind, node, groups)
+        if verdict is None and not mind.is_busy and not shortage.is_short:
             verdict = judge_over_limit(mind, node, groups) or judge_stuck(mind, node, groups)
         return verdict
 
@@ -102,7 +105,7 @@ class Judge:
         shortage = mind.shortage
         if shortage is None:
             return "peace"
-        if mind.cases or (shortage.is_short and mind.hold.is_off(node.seconds)):
+        if mind.is_busy or (shortage.is_short and mind.hold.is_off(node.seconds)):
             return "holding"
         if shortage.is_short:
             return "short"

@@ -8,6 +8,7 @@ from seawall.guard.judge.hold import Hold
 from seawall.guard.judge.over_limit import OverLimit
 from seawall.guard.judge.protection import Protection
 from seawall.guard.judge.shortage import Shortage
+from seawall.guard.judge.suspects import Rests, Suspicion
 from seawall.guard.judge.window import Window
 from seawall.guard.settings import Settings
 from seawall.guard.verdict import Rank, Told, Trigger, Verdict
@@ -20,8 +21,8 @@ class Mind:
 
     __slots__ = (
         "boot", "cases", "hold", "is_believed", "number", "overruns", "own_cgroup",
-        "protection", "refusal", "refusal_said", "refusal_since", "settings", "short_since",
-        "shortage", "told", "window",
+        "protection", "refusal", "refusal_said", "refusal_since", "rests", "settings",
+        "short_since", "shortage", "suspicion", "told", "window",
     )  # fmt: skip
 
     def __init__(self, settings: Settings, boot_id: str, own_cgroup: str) -> None:
@@ -35,6 +36,9 @@ class Mind:
         self.overruns = OverLimit(settings)
         self.cases: list[Case] = []
         """Decisions of which it is not known yet what came back."""
+        self.suspicion: Suspicion | None = None
+        """Somebody stands still until the proof comes, or does not."""
+        self.rests = Rests()
         self.is_believed = False
         """The claims of this tick are young enough to be evidence."""
         self.told: list[Told] = []
@@ -52,6 +56,11 @@ class Mind:
         self.settings = settings
         self.protection = Protection(settings, self.own_cgroup)
         self.overruns.use(settings)
+
+    @property
+    def is_busy(self) -> bool:
+        """Something that was decided is not over."""
+        return bool(self.cases) or self.suspicion is not None
 
     @property
     def is_observing(self) -> bool:

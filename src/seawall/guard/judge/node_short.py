@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from seawall.actions.plan import Step
 from seawall.guard.facts import Group, Node
-from seawall.guard.judge import sentences
+from seawall.guard.judge import sentences, suspicion
 from seawall.guard.judge.case import Case
 from seawall.guard.judge.going_on import start_verifying
 from seawall.guard.judge.mind import Mind
@@ -29,7 +29,7 @@ def judge_short(
     mind: Mind, shortage: Shortage, node: Node, groups: Mapping[str, Group]
 ) -> Verdict | None:  # fmt: skip
     """A decision, a refusal that is news, or None: nothing to say in this tick."""
-    is_beside = bool(mind.cases)
+    is_beside, is_held = bool(mind.cases), mind.suspicion is not None
     if mind.hold.is_off(node.seconds) or (is_beside and not _may_choose_beside(mind, node)):
         return None
     rows, causes = rows_of(
@@ -38,7 +38,7 @@ def judge_short(
     _mark(mind, rows, node)
     able = rank(rows, causes, mind.protection, node.total_bytes)
     kills_left = mind.hold.kills_left(node.seconds, mind.settings.kills_per_minute)
-    if is_beside:
+    if is_beside or is_held:  # a hold decides nothing: only proof does
         able = [row for row in able if row.tier <= PROVED]
     context = Context(
         shortage, causes, kills_left, mind.window.watched_seconds(node),
@@ -47,13 +47,20 @@ def judge_short(
     choice = choose(able, rows, context) if kills_left else _spent(mind)
     if choice.rows:
         return _decide(mind, node, choice, causes, (rows, able))
-    return None if is_beside else _refuse(mind, node, choice, (rows, able))
+    found = suspicion.hold(mind, node, causes, (rows, able)) if choice.code == "unseen" else None
+    if found is not None or is_beside or is_held:
+        return found
+    return _refuse(mind, node, choice, (rows, able))
 
 
 def _may_choose_beside(mind: Mind, node: Node) -> bool:
-    """Before it is known what the last one gave back: only when seconds are running out."""
+    """Before it is known what the last one gave back: only when seconds are running out, or did
+    until somebody was made to stand still.
+    """
     shortage = mind.shortage
-    if shortage is None or shortage.budget_seconds >= URGENT_SECONDS or len(mind.cases) > 3:
+    if shortage is None or len(mind.cases) > 3:
+        return False
+    if mind.suspicion is None and shortage.budget_seconds >= URGENT_SECONDS:
         return False
     return all(
         case.phase == "killed" and node.seconds - case.seconds >= BESIDE_SECONDS
@@ -88,21 +95,27 @@ def _decide(
 ) -> Verdict:  # fmt: skip
     shortage = mind.shortage
     assert shortage is not None  # noqa: S101 - set at the beginning of every step
-    chosen = choice.rows
-    case = Case(
-        mind.next_decision(), "node_short", node, [(row.group, row.certain) for row in chosen]
-    )
+    chosen, held = choice.rows, mind.suspicion
+    if held is not None and not any(held.holds(row.group) for row in chosen):
+        held = None
+    decision = held.decision if held is not None else mind.next_decision()
+    case = Case(decision, "node_short", node, [(row.group, row.certain) for row in chosen])
     case.need, case.floor = shortage.need_bytes, shortage.floor_bytes
     step = first_step(shortage.budget_seconds, mind.settings.terminate_seconds)
+    if held is not None:
+        step = "kill"  # it stood still when seconds were left
     begin(mind, case, node, step)
+    orders = case.orders(step) + suspicion.release(mind, node, chosen)
     mind.refusal, mind.refusal_said = "", None
     left = sentences.left(
         node.headroom_bytes, node.total_bytes, shortage, node.slope_bytes_per_second
     )
     why = sentences.guilt(chosen[0], causes)
     what = step_words(step, is_observed=mind.is_observing)
+    if held is not None and not mind.is_observing:
+        what = f"it stood still for {node.seconds - held.seconds:.1f} s and is killed"
     return mind.verdict(
-        case.decision, node, "node_short", orders=case.orders(step), ranking=shown(*seen),
+        case.decision, node, "node_short", orders=orders, ranking=shown(*seen),
         need=case.need, sentence=f"{left}. {why}: {what}, {size(case.predicted)} should come back",
     )  # fmt: skip
 

@@ -22,25 +22,40 @@ MEANS_SOMETHING = 0.03
 
 
 class Look:
-    """The node at one moment, and every group's charge and what it held outside for certain."""
+    """The node at one moment, and every group's charge and what it held outside."""
 
-    __slots__ = ("groups", "headroom", "residual", "seconds")
+    __slots__ = ("groups", "has_bounds", "headroom", "residual", "seconds")
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self.headroom = 0
         self.residual: int | None = None
-        self.groups: dict[str, tuple[int, int, int]] = {}
+        self.has_bounds = False
+        """There were claims then, or these are the first that came later."""
+        self.groups: dict[str, tuple[int, int, int, int]] = {}
+        """Inode, charge, and the least and the most that it held outside."""
 
     def take(self, node: Node, groups: Mapping[str, Group]) -> None:
         """Reuses its dictionary: no growth however often groups come and go."""
         self.seconds = node.seconds
         self.headroom = node.headroom_bytes
         self.residual = node.residual_bytes
+        self.has_bounds = node.claims_seconds is not None
         held = self.groups
         held.clear()
         for path, group in groups.items():
-            held[path] = (group.inode, group.charge_bytes, group.outside.certain_bytes)
+            outside = group.outside
+            held[path] = (
+                group.inode, group.charge_bytes, outside.certain_bytes, outside.most_bytes
+            )  # fmt: skip
+
+    def learn_bounds(self, groups: Mapping[str, Group]) -> None:
+        """From the first claims: what was held before them has not grown since."""
+        self.has_bounds = True
+        for path, group in groups.items():
+            if group.outside.most_bytes:
+                charge, certain = self.before(group)
+                self.groups[path] = (group.inode, charge, certain, group.outside.most_bytes)
 
     def before(self, group: Group) -> tuple[int, int]:
         """Charge and certain bytes that ``group`` had; zero when it was not there."""
@@ -48,6 +63,13 @@ class Look:
         if found is None or found[0] != group.inode:
             return 0, 0
         return found[1], found[2]
+
+    def bound_before(self, group: Group) -> int | None:
+        """The most that ``group`` held outside; None: there were no claims then."""
+        found = self.groups.get(group.path)
+        if not self.has_bounds:
+            return None
+        return 0 if found is None or found[0] != group.inode else found[3]
 
 
 class Window:
@@ -79,6 +101,10 @@ class Window:
             for look in self.looks:
                 look.take(node, groups)
             return
+        if node.claims_seconds is not None:
+            for look in self.looks:
+                if not look.has_bounds:
+                    look.learn_bounds(groups)
         if is_short:
             return
         for pair, step in enumerate(STEPS):

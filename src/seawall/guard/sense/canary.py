@@ -17,12 +17,12 @@ _MAJFLT: Final = 9
 
 
 class Canary:
-    """Reads itself each tick."""
+    """Reads itself now and then."""
 
     __slots__ = ("_file", "_late", "_rate", "problem")
 
     def __init__(self, proc: str) -> None:
-        self._file = KernelFile(f"{proc}/self/stat", _MOST_BYTES)
+        self._file = KernelFile(f"{proc}/self/stat", _MOST_BYTES, is_one=True)
         self._rate = Rate()
         self._late = 0.0
         self.problem = ""
@@ -37,7 +37,7 @@ class Canary:
         return late
 
     def major_faults(self, now: float) -> int:
-        """Its own, since the last tick."""
+        """Its own, since it was asked last."""
         if not self._file.read():
             self.problem = self._file.problem
             return 0

@@ -23,11 +23,15 @@ class KernelFile:
     for a file's size hangs on the machine's processors and not on what happens on it.
     """
 
-    __slots__ = ("_most", "_tail", "buffer", "fd", "path", "problem", "size")
+    __slots__ = ("_is_one", "_most", "_tail", "buffer", "fd", "path", "problem", "size")
 
-    def __init__(self, path: str, most_bytes: int) -> None:
+    def __init__(self, path: str, most_bytes: int, *, is_one: bool = False) -> None:
+        """``is_one``: the file is one record (single_open of fs/seq_file.c), which a read with
+        room to spare has got whole.
+        """
         self.path = path
         self._most = most_bytes
+        self._is_one = is_one
         self.buffer = bytearray(min(_FIRST_BYTES, most_bytes))
         self._tail = memoryview(self.buffer)
         self.size = 0
@@ -74,6 +78,8 @@ class KernelFile:
                 if not count:
                     break
                 size += count
+                if self._is_one:
+                    break
         except OSError as error:
             self.size = 0
             return error.errno or errno.EIO

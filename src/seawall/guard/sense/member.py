@@ -5,6 +5,7 @@ import os
 from typing import Final
 
 from seawall.actions.plan import Mounts
+from seawall.cgroup_paths import place_of
 from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM, Group
 from seawall.guard.sense.files import first_bytes, open_quietly
 from seawall.guard.sense.pressure import Pressure
@@ -29,7 +30,7 @@ class Member:
     def __init__(self, folder: Folder, now: float, charge_path: str) -> None:
         self.folder = folder
         self.group = group = Group(folder.path, folder.inode)
-        place = folder.place
+        place = place_of(folder.path)
         group.pod = place.pod_uid or ""
         group.started_seconds = now
         group.class_rank = _RANKS.get(place.qos or "", SYSTEM)

@@ -8,7 +8,7 @@ Kernel document: Documentation/filesystems/proc.rst, "meminfo".  Names are those
 import os
 from typing import Final
 
-from seawall.guard.sense.files import KernelFile, counter
+from seawall.guard.sense.files import KernelFile
 
 _HEAD_BYTES: Final = 160
 """The first four lines."""
@@ -32,14 +32,15 @@ _NAMES: Final = (
     (b"Hugetlb:", "hugetlb"), (b"HugePages_Total:", "huge_pages_total"),
 )  # fmt: skip
 _COUNTS: Final = frozenset({"huge_pages_total"})
+_NEEDED: Final = frozenset({"mem_total", "mem_free"})
 
 
 class Meminfo:
     """Reused from tick to tick: ``read`` writes the new moment over the old one."""
 
     __slots__ = (
-        "_file", "_names", "active", "active_file", "anon_pages", "bounce", "buffers", "cached",
-        "dirty", "gpu_active", "gpu_reclaim", "hardware_corrupted", "huge_pages_total",
+        "_file", "_places", "_words", "active", "active_file", "anon_pages", "bounce", "buffers",
+        "cached", "dirty", "gpu_active", "gpu_reclaim", "hardware_corrupted", "huge_pages_total",
         "hugepagesize", "hugetlb", "inactive", "inactive_file", "k_reclaimable", "kernel_stack",
         "mapped", "mem_available", "mem_free", "mem_total", "page_tables", "percpu", "problem",
         "quicklists", "s_reclaimable", "sec_page_tables", "shmem", "slab", "swap_cached",
@@ -48,8 +49,12 @@ class Meminfo:
     )  # fmt: skip
 
     def __init__(self, proc: str) -> None:
-        self._file = KernelFile(f"{proc}/meminfo", _MOST_BYTES)
-        self._names = tuple((b"\n" + name, name, field) for name, field in _NAMES)
+        self._file = KernelFile(f"{proc}/meminfo", _MOST_BYTES, is_one=True)
+        self._places: tuple[tuple[int, bytes, str, int], ...] = ()
+        """Of each field its name's place among the words, the name, and the unit's shift: a
+        kernel that runs prints the same lines in each tick.
+        """
+        self._words = -1
         self.problem = ""
         self.mem_total = 0
         self.mem_free = 0
@@ -109,19 +114,33 @@ class Meminfo:
 
     def parse(self, buffer: bytearray, size: int) -> bool:
         """Take the fields out of ``buffer[:size]``."""
-        for inner, first, field in self._names:
-            try:
-                value = counter(buffer, size, inner)
-                if value is None and buffer.startswith(first):
-                    value = counter(buffer, size, first)
-            except ValueError:
+        words = bytes(memoryview(buffer)[:size]).split()
+        if len(words) != self._words and not self._learn(words):
+            return False
+        for place, name, field, shift in self._places:
+            if words[place] != name:
+                return self._learn(words) and self.parse(buffer, size)
+            value = words[place + 1]
+            if not value.isdigit():
                 self.problem = f"{self._file.path}: {field} is not a number"
                 return False
-            if value is not None and field not in _COUNTS:
-                value <<= 10
-            elif value is None and field in ("mem_total", "mem_free"):
-                self.problem = f"{self._file.path}: no line for {field}"
-                return False
-            setattr(self, field, value)
+            setattr(self, field, int(value) << shift)
         self.problem = ""
+        return True
+
+    def _learn(self, words: list[bytes]) -> bool:
+        """Where the fields are; False when one that is needed is nowhere."""
+        known = dict(_NAMES)
+        places = []
+        for place, word in enumerate(words[:-1]):
+            field = known.pop(word, "")
+            if field:
+                places.append((place, word, field, 0 if field in _COUNTS else 10))
+        for field in known.values():
+            if field in _NEEDED:
+                self.problem = f"{self._file.path}: no line for {field}"
+                self._words = -1
+                return False
+            setattr(self, field, None)
+        self._places, self._words = tuple(places), len(words)
         return True

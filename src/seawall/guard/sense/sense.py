@@ -72,9 +72,12 @@ class Sense:
         self._stalls = Rate()
         self._kills = Rate()
         self._rarely = Cadence(_RARELY_SECONDS)
+        self._counters = Cadence(_RARELY_SECONDS)
         self._is_near = False
         self._pause = settings.tick_least_seconds
         self._is_deep = False
+        self._is_woken = False
+        """A trigger ended the last sleep."""
         self._glance = 0.0
         self._pressure_problem = ""
 
@@ -140,7 +143,11 @@ class Sense:
         """The node of this moment; ``groups`` are brought up to date with it."""
         memory, head, merge = self.memory, self.headroom, self._merge
         is_seen = memory.read()
-        self.vmstat.read()
+        # In deep peace whoever waits in reclaim is heard of by a trigger, which ends the sleep.
+        is_busy = not self._is_deep or self._is_woken or bool(memory.swap_total)
+        is_counted = self._counters.is_due(now, is_near=is_busy)
+        if is_counted:
+            self.vmstat.read()
         if self._rarely.is_due(now, is_near=self._is_near):
             head.read_rarely(memory)
         merge.tend(now)
@@ -156,12 +163,17 @@ class Sense:
             self.residual.could_not_see()
         stall = self._stalled.look(now, self.groups)
         self._add_triggers()
-        return self._node(now, stall)
+        return self._node(now, stall, is_counted=is_counted)
 
-    def _node(self, now: float, stall: float) -> Node:
+    def _node(self, now: float, stall: float, *, is_counted: bool) -> Node:
+        """``is_counted``: the kernel's counters are of this tick."""
         head, residual, vmstat = self.headroom, self.residual, self.vmstat
         slope = -self._trend.slope()
-        stalls = self._stalls.per_second(vmstat.stalls, now)
+        stalls, kills, faults = 0.0, 0, 0
+        if is_counted:
+            stalls = self._stalls.per_second(vmstat.stalls, now)
+            kills = self._kills.gained(vmstat.kernel_kills, now)[0]
+            faults = self._canary.major_faults(now)
         self._settle_pace(slope, stalls, stall)
         claims = self._merge.claims_seconds
         return Node(
@@ -179,8 +191,8 @@ class Sense:
             stalls_per_second=stalls,
             protected_stall=stall,
             late_seconds=self._canary.late_seconds(),
-            own_major_faults=self._canary.major_faults(now),
-            kernel_kills=self._kills.gained(vmstat.kernel_kills, now)[0],
+            own_major_faults=faults,
+            kernel_kills=kills,
             exits=self._table.exits,
             claims_seconds=None if claims is None else max(0.0, now - claims),
         )
@@ -234,12 +246,15 @@ class Sense:
         """Sleep; a trigger ends it early.  Those of ``fds`` that can be read."""
         triggers = self._triggers
         triggers.listen(fds)
+        self._is_woken = False
         while True:
             asked = min(seconds, self._glance) if self._is_deep else seconds
             began = time.monotonic()
             found = triggers.sleep(asked)
             if found:
-                return triggers.ready(found)
+                ready = triggers.ready(found)
+                self._is_woken = len(ready) < len(found)
+                return ready
             took = time.monotonic() - began
             self._canary.slept(asked, took)
             seconds -= took

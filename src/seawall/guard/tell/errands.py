@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The aide's side: takes requests, starts a child for each, and ends it when it takes too long.
 
-It holds no file of the guard and does nothing itself that can wait for a disk.
+It holds no file of the guard and does nothing itself that can wait for a disk; but at the start
+it reads what the guard executes (``held_files``).
 """
 
 import json
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
+from seawall import held_files
 from seawall.guard import lean_library
 from seawall.guard.aide import DATAGRAM_MOST_BYTES
 from seawall.guard.tell import commands, rivals, self_test_child, termination, textfile
@@ -72,6 +74,8 @@ class Desk:
             say(request)
         elif kind == "ping":
             self.answer(kind, "", {})
+        elif kind == "hold":
+            self.answer(kind, "", {"problem": held_files.hold(os.getppid())})
         elif kind == "watcher":
             self._end_watchers()
         if kind not in LIMITS:

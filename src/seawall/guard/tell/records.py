@@ -59,9 +59,9 @@ def verdict_line(verdict: Verdict, stamp: Stamp) -> bytes:
     return b'%s,"ranking_left_out":%d,"ranking":[%s]}\n' % (base[:-2], left_out, b",".join(rows))
 
 
-def outcome_line(outcome: Outcome, words: str, stamp: Stamp) -> bytes:
-    """What became of one order."""
-    document = _head("outcome", outcome.order.decision, None, stamp)
+def outcome_line(outcome: Outcome, words: str, seconds: float, stamp: Stamp) -> bytes:
+    """What became of one order; ``seconds``: of the tick that gave it, monotonic."""
+    document = _head("outcome", outcome.order.decision, seconds, stamp)
     document["sentence"] = plain(words, _SENTENCE_MOST)
     return line_of(document | {"outcome": _outcome(outcome)})
 

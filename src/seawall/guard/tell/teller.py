@@ -146,24 +146,24 @@ class Teller:
         self._say(WARNING if how != "reported" else NOTICE, words)
         self._decisions.add(records.verdict_line(v, self._stamp(now)))
 
-    def outcome(self, o: Outcome, words: str = "") -> None:
+    def outcome(self, o: Outcome, words: str = "", seconds: float | None = None) -> None:
         """What became of an order; one that is also in a ``Told`` is told once."""
         if not self._tally.outcome(o):
             return
-        now = time.time()
+        now, seconds = time.time(), time.monotonic() if seconds is None else seconds
         words = words or sentences.ended(o)
-        self._decisions.add(records.outcome_line(o, words, self._stamp(now)))
+        self._decisions.add(records.outcome_line(o, words, seconds, self._stamp(now)))
         level = WARNING if o.order.step in (*ENDS, "clamp") or o.problem else NOTICE
         self._say(level, f"{o.order.decision}: {words}")
         self._result(o.order.decision, words)
         if o.order.step in ENDS and o.processes and not o.is_observed:
-            self._after_kill(o, now)
+            self._after_kill(o, now, seconds)
 
     def told(self, t: Told) -> None:
         """How a decision went on."""
         self._tally.told(t)
         if t.outcome is not None:
-            self.outcome(t.outcome, t.sentence)
+            self.outcome(t.outcome, t.sentence, t.seconds)
             return
         self._decisions.add(records.told_line(t, self._stamp(time.time())))
         self._say(NOTICE, f"{t.decision}: {t.sentence}")
@@ -186,7 +186,7 @@ class Teller:
         records.event_line(v.sentence, stamp)
         records.told_line(Told(v.decision, v.seconds, None, 0, v.sentence), stamp)
         for order in v.orders[:1]:
-            records.outcome_line(Outcome(order, is_done=True), v.sentence, stamp)
+            records.outcome_line(Outcome(order, is_done=True), v.sentence, v.seconds, stamp)
             sentences.ended(Outcome(order, is_done=False))
         kernel_record(NOTICE, sentences.decided(v, "acted"))
         pmsg.record(v.sentence, stamp.unix_seconds)
@@ -229,7 +229,7 @@ class Teller:
                               words)  # fmt: skip
         self.is_due = True
 
-    def _after_kill(self, o: Outcome, now: float) -> None:
+    def _after_kill(self, o: Outcome, now: float, seconds: float) -> None:
         sentence = self._sentences.get(o.order.decision, "")
         target = o.order.target
         if self.settings.termination_message:
@@ -238,7 +238,7 @@ class Teller:
                        "decision": o.order.decision, "words": words, "unix_seconds": now,
                        "kubelet_root": self.settings.kubelet_root})  # fmt: skip
         if self.settings.run_after_kill:
-            about = records.outcome_line(o, sentence, self._stamp(now)).decode()
+            about = records.outcome_line(o, sentence, seconds, self._stamp(now)).decode()
             self._ask({"do": "run", "command": self.settings.run_after_kill,
                        "decision": o.order.decision, "stdin": about})  # fmt: skip
 

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hold still while the proof is on its way (docs/decisions/0011).
+
+Certain evidence of driver memory comes seconds after the memory went, and a node can be gone by
+then.  Who alone could hold most of what nobody owns stands still meanwhile: for two seconds at
+the most, and not again for ten.  Standing still can be taken back, so a bound is enough for it.
+Nobody is killed by it: the kill is the ordinary one, on the ordinary proof, or does not come.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from seawall.actions.plan import Order, Outcome
+from seawall.guard.facts import Group, Node
+from seawall.guard.judge import sentences
+from seawall.guard.judge.mind import Mind
+from seawall.guard.judge.proof import Causes
+from seawall.guard.judge.ranking import shown
+from seawall.guard.judge.row import Row
+from seawall.guard.judge.suspects import (
+    CLEARED_SECONDS,
+    REST_SECONDS,
+    Guess,
+    Suspicion,
+    guess,
+    hold_seconds,
+    is_distrusted,
+    is_outside,
+)
+from seawall.guard.verdict import Told, Verdict
+from seawall.words import size
+
+HURRY_SECONDS = 3.0
+"""With more time than that the proof may come by itself."""
+OBSERVED_SECONDS = 60.0
+SETTLED_SECONDS = 0.5
+"""By then who was inside the kernel stands still as well, and what it took is counted."""
+WENT_ON_SHARE = 0.75
+WENT_ON_BYTES = 32 << 20
+"""When what nobody owns grows on by so much of its rate, and so many bytes, it was not they."""
+UNPROVED = "nothing was proved against {them}"
+
+
+def hold(
+    mind: Mind, node: Node, causes: Causes, seen: tuple[list[Row], list[Row]]
+) -> Verdict | None:  # fmt: skip
+    """Nobody is proved, and time runs out: who could be it stands still."""
+    found = _guess(mind, node, causes, seen[0]) if _is_time(mind, node) else None
+    shortage = mind.shortage
+    if found is None or shortage is None:
+        return None
+    seconds = hold_seconds(mind.settings)
+    held = Suspicion(mind.next_decision(), node, found.rows, seconds)
+    held.floor = shortage.floor_bytes
+    held.relief = shortage.floor_bytes + shortage.need_bytes // 2
+    mind.suspicion = held
+    _rest(mind, held, node.seconds + seconds + REST_SECONDS)
+    for row in found.rows:
+        if row.against:  # that it keeps its promise by what is certain
+            row.against[:] = ["it may be the cause, and nothing proves it yet"]
+    left = sentences.left(
+        node.headroom_bytes, node.total_bytes, shortage, node.slope_bytes_per_second
+    )
+    return mind.verdict(
+        held.decision, node, "node_short", orders=held.orders("freeze"), ranking=shown(*seen),
+        need=shortage.need_bytes, sentence=f"{left}. {_hold_words(mind, held, found)}",
+    )  # fmt: skip
+
+
+def _is_time(mind: Mind, node: Node) -> bool:
+    shortage = mind.shortage
+    if shortage is None or not shortage.is_short or shortage.budget_seconds >= HURRY_SECONDS:
+        return False
+    if mind.suspicion is not None or not hold_seconds(mind.settings):
+        return False
+    return mind.is_believed and is_outside(node)
+
+
+def _guess(mind: Mind, node: Node, causes: Causes, rows: Sequence[Row]) -> Guess | None:
+    """Whoever is meant must be one that may be killed if it is proved, and not be resting."""
+    mind.rests.look(node.seconds)
+    cleared = [row for row in rows if _key(row.group) in mind.rests.cleared]
+    found = guess(rows, causes, node, mind.window.best(node), cleared)
+    if found is None or any(_is_barred(mind, row) for row in found.rows):
+        return None
+    return found
+
+
+def _is_barred(mind: Mind, row: Row) -> bool:
+    return (
+        bool(mind.protection.reason(row.group) or mind.hold.why_done(row.group))
+        or _key(row.group) in mind.rests.resting
+        or is_distrusted(row, mind.hold.distrusted)
+    )
+
+
+def _key(group: Group) -> tuple[str, int]:
+    return group.path, group.inode
+
+
+def _rest(mind: Mind, held: Suspicion, until: float) -> None:
+    for target in held.targets:
+        mind.rests.resting[target.path, target.inode] = until
+
+
+def _hold_words(mind: Mind, held: Suspicion, found: Guess) -> str:
+    is_one = len(held.targets) == 1
+    it = "it" if is_one else "they"
+    stands = "stands" if is_one else "stand"
+    if mind.is_observing:
+        stands = "would stand"
+    together = "" if is_one else "together "
+    return (
+        f"{held.names} may {together}hold up to {size(found.could)} of the {size(found.unseen)} "
+        f"that nobody owns: {it} {stands} still for at most "
+        f"{hold_seconds(mind.settings):g} s, until it is known"
+    )
+
+
+# --- while it stands still --------------------------------------------------------------------
+
+
+def look_after(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Verdict | None:
+    """After everything was judged, and nobody proved: none must stand still for nothing."""
+    held = mind.suspicion
+    if held is None:
+        return None
+    if held.is_gone(groups):
+        return let_go(mind, node, "{they} ended by {themselves}")
+    if node.headroom_bytes >= held.relief:
+        return let_go(mind, node, "the node is not short any more")
+    if mind.is_observing or not hold_seconds(mind.settings):
+        return let_go(mind, node, "the configuration holds nobody any more")
+    there = [groups[t.path] for t in held.targets if t.path in groups]
+    if any(mind.protection.reason(group) for group in there):
+        return let_go(mind, node, "{they} may not be acted on")
+    if _went_on(held, node):
+        for target in held.targets:
+            mind.rests.cleared[target.path, target.inode] = node.seconds + CLEARED_SECONDS
+        return let_go(mind, node, "what nobody owns grew on meanwhile, so it was not {them}")
+    return let_go(mind, node, UNPROVED) if node.seconds >= held.until else None
+
+
+def _went_on(held: Suspicion, node: Node) -> bool:
+    """The growth did not stop with them; that clears them, the contrary proves nothing."""
+    residual = node.residual_bytes
+    if residual is None or node.seconds - held.seconds < SETTLED_SECONDS:
+        return False
+    if held.mark is None:
+        held.mark, held.mark_seconds = residual, node.seconds
+    grown, seconds = residual - held.mark, node.seconds - held.mark_seconds
+    return grown >= WENT_ON_BYTES and grown >= WENT_ON_SHARE * held.rate * seconds
+
+
+def let_go(mind: Mind, node: Node, why: str) -> Verdict | None:
+    """They go on, and are not held again for a while."""
+    held = mind.suspicion
+    if held is None:
+        return None
+    orders = held.orders("thaw")
+    _end(mind, held, node)
+    sentence = f"{size(max(0, node.headroom_bytes))} left. {_goes_on(held, node, why)}"
+    return mind.verdict(held.decision, node, "node_short", orders=orders, sentence=sentence)
+
+
+def release(mind: Mind, node: Node, chosen: Sequence[Row]) -> tuple[Order, ...]:
+    """Somebody is proved: all are thawed, those that are killed too (v1 dies only then)."""
+    held = mind.suspicion
+    if held is None:
+        return ()
+    _end(mind, held, node)
+    if not any(held.holds(row.group) for row in chosen):
+        words = _goes_on(held, node, UNPROVED)
+        mind.tell(Told(held.decision, node.seconds, None, None, words))
+    return held.orders("thaw")
+
+
+def _end(mind: Mind, held: Suspicion, node: Node) -> None:
+    mind.suspicion = None
+    _rest(mind, held, node.seconds + REST_SECONDS)
+
+
+def _goes_on(held: Suspicion, node: Node, why: str) -> str:
+    is_one = len(held.targets) == 1
+    them, they = ("it", "it") if is_one else ("them", "they")
+    themselves = "itself" if is_one else "themselves"
+    because = why.format(them=them, they=they, themselves=themselves)
+    passed = node.seconds - held.seconds
+    goes = "goes" if is_one else "go"
+    return f"{held.names} stood still for {passed:.1f} s and {goes} on: {because}"
+
+
+def learn(mind: Mind, outcome: Outcome, node: Node) -> None:
+    """Who could not be frozen is not held; who observes holds nobody."""
+    held = mind.suspicion
+    if held is None or outcome.order.why != "suspected" or outcome.order.step != "freeze":
+        return
+    if outcome.is_observed:
+        _rest(mind, held, node.seconds + OBSERVED_SECONDS)
+    elif outcome.is_done:
+        return
+    held.targets = tuple(t for t in held.targets if t != outcome.order.target)
+    if not held.targets:
+        mind.suspicion = None
