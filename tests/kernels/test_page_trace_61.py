@@ -9,7 +9,7 @@ from tests.end_to_end.innocents import guest_files
 from tests.kernels import built_modules
 from tests.kernels.vm import Image, Outcome, run_job
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
 MIB = 1 << 20
 PAGE = 4096
 GUEST = Path(__file__).with_name("guest") / "page_trace_guest.py"

@@ -7,7 +7,7 @@ import pytest
 from tests.end_to_end.innocents import guest_files, in_shell
 from tests.kernels.vm import Image, Outcome, run_job
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
 MIB = 1 << 20
 SIZE = 256 * MIB
 RATE = 16  # MiB a second
