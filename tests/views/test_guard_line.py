@@ -56,6 +56,11 @@ def test_an_old_page_is_not_believed() -> None:
     assert text(STATUS, 5.0) == "guard: observes only, in peace"  # the clock was set back
 
 
+def test_one_that_was_stopped_does_not_hang() -> None:
+    assert text(changed(state="stopped")) == "guard: observes only, stopped"
+    assert text(changed(state="stopped"), 4000.0) == "guard: observes only, stopped 50 min ago"
+
+
 def test_the_last_decision_in_80_columns() -> None:
     shown = text(changed(mode="enforce", kills=1, returned_bytes=880 << 20, last_decision=LAST))
     assert " ".join(shown.split()) == (

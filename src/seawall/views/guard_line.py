@@ -54,6 +54,8 @@ def _age_words(status: GuardStatus, now: float | None) -> str:
         return ", of when is not known"
     if age <= OLD_SECONDS:
         return ""
+    if status.state == "stopped":
+        return f" {duration(age)} ago"
     return f", but it wrote that {duration(age)} ago: it has ended, or it hangs"
 
 
