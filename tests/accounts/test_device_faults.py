@@ -1,5 +1,6 @@
 """Refused pods and devices that are not handed out: who is to blame, and what is history."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -62,6 +63,8 @@ STARTED = event("started", START)
         ((registered(50), STARTED, refused(103)), "F8", "had not registered"),
         # the log does not go back to the kubelet's start
         ((refused(103), registered()), "F8", "had not registered"),
+        ((refused(103, "unregistered"),), "F8", "had not registered"),
+        ((refused(103),), "unnamed", "do not reach back far enough"),
         ((STARTED, registered(101), refused(103)), "F8", "not yet told its devices"),
         # another plugin's registration is no excuse and no blame
         ((STARTED, registered(101, "amd.com/gpu"), refused(203)), "F8", "had not registered"),
@@ -75,6 +78,12 @@ def test_whose_fault_a_refusal_is(events: tuple[LogEvent, ...], mode: str, why: 
     [one] = admission.refused_pods(log_of(*events), kubelet(A, B), ())
     assert one.mode == mode
     assert why in one.why
+
+
+def test_a_registration_may_be_among_the_events_that_were_cut() -> None:
+    whole = log_of(STARTED, refused(103))
+    [one] = admission.refused_pods(replace(whole, left_out=3), kubelet(A, B), ())
+    assert (one.mode, "may have registered" in one.why) == ("unnamed", True)
 
 
 def test_what_is_history() -> None:

@@ -36,13 +36,13 @@ def refused_pods(
             continue
         if (event.namespace, event.pod) in runs:
             continue  # it was made again under its name, as a StatefulSet does
-        found[event.namespace, event.pod, event.uid] = _refused(event, log.events)
+        found[event.namespace, event.pod, event.uid] = _refused(event, log)
     return list(found.values())
 
 
-def _refused(event: LogEvent, events: Sequence[LogEvent]) -> RefusedPod:
-    mode, why = _cause(event, events)
-    after = (one.at for one in _registrations(event.resource, events) if one.at > event.at)
+def _refused(event: LogEvent, log: DeviceLog) -> RefusedPod:
+    mode, why = _cause(event, log)
+    after = (one.at for one in _registrations(event.resource, log.events) if one.at > event.at)
     return RefusedPod(
         event.namespace, event.pod, event.uid, event.resource, event.at, mode, why,
         next(after, None),
@@ -53,7 +53,8 @@ def _registrations(resource: str, events: Iterable[LogEvent]) -> Iterator[LogEve
     return (one for one in events if one.what == "registered" and one.resource == resource)
 
 
-def _cause(event: LogEvent, events: Sequence[LogEvent]) -> tuple[Mode, str]:
+def _cause(event: LogEvent, log: DeviceLog) -> tuple[Mode, str]:
+    events = log.events
     if event.why == "not_healthy_any_more":
         return "F9", "the devices that it had are not healthy any more"
     if event.why not in _RACES:
@@ -64,6 +65,9 @@ def _cause(event: LogEvent, events: Sequence[LogEvent]) -> tuple[Mode, str]:
         one for one in _registrations(event.resource, events)
         if one.at <= event.at and (started is None or one.at >= started)
     ]  # fmt: skip
+    is_cut = started is None or log.left_out > 0
+    if not any(_registrations(event.resource, events)) and event.why == "no_healthy" and is_cut:
+        return "unnamed", "its plugin may have registered: the logs do not reach back far enough"
     if not before:
         return "F8", "its plugin had not registered with the kubelet yet"
     marks = [
