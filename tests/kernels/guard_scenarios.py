@@ -259,7 +259,7 @@ def mixed(scenario: Scenario, seed: int) -> Scenario:
 
 
 def _ci() -> tuple[Scenario, ...]:
-    """What every run of `make test-system` can afford: five boots, some ten minutes."""
+    """What every run of `make test-system` can afford: five boots, some fourteen minutes."""
     unit: dict[str, Any] = {"systemd": True}
     v1: dict[str, Any] = {"cgroup": "v1"}
     return (
