@@ -3,7 +3,8 @@
 
 Exception
  |- UsageProblem      the caller's words or input are unusable: one line, exit status 2
- |   |- BundleProblem a bundle that is cut, foreign, oversized or hostile
+ |   |- BundleProblem a bundle or a black box that is cut, foreign, oversized or hostile
+ |   |- BlackboxProblem the black box cannot be written here
  |   `- OutputProblem the answer cannot be written: a full disk behind stdout
  `- ParseProblem      a kernel file is not what it is documented to be; becomes an Unread
 
@@ -17,6 +18,10 @@ class UsageProblem(Exception):
 
 class BundleProblem(UsageProblem):
     """The bundle cannot be used; nothing of it was believed."""
+
+
+class BlackboxProblem(UsageProblem):
+    """There is no room for the black box, or another one writes it."""
 
 
 class OutputProblem(UsageProblem):
