@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: why test test-system marks campaign check bench bench-guards lock docs clean
+.PHONY: why test test-system marks campaign power-cuts check bench bench-guards lock docs clean
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
@@ -44,6 +44,11 @@ campaign: $(VENV)/dev.ready
 	tests/install_system_packages
 	$(BIN)/python -m tests.kernels.guard_campaign --runs 300 --journal guard-campaign.jsonl
 	$(BIN)/python -m tests.films.campaign --films 100000
+
+# The black box on a disk that loses its cache: some twenty minutes.
+power-cuts: $(VENV)/dev.ready
+	tests/install_system_packages
+	$(BIN)/python -m tests.kernels.power_cut --cuts 100 --guard-cuts 20 --journal power-cuts.jsonl
 
 check: $(VENV)/dev.ready
 	$(BIN)/ruff check src tests bench

@@ -40,12 +40,15 @@ CASES = {
 
 
 @contextmanager
-def guard(tick_most: float, scope: str = "/seawall-nobody") -> Iterator[dict[str, int]]:
+def guard(
+    tick_most: float, scope: str = "/seawall-nobody", box: str = ""
+) -> Iterator[dict[str, int]]:
     """A guard of this source tree that runs: ``{"guard": pid, "aide": pid, "watcher": pid}``."""
     folder = Path(tempfile.mkdtemp(prefix="seawall-bench-", dir="/run"))
     config = folder / "guard.toml"
     config.write_text(
-        f'mode = "observe"\nscope = ["{scope}"]\ntick_most_seconds = {tick_most}\n',
+        f'mode = "observe"\nblackbox = "{box}"\n'
+        f'scope = ["{scope}"]\ntick_most_seconds = {tick_most}\n',
         encoding="ascii",
     )
     config.chmod(0o600)

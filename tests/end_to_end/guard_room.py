@@ -98,8 +98,8 @@ class Room:
     # --- the guard ---------------------------------------------------------------------------
 
     def write(self, **keys: object) -> None:
-        """The guard's file; ``scope`` is ours unless it is given."""
-        rows = {"scope": [self.scope], **keys}
+        """The guard's file; ``scope`` is ours unless it is given, and there is no black box."""
+        rows = {"scope": [self.scope], "blackbox": "", **keys}
         self.config.write_text("".join(f"{k} = {json.dumps(v)}\n" for k, v in rows.items()))
         self.config.chmod(0o600)
 
@@ -147,11 +147,11 @@ class Room:
         return "\n".join(row["sentence"] for row in self.journal())
 
     def child(self, pid: int, what: str) -> int:
-        """The pid of the guard's watcher or aide; 0: there is none."""
+        """The pid of the guard's watcher, recorder or aide; 0: there is none."""
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit() and _parent(entry) == pid:
                 words = _read(entry / "cmdline").split("\0")
-                kind = "watcher" if "watcher" in words else "aide"
+                kind = next((k for k in ("watcher", "recorder") if k in words), "aide")
                 if "entry.py" in " ".join(words) and kind == what:
                     return int(entry.name)
         return 0

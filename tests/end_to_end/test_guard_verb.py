@@ -321,7 +321,7 @@ def test_a_guard_starts_observes_reloads_and_ends(tmp_path: Path) -> None:
     if lock_file.holder():
         pytest.skip("a guard runs on this machine: systemctl stop seawall-guard")
     config = tmp_path / "guard.toml"
-    config.write_text('scope = ["/seawall-TEST-nothing"]\nwatch = false\n')
+    config.write_text('scope = ["/seawall-TEST-nothing"]\nwatch = false\nblackbox = ""\n')
     config.chmod(0o600)
     process = subprocess.Popen(
         [*RUN, "--config", str(config)],

@@ -305,7 +305,7 @@ def test_view_ends_with_what_could_not_be_seen(bundle: str) -> None:
 @pytest.mark.parametrize("bundle", ALL)
 def test_notes_of_the_bundle_come_first(bundle: str) -> None:
     manifest = asked("why", bundle).text.splitlines()
-    assert manifest[1] == "Noted with the bundle:"
+    assert manifest[1] == "Noted with the record:"
 
 
 @pytest.mark.parametrize("bundle", ALL)

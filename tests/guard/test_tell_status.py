@@ -30,6 +30,7 @@ def shown(**changes: Any) -> Shown:
         counts={"decisions": 1, "kills": 1, "predicted_bytes": 1400 * MIB,
                 "returned_bytes": 1380 * MIB},
         can_kill="can kill: proved 12 s ago in 4 ms", watcher="heard 0.4 s ago", blind=[],
+        blackbox="/var/lib/seawall/blackbox, last frame 8812, at most 9 s old",
         problems=[], others=["earlyoom (pid 77) kills on its own"], notes=[],
         scope=("/kubepods.slice", "/kubepods"), config="/etc/seawall/guard.toml",
         folder="/run/seawall", pid=4711, since=1_795_200_000.0, boot_id=BOOT, host="node-7",

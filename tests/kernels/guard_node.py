@@ -23,6 +23,8 @@ MEMORY_MIB = 1536
 SWAP_MIB = 512
 TEXT_MIB = 24
 BOOT_SECONDS = 40
+BLACKBOX_SIZE = "16 MiB"
+"""It holds one boot, and is written in full while the guard starts."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ _SWAP = {
 
 
 def guard_toml(scenario: Scenario) -> str:
-    rows = {"mode": "enforce", **scenario.guard}
+    rows = {"mode": "enforce", "blackbox_size": BLACKBOX_SIZE, **scenario.guard}
     return "".join(f"{key} = {json.dumps(value)}\n" for key, value in rows.items())
 
 
@@ -175,6 +177,8 @@ class Report:
         if file in outcome.files:
             self.raw = json.loads(outcome.files[file])
         self.logs = {name: data for name, data in outcome.files.items() if name.endswith(".log")}
+        self.blackbox = outcome.files.get("blackbox")
+        """Of the whole boot; None: there was none."""
 
     @property
     def told(self) -> dict[str, Any]:

@@ -23,7 +23,8 @@ class Change(NamedTuple):
     """One file of one cgroup that has another value for a while."""
 
     kind: str
-    """``freeze1`` (freezer.state), ``freeze2`` (cgroup.freeze), ``clamp`` (memory.max)."""
+    """``freeze1`` (freezer.state), ``freeze2`` (cgroup.freeze), ``clamp`` (memory.max), ``low``
+    (memory.low)."""
     folder: str
     """Absolute."""
     inode: int

@@ -6,12 +6,16 @@ changed since stays theirs; and only what we froze is thawed.
 """
 
 import os
+from typing import Final
 
 from seawall.actions import small_files
 from seawall.actions.freeze_effects import is_frozen
 from seawall.actions.identity import FOLDER
 from seawall.actions.journal import Change, Journal
 from seawall.actions.work import refusal
+
+_LIMITS: Final = {"clamp": "memory.max", "low": "memory.low"}
+"""Files whose number was changed."""
 
 
 def undo(journal: Journal) -> list[str]:
@@ -38,7 +42,9 @@ def _undo(change: Change) -> str:
     try:
         if os.fstat(fd).st_ino != change.inode:
             return "is another cgroup by now, left alone"
-        return _unclamp(fd, change) if change.kind == "clamp" else _thaw(fd, change)
+        if change.kind in _LIMITS:
+            return _put_back(fd, change, _LIMITS[change.kind])
+        return _thaw(fd, change)
     finally:
         os.close(fd)
 
@@ -52,13 +58,14 @@ def _thaw(fd: int, change: Change) -> str:
     return "thawed"
 
 
-def _unclamp(fd: int, change: Change) -> str:
-    now = small_files.read(fd, "memory.max")
+def _put_back(fd: int, change: Change, name: str) -> str:
+    now = small_files.read(fd, name)
     if now != change.new:
-        return f"memory.max is {now}, which somebody wrote since: left"
-    small_files.write(fd, "memory.max", change.old)
-    return f"memory.max is {change.old} again"
+        return f"{name} is {now}, which somebody wrote since: left"
+    small_files.write(fd, name, change.old)
+    return f"{name} is {change.old} again"
 
 
 def _value(change: Change) -> str:
-    return f"memory.max {change.old}" if change.kind == "clamp" else change.old
+    name = _LIMITS.get(change.kind)
+    return f"{name} {change.old}" if name else change.old

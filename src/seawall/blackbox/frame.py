@@ -20,8 +20,8 @@ offset  type  header, little-endian, 64 bytes
 A frame begins at a multiple of 512 bytes, the least that a disk writes as a whole.
 """
 
+import functools
 import json
-import math
 import struct
 import zlib
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
@@ -39,10 +39,15 @@ VERSION: Final = 1
 ALIGN_BYTES: Final = 512
 HEADER: Final = struct.Struct("<4sBBHIIQdd16sQ")
 CRC_OFFSET: Final = 12
+_NO_CRC: Final = bytes(4)
 PAYLOAD_MOST_BYTES: Final = 4 << 20
 """Compressed."""
-BODY_MOST_BYTES: Final = 32 << 20
-"""The JSON text: a box is hostile input, and zlib makes much of little."""
+BODY_MOST_BYTES: Final = 16 << 20
+"""The JSON text: a box is hostile input, and both zlib and JSON make much of little."""
+_NUMBER_END: Final = 1 << 63
+_UNIX_END: Final = 32_503_680_000.0
+"""The year 3000: no date of a frame is one that a calendar refuses (Linux itself ends in 2262)."""
+_MONOTONIC_END: Final = 1e10
 
 
 class Frame(NamedTuple):
@@ -73,53 +78,113 @@ class Head(NamedTuple):
 
 
 def pack(frame: Frame, level: int = 1) -> bytes:
-    """The bytes of a frame, filled up to a multiple of ALIGN_BYTES; ValueError: too large."""
-    text = json.dumps(frame.body, separators=(",", ":")).encode()
+    """The bytes of a frame, filled up to a multiple of ALIGN_BYTES; ValueError: not of ours."""
+    return sealed(frame, squeezed(frame.body, level))
+
+
+def squeezed(body: dict[str, JSON], level: int = 1) -> bytes:
+    """The payload of a frame with that body; ValueError: too large."""
+    text = json.dumps(body, separators=(",", ":")).encode()
     payload = zlib.compress(text, level)
     if len(payload) > PAYLOAD_MOST_BYTES or len(text) > BODY_MOST_BYTES:
-        raise ValueError(f"a frame of {len(payload):,} bytes is too large")
+        raise ValueError(f"a frame of {len(payload):,} bytes ({len(text):,} of JSON) is too large")
+    return payload
+
+
+def sealed(frame: Frame, payload: bytes) -> bytes:
+    """As ``pack``, of a body that was squeezed before; the frame's own body does not count."""
+    boot = bytes.fromhex(frame.boot_id.replace("-", ""))
+    numbers = frame.sequence, frame.tick, frame.unix_seconds, frame.monotonic_seconds
+    if len(boot) != 16 or not _are_sane(*numbers):
+        raise ValueError(f"a frame cannot have boot id {frame.boot_id[:40]!r} and {numbers}")
     fields = [
         MAGIC, VERSION, KINDS.index(frame.kind), 0, len(payload), 0, frame.sequence,
-        frame.unix_seconds, frame.monotonic_seconds,
-        bytes.fromhex(frame.boot_id.replace("-", "")), frame.tick,
+        frame.unix_seconds, frame.monotonic_seconds, boot, frame.tick,
     ]  # fmt: skip
     fields[5] = zlib.crc32(payload, zlib.crc32(HEADER.pack(*fields)))
     whole = HEADER.pack(*fields) + payload
     return whole + bytes(-len(whole) % ALIGN_BYTES)
 
 
-def head_at(data: bytes | memoryview, offset: int) -> Head | None:
-    """The frame that begins there; None when there is none, or its checksum is wrong."""
+def size_at(data: bytes | memoryview, offset: int) -> int | None:
+    """Bytes of header and payload as the header there says; None: it is no header of ours.
+
+    Nothing is checked yet but the header's form: ``head_at`` may still say that it is torn.
+    """
+    if offset + HEADER.size > len(data):
+        return None
+    magic, version, kind, _, size, *_ = HEADER.unpack_from(data, offset)
+    return HEADER.size + int(size) if _is_header(magic, version, kind, size) else None
+
+
+def aligned(size: int) -> int:
+    """The bytes that a frame of ``size`` takes in the file."""
+    return size + -size % ALIGN_BYTES
+
+
+def head_at(data: bytes | memoryview, offset: int, base: int = 0) -> Head | None:
+    """The frame that begins there; None when there is none, or its checksum is wrong.
+
+    ``base``: where ``data`` begins in the file.
+    """
     if offset + HEADER.size > len(data):
         return None
     magic, version, kind, _, size, crc, sequence, unix, monotonic, boot, tick = HEADER.unpack_from(
         data, offset
     )
     end = offset + HEADER.size + size
-    if magic != MAGIC or version != VERSION or kind >= len(KINDS) or end > len(data):
+    if not _is_header(magic, version, kind, size) or end > len(data):
         return None
-    if size > PAYLOAD_MOST_BYTES or not (math.isfinite(unix) and math.isfinite(monotonic)):
+    so_far = zlib.crc32(_NO_CRC, zlib.crc32(data[offset : offset + CRC_OFFSET]))
+    if zlib.crc32(data[offset + CRC_OFFSET + len(_NO_CRC) : end], so_far) != crc:
         return None
-    blank = bytearray(data[offset : offset + HEADER.size])
-    blank[CRC_OFFSET : CRC_OFFSET + 4] = bytes(4)
-    if zlib.crc32(data[offset + HEADER.size : end], zlib.crc32(blank)) != crc:
+    if not _are_sane(sequence, tick, unix, monotonic):
         return None
-    text = bytes(boot).hex()
-    boot_id = "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
     return Head(
-        offset, HEADER.size + size, sequence, KINDS[kind], unix, monotonic, boot_id, tick
+        base + offset, end - offset, sequence, KINDS[kind], unix, monotonic, _boot_id(boot), tick
     )  # fmt: skip
 
 
-def body_of(data: bytes | memoryview, head: Head) -> dict[str, JSON]:
-    """What the frame holds; ValueError when it is no JSON object of ours, or absurdly large."""
-    packed = data[head.offset + HEADER.size : head.offset + head.size]
-    stream = zlib.decompressobj()
+def _is_header(magic: bytes, version: int, kind: int, size: int) -> bool:
+    return (
+        magic == MAGIC and version == VERSION and kind < len(KINDS) and size <= PAYLOAD_MOST_BYTES
+    )
+
+
+def body_of(data: bytes | memoryview, head: Head, base: int = 0) -> dict[str, JSON]:
+    """What the frame holds; ValueError when it is no JSON object of ours, or absurdly large.
+
+    ``base``: where ``data`` begins in the file.
+    """
+    begin = head.offset - base
     try:
-        text = stream.decompress(packed, BODY_MOST_BYTES)
-        body = json.loads(text)
-    except (zlib.error, RecursionError) as error:
+        body = json.loads(_text(data[begin + HEADER.size : begin + head.size]))
+    except (zlib.error, RecursionError, ValueError) as error:
         raise ValueError(f"frame {head.sequence}: {error}") from error
-    if not isinstance(body, dict):
-        raise ValueError(f"frame {head.sequence}: expected an object")
-    return body
+    if isinstance(body, dict):
+        return body
+    raise ValueError(f"frame {head.sequence}: expected an object")
+
+
+def _text(payload: bytes | memoryview) -> bytes:
+    stream = zlib.decompressobj()
+    text = stream.decompress(payload, BODY_MOST_BYTES + 1)
+    if len(text) > BODY_MOST_BYTES or not stream.eof:
+        raise ValueError(f"cut, or more than {BODY_MOST_BYTES:,} bytes")
+    return text
+
+
+def _are_sane(sequence: int, tick: int, unix: float, monotonic: float) -> bool:
+    """Whether nobody who reckons with them has to fear them; NaN is not."""
+    return (
+        0 < sequence < _NUMBER_END
+        and 0 <= tick < _NUMBER_END
+        and 0.0 <= unix < _UNIX_END
+        and 0.0 <= monotonic < _MONOTONIC_END
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _boot_id(boot: bytes) -> str:
+    text = boot.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

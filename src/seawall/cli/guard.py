@@ -13,6 +13,9 @@ VERBS: Final = {
     "check": "is the configuration right? exit 2 and one sentence if not",
     "explain": "what the configuration means on this very machine",
     "status": "what the guard that runs here says of itself",
+    "pins": "whose program text is kept in memory, how much, and what was left out",
+    "replay": "what was recorded, judged again: as then, and with other settings",
+    "report": "what it did or would have done, held against what really happened",
     "undo": "take back what a guard changed: thaw, raise limits",
 }
 _ABOUT: Final = {
@@ -24,6 +27,14 @@ _ABOUT: Final = {
     "done here, which other guards live.  Reads only.",
     "status": "Prints /run/seawall/status, and says whether a guard runs and how old it is.\n"
     "Exit 0 whatever it says, unless --fail-on is given.",
+    "pins": "By program: its text, how much of it was in memory, what is pinned, what is left out\n"
+    "and why.  Where no pinner runs: what would be pinned.  Reads only.",
+    "replay": "Judges the ticks of a black box once more, and holds every decision against the\n"
+    "journal in it.  --config: also by other settings: whom, how much sooner or later, who is\n"
+    "spared.  Reads only, whoever owns the files.",
+    "report": "From decision journals and black boxes, of one node or many: each time it acted or\n"
+    "would have, whom, how many seconds before what really happened, who died, and where it\n"
+    "would have been wrong.  Reads only.",
     "undo": "Thaws what a guard froze and puts limits back, as its journal says.  Never what\n"
     "others froze or changed since.  Removes the tracing that a killed watcher left.  --all:\n"
     "its files in /run/seawall too.",
@@ -42,12 +53,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         )  # fmt: skip
         if name == "check":
             verb.add_argument("file", metavar="FILE", nargs="?", help="instead of the usual one")
-        if name in ("run", "explain"):
+        if name in ("run", "explain", "pins"):
             verb.add_argument(
                 "--config", metavar="FILE",
                 help="default $SEAWALL_CONFIG, else /etc/seawall/guard.toml",
             )  # fmt: skip
-        if name in ("explain", "status"):
+        if name in ("explain", "status", "pins"):
             verb.add_argument("--json", action="store_true", help="one JSON document on stdout")
         if name == "status":
             verb.add_argument(
@@ -61,8 +72,42 @@ def add_arguments(parser: ArgumentParser) -> None:
                 "--color", choices=("auto", "always", "never"), default="auto",
                 help="default: auto",
             )  # fmt: skip
+        if name == "replay":
+            _add_replay(verb)
+        if name == "report":
+            _add_report(verb)
         if name == "undo":
             verb.add_argument("--all", action="store_true", help="remove its files too")
+
+
+def _add_replay(verb: ArgumentParser) -> None:
+    verb.add_argument("file", metavar="FILE", help="a black box (/var/lib/seawall/blackbox)")
+    verb.add_argument("--config", metavar="OTHER.toml", help="the settings to try out")
+    verb.add_argument(
+        "--at", metavar="TIME",
+        help="only the burst at this moment: a time, a decision, a frame (#4711), -90s",
+    )  # fmt: skip
+    verb.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    verb.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="default: auto"
+    )
+
+
+def _add_report(verb: ArgumentParser) -> None:
+    verb.add_argument(
+        "files", metavar="FILE", nargs="*",
+        help="journals (decisions.jsonl), black boxes, or folders of them, one a node; .gz too; "
+        "default: this machine's own",
+    )  # fmt: skip
+    verb.add_argument(
+        "--since", metavar="TIME", default="30d",
+        help="how far back: 12h, 30d, 2w or a date (default 30d)",
+    )  # fmt: skip
+    verb.add_argument("--whole", action="store_true", help="every occasion, not the last 40")
+    verb.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    verb.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="default: auto"
+    )
 
 
 def run(arguments: Namespace) -> int:
@@ -80,6 +125,18 @@ def run(arguments: Namespace) -> int:
             from seawall.cli.guard_status import status  # noqa: PLC0415 - only this verb's
 
             return status(as_json=arguments.json, fail_on=arguments.fail_on)
+        case "pins":
+            from seawall.cli.guard_pins import pins  # noqa: PLC0415 - only this verb's
+
+            return pins(arguments)
+        case "replay":
+            from seawall.cli.guard_replay import replay  # noqa: PLC0415 - only this verb's
+
+            return replay(arguments)
+        case "report":
+            from seawall.cli.guard_report import report  # noqa: PLC0415 - only this verb's
+
+            return report(arguments)
         case "undo":
             from seawall.cli.guard_undo import undo  # noqa: PLC0415 - only this verb's
 

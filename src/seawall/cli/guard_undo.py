@@ -19,6 +19,8 @@ from seawall.host.page_trace.instances import sweep
 from seawall.host.page_trace.kprobes import sweep_probes
 from seawall.host.page_trace.problems import TracingProblem
 from seawall.host.page_trace.tracefs import attach
+from seawall.pinner.asked import FILES as PIN_FILES
+from seawall.pinner.asked import LOCK, UNDO
 from seawall.problems import UsageProblem
 
 JOURNAL: Final = "guard.undo"
@@ -39,6 +41,7 @@ def undo(*, everything: bool, folder: str = FOLDER) -> int:
         )
     path = f"{folder}/{JOURNAL}"
     told = _undo_journal(path)
+    told += [] if is_held(f"{folder}/{LOCK}") else _undo_journal(f"{folder}/{UNDO}")
     told += [f"removed the trace instance {name}" for name in _sweep_tracing()]
     if everything:
         told += _remove_files(folder)
@@ -88,8 +91,8 @@ def _remove_files(folder: str) -> list[str]:
     """What a guard and its watcher make, and nothing else that lies there; the folders if they
     are empty then.
     """
-    names = [*FILES, JOURNAL]
-    if not _is_held(f"{folder}/{_WATCH_LOCK}"):
+    names = [*FILES, JOURNAL, *PIN_FILES]
+    if not is_held(f"{folder}/{_WATCH_LOCK}"):
         names += _WATCHERS
     told = []
     for place in (f"{folder}/{SECOND}", folder):
@@ -107,8 +110,8 @@ def _remove_files(folder: str) -> list[str]:
     return told
 
 
-def _is_held(path: str) -> bool:
-    """Whether a watcher that somebody runs by hand holds its lock."""
+def is_held(path: str) -> bool:
+    """Whether a process that lives holds this lock: a watcher, or a pinner."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:

@@ -28,6 +28,7 @@ VERBS = {
     "stacks": "what the machine is doing while it hangs: kernel stacks, grouped",
     "gpu": "which container cannot use the GPU that it was promised, who refuses it, and why",
     "guard": "keep the node alive: the culprit goes first, nobody else goes",
+    "blackbox": "what a node's last minutes were: list, show, export",
     "lab": "reproduce an incident inside a cgroup with a limit of its own",
     "capture": "record what every reading asks into a bundle for another machine",
     "rules": "list or show the rules that judge",
@@ -172,4 +173,15 @@ def _parse(argv: list[str]) -> "Namespace":
         verb_parser = verbs.add_parser(name, help=words, description=words[0].upper() + words[1:])
         if name == chosen:
             import_module(f"seawall.cli.{name}").add_arguments(verb_parser)
-    return parser.parse_args(argv)
+    return parser.parse_args(_with_times(argv))
+
+
+def _with_times(argv: list[str]) -> list[str]:
+    """``--at -90s`` as one word: argparse takes what begins with ``-`` for an option."""
+    joined: list[str] = []
+    for word in argv:
+        if joined and joined[-1] == "--at" and word[:1] == "-" and word[1:2].isdecimal():
+            joined[-1] = f"--at={word}"
+        else:
+            joined.append(word)
+    return joined

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a reading verb gets its answers: this machine, ``--root DIR`` or ``--from BUNDLE``."""
+"""Where a reading verb gets its answers: this machine, ``--root DIR`` or ``--from BUNDLE``, which
+may be a black box too.
+"""
 
 import os
 import time
@@ -16,6 +18,8 @@ from seawall.readings.snapshot import Snapshot
 
 TIMEOUT_SECONDS: Final = 20.0
 DAY_SECONDS: Final = 86_400
+BOX: Final = "/var/lib/seawall/blackbox"
+"""Where a guard writes it."""
 
 SLOT: Final = Slot()
 """Tells the watchdog which question is open."""
@@ -27,11 +31,17 @@ def add_source_arguments(parser: ArgumentParser, *, has_window: bool = False) ->
     """
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--from", dest="bundle", metavar="BUNDLE", help="a recorded bundle ('-' for stdin)"
-    )
+        "--from", dest="bundle", metavar="BUNDLE",
+        help="a recorded bundle ('-' for stdin), or a black box",
+    )  # fmt: skip
     where.add_argument(
         "--root", metavar="DIR", help="the root of the host: /host in a DaemonSet, a report"
     )
+    parser.add_argument(
+        "--at", metavar="TIME",
+        help="which moment of the black box: 10:00:31, 2026-11-23T10:00:31Z, -90s, a decision "
+        "(1a2b3c4d-0007) or a frame (#4711); default its last",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     default = f"--for and {TIMEOUT_SECONDS:g}" if has_window else f"{TIMEOUT_SECONDS:g}"
     parser.add_argument(
@@ -103,13 +113,16 @@ class Source:
 
 def open_source(arguments: Namespace, *, with_cmdline: bool = False) -> Source:
     """The source that the arguments name; UsageProblem when it cannot be used."""
+    at = getattr(arguments, "at", None)
     if arguments.bundle is not None:
-        return _recorded(arguments.bundle)
+        return _recorded(arguments.bundle, at)
+    if at is not None:
+        raise UsageProblem(f"--at needs a record to look into: --from {BOX}")
     root = arguments.root or "/"
     if not os.path.isdir(root):
         raise UsageProblem(f"--root {root}: not a folder")
     if os.path.exists(os.path.join(root, "MANIFEST.json")):
-        return _recorded(root)
+        return _recorded(root, None)
     if not os.path.isdir(os.path.join(root, "proc")):
         raise UsageProblem(f"--root {root}: no proc folder in it; expected the root of a host")
     until = time.monotonic() + arguments.timeout
@@ -117,10 +130,23 @@ def open_source(arguments: Namespace, *, with_cmdline: bool = False) -> Source:
     return Source(host, None, live=host if host.is_live else None)
 
 
-def _recorded(path: str) -> Source:
-    from seawall.host.bundle import open_bundle  # noqa: PLC0415 - tarfile costs start-up
+def _recorded(path: str, at: str | None) -> Source:
+    # Imported here: the machine itself needs none of it, and tarfile costs start-up.
+    from seawall.blackbox.reader import is_box  # noqa: PLC0415
+
+    if is_box(path):
+        from seawall.cli.box_source import box_source  # noqa: PLC0415
+
+        return box_source(path, at)
+    from seawall.host.bundle import open_bundle  # noqa: PLC0415
 
     bundle = open_bundle(path)
+    if "blackbox" in bundle.manifest:
+        from seawall.cli.box_source import export_source  # noqa: PLC0415
+
+        return export_source(bundle, path, at)
+    if at is not None:
+        raise UsageProblem(f"--at: {path} is an ordinary bundle, and of one moment; leave it out")
     rounds = bundle.rounds
     notes = bundle.manifest.get("notes")
     return Source(

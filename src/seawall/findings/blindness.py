@@ -27,7 +27,9 @@ _PROVIDE: Final = {
 # Not there, or gone by the time it was read: nothing that anyone could have seen.
 _NOTHING_TO_SEE: Final = frozenset({"absent", "vanished"})
 _PATHS_SHOWN: Final = 3
-_NOT_HELD: Final = "the bundle does not hold it"
+_OF_BOX: Final = "the black box "
+_NOT_HELD: Final = ("the bundle does not hold it", f"{_OF_BOX}does not record it")
+_WHILE_IT_LIVES: Final = "seawall why or capture on the machine itself, while it is up"
 _TITLES_SHOWN: Final = 2
 
 
@@ -123,8 +125,7 @@ def _unread_rows(
         # What a bundle does not hold is one fact, however many questions it is.
         place = "" if unread.why == "not_captured" else _place(unread.path)
         reason = unread.detail or unread.why
-        if reason.endswith(_NOT_HELD):
-            reason = _NOT_HELD
+        reason = next((words for words in _NOT_HELD if reason.endswith(words)), reason)
         groups.setdefault((place, reason, provide(unread, is_root=is_root)), []).append(unread.path)
     rows = []
     for (place, reason, needs), paths in groups.items():
@@ -140,6 +141,8 @@ def _unread_rows(
 
 def provide(unread: Unread, *, is_root: bool) -> str:
     """What would give this answer."""
+    if unread.why == "not_captured" and _OF_BOX in unread.detail:
+        return _WHILE_IT_LIVES
     if unread.why != "refused":
         return _PROVIDE[unread.why]
     if is_root:

@@ -18,6 +18,7 @@ rivals               scope: ``{rivals: [words]}``
 config               path: ``{settings: text}``, or ``{problem}``
 watcher              number of the pair whose end it gets, in the place of those before: no
                      answer
+recorder             number, path, size: likewise
 hold                 the files that the guard executes are locked in memory: ``{problem}``
 ping                 it is there: ``{}``
 say, kmsg            words to our own log, record to the kernel's: no answer
@@ -137,7 +138,8 @@ def start(**options: Any) -> Aide:
         return Aide(ours, pid)
     status = 70
     try:
-        _forget_descriptors({theirs.fileno(), *options.get("watcher_fds", ())})
+        given = (*options.get("watcher_fds", ()), *options.get("recorder_fds", ()))
+        _forget_descriptors({theirs.fileno(), *given})
         _forget_signals()
         # Here and not above: what the aide holds must not be in the guard's memory.
         from seawall.guard.tell import errands  # noqa: PLC0415
@@ -151,7 +153,7 @@ def start(**options: Any) -> Aide:
 
 
 def _forget_descriptors(kept: set[int]) -> None:
-    """The guard's lock and its end of the watcher's pair must end with the guard."""
+    """The guard's lock and its ends of its companions' pairs must end with the guard."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2 and int(name) not in kept:
             try:

@@ -22,15 +22,18 @@ from seawall.guard.signals import Signals
 from seawall.guard.tell import sentences
 from seawall.guard.tell.paths import Paths
 from seawall.guard.tell.teller import Teller
+from seawall.guard.told_recorder import RecorderLink
 from seawall.version import VERSION
 
 UNDO_FILE = "guard.undo"
 
 
-def guard(handed: Handed, signals: Signals, aide: Aide, watcher: WatcherLink) -> int:
+def guard(
+    handed: Handed, signals: Signals, aide: Aide, watcher: WatcherLink, recorder: RecorderLink
+) -> int:
     """Until told to end; the exit status."""
     lean_re.end()
-    parts, words = assemble(handed, aide, watcher)
+    parts, words = assemble(handed, aide, watcher, recorder)
     loop = Loop(handed, parts, signals)
     try:
         aide.send({"do": "hold"})
@@ -45,17 +48,20 @@ def guard(handed: Handed, signals: Signals, aide: Aide, watcher: WatcherLink) ->
         _end(loop)
 
 
-def assemble(handed: Handed, aide: Aide, watcher: WatcherLink) -> tuple[Parts, list[str]]:
+def assemble(
+    handed: Handed, aide: Aide, watcher: WatcherLink, recorder: RecorderLink | None = None
+) -> tuple[Parts, list[str]]:
     """Everything opened, and what could not be had, in words."""
     settings, mounts = handed.settings, handed.mounts
     # Before anything is opened: what it takes for a moment is there for what stays.
     shortages_on_paper(settings)
     journal = Journal(f"{handed.folder}/{UNDO_FILE}")
     words = _undone(journal)  # of a guard that was killed
-    never = frozenset({aide.pid, handed.watcher_pid} - {0})
+    never = frozenset({aide.pid, handed.watcher_pid, handed.recorder_pid} - {0})
+    recorder = recorder or RecorderLink(None)
     teller = Teller(
         settings, Paths(folder=handed.folder, config=handed.config_path), handed.boot_id, aide,
-        others=handed.others,
+        others=handed.others, recorder=recorder,
     )  # fmt: skip
     teller.open()
     hands = Hands(
@@ -72,7 +78,7 @@ def assemble(handed: Handed, aide: Aide, watcher: WatcherLink) -> tuple[Parts, l
     sense.open()
     judge = Judge(settings, handed.boot_id, own_cgroup=handed.own_cgroup)
     judge.count_from(teller.last_decision)
-    parts = Parts(sense, judge, hands, observer, teller, test, aide, watcher, Notify())
+    parts = Parts(sense, judge, hands, observer, teller, test, aide, watcher, recorder, Notify())
     return parts, [text for text in words if text]
 
 
@@ -93,6 +99,8 @@ def _end(loop: Loop) -> None:
     if not loop.is_afresh:
         parts.notify.say(b"STOPPING=1")
     loop.last_words(sentences.STOPPED)
+    parts.recorder.bye()  # it writes what it holds while the watcher takes its tracing away
     loop.companions.close()
+    loop.recorder_life.close()
     parts.teller.close()
     parts.aide.close()

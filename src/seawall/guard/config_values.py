@@ -162,5 +162,6 @@ def _address(_key: Key, value: object) -> str:
 _READERS: Final[dict[Kind, Callable[[Key, object], Any]]] = {
     "choice": _choice, "truth": _truth, "seconds": _number, "fraction": _number,
     "size": _size, "count": _count, "subtrees": _subtrees, "names": _names,
-    "command": _command, "folder": _folder, "textfile": _textfile, "address": _address,
+    "command": _command, "folder": _folder, "file": _folder, "textfile": _textfile,
+    "address": _address,
 }  # fmt: skip

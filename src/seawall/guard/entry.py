@@ -13,6 +13,8 @@ ENTRIES = {
     "guard": "seawall.guard.main",
     "config": "seawall.guard.config",
     "watcher": "seawall.watcher.process",
+    "recorder": "seawall.recorder.process",
+    "pinner": "seawall.pinner.process",
 }
 
 
@@ -38,6 +40,16 @@ def watcher_argv(fd: int) -> list[str]:
     return _argv("watcher", str(fd))
 
 
+def pinner_argv(fd: int) -> list[str]:
+    """The process that keeps program text in memory: the descriptor holds what it is asked."""
+    return _argv("pinner", str(fd))
+
+
+def recorder_argv(fd: int, path: str, size_bytes: int) -> list[str]:
+    """What writes the black box: its end of the pair, and the file."""
+    return _argv("recorder", str(fd), path, str(size_bytes))
+
+
 def start_argv(path: str) -> list[str]:
     """The launcher again, with this file: for a guard that starts afresh."""
     return _argv("start", path)
@@ -59,6 +71,8 @@ def main(words: list[str]) -> int:
     main_of = __import__(ENTRIES[words[0]], fromlist=["main"]).main
     if words[0] in ("config", "start"):
         return int(main_of(words[1:]))
+    if words[0] == "recorder":
+        return int(main_of(int(words[1]), words[2], int(words[3])))
     return int(main_of(int(words[1])))
 
 

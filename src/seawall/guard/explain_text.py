@@ -41,6 +41,7 @@ def lines(found: Explained, paper: Paper, *, whole: bool = False) -> Iterator[st
     yield from _row(paper, "over", _over_words(found))
     yield from _row(paper, "stuck", _stuck_words(found))
     yield from _row(paper, "spares", _SPARED)
+    yield from _row(paper, "black box", _blackbox_words(settings))
     yield ""
     title = f"May be acted on: {count(len(found.may_act_on)) if found.may_act_on else 'nothing'}"
     yield from _workloads(paper, title, _by_class(found), whole=whole)
@@ -124,6 +125,16 @@ def _stuck_words(found: Explained) -> str:
     return (
         "a container that hangs at its own limit and that the kernel cannot end is killed "
         f"whole after {found.settings.stuck_seconds:g} s"
+    )
+
+
+def _blackbox_words(settings: Settings) -> str:
+    if not settings.blackbox:
+        return 'none: blackbox = "", so nothing of a node that dies is left'
+    return (
+        f"{settings.blackbox}: {size(settings.blackbox_size_bytes)} of that disk, taken at once "
+        "unless it would be over 85 % full; a process of its own writes a frame every 10 s, and "
+        "all there is from 30 s before an incident to 60 s after it"
     )
 
 

@@ -37,6 +37,9 @@ class Handed(NamedTuple):
     """Other guards and thresholds that live beside this one, in words."""
     is_afresh: bool = False
     """It takes the place of a guard that had lost something which only a new start brings."""
+    recorder_fd: int = -1
+    """The guard's end of the recorder's pair; -1: there is no recorder."""
+    recorder_pid: int = 0
 
 
 def to_json(settings: Settings) -> str:

@@ -12,7 +12,7 @@ from seawall.guard.settings import Settings
 
 Kind: TypeAlias = Literal[
     "choice", "truth", "seconds", "fraction", "size", "count",
-    "subtrees", "names", "command", "folder", "textfile", "address",
+    "subtrees", "names", "command", "folder", "file", "textfile", "address",
 ]  # fmt: skip
 """names: names or cgroup paths, ``*`` allowed.  subtrees: cgroup paths without ``*``."""
 
@@ -61,6 +61,7 @@ _EXPECTED: Final = {
     "names": 'a list of names or cgroup paths such as ["shop/*", "/system.slice/x.service"]',
     "command": 'a command with its whole path such as "/usr/local/bin/told --page", or ""',
     "folder": 'a whole path such as "/data/kubelet", or ""',
+    "file": 'a whole path such as "/var/lib/seawall/blackbox", or ""',
     "textfile": 'a whole path that ends with .prom (the collector reads no other), or ""',
     "address": 'an address and a port such as "10.0.0.9:5140" or "[fd00::9]:5140", or ""',
 }
@@ -127,6 +128,20 @@ KEYS: Final = (
         "How often it proves, on a child of its own, that it can kill.", 10, 86400),
     Key("watch", "watch", "truth",
         "The watcher: a second process that knows who holds driver memory, and the names."),
+    Key("pin", "pin", "names",
+        'Whose program text stays in memory: "node" (kubelet, runtimes, sshd, systemd, network, '
+        "shells), or programs, paths, units and pods; nothing by default. See docs/pins.md."),
+    Key("pin_at_most", "pin_at_most_bytes", "size",
+        "At most so much of it, and never over 5 % of the memory.", 1 << 20, 1 << 40),
+    Key("pin_slices", "pin_slices", "names",
+        "Cgroups whose present use memory.low protects (cgroup v2), such as /system.slice; put "
+        "back at the end."),
+    Key("blackbox", "blackbox", "file",
+        'The black box: a third process keeps there what was seen and done, for after the node has '
+        'died; "": none. Read at the start only.'),
+    Key("blackbox_size", "blackbox_size_bytes", "size",
+        "The whole file, written beforehand; the oldest gives way. Read at the start only.",
+        1 << 20, 4 << 30),
     Key("run_after_kill", "run_after_kill", "command",
         "Run after a kill, with the decision as JSON on standard input; never waited for."),
     Key("textfile", "textfile", "textfile",

@@ -27,12 +27,15 @@ class WatcherLink:
     """A socket pair's end, or nothing."""
 
     def __init__(
-        self, end: socket.socket | None, pid: int = 0, spares: list[socket.socket] | None = None
-    ) -> None:
-        """``spares``: our ends of pairs whose other ends the aide has, for watchers to come."""
+        self, end: socket.socket | None, pid: int = 0, spares: list[socket.socket] | None = None,
+        most_bytes: int = DATAGRAM_MOST_BYTES,
+    ) -> None:  # fmt: skip
+        """``spares``: our ends of pairs whose other ends the aide has, for watchers to come.
+        ``most_bytes``: of what it says at once.
+        """
         self._end = end
         self._spares = spares or []
-        self._buffer = bytearray(DATAGRAM_MOST_BYTES + 1)
+        self._buffer = bytearray(most_bytes + 1)
         self._view = memoryview(self._buffer)
         self.pid = pid
         """0: there is none."""

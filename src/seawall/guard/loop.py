@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from seawall.actions.hands import Hands
 from seawall.actions.observer import Observer
+from seawall.actions.plan import Outcome
 from seawall.guard import signals
 from seawall.guard.aide import Aide
 from seawall.guard.companions import Companions
@@ -20,12 +21,14 @@ from seawall.guard.handed import Handed, reloaded
 from seawall.guard.judge.judge import Judge
 from seawall.guard.link import WatcherLink
 from seawall.guard.notify import Notify
+from seawall.guard.recorder_life import RecorderLife
 from seawall.guard.self_test import SelfTest
 from seawall.guard.sense.sense import Sense
 from seawall.guard.settings import Settings
 from seawall.guard.signals import Signals
 from seawall.guard.tell import sentences
 from seawall.guard.tell.teller import Teller
+from seawall.guard.told_recorder import RecorderLink
 from seawall.guard.verdict import Verdict
 
 FAILURES_MOST = 20
@@ -55,6 +58,7 @@ class Parts(NamedTuple):
     self_test: SelfTest
     aide: Aide
     watcher: WatcherLink
+    recorder: RecorderLink
     notify: Notify
 
 
@@ -83,6 +87,10 @@ class Loop:
         self.companions = Companions(
             parts.aide, parts.watcher, parts.teller, is_afresh=handed.is_afresh
         )
+        self.recorder_life = RecorderLife(
+            parts.aide, parts.recorder, parts.teller, handed.settings,
+            is_second=bool(handed.other_guard_pid),
+        )  # fmt: skip
         self.is_afresh = False
         """It ends in order to begin again."""
         self._node: Node | None = None
@@ -106,6 +114,7 @@ class Loop:
             except (OSError, ValueError, ArithmeticError, LookupError, TypeError) as error:
                 # One tick must not end the guard; many in a row must.
                 self._failures += 1
+                self.parts.recorder.fall_behind(began)
                 self.parts.teller.event(f"a tick failed: {type(error).__name__}: {error}")
                 if self._failures >= FAILURES_MOST:
                     return 70
@@ -126,9 +135,12 @@ class Loop:
         for group in wanted:
             parts.sense.detail(group)
         verdict = judge.step(node, groups)
-        if verdict is not None:
-            self._act(verdict, node)
+        outcomes = self._act(verdict, node) if verdict is not None else []
         parts.hands.tend(now)
+        # Before anything changes what the judge has seen, and behind what had to be done.
+        parts.recorder.tick(node, groups, judge.state(), outcomes)
+        if verdict is not None:
+            parts.teller.verdict(verdict)
         self._tell(now, node)
         if judge.state() == "peace":
             self._test(now)
@@ -136,12 +148,14 @@ class Loop:
             self._ask(now, [group.path for group in wanted])
         self._settle_pace()
 
-    def _act(self, verdict: Verdict, node: Node) -> None:
+    def _act(self, verdict: Verdict, node: Node) -> list[Outcome]:
         """Orders first; words when they are carried out."""
         hands = self.parts.hands if self.settings.mode == "enforce" else self.parts.observer
+        outcomes = []
         for order in verdict.orders:
-            self.judge.learn(hands.perform(order), node)
-        self.parts.teller.verdict(verdict)
+            outcomes.append(hands.perform(order))
+            self.judge.learn(outcomes[-1], node)
+        return outcomes
 
     # --- telling ------------------------------------------------------------------------------
 
@@ -162,6 +176,7 @@ class Loop:
         extra, parts = self._extra, self.parts
         extra["can kill"] = parts.self_test.words(now)
         extra["watcher"] = self.companions.words(now)
+        extra["black box"] = self.recorder_life.words()
         extra["tick_seconds"] = f"{self._tick_seconds:.4f}"
         extra["blind"] = "\n".join([*self._blind.splitlines(), *parts.sense.blind])
         if self.handed.other_guard_pid:
@@ -241,7 +256,9 @@ class Loop:
                 self.companions.know_watcher()
                 self._pace = 0.0  # it has to be told
                 parts.teller.is_due = True
+        self.recorder_life.hear(now, self.judge, self.settings)
         if not self._is_over:
+            self.recorder_life.tend(now)
             is_peace = self.judge.state() == "peace"
             self.companions.tend(now, watch=self.settings.watch, is_peace=is_peace)
         answer = parts.aide.take("config", is_ready=parts.aide.fd in ready)
@@ -274,6 +291,7 @@ class Loop:
         parts = self.parts
         self.settings = parts.teller.settings = settings
         self.judge.use(settings)
+        parts.recorder.change(settings, self.judge.last_decision, time.monotonic())
         parts.sense.use(settings)
         parts.observer.rule(settings.scope, settings.freeze_seconds)
         parts.hands.rule(hands_scope(settings), settings.freeze_seconds)

@@ -11,7 +11,7 @@ import socket
 from seawall.guard import aide as aide_process
 from seawall.guard import lean_re
 from seawall.guard.entry import start_argv
-from seawall.guard.handed import Handed, take_handed
+from seawall.guard.handed import take_handed
 from seawall.guard.link import WatcherLink, spare_pairs
 from seawall.guard.signals import Signals
 
@@ -22,14 +22,18 @@ def main(handed_fd: int) -> int:
     lean_re.end()  # the aide has one of its own
     signals = Signals()
     spares, theirs = spare_pairs() if handed.settings.watch else ([], [])
-    aide = aide_process.start(watcher_fds=theirs)
-    for end in theirs:
+    is_recorded = handed.recorder_fd >= 0
+    recorder_spares, recorder_theirs = spare_pairs() if is_recorded else ([], [])
+    aide = aide_process.start(watcher_fds=theirs, recorder_fds=recorder_theirs)
+    for end in (*theirs, *recorder_theirs):
         os.close(end)
-    watcher = WatcherLink(_watcher(handed), handed.watcher_pid, spares)
+    watcher = WatcherLink(_end(handed.watcher_fd), handed.watcher_pid, spares)
     from seawall.guard.assembly import guard  # noqa: PLC0415 - not in the aide's memory
     from seawall.guard.loop import AFRESH  # noqa: PLC0415
+    from seawall.guard.told_recorder import RecorderLink  # noqa: PLC0415
 
-    status = guard(handed, signals, aide, watcher)
+    recorder = RecorderLink(_end(handed.recorder_fd), handed.recorder_pid, recorder_spares)
+    status = guard(handed, signals, aide, watcher, recorder)
     if status == AFRESH:
         watcher.close()
         if handed.lock_fd >= 0:
@@ -39,5 +43,5 @@ def main(handed_fd: int) -> int:
     return status
 
 
-def _watcher(handed: Handed) -> socket.socket | None:
-    return None if handed.watcher_fd < 0 else socket.socket(fileno=handed.watcher_fd)
+def _end(fd: int) -> socket.socket | None:
+    return None if fd < 0 else socket.socket(fileno=fd)

@@ -63,7 +63,11 @@ class Pulse:
 
     def wait(self, seconds: float) -> bool:
         """Whether it has ended; nobody is waited for who is none of ours, or cannot be seen."""
-        return self._pidfd < 0 or bool(select.select([self._pidfd], [], [], seconds)[0])
+        if self._pidfd < 0:
+            return True
+        poll = select.poll()  # select(2) knows no descriptor over 1023, and groups have many
+        poll.register(self._pidfd, select.POLLIN)
+        return bool(poll.poll(seconds * 1000.0))
 
     def close(self) -> None:
         """Of a process that does not matter any more."""

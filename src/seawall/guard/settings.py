@@ -48,6 +48,15 @@ class Settings(NamedTuple):
     self_test_seconds: float = 300.0
     watch: bool = True
     """The watcher process: claims, names, tracing."""
+    pin: tuple[str, ...] = ()
+    """Whose program text stays in memory; see ``pinner/wanted.py``.  Empty: nothing."""
+    pin_at_most_bytes: int = 128 << 20
+    """And never over 5 % of memory."""
+    pin_slices: tuple[str, ...] = ()
+    """Cgroups (v2) whose present use is protected by memory.low."""
+    blackbox: str = "/var/lib/seawall/blackbox"
+    """The file that the recorder process writes; empty: there is no recorder."""
+    blackbox_size_bytes: int = 64 << 20
     run_after_kill: str = ""
     """A command, given the decision as JSON on standard input."""
     textfile: str = ""

@@ -2,15 +2,16 @@
 """The launcher: what has to be done once, by a process that then becomes the guard.
 
 In this order: settings (read by a short-lived child), the lock, where the cgroup trees are,
-who else guards this machine, the watcher, and exec of the guard with all of it as one JSON
+who else guards this machine, its companions, and exec of the guard with all of it as one JSON
 text in a memfd.  The guard's pid is the launcher's own, so a unit's main process stays one.
 """
 
+import json
 import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NoReturn
 
 from seawall.actions.mounts import find_mounts
@@ -41,7 +42,12 @@ def run(config_path: str, folder: str = lock_file.FOLDER, *, is_afresh: bool = F
             f"another guard runs{_with_pid(lock.other_pid)}: this one observes, its status is in "
             f"{folder}"
         )
+    if not lock.other_pid:
+        start_pinner(settings, config_path, folder, mounts)
     watcher_fd, watcher_pid = start_watcher() if settings.watch else (-1, 0)
+    # Two guards do not write one black box.
+    is_recorded = settings.blackbox and not lock.other_pid
+    recorder_fd, recorder_pid = start_recorder(settings) if is_recorded else (-1, 0)
     handed = Handed(
         settings=settings,
         config_path=config_path,
@@ -55,6 +61,8 @@ def run(config_path: str, folder: str = lock_file.FOLDER, *, is_afresh: bool = F
         watcher_pid=watcher_pid,
         others=tuple(rivals.find("/proc", settings.scope)),
         is_afresh=is_afresh,
+        recorder_fd=recorder_fd,
+        recorder_pid=recorder_pid,
     )
     become(handed)
 
@@ -101,12 +109,22 @@ def second_folder(folder: str) -> str:
 
 
 def start_watcher() -> tuple[int, int]:
-    """Our end of the pair, inheritable, and the watcher's pid."""
+    """Our end of the pair, and the watcher's pid."""
+    return _start_companion(entry.watcher_argv)
+
+
+def start_recorder(settings: Settings) -> tuple[int, int]:
+    """Our end of the pair, and the recorder's pid."""
+    path, size = settings.blackbox, settings.blackbox_size_bytes
+    return _start_companion(lambda fd: entry.recorder_argv(fd, path, size))
+
+
+def _start_companion(argv_of: Callable[[int], list[str]]) -> tuple[int, int]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         os.set_inheritable(theirs.fileno(), True)
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and file
-            entry.watcher_argv(theirs.fileno()), stdin=subprocess.DEVNULL,
+            argv_of(theirs.fileno()), stdin=subprocess.DEVNULL,
             pass_fds=(theirs.fileno(),),
         )  # fmt: skip
     pid = process.pid
@@ -115,12 +133,32 @@ def start_watcher() -> tuple[int, int]:
     return ours.detach(), pid
 
 
+def start_pinner(settings: Settings, config_path: str, folder: str, mounts: Mounts) -> None:
+    """Where anything shall be pinned; it ends with the guard, which reaps it."""
+    if not settings.pin and not settings.pin_slices:
+        return
+    asked = {
+        "pin": settings.pin, "pin_at_most_bytes": settings.pin_at_most_bytes,
+        "pin_slices": settings.pin_slices, "folder": folder, "config_path": config_path,
+        "config_argv": entry.config_argv(config_path), "memory": mounts.memory,
+        "version": mounts.version,
+    }  # fmt: skip
+    fd = os.memfd_create("seawall-pinner", os.MFD_CLOEXEC)
+    os.write(fd, json.dumps(asked).encode())
+    os.lseek(fd, 0, os.SEEK_SET)
+    process = subprocess.Popen(  # noqa: S603 - our own interpreter and file
+        entry.pinner_argv(fd), stdin=subprocess.DEVNULL, pass_fds=(fd,)
+    )
+    process.returncode = 0  # as the watcher's
+    os.close(fd)
+
+
 def become(handed: Handed) -> NoReturn:
     """Exec the guard; whatever it is handed stays open."""
     fd = os.memfd_create("seawall-handed", os.MFD_CLOEXEC)
     os.write(fd, handed_json(handed).encode())
     os.lseek(fd, 0, os.SEEK_SET)
-    _keep_open((fd, handed.lock_fd, handed.watcher_fd))
+    _keep_open((fd, handed.lock_fd, handed.watcher_fd, handed.recorder_fd))
     argv = entry.guard_argv(fd)
     sys.stdout.flush()
     # The C locale: no tables of others in memory (0.2 MB); Python speaks UTF-8 there by itself.

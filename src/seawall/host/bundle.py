@@ -41,19 +41,23 @@ class Bundle:
 
     def __init__(self, rounds: Sequence[Round], manifest: dict[str, JSON]) -> None:
         self.manifest = manifest
+        self.answers = tuple(rounds)
         self.rounds = tuple(BundleHost(round_) for round_ in rounds)
 
 
 class BundleHost:
-    """One recorded pass.  A question that was never asked answers ``not_captured``."""
+    """One recorded pass.  A question that was never asked answers ``not_captured``, and
+    ``not_held`` says in words why.
+    """
 
-    def __init__(self, round_: Round) -> None:
+    def __init__(self, round_: Round, not_held: str = "the bundle does not hold it") -> None:
         self._round = round_
+        self._not_held = not_held
 
     def read(self, path: str, limit_bytes: int = READ_LIMIT_BYTES) -> bytes | Unread:
         answer = self._round.files.get(path)
         if answer is None:
-            return _not_captured(path)
+            return self._not_captured(path)
         if isinstance(answer, bytes) and len(answer) > limit_bytes:
             return Unread(path, "too_big", "larger than its reader's limit")
         return answer
@@ -63,17 +67,16 @@ class BundleHost:
             yield self.read(path)
 
     def names(self, path: str) -> tuple[str, ...] | Unread:
-        return self._round.names.get(path, _not_captured(path))
+        return self._round.names.get(path, self._not_captured(path))
 
     def link(self, path: str) -> str | Unread:
-        return self._round.links.get(path, _not_captured(path))
+        return self._round.links.get(path, self._not_captured(path))
 
     def ask(self, probe: str, argument: str = "") -> JSON | Unread:
-        return self._round.probes.get((probe, argument), _not_captured(probe))
+        return self._round.probes.get((probe, argument), self._not_captured(probe))
 
-
-def _not_captured(path: str) -> Unread:
-    return Unread(path, "not_captured", "the bundle does not hold it")
+    def _not_captured(self, path: str) -> Unread:
+        return Unread(path, "not_captured", self._not_held)
 
 
 def open_bundle(path: str) -> Bundle:

@@ -27,7 +27,7 @@ def heading(head: dict[str, Any], paper: Paper, notes: Sequence[str] = ()) -> It
         words.append(head["taken_at"])
     yield paper.paint(shortened(" - ".join(map(plain, words)), paper), "bold")
     if notes:
-        yield "Noted with the bundle:"
+        yield "Noted with the record:"
         for note in notes:
             yield from paper.wrap(note, "  ", "  ")
 

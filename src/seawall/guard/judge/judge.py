@@ -46,6 +46,12 @@ class Judge:
         if number.isdecimal():
             self._mind.number = max(self._mind.number, int(number))
 
+    @property
+    def last_decision(self) -> str:
+        """From which it counts on; empty: it has decided nothing in this boot."""
+        mind = self._mind
+        return f"{mind.boot}-{mind.number:04d}" if mind.number else ""
+
     def wants(self, node: Node, groups: Mapping[str, Group]) -> list[Group]:
         """Groups whose details are worth reading now, at most 16; the same list every time."""
         wanted = self._wanted

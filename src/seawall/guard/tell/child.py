@@ -18,9 +18,11 @@ LIMITS: Final = {
     "rivals": (1, 20.0),
     "config": (1, 20.0),
     "watcher": (8, float("inf")),
+    "recorder": (8, float("inf")),
     "kmsg": (8, 20.0),
 }
 """At most so many children at once, and so many seconds for each."""
+COMPANIONS: Final = ("watcher", "recorder")
 
 
 class Child:
@@ -83,12 +85,12 @@ def parsed(data: bytes) -> dict[str, Any]:
 
 def be_gentle(kind: str) -> None:
     """A child is nobody special: no real-time priority, and the kernel may kill it.  But a
-    watcher is as the guard is.
+    watcher is as the guard is, and a recorder sees to that itself.
     """
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
-    if kind == "watcher":
+    if kind in COMPANIONS:
         return
     try:
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))

@@ -18,8 +18,8 @@ from seawall import held_files
 from seawall.guard import lean_library
 from seawall.guard.aide import DATAGRAM_MOST_BYTES
 from seawall.guard.tell import commands, rivals, self_test_child, termination, textfile
-from seawall.guard.tell.child import LIMITS, Child, be_gentle, ending, parsed
-from seawall.guard.tell.own_programs import become_watcher, give_away, read_config
+from seawall.guard.tell.child import COMPANIONS, LIMITS, Child, be_gentle, ending, parsed
+from seawall.guard.tell.own_programs import become_companion, give_away, read_config
 
 _ANSWER_MOST: Final = 32 << 10
 _STDERR: Final = 2
@@ -36,12 +36,13 @@ class Errands:
         self, *, proc: str = "/proc", kubelet: tuple[str, ...] = termination.KUBELET,
         configs: tuple[str, ...] = termination.CONFIGS, kmsg: str = "/dev/kmsg",
         roots: tuple[str, ...] = ("", "/proc/1/root"), watcher_fds: list[int] | None = None,
+        recorder_fds: list[int] | None = None,
     ) -> None:  # fmt: skip
         self.proc = proc
         self.places = termination.Places(kubelet, configs, roots)
         self.kmsg = kmsg
-        self.watcher_fds = watcher_fds or []
-        """Ends of pairs, one for each watcher to come; -1 once it is given."""
+        self.companion_fds = {"watcher": watcher_fds or [], "recorder": recorder_fds or []}
+        """Ends of pairs, one for each that is to come; -1 once it is given."""
 
     def does(self, request: dict[str, Any]) -> Callable[[], dict[str, Any]] | None:
         """What a child has to do; None: nobody knows that request."""
@@ -76,8 +77,8 @@ class Desk:
             self.answer(kind, "", {})
         elif kind == "hold":
             self.answer(kind, "", {"problem": held_files.hold(os.getppid())})
-        elif kind == "watcher":
-            self._end_watchers()
+        elif kind in COMPANIONS:
+            self._end_others(kind)
         if kind not in LIMITS:
             return
         most = LIMITS[kind][0]
@@ -90,10 +91,10 @@ class Desk:
         except OSError as error:
             self.answer(kind, decision, {"problem": f"not started: {error.strerror}"})
 
-    def _end_watchers(self) -> None:
-        """One that is to be replaced may hang: it would keep the tracer and its lock."""
+    def _end_others(self, kind: str) -> None:
+        """One that is to be replaced may hang: it would keep the tracer or the file, locked."""
         for child in self.children:
-            if child.kind == "watcher":
+            if child.kind == kind:
                 child.end()
 
     def _start(self, kind: str, decision: str, request: dict[str, Any]) -> Child:
@@ -107,8 +108,8 @@ class Desk:
         if not pid:
             self._run(kind, request, theirs)
         os.close(theirs)
-        if kind == "watcher":
-            give_away(self._errands.watcher_fds, request)
+        if kind in COMPANIONS:
+            give_away(self._errands.companion_fds[kind], request)
         return Child(kind, pid, ours, decision)
 
     def _run(self, kind: str, request: dict[str, Any], answers: int) -> NoReturn:
@@ -122,8 +123,8 @@ class Desk:
             lean_library.uninstall()
             if kind == "run":
                 commands.become(request)
-            elif kind == "watcher":
-                become_watcher(self._errands.watcher_fds, request)
+            elif kind in COMPANIONS:
+                become_companion(kind, self._errands.companion_fds[kind], request)
             elif kind == "self_test_child":
                 self_test_child.serve(request, answers)
             elif (job := self._errands.does(request)) is not None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of our own that the aide starts for a guard that runs: the reader of the
-configuration, and a watcher in the place of one that ended.
+configuration, and a watcher or a recorder in the place of one that ended.
 """
 
 import os
@@ -18,18 +18,21 @@ def read_config(request: dict[str, Any]) -> dict[str, Any]:
         return {"problem": str(problem)[:2000]}
 
 
-def become_watcher(fds: list[int], request: dict[str, Any]) -> NoReturn:
-    """In the child: exec a watcher with its end of the pair."""
-    from seawall.guard.entry import watcher_argv  # noqa: PLC0415 - in this child only
+def become_companion(kind: str, fds: list[int], request: dict[str, Any]) -> NoReturn:
+    """In the child: exec a watcher or a recorder with its end of the pair."""
+    from seawall.guard.entry import recorder_argv, watcher_argv  # noqa: PLC0415 - only here
 
     fd = fds[int(request.get("number", -1))]
     os.set_inheritable(fd, True)
-    argv = watcher_argv(fd)
+    if kind == "recorder":
+        argv = recorder_argv(fd, str(request.get("path")), int(request.get("size", 0)))
+    else:
+        argv = watcher_argv(fd)
     os.execv(argv[0], argv)  # noqa: S606 - no shell: what is wanted
 
 
 def give_away(fds: list[int], request: dict[str, Any]) -> None:
-    """The aide's copy of that end would hide that the watcher ended."""
+    """The aide's copy of that end would hide that it ended."""
     number = int(request.get("number", -1))
     os.close(fds[number])
     fds[number] = -1

@@ -10,6 +10,8 @@ from seawall.guard.tell.plain import moment, plain
 LINE_MOST: Final = 900
 
 
-def record(words: str, unix_seconds: float) -> bytes:
-    """One line with its time: pstore keeps none."""
-    return f"{moment(unix_seconds)} seawall-guard: {plain(words, LINE_MOST)}\n".encode()
+def record(words: str, unix_seconds: float, frame: int | None = None) -> bytes:
+    """One line with its time, for pstore keeps none, and the frame of the black box."""
+    at = f"{moment(unix_seconds)} seawall-guard"
+    at += f" frame {frame}" if frame is not None else ""
+    return f"{at}: {plain(words, LINE_MOST)}\n".encode()

@@ -29,6 +29,8 @@ class Stamp(NamedTuple):
     unix_seconds: float
     boot_id: str
     mode: str
+    frame: int | None = None
+    """Of the black box: the tick's number; None: there is no recorder."""
 
 
 def verdict_line(verdict: Verdict, stamp: Stamp) -> bytes:
@@ -81,6 +83,16 @@ def event_line(words: str, stamp: Stamp) -> bytes:
     return line_of(document)
 
 
+def kernel_line(kills: int, seconds: float, stamp: Stamp) -> bytes:
+    """The kernel's OOM killer ended processes since the last tick: what a decision is held
+    against later (``seawall guard report``), also where no black box is.
+    """
+    document = _head("event", None, seconds, stamp)
+    document["sentence"] = f"processes that the kernel's OOM killer ended: {kills}"
+    document["kernel_kills"] = kills
+    return line_of(document)
+
+
 def _head(kind: str, decision: str | None, seconds: float | None, stamp: Stamp) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
@@ -90,6 +102,7 @@ def _head(kind: str, decision: str | None, seconds: float | None, stamp: Stamp) 
         "seconds": finite(seconds),
         "boot_id": stamp.boot_id,
         "mode": stamp.mode,
+        "frame": stamp.frame,
     }
 
 

@@ -18,6 +18,15 @@ WATCHER_LOST: Final = (
     "blamed for it"
 )
 WATCHERS_SPENT: Final = "its watchers ended one after the other, and it can start no further one"
+RECORDER_LOST: Final = (
+    "its recorder is gone: nothing is written to the black box until the next one writes, number "
+    "{replaced} of {most} at most"
+)
+RECORDERS_SPENT: Final = (
+    "its recorder is gone again, and the next one is the last: number {replaced} of {most}"
+)
+NO_BLACKBOX: Final = 'blackbox = ""'
+SECOND_HAS_NONE: Final = "the other guard has it"
 AFRESH: Final = "the node is in peace: it starts afresh, to have all of its parts again"
 STOPPED: Final = "stopped; what it had changed is put back"
 _STEPS: Final = {
@@ -53,6 +62,11 @@ def not_reloaded(why: str) -> str:
 def watcher_hung(why: str) -> str:
     """Found alive, and of no use."""
     return f"the watcher hangs: {why}; it is killed, and another one takes its place"
+
+
+def recorder_hung(why: str) -> str:
+    """Found alive, and of no use."""
+    return f"its recorder hangs: {why}; it is killed, and another one takes its place"
 
 
 def aide_hung(why: str) -> str:

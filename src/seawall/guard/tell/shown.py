@@ -42,6 +42,8 @@ class Shown(NamedTuple):
     """decisions, kills, predicted_bytes, returned_bytes."""
     can_kill: str
     watcher: str
+    blackbox: str
+    """Where it is and how old, or why there is none."""
     blind: list[str]
     problems: list[str]
     others: list[str]

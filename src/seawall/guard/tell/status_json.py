@@ -43,6 +43,7 @@ def _about(shown: Shown) -> dict[str, Any]:
         "can_kill": shown.can_kill_is_proved,
         "can_kill_words": plain(shown.can_kill or NOT_PROVED, _WORDS_MOST),
         "watcher": plain(shown.watcher, _WORDS_MOST),
+        "blackbox": plain(shown.blackbox, _WORDS_MOST),
         "last_decision": None if shown.last is None else _last(shown.last),
         **shown.counts,
     }

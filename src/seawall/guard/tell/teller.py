@@ -25,6 +25,7 @@ from seawall.guard.tell.paths import STATUS, STATUS_JSON, Paths
 from seawall.guard.tell.plain import finite, moment, plain
 from seawall.guard.tell.shown import Last, Shown, top_of
 from seawall.guard.tell.tally import ENDS, Tally
+from seawall.guard.told_recorder import RecorderLink
 from seawall.guard.verdict import Told, Verdict
 
 CALM_SECONDS: Final = 10.0
@@ -32,22 +33,26 @@ CALM_SECONDS: Final = 10.0
 BUSY_SECONDS: Final = 1.0
 TEXTFILE_SECONDS: Final = 15.0
 RIVALS_SECONDS: Final = 300.0
+AFTER_SECONDS: Final = 300.0
+"""So long after a decision a kill of the kernel is told in peace too.  No longer: a container
+that is killed again and again at its own limit would fill the journal.
+"""
 _SENTENCES_KEPT: Final = 8
 _OWN_KEYS: Final = frozenset(
-    {"can kill", "watcher", "blind", "others", "problem", "mode_why", "tick_seconds"}
+    {"can kill", "watcher", "black box", "blind", "others", "problem", "mode_why", "tick_seconds"}
 )
 
 
 class Teller:
     """``extra`` of ``status`` may hold: ``can kill`` (words of the self-test), ``watcher``,
-    ``blind`` and ``others`` (one a line), ``problem`` (shown among the first lines),
+    ``black box``, ``blind`` and ``others`` (one a line), ``problem`` (shown among the first lines),
     ``mode_why`` (why it only observes although the file says otherwise), ``tick_seconds``;
     what else is in it is shown as a note, ``key: words``.
     """
 
     def __init__(
         self, settings: Settings, paths: Paths, boot_id: str, aide: Aide | None,
-        *, others: tuple[str, ...] = (),
+        *, others: tuple[str, ...] = (), recorder: RecorderLink | None = None,
     ) -> None:  # fmt: skip
         self.settings = settings
         """May be replaced when the configuration was read anew; the address to which
@@ -57,20 +62,18 @@ class Teller:
         self._page = Page(paths.folder, STATUS, status_page.PAGE_BYTES)
         self._json = Page(paths.folder, STATUS_JSON, status_json.PAGE_BYTES)
         self._decisions = Decisions(paths.folder)
+        self._recorder = recorder or RecorderLink(None)
         self._kmsg = LineFile(paths.kmsg)
         self._pmsg = LineFile(paths.pmsg)
         self._datagram = datagram.Datagram(settings.datagram_to)
         self._footprint: Footprint | None = None
-        self._tally = Tally()
+        self._tally, self._failures = Tally(), Failures()
         self._last: Last | None = None
         self._sentences: dict[str, str] = {}
-        self._failures = Failures()
         self._others = list(others)
-        self._host = ""
-        self._disk = ""
+        self._host = self._disk = self._state = ""
         self._since = time.time()
         self._written = self._listed = self._looked = -CALM_SECONDS * 1000
-        self._state = ""
         self.is_due = True
         """The next ``status`` is written, however young the last one is."""
 
@@ -109,6 +112,10 @@ class Teller:
     ) -> None:
         """Of every tick; written when it is time."""
         self._tally.node(node)
+        if node.kernel_kills and (judge_state != "peace" or self._is_after_decision()):
+            self._add(
+                records.kernel_line(node.kernel_kills, node.seconds, self._stamp(time.time()))
+            )
         if not self.is_time(node.seconds, judge_state):
             return
         self._state, self._written, self.is_due = judge_state, node.seconds, False
@@ -141,10 +148,10 @@ class Teller:
         words = sentences.decided(v, how)
         self._datagram.send(
             {"id": v.decision, "at": moment(now), "trigger": v.trigger, "how": how,
-             "sentence": words}
+             "frame": self._recorder.frame, "sentence": words}
         )  # fmt: skip
         self._say(WARNING if how != "reported" else NOTICE, words)
-        self._decisions.add(records.verdict_line(v, self._stamp(now)))
+        self._add(records.verdict_line(v, self._stamp(now)))
 
     def outcome(self, o: Outcome, words: str = "", seconds: float | None = None) -> None:
         """What became of an order; one that is also in a ``Told`` is told once."""
@@ -152,7 +159,7 @@ class Teller:
             return
         now, seconds = time.time(), time.monotonic() if seconds is None else seconds
         words = words or sentences.ended(o)
-        self._decisions.add(records.outcome_line(o, words, seconds, self._stamp(now)))
+        self._add(records.outcome_line(o, words, seconds, self._stamp(now)))
         level = WARNING if o.order.step in (*ENDS, "clamp") or o.problem else NOTICE
         self._say(level, f"{o.order.decision}: {words}")
         self._result(o.order.decision, words)
@@ -165,14 +172,14 @@ class Teller:
         if t.outcome is not None:
             self.outcome(t.outcome, t.sentence, t.seconds)
             return
-        self._decisions.add(records.told_line(t, self._stamp(time.time())))
+        self._add(records.told_line(t, self._stamp(time.time())))
         self._say(NOTICE, f"{t.decision}: {t.sentence}")
         self._result(t.decision, t.sentence)
 
     def event(self, words: str) -> None:
         """Something about the guard itself (``tell/sentences.py`` has the words)."""
         if self._say(INFO, words):
-            self._decisions.add(records.event_line(words, self._stamp(time.time())))
+            self._add(records.event_line(words, self._stamp(time.time())))
         self.is_due = True
 
     def rehearse(self, node: Node, groups: Mapping[str, Group], v: Verdict) -> None:
@@ -184,25 +191,34 @@ class Teller:
         stamp = self._stamp(time.time())
         records.verdict_line(v, stamp)
         records.event_line(v.sentence, stamp)
+        records.kernel_line(1, v.seconds, stamp)
         records.told_line(Told(v.decision, v.seconds, None, 0, v.sentence), stamp)
         for order in v.orders[:1]:
             records.outcome_line(Outcome(order, is_done=True), v.sentence, v.seconds, stamp)
             sentences.ended(Outcome(order, is_done=False))
         kernel_record(NOTICE, sentences.decided(v, "acted"))
-        pmsg.record(v.sentence, stamp.unix_seconds)
+        pmsg.record(v.sentence, stamp.unix_seconds, 1)
         self._decisions.add(b"")
         self.is_due = True
 
     def close(self) -> None:
         """The files stay and tell how it ended."""
-        for part in (self._page, self._json, self._decisions, self._kmsg, self._pmsg):
+        for part in (self._page, self._json, self._decisions, self._kmsg, self._pmsg,
+                     self._datagram):  # fmt: skip
             part.close()
-        self._datagram.close()
         if self._footprint is not None:
             self._footprint.close()
 
     def _stamp(self, now: float) -> records.Stamp:
-        return records.Stamp(now, self._boot_id, self.settings.mode)
+        return records.Stamp(now, self._boot_id, self.settings.mode, self._recorder.frame)
+
+    def _is_after_decision(self) -> bool:
+        return self._last is not None and time.time() - self._last.unix_seconds < AFTER_SECONDS
+
+    def _add(self, line: bytes) -> None:
+        """To the journal and to the black box."""
+        self._decisions.add(line)
+        self._recorder.line(line)
 
     def _say(self, level: int, words: str) -> bool:
         """To the kernel's log, to pstore, and by the aide to our own log; False when there
@@ -212,12 +228,10 @@ class Teller:
             return False
         record = kernel_record(level, words, self._kmsg.left_out)
         self._kmsg.left_out = 0
-        if self._kmsg.is_slow and self._ask({"do": "kmsg", "record": record.decode()}):
-            pass
-        else:
+        if not (self._kmsg.is_slow and self._ask({"do": "kmsg", "record": record.decode()})):
             self._kmsg.say(record)
         if self.settings.pmsg:
-            self._pmsg.say(pmsg.record(words, time.time()))
+            self._pmsg.say(pmsg.record(words, time.time(), self._recorder.frame))
         self._ask({"do": "say", "words": plain(words, 1000)})
         return True
 
@@ -286,7 +300,8 @@ class Teller:
             mode=self.settings.mode, mode_why=extra.get("mode_why", ""), state=state,
             unix_seconds=time.time(), node=node, top=top, last=self._last,
             counts=self._tally.counts(), can_kill=extra.get("can kill", ""),
-            watcher=extra.get("watcher", "not told"), blind=_lines(extra.get("blind", "")),
+            watcher=extra.get("watcher", "not told"),
+            blackbox=extra.get("black box", "not told"), blind=_lines(extra.get("blind", "")),
             problems=_lines(own) + self.problems,
             others=_lines(extra.get("others", "")) or self._others,
             notes=[f"{key}: {words}" for key, words in extra.items() if key not in _OWN_KEYS],

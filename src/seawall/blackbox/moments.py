@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the passes of a record to what is known at one moment, and between which two a rate holds.
+
+A *whole* pass asked everything that the recorder asks; a light one only what changes fast.  What
+is known at a moment is the last whole pass with the light ones after it laid over it: so some
+of it is older than the rest.  A rate is taken only between two passes that both asked for it.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from seawall.blackbox.frame import Head
+from seawall.blackbox.reader import Boot, Box
+from seawall.blackbox.rounds import RoundReader
+from seawall.host.host import JSON
+from seawall.host.recording import Round
+from seawall.problems import BundleProblem
+
+WINDOW_LEAST_SECONDS: Final = 2.0
+WINDOW_MOST_SECONDS: Final = 30.0
+"""Further back only what was read whole is compared: of a longer window a rate tells too little."""
+WHOLE: Final = "full"
+"""The series of whole passes."""
+BACK_SECONDS: Final = (22.0, 130.0, 900.0)
+"""So far before the moment its last two whole passes lie: in a burst, in peace, and when something
+is missing.
+"""
+
+
+class Pass(NamedTuple):
+    """What one pass asked, and nothing older."""
+
+    unix_seconds: float
+    monotonic_seconds: float
+    boot_id: str
+    is_whole: bool
+    round: Round
+
+
+class Moments(NamedTuple):
+    """What is known at one moment."""
+
+    now: Pass
+    """The last pass before it."""
+    known: Round
+    """Of it, and of the passes before it back to ``base``."""
+    base: Pass | None
+    """The last whole one; None: it was lost."""
+    near: tuple[Pass, Pass] | None
+    """Ends with ``now``; at least WINDOW_LEAST_SECONDS long."""
+    whole: tuple[Pass, Pass] | None
+    """The last two whole ones."""
+
+    @property
+    def old_seconds(self) -> float:
+        """How much older the oldest answer is than the moment; 0 when all are of one pass."""
+        if self.base is None:
+            return 0.0
+        return max(0.0, self.now.monotonic_seconds - self.base.monotonic_seconds)
+
+
+def choose(passes: Sequence[Pass]) -> Moments:
+    """``passes``: up to the moment, at least one.  Only those of the last one's boot count.
+
+    They are put in order: when a burst begins, what came half a minute before it is written last.
+    """
+    boot_id = passes[-1].boot_id
+    same = in_order(one for one in passes if one.boot_id == boot_id)
+    now = same[-1]
+    wholes = [place for place, one in enumerate(same) if one.is_whole]
+    first = wholes[-1] if wholes else 0
+    known = overlaid(one.round for one in same[first:])
+    base = same[wholes[-1]] if wholes else None
+    whole = _whole_pair([same[place] for place in wholes])
+    return Moments(now, known, base, _near_pair(same), whole)
+
+
+def in_order(passes: Iterable[Pass]) -> list[Pass]:
+    """By the clock of their boot."""
+    return sorted(passes, key=lambda one: one.monotonic_seconds)
+
+
+def overlaid(rounds: Iterable[Round]) -> Round:
+    """One round: the newest answer to each question."""
+    known = Round()
+    for one in rounds:
+        known.files |= one.files
+        known.names |= one.names
+        known.links |= one.links
+        known.probes |= one.probes
+    return known
+
+
+def _near_pair(passes: Sequence[Pass]) -> tuple[Pass, Pass] | None:
+    """The best window up to now: the shortest of those whose begin asked all that its end asked;
+    else the one whose begin asked most of it.
+    """
+    now = passes[-1]
+    best: tuple[int, Pass] | None = None
+    for one in reversed(passes[:-1]):
+        seconds = now.monotonic_seconds - one.monotonic_seconds
+        if seconds < WINDOW_LEAST_SECONDS:
+            continue
+        if seconds > WINDOW_MOST_SECONDS:
+            break
+        shared = len(one.round.files.keys() & now.round.files.keys())
+        if best is None or shared > best[0]:
+            best = (shared, one)
+        if shared == len(now.round.files):
+            break
+    return (best[1], now) if best else None
+
+
+def _whole_pair(wholes: Sequence[Pass]) -> tuple[Pass, Pass] | None:
+    """The last one, and the last that lies far enough before it."""
+    for one in reversed(wholes[:-1]):
+        if wholes[-1].monotonic_seconds - one.monotonic_seconds >= WINDOW_LEAST_SECONDS:
+            return one, wholes[-1]
+    return None
+
+
+def passes_until(box: Box, unix_seconds: float) -> list[Pass]:
+    """What is needed for ``choose`` at that moment: of the boot that ran then; empty when the
+    box holds no pass that can be read before it.
+    """
+    boot = boot_at(box, unix_seconds)
+    if boot is None:
+        return []
+    heads = [head for head in rounds_of(boot) if head.unix_seconds <= unix_seconds]
+    passes: list[Pass] = []
+    last = max(head.unix_seconds for head in heads)
+    for back in BACK_SECONDS:
+        passes = _read(box, heads, last - back)
+        if passes and choose(passes).whole:
+            break
+    return passes
+
+
+def read_passes(box: Box, boot: Boot, since: float, until: float) -> list[Pass]:
+    """Those of a boot from one moment to another, and those before them back to a key."""
+    return _read(box, [head for head in rounds_of(boot) if head.unix_seconds <= until], since)
+
+
+def rounds_of(boot: Boot) -> list[Head]:
+    """Of the passes of a boot."""
+    return [head for head in boot.heads if head.kind == "round"]
+
+
+def boot_at(box: Box, unix_seconds: float) -> Boot | None:
+    """The boot whose passes lie nearest before a moment."""
+    found: tuple[float, Boot] | None = None
+    for boot in box.boots():
+        before = [h.unix_seconds for h in rounds_of(boot) if h.unix_seconds <= unix_seconds]
+        if before and (found is None or max(before) >= found[0]):
+            found = (max(before), boot)
+    return found[1] if found else None
+
+
+def key_before(box: Box, unix_seconds: float) -> Pass | None:
+    """The last pass before a moment that needs none before it: which machine that was."""
+    boot = boot_at(box, unix_seconds)
+    heads = [h for h in rounds_of(boot) if h.unix_seconds <= unix_seconds] if boot else []
+    found = chain(box, heads, unix_seconds)[:1]
+    passes = _passes(found)
+    return passes[0] if passes else None
+
+
+def chain(box: Box, heads: Sequence[Head], since: float) -> list[tuple[Head, dict[str, JSON]]]:
+    """Heads with what their frames hold, in order, from the last key before ``since`` on (all,
+    where none of them is one).  What cannot be unpacked is left out, as if it were torn.
+    """
+    found = []
+    for head in reversed(heads):
+        try:
+            body = box.frame(head).body
+        except BundleProblem:
+            continue
+        found.append((head, body))
+        if body.get("key") is True and head.unix_seconds <= since:
+            break
+    return found[::-1]
+
+
+def _read(box: Box, heads: Sequence[Head], since: float) -> list[Pass]:
+    return _passes(chain(box, heads, since))
+
+
+def _passes(bodies: Iterable[tuple[Head, dict[str, JSON]]]) -> list[Pass]:
+    """Each as it was; those that need one that is missing are left out."""
+    reader = RoundReader()
+    passes = []
+    for head, body in bodies:
+        try:
+            taken = reader.take(body)
+        except BundleProblem:
+            continue  # until the next key
+        if taken is not None:
+            when = (head.unix_seconds, head.monotonic_seconds, head.boot_id)
+            passes.append(Pass(*when, taken.of == WHOLE, taken.round))
+    return passes

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall blackbox show``: a node's last minute, or another one, on a screen."""
+
+from argparse import Namespace
+
+from seawall.blackbox.reader import Box
+from seawall.blackbox.times import written
+from seawall.cli.blackbox_list import box_head, event_of
+from seawall.cli.box_lines import lines_between
+from seawall.cli.box_source import box_time, whole_span
+from seawall.cli.box_ticks import Ticks, ticks_between
+from seawall.cli.paper import paper_for
+from seawall.views.blackbox_page import ShowPage
+from seawall.views.document import render
+
+
+def run(arguments: Namespace) -> int:
+    """Print it; the exit status."""
+    box = Box.open(arguments.file)
+    until = box_time(box, arguments.at, whole_span(box))
+    page = _page(box, until - arguments.seconds, until)
+    top = box_head("blackbox-show", box, until)
+    if arguments.json:
+        from seawall.views.blackbox_show_json import document  # noqa: PLC0415 - one of the two
+
+        print(render(document(top, page)))
+        return 0
+    from seawall.views.blackbox_show_text import lines  # noqa: PLC0415
+
+    for line in lines(top, page, paper_for(arguments.color), whole=arguments.whole):
+        print(line)
+    return 0
+
+
+def _page(box: Box, since: float, until: float) -> ShowPage:
+    ticks = ticks_between(box, since, until)
+    told = [event_of(line) for line in lines_between(box, since, until)]
+    events = sorted([*told, *ticks.kills], key=lambda event: event.unix_seconds)
+    notes = _notes(box, ticks, since, until)
+    return ShowPage(box.path, since, until, len(ticks.rows), ticks.rows, events, notes)
+
+
+def _notes(box: Box, ticks: Ticks, since: float, until: float) -> list[str]:
+    notes = []
+    if not ticks.rows:
+        before = [head for head in box.heads if head.unix_seconds < since]
+        last = written(max(head.unix_seconds for head in before)) if before else "nothing"
+        notes.append(f"no tick of the guard is in this time; the last before it: {last}")
+    if ticks.lost:
+        notes.append(f"{ticks.lost} ticks cannot be read: a frame that they need is torn or gone")
+    boots = {h.boot_id for h in box.heads if since <= h.unix_seconds <= until}
+    if len(boots) > 1:
+        notes.append(f"the machine started anew in this time: {len(boots)} boots")
+    return notes

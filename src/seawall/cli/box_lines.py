@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the guard decided and what the kernel's log said, from the line frames of a black box."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from seawall.blackbox.frame import Head
+from seawall.blackbox.reader import Box
+from seawall.host.host import JSON
+from seawall.problems import BundleProblem
+from seawall.replay.carried import items_of, read_float
+
+LINES_MOST: Final = 20_000
+"""Of them the last: a box is hostile input."""
+_SENTENCE_MOST: Final = 1000
+_KMSG: Final = re.compile(r"\A\d{1,10},\d{1,20},\d{1,20},?[^;\n]{0,80};")
+"""Level, number, microseconds: what /dev/kmsg puts before a line."""
+_LISTED: Final = ("verdict", "kernel")
+_WEIGHTY: Final = ("verdict", "outcome", "told", "kernel")
+
+
+class Line(NamedTuple):
+    """One line of the decision journal, or of the kernel's log."""
+
+    unix_seconds: float
+    boot_id: str
+    tick: int
+    kind: str
+    """verdict, outcome, told or event (``seawall.decision/1``); kernel."""
+    decision: str
+    """Its id; empty: none."""
+    sentence: str
+
+    @property
+    def is_weighty(self) -> bool:
+        """Whether it is about a workload, not about the guard itself."""
+        return self.kind in _WEIGHTY
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether it begins something: a decision, or a kill by the kernel."""
+        return self.kind in _LISTED
+
+    @property
+    def words(self) -> str:
+        """Who says it, and what."""
+        who = "kernel" if self.kind == "kernel" else f"guard {self.decision}".rstrip()
+        return f"{who}: {self.sentence}"
+
+
+def lines_between(box: Box, since: float, until: float) -> list[Line]:
+    """In order of time; Unix seconds, both included."""
+    heads = [
+        head for head in box.heads if head.kind == "line" and since <= head.unix_seconds <= until
+    ]
+    return [line for head in heads[-LINES_MOST:] for line in _line(box, head)]
+
+
+def decision_time(box: Box, decision: str) -> float | None:
+    """When it was taken; None: the box does not hold it."""
+    boots = {boot.boot_id for boot in box.boots() if boot.boot_id[:8] == decision[:8]}
+    heads = [head for head in box.heads if head.kind == "line" and head.boot_id in boots]
+    for head in heads[-LINES_MOST:]:
+        for line in _line(box, head):
+            if line.decision == decision:
+                return line.unix_seconds
+    return None
+
+
+def frame_time(box: Box, tick: int) -> float | None:
+    """When the guard's tick of that number was; where it was not kept, the last kept before it."""
+    before = [h for h in box.heads if h.kind == "tick" and h.tick <= tick]
+    after = [h for h in box.heads if h.kind == "tick" and h.tick >= tick]
+    if not after:
+        return None
+    for head in (max(before, key=_number, default=None), min(after, key=_number)):
+        if head is not None and (found := _time_in(box, head, tick)) is not None:
+            return found
+    return max(before, key=_number).unix_seconds if before else None
+
+
+def _number(head: Head) -> int:
+    return head.tick
+
+
+def _time_in(box: Box, head: Head, tick: int) -> float | None:
+    """Of the tick in a frame of several."""
+    try:
+        ticks = items_of(box.frame(head).body.get("ticks"))
+        rows = [row for row in ticks if isinstance(row, dict) and row.get("n") == tick]
+        return read_float(rows[0].get("u")) if rows else None
+    except (BundleProblem, ValueError):
+        return head.unix_seconds if head.tick == tick else None
+
+
+def _line(box: Box, head: Head) -> Iterator[Line]:
+    try:
+        body = box.frame(head).body
+    except BundleProblem:
+        return
+    kernel, text = body.get("kernel"), body.get("line")
+    where = (head.unix_seconds, head.boot_id, head.tick)
+    if isinstance(kernel, str):
+        text_only = _KMSG.sub("", kernel)
+        yield Line(*where, "kernel", "", text_only[:_SENTENCE_MOST])
+    if isinstance(text, str):
+        yield _decision(where, text)
+
+
+def _decision(where: tuple[float, str, int], text: str) -> Line:
+    try:
+        told: JSON = json.loads(text)
+    except (ValueError, RecursionError):
+        told = None
+    match told:
+        case {"kind": str(kind), "sentence": str(sentence), **rest}:
+            decision = rest.get("decision")
+            name = decision[:64] if isinstance(decision, str) else ""
+            return Line(*where, kind[:16], name, sentence[:_SENTENCE_MOST])
+    return Line(*where, "event", "", text[:_SENTENCE_MOST])

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``--from BOX --at TIME``: a moment of a black box, or of an export of one, as a source."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from seawall.accounts.scene import WINDOW_LEAST_SECONDS, Scene
+from seawall.blackbox.moments import Moments, Pass, choose, passes_until, rounds_of
+from seawall.blackbox.reader import Box
+from seawall.blackbox.times import Numbered, Span, moment_of, written
+from seawall.cli.box_lines import decision_time, frame_time, lines_between
+from seawall.cli.box_scene import NOT_RECORDED, BoxScene
+from seawall.cli.source import Source
+from seawall.host.bundle import Bundle, BundleHost
+from seawall.host.host import JSON
+from seawall.problems import BundleProblem, UsageProblem
+from seawall.words import duration
+
+MANIFEST_KEY: Final = "blackbox"
+LATE_SECONDS: Final = 15.0
+"""In peace there is a pass every 10 s: what is asked for lies in a gap when it is later."""
+_LINES_SECONDS: Final = 60.0
+_LINES_SHOWN: Final = 6
+_NOTES_MOST: Final = 20
+_UNIX_END: Final = 1e11
+"""No clock of a machine is there."""
+_NOTE_MOST: Final = 500
+
+
+class Asked(NamedTuple):
+    """A moment that was asked for, and where."""
+
+    unix_seconds: float
+    where: str
+
+
+class BoxSource(Source):
+    """The moment is both the first look and the end of the window."""
+
+    def __init__(self, moments: Moments, notes: tuple[str, ...]) -> None:
+        host = BundleHost(moments.known, NOT_RECORDED)
+        super().__init__(host, None, live=None, notes=notes)
+        self._moments = moments
+
+    def later_scene(self, seconds: float = WINDOW_LEAST_SECONDS) -> Scene:  # noqa: ARG002 - nothing to wait for
+        """What is known, and windows that end at the moment or shortly before it."""
+        return BoxScene(self.first, self._moments)
+
+
+def box_source(path: str, at: str | None) -> BoxSource:
+    """The moment ``at``, else the last one; UsageProblem."""
+    box = Box.open(path)
+    span = span_of(box)
+    asked = Asked(box_time(box, at, span), f"the black box {path}")
+    moments = choose(_readable(box, asked))
+    events = _events(box, moments.now, asked)
+    return BoxSource(moments, (*_notes(moments, asked), *events))
+
+
+def export_source(bundle: Bundle, path: str, at: str | None) -> BoxSource:
+    """The same, of what ``seawall blackbox export`` wrote."""
+    passes = exported_passes(bundle, path)
+    times = [one.unix_seconds for one in passes]
+    span = Span(min(times), max(times))
+    where = f"the export {path}"
+    moment = span.last_unix_seconds if at is None else moment_of(at, span, None, where)
+    before = [one for one in passes if one.unix_seconds <= moment]
+    moments = choose(before)
+    told = bundle.manifest.get("notes")
+    more = [str(note)[:_NOTE_MOST] for note in told] if isinstance(told, list) else []
+    notes = [*_notes(moments, Asked(moment, where)), *more]
+    return BoxSource(moments, tuple(notes[:_NOTES_MOST]))
+
+
+def exported_passes(bundle: Bundle, path: str) -> Sequence[Pass]:
+    """Rounds of a bundle with what its manifest says of each; BundleProblem."""
+    told = bundle.manifest.get(MANIFEST_KEY)
+    rows = told.get("passes") if isinstance(told, dict) else None
+    if not isinstance(rows, list) or len(rows) != len(bundle.answers):
+        raise BundleProblem(
+            f"{path}: MANIFEST.json: expected a row of {MANIFEST_KEY}.passes a round"
+        )
+    passes: list[Pass] = []
+    for row, round_ in zip(rows, bundle.answers, strict=True):
+        match row:
+            case [
+                int() | float() as unix,
+                int() | float() as monotonic,
+                str(boot),
+                bool(whole),
+            ] if 0 <= unix < _UNIX_END and 0 <= monotonic < _UNIX_END:
+                passes.append(Pass(float(unix), float(monotonic), boot, whole, round_))
+            case _:
+                raise BundleProblem(f"{path}: MANIFEST.json: {MANIFEST_KEY}.passes is malformed")
+    return passes
+
+
+def span_of(box: Box) -> Span:
+    """Of the passes in it; UsageProblem when there is none yet."""
+    times = [head.unix_seconds for boot in box.boots() for head in rounds_of(boot)]
+    if not times:
+        raise UsageProblem(
+            f"{box.path}: no moment of the machine is in this black box yet; a guard with a "
+            "black box writes one every 10 s: seawall guard status"
+        )
+    return Span(min(times), max(head.unix_seconds for head in box.heads))
+
+
+def whole_span(box: Box) -> Span:
+    """Of all that is in it; UsageProblem when that is nothing."""
+    times = [head.unix_seconds for head in box.heads]
+    if not times:
+        raise UsageProblem(f"{box.path}: this black box holds no frame yet")
+    return Span(min(times), max(times))
+
+
+def box_time(box: Box, at: str | None, span: Span) -> float:
+    """The moment that ``at`` names; UsageProblem."""
+    if at is None:
+        return span.last_unix_seconds
+    named = Numbered(lambda name: decision_time(box, name), lambda n: frame_time(box, n))
+    return moment_of(at, span, named, f"the black box {box.path}")
+
+
+def manifest_passes(passes: Sequence[Pass]) -> JSON:
+    """For ``exported_passes``."""
+    return [[one.unix_seconds, one.monotonic_seconds, one.boot_id, one.is_whole] for one in passes]
+
+
+def _readable(box: Box, asked: Asked) -> list[Pass]:
+    passes = passes_until(box, asked.unix_seconds)
+    if not passes:
+        raise UsageProblem(
+            f"{asked.where}: nothing before {written(asked.unix_seconds)} can be read: it is older "
+            "than the first whole pass in it, or torn; give a later --at"
+        )
+    return passes
+
+
+def _notes(moments: Moments, asked: Asked) -> list[str]:
+    """What a reader has to know before believing a number."""
+    now = moments.now
+    notes = [f"{asked.where}, as it was at {written(now.unix_seconds)}"]
+    late = asked.unix_seconds - now.unix_seconds
+    if late > LATE_SECONDS:
+        wanted = written(asked.unix_seconds)
+        notes.append(f"nothing was recorded at {wanted}: this is {duration(late)} before it")
+    if moments.base is None:
+        notes.append("the last whole pass before it was lost: much of it is not known")
+    elif moments.old_seconds > 1:
+        when = written(moments.base.unix_seconds)
+        notes.append(
+            f"what the last light pass did not ask is of {when}, {duration(moments.old_seconds)} "
+            f"before, at most{_rates(moments)}"
+        )
+    return notes
+
+
+def _rates(moments: Moments) -> str:
+    if moments.whole is None:
+        return "; no rates of that"
+    seconds = moments.whole[1].monotonic_seconds - moments.whole[0].monotonic_seconds
+    return f"; rates of that are over the {duration(seconds)} until then"
+
+
+def _events(box: Box, now: Pass, asked: Asked) -> list[str]:
+    """What the guard and the kernel said in the minute before."""
+    lines = lines_between(box, asked.unix_seconds - _LINES_SECONDS, asked.unix_seconds)
+    told = [line for line in lines if line.boot_id == now.boot_id and line.is_weighty]
+    return [
+        f"{written(line.unix_seconds)} {line.words}"[:_NOTE_MOST] for line in told[-_LINES_SHOWN:]
+    ]

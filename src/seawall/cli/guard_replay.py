@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall guard replay FILE``: a black box judged once more, as then and with other settings."""
+
+import os
+from argparse import Namespace
+from typing import Any, Final
+
+from seawall.blackbox.reader import Box
+from seawall.blackbox.times import Numbered, Span, moment_of
+from seawall.cli.box_lines import decision_time, frame_time
+from seawall.cli.page import print_page
+from seawall.cli.paper import paper_for
+from seawall.guard.config import parse
+from seawall.guard.settings import Settings
+from seawall.host.host import Unread
+from seawall.problems import UsageProblem
+from seawall.replay.found import Replayed
+from seawall.replay.narrow import narrowed
+from seawall.replay.replay import replay as judge_again
+from seawall.replay.replay_json import document
+from seawall.replay.replay_text import lines
+from seawall.views.document import head, render, taken_at, with_unread
+
+_CONFIG_MOST: Final = 256 << 10
+
+
+def replay(arguments: Namespace) -> int:
+    """Print it; UsageProblem when the box, the time or the settings are unusable."""
+    policy = policy_at(arguments.config) if arguments.config else None
+    box = Box.open(arguments.file)
+    moment = _moment(box, arguments.at) if arguments.at else None
+    found = judge_again(box, policy, arguments.config or "")
+    if moment is not None:
+        found = narrowed(found, moment)
+    if arguments.json:
+        print(render(document(_top(found), found)))
+        return 0
+    print_page(paper := paper_for(arguments.color), _top(found), (), lines(found, paper), [])
+    return 0
+
+
+def policy_at(path: str) -> Settings:
+    """As ``guard check`` reads it, whoever owns the file: here it turns nothing on."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(fd, "rb") as file:
+            data = file.read(_CONFIG_MOST + 1) or b""
+    except (OSError, ValueError) as error:
+        words = getattr(error, "strerror", None) or str(error)
+        raise UsageProblem(f"{path}: {words}") from error
+    if len(data) > _CONFIG_MOST:
+        raise UsageProblem(f"{path}: expected at most {_CONFIG_MOST:,} bytes, found more")
+    return parse(data, path)
+
+
+def _moment(box: Box, at: str) -> float:
+    times = [one.unix_seconds for one in box.heads]
+    if not times:
+        raise UsageProblem(f"{box.path}: there is no frame in it yet")
+    named = Numbered(lambda name: decision_time(box, name), lambda n: frame_time(box, n))
+    return moment_of(at, Span(min(times), max(times)), named, f"the black box {box.path}")
+
+
+def _top(found: Replayed) -> dict[str, Any]:
+    """Of the machine that was recorded, not of this one."""
+    last = found.boots[-1] if found.boots else None
+    start = last.start if last is not None else None
+    host = {
+        "node": start and start.host,
+        "boot_id": last and last.boot_id,
+        "kernel": start and start.kernel,
+        "page_size": None,
+    }
+    top = head("guard-replay", Unread("kernel", "not_captured"), None)
+    moment = None if last is None else taken_at(last.last_unix_seconds)
+    return {**top, **with_unread({"taken_at": moment}), "host": with_unread(host)}

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall guard report``: would it have been right?  From journals and black boxes."""
+
+import gc
+import os
+import re
+import time
+from argparse import Namespace
+from datetime import UTC, datetime
+from typing import Final
+
+from seawall.blackbox.times import DAY_SECONDS, written
+from seawall.cli.page import print_page
+from seawall.cli.paper import paper_for
+from seawall.guard.tell.paths import DECISIONS, OLDER_DECISIONS, Paths
+from seawall.host.host import Unread
+from seawall.problems import UsageProblem
+from seawall.replay.report_files import read
+from seawall.replay.report_json import document
+from seawall.replay.report_text import lines
+from seawall.replay.report_whole import report_of
+from seawall.views.document import head, render
+
+BOX: Final = "/var/lib/seawall/blackbox"
+_SINCE: Final = re.compile(r"(\d{1,6})(s|min|h|d|w)?\Z", re.ASCII)
+_DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)\Z", re.ASCII)
+_UNITS: Final = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": DAY_SECONDS, "w": 7 * DAY_SECONDS}
+
+
+def report(arguments: Namespace) -> int:
+    """Print it; UsageProblem when nothing of what is given can be used."""
+    since = since_seconds(arguments.since)
+    own = "" if arguments.files else os.uname().nodename
+    paths = arguments.files or _own_files()
+    gc.disable()  # a hundred thousand lines are kept, and none of them is in a cycle
+    now = time.time()
+    found = report_of(read(paths, own), now - since, now)
+    if arguments.json:
+        absent = Unread("journals", "absent", "of several nodes")
+        top = head("guard-report", absent, None)
+        print(render(document(top, found)))
+        return 0
+    paper = paper_for(arguments.color)
+    print(f"guard report since {written(found.since_unix_seconds)}")
+    print_page(paper, None, (), lines(found, paper, whole=arguments.whole), found.unseen)
+    return 0
+
+
+def _own_files() -> list[str]:
+    folder = Paths().folder
+    names = [f"{folder}/{name}" for name in (DECISIONS, OLDER_DECISIONS)]
+    there = [path for path in (*names, BOX) if os.path.exists(path)]
+    if not there:
+        raise UsageProblem(
+            f"{names[0]} and {BOX}: neither is there; no guard has run here since the boot; "
+            "or give the files of another node"
+        )
+    return there
+
+
+def since_seconds(text: str) -> float:
+    """Seconds before now; UsageProblem."""
+    words = text.strip()[:32]
+    if match := _SINCE.match(words):
+        return float(match[1]) * _UNITS[match[2] or "d"]
+    if match := _DATE.match(words):
+        try:
+            day = datetime(int(match[1]), int(match[2]), int(match[3]), tzinfo=UTC)
+        except ValueError:
+            day = None
+        if day is not None and (ago := time.time() - day.timestamp()) > 0:
+            return ago
+    raise UsageProblem(f"--since {words!r}: expected 12h, 30d, 2w or a date like 2026-11-01")

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The owner of the expendable child: a question, and an answer with an open file, or none.
+
+As ``host/expendable.py``, but what comes back may be a file: the child opened it, and to open
+may hang.  A child that is silent past the deadline is killed and left behind; a process or a file
+that cost a child is not asked about again for a while.
+"""
+
+import array
+import errno
+import json
+import os
+import signal
+import socket
+import struct
+import time
+from contextlib import suppress
+from typing import Any, Final
+
+from seawall.host.expendable import let_go
+from seawall.pinner.looking import answer
+
+DEADLINE_SECONDS: Final = 5.0
+AGAIN_SECONDS: Final = 300.0
+_HEAD: Final = struct.Struct("=I")
+_BODY_MOST: Final = 32 << 20
+
+
+class Looker:
+    """At most one child, forked at the first question."""
+
+    def __init__(self, deadline_seconds: float = DEADLINE_SECONDS) -> None:
+        self._deadline = deadline_seconds
+        self._pid, self._owner = 0, 0
+        self._socket: socket.socket | None = None
+        self._refused: dict[str, float] = {}
+        self.losses = 0
+
+    def ask(self, about: str, **question: Any) -> tuple[dict[str, Any], int]:
+        """The answer and an open file or -1; ``{"why": words}`` when there is none.
+
+        ``about``: who is not asked about again for a while if it hangs.
+        """
+        if time.monotonic() < self._refused.get(about, 0.0):
+            return {"why": "not asked: it did not answer the last time"}, -1
+        try:
+            return self._asked(json.dumps(question).encode())
+        except TimeoutError:
+            self.losses += 1
+            self._refused[about] = time.monotonic() + AGAIN_SECONDS
+            self._drop()
+            return {"why": f"no answer in {self._deadline:g} s"}, -1
+        except (EOFError, OSError) as error:
+            self._drop()
+            return {"why": f"the looking child died ({error or 'it ended'})"}, -1
+
+    def close(self) -> None:
+        """End the child; safe to call twice."""
+        self._drop()
+
+    def _asked(self, question: bytes) -> tuple[dict[str, Any], int]:
+        sock = self._socket
+        if sock is None or self._owner != os.getpid():
+            sock = self._fork()
+        sock.sendall(_HEAD.pack(len(question)) + question)
+        until = time.monotonic() + self._deadline
+        head, fd = self._head(sock)
+        try:
+            return json.loads(_body(sock, _HEAD.unpack(head)[0], until)), fd
+        except BaseException:
+            if fd >= 0:
+                os.close(fd)
+            raise
+        finally:
+            sock.settimeout(self._deadline)
+
+    def _head(self, sock: socket.socket) -> tuple[bytes, int]:
+        """Four bytes, and the file that came with them."""
+        data, fds, _, _ = socket.recv_fds(sock, _HEAD.size, 1, socket.MSG_CMSG_CLOEXEC)
+        if len(data) != _HEAD.size:
+            raise EOFError
+        return data, fds[0] if fds else -1
+
+    def _fork(self) -> socket.socket:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._owner = os.getpid()
+        self._pid = os.fork()
+        if self._pid:
+            theirs.close()
+            ours.settimeout(self._deadline)
+            self._socket = ours
+            return ours
+        try:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
+            let_go({theirs.fileno()})
+            _serve(theirs)
+        finally:
+            os._exit(0)
+
+    def _drop(self) -> None:
+        """Kill the child without waiting for it."""
+        if self._socket is not None:
+            self._socket.close()
+        if self._pid and self._owner == os.getpid():
+            with suppress(ProcessLookupError, ChildProcessError):
+                os.kill(self._pid, signal.SIGKILL)
+                os.waitpid(self._pid, os.WNOHANG)
+        self._pid, self._socket = 0, None
+
+
+def _body(sock: socket.socket, size: int, until: float) -> bytes:
+    """Until the deadline: TimeoutError; EOFError when the child ends or tells nonsense."""
+    parts = []
+    while size:
+        sock.settimeout(max(0.01, until - time.monotonic()))
+        part = sock.recv(min(size, 1 << 20))
+        if not part or size > _BODY_MOST:
+            raise EOFError
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _serve(sock: socket.socket) -> None:
+    """The child's whole life."""
+    while True:
+        head = sock.recv(_HEAD.size, socket.MSG_WAITALL)
+        if len(head) < _HEAD.size:
+            return
+        question = json.loads(sock.recv(_HEAD.unpack(head)[0], socket.MSG_WAITALL))
+        fd = -1
+        try:
+            told, fd = answer(question)
+        except OSError as error:
+            told = {"why": _words(error), "errno": error.errno}
+        body = json.dumps(told).encode()
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))] if fd >= 0 else []
+        sock.sendmsg([_HEAD.pack(len(body))], rights)
+        sock.sendall(body)
+        if fd >= 0:
+            os.close(fd)
+
+
+def _words(error: OSError) -> str:
+    if error.errno in (errno.EPERM, errno.EACCES):
+        return f"{error.strerror}: needs root with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE"
+    return str(error.strerror or error)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One round: who lives, what they map, what of it is in memory, what is held from now on.
+
+A round begins from nothing: a file that was replaced is another file, one that nobody of the set
+maps any more is let go, and what is more important than what is held takes its place.  Without a
+``Holding`` it only tells what would be held.
+"""
+
+import os
+import time
+from typing import Any
+
+from seawall.pinner import page, wanted
+from seawall.pinner.asked import Asked, memory_total_bytes
+from seawall.pinner.holding import Holding, by_kernel
+from seawall.pinner.intervals import Ranges, total, without
+from seawall.pinner.looker import Looker
+from seawall.pinner.looks import Look
+from seawall.pinner.plan import File, Plan, budget, plan
+
+
+class Rounds:
+    """``run`` again and again; ``close`` lets go of everything."""
+
+    def __init__(self, asked: Asked, holding: Holding | None, guard_pid: int = 0) -> None:
+        self.asked, self.holding, self._guard_pid = asked, holding, guard_pid
+        self._looker = Looker()
+        self._base = by_kernel()
+        """What else looks like a pin to the kernel: the C library's tables."""
+        self._before: dict[tuple[str, int], int] = {}
+        """Bytes that were in memory at the first look, by file."""
+        self.chosen: list[wanted.Chosen] = []
+        self.number = 0
+
+    def run(self) -> dict[str, Any]:
+        """The page of this round."""
+        began, cpu = time.monotonic(), time.process_time()
+        self.number += 1
+        self.chosen, unstarted = wanted.chosen(self.asked.pin, self._guard_pid)
+        look = Look(self._looker)
+        look.processes(self.chosen)
+        look.contents()
+        look.programs(unstarted)
+        most = budget(self.asked.pin_at_most_bytes, memory_total_bytes())
+        found = plan([file for file in look.files.values() if not file.why], most)
+        self._remember(look)
+        if self.holding is not None:
+            self._hold(self.holding, look, found, most)
+        seen = page.Seen(
+            self.asked, look, found, self.chosen, self._before, self.holding, most,
+            memory_total_bytes(),
+        )  # fmt: skip
+        return {
+            **page.document(seen), "pid": os.getpid(), "written_unix_seconds": time.time(),
+            "by_kernel_bytes": by_kernel() - self._base, "round": self.number,
+            "round_seconds": round(time.monotonic() - began, 3),
+            "round_cpu_seconds": round(time.process_time() - cpu, 3), "hung": self._looker.losses,
+        }  # fmt: skip
+
+    def close(self) -> None:
+        """Nothing is held after it."""
+        self._looker.close()
+        if self.holding is not None:
+            self.holding.close()
+
+    def _remember(self, look: Look) -> None:
+        known = {key: self._before.get(key) for key in look.files}
+        self._before = {
+            key: page.resident_bytes(look.files[key]) if was is None else was
+            for key, was in known.items()
+        }
+
+    def _hold(self, holding: Holding, look: Look, found: Plan, most: int) -> None:
+        """First let go, then take: the sum is never over the budget."""
+        for key in holding.keys():  # noqa: SIM118 - a list, for it changes
+            holding.let_go(key, found.ranges.get(key, []))
+        for key, ranges in found.ranges.items():
+            if without(ranges, holding.of(key)):
+                why = _take(holding, look, look.files[key], ranges, most)
+                if why:
+                    left = total(without(ranges, holding.of(key)))
+                    found.refused.setdefault(key, []).append((why, left))
+        over = by_kernel() - self._base - most
+        for key in reversed(list(found.ranges)):  # never yet
+            if over <= 0:
+                return
+            over -= holding.let_go(key, [])
+
+
+def _take(holding: Holding, look: Look, file: File, ranges: Ranges, most: int) -> str:
+    """Why not all of it is held, or empty."""
+    fd = look.ask(file)
+    if fd < 0:
+        return file.why or "it could not be opened"
+    try:
+        return holding.take(file.key, fd, ranges, most)
+    finally:
+        os.close(fd)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recorder as a process of its own, started by the guard's launcher: ``python -I -S``.
+
+Everything is imported, opened and done once before it says ``hello``; then its memory is locked.
+It ends with the guard: prctl(2) PR_SET_PDEATHSIG, and the end of the channel; what waits is
+written before that, unless the disk does not take it.
+"""
+
+import ctypes
+import gc
+import os
+import platform
+import signal
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from seawall import held_files, own_process
+from seawall.host.host import JSON
+
+if TYPE_CHECKING:
+    from seawall.actions.plan import Mounts
+    from seawall.recorder.ear import Ear
+    from seawall.recorder.writer import Ring
+
+_PDEATHSIG: Final = 1
+
+
+def main(fd: int, path: str, size_bytes: int) -> int:
+    """The whole life of the process; ``fd`` is its end of the pair."""
+    parent = os.getppid()
+    _die_with_parent(parent)
+    # After the guard is gone there is nothing to record; the import may take a second.
+    from seawall.recorder.ear import Ear  # noqa: PLC0415 - see above
+
+    ear = Ear(fd)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda _number, _frame: ear.end())
+    _record(ear, path, size_bytes)
+    # Not by way of the interpreter's end: a thread that waits for a dead disk would keep it.
+    os._exit(0)
+
+
+def _record(ear: "Ear", path: str, size_bytes: int) -> None:
+    from seawall.actions.mounts import find_mounts  # noqa: PLC0415 - see above
+    from seawall.blackbox.ring import RingFile  # noqa: PLC0415
+    from seawall.guard.own_place import own_cgroup  # noqa: PLC0415
+    from seawall.recorder.kernel_lines import KernelLines  # noqa: PLC0415
+    from seawall.recorder.loop import Loop  # noqa: PLC0415
+    from seawall.recorder.samples import Samples  # noqa: PLC0415
+    from seawall.recorder.story import Story  # noqa: PLC0415
+    from seawall.recorder.writer import Writer  # noqa: PLC0415
+    from seawall.replay.player import Player  # noqa: PLC0415
+
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        mounts = find_mounts(file.read())
+    boot, own = _boot_id(), own_cgroup(mounts)
+
+    def open_ring() -> "Ring":
+        return RingFile.open(path, size_bytes)
+
+    writer = Writer(open_ring, boot)
+    story = Story(
+        writer.put, _about(mounts, own), lambda settings, last: Player(settings, boot, own, last)
+    )
+    loop = Loop(ear, writer, story, Samples(mounts), KernelLines())
+    loop.rehearse()
+    _settle()
+    for prepare in (held_files.hold, own_process.lock, own_process.be_spared):
+        prepare()  # what is refused costs only safety
+    loop.run(os.getpid())
+
+
+def _about(mounts: "Mounts", own: str) -> Callable[[Any, str], dict[str, JSON]]:
+    """What stands in each ``start`` frame."""
+    from seawall.version import VERSION  # noqa: PLC0415 - see above
+
+    kernel = platform.uname()
+    constant: dict[str, JSON] = {
+        "tool_version": VERSION, "host": kernel.node, "kernel": kernel.release,
+        "page_bytes": os.sysconf("SC_PAGE_SIZE"), "mounts": mounts._asdict(), "own_cgroup": own,
+        "pid": os.getpid(), "began_unix": time.time(),
+    }  # fmt: skip
+
+    def about(settings: Any, last_decision: str) -> dict[str, JSON]:
+        return {**constant, "settings": settings._asdict(), "last_decision": last_decision}
+
+    return about
+
+
+def _boot_id() -> str:
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
+
+
+def _die_with_parent(parent: int) -> None:
+    """SIGTERM when the guard dies, so that what waits is still written."""
+    ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:
+        raise SystemExit(0)
+
+
+def _settle() -> None:
+    """What the rehearsal took for a moment is given back, and what stays is not looked at again
+    by the collector.
+    """
+    gc.collect()
+    gc.freeze()
+    own_process.trim()

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The journal's decisions held against those of the replay: each value of each line."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from seawall.guard.tell import records
+from seawall.guard.tell.plain import finite
+from seawall.replay.found import Compared, Found, Live, Stretch
+
+_NOT_DECIDED: Final = {"at", "frame", "boot_id", "schema", "kind"}
+"""Of a line: when it was written and where; nothing that was decided."""
+_NOT_THERE: Final = "the ticks up to it are not all in the box"
+SILENT: Final = "the replay decides nothing in that tick"
+
+
+def compared(
+    live: Sequence[Live], found: Sequence[Found], stretches: Sequence[Stretch]
+) -> Compared:  # fmt: skip
+    """Only what was judged on every tick is held against what was decided then."""
+    result = Compared()
+    exact = [one for one in found if one.is_exact]
+    by_tick = {_key(one.verdict.decision, finite(one.verdict.seconds)): one for one in exact}
+    left = {id(one): one for one in exact}
+    for line in live:
+        one = by_tick.get(_key(line.decision, line.document.get("seconds")))
+        if one is None:
+            result.missing.append((line, _why(line, stretches)))
+            continue
+        left.pop(id(one), None)
+        differs = difference(line, one)
+        if differs:
+            result.differ.append((line, one, differs))
+        else:
+            result.same.append((line, one))
+    result.extra = list(left.values())
+    return result
+
+
+def _key(decision: str, seconds: Any) -> tuple[str, str]:
+    return decision, str(seconds)
+
+
+def _why(line: Live, stretches: Sequence[Stretch]) -> str:
+    is_there = any(stretch.holds(line.number) for stretch in stretches)
+    return SILENT if is_there else _NOT_THERE
+
+
+def difference(line: Live, one: Found) -> str:
+    """What is not the same in words; empty: all is, to the last number of the ranking."""
+    stamp = records.Stamp(0.0, "", one.mode)
+    again: dict[str, Any] = json.loads(records.verdict_line(one.verdict, stamp))
+    for name, value in again.items():
+        then = line.document.get(name)
+        if name not in _NOT_DECIDED and then != value:
+            return f"{name}: {_short(then)} then, {_short(value)} now"
+    return ""
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a replay found: decisions, where each of them stands, and what they amount to."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from seawall.guard.settings import Mode, Settings
+from seawall.guard.verdict import Verdict
+from seawall.replay.start import Start
+
+
+class Found(NamedTuple):
+    """A decision that a judge took over recorded ticks."""
+
+    number: int
+    """Of the tick."""
+    unix_seconds: float
+    verdict: Verdict
+    mode: Mode
+    is_exact: bool
+    """Every tick before it was seen, back to a mind that was written down."""
+
+    @property
+    def acts(self) -> bool:
+        """Something is ordered that takes memory back or lets somebody stand still."""
+        return any(order.step not in ("thaw", "unclamp") for order in self.verdict.orders)
+
+
+class Live(NamedTuple):
+    """A line of the journal with a decision that was taken then (``seawall.decision/1``)."""
+
+    number: int
+    """Of the tick that was judged when it was written."""
+    unix_seconds: float
+    document: dict[str, Any]
+
+    @property
+    def decision(self) -> str:
+        """Its id."""
+        return str(self.document.get("decision"))
+
+
+class Victim(NamedTuple):
+    """A workload against which something is ordered."""
+
+    path: str
+    name: str
+    step: str
+    """The strongest."""
+    unix_seconds: float
+    """Of the first order."""
+    decision: str
+
+
+@dataclass
+class Stretch:
+    """Ticks without a gap, from a mind that was written down on."""
+
+    first: int
+    last: int
+    first_unix_seconds: float
+    last_unix_seconds: float
+    ticks: int = 1
+    ends: str = ""
+    """Why it ends where it does; empty: the burst was over, or the record ends."""
+
+    def holds(self, number: int) -> bool:
+        """The tick is one of them."""
+        return self.first <= number <= self.last
+
+
+@dataclass
+class Run:
+    """One judge over all of a boot."""
+
+    settings: Settings
+    """Of the policy; of the guard's own, the last ones."""
+    found: list[Found] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Compared:
+    """Journal and replay, decision by decision."""
+
+    same: list[tuple[Live, Found]] = field(default_factory=list)
+    differ: list[tuple[Live, Found, str]] = field(default_factory=list)
+    """With what differs, in words."""
+    missing: list[tuple[Live, str]] = field(default_factory=list)
+    """Taken live and not here, with the reason."""
+    extra: list[Found] = field(default_factory=list)
+    """Taken here, and no line of the box tells of it."""
+
+
+@dataclass
+class BootReplay:
+    """One boot of the machine."""
+
+    boot_id: str
+    start: Start | None
+    """The first; None: there is none in the box."""
+    first_unix_seconds: float
+    last_unix_seconds: float
+    ticks: int
+    coarse_ticks: int
+    """Of them, those between which others are missing."""
+    stretches: list[Stretch]
+    live: list[Live]
+    told: dict[str, str]
+    """By decision, what came of it, as the journal says."""
+    kernel_kills: list[tuple[float, str]]
+    as_live: Run
+    other: Run | None
+    """With the settings of ``--config``."""
+    compared: Compared
+    notes: list[str]
+
+
+@dataclass
+class Replayed:
+    """A whole black box."""
+
+    path: str
+    config_path: str
+    policy: Settings | None
+    boots: list[BootReplay]
+    torn: int
+    notes: list[str]

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the judge's classes hold, slot by slot: the only ones that a mind on disk may name.
+
+Whoever gives one of them a new slot adds it here, or a test fails: what is not carried would make
+a replay decide otherwise than the guard did.  Of a NamedTuple the annotations are the table.
+"""
+
+from typing import Any, Final
+
+from seawall.actions.plan import Target
+from seawall.guard.judge.case import Aim, Case, Phase
+from seawall.guard.judge.hold import Hold, Kept
+from seawall.guard.judge.judge import Judge
+from seawall.guard.judge.mind import Mind
+from seawall.guard.judge.over_limit import OverLimit, Overrun
+from seawall.guard.judge.protection import Protection
+from seawall.guard.judge.shortage import Shortage
+from seawall.guard.judge.suspects import Rests, Suspicion
+from seawall.guard.judge.window import Look, Window
+from seawall.guard.settings import Settings
+from seawall.guard.verdict import Told, Trigger
+
+Place = tuple[str, int]
+"""Path and inode."""
+
+SLOTS: Final[dict[type, dict[str, Any]]] = {
+    Judge: {"_mind": Mind, "_short_seconds": float, "_state": str},
+    Mind: {
+        "boot": str, "cases": list[Case], "hold": Hold, "is_believed": bool, "number": int,
+        "overruns": OverLimit, "own_cgroup": str, "protection": Protection, "refusal": str,
+        "refusal_said": float | None, "refusal_since": float, "rests": Rests,
+        "settings": Settings, "short_since": float | None, "shortage": Shortage | None,
+        "suspicion": Suspicion | None, "told": list[Told], "window": Window,
+    },
+    Window: {
+        "fell_seconds": float, "first_seconds": float | None,
+        "looks": tuple[Look, Look, Look, Look], "moved_from": int | None,
+        "moved_seconds": float, "peak": int, "residual_least": int | None,
+    },
+    Look: {
+        "groups": dict[str, tuple[int, int, int, int]], "has_bounds": bool, "headroom": int,
+        "residual": int | None, "seconds": float,
+    },
+    Hold: {
+        "_kept": list[Kept], "_kills": list[float], "_off_until": float,
+        "distrusted": dict[str, float], "done": dict[Place, str], "kernel_kill_seconds": float,
+    },
+    OverLimit: {"entries": dict[str, Overrun], "opted_in": tuple[str, ...]},
+    Overrun: {
+        "asked": str, "bytes": int, "inode": int, "limit": int, "refused": str,
+        "said_bytes": int | None, "said_seconds": float, "since": float,
+    },
+    Protection: {
+        "own": str, "protect": tuple[str, ...], "scope": tuple[str, ...], "scope_words": str,
+        "unprotect": tuple[str, ...],
+    },
+    Case: {
+        "aims": tuple[Aim, ...], "deadline": float, "decision": str, "floor": int,
+        "headroom": int, "is_left": bool, "most": int, "most_seconds": float, "need": int,
+        "phase": Phase, "residual": int | None, "seconds": float, "sources": tuple[str, ...],
+        "trigger": Trigger,
+    },
+    Aim: {"charge": int, "hard": int, "is_failed": bool, "predicted": int, "target": Target},
+    Suspicion: {
+        "decision": str, "floor": int, "mark": int | None, "mark_seconds": float, "rate": float,
+        "relief": int, "seconds": float, "targets": tuple[Target, ...], "until": float,
+    },
+    Rests: {"cleared": dict[Place, float], "resting": dict[Place, float]},
+}  # fmt: skip
+SCRATCH: Final[dict[type, dict[str, type]]] = {Judge: {"_wanted": list}}
+"""Filled anew before it is read; of an empty one nothing has to be kept."""

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A black box judged once more: with the settings of then, and with others beside them.
+
+A mind that was written down and every tick after it give the decisions of then, to the frame.
+Between bursts there is a tick every ten seconds, with six digits: what is decided on those is
+marked as coarse, and no decision of then is held against it.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from seawall.blackbox.reader import Boot, Box
+from seawall.guard.settings import Settings
+from seawall.problems import BundleProblem
+from seawall.replay.compare import compared
+from seawall.replay.found import BootReplay, Found, Live, Replayed, Run, Stretch
+from seawall.replay.player import Learned, Player, as_recorded
+from seawall.replay.start import Start
+from seawall.replay.tape import Event, Line, Lost, Mind, Tape, Ticked
+from seawall.replay.tick import Tick
+from seawall.replay.what_if import OtherOutcomes
+
+OUR_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What a judge may raise over values that no guard would have: as the loop takes it."""
+LINE_MOST: Final = 1 << 20
+FOUND_MOST: Final = 5_000
+LINES_MOST: Final = 20_000
+LINES_MOST_BYTES: Final = 64 << 20
+"""A box is hostile input: what is kept of it is bounded."""
+SCHEMA: Final = "seawall.decision/1"
+
+
+class Track:
+    """One judge on its way through a boot."""
+
+    def __init__(self, boot_id: str, policy: Settings | None) -> None:
+        self.run = Run(policy or Settings())
+        self._boot_id = boot_id
+        self._policy = policy
+        self._learned: Learned = OtherOutcomes(policy) if policy is not None else as_recorded
+        self._player: Player | None = None
+
+    def begin(self, start: Start) -> None:
+        """A guard that has just begun remembers nothing."""
+        settings = self._policy or start.settings
+        self._player = Player(
+            settings, self._boot_id, start.own_cgroup, start.last_decision, learned=self._learned
+        )
+        self.run.settings = settings
+
+    def use(self, settings: Settings) -> None:
+        """The guard's own file was read anew."""
+        if self._policy is None and self._player is not None:
+            self._player.use(settings)
+            self.run.settings = settings
+
+    def recall(self, mind: Mind) -> None:
+        """From here on as it was then; another policy takes over in this moment."""
+        player = Player(Settings(), self._boot_id, "", learned=self._learned)
+        player.recall(mind.mind)
+        if self._policy is not None:
+            player.use(self._policy)
+        self._player, self.run.settings = player, player.settings
+
+    def rewind(self, number: int) -> None:
+        """What was decided from this tick on, on less than is known now, does not count."""
+        found = self.run.found
+        while found and found[-1].number >= number:
+            found.pop()
+
+    def step(self, tick: Tick, *, is_exact: bool) -> None:
+        """One tick; without a player nothing is known of this guard yet."""
+        player = self._player
+        if player is None:
+            return
+        try:
+            verdict = player.step(tick)
+        except OUR_ERRORS as error:
+            self._player = None
+            words = f"tick {tick.number} could not be judged: {type(error).__name__}: {error}"
+            self.run.problems.append(words[:300])
+            return
+        if verdict is not None:
+            mode = player.settings.mode
+            self._keep(Found(tick.number, tick.unix_seconds, verdict, mode, is_exact))
+
+    def _keep(self, found: Found) -> None:
+        """Of what stands on few ticks only what orders something."""
+        if not found.is_exact and not found.acts:
+            return
+        if len(self.run.found) < FOUND_MOST:
+            self.run.found.append(found)
+        elif not any(words.startswith("more than") for words in self.run.problems):
+            self.run.problems.append(f"more than {FOUND_MOST:,} decisions: the rest is left out")
+
+
+class BootRun:
+    """All of one boot."""
+
+    def __init__(self, box: Box, boot: Boot, policy: Settings | None) -> None:
+        self._boot = boot
+        self._tape = Tape(box, boot)
+        self._live = Track(boot.boot_id, None)
+        self._other = Track(boot.boot_id, policy) if policy is not None else None
+        self._tracks = [track for track in (self._live, self._other) if track is not None]
+        self._start: Start | None = None
+        self._first_start: Start | None = None
+        self._mind: Mind | None = None
+        self._last: int | None = None
+        self._is_exact = False
+        self._was_lost = False
+        self.stretches: list[Stretch] = []
+        self.lines: list[Live] = []
+        self.told: dict[str, str] = {}
+        self.kernel_kills: list[tuple[float, str]] = []
+        self._line_bytes = 0
+        self._coarse: list[int] = []
+        """Numbers of the ticks between which others are missing."""
+
+    def replay(self) -> BootReplay:
+        """From its first frame to its last."""
+        for event in self._tape:
+            self._take(event)
+        times = [head.unix_seconds for head in self._boot.heads]
+        live = list({_key(line): line for line in self.lines}.values())
+        other = self._other.run if self._other is not None else None
+        coarse = len(self._coarse)
+        ticks = coarse + sum(stretch.ticks for stretch in self.stretches)
+        found = compared(live, self._live.run.found, self.stretches)
+        return BootReplay(
+            self._boot.boot_id, self._first_start, min(times), max(times), ticks, coarse,
+            self.stretches, live, self.told, self.kernel_kills, self._live.run, other, found,
+            self._notes(),
+        )  # fmt: skip
+
+    def _notes(self) -> list[str]:
+        notes = list(self._first_start.notes) if self._first_start is not None else []
+        if self._first_start is None:
+            notes.append("no start frame is left: with which settings it judged is not known")
+        if self._tape.lost_frames:
+            notes.append(f"{self._tape.lost_frames} frames are torn, overwritten or missing")
+        if self._tape.lost_ticks:
+            notes.append(f"{self._tape.lost_ticks} ticks follow on one that is missing: not judged")
+        problems = [*self._tape.problems, *self._live.run.problems]
+        return notes + problems + (self._other.run.problems if self._other is not None else [])
+
+    # --- one event after the other ------------------------------------------------------------
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case Start():
+                self._begin(event)
+            case Mind():
+                self._mind = event
+            case Ticked():
+                self._tick(event)
+            case Line():
+                self._line(event)
+            case Lost():
+                self._was_lost = True
+
+    def _begin(self, start: Start) -> None:
+        was, self._start = self._start, start
+        self._first_start = self._first_start or start
+        if not start.is_same_guard(was):
+            self._break("another guard began")
+            for track in self._tracks:
+                track.begin(start)
+        elif was is not None and start.settings != was.settings:
+            for track in self._tracks:
+                track.use(start.settings)
+
+    def _tick(self, ticked: Ticked) -> None:
+        tick, last = ticked.tick, self._last
+        if self._mind is not None:
+            if not (self._is_exact and last is not None and tick.number <= last + 1):
+                self._recall(self._mind, tick)
+                last = self._last
+            self._mind = None
+        if last is not None and tick.number <= last:
+            return  # written twice
+        if ticked.is_rounded or last is None or tick.number != last + 1:
+            why = "" if ticked.is_rounded else "ticks are missing there"
+            self._break("frames are missing there" if self._was_lost else why)
+        self._judge(tick)
+
+    def _recall(self, mind: Mind, tick: Tick) -> None:
+        for track in self._tracks:
+            try:
+                track.recall(mind)
+            except BundleProblem as problem:
+                track.run.problems.append(str(problem))
+                return
+        for track in self._tracks:
+            track.rewind(tick.number)
+        self._trim(tick.number)
+        self._last, self._is_exact = tick.number - 1, True
+        unix = tick.unix_seconds
+        self.stretches.append(Stretch(tick.number, tick.number - 1, unix, unix, 0))
+
+    def _trim(self, number: int) -> None:
+        """What comes now was written before: the half minute before a trigger, soon after one."""
+        while self._coarse and self._coarse[-1] >= number:
+            self._coarse.pop()
+        while self.stretches and self.stretches[-1].first >= number:
+            self.stretches.pop()
+        if self.stretches and self.stretches[-1].last >= number:
+            stretch = self.stretches[-1]
+            stretch.last, stretch.ticks = number - 1, number - stretch.first
+
+    def _break(self, why: str) -> None:
+        if self._is_exact:
+            self.stretches[-1].ends = why
+        self._is_exact = False
+
+    def _judge(self, tick: Tick) -> None:
+        self._was_lost = False
+        self._last = tick.number
+        if not self._is_exact:
+            self._coarse.append(tick.number)
+        else:
+            stretch = self.stretches[-1]
+            stretch.last, stretch.last_unix_seconds = tick.number, tick.unix_seconds
+            stretch.ticks += 1
+        for track in self._tracks:
+            track.step(tick, is_exact=self._is_exact)
+
+    # --- what was written down then -----------------------------------------------------------
+
+    def _line(self, line: Line) -> None:
+        self._line_bytes += len(line.text)
+        if self._line_bytes > LINES_MOST_BYTES or len(self.lines) >= LINES_MOST:
+            return
+        if line.is_kernel:
+            if "Killed process" in line.text:
+                self.kernel_kills.append((line.unix_seconds, line.text[:300]))
+            return
+        document = _document(line.text)
+        if document is None:
+            return
+        kind, decision = document.get("kind"), document.get("decision")
+        if kind == "verdict":
+            number = document.get("frame")
+            number = number if type(number) is int else line.tick
+            self.lines.append(Live(number, line.unix_seconds, document))
+        elif kind == "told" and isinstance(decision, str):
+            self.told[decision] = str(document.get("sentence"))[:1000]
+
+
+def _key(line: Live) -> tuple[str, ...]:
+    return (line.decision, *(str(line.document.get(name)) for name in ("seconds", "sentence")))
+
+
+def _document(text: str) -> dict[str, Any] | None:
+    """A line of ours; None: it is none."""
+    try:
+        found = json.loads(text) if len(text) <= LINE_MOST else None
+    except (ValueError, RecursionError):
+        return None
+    is_ours = isinstance(found, dict) and found.get("schema") == SCHEMA
+    return found if is_ours else None
+
+
+def replay(
+    box: Box, policy: Settings | None, config_path: str = "",
+    wanted: Callable[[Boot], bool] = lambda _: True,
+) -> Replayed:  # fmt: skip
+    """All boots in ``box`` that are wanted; ``policy``: other settings beside those of then."""
+    boots = [BootRun(box, boot, policy).replay() for boot in box.boots() if wanted(boot)]
+    notes = [f"{box.torn} frames are torn: their checksum is wrong"] if box.torn else []
+    return Replayed(box.path, config_path, policy, boots, box.torn, notes)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a report says, as values: occasions, and what could not be seen."""
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+from seawall.findings.blindness import NotSeen
+from seawall.replay.report_lines import Done
+
+Ending: TypeAlias = Literal[
+    "died", "kernel_same", "kernel_others", "kernel_somebody", "kernel_before", "ended",
+    "recovered", "no_kill", "unknown",
+]  # fmt: skip
+"""What really happened in the minutes after.
+
+died: the node went silent and booted anew.  kernel_same, kernel_others: the kernel's OOM killer
+ended processes of the workload that is meant, or of others (too).  kernel_somebody: it ended
+somebody, whom is not known.  kernel_before: it had done so before.  ended: the workload was gone,
+and not by the kernel.  recovered: the workload lives and the node is not short any more.
+no_kill: the kernel ended nobody; more is not known."""
+
+Judgement: TypeAlias = Literal[
+    "in_time", "before_a_kill", "worked", "too_late", "wrong", "doubtful", "unknown", "none",
+]  # fmt: skip
+"""Of what it did or would have done.
+
+in_time: before the harm that came.  before_a_kill: the same, but no record tells whose end it
+was, nor whether the node was short or a limit was hit.  worked: it acted, memory came back, and
+the kernel killed nobody.  too_late: the kernel had killed before.  wrong: without it nothing came
+of it.  doubtful: the kernel ended others, and the node recovered although the workload lives.
+none: it neither acted nor would have."""
+
+
+class Target(NamedTuple):
+    """Whom it acted on or would have."""
+
+    name: str
+    path: str
+    inode: int
+    step: str
+    """The hardest that was meant for it: kill, terminate, freeze, clamp, unclamp."""
+    predicted_bytes: int
+
+
+class Ended(NamedTuple):
+    """A workload of which the kernel ended processes."""
+
+    name: str
+    path: str
+    processes: int
+    seconds: float
+    """After the guard's decision; below zero: before it."""
+    is_target: bool
+    is_at_limit: bool
+
+
+@dataclass
+class Truth:
+    """What really happened around an occasion; seconds count from its decision."""
+
+    kills: list[Ended] = field(default_factory=list)
+    unnamed: int = 0
+    """Processes that the kernel ended, and of which no line tells more."""
+    unnamed_seconds: float = 0.0
+    died_seconds: float | None = None
+    ended_seconds: float | None = None
+    recovered_seconds: float | None = None
+    is_alive: bool | None = None
+    """Whether the workload lived on; None: not known."""
+    seen_seconds: float = 0.0
+    """So long after it something was recorded at all, at most the window."""
+
+
+@dataclass
+class Occasion:
+    """Decisions that belong together: the guard says the same again every minute."""
+
+    node: str
+    boot_id: str
+    unix_seconds: float
+    seconds: float
+    mode: str
+    trigger: str
+    decisions: list[str]
+    sentence: str
+    """Of the first decision that acts; else of the first."""
+    refused: str
+    """Why it did nothing, or nothing more; empty: it never refused."""
+    targets: list[Target]
+    held: list[str]
+    """Who stood still, or would have, until it was known who did it."""
+    done: list[Done]
+    returned_bytes: int | None
+    told: str
+    """What came back, in the guard's words."""
+    truth: Truth = field(default_factory=Truth)
+    ending: Ending = "unknown"
+    judgement: Judgement = "unknown"
+
+    @property
+    def kind(self) -> Literal["did", "would", "refused", "held"]:
+        """did: in mode enforce.  would: only observed."""
+        if self.targets:
+            return "did" if self.mode == "enforce" else "would"
+        return "held" if self.held else "refused"
+
+
+class NodeSeen(NamedTuple):
+    """What there was of one node."""
+
+    name: str
+    has_box: bool
+    has_journal: bool
+    first_unix_seconds: float | None
+    last_unix_seconds: float | None
+    boots: int
+
+
+@dataclass
+class Report:
+    """The whole of it."""
+
+    since_unix_seconds: float
+    until_unix_seconds: float
+    nodes: list[NodeSeen]
+    occasions: list[Occasion]
+    reports: int
+    """Workloads over their limits that were only reported."""
+    unseen: list[NotSeen]

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall guard report --json`` (``seawall.guard-report/1``)."""
+
+from typing import Any
+
+from seawall.blackbox.times import written
+from seawall.replay.report_found import Ended, NodeSeen, Occasion, Report
+from seawall.replay.report_groups import poison_in
+from seawall.replay.report_words import verdict, what_happened
+
+
+def document(head: dict[str, Any], report: Report) -> dict[str, Any]:
+    """As ``schemas/guard-report.json`` has it."""
+    return {
+        **head,
+        "since": written(report.since_unix_seconds),
+        "until": written(report.until_unix_seconds),
+        "verdict": verdict(report),
+        "nodes": [_node(node) for node in report.nodes],
+        "reports": report.reports,
+        "workloads": [
+            {"name": row.name, "occasions": row.occasions, "nodes": list(row.nodes),
+             "harmed": row.harmed, "others_killed": row.others}
+            for row in poison_in(report.occasions)
+        ],
+        "occasions": [_occasion(occasion) for occasion in report.occasions],
+        "could_not_see": [
+            {"what": row.what, "why": row.why, "provide": row.provide} for row in report.unseen
+        ],
+    }  # fmt: skip
+
+
+def _node(node: NodeSeen) -> dict[str, Any]:
+    first, last = node.first_unix_seconds, node.last_unix_seconds
+    return {
+        "node": node.name, "has_blackbox": node.has_box, "has_journal": node.has_journal,
+        "from": None if first is None else written(first),
+        "to": None if last is None else written(last), "boots": node.boots,
+    }  # fmt: skip
+
+
+def _occasion(one: Occasion) -> dict[str, Any]:
+    truth = one.truth
+    return {
+        "at": written(one.unix_seconds), "node": one.node, "boot_id": one.boot_id,
+        "mode": one.mode, "kind": one.kind, "trigger": one.trigger, "decisions": one.decisions,
+        "sentence": one.sentence, "refused": one.refused, "held": one.held,
+        "targets": [
+            {"name": target.name, "cgroup": target.path, "inode": target.inode,
+             "step": target.step, "predicted_bytes": target.predicted_bytes}
+            for target in one.targets
+        ],
+        "returned_bytes": one.returned_bytes,
+        "ending": one.ending, "judgement": one.judgement, "happened": what_happened(one),
+        "kernel_kills": [_kill(kill) for kill in truth.kills],
+        "kernel_kills_unnamed": truth.unnamed,
+        "died_seconds": _rounded(truth.died_seconds),
+        "ended_seconds": _rounded(truth.ended_seconds),
+        "recovered_seconds": _rounded(truth.recovered_seconds),
+        "seen_seconds": _rounded(truth.seen_seconds),
+    }  # fmt: skip
+
+
+def _kill(kill: Ended) -> dict[str, Any]:
+    return {
+        "name": kill.name, "cgroup": kill.path, "processes": kill.processes,
+        "seconds": _rounded(kill.seconds), "is_target": kill.is_target,
+        "is_at_limit": kill.is_at_limit,
+    }  # fmt: skip
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)

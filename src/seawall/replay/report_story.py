@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of one boot of one node: the journal's lines, the kernel's, and the ticks.
+
+Pure: who read them puts them in.  All moments are monotonic seconds of the boot, so that "four
+seconds later" stays true when a clock was set.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from seawall.guard.facts import Group
+from seawall.guard.tell.sentences import STOPPED
+from seawall.readings.oom_log.parser import read_reports
+from seawall.replay.report_lines import Said, names_in
+
+CALM: Final = ("peace", "near", "blind")
+LINES_MOST: Final = 500_000
+_KERNEL_LINE_MOST: Final = 4096
+_NAMES_MOST: Final = 20_000
+_STAMP_OFF_SECONDS: Final = 60.0
+
+
+class KernelSaid(NamedTuple):
+    """A line of the kernel's log, as the black box has it."""
+
+    seconds: float
+    text: str
+
+
+class Ticked(NamedTuple):
+    """A tick, as far as a report needs it."""
+
+    seconds: float
+    state: str
+    kernel_kills: int
+
+
+class Kill(NamedTuple):
+    """One process that the kernel's OOM killer ended, by its own words."""
+
+    seconds: float
+    comm: str
+    path: str
+    """Of its cgroup; empty: the line that names it is not there."""
+    is_at_limit: bool
+    """At the limit of a cgroup; otherwise the node was short."""
+
+
+@dataclass
+class Story:
+    """One boot."""
+
+    boot_id: str
+    has_box: bool = False
+    is_followed: bool = False
+    """The node booted again after it."""
+    said: list[Said] = field(default_factory=list)
+    kernel: list[KernelSaid] = field(default_factory=list)
+    ticks: list[Ticked] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    """Workloads by cgroup."""
+    last_seen: dict[tuple[str, int], float] = field(default_factory=dict)
+    """Whom a verdict aimed at, by cgroup and inode: the last tick that saw it."""
+    first_missed: dict[tuple[str, int], float] = field(default_factory=dict)
+    offset: float | None = None
+    """Unix less monotonic seconds."""
+    last_frame_seconds: float | None = None
+    lost_frames: int = 0
+    ranking: bytes = b""
+    """Of the last verdict."""
+    _marks: set[tuple[object, ...]] = field(default_factory=set)
+    _kills: list[Kill] | None = None
+
+    # --- what is put in -------------------------------------------------------------------------
+
+    def hear(self, said: Said) -> None:
+        """A line of the journal, once."""
+        if said.mark in self._marks or len(self.said) >= LINES_MOST:
+            return
+        self._marks.add(said.mark)
+        if self.offset is None and said.seconds is not None:
+            self.offset = said.unix_seconds - said.seconds
+        self.ranking = said.ranking or self.ranking
+        self.said.append(said._replace(ranking=b""))
+        for aim in said.aims:
+            self.names.setdefault(aim.path, aim.name)
+            if said.seconds is not None:
+                mark = (aim.path, aim.inode)
+                self.last_seen[mark] = max(said.seconds, self.last_seen.get(mark, 0.0))
+
+    def see(self, ticked: Ticked, groups: dict[str, Group]) -> None:
+        """A tick, and who was there."""
+        self.ticks.append(ticked)
+        if not groups.keys() <= self.names.keys() and len(self.names) < _NAMES_MOST:
+            self.names.update((path, group.name) for path, group in groups.items())
+        for mark, seen in self.last_seen.items():
+            group = groups.get(mark[0])
+            if group is not None and group.inode == mark[1]:
+                self.last_seen[mark] = max(seen, ticked.seconds)
+                self.first_missed.pop(mark, None)
+            elif ticked.seconds > seen:
+                self.first_missed.setdefault(mark, ticked.seconds)
+
+    def kernel_said(self, text: str, seconds: float) -> None:
+        """A line of the kernel's log; its own stamp is nearer to the truth than the frame's."""
+        stamp = text[:200].split(",", 3)[2:3]
+        if stamp and stamp[0].isascii() and stamp[0].isdecimal() and len(stamp[0]) < 18:
+            own = int(stamp[0]) / 1e6
+            seconds = own if abs(own - seconds) < _STAMP_OFF_SECONDS else seconds
+        if len(self.kernel) < LINES_MOST:
+            self.kernel.append(KernelSaid(seconds, text[:_KERNEL_LINE_MOST].replace("\n", " ")))
+
+    def join(self, other: "Story") -> None:
+        """The same boot from another file."""
+        for said in other.said:
+            self.hear(said)
+        if not self.has_box and other.has_box:
+            self.has_box, self.kernel, self.ticks = True, other.kernel, other.ticks
+            self.offset, self.last_frame_seconds = other.offset, other.last_frame_seconds
+            self.last_seen, self.first_missed = other.last_seen, other.first_missed
+        self.names = {**other.names, **self.names}
+        self.ranking = self.ranking or other.ranking
+
+    # --- what is asked --------------------------------------------------------------------------
+
+    def seconds_of(self, said: Said) -> float:
+        """When it was said."""
+        if said.seconds is not None:
+            return said.seconds
+        return said.unix_seconds - (self.offset or 0.0)
+
+    @property
+    def by_time(self) -> list[Said]:
+        """Its lines, oldest first."""
+        return sorted(self.said, key=self.seconds_of)
+
+    @property
+    def kills(self) -> list[Kill]:
+        """Whom the kernel ended, as its log in the box says."""
+        if self._kills is None:
+            self._kills = list(_kills_of(self.kernel))
+        return self._kills
+
+    def counted(self, since: float, until: float) -> list[tuple[float, int]]:
+        """Kills that were only counted, with the moment: by the ticks, else by the journal."""
+        ticks = _between(self._tick_kills, since, until)
+        lines = _between(self._told_kills, since, until)
+        return max(ticks, lines, key=lambda rows: sum(kills for _, kills in rows))
+
+    def ticks_between(self, since: float, until: float) -> list[Ticked]:
+        """Later than ``since``, and not later than ``until``."""
+        begin = bisect_right(self.ticks, since, key=lambda tick: tick.seconds)
+        return self.ticks[begin : bisect_right(self.ticks, until, key=lambda tick: tick.seconds)]
+
+    @cached_property
+    def _tick_kills(self) -> list[tuple[float, int]]:
+        return [(tick.seconds, tick.kernel_kills) for tick in self.ticks if tick.kernel_kills > 0]
+
+    @cached_property
+    def _told_kills(self) -> list[tuple[float, int]]:
+        told = [said for said in self.said if said.kernel_kills > 0]
+        return sorted((self.seconds_of(said), said.kernel_kills) for said in told)
+
+    @cached_property
+    def end_seconds(self) -> float:
+        """Of the last that is known of it; asked when all of it was read."""
+        ends = [self.seconds_of(said) for said in self.said]
+        ends += [self.ticks[-1].seconds] if self.ticks else []
+        ends += [self.last_frame_seconds] if self.last_frame_seconds is not None else []
+        return max(ends, default=0.0)
+
+    def name_of(self, path: str) -> str:
+        """Of the workload that a cgroup belongs to; the path itself where nobody named it."""
+        if self.ranking:
+            self.names = {**names_in(self.ranking), **self.names}
+            self.ranking = b""
+        inner = path
+        while len(inner) > 1:
+            if inner in self.names:
+                return self.names[inner]
+            inner = inner.rpartition("/")[0]
+        return path
+
+    def was_stopped(self, since: float) -> bool:
+        """The guard said that it ends."""
+        return any(
+            s.kind == "event" and s.sentence == STOPPED and self.seconds_of(s) >= since
+            for s in self.said
+        )
+
+    @property
+    def began(self) -> float | None:
+        """Unix seconds of the boot; None: nothing is known of it."""
+        if self.offset is not None:
+            return self.offset
+        return min((said.unix_seconds for said in self.said), default=None)
+
+    @property
+    def is_mute(self) -> bool:
+        """It decided something, and a kill of the kernel would stand nowhere."""
+        is_told = bool(self.ticks) or any(said.tells_kills for said in self.said)
+        return not is_told and any(said.kind == "verdict" for said in self.said)
+
+
+def _between(rows: list[tuple[float, int]], since: float, until: float) -> list[tuple[float, int]]:
+    begin = bisect_left(rows, since, key=lambda row: row[0])
+    return rows[begin : bisect_right(rows, until, key=lambda row: row[0])]
+
+
+def _kills_of(lines: list[KernelSaid]) -> Iterable[Kill]:
+    lines = sorted(lines, key=lambda line: line.seconds)
+    texts = (line.text.encode("utf-8", "surrogateescape") for line in lines)
+    for report in read_reports(texts):
+        path = report.task_memcg or report.group_kill or report.oom_memcg or ""
+        for kill in report.kills:
+            at = lines[min(max(kill.line, 1), len(lines)) - 1].seconds
+            yield Kill(at, kill.comm, path, report.kind == "memcg")

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall guard report`` as text: the verdict, who it is about, then one block an occasion."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from seawall.blackbox.times import written
+from seawall.replay.report_found import Occasion, Report
+from seawall.replay.report_groups import Poison, poison_in
+from seawall.replay.report_words import (
+    did_words,
+    judged,
+    killed_words,
+    outcome_words,
+    verdict,
+    what_happened,
+)  # fmt: skip
+from seawall.views.terminal import Paper
+from seawall.words import count, first
+
+BLOCKS_SHOWN: Final = 40
+_ROWS_SHOWN: Final = 12
+_LABEL: Final = 10
+_STYLES: Final = {"wrong": "critical", "doubtful": "warning", "in_time": "good", "worked": "good"}
+
+
+def lines(report: Report, paper: Paper, *, whole: bool = False) -> Iterator[str]:
+    """Eighty columns; what could not be seen follows elsewhere."""
+    for words in verdict(report):
+        for line in paper.wrap(words):
+            yield paper.paint(line, "bold")
+    yield from _workloads(report, paper)
+    shown = report.occasions if whole else report.occasions[-BLOCKS_SHOWN:]
+    if len(shown) < len(report.occasions):
+        left = len(report.occasions) - len(shown)
+        yield ""
+        yield f"The last {len(shown)} of {count(len(report.occasions))}; --whole: {left} older ones"
+    for occasion in shown:
+        yield ""
+        yield from _block(occasion, paper)
+
+
+def _workloads(report: Report, paper: Paper) -> Iterator[str]:
+    """Only where it tells more than the blocks below."""
+    rows = [row for row in poison_in(report.occasions) if row.occasions > 1]
+    if not rows:
+        return
+    yield ""
+    yield paper.paint("By workload, on most nodes first", "bold")
+    for row in rows[:_ROWS_SHOWN]:
+        yield from paper.wrap(_workload_words(row), "      ", "  ")
+    if len(rows) > _ROWS_SHOWN:
+        yield f"  and {count(len(rows) - _ROWS_SHOWN)} more"
+
+
+def _workload_words(row: Poison) -> str:
+    nodes = f"{len(row.nodes)} nodes ({first(row.nodes, 3)})" if len(row.nodes) > 1 else "one node"
+    words = f"{row.name}: {row.occasions} times on {nodes}"
+    if row.harmed:
+        words += f"; after {row.harmed} of them the kernel killed or the node died"
+    return words + (f", {row.others} others were killed" if row.others else "")
+
+
+def _block(occasion: Occasion, paper: Paper) -> Iterator[str]:
+    ids = first(occasion.decisions, 2)
+    head = f"{written(occasion.unix_seconds)}  {occasion.node}  {ids}"
+    for line in paper.wrap(head):
+        yield paper.paint(line, "bold")
+    for number, words in enumerate(did_words(occasion)):
+        yield from _row(paper, "" if number else "it", words)
+    if occasion.kind == "refused":
+        yield from _row(paper, "it", "chose nobody")
+    if occasion.held:
+        verb = "made stand still" if occasion.mode == "enforce" else "would have made stand still"
+        yield from _row(paper, "held", f"{verb} until it was known: {first(occasion.held, 3)}")
+    yield from _row(paper, "why", occasion.sentence or occasion.refused or "not told")
+    if occasion.targets and occasion.refused:
+        yield from _row(paper, "then", f"nothing more: {occasion.refused}")
+    if words := outcome_words(occasion):
+        yield from _row(paper, "so", words)
+    yield from _row(paper, "really", what_happened(occasion))
+    at_limits = [kill for kill in occasion.truth.kills if kill.is_at_limit and not kill.is_target]
+    if at_limits and occasion.trigger == "node_short":
+        words = killed_words(at_limits, 0, 0.0).removeprefix("the kernel killed ")
+        yield from _row(paper, "beside", f"at limits of their own the kernel killed {words}")
+    if words := judged(occasion):
+        style = _STYLES.get(occasion.judgement)
+        for line in _row(paper, "so it is", words):
+            yield paper.paint(line, style) if style else line
+
+
+def _row(paper: Paper, label: str, words: str) -> Iterator[str]:
+    yield from paper.wrap(words, " " * (_LABEL + 2), f"  {label:<{_LABEL - 1}}")

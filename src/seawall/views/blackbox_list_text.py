@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall blackbox list`` as text: what the box holds, boot by boot, and what happened."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from seawall.blackbox.overview import BootSummary, Stretch
+from seawall.views.blackbox_page import BoxPage, Event
+from seawall.views.document import taken_at
+from seawall.views.terminal import Paper, plain
+from seawall.views.why_text import heading
+from seawall.words import count, duration, size
+
+_BOOTS_SHOWN: Final = 10
+_STRETCHES_SHOWN: Final = 6
+_EVENTS_SHOWN: Final = 15
+_KINDS: Final = {"tick": "ticks", "round": "passes", "line": "lines", "mind": "minds"}
+
+
+def lines(top: dict[str, Any], page: BoxPage, paper: Paper, *, whole: bool) -> Iterator[str]:
+    """``whole``: every boot, gap, burst and decision."""
+    yield from heading(top, paper)
+    words = f"{page.path}: {size(page.size_bytes)}, {count(sum(map(_frames, page.boots)))} frames"
+    yield from paper.wrap(words)
+    if page.torn:
+        yield from paper.wrap(
+            f"{count(page.torn)} torn: their checksum is wrong (a power cut in the middle of a "
+            "write); all others are as they were written"
+        )
+    if page.missing_bytes:
+        yield from paper.wrap(f"The file was cut: {size(page.missing_bytes)} of it are missing.")
+    boots = page.boots if whole else page.boots[-_BOOTS_SHOWN:]
+    if len(boots) < len(page.boots):
+        yield f"{len(page.boots) - len(boots)} boots before these: --whole"
+    for boot in boots:
+        yield ""
+        yield from _boot_lines(boot, paper, whole=whole)
+    yield ""
+    yield from _event_lines(page.events, paper, whole=whole)
+    if page.boots:
+        yield from _next_steps(page)
+
+
+def _boot_lines(boot: BootSummary, paper: Paper, *, whole: bool) -> Iterator[str]:
+    span = _words(boot.span)
+    yield paper.paint(f"Boot {plain(boot.boot_id[:8])}  {span}", "bold")
+    kinds = ", ".join(f"{count(boot.frames[kind])} {words}" for kind, words in _KINDS.items()
+                      if boot.frames.get(kind))  # fmt: skip
+    yield from paper.wrap(f"{kinds}; {size(boot.bytes)}", "  ", "  ")
+    yield from _stretch_lines("every tick", boot.bursts, paper, whole=whole)
+    yield from _stretch_lines("nothing", boot.gaps, paper, whole=whole)
+
+
+def _stretch_lines(
+    what: str, stretches: Sequence[Stretch], paper: Paper, *, whole: bool
+) -> Iterator[str]:  # fmt: skip
+    shown = stretches if whole else stretches[-_STRETCHES_SHOWN:]
+    if len(shown) < len(stretches):
+        yield f"  {what}: {len(stretches) - len(shown)} times before these: --whole"
+    for stretch in shown:
+        yield from paper.wrap(f"{what}: {_words(stretch)}", "    ", "  ")
+
+
+def _event_lines(events: Sequence[Event], paper: Paper, *, whole: bool) -> Iterator[str]:
+    if not events:
+        yield "No decision and no kill is in it."
+        return
+    shown = events if whole else events[-_EVENTS_SHOWN:]
+    more = f", the last {len(shown)} of {count(len(events))}" if len(shown) < len(events) else ""
+    yield paper.paint(f"Decisions and kills{more}", "bold")
+    for event in shown:
+        who = f"{event.decision}: " if event.decision else ""
+        kernel = "kernel: " if event.kind in ("kernel", "kill") else ""
+        text = f"{_moment(event.unix_seconds)}  {who}{kernel}{event.words}"
+        yield from paper.wrap(text, "    ", "  ")
+
+
+def _next_steps(page: BoxPage) -> Iterator[str]:
+    """The commands that look at the last decision, or at the end."""
+    last = next((event for event in reversed(page.events) if event.decision), None)
+    at = f" --at {last.decision}" if last else ""
+    path = plain(page.path)
+    yield ""
+    yield f"  seawall blackbox show {path}{at}"
+    yield f"  seawall why --from {path}{at}"
+
+
+def _words(stretch: Stretch) -> str:
+    first, last = _moment(stretch.first_unix_seconds), _moment(stretch.last_unix_seconds)
+    return f"{first} to {last} ({duration(stretch.seconds)})"
+
+
+def _moment(unix_seconds: float) -> str:
+    return taken_at(unix_seconds) or f"@{unix_seconds:.0f}"
+
+
+def _frames(boot: BootSummary) -> int:
+    return sum(boot.frames.values())

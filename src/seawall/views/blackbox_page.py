@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the views of a black box show, as values."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from seawall.blackbox.overview import BootSummary
+
+ROWS_SHOWN: Final = 40
+
+
+class Event(NamedTuple):
+    """Something that was decided or said; it stands between the rows."""
+
+    unix_seconds: float
+    tick: int
+    kind: str
+    """verdict, outcome, told, event: of the guard; kernel: its log; kill: the kernel's count."""
+    decision: str
+    words: str
+
+
+class Row(NamedTuple):
+    """The node at one of the guard's ticks."""
+
+    unix_seconds: float
+    tick: int
+    state: str
+    headroom_bytes: int
+    residual_bytes: int | None
+    growth_bytes_per_second: float
+    """Of the residual."""
+    stall: float
+    """0 to 1, of the workload that is protected and stands still most."""
+    leader: str
+    """Who has most with what it holds outside its cgroup; empty: nobody is known."""
+    leader_bytes: int
+    leader_outside_bytes: int
+    """Of them, what no cgroup counts."""
+
+
+class BoxPage(NamedTuple):
+    """``blackbox list``."""
+
+    path: str
+    size_bytes: int
+    torn: int
+    missing_bytes: int
+    """So much shorter is the file than it was made: a copy that was cut."""
+    boots: Sequence[BootSummary]
+    events: Sequence[Event]
+
+
+class ShowPage(NamedTuple):
+    """``blackbox show``."""
+
+    path: str
+    first_unix_seconds: float
+    last_unix_seconds: float
+    ticks: int
+    """That the box holds of this time."""
+    rows: Sequence[Row]
+    events: Sequence[Event]
+    notes: Sequence[str]
+
+
+def thinned(rows: Sequence[Row], most: int = ROWS_SHOWN) -> list[Row]:
+    """At most so many, spread over the time: of each part the one with the least headroom, and
+    always the first and the last.
+    """
+    if len(rows) <= most:
+        return list(rows)
+    first, last = rows[0].unix_seconds, rows[-1].unix_seconds
+    step = max((last - first) / (most - 2), 1e-9)
+    worst: dict[int, Row] = {}
+    for row in rows[1:-1]:
+        part = max(0, min(int((row.unix_seconds - first) / step), most - 3))
+        if part not in worst or row.headroom_bytes < worst[part].headroom_bytes:
+            worst[part] = row
+    return [rows[0], *(worst[part] for part in sorted(worst)), rows[-1]]
+
+
+def woven(rows: Iterable[Row], events: Iterable[Event]) -> list[Row | Event]:
+    """Both by time; of the same moment the row comes first."""
+    marked: list[tuple[float, int, Row | Event]] = [(row.unix_seconds, 0, row) for row in rows]
+    marked += [(event.unix_seconds, 1, event) for event in events]
+    return [item for _, _, item in sorted(marked, key=lambda entry: entry[:2])]

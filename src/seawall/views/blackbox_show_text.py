@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall blackbox show`` as text: what the node was like, row by row, and what was decided."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from seawall.views.blackbox_page import Event, Row, ShowPage, thinned, woven
+from seawall.views.terminal import Paper, plain, shorten
+from seawall.views.why_text import heading
+from seawall.words import count, duration, percent, size
+
+_HEAD: Final = ("time", "state", "headroom", "residual", "growth/s", "stall", "most memory")
+_WIDTHS: Final = (8, 7, 8, 8, 9, 5)
+_LEFT: Final = 2
+_GAP: Final = "  "
+_EVENT_INDENT: Final = "          "
+_EVENTS_SHOWN: Final = 30
+_STYLES: Final = {"short": "critical", "holding": "warning", "near": "warning", "blind": "warning"}
+_LEADER_LEAST: Final = 8
+_MARKS: Final = {"kernel": "kernel:", "kill": "kernel:", "event": "guard:"}
+
+
+def lines(top: dict[str, Any], page: ShowPage, paper: Paper, *, whole: bool) -> Iterator[str]:
+    """``whole``: every row."""
+    yield from heading(top, paper)
+    yield from paper.wrap(_span_words(page), "  ")
+    for note in page.notes:
+        yield from paper.wrap(f"note: {note}", "      ", "")
+    yield ""
+    rows = list(page.rows) if whole else thinned(page.rows)
+    events = list(page.events) if whole else list(page.events)[-_EVENTS_SHOWN:]
+    if not rows and not events:
+        yield "Nothing was recorded in this time."
+        return
+    yield paper.paint(_cells(_HEAD[:-1], _HEAD[-1]), "bold")
+    for item in woven(rows, events):
+        if isinstance(item, Row):
+            yield paper.paint(_row(item, paper, whole=whole), _STYLES.get(item.state, "dim"))
+        else:
+            yield from _event(item, paper)
+    yield ""
+    yield from paper.wrap(_end_words(page, rows, len(page.events) - len(events)))
+
+
+def clock(unix_seconds: float, *, tenths: bool = False) -> str:
+    """``10:00:31`` in UTC; with tenths ``10:00:31.4``."""
+    moment = datetime.fromtimestamp(unix_seconds, UTC)
+    return moment.strftime("%H:%M:%S") + (f".{moment.microsecond // 100_000}" if tenths else "")
+
+
+def _span_words(page: ShowPage) -> str:
+    first, last = page.first_unix_seconds, page.last_unix_seconds
+    day = datetime.fromtimestamp(last, UTC).strftime("%Y-%m-%d")
+    return f"{clock(first)} to {clock(last)} of {day} (UTC), from {page.path}"
+
+
+def _row(row: Row, paper: Paper, *, whole: bool) -> str:
+    residual = "?" if row.residual_bytes is None else size(row.residual_bytes)
+    growth = size(row.growth_bytes_per_second)
+    cells = (
+        clock(row.unix_seconds, tenths=whole), plain(row.state)[: _WIDTHS[1]],
+        size(row.headroom_bytes), residual,
+        f"+{growth}" if row.growth_bytes_per_second > 0 else growth, percent(row.stall),
+    )  # fmt: skip
+    begin = _cells(cells, "")
+    return begin + _leader(row, paper.width - len(begin))
+
+
+def _leader(row: Row, width: int) -> str:
+    if not row.leader:
+        return "?"
+    told = f" {size(row.leader_bytes)}"
+    if row.leader_outside_bytes >= row.leader_bytes // 2 and row.leader_outside_bytes:
+        told += "*"
+    return shorten(plain(row.leader), max(_LEADER_LEAST, width - len(told))) + told
+
+
+def _cells(cells: tuple[str, ...], end: str) -> str:
+    parts = [
+        cell.ljust(width) if at < _LEFT else cell.rjust(width)
+        for at, (cell, width) in enumerate(zip(cells, _WIDTHS, strict=True))
+    ]
+    return _GAP.join([*parts, end])
+
+
+def _event(event: Event, paper: Paper) -> Iterator[str]:
+    mark = _MARKS.get(event.kind) or f"guard {event.decision}:"
+    style = "critical" if event.kind in ("verdict", "kill", "kernel") else "bold"
+    first = f"{clock(event.unix_seconds)}  "
+    for line in paper.wrap(f"> {mark} {event.words}", _EVENT_INDENT, first):
+        yield paper.paint(line, style)
+
+
+def _end_words(page: ShowPage, rows: list[Row], left_out: int) -> str:
+    words = [f"{count(page.ticks)} ticks of the guard"]
+    if len(rows) < len(page.rows):
+        seconds = (page.last_unix_seconds - page.first_unix_seconds) / max(1, len(rows))
+        words[0] += (
+            f", of each {duration(max(1.0, seconds))} the one with the least headroom; all: --whole"
+        )
+    if left_out:
+        words.append(f"{count(left_out)} lines before these are left out")
+    if any(row.leader_outside_bytes >= max(1, row.leader_bytes // 2) for row in rows):
+        words.append("*: half of it or more in no cgroup")
+    return ". ".join(words) + "."

@@ -1,0 +1,129 @@
+"""A node in QEMU whose further disks have volatile caches, and that is killed without a word.
+
+``Node`` boots it and stamps each line of its console with this host's clock; ``files_of`` reads
+files back from what a power cut left, on this host, with nothing mounted: e2fsck replays the
+journal as a mount would, debugfs takes the files out.
+"""
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from tests.kernels import vm
+from tests.kernels.volatile_disk import VolatileDisk
+
+DISK_MIB = 24
+CORRECTED_MOST = 1
+"""e2fsck: 0 clean, 1 corrected; more: damage that an ordered journal never leaves."""
+NICE = ["nice", "-n", os.environ.get("SEAWALL_VM_NICE", "0")]
+
+
+def empty_ext4(folder: Path) -> bytes:
+    """A file system with what mke2fs gives by default, its tables written in full."""
+    path = folder / "empty.ext4"
+    subprocess.run(
+        ["mke2fs", "-q", "-t", "ext4", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0",
+         "-J", "size=4", str(path), f"{DISK_MIB}M"], check=True, timeout=60,
+    )  # fmt: skip
+    return path.read_bytes()
+
+
+class Node:
+    """Runs until ``kill``; the console is followed by a thread of its own."""
+
+    def __init__(
+        self, image: vm.Image, folder: Path, job: str, disks: Sequence[VolatileDisk],
+        *, files: Mapping[str, bytes], memory_mib: int = 512, root_iops: int | None = None,
+    ) -> None:  # fmt: skip
+        self.lines: list[tuple[float, str]] = []
+        """Stamps are this host's monotonic clock, after the line was read."""
+        vm._write_job(folder / "job.tar", {"job.sh": job.encode(), **files})
+        with open(folder / "back.raw", "wb") as back:
+            back.truncate(1 << 20)
+        throttle = f",throttling.iops-total={root_iops}" if root_iops else ""
+        command = [
+            *NICE, "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2",
+            "-m", str(memory_mib), "-nodefaults", "-no-user-config", "-no-reboot",
+            "-display", "none", "-serial", "stdio",
+            "-kernel", image.kernel, "-initrd", str(image.initramfs),
+            "-append", "console=ttyS0 quiet loglevel=4 panic=-1 psi=1 node.cgroup=v2",
+            "-drive", f"file={image.disk},if=virtio,format=raw,snapshot=on{throttle}",
+            "-drive", f"file={folder / 'job.tar'},if=virtio,format=raw,readonly=on",
+            "-drive", f"file={folder / 'back.raw'},if=virtio,format=raw",
+        ]  # fmt: skip
+        for disk in disks:
+            # No cache of this host's, and a write cache that the guest sees and has to flush.
+            command += ["-drive", f"file=nbd:unix:{disk.path},if=virtio,format=raw,cache=none"]
+        self._vm = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        self._said = folder / "console"
+        """To look at while it runs."""
+        self._reader = threading.Thread(target=self._follow, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def kill(self) -> float:
+        """SIGKILL; when it was sent.  All that the guest had said by then is in ``lines``."""
+        at = time.monotonic()
+        self._vm.kill()
+        self._vm.wait()
+        self._reader.join(10)
+        return at
+
+    def wait_for(self, text: str, seconds: float) -> float:
+        """The stamp of the first line that has ``text``; TimeoutError with the console's end."""
+        until, seen = time.monotonic() + seconds, 0
+        while time.monotonic() < until:
+            for stamp, line in self.lines[seen:]:
+                seen += 1
+                if text in line:
+                    return stamp
+            if self._vm.poll() is not None:
+                break
+            time.sleep(0.02)
+        raise TimeoutError(f"no {text!r} within {seconds:.0f} s\n{self.console[-3000:]}")
+
+    @property
+    def console(self) -> str:
+        return "\n".join(line for _, line in self.lines)
+
+    def _follow(self) -> None:
+        assert self._vm.stdout
+        rest = b""
+        while data := os.read(self._vm.stdout.fileno(), 65536):
+            with open(self._said, "ab") as said:
+                said.write(data)
+            *whole, rest = (rest + data).split(b"\n")
+            now = time.monotonic()
+            self.lines += [(now, raw.strip(b"\r").decode(errors="replace")) for raw in whole]
+
+
+def files_of(image: bytes, names: Sequence[str], folder: Path) -> dict[str, Path]:
+    """Those of ``names`` that are there; AssertionError: the file system itself is damaged."""
+    disk = folder / "cut.ext4"
+    disk.write_bytes(image)
+    checked = subprocess.run(
+        ["e2fsck", "-f", "-y", str(disk)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert checked.returncode <= CORRECTED_MOST, checked.stdout + checked.stderr
+    found = {}
+    for name in names:
+        target = folder / name.rsplit("/", 1)[-1]
+        target.unlink(missing_ok=True)
+        subprocess.run(
+            ["debugfs", "-R", f"dump {name} {target}", str(disk)], capture_output=True,
+            timeout=60, check=False,
+        )  # fmt: skip
+        if target.exists() and target.stat().st_size:
+            found[name] = target
+    return found

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall guard replay``: what a person reads, and what a program reads."""
+
+import json
+import os
+import random
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from tests.films import scripts
+from tests.films.film import Film
+from tests.films.scripts import Cast, random_film
+from tests.replay.boxed_film import BoxWriter, record
+from tests.replay.live_film import live
+
+from seawall.cli.main import main
+
+SCHEMA = json.loads((files("seawall.views") / "schemas/guard-replay.json").read_text())
+
+
+def box(
+    folder: Path, script: Callable[[Cast], Film], seed: int = 3, **changes: Any
+) -> tuple[Path, Film]:
+    film = random_film(seed, script)
+    film.settings = film.settings._replace(**changes)
+    path = folder / "box"
+    record(live(film), path, random.Random(1))
+    return path, film
+
+
+def policy(folder: Path, text: str) -> str:
+    path = folder / "other.toml"
+    path.write_text(text)
+    os.chmod(path, 0o666)  # whoever may write it: nothing is turned on by it
+    return str(path)
+
+
+def page(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["guard", "replay", *words]) == 0
+    text = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in text.splitlines() if " " in line.strip())
+    assert text.isascii()
+    return text
+
+
+def as_json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    assert main(["guard", "replay", "--json", *words]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator(SCHEMA).validate(document)
+    return document
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+ENFORCE = 'mode = "enforce"\nscope = ["/kubepods.slice", "/kubepods"]\n'
+
+
+def test_as_live(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, _ = box(tmp_path, scripts.two_culprits)
+    text = flat(page(capsys, str(path)))
+    assert "node-7 - Linux 6.1.0" in text
+    assert "As live: 2 of 2 decisions, to the frame" in text
+    assert "Incident 1:" in text
+    assert "ns/hog0/c took" in text
+    assert "other policy" not in text
+    document = as_json(capsys, str(path))
+    assert document["boots"][0]["as_live"]["same"] == 2
+    assert document["boots"][0]["incidents"][0]["what_if"] is None
+
+
+def test_the_same_policy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, _ = box(tmp_path, scripts.two_culprits)
+    text = flat(page(capsys, str(path), "--config", policy(tmp_path, ENFORCE)))
+    assert "the same settings" in text
+    assert "the same 2 decisions in the same ticks" in text
+    assert "another story" not in text
+
+
+def test_a_policy_that_never_acts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, _ = box(tmp_path, scripts.two_culprits)
+    other = policy(tmp_path, 'mode = "enforce"\nscope = ["/nowhere"]\n')
+    text = flat(page(capsys, str(path), "--config", other))
+    assert "scope /nowhere (live /kubepods.slice /kubepods)" in text
+    assert "ns/hog0/c: left alone (live: killed at" in text
+    assert "ns/hog1/c: not known, for that came later (live: killed at" in text
+    assert "another story" in text
+    (incident,) = as_json(capsys, str(path), "--config", other)["boots"][0]["incidents"]
+    assert incident["what_if"]["kind"] in ("refuses", "silent")
+    assert [row["name"] for row in incident["what_if"]["spared"]] == ["ns/hog0/c", "ns/hog1/c"]
+    assert [row["is_after_parting"] for row in incident["what_if"]["spared"]] == [False, True]
+
+
+def test_a_policy_that_acts_sooner(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On a node that was merely near: what it would have done, and when."""
+    path, _ = box(tmp_path, scripts.rings_slow, seed=5)
+    other = policy(tmp_path, ENFORCE + 'act_fraction = 0.2\nact_at_most = "64 GiB"\n')
+    text = flat(page(capsys, str(path), "--config", other))
+    assert "act_fraction 0.2 (live 0.06)" in text
+    (incident,) = as_json(capsys, str(path), "--config", other)["boots"][0]["incidents"]
+    (both,) = incident["what_if"]["both"]
+    assert both["earlier_seconds"] > 0.5
+    assert f"{both['earlier_seconds']:.1f} s earlier" in text
+
+
+def test_what_only_observed_would_have_acted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, _ = box(tmp_path, scripts.rings_fast, seed=4, mode="observe")
+    text = flat(page(capsys, str(path), "--config", policy(tmp_path, ENFORCE)))
+    assert "As live: 1 of 1 decision, to the frame" in text
+    assert "mode enforce (live observe)" in text
+    assert "killed at the same moment (live: only noted as killed (observe))" in text
+
+
+def test_a_policy_that_acts_in_peace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the time in which only some ticks were written, with six digits."""
+    (lived, *_) = live(random_film(5, scripts.rings_slow))
+    writer = BoxWriter(tmp_path / "box")
+    writer.start(lived, lived.ticks[0], 1)
+    for tick in lived.ticks:
+        if not tick.outcomes:
+            writer.ticks([tick], is_rounded=True)
+    writer.close()
+    other = policy(tmp_path, ENFORCE + 'act_fraction = 0.2\nact_at_most = "64 GiB"\n')
+    text = flat(page(capsys, str(tmp_path / "box"), "--config", other))
+    assert "nothing is decided in any burst either" in text
+    assert "Between the bursts the other policy orders something" in text
+    assert "when exactly, and whether at all, the record cannot tell" in text
+    (boot,) = as_json(capsys, str(tmp_path / "box"), "--config", other)["boots"]
+    assert boot["in_peace"]
+    assert boot["exact_ticks"] == 0
+
+
+def test_to_observe_instead(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, _ = box(tmp_path, scripts.rings_fast, seed=4)
+    text = flat(page(capsys, str(path), "--config", policy(tmp_path, 'mode = "observe"\n')))
+    assert "only noted as killed (observe) at the same moment (live: killed)" in text
+
+
+def test_at_a_moment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, _ = box(tmp_path, scripts.two_culprits)
+    text = page(capsys, str(path), "--at", "-5s")
+    assert "Incident 1:" in text
+    assert main(["guard", "replay", str(path), "--at", "2020-01-01T00:00:00Z"]) == 2
+    assert "does not reach that far" in capsys.readouterr().err
+
+
+def test_only_other_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, _ = box(tmp_path, scripts.leak_beside, seed=8)
+    other = policy(tmp_path, ENFORCE + 'act_fraction = 0.2\nact_at_most = "64 GiB"\n')
+    text = flat(page(capsys, str(path), "--config", other))
+    assert "nobody is touched either; only what it says differs, or when" in text
+    assert "another story" not in text
+
+
+def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, _ = box(tmp_path, scripts.quiet)
+    text = page(capsys, str(path))
+    assert "no decision is in its journal" in text
+    assert "Incident" not in text
+    text = flat(page(capsys, str(path), "--config", policy(tmp_path, ENFORCE)))
+    assert "With the other policy: nothing is decided in any burst either" in text
+
+
+@pytest.mark.parametrize("words", [["nowhere"], ["--config", "nowhere.toml"]])
+def test_what_is_not_there(words: list[str], tmp_path: Path, capsys: Any) -> None:
+    path, _ = box(tmp_path, scripts.quiet)
+    file = [str(path)] if words[0] == "--config" else []
+    assert main(["guard", "replay", *file, *words]) == 2
+    assert "No such file" in capsys.readouterr().err
+
+
+def test_a_wrong_key_is_named_with_its_line(tmp_path: Path, capsys: Any) -> None:
+    path, _ = box(tmp_path, scripts.quiet)
+    other = policy(tmp_path, "\nact_fractoin = 0.1\n")
+    assert main(["guard", "replay", str(path), "--config", other]) == 2
+    assert "other.toml:2: act_fractoin: no such key; did you mean act_fraction?" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_folder_is_no_policy(tmp_path: Path, capsys: Any) -> None:
+    path, _ = box(tmp_path, scripts.quiet)
+    assert main(["guard", "replay", str(path), "--config", str(tmp_path)]) == 2
+    assert "Is a directory" in capsys.readouterr().err
