@@ -37,7 +37,8 @@ test-system: $(VENV)/dev.ready
 # The marks that depend on the luck of an emulated node, asserted.
 marks: $(VENV)/dev.ready
 	tests/install_system_packages
-	SEAWALL_MARKS=1 $(BIN)/python -m pytest -m system -rP tests/kernels/test_guard_nodes.py
+	SEAWALL_MARKS=1 $(BIN)/python -m pytest -m system -rP tests/kernels/test_guard_nodes.py \
+	  tests/kernels/test_pins_61.py tests/kernels/test_power_cut.py
 
 # Hundreds of emulated nodes that run out of memory, drawn by chance: some hours.
 campaign: $(VENV)/dev.ready

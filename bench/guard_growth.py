@@ -51,6 +51,7 @@ clock = [time.monotonic()]
 real = time.monotonic
 rehearsal.rehearse(loop)
 time.monotonic = lambda: clock[0]
+memory.shrink()
 memory.settle()
 watched, forbidden = [False], set()
 def audit(event, arguments):

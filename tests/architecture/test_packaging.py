@@ -137,7 +137,7 @@ def test_the_daemonsets_folders_are_the_hosts(manifest: dict[str, Any]) -> None:
     written = {path for path, m in places.items() if "readOnly" not in m}
     assert written == {
         lock_file.FOLDER, "/sys/fs/cgroup", "/sys/kernel/tracing", "/sys/kernel/debug",
-        "/var/lib/kubelet/pods", "/tmp",
+        "/var/lib/kubelet/pods", "/tmp", "/var/lib/seawall",
     }  # fmt: skip
     assert {"/run", LOG_LINKS, "/var/log/pods"} <= set(places)
     assert {m["name"] for m in places.values()} == set(volumes)

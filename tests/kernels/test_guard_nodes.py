@@ -3,9 +3,13 @@
 What was declared beforehand stands in guard_scenarios.py; `make campaign` runs hundreds.
 """
 
+import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.kernels import built_modules, guard_peers, vm
@@ -18,6 +22,8 @@ SERVED_LEAST = 0.99
 STALL_MOST_SECONDS = 3.0
 STATUS_SECONDS = 1.0
 GROWN_MOST_KIB = 4096
+RESIDENT_MOST_BYTES = 14_000_000
+"""The black box's recorder beside it included in the run, not in the figure."""
 FIRST_ACTION_SECONDS = 0.02
 TCG_FACTOR = 20
 """The emulated processors are some twenty times slower."""
@@ -82,8 +88,28 @@ def test_the_guard_neither_faults_nor_grows(reports: dict[str, Report], case: Sc
     faults = ended["major_faults"] - began["major_faults"]
     grown = ended["resident_kib"] - began["resident_kib"]
     assert grown <= GROWN_MOST_KIB
+    assert ended["resident_kib"] << 10 <= RESIDENT_MOST_BYTES
     if faults or grown > 512:
         missed(f"{faults} major faults since it was ready, {grown} KiB more")
+
+
+def test_a_replay_decides_as_the_guard_did(reports: dict[str, Report], tmp_path: Path) -> None:
+    """Of every boot's black box: each decision that it holds, to the frame."""
+    boxes = {data for report in reports.values() if (data := report.blackbox)}
+    assert boxes, "no boot brought a black box back"
+    decisions = 0
+    for number, data in enumerate(boxes):
+        path = tmp_path / f"{number}.box"
+        path.write_bytes(data)
+        path.chmod(0o600)
+        command = [sys.executable, "-m", "seawall", "guard", "replay", str(path), "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        for boot in json.loads(done.stdout)["boots"]:
+            as_live = boot["as_live"]
+            assert not as_live["different"] + as_live["not_in_the_journal"], as_live
+            decisions += as_live["same"]
+    print(f"{decisions} decisions of {len(boxes)} boots, all as live")  # noqa: T201 - shown by -rP
+    assert decisions
 
 
 def test_the_canary_is_served(reports: dict[str, Report]) -> None:

@@ -14,7 +14,6 @@ import pytest
 from tests.kernels import guard_node, vm
 from tests.kernels.guard_node import GUARD, GUEST, killer_spec
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(2000)]
 DISK_IOPS = 300
 MEMORY_MIB = 640
 PROGRAMS = 16
@@ -26,6 +25,11 @@ SOONER = 3
 """So many times earlier the hog is ended at the least."""
 SERVED_LEAST = 0.99
 IS_ALL = bool(os.environ.get("SEAWALL_MARKS"))
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.timeout(2000),
+    pytest.mark.skipif(not IS_ALL, reason="half an hour of emulated thrash: make marks"),
+]
 JOB = """
 mount -t tracefs tracefs /sys/kernel/tracing 2> /dev/null
 mount -t debugfs debugfs /sys/kernel/debug 2> /dev/null

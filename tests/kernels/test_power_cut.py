@@ -4,6 +4,7 @@ Three boots: the writer alone, quiet and in a thrash, and the whole guard.  `mak
 as many cuts as one likes.
 """
 
+import os
 import shutil
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +12,13 @@ from typing import Any
 import pytest
 from tests.kernels import power_cut, power_cut_guard, vm
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(
+        not os.environ.get("SEAWALL_MARKS"), reason="cuts by the dozen: make power-cuts"
+    ),
+]
 CUTS = 4
 SEED = 7
 Rows = list[dict[str, Any]]

@@ -19,7 +19,8 @@ from typing import Final
 
 from seawall.host.host import JSON, READ_LIMIT_BYTES
 
-_NUMBER: Final = re.compile(r"((?<=\.)\d{1,20}| *\d{1,20})", re.ASCII)
+# Blanks are tried from the first of them only: a page that is filled up with them is long.
+_NUMBER: Final = re.compile(r"((?<=\.)\d{1,20}|(?<! ) *\d{1,20})", re.ASCII)
 _NUMBER_MOST: Final = 10**20
 
 

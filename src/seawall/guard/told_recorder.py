@@ -32,7 +32,7 @@ _SEND_BUFFER_BYTES: Final = 1 << 20
 _SO_SNDBUFFORCE: Final = 32
 """socket(7); with CAP_NET_ADMIN over net.core.wmem_max."""
 _HEARD_BYTES: Final = 4096
-_GROUPS: Final = 300
+_GROUPS: Final = 64
 _NAMES_MOST: Final = 32
 """In one message: what it takes for a moment stays small."""
 _NODE_MOST_BYTES: Final = 2048

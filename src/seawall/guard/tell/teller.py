@@ -22,9 +22,10 @@ from seawall.guard.tell.folder import stands_in_memory
 from seawall.guard.tell.kmsg import INFO, NOTICE, WARNING, LineFile, kernel_record
 from seawall.guard.tell.page import Page
 from seawall.guard.tell.paths import STATUS, STATUS_JSON, Paths
-from seawall.guard.tell.plain import finite, moment, plain
+from seawall.guard.tell.plain import moment, plain
 from seawall.guard.tell.shown import Last, Shown, top_of
 from seawall.guard.tell.tally import ENDS, Tally
+from seawall.guard.tell.textfile_values import values_of
 from seawall.guard.told_recorder import RecorderLink
 from seawall.guard.verdict import Told, Verdict
 
@@ -276,23 +277,8 @@ class Teller:
         if self.settings.textfile and now - self._listed >= TEXTFILE_SECONDS:
             self._listed = now
             self._ask({"do": "textfile", "path": self.settings.textfile,
-                       "values": self._values(shown, extra)})  # fmt: skip
-
-    def _values(self, shown: Shown, extra: dict[str, str]) -> dict[str, Any]:
-        node, tally = shown.node, self._tally
-        return {
-            "mode": shown.mode, "can_kill": shown.can_kill_is_proved, "state": shown.state,
-            "headroom_bytes": node.headroom_bytes, "residual_bytes": node.residual_bytes,
-            "residual_grown_bytes": node.residual_grown_bytes, "decisions": tally.rows(),
-            "kills": tally.kills, "predicted_bytes": tally.predicted_bytes,
-            "returned_bytes": tally.returned_bytes,
-            "reaction_seconds": finite(tally.reaction_seconds, 6),
-            "last_tick_seconds": extra.get("tick_seconds"),
-            "watcher_up": node.claims_seconds is not None,
-            "own_major_faults": tally.own_major_faults,
-            "resident_bytes": self._footprint and self._footprint.resident_bytes(),
-            "unix_seconds": finite(shown.unix_seconds),
-        }  # fmt: skip
+                       "values": values_of(shown, self._tally, self._footprint,
+                                            extra.get("tick_seconds"))})  # fmt: skip
 
     def _shown(self, node: Node, top: list[Group], state: str, extra: dict[str, str]) -> Shown:
         own = extra.get("problem", "")
