@@ -62,18 +62,28 @@ def _numbers(path: Path) -> list[int]:
     return [tick.number for frame in frames for tick in reader.take(frame.body)]
 
 
+def _until_tick(recorder: _Recorder, path: Path, number: int) -> None:
+    """Where the machine is busy the first frame may come before the first tick, and the next ten
+    seconds later.
+    """
+    until = time.monotonic() + 30
+    while not any(h.kind == "tick" and h.tick >= number for h in Box.open(str(path)).heads):
+        assert time.monotonic() < until
+        recorder.ticks(5)
+
+
 def test_peace_is_written_and_numbers_go_on_in_the_next_life(path: Path) -> None:
     first = _Recorder(path)
     assert first.wait_for("hello")["next"] == 1
-    last = first.ticks(15)
-    assert last == 15
+    assert first.ticks(15) == 15
+    _until_tick(first, path, 1)
     assert first.end() == 0
     heads = list(Box.open(str(path)).heads)
     assert {"start", "tick", "round"} <= _kinds(heads)
     second = _Recorder(path)
     following = second.wait_for("hello")["next"]
     assert following == max(head.tick for head in heads) + 1
-    second.ticks(15)
+    _until_tick(second, path, int(str(following)))
     assert second.end() == 0
     numbers = _numbers(path)
     assert numbers == sorted(set(numbers))
