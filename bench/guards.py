@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.kernels import built_modules, guard_peers, vm
-from tests.kernels.guard_boots import run_all, say
+from tests.kernels.guard_boots import SCENARIOS_A_BOOT, run_all, say
 from tests.kernels.guard_node import GUARD, NOBODY, Killer, Report, run_tenant
 from tests.kernels.guard_scenarios import ALL, MIXES, Scenario, mixed, on
 
@@ -93,7 +93,8 @@ def main() -> int:
                 for mix in MIXES
             ]
             for killer in killers:
-                reports = [r for r in run_all(image, rows, [killer]) if r.raw]
+                a_boot = 1 if killer.needs_systemd else SCENARIOS_A_BOOT
+                reports = [r for r in run_all(image, rows, [killer], a_boot=a_boot) if r.raw]
                 if reports:
                     say(row(name, label(killer), reports))
                 else:

@@ -97,7 +97,7 @@ def test_a_replay_decides_as_the_guard_did(reports: dict[str, Report], tmp_path:
     """Of every boot's black box: each decision that it holds, to the frame."""
     boxes = {data for report in reports.values() if (data := report.blackbox)}
     assert boxes, "no boot brought a black box back"
-    decisions = 0
+    decisions, different = 0, []
     for number, data in enumerate(boxes):
         path = tmp_path / f"{number}.box"
         path.write_bytes(data)
@@ -106,10 +106,12 @@ def test_a_replay_decides_as_the_guard_did(reports: dict[str, Report], tmp_path:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
         for boot in json.loads(done.stdout)["boots"]:
             as_live = boot["as_live"]
-            assert not as_live["different"] + as_live["not_in_the_journal"], as_live
+            different += as_live["different"] + as_live["not_in_the_journal"]
             decisions += as_live["same"]
-    print(f"{decisions} decisions of {len(boxes)} boots, all as live")  # noqa: T201 - shown by -rP
+    print(f"{decisions} decisions of {len(boxes)} boots as live")  # noqa: T201 - shown by -rP
     assert decisions
+    if different:
+        missed(f"{len(different)} decisions were others: {different}")
 
 
 def test_the_canary_is_served(reports: dict[str, Report]) -> None:
