@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from seawall.blackbox import answers
 from seawall.blackbox.answers import Question
-from seawall.blackbox.words import WordsKnown, WordsTold
+from seawall.blackbox.words import WordsKnown, WordsTold, listed
 from seawall.host.host import JSON
 from seawall.host.recording import Round
 from seawall.problems import BundleProblem
@@ -209,7 +209,7 @@ class _Known:
 
     def _new(self, groups: JSON) -> Iterator[Question]:
         words = self._words
-        for group in _list(groups):
+        for group in listed(groups):
             match group:
                 case [folder, *names] if self._name == "probes":
                     yield from ((words.word(folder), words.word(name)) for name in names)
@@ -220,7 +220,7 @@ class _Known:
 
     def _rows(self, rows: JSON) -> Iterator[tuple[int, JSON]]:
         """In ascending order, so that nothing is changed twice in one body."""
-        pairs = _list(rows)
+        pairs = listed(rows)
         if len(pairs) % 2:
             raise ValueError("an answer without its question")
         number = -1
@@ -232,7 +232,7 @@ class _Known:
 
     def _numbers(self, steps: JSON) -> Iterator[int]:
         number = 0
-        for step in _list(steps):
+        for step in listed(steps):
             number += _step(step)
             if number >= len(self._questions):
                 raise ValueError("a number that nobody gave")
@@ -249,11 +249,3 @@ def _step(step: JSON) -> int:
     if type(step) is not int or not 0 <= step < QUESTIONS_MOST:
         raise ValueError("numbers go backwards")
     return step
-
-
-def _list(value: JSON) -> list[JSON]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise ValueError("expected a list")  # noqa: TRY004 - of a hostile file, not of a caller
-    return value

@@ -70,12 +70,12 @@ class WordsKnown:
 
     def learn(self, words: JSON, folders: JSON) -> None:
         """Of one body."""
-        for word in _list(words):
+        for word in listed(words):
             if not isinstance(word, str) or len(word) > PATH_MOST:
                 raise ValueError("a word is a short text")
             self._words.append(word)
             self.characters += len(word) + 64
-        told = _list(folders)
+        told = listed(folders)
         if len(told) % 2:
             raise ValueError("a folder has a parent and a word")
         for parent, word in zip(told[::2], told[1::2], strict=True):
@@ -113,7 +113,8 @@ def _place(number: JSON, most: int) -> int:
     return number
 
 
-def _list(value: JSON) -> list[JSON]:
+def listed(value: JSON) -> list[JSON]:
+    """Of a body: nothing is an empty list; ValueError when it is something else."""
     if value is None:
         return []
     if not isinstance(value, list):

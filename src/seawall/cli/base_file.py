@@ -19,7 +19,7 @@ from seawall.readings.base import PATH, Base, document_of
 from seawall.readings.cgroup import Cgroups
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
-from seawall.watcher.replaced_file import replace_file
+from seawall.replaced_file import replace_file
 
 NORMAL_MOST_FRACTION: Final = 0.01
 """Of MemTotal; more than this nobody takes for normal without being asked."""

@@ -76,7 +76,7 @@ def _lock() -> "Lock":
     """Held as long as its file is open; UsageProblem when another watcher has it."""
     import os  # noqa: PLC0415 - only for this option
 
-    from seawall.watcher.replaced_file import make_folder  # noqa: PLC0415
+    from seawall.replaced_file import make_folder  # noqa: PLC0415
 
     if os.geteuid() != 0:
         raise UsageProblem("--watch traces the kernel: run it as root, on the host")

@@ -7,9 +7,7 @@ memory is locked, it is spared by the kernel's OOM killer, and it ends with the 
 PR_SET_PDEATHSIG).  What it does is told in /run/seawall/pins.  There is one on a machine.
 """
 
-import ctypes
 import fcntl
-import gc
 import json
 import os
 import select
@@ -22,6 +20,7 @@ from typing import Any, Final, NoReturn
 
 from seawall import own_process
 from seawall.actions.journal import Journal
+from seawall.companion import die_with_parent, settle
 from seawall.pinner import asked as asking
 from seawall.pinner.asked import Asked
 from seawall.pinner.holding import Holding
@@ -29,13 +28,13 @@ from seawall.pinner.lows import Lows
 from seawall.pinner.node_programs import SHELLS
 from seawall.pinner.rounds import Rounds
 from seawall.pinner.wanted import task_of
+from seawall.replaced_file import replace_file
 
 ROUND_SECONDS: Final = 30.0
 SOON_SECONDS: Final = (1.0, 5.0)
 """After a process has ended: what takes its place starts within that, mostly."""
 APART_SECONDS: Final = 3.0
 """Where processes of the set end all the time, rounds are so far apart."""
-_PDEATHSIG: Final = 1
 _CONFIG_SECONDS: Final = 20.0
 _TAKE_OVER_SECONDS: Final = 5.0
 
@@ -43,9 +42,7 @@ _TAKE_OVER_SECONDS: Final = 5.0
 def main(fd: int) -> int:
     """The whole life of the process; ``fd`` holds what ``asked.to_json`` wrote."""
     parent = os.getppid()
-    ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent:
-        return 0
+    die_with_parent(parent)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
     os.umask(0o027)
@@ -110,9 +107,7 @@ class Pinner:
             self._lows.close()
         except OSError as problem:
             self._problems.append(f"{self._journal.path}: {problem.strerror}")
-        gc.collect()
-        gc.freeze()
-        own_process.trim()
+        settle()
         for what, why in (("its memory is not locked", own_process.lock()),
                           ("the kernel may kill it", own_process.be_spared())):  # fmt: skip
             if why:
@@ -175,12 +170,8 @@ def _stamp(path: str) -> tuple[int, int] | None:
 
 def _publish(path: str, told: dict[str, Any]) -> None:
     """Whole or not at all: mode 0640."""
-    spare = f"{os.path.dirname(path)}/.{os.path.basename(path)}.spare"
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(spare, flags, 0o640), "w") as file:
-            json.dump(told, file)
-        os.replace(spare, path)
+        replace_file(path, json.dumps(told).encode())
     except OSError as problem:
         sys.stderr.write(f"seawall pinner: {path}: {problem.strerror}\n")
 

@@ -6,16 +6,15 @@ It ends with the guard: prctl(2) PR_SET_PDEATHSIG, and the end of the channel; w
 written before that, unless the disk does not take it.
 """
 
-import ctypes
-import gc
 import os
 import platform
 import signal
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from seawall import held_files, own_process
+from seawall.companion import die_with_parent, settle
 from seawall.host.host import JSON
 
 if TYPE_CHECKING:
@@ -23,13 +22,11 @@ if TYPE_CHECKING:
     from seawall.recorder.ear import Ear
     from seawall.recorder.writer import Ring
 
-_PDEATHSIG: Final = 1
-
 
 def main(fd: int, path: str, size_bytes: int) -> int:
     """The whole life of the process; ``fd`` is its end of the pair."""
     parent = os.getppid()
-    _die_with_parent(parent)
+    die_with_parent(parent)
     # After the guard is gone there is nothing to record; the import may take a second.
     from seawall.recorder.ear import Ear  # noqa: PLC0415 - see above
 
@@ -65,7 +62,7 @@ def _record(ear: "Ear", path: str, size_bytes: int) -> None:
     )
     loop = Loop(ear, writer, story, Samples(mounts), KernelLines())
     loop.rehearse()
-    _settle()
+    settle()
     for prepare in (held_files.hold, own_process.lock, own_process.be_spared):
         prepare()  # what is refused costs only safety
     loop.run(os.getpid())
@@ -91,19 +88,3 @@ def _about(mounts: "Mounts", own: str) -> Callable[[Any, str], dict[str, JSON]]:
 def _boot_id() -> str:
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return file.read().strip()
-
-
-def _die_with_parent(parent: int) -> None:
-    """SIGTERM when the guard dies, so that what waits is still written."""
-    ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent:
-        raise SystemExit(0)
-
-
-def _settle() -> None:
-    """What the rehearsal took for a moment is given back, and what stays is not looked at again
-    by the collector.
-    """
-    gc.collect()
-    gc.freeze()
-    own_process.trim()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from seawall.accounts.watch.claims import key_of
 from seawall.accounts.watch.pace import Moment
 from seawall.readings.kept_claims import PATH, document_of
-from seawall.watcher.replaced_file import make_folder, replace_file
+from seawall.replaced_file import make_folder, replace_file
 
 if TYPE_CHECKING:
     from seawall.watcher.learning import Learning

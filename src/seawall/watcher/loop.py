@@ -21,10 +21,10 @@ from seawall.readings.meminfo import Meminfo
 from seawall.readings.page_trace import parse_answer
 from seawall.readings.snapshot import Snapshot
 from seawall.readings.vmallocinfo import Vmallocinfo
+from seawall.replaced_file import replace_file
 from seawall.views.memory_watch_lines import all_words, claim_words
 from seawall.watcher.alarm import Alarm
 from seawall.watcher.inodes import Inodes
-from seawall.watcher.replaced_file import replace_file
 from seawall.words import size
 
 if TYPE_CHECKING:

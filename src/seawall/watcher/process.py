@@ -6,21 +6,17 @@ locked (mlockall(2), MCL_ONFAULT since 4.4) and it goes first in line for a proc
 with the guard: prctl(2) PR_SET_PDEATHSIG, and the end of the channel.
 """
 
-import ctypes
-import gc
 import os
 import signal
-from typing import Final
 
 from seawall import held_files, own_process
-
-_PDEATHSIG: Final = 1
+from seawall.companion import die_with_parent, settle
 
 
 def main(fd: int) -> int:
     """The whole life of the process; ``fd`` is its end of the pair."""
     parent = os.getppid()
-    _die_with_parent(parent)
+    die_with_parent(parent)
     # After the guard is gone there is nothing to watch for; the import may take a second.
     from seawall.watcher.endpoint import Endpoint  # noqa: PLC0415 - see above
     from seawall.watcher.feed import Feed  # noqa: PLC0415
@@ -31,29 +27,13 @@ def main(fd: int) -> int:
         signal.signal(number, lambda _number, _frame: endpoint.end())
     try:
         feed.rehearse()
-        _settle()
+        settle()
         missing = [words for words in (_hold(), _lock(), _hurry(), _be_spared()) if words]
         endpoint.tell("hello", pid=os.getpid(), missing=missing)
         feed.run()
     finally:
         feed.close()
     return 0
-
-
-def _die_with_parent(parent: int) -> None:
-    """SIGTERM when the guard dies, so that what was made is taken away."""
-    ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent:
-        raise SystemExit(0)
-
-
-def _settle() -> None:
-    """What the rehearsal took for a moment is given back, and what stays is not looked at again
-    by the collector.
-    """
-    gc.collect()
-    gc.freeze()
-    own_process.trim()
 
 
 def _hold() -> str:
