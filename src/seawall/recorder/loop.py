@@ -22,6 +22,8 @@ from seawall.recorder.writer import Writer
 
 LIGHT_SECONDS: Final = 1.0
 QUICK_SECONDS: Final = 0.1
+QUICK_SHARE: Final = 0.02
+"""Of one CPU: where a look costs more than that, there are fewer of them, down to one a second."""
 STATE_SECONDS: Final = 10.0
 NAMES_SECONDS: Final = 280.0
 SLICE_SECONDS: Final = 0.02
@@ -116,13 +118,14 @@ class Loop:
         self._notice_losses()
         self._story.tend(now)
         if now >= self._light_due:
-            self._light_due = self._quick_due = now
+            self._light_due = now + LIGHT_SECONDS
+            self._quick_due = max(self._quick_due, now + QUICK_SECONDS)
             self._story.sampled(self._samples.light(self._story.groups), "light")
-            self._light_due += LIGHT_SECONDS
-            self._quick_due += QUICK_SECONDS
         elif self._story.is_fast and now >= self._quick_due:
-            self._quick_due = now + QUICK_SECONDS
+            began = time.thread_time()
             self._story.sampled(self._samples.quick(), "quick")
+            cost = time.thread_time() - began
+            self._quick_due = now + max(QUICK_SECONDS, cost / QUICK_SHARE)
         self._look_fully(now)
         if now >= self._names_due and not self._story.is_fast:
             self._names_due = now + NAMES_SECONDS
