@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from seawall.guard import entry
-from seawall.pinner.asked import FILE, Asked, to_json
+from seawall.pinner.asked import FILE, Asked
 
 Page = dict[str, Any]
 
@@ -28,7 +28,7 @@ class Room:
     def start(self, *pin: str, most_bytes: int = 64 << 20, **more: Any) -> None:
         asked = Asked(pin, most_bytes, more.pop("slices", ()), str(self.folder), **more)
         fd = os.memfd_create("asked")
-        os.write(fd, to_json(asked).encode())
+        os.write(fd, json.dumps(asked._asdict()).encode())
         os.lseek(fd, 0, os.SEEK_SET)
         self.process = subprocess.Popen(entry.pinner_argv(fd), pass_fds=(fd,))
         os.close(fd)

@@ -1,5 +1,6 @@
 """The verb, and the pinner as the guard starts it: changed with its file, ended with it."""
 
+import fcntl
 import json
 import os
 import signal
@@ -18,7 +19,11 @@ from tests.pinner.text_program import copied, running
 
 from seawall.actions import undo as undoing
 from seawall.actions.journal import Journal
+from seawall.cli.guard_pins import computed, published
+from seawall.guard.settings import Settings
 from seawall.pinner.lows import V1, Lows
+from seawall.views import pins_text
+from seawall.views.terminal import Paper
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/guard-pins.json").read_text())
 MIB = 1 << 20
@@ -84,6 +89,28 @@ def test_names_cannot_steer_the_terminal(tmp_path: Path) -> None:
     assert "\\x1b[31m" in text
 
 
+def test_what_cannot_be_seen_is_not_called_nothing(tmp_path: Path) -> None:
+    """A pinner that runs and whose page cannot be read is not the same as none."""
+    folder = str(tmp_path)
+    assert published(folder) == ""
+    (tmp_path / "pins.lock").write_text("1\n")
+    assert published(folder) == ""
+    with open(tmp_path / "pins.lock") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert "has told nothing yet" in str(published(folder))
+        for text, why in (
+            ("[1]", "something else"), ('{"schema": "seawall.pins-page/9"}', "another version"),
+            ('{"schema": "seawall.pins-page/1", "written_unix_seconds": "x"}', "something else"),
+        ):  # fmt: skip
+            (tmp_path / "pins").write_text(text)
+            hidden = published(folder)
+            assert why in str(hidden)
+    page = computed(Settings())
+    text = "\n".join(pins_text.lines(page, Paper(), str(hidden)))
+    assert "cannot be seen" in " ".join(text.split())
+    assert "No pinner runs" not in text
+
+
 # --- memory.low ------------------------------------------------------------------------
 
 
@@ -133,8 +160,8 @@ def test_what_a_killed_pinner_left_is_put_back(tmp_path: Path, journal: Journal)
     Lows(journal, str(tmp_path), 2, 1000 * MIB).keep(("/system.slice",))
     journal.close()
     assert low.read_text() == str(30 * MIB)
-    (told,) = undoing.undo(Journal(journal.path))
-    assert told.endswith("memory.low is 0 again")
+    (words,) = undoing.undo(Journal(journal.path))
+    assert words.endswith("memory.low is 0 again")
 
 
 def test_on_v1_it_says_why_not(tmp_path: Path, journal: Journal) -> None:
@@ -154,7 +181,7 @@ def own(tmp_path: Path) -> Iterator[Room]:
         yield made
 
 
-def published(own: Room) -> dict[str, Any]:
+def told(own: Room) -> dict[str, Any]:
     path = own.run / "pins"
     return dict(json.loads(path.read_text())) if path.exists() else {}
 
@@ -165,7 +192,7 @@ def test_it_lives_with_the_guard(own: Room, tmp_path: Path) -> None:
     own.write(pin=["pinned-first"], pin_slices=["/x"], tick_most_seconds=1)
     with running(first), running(second):
         guard = own.begin(tmp_path / "log")
-        assert within(20, lambda: published(own).get("pinned_bytes", 0) > 0)
+        assert within(20, lambda: told(own).get("pinned_bytes", 0) > 0)
         page = page_of(own.guard("pins", "--json").stdout)
         assert page["is_pinning"]
         assert [row["name"] for row in page["programs"]] == ["pinned-first"]
@@ -177,7 +204,7 @@ def test_it_lives_with_the_guard(own: Room, tmp_path: Path) -> None:
         print(text, page["round_seconds"], page["round_cpu_seconds"])  # noqa: T201
         own.write(pin=["pinned-second"], tick_most_seconds=1)
         assert within(
-            60, lambda: [row["name"] for row in published(own)["programs"]] == ["pinned-second"]
+            60, lambda: [row["name"] for row in told(own)["programs"]] == ["pinned-second"]
         )
         guard.send_signal(signal.SIGKILL)
         guard.wait(20)

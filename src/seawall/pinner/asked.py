@@ -9,7 +9,7 @@ FILE: Final = "pins"
 """In the guard's folder: what is pinned, for ``seawall guard pins``."""
 LOCK: Final = "pins.lock"
 UNDO: Final = "pins.undo"
-FILES: Final = (FILE, f".{FILE}.spare", LOCK, UNDO)
+FILES: Final = (FILE, LOCK, UNDO)
 
 
 class Asked(NamedTuple):
@@ -35,13 +35,8 @@ class Asked(NamedTuple):
         )
 
 
-def to_json(asked: Asked) -> str:
-    """As one line."""
-    return json.dumps(asked._asdict())
-
-
 def take(fd: int) -> Asked:
-    """From the descriptor that the launcher left open; it is closed."""
+    """From the descriptor that the launcher left open, a JSON object; it is closed."""
     with os.fdopen(fd, "rb") as file:
         row = json.loads(file.read())
     for name in ("pin", "pin_slices", "config_argv"):

@@ -5,6 +5,7 @@ For programs that nobody runs at the moment: runc, a shell.  64 bits, little-end
 """
 
 import struct
+from mmap import PAGESIZE
 from typing import Final
 
 from seawall.pinner.intervals import Range, union
@@ -13,7 +14,6 @@ HEAD_BYTES: Final = 4096
 _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 _PROGRAM: Final = struct.Struct("<IIQQQQQQ")
 _LOAD, _EXECUTE, _WRITE = 1, 1, 2
-_PAGE: Final = 4096
 
 
 def text_of(head: bytes) -> tuple[list[Range], list[Range]]:
@@ -31,6 +31,6 @@ def text_of(head: bytes) -> tuple[list[Range], list[Range]]:
         kind, flags, start, _, _, length, _, _ = _PROGRAM.unpack_from(head, at)
         if kind != _LOAD or flags & _WRITE or length > 1 << 40 or start > 1 << 40:
             continue
-        place = start // _PAGE * _PAGE, -(-(start + length) // _PAGE) * _PAGE
+        place = start // PAGESIZE * PAGESIZE, -(-(start + length) // PAGESIZE) * PAGESIZE
         (code if flags & _EXECUTE else data).append(place)
     return union(code), union(data)

@@ -4,11 +4,13 @@
 Own count before each lock; ``by_kernel`` is the second source: what /proc/self/maps says.
 """
 
+import errno
 from contextlib import suppress
 from typing import Final, NamedTuple
 
 from seawall.pinner import areas
 from seawall.pinner.intervals import Range, Ranges, total, without
+from seawall.pinner.plan import OVER_BUDGET
 
 Key = tuple[str, int]
 
@@ -56,7 +58,7 @@ class Holding:
         """What is not held yet of ``wanted``; why some of it is not held, or empty."""
         for start, end in without(wanted, self.of(key)):
             if self.bytes + end - start > most_bytes:
-                return "the budget is used up"
+                return OVER_BUDGET
             try:
                 self._take(key, fd, start, end)
             except OSError as problem:
@@ -104,6 +106,6 @@ def by_kernel(maps: str = "/proc/self/maps") -> int:
 
 
 def _words(problem: OSError) -> str:
-    if problem.errno in (1, 11, 12):
+    if problem.errno in (errno.EPERM, errno.EAGAIN, errno.ENOMEM):
         return f"not locked ({problem.strerror}): needs CAP_IPC_LOCK or a higher RLIMIT_MEMLOCK"
     return f"not locked: {problem.strerror}"

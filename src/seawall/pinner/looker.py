@@ -3,7 +3,7 @@
 
 As ``host/expendable.py``, but what comes back may be a file: the child opened it, and to open
 may hang.  A child that is silent past the deadline is killed and left behind; a process or a file
-that cost a child is not asked about again for a while.
+that cost a child is not asked about again for a while, and never while that child still hangs.
 """
 
 import array
@@ -22,6 +22,8 @@ from seawall.pinner.looking import answer
 
 DEADLINE_SECONDS: Final = 5.0
 AGAIN_SECONDS: Final = 300.0
+LEFT_MOST: Final = 16
+"""Where so many children hang at once, nobody is asked until some of them are gone."""
 _HEAD: Final = struct.Struct("=I")
 _BODY_MOST: Final = 32 << 20
 
@@ -31,37 +33,58 @@ class Looker:
 
     def __init__(self, deadline_seconds: float = DEADLINE_SECONDS) -> None:
         self._deadline = deadline_seconds
-        self._pid, self._owner = 0, 0
+        self._pid = 0
         self._socket: socket.socket | None = None
-        self._refused: dict[str, float] = {}
+        self._left: set[int] = set()
+        """Children that were killed and are not gone yet."""
+        self._refused: dict[str, tuple[float, int]] = {}
+        """Until when, and the child that it cost."""
         self.losses = 0
 
     def ask(self, about: str, **question: Any) -> tuple[dict[str, Any], int]:
-        """The answer and an open file or -1; ``{"why": words}`` when there is none.
+        """The answer and an open file or -1; ``{"why": words}`` when there is none, with
+        ``is_silent`` when that says nothing of who was asked about.
 
         ``about``: who is not asked about again for a while if it hangs.
         """
-        if time.monotonic() < self._refused.get(about, 0.0):
-            return {"why": "not asked: it did not answer the last time"}, -1
+        self._reap()
+        if about in self._refused:
+            return _silent("not asked: it did not answer the last time"), -1
+        if len(self._left) >= LEFT_MOST:
+            return _silent(f"not asked: {len(self._left)} questions before it still hang"), -1
         try:
             return self._asked(json.dumps(question).encode())
         except TimeoutError:
             self.losses += 1
-            self._refused[about] = time.monotonic() + AGAIN_SECONDS
-            self._drop()
-            return {"why": f"no answer in {self._deadline:g} s"}, -1
+            self._refused[about] = time.monotonic() + AGAIN_SECONDS, self._pid
+            self.close()
+            return _silent(f"no answer in {self._deadline:g} s"), -1
         except (EOFError, OSError) as error:
-            self._drop()
-            return {"why": f"the looking child died ({error or 'it ended'})"}, -1
+            self.close()
+            return _silent(f"the looking child died ({error or 'it ended'})"), -1
 
     def close(self) -> None:
-        """End the child; safe to call twice."""
-        self._drop()
+        """Kill the child without waiting for it; safe to call twice."""
+        if self._socket is not None:
+            self._socket.close()
+        if self._pid:
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+            self._left.add(self._pid)
+        self._pid, self._socket = 0, None
+        self._reap()
+
+    def _reap(self) -> None:
+        self._left = {pid for pid in self._left if not _is_gone(pid)}
+        now = time.monotonic()
+        self._refused = {
+            about: (until, pid)
+            for about, (until, pid) in self._refused.items()
+            if now < until or pid in self._left
+        }
 
     def _asked(self, question: bytes) -> tuple[dict[str, Any], int]:
-        sock = self._socket
-        if sock is None or self._owner != os.getpid():
-            sock = self._fork()
+        sock = self._socket or self._fork()
         sock.sendall(_HEAD.pack(len(question)) + question)
         until = time.monotonic() + self._deadline
         head, fd = self._head(sock)
@@ -83,7 +106,6 @@ class Looker:
 
     def _fork(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._owner = os.getpid()
         self._pid = os.fork()
         if self._pid:
             theirs.close()
@@ -98,24 +120,27 @@ class Looker:
         finally:
             os._exit(0)
 
-    def _drop(self) -> None:
-        """Kill the child without waiting for it."""
-        if self._socket is not None:
-            self._socket.close()
-        if self._pid and self._owner == os.getpid():
-            with suppress(ProcessLookupError, ChildProcessError):
-                os.kill(self._pid, signal.SIGKILL)
-                os.waitpid(self._pid, os.WNOHANG)
-        self._pid, self._socket = 0, None
+
+def _is_gone(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True
+
+
+def _silent(why: str) -> dict[str, Any]:
+    return {"why": why, "is_silent": True}
 
 
 def _body(sock: socket.socket, size: int, until: float) -> bytes:
     """Until the deadline: TimeoutError; EOFError when the child ends or tells nonsense."""
+    if size > _BODY_MOST:
+        raise EOFError
     parts = []
     while size:
         sock.settimeout(max(0.01, until - time.monotonic()))
         part = sock.recv(min(size, 1 << 20))
-        if not part or size > _BODY_MOST:
+        if not part:
             raise EOFError
         parts.append(part)
         size -= len(part)

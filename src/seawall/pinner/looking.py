@@ -7,6 +7,7 @@ a mapping of it here says the same device and inode as the process's own mapping
 overlayfs and replaced files cannot lead astray.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Iterable
@@ -30,7 +31,7 @@ def answer(question: dict[str, Any]) -> tuple[Answer, int]:
         case "file":
             return _mapped(question)
         case "program":
-            return _program(question["ways"])
+            return _program(question["ways"]), -1
     raise ValueError(question["do"])
 
 
@@ -51,8 +52,14 @@ def _mapped(question: dict[str, Any]) -> tuple[Answer, int]:
         except OSError as error:
             why = why or error
             continue
-        told, found = _look(fd, parts)
-        if found == wanted and same_pages.are(fd, question["probes"]) is not False:
+        try:
+            told, found = _look(fd, parts)
+            is_it = found == wanted and same_pages.are(fd, question["probes"]) is not False
+        except OSError as error:
+            os.close(fd)
+            why = why or error
+            continue
+        if is_it:
             return told, fd
         os.close(fd)
         if found == wanted:
@@ -60,10 +67,10 @@ def _mapped(question: dict[str, Any]) -> tuple[Answer, int]:
     if found:
         words = f"another file is there: {found[0]} {found[1]}, not {wanted[0]} {wanted[1]}"
         return {"why": words}, -1
-    raise why or FileNotFoundError(2, os.strerror(2))
+    raise why or FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
 
-def _program(ways: Iterable[str]) -> tuple[Answer, int]:
+def _program(ways: Iterable[str]) -> Answer:
     """A program that nobody runs, by its path on the host."""
     why: OSError | None = None
     for way in ways:
@@ -72,16 +79,21 @@ def _program(ways: Iterable[str]) -> tuple[Answer, int]:
         except OSError as error:
             why = why or error
             continue
-        if not _look(fd, [(0, elf.HEAD_BYTES)])[0]["resident"]:  # to look must read nothing in
+        try:
+            return _opened_program(fd)
+        finally:
             os.close(fd)
-            return {"why": "nobody runs it, and it is not in memory"}, -1
-        code, data = elf.text_of(os.pread(fd, elf.HEAD_BYTES, 0))
-        told, found = _look(fd, union([*code, *data]))
-        if found is None:
-            os.close(fd)
-            return {"why": "it is no program of this machine"}, -1
-        return {**told, "code": code, "data": data, "device": found[0], "inode": found[1]}, fd
-    raise why or FileNotFoundError(2, os.strerror(2))
+    raise why or FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
+def _opened_program(fd: int) -> Answer:
+    if not _look(fd, [(0, elf.HEAD_BYTES)])[0]["resident"]:  # to look must read nothing in
+        return {"why": "nobody runs it, and it is not in memory"}
+    code, data = elf.text_of(os.pread(fd, elf.HEAD_BYTES, 0))
+    told, found = _look(fd, union([*code, *data]))
+    if found is None:
+        return {"why": "it is no program of this machine"}
+    return {**told, "code": code, "data": data, "device": found[0], "inode": found[1]}
 
 
 def _open(way: str) -> int:
@@ -89,7 +101,7 @@ def _open(way: str) -> int:
     held = os.open(way, _HELD)
     try:
         if not stat.S_ISREG(os.fstat(held).st_mode):
-            raise OSError(22, "not a regular file")
+            raise OSError(errno.EINVAL, "not a regular file")
         return os.open(f"/proc/self/fd/{held}", _READ)
     finally:
         os.close(held)
@@ -111,7 +123,7 @@ def _look(fd: int, parts: list[Range]) -> tuple[Answer, tuple[str, int] | None]:
         finally:
             areas.remove(address, end - start)
     is_roots = status.st_uid == 0 and not status.st_mode & 0o002
-    told = {"resident": there, "size": most, "is_roots": is_roots, "links": status.st_nlink}
+    told = {"resident": there, "size": most, "is_roots": is_roots}
     return told, identity
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From chosen processes to files: whose text is mapped, and what of it is in memory."""
 
+import errno
 import os
 from collections.abc import Sequence
 from typing import Final
@@ -13,6 +14,8 @@ from seawall.pinner.wanted import Chosen, Unstarted
 
 WAYS_MOST: Final = 4
 FILES_MOST: Final = 4000
+_PASSING: Final = (errno.ENOMEM, errno.ENFILE, errno.EMFILE, errno.EIO)
+"""Of the machine, not of the file."""
 NOT_ROOTS: Final = "its program is not root's alone, and only such are the node's"
 
 
@@ -31,7 +34,7 @@ class Look:
         for one in chosen:
             told, _ = self._looker.ask(f"pid {one.pid}", do="maps", pid=one.pid)
             if "why" in told:
-                if told.get("errno") not in (2, 3):  # it ended
+                if told.get("errno") not in (errno.ENOENT, errno.ESRCH):  # it ended
                     self.silent.append((one, told["why"]))
                 continue
             self._add(one, [Segment(*row) for row in told["segments"]])
@@ -77,6 +80,7 @@ class Look:
 
     def _heard(self, file: File, told: dict[str, object], fd: int) -> int:
         file.why = str(told.get("why", ""))
+        file.is_silent = "is_silent" in told or told.get("errno") in _PASSING
         if file.must_be_roots and told.get("is_roots") is False:
             file.why = NOT_ROOTS
         if file.why:
@@ -90,9 +94,7 @@ class Look:
         """Files of programs that nobody runs; those that some process maps are known already."""
         for one in unstarted:
             ways = [way for path in one.paths for way in (f"/proc/1/root{path}", path)]
-            told, fd = self._looker.ask(f"path {one.program}", do="program", ways=ways)
-            if fd >= 0:
-                os.close(fd)
+            told, _ = self._looker.ask(f"path {one.program}", do="program", ways=ways)
             key = str(told.get("device")), int(told.get("inode") or 0)
             if "why" in told or (one.must_be_roots and not told["is_roots"]):
                 continue

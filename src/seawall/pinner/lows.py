@@ -6,6 +6,7 @@ The old value is journalled first; whoever changed ours since keeps theirs.
 """
 
 import os
+from mmap import PAGESIZE
 from typing import Any, Final
 
 from seawall.actions import small_files
@@ -29,8 +30,8 @@ class Lows:
     def __init__(self, journal: Journal, mount: str, version: int, total_bytes: int) -> None:
         self._journal, self._mount, self._version = journal, mount, version
         self._most = total_bytes // SHARE_MOST
-        self._ours: dict[str, tuple[int, int, int]] = {}
-        """By path: inode, bytes, number in the journal."""
+        self._ours: dict[str, tuple[int, int]] = {}
+        """By path: inode and bytes."""
         self.rows: list[dict[str, Any]] = []
 
     def keep(self, paths: tuple[str, ...]) -> None:
@@ -39,16 +40,17 @@ class Lows:
             self.close()
         self.rows = [self._row(path) for path in paths]
 
-    def close(self) -> list[str]:
-        """Put back what was there; a sentence for each."""
+    def close(self) -> None:
+        """Put back what was there."""
         self._ours.clear()
-        return undo(self._journal) if self._journal.is_open else []
+        if self._journal.is_open:
+            undo(self._journal)
 
     def _row(self, path: str) -> dict[str, Any]:
         try:
             words = self._keep(path) if self._version == 2 else V1
         except OSError as problem:
-            words = f"{problem.strerror}"
+            words = str(problem.strerror)
         ours = self._ours.get(path)
         return {"path": path, "low_bytes": ours[1] if ours else None, "words": words}
 
@@ -72,8 +74,8 @@ class Lows:
         if ours and ours[0] == inode:
             same = now == str(ours[1])
             return "kept" if same else f"somebody wrote {now} since: left"
-        others = sum(count for name, (_, count, _) in self._ours.items() if name != path)
-        wanted = min(int(used), self._most - others) // 4096 * 4096
+        others = sum(count for name, (_, count) in self._ours.items() if name != path)
+        wanted = min(int(used), self._most - others) // PAGESIZE * PAGESIZE
         if now == "max" or int(now) >= wanted:
             return f"its own memory.low is {now}, which is not less: left"
         change = Change(KIND, f"{self._mount}{path}", inode, now, str(wanted), "pins")
@@ -81,9 +83,12 @@ class Lows:
         if number is None:
             return "it cannot be journalled, so nothing could undo it"
         try:
-            small_files.write(fd, LOW, str(wanted))
+            is_written = small_files.write(fd, LOW, str(wanted))
         except OSError:
             self._journal.end(number)
             raise
-        self._ours[path] = inode, wanted, number
+        if not is_written:
+            self._journal.end(number)
+            return "it was removed meanwhile"
+        self._ours[path] = inode, wanted
         return f"was {now}, is {size(wanted)}"

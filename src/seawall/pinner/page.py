@@ -15,6 +15,7 @@ SCHEMA: Final = "seawall.pins-page/1"
 FILES_TOLD: Final = 500
 REFUSED_TOLD: Final = 100
 PROGRAMS_TOLD: Final = 500
+_SUMMED: Final = ("mapped_bytes", "before_bytes", "would_bytes", "pinned_bytes", "refused_bytes")
 
 
 class Seen(NamedTuple):
@@ -38,6 +39,7 @@ def resident_bytes(file: File) -> int:
 def document(seen: Seen) -> dict[str, Any]:
     """Programs, files, what was refused, what is left; bytes."""
     files = sorted(seen.look.files.values(), key=lambda file: (file.rank, file.row, file.name))
+    rows = [_file(seen, file) for file in files]
     held = seen.holding.bytes if seen.holding else 0
     return {
         "schema": SCHEMA,
@@ -50,15 +52,15 @@ def document(seen: Seen) -> dict[str, Any]:
         "pinned_bytes": held,
         "left_bytes": seen.budget_bytes - (held if seen.holding else seen.plan.bytes),
         "is_pinning": seen.holding is not None,
-        "programs": _programs(seen, files)[:PROGRAMS_TOLD],
-        "files": [_file(seen, file) for file in files[:FILES_TOLD]],
+        "programs": _programs(seen, rows)[:PROGRAMS_TOLD],
+        "files": rows[:FILES_TOLD],
         "files_left_out": max(0, len(files) - FILES_TOLD),
         "refused": _refused(seen, files)[:REFUSED_TOLD],
         "names_nobody": wanted.missing(seen.asked.pin, seen.chosen, seen.look.found_words),
     }
 
 
-def _programs(seen: Seen, files: list[File]) -> list[dict[str, Any]]:
+def _programs(seen: Seen, files: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A row each, most important first, the libraries of several last."""
     rows: dict[str, dict[str, Any]] = {}
     pids: dict[str, set[int]] = {}
@@ -66,20 +68,18 @@ def _programs(seen: Seen, files: list[File]) -> list[dict[str, Any]]:
         rows.setdefault(one.program, _empty(one.program, one.word))
         pids.setdefault(one.program, set()).add(one.pid)
     for file in files:
-        row = rows.setdefault(file.row, _empty(file.row, "" if file.row == SHARED else "node"))
-        told = _file(seen, file)
+        name = file["program"]
+        row = rows.setdefault(name, _empty(name, "" if name == SHARED else "node"))
         row["files"] += 1
-        for name in ("mapped", "before", "would", "pinned", "refused"):
-            row[f"{name}_bytes"] += told[f"{name}_bytes"]
+        for number in _SUMMED:
+            row[number] += file[number]
     for name, row in rows.items():
         row["processes"] = len(pids.get(name, ()))
     return sorted(rows.values(), key=lambda row: row["name"] == SHARED)
 
 
 def _empty(name: str, word: str) -> dict[str, Any]:
-    numbers = ("files", "mapped_bytes", "before_bytes", "would_bytes", "pinned_bytes",
-               "refused_bytes", "processes")  # fmt: skip
-    return {"name": name, "word": word, **dict.fromkeys(numbers, 0)}
+    return {"name": name, "word": word, **dict.fromkeys(("files", *_SUMMED, "processes"), 0)}
 
 
 def _file(seen: Seen, file: File) -> dict[str, Any]:

@@ -7,6 +7,7 @@ first, then read-only data in the same order.  What is not in memory now is not 
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from mmap import PAGESIZE
 from typing import Final
 
 from seawall.pinner.intervals import Range, common, first_bytes, total, union, without
@@ -40,6 +41,8 @@ class File:
     size: int = 0
     why: str = ""
     """Why it is not looked at; empty: it is."""
+    is_silent: bool = False
+    """Whether that is because nobody answered: it says nothing against the file."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -70,7 +73,7 @@ class Plan:
 
 def budget(most_bytes: int, total_bytes: int) -> int:
     """``pin_at_most``, and never over 5 % of the memory; whole pages."""
-    return min(most_bytes, total_bytes // 20) // 4096 * 4096
+    return min(most_bytes, total_bytes // 20) // PAGESIZE * PAGESIZE
 
 
 def plan(files: Iterable[File], most_bytes: int) -> Plan:

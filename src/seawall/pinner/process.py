@@ -31,8 +31,10 @@ from seawall.pinner.wanted import task_of
 from seawall.replaced_file import replace_file
 
 ROUND_SECONDS: Final = 30.0
-SOON_SECONDS: Final = (1.0, 5.0)
+AFTER_END_SECONDS: Final = 1.0
 """After a process has ended: what takes its place starts within that, mostly."""
+SOON_SECONDS: Final = 5.0
+"""From such a round, and from the first one, to the next."""
 APART_SECONDS: Final = 3.0
 """Where processes of the set end all the time, rounds are so far apart."""
 _CONFIG_SECONDS: Final = 20.0
@@ -40,7 +42,7 @@ _TAKE_OVER_SECONDS: Final = 5.0
 
 
 def main(fd: int) -> int:
-    """The whole life of the process; ``fd`` holds what ``asked.to_json`` wrote."""
+    """The whole life of the process; ``fd`` is for ``asked.take``."""
     parent = os.getppid()
     die_with_parent(parent)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -69,11 +71,11 @@ class Pinner:
     """Rounds, and what they are told in."""
 
     def __init__(self, asked: Asked, guard_pid: int) -> None:
-        self._asked = asked
         self._path = f"{asked.folder}/{asking.FILE}"
         self._since = time.time()
         self._config_seen = _stamp(asked.config_path)
         self._problems: list[str] = []
+        self._config_problem: tuple[str, ...] = ()
         self._journal = Journal(f"{asked.folder}/{asking.UNDO}")
         self._lows = Lows(self._journal, asked.memory, asked.version, asking.memory_total_bytes())
         self._rounds = Rounds(asked, Holding(), guard_pid)
@@ -81,16 +83,16 @@ class Pinner:
     def run(self) -> NoReturn:
         """Until a signal ends it."""
         self._settle()
-        soon: list[float] = [SOON_SECONDS[1]]
+        pause = SOON_SECONDS
         while True:
             began = time.monotonic()
             self._look_at_config()
             self._round()
-            is_over = self._wait(soon.pop(0) if soon else ROUND_SECONDS)
-            if is_over:
+            has_ended = self._wait(pause)
+            pause = SOON_SECONDS if has_ended else ROUND_SECONDS
+            if has_ended:
                 since = time.monotonic() - began
-                time.sleep(max(SOON_SECONDS[0], APART_SECONDS - since))
-                soon = [SOON_SECONDS[1]]
+                time.sleep(max(AFTER_END_SECONDS, APART_SECONDS - since))
 
     def close(self) -> None:
         """Everything is let go and put back."""
@@ -116,7 +118,7 @@ class Pinner:
     def _round(self) -> None:
         told = self._rounds.run()
         self._lows.keep(self._rounds.asked.pin_slices)
-        told |= {"slices": self._lows.rows, "problems": self._problems,
+        told |= {"slices": self._lows.rows, "problems": [*self._problems, *self._config_problem],
                  "since_unix_seconds": self._since}  # fmt: skip
         _publish(self._path, told)
 
@@ -138,20 +140,21 @@ class Pinner:
 
     def _look_at_config(self) -> None:
         """The file is read by a child that ends; a wrong one changes nothing."""
-        stamp = _stamp(self._asked.config_path)
-        if stamp == self._config_seen or not self._asked.config_argv:
+        asked = self._rounds.asked
+        stamp = _stamp(asked.config_path)
+        if stamp == self._config_seen or not asked.config_argv:
             return
         self._config_seen = stamp
         try:
             done = subprocess.run(  # noqa: S603 - our own interpreter and file
-                self._asked.config_argv, stdin=subprocess.DEVNULL, capture_output=True,
+                asked.config_argv, stdin=subprocess.DEVNULL, capture_output=True,
                 timeout=_CONFIG_SECONDS, check=True,
             )  # fmt: skip
-            self._rounds.asked = self._asked = self._asked.with_settings(json.loads(done.stdout))
+            self._rounds.asked = asked.with_settings(json.loads(done.stdout))
         except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
-            self._problems = [f"{self._asked.config_path} could not be read: what was holds"]
+            self._config_problem = (f"{asked.config_path} could not be read: what was holds",)
         else:
-            self._problems = []
+            self._config_problem = ()
 
 
 def _is_another(pid: int, starttime: int) -> bool:

@@ -26,13 +26,14 @@ def are(fd: int, probes: Sequence[Sequence[int]]) -> bool | None:
     """None: it cannot be told.  ``probes``: pid, address, and place in the file, from and to."""
     for pid, address, start, end in probes:
         try:
-            answers = [_is_same(fd, str(pid), address, start, end) for _ in range(_TRIES)]
+            for _ in range(_TRIES):
+                is_same = _is_same(fd, str(pid), address, start, end)
+                if is_same is not False:
+                    break
         except OSError:
             continue
-        if True in answers:
-            return True
-        if False in answers:
-            return False
+        if is_same is not None:
+            return is_same
     return None
 
 

@@ -21,7 +21,6 @@ _UNITS: Final = (".service", ".scope", ".slice", ".socket")
 _DELETED: Final = " (deleted)"
 _KERNEL_THREAD: Final = 0x200000
 _AFTER_NODE: Final = len(node_programs.ROLES)
-_NOBODY: Final = Place(kind="root", cgroup="/")
 
 
 class Chosen(NamedTuple):
@@ -88,18 +87,16 @@ def missing(words: Sequence[str], found: Sequence[Chosen], files: set[str]) -> l
 def _choose(
     words: Sequence[str], task: Task, pods: dict[str, str], guard_pid: int
 ) -> Chosen | None:  # fmt: skip
-    place: Place | None = None
+    place = place_of(task.cgroup)
     for at, word in enumerate(words):
         rank, program, must = _AFTER_NODE + at, task.name, False
         if word == "node":
-            place = place or place_of(task.cgroup)
             role = _node_rank(task, place, guard_pid)
             if role is None:
                 continue
             rank, must = role, role != 0
             program = "seawall" if role == 0 else program
         else:
-            place = place or place_of(task.cgroup)
             if not _is_named(word, task, place, pods):
                 continue
             if place.kind in ("container", "pod") or place.is_delegated:
