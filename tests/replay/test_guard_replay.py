@@ -15,9 +15,16 @@ from tests.films import scripts
 from tests.films.film import Film
 from tests.films.scripts import Cast, random_film
 from tests.replay.boxed_film import BoxWriter, record
-from tests.replay.live_film import live
+from tests.replay.live_film import BOOT, live
 
+from seawall.blackbox.reader import Box
+from seawall.cli import progress
 from seawall.cli.main import main
+from seawall.guard.settings import Settings
+from seawall.guard.tell import records
+from seawall.replay.compare import difference
+from seawall.replay.found import Found, Live
+from seawall.replay.replay import replay as judge_again
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/guard-replay.json").read_text())
 
@@ -149,6 +156,63 @@ def test_at_a_moment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "Incident 1:" in text
     assert main(["guard", "replay", str(path), "--at", "2020-01-01T00:00:00Z"]) == 2
     assert "does not reach that far" in capsys.readouterr().err
+
+
+def test_at_a_moment_nothing_else_is_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, _ = box(tmp_path, scripts.rings_slow, seed=5)
+    other = policy(tmp_path, ENFORCE + 'act_fraction = 0.2\nact_at_most = "64 GiB"\n')
+    (whole,) = as_json(capsys, str(path), "--config", other)["boots"]
+    (boot,) = as_json(capsys, str(path), "--config", other, "--at", "-5s")["boots"]
+    assert boot["ticks"] == boot["exact_ticks"] < whole["ticks"]
+    assert boot["in_peace"] == []
+    assert boot["incidents"] == whole["incidents"][-1:]
+
+
+def test_on_a_terminal_it_says_how_far_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, _ = box(tmp_path, scripts.two_culprits)
+    monkeypatch.setattr(progress, "_QUIET_SECONDS", 0.0)
+    for words in (["replay", str(path)], ["report", str(path)]):
+        for is_terminal in (True, False):
+            with monkeypatch.context() as patch:
+                patch.setattr("sys.stderr.isatty", lambda is_terminal=is_terminal: is_terminal)
+                assert main(["guard", *words]) == 0
+            told = capsys.readouterr().err
+            assert ("1 of " in told) is is_terminal
+            assert told.endswith("\x1b[K") is is_terminal
+
+
+def test_minds_of_another_version_are_told_once(tmp_path: Path) -> None:
+    (lived, *_) = live(random_film(5, scripts.rings_slow))
+    writer = BoxWriter(tmp_path / "box")
+    writer.start(lived, lived.ticks[0], 1)
+    for tick in lived.ticks[:40]:
+        writer.write("mind", tick, {"mind": {"_mind": 1}})
+        writer.ticks([tick], is_rounded=True)
+    writer.close()
+    (boot,) = judge_again(Box.open(str(tmp_path / "box")), Settings()).boots
+    assert len(boot.notes) == 1
+    assert "expected Judge of this version" in boot.notes[0]
+
+
+@pytest.mark.parametrize("names", range(1, 200, 13))
+def test_a_line_that_was_too_long_is_the_same(
+    names: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What was left out of its ranking does not depend on the number of its frame."""
+    (lived, *_) = live(random_film(3, scripts.two_culprits))
+    number, verdict = lived.decided[0]
+    ranking = tuple(r._replace(reasons=("x" * names,)) for r in verdict.ranking)
+    verdict = verdict._replace(ranking=ranking * 3)
+    monkeypatch.setattr(records, "LINE_MOST_BYTES", 4096)
+    stamp = records.Stamp(1.79e9, BOOT, "enforce", 123_456_789)
+    document = json.loads(records.verdict_line(verdict, stamp))
+    assert document["ranking_left_out"]
+    line = Live(123_456_789, 1.79e9, document)
+    assert difference(line, Found(number, 1.79e9, verdict, "enforce", True)) == ""
 
 
 def test_only_other_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

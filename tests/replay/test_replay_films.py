@@ -109,8 +109,7 @@ def test_a_mind_that_was_written_down_goes_on_as_the_one_that_lived(seed: int) -
         for tick, verdict in zip(lived.ticks[begin:], lived.verdicts[begin:], strict=True):
             assert player.step(tick) == verdict
             assert later.step(tick) == verdict
-            assert later.told == player.told
-            assert later.state == player.state == tick.state
+            assert later._judge.state() == player._judge.state() == tick.state
         assert later.remembered() == player.remembered()
 
 

@@ -73,9 +73,12 @@ class Recorded:
         for tick in ticks:
             self.writer.ticks([tick])
 
-    def kernel(self, seconds: float, path: str, comm: str, *, is_limit: bool = False) -> None:
-        """As the kernel says it since 5.0."""
+    def kernel(
+        self, seconds: float, path: str, comm: str, *, is_limit: bool = False, clock: float = 0.0
+    ) -> None:
+        """As the kernel says it since 5.0; ``clock``: so much too late goes the node's."""
         tick = later(self.lived, seconds)
+        tick = tick._replace(unix_seconds=tick.unix_seconds + clock)
         stamp = int(tick.node.seconds * 1e6)
         what = "Memory cgroup out of memory" if is_limit else "Out of memory"
         where = f"CONSTRAINT_MEMCG,nodemask=(null),oom_memcg={path}" if is_limit else (
@@ -136,6 +139,42 @@ def test_the_kernel_killed_others(told: Recorded) -> None:
     assert one.truth.unnamed == 0
     assert one.node == "node-7"
     assert "1 workload that it had not chosen" in verdict_words(told.report)[0]
+
+
+def test_a_tick_of_peace_and_of_a_burst_counts_once(told: Recorded) -> None:
+    """What came before a trigger is written behind it once more, with all digits."""
+    tick = later(told.lived, 3, state="short", node={"kernel_kills": 1})
+    told.writer.ticks([tick], is_rounded=True)
+    told.writer.ticks([tick], is_key=True)
+    told.writer.ticks([tick], is_key=True)
+    assert told.only.truth.unnamed == 1
+
+
+def test_a_clock_that_was_set_moves_nothing(told: Recorded) -> None:
+    told.kernel(4.25, other_than(told)[0], "java", clock=-7200)
+    (kill,) = told.only.truth.kills
+    assert round(kill.seconds, 2) == 4.25
+
+
+def test_two_journals_and_the_box_of_both_are_one_node(told: Recorded, tmp_path: Path) -> None:
+    (first, second) = ("5eed0000", "5eed0001")
+    line = told.lived.lines[-1][1]
+    (tmp_path / "one.jsonl").write_text(line + "\n")
+    (tmp_path / "two.jsonl").write_text(line.replace(first, second) + "\n")
+    told.boots_anew()
+    (source,) = read([str(tmp_path)])
+    assert sorted(boot[:8] for boot in source.stories) == [first, second]
+    assert len(told.report.occasions) == 2
+
+
+def test_two_copies_of_a_box_are_one(told: Recorded, tmp_path: Path) -> None:
+    told.kernel(4.25, other_than(told)[0], "java")
+    told.writer.close()
+    for name in ("blackbox.old", "other/blackbox"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes((tmp_path / "blackbox").read_bytes())
+    (kill,) = told.only.truth.kills
+    assert kill.processes == 1
 
 
 def test_the_kernel_killed_the_same(told: Recorded) -> None:
@@ -251,6 +290,12 @@ def test_what_is_not_recorded_is_said(tmp_path: Path) -> None:
     told = " ".join(f"{row.what}: {row.why}" for row in report.unseen)
     for words in ("no black box", "no line tells of kills", "none of seawall's: 1 on", "the time"):
         assert words in told
+
+
+@pytest.mark.parametrize(("hours", "words"), [(12, "12 h"), (48, "2 days"), (720, "30 days")])
+def test_the_time_that_was_asked_for(hours: int, words: str) -> None:
+    report = Report(0.0, hours * 3600.0, [], [], 0, [])
+    assert verdict_words(report)[0].startswith(f"0 nodes, {words}")
 
 
 def test_hostile_names_do_not_reach_the_terminal(tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ from tests.films.scripts import random_film, rings_fast
 from tests.replay.report_nodes import lines_of, watched
 
 from seawall.problems import UsageProblem
+from seawall.replay import report_files, report_whole
 from seawall.replay.report_files import read
-from seawall.replay.report_groups import kind_of
 from seawall.replay.report_lines import line_of, names_in
+from seawall.replay.report_whole import kind_of
 
 BOOT = "5eed0000-1111-2222-3333-444455556666"
 UNIX = 1_790_000_000.0
@@ -97,6 +98,58 @@ def test_what_is_none_of_ours(tmp_path: Path, data: bytes) -> None:
         read([str(tmp_path / "blackbox")])
     with pytest.raises(UsageProblem, match="No such file"):
         read([str(tmp_path / "absent")])
+
+
+def test_a_line_without_end_is_not_read_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: list[bytes]
+) -> None:
+    """A megabyte of gzip holds a line of a gigabyte."""
+    monkeypatch.setattr(report_files, "JOURNAL_MOST_BYTES", 1 << 20)
+    data = b"".join(journal[:1]) + b"{" * (8 << 20)
+    (tmp_path / "decisions.jsonl.gz").write_bytes(gzip.compress(data))
+    (source,) = read([str(tmp_path)])
+    assert source.malformed == 1
+    assert "the rest" in source.problems[0]
+
+
+def test_a_folder_that_cannot_be_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: list[bytes]
+) -> None:
+    for name in ("good", "locked"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "decisions.jsonl").write_bytes(b"".join(journal))
+    scandir = report_files.os.scandir
+
+    def refuse(path: str) -> object:
+        if path.endswith("locked"):
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(report_files.os, "scandir", refuse)
+    sources = read([str(tmp_path)])
+    assert [source.node for source in sources] == ["good", "locked"]
+    assert str(tmp_path / "locked") in sources[1].problems[0]
+
+
+def test_too_many_files_are_refused_not_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: list[bytes]
+) -> None:
+    monkeypatch.setattr(report_files, "FILES_MOST", 3)
+    for number in range(4):
+        (tmp_path / f"node-{number}.jsonl").write_bytes(journal[0])
+    with pytest.raises(UsageProblem, match="more than 3 files"):
+        read([str(tmp_path)])
+
+
+def test_a_node_does_not_boot_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: list[bytes]
+) -> None:
+    monkeypatch.setattr(report_whole, "BOOTS_MOST", 3)
+    document = json.loads(journal[0])
+    lines = [json.dumps({**document, "boot_id": str(number)}) for number in range(5)]
+    (tmp_path / "decisions.jsonl").write_text("\n".join(lines) + "\n")
+    (source,) = read([str(tmp_path)])
+    assert (len(source.stories), source.malformed) == (3, 2)
 
 
 def test_pods_of_one_workload_have_one_name() -> None:

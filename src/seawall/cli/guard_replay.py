@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall guard replay FILE``: a black box judged once more, as then and with other settings."""
 
+import itertools
 import os
+import sys
 from argparse import Namespace
 from typing import Any, Final
 
 from seawall.blackbox.reader import Box
-from seawall.blackbox.times import Numbered, Span, moment_of
-from seawall.cli.box_lines import decision_time, frame_time
+from seawall.cli.box_source import box_time, whole_span
 from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
+from seawall.cli.progress import Progress
 from seawall.guard.config import parse
 from seawall.guard.settings import Settings
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.replay.found import Replayed
-from seawall.replay.narrow import narrowed
 from seawall.replay.replay import replay as judge_again
 from seawall.replay.replay_json import document
 from seawall.replay.replay_text import lines
@@ -28,15 +29,28 @@ def replay(arguments: Namespace) -> int:
     """Print it; UsageProblem when the box, the time or the settings are unusable."""
     policy = policy_at(arguments.config) if arguments.config else None
     box = Box.open(arguments.file)
-    moment = _moment(box, arguments.at) if arguments.at else None
-    found = judge_again(box, policy, arguments.config or "")
-    if moment is not None:
-        found = narrowed(found, moment)
+    moment = box_time(box, arguments.at, whole_span(box)) if arguments.at else None
+    found = _judged(box, policy, arguments.config or "", moment)
     if arguments.json:
         print(render(document(_top(found), found)))
         return 0
     print_page(paper := paper_for(arguments.color), _top(found), (), lines(found, paper), [])
     return 0
+
+
+def _judged(box: Box, policy: Settings | None, path: str, moment: float | None) -> Replayed:
+    """A full box takes many seconds: on a terminal it says how far it is."""
+    if not sys.stderr.isatty():
+        return judge_again(box, policy, path, moment=moment)
+    progress, numbers = Progress("guard replay", is_terminal=True), itertools.count(1)
+
+    def tell() -> None:
+        progress.tell(f"frame {next(numbers):,} of {len(box.heads):,}")
+
+    try:
+        return judge_again(box, policy, path, moment=moment, tell=tell)
+    finally:
+        progress.end()
 
 
 def policy_at(path: str) -> Settings:
@@ -51,14 +65,6 @@ def policy_at(path: str) -> Settings:
     if len(data) > _CONFIG_MOST:
         raise UsageProblem(f"{path}: expected at most {_CONFIG_MOST:,} bytes, found more")
     return parse(data, path)
-
-
-def _moment(box: Box, at: str) -> float:
-    times = [one.unix_seconds for one in box.heads]
-    if not times:
-        raise UsageProblem(f"{box.path}: there is no frame in it yet")
-    named = Numbered(lambda name: decision_time(box, name), lambda n: frame_time(box, n))
-    return moment_of(at, Span(min(times), max(times)), named, f"the black box {box.path}")
 
 
 def _top(found: Replayed) -> dict[str, Any]:

@@ -4,6 +4,7 @@
 import gc
 import os
 import re
+import sys
 import time
 from argparse import Namespace
 from datetime import UTC, datetime
@@ -12,16 +13,17 @@ from typing import Final
 from seawall.blackbox.times import DAY_SECONDS, written
 from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
+from seawall.cli.progress import Progress
+from seawall.cli.source import BOX
 from seawall.guard.tell.paths import DECISIONS, OLDER_DECISIONS, Paths
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.replay.report_files import read
 from seawall.replay.report_json import document
 from seawall.replay.report_text import lines
-from seawall.replay.report_whole import report_of
+from seawall.replay.report_whole import Source, report_of
 from seawall.views.document import head, render
 
-BOX: Final = "/var/lib/seawall/blackbox"
 _SINCE: Final = re.compile(r"(\d{1,6})(s|min|h|d|w)?\Z", re.ASCII)
 _DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)\Z", re.ASCII)
 _UNITS: Final = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": DAY_SECONDS, "w": 7 * DAY_SECONDS}
@@ -34,16 +36,26 @@ def report(arguments: Namespace) -> int:
     paths = arguments.files or _own_files()
     gc.disable()  # a hundred thousand lines are kept, and none of them is in a cycle
     now = time.time()
-    found = report_of(read(paths, own), now - since, now)
+    found = report_of(_read(paths, own), now - since, now)
     if arguments.json:
         absent = Unread("journals", "absent", "of several nodes")
-        top = head("guard-report", absent, None)
-        print(render(document(top, found)))
+        print(render(document(head("guard-report", absent, None), found)))
         return 0
     paper = paper_for(arguments.color)
     print(f"guard report since {written(found.since_unix_seconds)}")
     print_page(paper, None, (), lines(found, paper, whole=arguments.whole), found.unseen)
     return 0
+
+
+def _read(paths: list[str], own: str) -> list[Source]:
+    """A full black box takes seconds: on a terminal it says how far it is."""
+    if not sys.stderr.isatty():
+        return read(paths, own)
+    progress = Progress("guard report", is_terminal=True)
+    try:
+        return read(paths, own, progress.tell)
+    finally:
+        progress.end()
 
 
 def _own_files() -> list[str]:

@@ -7,10 +7,12 @@ from typing import Any, Final
 
 from seawall.guard.tell import records
 from seawall.guard.tell.plain import finite
+from seawall.replay.carried import shown
 from seawall.replay.found import Compared, Found, Live, Stretch
 
 _NOT_DECIDED: Final = {"at", "frame", "boot_id", "schema", "kind"}
 """Of a line: when it was written and where; nothing that was decided."""
+_BOOT_ID_MOST: Final = 36
 _NOT_THERE: Final = "the ticks up to it are not all in the box"
 SILENT: Final = "the replay decides nothing in that tick"
 
@@ -39,7 +41,7 @@ def compared(
 
 
 def _key(decision: str, seconds: Any) -> tuple[str, str]:
-    return decision, str(seconds)
+    return decision, shown(seconds)
 
 
 def _why(line: Live, stretches: Sequence[Stretch]) -> str:
@@ -49,7 +51,10 @@ def _why(line: Live, stretches: Sequence[Stretch]) -> str:
 
 def difference(line: Live, one: Found) -> str:
     """What is not the same in words; empty: all is, to the last number of the ranking."""
-    stamp = records.Stamp(0.0, "", one.mode)
+    # As long as then: of a line that is too long the end of the ranking is left out.
+    boot = str(line.document.get("boot_id"))[:_BOOT_ID_MOST]
+    frame = line.number if line.document.get("frame") is not None else None
+    stamp = records.Stamp(line.unix_seconds, boot, one.mode, frame)
     again: dict[str, Any] = json.loads(records.verdict_line(one.verdict, stamp))
     for name, value in again.items():
         then = line.document.get(name)
@@ -59,5 +64,8 @@ def difference(line: Live, one: Found) -> str:
 
 
 def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
+    try:
+        text = value if isinstance(value, str) else json.dumps(value)
+    except RecursionError:
+        text = shown(value)
     return text if len(text) <= 100 else f"{text[:97]}..."

@@ -37,7 +37,12 @@ class Live(NamedTuple):
     @property
     def decision(self) -> str:
         """Its id."""
-        return str(self.document.get("decision"))
+        return str(self.document["decision"])
+
+    @property
+    def sentence(self) -> str:
+        """What a person read."""
+        return str(self.document["sentence"])
 
 
 class Victim(NamedTuple):
@@ -124,5 +129,4 @@ class Replayed:
     config_path: str
     policy: Settings | None
     boots: list[BootReplay]
-    torn: int
     notes: list[str]

@@ -52,7 +52,7 @@ def incidents(boot: BootReplay) -> list[Incident]:
             kill
             for kill in boot.kernel_kills
             if stretch.first_unix_seconds <= kill[0] <= stretch.last_unix_seconds
-            and kill[1].find("Memory cgroup out of memory") < 0
+            and "Memory cgroup out of memory" not in kill[1]
         ]
         what_if = None
         if boot.other is not None:

@@ -1,42 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of a replay, only the burst at one moment."""
+"""Of a replay, only the burst at one moment (Unix seconds)."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from seawall.replay.found import BootReplay, Compared, Replayed, Stretch
+from seawall.blackbox.reader import Boot
+from seawall.replay.found import BootReplay, Compared, Run, Stretch
+from seawall.replay.incidents import within
 
 
-def narrowed(found: Replayed, unix_seconds: float) -> Replayed:
-    """The boot that ran then, and of it the burst that holds the moment, or the nearest."""
-    boots = sorted(found.boots, key=lambda boot: _distance(boot, unix_seconds))[:1]
-    return replace(found, boots=[_of(boot, unix_seconds) for boot in boots])
+def boot_near(boots: Sequence[Boot], moment: float) -> list[Boot]:
+    """The one that ran then, or next to it."""
+
+    def away(boot: Boot) -> float:
+        times = [head.unix_seconds for head in boot.heads]
+        return _away(min(times), max(times), moment)
+
+    return sorted(boots, key=away)[:1]
 
 
-def _distance(boot: BootReplay, unix_seconds: float) -> float:
-    if boot.first_unix_seconds <= unix_seconds <= boot.last_unix_seconds:
-        return 0.0
-    ends = (boot.first_unix_seconds, boot.last_unix_seconds)
-    return min(abs(end - unix_seconds) for end in ends)
-
-
-def _of(boot: BootReplay, unix_seconds: float) -> BootReplay:
+def narrowed(boot: BootReplay, moment: float) -> BootReplay:
+    """The burst that holds the moment, or the nearest; where there is none, all of the boot."""
     if not boot.stretches:
         note = "no burst is in it: every tick is needed, and peace keeps one in ten seconds"
         return replace(boot, notes=[*boot.notes, note])
-    one = min(boot.stretches, key=lambda stretch: _away(stretch, unix_seconds))
-    away = _away(one, unix_seconds)
-    notes = list(boot.notes)
-    if away:
-        notes.append(f"no burst holds that moment; the nearest is {away:.0f} s away")
+
+    def seconds(burst: Stretch) -> float:
+        return _away(burst.first_unix_seconds, burst.last_unix_seconds, moment)
+
+    one = min(boot.stretches, key=seconds)
+    away = seconds(one)
+    notes = [f"no burst holds that moment; the nearest is {away:.0f} s away"] if away else []
     return replace(
-        boot, stretches=[one], compared=_compared(boot.compared, one), notes=notes,
+        boot, stretches=[one], compared=_compared(boot.compared, one), notes=boot.notes + notes,
         live=[line for line in boot.live if one.holds(line.number)],
+        ticks=one.ticks, coarse_ticks=0, as_live=_run(boot.as_live, one),
+        other=boot.other and _run(boot.other, one),
     )  # fmt: skip
 
 
-def _away(stretch: Stretch, unix_seconds: float) -> float:
-    before = stretch.first_unix_seconds - unix_seconds
-    return max(0.0, before, unix_seconds - stretch.last_unix_seconds)
+def _away(first: float, last: float, moment: float) -> float:
+    return max(0.0, first - moment, moment - last)
+
+
+def _run(run: Run, one: Stretch) -> Run:
+    return replace(run, found=within(run.found, one))
 
 
 def _compared(found: Compared, one: Stretch) -> Compared:

@@ -1,41 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """A judge over recorded ticks: as in the guard's loop (``guard/loop.py``), without a machine."""
 
-from typing import Protocol
+from collections.abc import Iterable
 
-from seawall.actions.plan import Outcome
+from seawall.actions.plan import Order, Outcome
 from seawall.guard.judge.judge import Judge
 from seawall.guard.settings import Settings
-from seawall.guard.verdict import Told, Verdict
+from seawall.guard.verdict import Verdict
 from seawall.host.host import JSON
 from seawall.replay.remembered import recalled, remembered
 from seawall.replay.tick import Tick
 
 
-class Learned(Protocol):
-    """What a judge is told of the orders of one verdict."""
-
-    def __call__(self, verdict: Verdict | None, tick: Tick) -> tuple[Outcome, ...]: ...
-
-
-def as_recorded(verdict: Verdict | None, tick: Tick) -> tuple[Outcome, ...]:  # noqa: ARG001 - the protocol's: what was recorded does not depend on what is decided now
-    """What the guard's own judge was told."""
-    return tick.outcomes
-
-
 class Player:
     """Steps once a tick.  With the settings of then, and every tick, it decides as was decided."""
 
-    __slots__ = ("_judge", "_learned", "settings", "told")
+    __slots__ = ("_is_other", "_judge", "settings")
 
     def __init__(
         self, settings: Settings, boot_id: str, own_cgroup: str, last_decision: str = "",
-        *, learned: Learned = as_recorded,
+        *, is_other: bool = False,
     ) -> None:  # fmt: skip
+        """``is_other``: the settings were not in force, so other things may be ordered."""
         self.settings = settings
-        self.told: list[Told] = []
-        """How decisions ended, as the last step told."""
-        self._learned = learned
+        self._is_other = is_other
         self._judge = Judge(settings, boot_id, own_cgroup=own_cgroup)
         self._judge.count_from(last_decision)
 
@@ -51,15 +39,23 @@ class Player:
         """
         judge, node = self._judge, tick.node
         verdict = judge.step(node, tick.groups)
-        for outcome in self._learned(verdict, tick):
+        for outcome in self._other_outcomes(verdict, tick) if self._is_other else tick.outcomes:
             judge.learn(outcome, node)
-        self.told = judge.told(node, tick.groups)
+        judge.told(node, tick.groups)
         return verdict
 
-    @property
-    def state(self) -> str:
-        """One word, after the last step."""
-        return self._judge.state()
+    def _other_outcomes(self, verdict: Verdict | None, tick: Tick) -> Iterable[Outcome]:
+        """Where it orders what was ordered then, what became of that is known.  Of anything else
+        nobody knows what it would have brought: it counts as observed, and whom it aims at lives
+        on.
+        """
+        for order in verdict.orders if verdict is not None else ():
+            then = next((out for out in tick.outcomes if _is_same(out.order, order)), None)
+            if then is None:
+                yield Outcome(order, is_done=True, is_observed=True)
+            else:
+                is_observed = then.is_observed or self.settings.mode == "observe"
+                yield then._replace(order=order, is_observed=is_observed)
 
     def remembered(self) -> dict[str, JSON]:
         """The whole mind, as it is before the next step."""
@@ -69,3 +65,10 @@ class Player:
         """Put such a mind in the place of this one, its settings included; BundleProblem."""
         self._judge = recalled(mind)
         self.settings = self._judge._mind.settings  # noqa: SLF001 - the judge has no word for it
+
+
+def _is_same(one: Order, other: Order) -> bool:
+    """The same thing to the same workload."""
+    return one.step == other.step and one.target == other.target and (
+        one.limit_bytes == other.limit_bytes
+    )  # fmt: skip

@@ -13,13 +13,14 @@ from typing import Any, Final
 from seawall.blackbox.reader import Boot, Box
 from seawall.guard.settings import Settings
 from seawall.problems import BundleProblem
+from seawall.replay.carried import shown
 from seawall.replay.compare import compared
 from seawall.replay.found import BootReplay, Found, Live, Replayed, Run, Stretch
-from seawall.replay.player import Learned, Player, as_recorded
+from seawall.replay.narrow import boot_near, narrowed
+from seawall.replay.player import Player
 from seawall.replay.start import Start
-from seawall.replay.tape import Event, Line, Lost, Mind, Tape, Ticked
+from seawall.replay.tape import Event, Line, Lost, Mind, Tape, Ticked, note
 from seawall.replay.tick import Tick
-from seawall.replay.what_if import OtherOutcomes
 
 OUR_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What a judge may raise over values that no guard would have: as the loop takes it."""
@@ -38,15 +39,12 @@ class Track:
         self.run = Run(policy or Settings())
         self._boot_id = boot_id
         self._policy = policy
-        self._learned: Learned = OtherOutcomes(policy) if policy is not None else as_recorded
         self._player: Player | None = None
 
     def begin(self, start: Start) -> None:
         """A guard that has just begun remembers nothing."""
         settings = self._policy or start.settings
-        self._player = Player(
-            settings, self._boot_id, start.own_cgroup, start.last_decision, learned=self._learned
-        )
+        self._player = self._new_player(settings, start.own_cgroup, start.last_decision)
         self.run.settings = settings
 
     def use(self, settings: Settings) -> None:
@@ -57,11 +55,15 @@ class Track:
 
     def recall(self, mind: Mind) -> None:
         """From here on as it was then; another policy takes over in this moment."""
-        player = Player(Settings(), self._boot_id, "", learned=self._learned)
+        player = self._new_player(Settings(), "", "")
         player.recall(mind.mind)
         if self._policy is not None:
             player.use(self._policy)
         self._player, self.run.settings = player, player.settings
+
+    def _new_player(self, settings: Settings, own_cgroup: str, last_decision: str) -> Player:
+        is_other = self._policy is not None
+        return Player(settings, self._boot_id, own_cgroup, last_decision, is_other=is_other)
 
     def rewind(self, number: int) -> None:
         """What was decided from this tick on, on less than is known now, does not count."""
@@ -79,7 +81,7 @@ class Track:
         except OUR_ERRORS as error:
             self._player = None
             words = f"tick {tick.number} could not be judged: {type(error).__name__}: {error}"
-            self.run.problems.append(words[:300])
+            note(self.run.problems, words)
             return
         if verdict is not None:
             mode = player.settings.mode
@@ -91,16 +93,18 @@ class Track:
             return
         if len(self.run.found) < FOUND_MOST:
             self.run.found.append(found)
-        elif not any(words.startswith("more than") for words in self.run.problems):
-            self.run.problems.append(f"more than {FOUND_MOST:,} decisions: the rest is left out")
+        else:
+            note(self.run.problems, f"more than {FOUND_MOST:,} decisions: the rest is left out")
 
 
 class BootRun:
     """All of one boot."""
 
-    def __init__(self, box: Box, boot: Boot, policy: Settings | None) -> None:
+    def __init__(
+        self, box: Box, boot: Boot, policy: Settings | None, tell: Callable[[], None] | None
+    ) -> None:  # fmt: skip
         self._boot = boot
-        self._tape = Tape(box, boot)
+        self._tape = Tape(box, boot, tell)
         self._live = Track(boot.boot_id, None)
         self._other = Track(boot.boot_id, policy) if policy is not None else None
         self._tracks = [track for track in (self._live, self._other) if track is not None]
@@ -142,8 +146,10 @@ class BootRun:
             notes.append(f"{self._tape.lost_frames} frames are torn, overwritten or missing")
         if self._tape.lost_ticks:
             notes.append(f"{self._tape.lost_ticks} ticks follow on one that is missing: not judged")
-        problems = [*self._tape.problems, *self._live.run.problems]
-        return notes + problems + (self._other.run.problems if self._other is not None else [])
+        notes += self._tape.problems
+        for track in self._tracks:
+            notes += track.run.problems
+        return list(dict.fromkeys(notes))
 
     # --- one event after the other ------------------------------------------------------------
 
@@ -163,8 +169,8 @@ class BootRun:
     def _begin(self, start: Start) -> None:
         was, self._start = self._start, start
         self._first_start = self._first_start or start
-        if not start.is_same_guard(was):
-            self._break("another guard began")
+        if not start.is_same_recorder(was):
+            self._break("another guard began, or its recorder anew")
             for track in self._tracks:
                 track.begin(start)
         elif was is not None and start.settings != was.settings:
@@ -190,7 +196,7 @@ class BootRun:
             try:
                 track.recall(mind)
             except BundleProblem as problem:
-                track.run.problems.append(str(problem))
+                note(track.run.problems, str(problem))
                 return
         for track in self._tracks:
             track.rewind(tick.number)
@@ -231,6 +237,7 @@ class BootRun:
     def _line(self, line: Line) -> None:
         self._line_bytes += len(line.text)
         if self._line_bytes > LINES_MOST_BYTES or len(self.lines) >= LINES_MOST:
+            note(self._live.run.problems, "too many lines of the journal: the rest is left out")
             return
         if line.is_kernel:
             if "Killed process" in line.text:
@@ -239,17 +246,17 @@ class BootRun:
         document = _document(line.text)
         if document is None:
             return
-        kind, decision = document.get("kind"), document.get("decision")
-        if kind == "verdict":
-            number = document.get("frame")
-            number = number if type(number) is int else line.tick
-            self.lines.append(Live(number, line.unix_seconds, document))
-        elif kind == "told" and isinstance(decision, str):
-            self.told[decision] = str(document.get("sentence"))[:1000]
+        match document:
+            case {"kind": "verdict", "decision": str(), "sentence": str()}:
+                number = document.get("frame")
+                number = number if type(number) is int else line.tick
+                self.lines.append(Live(number, line.unix_seconds, document))
+            case {"kind": "told", "decision": str(decision), "sentence": str(sentence)}:
+                self.told[decision] = sentence[:1000]
 
 
-def _key(line: Live) -> tuple[str, ...]:
-    return (line.decision, *(str(line.document.get(name)) for name in ("seconds", "sentence")))
+def _key(line: Live) -> tuple[str, str, str]:
+    return line.decision, shown(line.document.get("seconds")), line.sentence
 
 
 def _document(text: str) -> dict[str, Any] | None:
@@ -263,10 +270,15 @@ def _document(text: str) -> dict[str, Any] | None:
 
 
 def replay(
-    box: Box, policy: Settings | None, config_path: str = "",
-    wanted: Callable[[Boot], bool] = lambda _: True,
+    box: Box, policy: Settings | None, config_path: str = "", *, moment: float | None = None,
+    tell: Callable[[], None] | None = None,
 ) -> Replayed:  # fmt: skip
-    """All boots in ``box`` that are wanted; ``policy``: other settings beside those of then."""
-    boots = [BootRun(box, boot, policy).replay() for boot in box.boots() if wanted(boot)]
+    """All boots; ``policy``: other settings beside those of then; ``moment``: only the burst then,
+    Unix seconds; ``tell``: called at each frame.
+    """
+    boots = box.boots() if moment is None else boot_near(box.boots(), moment)
+    found = [BootRun(box, boot, policy, tell).replay() for boot in boots]
+    if moment is not None:
+        found = [narrowed(boot, moment) for boot in found]
     notes = [f"{box.torn} frames are torn: their checksum is wrong"] if box.torn else []
-    return Replayed(box.path, config_path, policy, boots, box.torn, notes)
+    return Replayed(box.path, config_path, policy, found, notes)

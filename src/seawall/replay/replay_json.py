@@ -98,12 +98,11 @@ def _decision(one: Found) -> dict[str, Any]:
 
 
 def _then(live: Live) -> dict[str, Any]:
-    document = live.document
     return {
         "frame": live.number,
         "unix_seconds": round(live.unix_seconds, 3),
         "decision": live.decision,
-        "sentence": str(document.get("sentence")),
+        "sentence": live.sentence,
     }
 
 

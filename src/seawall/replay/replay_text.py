@@ -33,7 +33,7 @@ def lines(replayed: Replayed, paper: Paper) -> Iterator[str]:
     for note in replayed.notes:
         yield from paper.wrap(note, "  ", "  ")
     if not replayed.boots:
-        yield "No boot in it is meant."
+        yield "There is no frame in it yet."
     for number, boot in enumerate(replayed.boots):
         if number:
             yield ""
@@ -136,9 +136,8 @@ def agreement_words(boot: BootReplay) -> str:
 
 
 def _missing_words(live: Live, why: str) -> str:
-    sentence = str(live.document.get("sentence"))
     when = clock(live.unix_seconds)
-    return f"{live.decision} at {when} cannot be judged again: {why} ({sentence})"
+    return f"{live.decision} at {when} cannot be judged again: {why} ({live.sentence})"
 
 
 def _why_words(boot: BootReplay) -> str:

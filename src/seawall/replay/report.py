@@ -7,10 +7,10 @@ Pure.  Nobody is blamed or praised without evidence: what no record tells is ``u
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from seawall.replay.report_found import Ended, Occasion, Target, Truth
+from seawall.replay.incidents import HELD, STRENGTH
+from seawall.replay.report_found import HARM, Ended, Ending, Judgement, Occasion, Target, Truth
 from seawall.replay.report_lines import Aim, Said
 from seawall.replay.report_story import CALM, Kill, Story
-from seawall.replay.report_verdict import conclude
 
 GAP_SECONDS: Final = 90.0
 """Decisions that are nearer to each other belong together: what is only observed is said again
@@ -19,9 +19,10 @@ BEFORE_SECONDS: Final = 30.0
 AFTER_SECONDS: Final = 120.0
 """What happens in these around an occasion is held against it."""
 SILENT_SECONDS: Final = 60.0
-_STEPS: Final = ("unclamp", "clamp", "freeze", "terminate", "kill")
-_SUSPECTED: Final = "suspected"
-_NO_WORKLOAD: Final = ("undo", "self_test")
+LONG_ENOUGH_SECONDS: Final = 60.0
+"""So long something has to be recorded after it before "nothing happened" is said."""
+_STEPS: Final = ("unclamp", *STRENGTH)
+_NO_END: Final = (HELD, "undo", "self_test")
 _COUNTED_TOGETHER_SECONDS: Final = 5.0
 
 
@@ -40,7 +41,8 @@ def occasions_of(node: str, story: Story, since: float) -> tuple[list[Occasion],
             continue
         occasion = _occasion(node, story, some, verdicts)
         occasion.truth = _truth(story, occasion, story.seconds_of(verdicts[-1]))
-        conclude(occasion)
+        occasion.ending = _ending(occasion)
+        occasion.judgement = _judgement(occasion)
         found.append(occasion)
     return found, reports
 
@@ -68,15 +70,14 @@ def _together(story: Story) -> Iterable[list[Said]]:
 def _occasion(node: str, story: Story, some: Sequence[Said], verdicts: Sequence[Said]) -> Occasion:
     acting = [v for v in verdicts if _targets([v])]
     first = (acting or verdicts)[0]
-    told = [said for said in some if said.kind == "told"]
-    returned = [said.returned_bytes for said in told if said.returned_bytes is not None]
+    returned = [said.returned_bytes for said in some if said.returned_bytes is not None]
     return Occasion(
         node, story.boot_id, first.unix_seconds, story.seconds_of(first), first.mode,
         first.trigger, list(dict.fromkeys(v.decision for v in verdicts)), first.sentence,
         next((v.refused for v in reversed(verdicts) if v.refused), ""), _targets(verdicts),
-        list(dict.fromkeys(a.name for v in verdicts for a in v.aims if a.why == _SUSPECTED)),
+        list(dict.fromkeys(a.name for v in verdicts for a in v.aims if a.why == HELD)),
         [said.done for said in some if said.done is not None],
-        sum(returned) if returned else None, told[-1].sentence if told else "",
+        sum(returned) if returned else None,
     )  # fmt: skip
 
 
@@ -84,7 +85,7 @@ def _targets(verdicts: Iterable[Said]) -> list[Target]:
     """Everybody whom an order was meant for, with the hardest one."""
     found: dict[tuple[str, int], Target] = {}
     for aim in (aim for verdict in verdicts for aim in verdict.aims):
-        if aim.why == _SUSPECTED or aim.why in _NO_WORKLOAD or aim.step not in _STEPS:
+        if aim.why in _NO_END or aim.step not in _STEPS:
             continue
         known = found.get((aim.path, aim.inode))
         if known is None or _STEPS.index(aim.step) >= _STEPS.index(known.step):
@@ -100,7 +101,7 @@ def _target(aim: Aim, known: Target | None) -> Target:
 def _truth(story: Story, occasion: Occasion, last: float) -> Truth:
     begin, until = occasion.seconds, last + AFTER_SECONDS
     truth = Truth()
-    kills = [k for k in story.kills if begin - BEFORE_SECONDS <= k.seconds <= until]
+    kills = story.kills_between(begin - BEFORE_SECONDS, until)
     truth.kills = _ended(story, occasion, kills)
     _count_unnamed(story, occasion, truth, (begin - BEFORE_SECONDS, until), kills)
     _after(story, occasion, truth, last)
@@ -177,5 +178,65 @@ def _how_targets_went_on(story: Story, occasion: Occasion, truth: Truth, until: 
     if gone:
         truth.is_alive = len(gone) < len(marks)
         truth.ended_seconds = min(gone) - occasion.seconds
-    elif marks and story.ticks and story.ticks[-1].seconds > occasion.seconds:
+    elif story.ticks and any(story.last_seen.get(m, 0.0) > occasion.seconds for m in marks):
         truth.is_alive = True
+
+
+# --- what it means, and never beyond the evidence ---------------------------------------------
+
+
+def _ending(occasion: Occasion) -> Ending:
+    truth = occasion.truth
+    kills = occasion.node_kills
+    after = [kill for kill in kills if kill.seconds >= 0]
+    if truth.died_seconds is not None:
+        return "died"
+    if len(after) < len(kills) or (truth.unnamed and truth.unnamed_seconds < 0):
+        return "kernel_before"
+    if after:
+        return "kernel_same" if all(kill.is_target for kill in after) else "kernel_others"
+    if truth.unnamed:
+        return "kernel_somebody"
+    return _without_kill(occasion, truth)
+
+
+def _without_kill(occasion: Occasion, truth: Truth) -> Ending:
+    if truth.ended_seconds is not None and occasion.kind != "did":
+        return "ended"
+    if truth.recovered_seconds is not None:
+        return "recovered"
+    return "no_kill" if truth.seen_seconds >= LONG_ENOUGH_SECONDS else "unknown"
+
+
+def _judgement(occasion: Occasion) -> Judgement:
+    ending = occasion.ending
+    if occasion.kind in ("refused", "held"):
+        return "none"
+    if occasion.kind == "did":
+        return _of_deed(occasion)
+    if ending == "kernel_before":
+        return "too_late"
+    if ending == "recovered":
+        return "wrong" if occasion.truth.is_alive else "unknown"
+    if ending == "kernel_others" and _only_others(occasion):
+        return "doubtful"
+    if ending == "kernel_somebody":
+        return "before_a_kill"
+    return "in_time" if ending in HARM else "unknown"
+
+
+def _only_others(occasion: Occasion) -> bool:
+    """The node recovered without the end of the workload that is meant."""
+    truth = occasion.truth
+    is_whole = truth.recovered_seconds is not None and truth.is_alive is True
+    return is_whole and not any(kill.is_target for kill in truth.kills)
+
+
+def _of_deed(occasion: Occasion) -> Judgement:
+    """What would have happened without it, nobody knows: only harm that came can be told."""
+    if occasion.ending == "kernel_before":
+        return "too_late"
+    returned, predicted = occasion.returned_bytes, sum(t.predicted_bytes for t in occasion.targets)
+    if returned is None or occasion.ending in HARM or returned * 4 < predicted:
+        return "unknown"
+    return "worked"

@@ -10,22 +10,23 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import IO, Final
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
+from typing import IO, Final, TypeAlias
 
-from seawall.blackbox.reader import Box, is_box
+from seawall.blackbox.first_page import SIZE_MOST_BYTES
+from seawall.blackbox.reader import Boot, Box, is_box
 from seawall.problems import BundleProblem, UsageProblem
 from seawall.replay.report_lines import line_of
-from seawall.replay.report_story import Story, Ticked
+from seawall.replay.report_story import Moment, Story
+from seawall.replay.report_whole import Source, joined
 from seawall.replay.start import Start
-from seawall.replay.tape import Line, Tape
-from seawall.replay.tape import Ticked as TapeTick
+from seawall.replay.tape import Event, Line, Tape, Ticked
 
 FILES_MOST: Final = 4000
 DEPTH_MOST: Final = 3
 JOURNAL_MOST_BYTES: Final = 256 << 20
-BOX_MOST_BYTES: Final = 1 << 30
 _LINE_MOST_BYTES: Final = 300 << 10
 _BLOCK_BYTES: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
@@ -33,49 +34,32 @@ _JOURNAL: Final = re.compile(r"decisions(?:\.1)?\.jsonl(?:\.1)?(?:\.gz)?\Z")
 _SUFFIX: Final = re.compile(r"(?:\.1)?\.jsonl(?:\.\d+)?(?:\.gz)?\Z|\.gz\Z")
 _BOX: Final = re.compile(r"blackbox(?:[.-].*)?\Z")
 _NODE_MOST: Final = 253
+Tell: TypeAlias = Callable[[], None] | None
+"""Called often, for who waits."""
 
 
-@dataclass
-class Source:
-    """What one folder or file gave; ``node`` is its name until a box tells a better one."""
-
-    node: str
-    stories: dict[str, Story] = field(default_factory=dict)
-    has_journal: bool = False
-    has_box: bool = False
-    malformed: int = 0
-    torn: int = 0
-    lost: int = 0
-    problems: list[str] = field(default_factory=list)
-    host: str = ""
-    first_unix_seconds: float = float("inf")
-    last_unix_seconds: float = float("-inf")
-
-    def story(self, boot_id: str) -> Story:
-        """Of that boot."""
-        return self.stories.setdefault(boot_id, Story(boot_id))
-
-    def spans(self, unix_seconds: float) -> None:
-        """Something is known of that moment."""
-        self.first_unix_seconds = min(self.first_unix_seconds, unix_seconds)
-        self.last_unix_seconds = max(self.last_unix_seconds, unix_seconds)
-
-
-def read(paths: list[str], own_name: str = "") -> list[Source]:
+def read(
+    paths: list[str], own_name: str = "", tell: Callable[[str], None] | None = None
+) -> list[Source]:
     """By node; UsageProblem when a path is not there, or nothing of all is ours.
 
-    ``own_name``: of the node whose files these are, when they are this machine's.
+    ``own_name``: of the node whose files these are, when they are this machine's.  ``tell``: how
+    far it is, in words, again and again.
     """
-    files = [pair for path in paths for pair in _files_of(path)]
+    found = (pair for path in paths for pair in _files_of(path))
+    files = list(islice(found, FILES_MOST + 1))
     if len(files) > FILES_MOST:
-        raise UsageProblem(f"{len(files):,} files; at most {FILES_MOST:,} at once")
+        raise UsageProblem(f"more than {FILES_MOST:,} files; give fewer of them at once")
     by_node: dict[str, Source] = {}
     # Journals first: while the ticks of a box are read it is known whom to look after.
-    for node, path in sorted(files, key=lambda pair: (_is_box_name(pair[1]), pair)):
+    files.sort(key=lambda pair: (_is_box_name(pair[1]), pair))
+    for number, (node, path) in enumerate(files, start=1):
         name = own_name or node
-        _read_file(by_node.setdefault(name, Source(name)), path)
+        words = f"file {number:,} of {len(files):,}: {name[:40]}"
+        told = partial(tell, words) if tell is not None else None
+        _read_file(by_node.setdefault(name, Source(name)), path, told)
     _refuse_nothing(by_node, paths)
-    return _joined(list(by_node.values()))
+    return joined(list(by_node.values()))
 
 
 def _refuse_nothing(sources: dict[str, Source], paths: list[str]) -> None:
@@ -111,8 +95,9 @@ def _in_folder(folder: str, depth: int) -> Iterator[tuple[str, str]]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
+        yield _named(folder), folder  # who reads it is told why not
         return
-    for entry in entries[:FILES_MOST]:
+    for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             if depth > 1:
                 yield from _in_folder(entry.path, depth - 1)
@@ -139,17 +124,17 @@ def _is_box_name(path: str) -> bool:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def _read_file(source: Source, path: str) -> None:
+def _read_file(source: Source, path: str, tell: Tell) -> None:
     try:
         if is_box(path):
-            _read_box(source, Box.open(path))
+            _read_box(source, Box.open(path), tell)
             return
         with open(path, "rb") as file:
             if not _is_gzip(file):
-                _read_journal(source, file)
+                _read_journal(source, file, tell)
                 return
             with gzip.GzipFile(fileobj=file) as inner:
-                _read_packed(source, inner, path)
+                _read_packed(source, inner, path, tell)
     except (OSError, EOFError, zlib.error, UsageProblem) as error:
         words = str(error) if isinstance(error, UsageProblem) else _words(error)
         source.problems.append(words if path in words else f"{path}: {words}")
@@ -165,41 +150,43 @@ def _is_gzip(file: IO[bytes]) -> bool:
     return begin == _GZIP
 
 
-def _read_packed(source: Source, file: gzip.GzipFile, path: str) -> None:
+def _read_packed(source: Source, file: gzip.GzipFile, path: str, tell: Tell) -> None:
     """A journal, or a box, which is unpacked into memory: nothing is written to a disk."""
     begin = file.read(1)
     file.seek(0)
     if begin in (b"{", b"\n", b""):
-        _read_journal(source, file)
+        _read_journal(source, file, tell)
         return
     fd = os.memfd_create("seawall-box", os.MFD_CLOEXEC)
     try:
         size = 0
         while block := file.read(_BLOCK_BYTES):
             size += os.write(fd, block)
-            if size > BOX_MOST_BYTES:
+            if size > SIZE_MOST_BYTES:
                 raise BundleProblem(f"{path}: unpacked larger than any black box")
         own = f"/proc/self/fd/{fd}"
         if not is_box(own):
             raise BundleProblem(f"{path}: neither a decision journal nor a black box")
-        _read_box(source, Box.open(own))
+        _read_box(source, Box.open(own), tell)
     finally:
         os.close(fd)
 
 
-def _read_journal(source: Source, file: IO[bytes] | gzip.GzipFile) -> None:
+def _read_journal(source: Source, file: IO[bytes] | gzip.GzipFile, tell: Tell) -> None:
     size = ours = 0
+    is_inside = False
     while raw := file.readline(_LINE_MOST_BYTES):
         size += len(raw)
         if size > JOURNAL_MOST_BYTES:
             source.problems.append(f"{source.node}: of a journal of more than 256 MiB the rest")
             break
-        if not raw.endswith(b"\n") and len(raw) >= _LINE_MOST_BYTES:
-            source.malformed += 1
-            while (rest := file.readline(_BLOCK_BYTES)) and not rest.endswith(b"\n"):
-                size += len(rest)
-            continue
-        if raw.strip():
+        if tell is not None:
+            tell()
+        is_part = len(raw) >= _LINE_MOST_BYTES and not raw.endswith(b"\n")
+        if is_part or is_inside:
+            source.malformed += not is_inside
+            is_inside = is_part
+        elif raw.strip():
             ours += _take_line(source, raw)
     source.has_journal = source.has_journal or ours > 0 or size == 0
 
@@ -207,86 +194,52 @@ def _read_journal(source: Source, file: IO[bytes] | gzip.GzipFile) -> None:
 def _take_line(source: Source, raw: bytes) -> bool:
     try:
         said = line_of(raw)
+        story = source.story(said.boot_id)
     except (ValueError, OverflowError):
         source.malformed += 1
         return False
-    source.story(said.boot_id).hear(said)
+    story.hear(said)
     source.spans(said.unix_seconds)
     return True
 
 
-def _read_box(source: Source, box: Box) -> None:
+def _read_box(source: Source, box: Box, tell: Tell) -> None:
     source.has_box = True
     source.torn += box.torn
     for boot in box.boots():
-        story = source.story(boot.boot_id)
-        story.has_box = True
-        first, last = boot.heads[0], boot.heads[-1]
-        story.offset = first.unix_seconds - first.monotonic_seconds
-        story.last_frame_seconds = last.monotonic_seconds
-        source.spans(first.unix_seconds)
-        source.spans(last.unix_seconds)
-        tape = Tape(box, boot)
-        for event in tape:
-            _take_event(source, story, event)
-        source.lost += tape.lost_frames + tape.lost_ticks
-        source.problems += [f"{source.node}: {words}" for words in tape.problems]
-        story.ticks.sort()
+        try:
+            story = source.story(boot.boot_id)
+        except ValueError as error:
+            source.problems.append(f"{source.node}: {error}: the rest")
+            break
+        _read_boot(source, story, boot, Tape(box, boot, tell))
     box.close()
 
 
-def _take_event(source: Source, story: Story, event: object) -> None:
+def _read_boot(source: Source, story: Story, boot: Boot, tape: Tape) -> None:
+    """Its frames are in the order of writing: what came before a trigger stands behind it."""
+    last = max(boot.heads, key=lambda head: head.monotonic_seconds)
+    story.has_box = True
+    # By its last frame: a clock that was wrong at the start has been set by then.
+    story.offset = last.unix_seconds - last.monotonic_seconds
+    story.last_frame_seconds = max(story.last_frame_seconds, last.monotonic_seconds)
+    times = [head.unix_seconds for head in boot.heads]
+    source.spans(min(times))
+    source.spans(max(times))
+    for event in tape:
+        _take_event(source, story, event)
+    source.lost += tape.lost_frames + tape.lost_ticks
+    source.problems += [f"{source.node}: {words}" for words in tape.problems]
+
+
+def _take_event(source: Source, story: Story, event: Event) -> None:
     match event:
-        case Start():
-            source.host = str(getattr(event, "host", "") or source.host)[:_NODE_MOST]
-        case TapeTick(tick=tick):
+        case Start(host=host):
+            source.host = host[:_NODE_MOST] or source.host
+        case Ticked(tick=tick):
             node = tick.node
-            story.see(Ticked(node.seconds, tick.state, node.kernel_kills), tick.groups)
+            story.see(Moment(node.seconds, tick.state, node.kernel_kills), tick.groups)
         case Line(is_kernel=True):
-            story.kernel_said(event.text, event.unix_seconds - (story.offset or 0.0))
+            story.kernel_said(event.text, event.seconds)
         case Line():
             _take_line(source, event.text.encode("utf-8", "surrogateescape"))
-
-
-# --- by node ------------------------------------------------------------------------------------
-
-
-def _joined(sources: list[Source]) -> list[Source]:
-    """Sources that share a boot are of one node: its journal here, its box there."""
-    owner: dict[str, Source] = {}
-    nodes: list[Source] = []
-    for source in sources:
-        other = next((owner[boot] for boot in source.stories if boot in owner), None)
-        if other is None:
-            nodes.append(source)
-            other = source
-        else:
-            _merge(other, source)
-        owner.update(dict.fromkeys(source.stories, other))
-    for node in nodes:
-        node.node = node.host or node.node
-        _follow(node)
-    return nodes
-
-
-def _merge(into: Source, more: Source) -> None:
-    for boot_id, story in more.stories.items():
-        into.story(boot_id).join(story)
-    into.has_journal = into.has_journal or more.has_journal
-    into.has_box = into.has_box or more.has_box
-    into.host = into.host or more.host
-    into.problems += more.problems
-    for name in ("malformed", "torn", "lost"):
-        setattr(into, name, getattr(into, name) + getattr(more, name))
-    into.first_unix_seconds = min(into.first_unix_seconds, more.first_unix_seconds)
-    into.last_unix_seconds = max(into.last_unix_seconds, more.last_unix_seconds)
-
-
-def _follow(node: Source) -> None:
-    """A boot is followed when another one began after it."""
-    begins = {boot: story.began for boot, story in node.stories.items()}
-    for boot, story in node.stories.items():
-        story.is_followed = any(
-            other != boot and at is not None and (begins[boot] or 0.0) < at
-            for other, at in begins.items()
-        )

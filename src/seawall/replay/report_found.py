@@ -2,7 +2,7 @@
 """What a report says, as values: occasions, and what could not be seen."""
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from seawall.findings.blindness import NotSeen
 from seawall.replay.report_lines import Done
@@ -29,6 +29,11 @@ was, nor whether the node was short or a limit was hit.  worked: it acted, memor
 the kernel killed nobody.  too_late: the kernel had killed before.  wrong: without it nothing came
 of it.  doubtful: the kernel ended others, and the node recovered although the workload lives.
 none: it neither acted nor would have."""
+
+
+KILLED: Final = ("kernel_same", "kernel_others", "kernel_somebody")
+HARM: Final = ("died", *KILLED)
+"""Endings that came after the decision, and that it could have been in time for."""
 
 
 class Target(NamedTuple):
@@ -91,8 +96,6 @@ class Occasion:
     """Who stood still, or would have, until it was known who did it."""
     done: list[Done]
     returned_bytes: int | None
-    told: str
-    """What came back, in the guard's words."""
     truth: Truth = field(default_factory=Truth)
     ending: Ending = "unknown"
     judgement: Judgement = "unknown"
@@ -103,6 +106,17 @@ class Occasion:
         if self.targets:
             return "did" if self.mode == "enforce" else "would"
         return "held" if self.held else "refused"
+
+    @property
+    def node_kills(self) -> list[Ended]:
+        """Kills that have to do with what the guard saw: at a limit only where that was its
+        trigger, or the limit was its target's.
+        """
+        is_short = self.trigger == "node_short"
+        return [
+            kill for kill in self.truth.kills
+            if not kill.is_at_limit or kill.is_target or not is_short
+        ]  # fmt: skip
 
 
 class NodeSeen(NamedTuple):

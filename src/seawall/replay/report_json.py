@@ -5,8 +5,9 @@ from typing import Any
 
 from seawall.blackbox.times import written
 from seawall.replay.report_found import Ended, NodeSeen, Occasion, Report
-from seawall.replay.report_groups import poison_in
+from seawall.replay.report_whole import poison_in
 from seawall.replay.report_words import verdict, what_happened
+from seawall.views.document import not_seen_rows
 
 
 def document(head: dict[str, Any], report: Report) -> dict[str, Any]:
@@ -24,9 +25,7 @@ def document(head: dict[str, Any], report: Report) -> dict[str, Any]:
             for row in poison_in(report.occasions)
         ],
         "occasions": [_occasion(occasion) for occasion in report.occasions],
-        "could_not_see": [
-            {"what": row.what, "why": row.why, "provide": row.provide} for row in report.unseen
-        ],
+        "could_not_see": not_seen_rows(report.unseen),
     }  # fmt: skip
 
 

@@ -22,9 +22,8 @@ _BYTES_MOST: Final = 1 << 60
 _SECONDS_MOST: Final = 1e10
 _CUT: Final = b',"ranking_left_out":'
 _CUT_OVER_BYTES: Final = 4 << 10
-_CUT_END: Final = b"}"
 _YEARS: Final = (2000, 2200)
-RANKING_MOST: Final = 2000
+_RANKING_MOST: Final = 2000
 
 
 class Aim(NamedTuple):
@@ -46,7 +45,6 @@ class Done(NamedTuple):
     is_observed: bool
     problem: str
     processes: int
-    left: int
     first_action_seconds: float
 
 
@@ -108,7 +106,7 @@ def names_in(ranking: bytes) -> dict[str, str]:
         return {}
     return {
         row["cgroup"]: row["name"][:_NAME_MOST]
-        for row in (rows[:RANKING_MOST] if isinstance(rows, list) else ())
+        for row in (rows[:_RANKING_MOST] if isinstance(rows, list) else ())
         if isinstance(row, dict)
         and isinstance(row.get("cgroup"), str)
         and isinstance(row.get("name"), str)
@@ -119,7 +117,7 @@ def _document(raw: bytes) -> tuple[Any, bytes]:
     """A long line is nearly all ranking, which comes last: it is left for later."""
     if len(raw) > _CUT_OVER_BYTES and (at := raw.find(_CUT)) > 0:
         try:
-            return json.loads(raw[:at] + _CUT_END), raw[at:].rstrip()
+            return json.loads(raw[:at] + b"}"), raw[at:].rstrip()
         except ValueError:
             pass
     document = json.loads(raw)
@@ -163,7 +161,7 @@ def _done(outcome: Any) -> Done:
     return Done(
         _aim(outcome.get("order")), outcome.get("is_done") is True,
         outcome.get("is_observed") is True, _text(outcome, "problem", 300, may_lack=True),
-        _bytes(outcome.get("processes", 0)), _bytes(outcome.get("left", 0)),
+        _bytes(outcome.get("processes", 0)),
         _seconds(outcome.get("first_action_seconds")) or 0.0,
     )  # fmt: skip
 

@@ -20,6 +20,8 @@ CALM: Final = ("peace", "near", "blind")
 LINES_MOST: Final = 500_000
 _KERNEL_LINE_MOST: Final = 4096
 _NAMES_MOST: Final = 20_000
+_AIMS_MOST: Final = 2_000
+"""Each of them is looked for in each tick."""
 _STAMP_OFF_SECONDS: Final = 60.0
 
 
@@ -30,7 +32,7 @@ class KernelSaid(NamedTuple):
     text: str
 
 
-class Ticked(NamedTuple):
+class Moment(NamedTuple):
     """A tick, as far as a report needs it."""
 
     seconds: float
@@ -59,7 +61,7 @@ class Story:
     """The node booted again after it."""
     said: list[Said] = field(default_factory=list)
     kernel: list[KernelSaid] = field(default_factory=list)
-    ticks: list[Ticked] = field(default_factory=list)
+    ticks: list[Moment] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     """Workloads by cgroup."""
     last_seen: dict[tuple[str, int], float] = field(default_factory=dict)
@@ -67,12 +69,10 @@ class Story:
     first_missed: dict[tuple[str, int], float] = field(default_factory=dict)
     offset: float | None = None
     """Unix less monotonic seconds."""
-    last_frame_seconds: float | None = None
-    lost_frames: int = 0
+    last_frame_seconds: float = 0.0
     ranking: bytes = b""
     """Of the last verdict."""
     _marks: set[tuple[object, ...]] = field(default_factory=set)
-    _kills: list[Kill] | None = None
 
     # --- what is put in -------------------------------------------------------------------------
 
@@ -87,22 +87,23 @@ class Story:
         self.said.append(said._replace(ranking=b""))
         for aim in said.aims:
             self.names.setdefault(aim.path, aim.name)
-            if said.seconds is not None:
-                mark = (aim.path, aim.inode)
+            mark = (aim.path, aim.inode)
+            is_room = mark in self.last_seen or len(self.last_seen) < _AIMS_MOST
+            if said.seconds is not None and is_room:
                 self.last_seen[mark] = max(said.seconds, self.last_seen.get(mark, 0.0))
 
-    def see(self, ticked: Ticked, groups: dict[str, Group]) -> None:
+    def see(self, moment: Moment, groups: dict[str, Group]) -> None:
         """A tick, and who was there."""
-        self.ticks.append(ticked)
+        self.ticks.append(moment)
         if not groups.keys() <= self.names.keys() and len(self.names) < _NAMES_MOST:
             self.names.update((path, group.name) for path, group in groups.items())
         for mark, seen in self.last_seen.items():
             group = groups.get(mark[0])
             if group is not None and group.inode == mark[1]:
-                self.last_seen[mark] = max(seen, ticked.seconds)
+                self.last_seen[mark] = max(seen, moment.seconds)
                 self.first_missed.pop(mark, None)
-            elif ticked.seconds > seen:
-                self.first_missed.setdefault(mark, ticked.seconds)
+            elif moment.seconds > seen:
+                self.first_missed.setdefault(mark, moment.seconds)
 
     def kernel_said(self, text: str, seconds: float) -> None:
         """A line of the kernel's log; its own stamp is nearer to the truth than the frame's."""
@@ -117,12 +118,22 @@ class Story:
         """The same boot from another file."""
         for said in other.said:
             self.hear(said)
-        if not self.has_box and other.has_box:
-            self.has_box, self.kernel, self.ticks = True, other.kernel, other.ticks
-            self.offset, self.last_frame_seconds = other.offset, other.last_frame_seconds
-            self.last_seen, self.first_missed = other.last_seen, other.first_missed
+        if other.has_box:
+            self.has_box, self.offset = True, other.offset
+        self.kernel += other.kernel
+        self.ticks += other.ticks
+        self.last_frame_seconds = max(self.last_frame_seconds, other.last_frame_seconds)
+        for mark, at in other.last_seen.items():
+            self.last_seen[mark] = max(at, self.last_seen.get(mark, 0.0))
+        missed = {**other.first_missed, **self.first_missed}
+        self.first_missed = {m: at for m, at in missed.items() if at > self.last_seen.get(m, 0.0)}
         self.names = {**other.names, **self.names}
         self.ranking = self.ranking or other.ranking
+
+    def close(self) -> None:
+        """All of it is there.  A tick of peace may stand in a burst too, and a file come twice."""
+        self.ticks = sorted(set(self.ticks))
+        self.kernel = sorted(dict.fromkeys(self.kernel), key=lambda line: line.seconds)
 
     # --- what is asked --------------------------------------------------------------------------
 
@@ -137,12 +148,14 @@ class Story:
         """Its lines, oldest first."""
         return sorted(self.said, key=self.seconds_of)
 
-    @property
-    def kills(self) -> list[Kill]:
-        """Whom the kernel ended, as its log in the box says."""
-        if self._kills is None:
-            self._kills = list(_kills_of(self.kernel))
-        return self._kills
+    @cached_property
+    def _kills(self) -> list[Kill]:
+        return sorted(_kills_of(self.kernel), key=lambda kill: kill.seconds)
+
+    def kills_between(self, since: float, until: float) -> list[Kill]:
+        """Whom the kernel ended, as its log in the box says; both moments included."""
+        begin = bisect_left(self._kills, since, key=lambda kill: kill.seconds)
+        return self._kills[begin : bisect_right(self._kills, until, key=lambda kill: kill.seconds)]
 
     def counted(self, since: float, until: float) -> list[tuple[float, int]]:
         """Kills that were only counted, with the moment: by the ticks, else by the journal."""
@@ -150,7 +163,7 @@ class Story:
         lines = _between(self._told_kills, since, until)
         return max(ticks, lines, key=lambda rows: sum(kills for _, kills in rows))
 
-    def ticks_between(self, since: float, until: float) -> list[Ticked]:
+    def ticks_between(self, since: float, until: float) -> list[Moment]:
         """Later than ``since``, and not later than ``until``."""
         begin = bisect_right(self.ticks, since, key=lambda tick: tick.seconds)
         return self.ticks[begin : bisect_right(self.ticks, until, key=lambda tick: tick.seconds)]
@@ -167,10 +180,8 @@ class Story:
     @cached_property
     def end_seconds(self) -> float:
         """Of the last that is known of it; asked when all of it was read."""
-        ends = [self.seconds_of(said) for said in self.said]
-        ends += [self.ticks[-1].seconds] if self.ticks else []
-        ends += [self.last_frame_seconds] if self.last_frame_seconds is not None else []
-        return max(ends, default=0.0)
+        ends = [self.last_frame_seconds, *map(self.seconds_of, self.said)]
+        return max(ends + [moment.seconds for moment in self.ticks[-1:]])
 
     def name_of(self, path: str) -> str:
         """Of the workload that a cgroup belongs to; the path itself where nobody named it."""
@@ -186,10 +197,12 @@ class Story:
 
     def was_stopped(self, since: float) -> bool:
         """The guard said that it ends."""
-        return any(
-            s.kind == "event" and s.sentence == STOPPED and self.seconds_of(s) >= since
-            for s in self.said
-        )
+        return self._stopped_seconds >= since
+
+    @cached_property
+    def _stopped_seconds(self) -> float:
+        stops = [said for said in self.said if said.kind == "event" and said.sentence == STOPPED]
+        return max(map(self.seconds_of, stops), default=float("-inf"))
 
     @property
     def began(self) -> float | None:
@@ -198,7 +211,7 @@ class Story:
             return self.offset
         return min((said.unix_seconds for said in self.said), default=None)
 
-    @property
+    @cached_property
     def is_mute(self) -> bool:
         """It decided something, and a kill of the kernel would stand nowhere."""
         is_told = bool(self.ticks) or any(said.tells_kills for said in self.said)
@@ -211,7 +224,6 @@ def _between(rows: list[tuple[float, int]], since: float, until: float) -> list[
 
 
 def _kills_of(lines: list[KernelSaid]) -> Iterable[Kill]:
-    lines = sorted(lines, key=lambda line: line.seconds)
     texts = (line.text.encode("utf-8", "surrogateescape") for line in lines)
     for report in read_reports(texts):
         path = report.task_memcg or report.group_kill or report.oom_memcg or ""

@@ -6,7 +6,7 @@ from typing import Final
 
 from seawall.blackbox.times import written
 from seawall.replay.report_found import Occasion, Report
-from seawall.replay.report_groups import Poison, poison_in
+from seawall.replay.report_whole import Poison, poison_in
 from seawall.replay.report_words import (
     did_words,
     judged,

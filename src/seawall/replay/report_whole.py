@@ -1,19 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All nodes together: what happened since when, and what the files do not tell."""
+"""All nodes together: what the files of each gave, what happened since when, what takes one node
+and will take the next, and what no file tells.
+"""
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from seawall.blackbox.times import written
 from seawall.findings.blindness import NotSeen
 from seawall.replay.report import occasions_of
-from seawall.replay.report_files import Source
-from seawall.replay.report_found import NodeSeen, Occasion, Report
+from seawall.replay.report_found import HARM, NodeSeen, Occasion, Report
+from seawall.replay.report_story import Story
 from seawall.words import count, first
 
+BOOTS_MOST: Final = 10_000
+"""Of one node: a journal is hostile input."""
 _NAMES_SHOWN: Final = 4
 _LATE_SECONDS: Final = 3600.0
 _PROBLEMS_SHOWN: Final = 20
+# Kubernetes' own letters for what it adds to names (k8s.io/apimachinery util/rand): no vowels.
+_LETTERS: Final = "[bcdfghjklmnpqrstvwxz2456789]"
+_MADE: Final = re.compile(rf"-(?:{_LETTERS}{{6,10}}-)?{_LETTERS}{{5}}\Z")
+_NAME_MOST: Final = 512
+
+
+@dataclass(eq=False)
+class Source:
+    """What one folder or file gave; ``node`` is its name until a box tells a better one."""
+
+    node: str
+    stories: dict[str, Story] = field(default_factory=dict)
+    has_journal: bool = False
+    has_box: bool = False
+    malformed: int = 0
+    torn: int = 0
+    lost: int = 0
+    problems: list[str] = field(default_factory=list)
+    host: str = ""
+    first_unix_seconds: float = float("inf")
+    last_unix_seconds: float = float("-inf")
+
+    def story(self, boot_id: str) -> Story:
+        """Of that boot; ValueError: no node boots so often."""
+        if boot_id not in self.stories:
+            if len(self.stories) >= BOOTS_MOST:
+                raise ValueError(f"more than {BOOTS_MOST:,} boots of one node")
+            self.stories[boot_id] = Story(boot_id)
+        return self.stories[boot_id]
+
+    def spans(self, unix_seconds: float) -> None:
+        """Something is known of that moment."""
+        self.first_unix_seconds = min(self.first_unix_seconds, unix_seconds)
+        self.last_unix_seconds = max(self.last_unix_seconds, unix_seconds)
+
+
+class Poison(NamedTuple):
+    """A workload that was chosen, on all nodes together."""
+
+    name: str
+    """``namespace/pod-*/container`` where Kubernetes made up the end of the pod's name."""
+    occasions: int
+    nodes: tuple[str, ...]
+    harmed: int
+    """Times that the kernel killed or the node died after it."""
+    others: int
+    """Workloads that the kernel ended and the guard had not chosen."""
 
 
 def report_of(sources: Sequence[Source], since: float, until: float) -> Report:
@@ -37,6 +90,79 @@ def _seen(source: Source) -> NodeSeen:
         source.first_unix_seconds if is_known else None,
         source.last_unix_seconds if is_known else None, len(source.stories),
     )  # fmt: skip
+
+
+# --- by node ------------------------------------------------------------------------------------
+
+
+def joined(sources: list[Source]) -> list[Source]:
+    """Sources that share a boot are of one node: its journal here, its box there."""
+    owner: dict[str, Source] = {}
+    merged: set[Source] = set()
+    for source in sources:
+        known = dict.fromkeys(owner[boot] for boot in source.stories if boot in owner)
+        into, *more = [*known, source]
+        for other in more:
+            _merge(into, other)
+        merged.update(more)
+        owner.update(dict.fromkeys(into.stories, into))
+    nodes = [source for source in sources if source not in merged]
+    for node in nodes:
+        node.node = node.host or node.node
+        _finish(node)
+    return nodes
+
+
+def _merge(into: Source, more: Source) -> None:
+    for boot_id, story in more.stories.items():
+        into.stories.setdefault(boot_id, Story(boot_id)).join(story)
+    into.has_journal = into.has_journal or more.has_journal
+    into.has_box = into.has_box or more.has_box
+    into.host = into.host or more.host
+    into.problems += more.problems
+    for name in ("malformed", "torn", "lost"):
+        setattr(into, name, getattr(into, name) + getattr(more, name))
+    into.first_unix_seconds = min(into.first_unix_seconds, more.first_unix_seconds)
+    into.last_unix_seconds = max(into.last_unix_seconds, more.last_unix_seconds)
+
+
+def _finish(node: Source) -> None:
+    """All of it is there.  A boot is followed when another one began after it."""
+    latest = max((story.began or 0.0 for story in node.stories.values()), default=0.0)
+    for story in node.stories.values():
+        story.is_followed = (story.began or 0.0) < latest
+        story.close()
+
+
+# --- the same workload on many nodes ------------------------------------------------------------
+
+
+def poison_in(occasions: Iterable[Occasion]) -> list[Poison]:
+    """On most nodes first; each occasion counts once a workload."""
+    found: dict[str, list[Occasion]] = {}
+    for occasion in occasions:
+        for name in dict.fromkeys(kind_of(target.name) for target in occasion.targets):
+            found.setdefault(name, []).append(occasion)
+    rows = [_poison(name, some) for name, some in found.items()]
+    return sorted(rows, key=lambda row: (-len(row.nodes), -row.occasions, row.name))
+
+
+def _poison(name: str, some: list[Occasion]) -> Poison:
+    others = sum(not kill.is_target for one in some for kill in one.truth.kills)
+    nodes = tuple(dict.fromkeys(one.node for one in some))
+    return Poison(name, len(some), nodes, sum(one.ending in HARM for one in some), others)
+
+
+def kind_of(name: str) -> str:
+    """The name without what differs from pod to pod of one workload."""
+    parts = name[:_NAME_MOST].split("/")
+    if len(parts) != 3:
+        return name
+    parts[1] = _MADE.sub("-*", parts[1])
+    return "/".join(parts)
+
+
+# --- what the files do not tell -----------------------------------------------------------------
 
 
 def _unseen(sources: Sequence[Source], since: float) -> Iterator[NotSeen]:

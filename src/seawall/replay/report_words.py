@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from seawall.replay.report_found import Ended, Occasion, Report
-from seawall.replay.report_verdict import node_kills
+from seawall.replay.report_found import HARM, KILLED, Ended, Occasion, Report
 from seawall.words import count, duration, first, percent, size
 
 _NAMES_SHOWN: Final = 4
@@ -47,23 +46,22 @@ def _span(report: Report) -> str:
     asked = report.until_unix_seconds - report.since_unix_seconds
     begins = [n.first_unix_seconds for n in report.nodes if n.first_unix_seconds is not None]
     known = report.until_unix_seconds - min(begins, default=report.until_unix_seconds)
-    days = _number(max(1, round(asked / 86_400)), "day")
     if known >= asked * _WHOLE_SHARE:
-        return days
-    return f"{days}, of which at most the last {duration(max(0.0, known))} are recorded"
+        return duration(asked)
+    return f"{duration(asked)}, of which at most the last {duration(max(0.0, known))} are recorded"
 
 
 def _came(some: Sequence[Occasion]) -> str:
     """``5 times the kernel killed 4 to 31 s later (12 it would have spared), ...``."""
     by = Counter(one.ending for one in some)
-    killed = [o for o in some if o.ending.startswith("kernel_") and o.ending != "kernel_before"]
+    killed = [one for one in some if one.ending in KILLED]
+    died = [one.truth.died_seconds or 0.0 for one in some if one.ending == "died"]
     parts = []
     if killed:
-        parts.append(f"{_times(len(killed))} the kernel killed {_range(killed)} later"
-                     f"{_spared(killed)}")  # fmt: skip
-    if by["died"]:
-        died = [o.truth.died_seconds or 0.0 for o in some if o.ending == "died"]
-        parts.append(f"{_times(by['died'])} the node died {_seconds_range(died)} later")
+        seconds = _range(list(map(first_kill, killed)))
+        parts.append(f"{_times(len(killed))} the kernel killed {seconds} later{_spared(killed)}")
+    if died:
+        parts.append(f"{_times(len(died))} the node died {_range(died)} later")
     if by["kernel_before"]:
         parts.append(f"{_times(by['kernel_before'])} the kernel had killed before it decided")
     wrong = sum(one.judgement == "wrong" for one in some)
@@ -89,7 +87,7 @@ def _came_of_deeds(some: Sequence[Occasion]) -> str:
     parts = []
     if by["worked"]:
         parts.append(f"{_times(by['worked'])} memory came back and the kernel killed nobody")
-    after = [o for o in some if o.ending in ("kernel_same", "kernel_others", "kernel_somebody")]
+    after = [one for one in some if one.ending in KILLED]
     if after:
         parts.append(f"{_times(len(after))} the kernel killed as well{_spared(after)}")
     if died := sum(one.ending == "died" for one in some):
@@ -106,7 +104,7 @@ def _came_of_deeds(some: Sequence[Occasion]) -> str:
 
 def _refusals(some: Sequence[Occasion]) -> list[str]:
     by = Counter(one.ending for one in some)
-    killed = by["kernel_same"] + by["kernel_others"] + by["kernel_somebody"] + by["kernel_before"]
+    killed = sum(by[ending] for ending in (*KILLED, "kernel_before"))
     parts = []
     if by["died"]:
         parts.append(f"{_times(by['died'])} the node died")
@@ -120,7 +118,7 @@ def _refusals(some: Sequence[Occasion]) -> list[str]:
 
 def _spared(some: Sequence[Occasion]) -> str:
     """How many workloads died that it had not chosen."""
-    others = sum(not kill.is_target for one in some for kill in node_kills(one))
+    others = sum(not kill.is_target for one in some for kill in one.node_kills)
     unnamed = sum(one.truth.unnamed for one in some)
     parts = []
     if others:
@@ -131,17 +129,13 @@ def _spared(some: Sequence[Occasion]) -> str:
     return f" ({'; '.join(parts)})" if parts else ""
 
 
-def _range(some: Sequence[Occasion]) -> str:
-    return _seconds_range([seconds for one in some for seconds in [first_kill(one)]])
-
-
 def first_kill(occasion: Occasion) -> float:
     """Seconds from the decision to the first kill of the kernel after it."""
-    after = [kill.seconds for kill in node_kills(occasion) if kill.seconds >= 0]
+    after = [kill.seconds for kill in occasion.node_kills if kill.seconds >= 0]
     return min(after, default=max(0.0, occasion.truth.unnamed_seconds))
 
 
-def _seconds_range(seconds: Sequence[float]) -> str:
+def _range(seconds: Sequence[float]) -> str:
     least, most = min(seconds), max(seconds)
     one, other = brief(least), brief(most)
     return f"{one} s" if one == other else f"{one} to {other} s"
@@ -155,7 +149,7 @@ def brief(seconds: float) -> str:
 def what_happened(occasion: Occasion) -> str:
     """One or two sentences, of what the records tell and no more."""
     truth = occasion.truth
-    kills = killed_words(node_kills(occasion), truth.unnamed, truth.unnamed_seconds)
+    kills = killed_words(occasion.node_kills, truth.unnamed, truth.unnamed_seconds)
     match occasion.ending:
         case "died":
             words = f"the node went silent {brief(truth.died_seconds or 0)} s later and booted anew"
@@ -213,7 +207,7 @@ def judged(occasion: Occasion) -> str:
             before = brief(margin(occasion))
             return f"{before} s before that; why the kernel killed is in no record"
     if occasion.kind in ("refused", "held"):
-        if occasion.ending in ("died", "kernel_same", "kernel_others", "kernel_somebody"):
+        if occasion.ending in HARM:
             return "it did not prevent that: without proof it chooses nobody"
         return ""
     return "whether it was right cannot be told" if occasion.judgement == "unknown" else ""
@@ -223,7 +217,7 @@ def margin(occasion: Occasion) -> float:
     """Seconds from the decision to what happened first."""
     if occasion.ending == "died":
         died = occasion.truth.died_seconds or 0.0
-        return min([died, *(k.seconds for k in node_kills(occasion) if k.seconds >= 0)])
+        return min([died, *(k.seconds for k in occasion.node_kills if k.seconds >= 0)])
     return first_kill(occasion)
 
 

@@ -13,30 +13,22 @@ Row: TypeAlias = tuple[Any, ...]
 _TEXT: Final = carrier(str).read
 _FLOAT: Final = carrier(float).read
 _INT: Final = carrier(int).read
-
-
-def _int_or_none(value: JSON) -> int | None:
-    return None if value is None else _INT(value)
-
-
-def _float_or_none(value: JSON) -> float | None:
-    return None if value is None else _FLOAT(value)
-
-
+_INT_OR_NONE: Final = carrier(int | None).read
+_FLOAT_OR_NONE: Final = carrier(float | None).read
 _READERS: Final[dict[str, Callable[[JSON], Any]]] = {
     "path": _TEXT, "inode": _INT, "name": _TEXT, "pod": _TEXT, "charge_bytes": _INT,
-    "charge_slope": _FLOAT, "limit_bytes": _int_or_none, "request_bytes": _int_or_none,
-    "gives_back_bytes": _int_or_none, "certain_bytes": _INT, "likely_bytes": _INT,
-    "most_bytes": _INT, "sources": _TEXT, "outside_slope": _FLOAT, "adj": _int_or_none,
-    "class_rank": _INT, "protected_by": _TEXT, "processes": _int_or_none,
+    "charge_slope": _FLOAT, "limit_bytes": _INT_OR_NONE, "request_bytes": _INT_OR_NONE,
+    "gives_back_bytes": _INT_OR_NONE, "certain_bytes": _INT, "likely_bytes": _INT,
+    "most_bytes": _INT, "sources": _TEXT, "outside_slope": _FLOAT, "adj": _INT_OR_NONE,
+    "class_rank": _INT, "protected_by": _TEXT, "processes": _INT_OR_NONE,
     "started_seconds": _FLOAT, "at_limit_seconds": _FLOAT, "events_max": _FLOAT,
-    "stall": _FLOAT, "progress_per_second": _float_or_none, "hopeless_why": _TEXT,
+    "stall": _FLOAT, "progress_per_second": _FLOAT_OR_NONE, "hopeless_why": _TEXT,
 }  # fmt: skip
 COLUMNS: Final = tuple(_READERS)
 READERS: Final = tuple(_READERS.values())
 PATH: Final = COLUMNS.index("path")
 WHOLE: Final = frozenset(
-    at for at, read in enumerate(READERS) if read in (_INT, _int_or_none)
+    at for at, read in enumerate(READERS) if read in (_INT, _INT_OR_NONE)
 )  # fmt: skip
 """Columns of whole numbers: written as what they differ by."""
 _SLOPES: Final = frozenset(

@@ -18,6 +18,7 @@ class Start(NamedTuple):
     own_cgroup: str
     last_decision: str
     pid: int
+    """Of the recorder."""
     began_unix: float
     tool_version: str
     host: str
@@ -25,8 +26,8 @@ class Start(NamedTuple):
     notes: tuple[str, ...]
     """What of its settings this version does not know, or knows and it did not."""
 
-    def is_same_guard(self, other: "Start | None") -> bool:
-        """The same process as there."""
+    def is_same_recorder(self, other: "Start | None") -> bool:
+        """Written by the same process; a guard that begins has a new one."""
         return other is not None and (self.pid, self.began_unix) == (other.pid, other.began_unix)
 
 

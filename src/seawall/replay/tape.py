@@ -4,7 +4,7 @@
 Of what cannot be read nothing is believed, and that it was there is said.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from seawall.blackbox.frame import Frame
@@ -16,13 +16,13 @@ from seawall.replay.tick import Tick
 from seawall.replay.ticks_read import TickReader
 
 PROBLEMS_MOST: Final = 8
+_WORDS_MOST: Final = 300
 
 
 class Mind(NamedTuple):
     """The judge before the next tick."""
 
     mind: JSON
-    unix_seconds: float
 
 
 class Ticked(NamedTuple):
@@ -39,13 +39,12 @@ class Line(NamedTuple):
     is_kernel: bool
     tick: int
     unix_seconds: float
+    seconds: float
+    """Monotonic."""
 
 
 class Lost(NamedTuple):
-    """Frames that should be here and are not, or cannot be read."""
-
-    frames: int
-    unix_seconds: float
+    """Frames should be here and are not, or cannot be read."""
 
 
 Event: TypeAlias = Start | Mind | Ticked | Line | Lost
@@ -54,12 +53,14 @@ Event: TypeAlias = Start | Mind | Ticked | Line | Lost
 class Tape:
     """Iterated once."""
 
-    def __init__(self, box: Box, boot: Boot) -> None:
+    def __init__(self, box: Box, boot: Boot, tell: Callable[[], None] | None = None) -> None:
+        """``tell``: called at each frame, for who waits."""
         self._box = box
         self._boot = boot
+        self._tell = tell
         self._reader = TickReader()
         self.problems: list[str] = []
-        """What could not be read, in words; at most PROBLEMS_MOST."""
+        """What could not be read, in words (``note``)."""
         self.lost_frames = 0
 
     @property
@@ -70,36 +71,42 @@ class Tape:
     def __iter__(self) -> Iterator[Event]:
         last = None
         for head in self._boot.heads:
+            if self._tell is not None:
+                self._tell()
             if last is not None and head.sequence != last + 1:
-                yield self._lose(head.sequence - last - 1, head.unix_seconds)
+                yield self._lose(head.sequence - last - 1)
             last = head.sequence
             if head.kind == "round":
                 continue
             try:
                 yield from self._events(self._box.frame(head))
             except BundleProblem as problem:
-                self._say(str(problem))
-                yield self._lose(1, head.unix_seconds)
+                note(self.problems, str(problem))
+                yield self._lose(1)
 
-    def _lose(self, frames: int, unix_seconds: float) -> Lost:
+    def _lose(self, frames: int) -> Lost:
         self.lost_frames += frames
-        return Lost(frames, unix_seconds)
-
-    def _say(self, words: str) -> None:
-        if len(self.problems) < PROBLEMS_MOST and words not in self.problems:
-            self.problems.append(words)
+        return Lost()
 
     def _events(self, frame: Frame) -> list[Event]:
         body = frame.body
         if frame.kind == "start":
             return [start_of(body)]
         if frame.kind == "mind":
-            return [Mind(body.get("mind"), frame.unix_seconds)]
+            return [Mind(body.get("mind"))]
         if frame.kind == "tick":
             is_rounded = body.get("rounded") is not False
             return [Ticked(tick, is_rounded) for tick in self._reader.take(body)]
         for name in ("line", "kernel"):
             text = body.get(name)
             if isinstance(text, str):
-                return [Line(text, name == "kernel", frame.tick, frame.unix_seconds)]
+                when = (frame.unix_seconds, frame.monotonic_seconds)
+                return [Line(text, name == "kernel", frame.tick, *when)]
         return []
+
+
+def note(problems: list[str], words: str) -> None:
+    """Once, and no more than PROBLEMS_MOST: a box is hostile input, and says a thing often."""
+    words = words[:_WORDS_MOST]
+    if len(problems) < PROBLEMS_MOST and words not in problems:
+        problems.append(words)

@@ -59,9 +59,9 @@ class TickWriter:
         is_key = is_key or self._last is None
         if is_key:
             self._rows = {}
-        body: dict[str, JSON] = {"key": is_key, "rounded": is_rounded, "from": self._last}
+        base = None if is_key else self._last
+        body: dict[str, JSON] = {"key": is_key, "rounded": is_rounded, "from": base}
         if is_key:
-            body["from"] = None
             body["columns"] = {"node": list(NODE_COLUMNS), "group": list(GROUP_COLUMNS)}
         body["ticks"] = [self._tick(tick, is_rounded=is_rounded) for tick in ticks]
         return body

@@ -3,10 +3,10 @@
 BundleProblem comes of what is not as ``ticks.py`` writes it.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from itertools import accumulate
 from typing import Any, Final
 
-from seawall.actions.plan import Outcome
 from seawall.guard.facts import Group, Node
 from seawall.host.host import JSON
 from seawall.problems import BundleProblem
@@ -18,7 +18,9 @@ from seawall.replay.ticks import GROUP_COLUMNS, NODE, NODE_COLUMNS, OUTCOME
 GROUPS_MOST: Final = 2_000_000
 """In all ticks of one frame together: small bytes must not become much memory."""
 UNIX_MOST: Final = 1e12
-_PLACES: Final = {name: at for at, name in enumerate(COLUMNS)}
+_PLACES: Final = {name: at for at, name in enumerate(COLUMNS) if at != PATH}
+"""Of what may change: a group of another path is another group."""
+_CHANGES: Final = frozenset(("whole", "gone", "set", "new"))
 
 
 class TickReader:
@@ -40,10 +42,6 @@ class TickReader:
         except (ValueError, RecursionError) as error:
             self._last = None
             raise BundleProblem(f"a tick in the black box: {error}") from error
-
-    def forget(self) -> None:
-        """What follows has to begin with a key."""
-        self._last = None
 
     def _take(self, body: dict[str, JSON]) -> list[Tick]:
         ticks = items_of(body.get("ticks"))
@@ -71,31 +69,30 @@ class TickReader:
             raise ValueError(f"expected the judge's state, found {shown(state)}")
         node: Node = NODE.read(tick.get("node"))
         self._apply(tick)
-        out = tuple(_outcomes(tick.get("out", [])))
+        out = tuple([OUTCOME.read(value) for value in items_of(tick.get("out", []))])
         self._last = number
         return Tick(number, _unix_seconds(tick.get("u")), state, node, self._groups, out)
 
     # --- groups -------------------------------------------------------------------------------
 
     def _apply(self, tick: dict[str, JSON]) -> None:
-        """Never in place: the tick before keeps its own."""
+        """Rows in place; the groups anew, for the tick before keeps its own."""
+        if _CHANGES.isdisjoint(tick):
+            return
         if tick.get("whole") is True:
             self._rows, self._groups = [], {}
-        rows = self._rows
+        rows, groups = self._rows, self._groups.copy()
         if "gone" in tick:
-            gone = set(_places(tick["gone"], len(rows), lambda step, _: step))
+            gone = set(_places(_whole_numbers(tick["gone"]), len(rows)))
+            for at in gone:
+                groups.pop(rows[at][PATH], None)
             rows = [row for at, row in enumerate(rows) if at not in gone]
-        fresh = _set(rows, tick.get("set", {}))
+        fresh = [rows[at] for at in _set(rows, tick.get("set", {}))]
         new = [read_row(row) for row in items_of(tick.get("new", []))]
-        if not (fresh or new) and len(rows) == len(self._rows):
-            return
-        groups = self._groups
-        self._rows = [fresh.get(at, row) for at, row in enumerate(rows)] + new
-        self._groups = {
-            row[PATH]: group_of(row) if at in fresh or at >= len(rows) else groups[row[PATH]]
-            for at, row in enumerate(self._rows)
-        }
-        if len(self._groups) != len(self._rows) or len(self._rows) > ITEMS_MOST:
+        for row in (*fresh, *new):
+            groups[row[PATH]] = group_of(row)
+        self._rows, self._groups = rows + new, groups
+        if len(groups) != len(self._rows) or len(groups) > ITEMS_MOST:
             raise ValueError("expected each group once, and not too many")
 
 
@@ -105,34 +102,35 @@ def _object(value: JSON) -> dict[str, JSON]:
     return value
 
 
-def _set(rows: list[list[Any]], columns: JSON) -> dict[int, list[Any]]:
-    """Rows that changed, by place."""
-    fresh: dict[int, list[Any]] = {}
+def _set(rows: list[list[Any]], columns: JSON) -> set[int]:
+    """Change the rows; which ones."""
+    found: set[int] = set()
     for name, pair in _object(columns).items():
         at = _PLACES.get(name)
         steps, values = items_of(pair, 2)
         if at is None:
             raise ValueError(f"expected a column of a group, found {shown(name)}")
-        places = _places(steps, len(rows), lambda step, last: last + step)
+        places = _places(accumulate(_whole_numbers(steps)), len(rows))
         for place, change in zip(places, items_of(values, len(places)), strict=True):
-            row = fresh.get(place)
-            if row is None:
-                row = fresh[place] = list(rows[place])
+            row = rows[place]
             row[at] = changed(at, row[at], change)
-    return fresh
+        found.update(places)
+    return found
 
 
-def _places(steps: JSON, count: int, place_of: Callable[[int, int], int]) -> list[int]:
-    """Places among ``count`` rows; ValueError when one is outside."""
-    places, last = [], 0
-    for step in items_of(steps):
-        if type(step) is not int:
-            raise ValueError(f"expected a place, found {shown(step)}")
-        last = place_of(step, last)
-        if not 0 <= last < count:
-            raise ValueError(f"expected a place below {count}, found {shown(step)}")
-        places.append(last)
-    return places
+def _whole_numbers(values: JSON) -> list[Any]:
+    found = items_of(values)
+    if not {int}.issuperset(map(type, found)):
+        raise ValueError("expected places, found something else")
+    return found
+
+
+def _places(places: Iterable[int], count: int) -> list[int]:
+    """ValueError when one is not among ``count`` rows."""
+    found = list(places)
+    if found and not 0 <= min(found) <= max(found) < count:
+        raise ValueError(f"expected places below {count}, found others")
+    return found
 
 
 def _unix_seconds(value: JSON) -> float:
@@ -140,10 +138,6 @@ def _unix_seconds(value: JSON) -> float:
     if not abs(seconds) <= UNIX_MOST:
         raise ValueError(f"expected Unix seconds, found {shown(value)}")
     return seconds
-
-
-def _outcomes(values: JSON) -> list[Outcome]:
-    return [OUTCOME.read(value) for value in items_of(values)]
 
 
 def _check_columns(columns: JSON) -> None:
