@@ -7,6 +7,7 @@ import pytest
 from tests.blackbox.box_maker import DECISION, END, HOG, Told, small_box
 
 from seawall.accounts.scene import Window
+from seawall.blackbox import moments as module
 from seawall.blackbox.moments import Pass, choose, overlaid, passes_until
 from seawall.blackbox.overview import summary
 from seawall.blackbox.reader import Box
@@ -15,7 +16,7 @@ from seawall.cli.box_source import box_source
 from seawall.cli.box_ticks import row_of, ticks_between
 from seawall.host.host import Unread
 from seawall.host.recording import Round
-from seawall.problems import UsageProblem
+from seawall.problems import BundleProblem, UsageProblem
 from seawall.readings.memcg import Memcgs
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.vmstat import Vmstat
@@ -168,6 +169,15 @@ def test_names_of_moments(box: tuple[Path, Told]) -> None:
     by_time = box_source(str(path), f"@{tick.unix_seconds:.3f}")
     assert by_number.notes == by_time.notes
     assert abs(decided - told.plot.short_at - 5) < 0.2
+
+
+def test_more_passes_than_memory_bears_are_refused(
+    box: tuple[Path, Told], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A question that a forged box asks once costs it nothing to repeat."""
+    monkeypatch.setattr(module, "ANSWERS_MOST", 1000)
+    with pytest.raises(BundleProblem, match="more than 1,000 answers from 2026-11-23T"):
+        passes_until(Box.open(str(box[0])), END)
 
 
 def test_before_the_first_pass(box: tuple[Path, Told]) -> None:

@@ -179,6 +179,13 @@ def test_bad_bodies_end_in_a_problem_of_ours(bodies: list[dict[str, JSON]]) -> N
             reader.take(body)
 
 
+def _deep() -> JSON:
+    deep: JSON = []
+    for _ in range(5000):
+        deep = [deep]
+    return deep
+
+
 @pytest.mark.parametrize(
     "much",
     [
@@ -186,6 +193,7 @@ def test_bad_bodies_end_in_a_problem_of_ours(bodies: list[dict[str, JSON]]) -> N
         {"words": ["a" * 9000], "folders": [0, 0, 1, 0]},
         {"words": ["a" * 99], "folders": [0, 0, *[x for n in range(170) for x in (n + 1, 0)]]},
         {"words": ["a"], "files": {"new": [[0, *[0] * 400_001]]}},
+        {"words": ["a"], "probes": {"new": [[0, 0]], "is": [0, {"a": _deep()}]}},
     ],
 )
 def test_much_out_of_little_is_refused(much: dict[str, JSON]) -> None:

@@ -61,7 +61,6 @@ def test_a_flood_is_bounded(log: _Pipe) -> None:
     lines, is_kill = log.read()
     assert is_kill
     assert len(lines) == 64
-    assert log.dropped == 36
     assert all(len(line) <= 4 * 1024 for line in lines)
 
 

@@ -2,6 +2,7 @@
 """What goes to the disk when, by a clock of the test's own."""
 
 import json
+import random
 import zlib
 from itertools import pairwise
 from typing import Any
@@ -160,6 +161,46 @@ def test_behind_a_gap_the_new_mind_is_kept_and_spare_ones_are_not() -> None:
     scene.go(1, "short")
     minds = [one.tick for one in scene.written if one.kind == "mind"]
     assert minds == [0, 12]
+
+
+def test_a_look_between_the_new_mind_and_the_next_tick_does_not_lose_it() -> None:
+    scene = _Scene()
+    scene.go(12)
+    scene.number += 5
+    scene.story.started(start())
+    scene.story.sampled(_round(12.5), "quick")
+    scene.go(14)
+    scene.go(1, "short")
+    minds = [one.tick for one in scene.written if one.kind == "mind"]
+    assert minds == [0, 12, 12]
+    assert scene.ticks()[-15:] == list(range(18, 33))
+
+
+def test_other_settings_behind_a_gap_make_no_mind_up() -> None:
+    scene = _Scene()
+    scene.go(12)
+    scene.number += 5
+    scene.go(2)
+    scene.story.started(start()._replace(mind=None))
+    scene.go(40)
+    scene.go(1, "short")
+    assert not [one for one in scene.written if one.kind == "mind"]
+
+
+def test_a_round_that_no_frame_holds_leaves_its_clock() -> None:
+    scene = _Scene()
+    scene.go(40, "short")
+    chance = random.Random(1)
+    names = tuple(chance.randbytes(127).hex() + "/" for _ in range(40_000))
+    large = _round(scene.seconds)
+    large.names["/sys/fs/cgroup"] = names
+    scene.story.sampled(large, "full")
+    scene.go(40, "short")
+    rounds = RoundReader()
+    passes = [taken for body in scene.bodies("round") if (taken := rounds.take(body))]
+    assert len(passes) == len(scene.bodies("round"))
+    assert not any(taken.round.names for taken in passes)
+    assert passes[-1].round == _round(scene.seconds)
 
 
 def test_a_second_burst_does_not_write_again_what_is_there() -> None:

@@ -155,7 +155,7 @@ def test_a_write_that_fails_is_said_and_the_file_opened_again(tmp_path: Path) ->
     writer.start()
     _until(lambda: writer.opened)
     writer.put(_waiting(1))
-    _until(lambda: writer.frames_written)
+    _until(lambda: writer.written_unix)
     writer.put(_waiting(2))
     _until(lambda: writer.gaps)
     assert "Input/output error" in writer.problem

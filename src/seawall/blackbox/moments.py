@@ -6,12 +6,14 @@ is known at a moment is the last whole pass with the light ones after it laid ov
 of it is older than the rest.  A rate is taken only between two passes that both asked for it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from seawall.blackbox.frame import Head
 from seawall.blackbox.reader import Boot, Box
 from seawall.blackbox.rounds import RoundReader
+from seawall.blackbox.times import written
 from seawall.host.host import JSON
 from seawall.host.recording import Round
 from seawall.problems import BundleProblem
@@ -19,6 +21,9 @@ from seawall.problems import BundleProblem
 WINDOW_LEAST_SECONDS: Final = 2.0
 WINDOW_MOST_SECONDS: Final = 30.0
 """Further back only what was read whole is compared: of a longer window a rate tells too little."""
+ANSWERS_MOST: Final = 5_000_000
+"""Of all passes that are looked at together: a forged box asks the same a million times.  Of a real
+one these are 40 whole passes over 20,000 cgroups."""
 WHOLE: Final = "full"
 """The series of whole passes."""
 BACK_SECONDS: Final = (22.0, 130.0, 900.0)
@@ -160,25 +165,34 @@ def key_before(box: Box, unix_seconds: float) -> Pass | None:
     """The last pass before a moment that needs none before it: which machine that was."""
     boot = boot_at(box, unix_seconds)
     heads = [h for h in rounds_of(boot) if h.unix_seconds <= unix_seconds] if boot else []
-    found = chain(box, heads, unix_seconds)[:1]
-    passes = _passes(found)
+    passes = _passes(islice(chain(box, heads, unix_seconds), 1))
     return passes[0] if passes else None
 
 
-def chain(box: Box, heads: Sequence[Head], since: float) -> list[tuple[Head, dict[str, JSON]]]:
+def chain(box: Box, heads: Sequence[Head], since: float) -> Iterator[tuple[Head, dict[str, JSON]]]:
     """Heads with what their frames hold, in order, from the last key before ``since`` on (all,
     where none of them is one).  What cannot be unpacked is left out, as if it were torn.
+
+    Only one is unpacked at a time: in a forged box each of them is as large as may be.
     """
-    found = []
-    for head in reversed(heads):
-        try:
-            body = box.frame(head).body
-        except BundleProblem:
-            continue
-        found.append((head, body))
-        if body.get("key") is True and head.unix_seconds <= since:
-            break
-    return found[::-1]
+    first = 0
+    for place in range(len(heads) - 1, -1, -1):
+        if heads[place].unix_seconds <= since:
+            body = _body(box, heads[place])
+            if body is not None and body.get("key") is True:
+                first = place
+                break
+    for head in heads[first:]:
+        body = _body(box, head)
+        if body is not None:
+            yield head, body
+
+
+def _body(box: Box, head: Head) -> dict[str, JSON] | None:
+    try:
+        return box.frame(head).body
+    except BundleProblem:
+        return None
 
 
 def _read(box: Box, heads: Sequence[Head], since: float) -> list[Pass]:
@@ -186,15 +200,25 @@ def _read(box: Box, heads: Sequence[Head], since: float) -> list[Pass]:
 
 
 def _passes(bodies: Iterable[tuple[Head, dict[str, JSON]]]) -> list[Pass]:
-    """Each as it was; those that need one that is missing are left out."""
+    """Each as it was; those that need one that is missing are left out.  BundleProblem: they are
+    too much for this machine's memory.
+    """
     reader = RoundReader()
-    passes = []
+    passes: list[Pass] = []
+    left = ANSWERS_MOST
     for head, body in bodies:
         try:
             taken = reader.take(body)
         except BundleProblem:
             continue  # until the next key
         if taken is not None:
+            found = taken.round
+            left -= len(found.files) + len(found.names) + len(found.links) + len(found.probes)
+            if left < 0:
+                raise BundleProblem(
+                    f"more than {ANSWERS_MOST:,} answers from {written(passes[0].unix_seconds)} to "
+                    f"{written(head.unix_seconds)}: choose a shorter time"
+                )
             when = (head.unix_seconds, head.monotonic_seconds, head.boot_id)
-            passes.append(Pass(*when, taken.of == WHOLE, taken.round))
+            passes.append(Pass(*when, taken.of == WHOLE, found))
     return passes

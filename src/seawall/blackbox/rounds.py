@@ -82,7 +82,7 @@ class RoundReader:
         """
         try:
             return self._take(body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             self._step = None
             raise BundleProblem(
                 f"a round of the black box is malformed ({error}); read from the next key on"

@@ -67,10 +67,10 @@ def take_up(folder: int, wanted: Wanted) -> Taken:
         raise
     if not why:
         os.close(fd)
-        words = f"{wanted.path}: a new one; the one before it is {wanted.path}{_OLD} now"
+        words = f"a new one; the one before it is {wanted.path}{_OLD} now"
         return _reopened(folder, wanted, words)
     if found.size_bytes:
-        words = f"{wanted.path}: goes on with its {found.size_bytes >> 20:,} MiB: {why}"
+        words = f"goes on with its {found.size_bytes >> 20:,} MiB: {why}"
         return found._replace(remark=words)
     os.close(fd)
     raise BlackboxProblem(f"{wanted.path}: it was cut, and no new one was made: {why}")

@@ -86,14 +86,15 @@ class RecorderLife:
             return f"none: {self._why_none}"
         if link.is_spent:
             return f"none: its recorder ended {self._replaced + 1} times"
-        lost = f"; {link.lost} ticks or lines were lost" if link.lost else ""
-        problem, frame, unix = state.get("problem"), state.get("frame"), state.get("unix")
-        if isinstance(problem, str) and problem:
+        if problem := state.get("problem"):
             return f"nothing is written to {self._path}: {problem}"
+        more = f"; {link.lost} ticks or lines were lost" if link.lost else ""
+        more += f"; {state['remark']}" if state.get("remark") else ""
+        frame, unix = state.get("frame"), state.get("unix")
         if not isinstance(frame, int) or not isinstance(unix, int | float) or not unix > 0:
-            return f"{self._path}, nothing written yet{lost}"
+            return f"{self._path}, nothing written yet{more}"
         age = math.ceil(max(0.0, time.time() - unix))
-        return f"{self._path}, last frame {frame}, at most {age} s old{lost}"
+        return f"{self._path}, last frame {frame}, at most {age} s old{more}"
 
     def close(self) -> None:
         """It writes what it holds when it hears that the guard ends."""

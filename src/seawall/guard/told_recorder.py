@@ -114,9 +114,7 @@ class RecorderLink(WatcherLink):
         self, settings: Settings, last_decision: str, mind: Iterable[str], now: float
     ) -> None:
         """Between two ticks: what holds from the next one on.  ``mind``: pieces of its JSON."""
-        head = f'{{"t":"start","settings":{to_json(settings)}'
-        head += f',"last_decision":{json.dumps(last_decision)},"mind":'
-        if not self._send_pieces(head, mind):
+        if not self._send_pieces(_head(settings, last_decision), mind):
             self.fall_behind(now)
             return
         self._kept.clear()
@@ -125,10 +123,9 @@ class RecorderLink(WatcherLink):
 
     def change(self, settings: Settings, last_decision: str, now: float) -> None:
         """Between two ticks: the same judge goes on, with other settings."""
-        words = f'"last_decision":{json.dumps(last_decision)},"mind":null'
-        told = f'{{"t":"start","settings":{to_json(settings)},{words}}}'
+        told = f"{_head(settings, last_decision)}null}}".encode()
         # One that is behind will be told with the rest.
-        if not self._is_behind and not self._send(b"J", told.encode()):
+        if not self._is_behind and not self._send(b"J", told):
             self.fall_behind(now)
 
     def tick(
@@ -276,6 +273,12 @@ class RecorderLink(WatcherLink):
 
 def _room_of(groups: int) -> int:
     return TICK.size + groups * (ROW.size + INDEX.size) + _NODE_MOST_BYTES
+
+
+def _head(settings: Settings, last_decision: str) -> str:
+    """Of ``start``, up to the mind."""
+    last = json.dumps(last_decision)
+    return f'{{"t":"start","settings":{to_json(settings)},"last_decision":{last},"mind":'
 
 
 def _outcome(outcome: Outcome) -> bytes:

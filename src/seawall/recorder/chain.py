@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ticks and rounds into frames, each as the difference to the one before it in the same chain."""
 
+from typing import Final
+
 from seawall.blackbox.frame import Kind, squeezed
 from seawall.blackbox.rounds import RoundWriter
 from seawall.host.host import JSON
@@ -8,6 +10,8 @@ from seawall.host.recording import Round
 from seawall.recorder.past import Waiting
 from seawall.replay.tick import Tick
 from seawall.replay.ticks import TickWriter
+
+_NOW: Final = ("now", "")
 
 
 class Chain:
@@ -30,8 +34,14 @@ class Chain:
 
     def round(self, round_: Round, of: str, number: int) -> Waiting:
         """``number``: of the last tick before it."""
-        body = self._rounds.body(round_, of)
-        return self.frame("round", body, clocks(round_), number)
+        when = clocks(round_)
+        try:
+            return self.frame("round", self._rounds.body(round_, of), when, number)
+        except ValueError:
+            # More than a frame holds: cgroups without number, of long names.  Its clock is left.
+            self._rounds = RoundWriter()
+            clock = Round(probes={_NOW: round_.probes[_NOW]})
+            return self.frame("round", self._rounds.body(clock, "quick"), when, number)
 
     def frame(
         self, kind: Kind, body: dict[str, JSON], when: tuple[float, float], number: int
@@ -42,7 +52,7 @@ class Chain:
 
 def clocks(round_: Round) -> tuple[float, float]:
     """When it was begun."""
-    now = round_.probes["now", ""]
+    now = round_.probes[_NOW]
     if not isinstance(now, dict):
         raise TypeError("a pass without its clock")
     return _seconds(now["unix_seconds"]), _seconds(now["monotonic_seconds"])

@@ -53,12 +53,12 @@ class Heard:
     def __init__(self) -> None:
         self.dropped = 0
         """Messages that were malformed, incomplete, or told a difference to one that was."""
-        self.is_lost = True
-        """A whole tick has to come before the next one is understood."""
+        self.is_lost = False
+        """One was dropped, and no whole tick has come since: all has to be told anew."""
         self._kind = b""
         self._pieces: list[bytes] = []
-        self._number = self._outcomes_of = 0
-        """Of the last tick, as a base; and as what outcomes belong to."""
+        self._number = 0
+        """Of the last tick: what the next one is a difference to, and whose outcomes come."""
         self._names: dict[int, list[Any]] = {}
         self._groups: dict[int, Group] = {}
         self._by_path: dict[str, Group] = {}
@@ -80,6 +80,7 @@ class Heard:
         except (ValueError, LookupError, TypeError, struct.error, RecursionError):
             self._pieces = []
             self.dropped += 1
+            self.is_lost = True
             return []
 
     def flush(self) -> list[Message]:
@@ -104,11 +105,9 @@ class Heard:
 
     def _whole(self, kind: bytes, number: int, whole: bytes) -> list[Message]:
         if kind == b"T":
+            tick = self._tick(number, whole)
             done = self.flush()
-            self.is_lost = True  # unless all of it is understood
-            self._held = self._tick(number, whole)
-            self._number = self._outcomes_of = number
-            self.is_lost = False
+            self._held, self._number = tick, number
             return done
         if kind == b"L":
             return [*self.flush(), Line(number, whole.decode("ascii"))]
@@ -116,7 +115,7 @@ class Heard:
             raise ValueError("a kind")
         told = json.loads(whole)
         if told["t"] == "outcome":
-            if self._held is None or number != self._outcomes_of:
+            if self._held is None or number != self._number:
                 raise ValueError("an outcome of no tick")
             self._outcomes.append(_outcome(told["outcome"]))
             return []
@@ -161,6 +160,7 @@ class Heard:
             # Another dictionary, never that of a tick that was handed out.
             found = (self._groups[index] for index in self._order)
             self._by_path = {group.path: group for group in found}
+        self.is_lost = self.is_lost and base != 0
         return Tick(number, unix, STATES[state], node, self._by_path, ())
 
     def _settle(self, order: Sequence[int]) -> None:

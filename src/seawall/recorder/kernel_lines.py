@@ -30,7 +30,6 @@ class KernelLines:
         self.fd = -1
         self.problem = ""
         """Why the kernel's log is not read, or empty."""
-        self.dropped = 0
         try:
             self.fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             os.lseek(self.fd, 0, os.SEEK_END)
@@ -51,8 +50,6 @@ class KernelLines:
             if len(lines) < _KEPT_MOST:
                 line = record.split(b"\n", 1)[0][:_LINE_MOST_BYTES]
                 lines.append(line.decode("utf-8", "backslashreplace"))
-            else:
-                self.dropped += 1
         return lines, is_kill
 
     def _next(self) -> bytes | None:

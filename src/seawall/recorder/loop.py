@@ -23,13 +23,15 @@ from seawall.recorder.writer import Writer
 LIGHT_SECONDS: Final = 1.0
 QUICK_SECONDS: Final = 0.1
 QUICK_SHARE: Final = 0.02
-"""Of one CPU: where a look costs more than that, there are fewer of them, down to one a second."""
+"""Of one CPU: where quick looks cost more, there are fewer, down to the light one a second."""
 STATE_SECONDS: Final = 10.0
 NAMES_SECONDS: Final = 280.0
 SLICE_SECONDS: Final = 0.02
 END_SECONDS: Final = 2.5
 """So long what waits may take to be written at the end; the guard gives us 3."""
 _UNSETTLED_SECONDS: Final = 0.2
+_ANEW_SECONDS: Final = 5.0
+"""Between two losses that are noticed: keys for each frame that finds no room would fill it up."""
 
 
 class Loop:
@@ -44,7 +46,9 @@ class Loop:
         self._full: Iterator[Round | None] | None = None
         self._names: Thread | None = None
         self._light_due = self._quick_due = self._state_due = self._names_due = 0.0
-        self._opened = self._gaps = 0
+        self._losses = (0, 0)
+        """How often the file had been opened, and frames lost, when all was begun anew."""
+        self._anew_due = 0.0
         self._greeted: int | None = None
         """How often the file had been opened when the guard was told."""
         self._poll = select.poll()
@@ -68,6 +72,7 @@ class Loop:
     def rehearse(self) -> None:
         """Everything once, so that nothing is imported or made later."""
         self._samples.ask_names()
+        self._names_due = time.monotonic() + NAMES_SECONDS
         for _ in self._samples.full(()):
             pass
         self._samples.light(())
@@ -115,7 +120,7 @@ class Loop:
 
     def _look(self) -> None:
         now = time.monotonic()
-        self._notice_losses()
+        self._notice_losses(now)
         self._story.tend(now)
         if now >= self._light_due:
             self._light_due = now + LIGHT_SECONDS
@@ -152,17 +157,19 @@ class Loop:
 
     # --- the file, and the guard ----------------------------------------------------------------
 
-    def _notice_losses(self) -> None:
+    def _notice_losses(self, now: float) -> None:
         """What is missing in the file makes what follows it unreadable, up to a key."""
-        if self._writer.problem or not self._writer.opened:
+        losses = self._writer.opened, self._writer.gaps
+        if self._writer.problem or not self._writer.opened or losses == self._losses:
             return
-        opened, gaps = self._writer.opened, self._writer.gaps
-        if (opened, gaps) != (self._opened, self._gaps):
-            self._opened, self._gaps = opened, gaps
+        if losses[0] != self._losses[0] or now >= self._anew_due:
+            self._losses, self._anew_due = losses, now + _ANEW_SECONDS
             self._story.begin_anew()
 
     def _greet(self, pid: int) -> None:
-        """When it is known which number the next tick gets; again with another file."""
+        """When it is known which number the next tick gets; again with another file, and when
+        something was not understood: the guard tells everything anew.
+        """
         opened, following = self._writer.opened, self._writer.last_tick + 1
         if not self._writer.is_settled or opened == self._greeted:
             return
@@ -171,17 +178,18 @@ class Loop:
 
     def _tell_state(self) -> None:
         writer = self._writer
+        if self._heard.is_lost:
+            self._greeted = None
         self._ear.tell(
             "state",
             frame=writer.last_tick,
             unix=writer.written_unix or 0.0,
-            problem=self._problem(),
+            problem=writer.problem if writer.is_settled else "the black box is being made",
+            remark=self._remark(),
         )
 
-    def _problem(self) -> str:
-        words = [self._writer.problem, self._kernel.problem]
-        if not self._writer.is_settled:
-            words.append("the black box is being made")
+    def _remark(self) -> str:
+        words = [self._writer.remark, self._kernel.problem]
         if self._heard.dropped:
             words.append(f"{self._heard.dropped} messages of the guard were not understood")
         return "; ".join(filter(None, words))

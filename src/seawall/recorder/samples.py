@@ -19,6 +19,7 @@ from heapq import nlargest
 from typing import Any, Final
 
 from seawall.actions.plan import Mounts
+from seawall.blackbox.moments import overlaid
 from seawall.guard.facts import Group
 from seawall.host.host import Host
 from seawall.host.live import LiveHost
@@ -61,9 +62,9 @@ NODE_TOPICS: Final[tuple[type[Any], ...]] = (
 class Samples:
     """``quick`` and ``light`` at once, ``full`` in steps."""
 
-    def __init__(self, mounts: Mounts, host: Host | None = None) -> None:
-        self.mounts = mounts
-        self._host = CheapHost(host or LiveHost("/"))
+    def __init__(self, mounts: Mounts) -> None:
+        self._mounts = mounts
+        self._host = CheapHost(LiveHost("/"))
         self._lasting = self._what_lasts(self._host)
         self._named = Round()
         self._chosen: list[str] = []
@@ -79,7 +80,7 @@ class Samples:
     def light(self, groups: Iterable[Group]) -> Round:
         """With the workloads that lead."""
         round_ = self.quick()
-        group_files.quick(self._host, self.mounts, self._leading(groups), round_)
+        group_files.quick(self._host, self._mounts, self._leading(groups), round_)
         return round_
 
     def full(self, groups: Iterable[Group]) -> Iterator[Round | None]:
@@ -91,13 +92,13 @@ class Samples:
             yield None
         for path in mountinfo.PATHS:
             recording.read(path)
-        if self.mounts.unified:
-            recording.read(f"{self.mounts.unified}/cgroup.controllers")
+        if self._mounts.unified:
+            recording.read(f"{self._mounts.unified}/cgroup.controllers")
         round_ = recording.rounds[0]
         chosen = set(leading(groups))
-        for _ in group_files.walk(self._host, self.mounts, chosen, round_):
+        for _ in group_files.walk(self._host, self._mounts, chosen, round_):
             yield None
-        yield _with(round_, self._named)
+        yield overlaid((self._named, round_))
 
     def _leading(self, groups: Iterable[Group]) -> list[str]:
         """Chosen anew now and then: to look through hundreds takes as long as to read eight."""
@@ -143,12 +144,3 @@ def leading(groups: Iterable[Group]) -> list[str]:
 
 def _holds(group: Group) -> int:
     return group.charge_bytes + group.outside.likely_bytes
-
-
-def _with(round_: Round, more: Round) -> Round:
-    """What the round has asked itself counts."""
-    round_.files = more.files | round_.files
-    round_.names = more.names | round_.names
-    round_.links = more.links | round_.links
-    round_.probes = more.probes | round_.probes
-    return round_

@@ -55,6 +55,8 @@ class Story:
         self._player: Player | None = None
         self._last: Tick | None = None
         self._told_tick = -1
+        self._is_recalled = False
+        """The player was told what the judge remembers just before the next tick."""
         self._is_span_due = self._is_key_due = True
         self._key_due = self._full_due = self._frame_due = 0.0
         self._burst_until: float | None = None
@@ -91,18 +93,21 @@ class Story:
         """What holds from the next tick on."""
         self._start = start
         self.begin_anew()
-        if start.mind is not None or self._player is None:
-            self._player = self._new_player(start.settings, start.last_decision)
         if start.mind is not None:
+            self._player = self._new_player(start.settings, start.last_decision)
             self._player.recall(start.mind)
-        else:
+            self._is_recalled = True
+        elif self._player is not None:
             self._player.use(start.settings)
+        elif self._last is None:  # nothing was seen yet, so nothing is remembered
+            self._player = self._new_player(start.settings, start.last_decision)
 
     def ticked(self, tick: Tick) -> None:
         """With its outcomes."""
         is_next = self._last is None or tick.number == self._last.number + 1
-        if not is_next and not self._is_span_due:
+        if not is_next and not self._is_recalled:
             self._player = None  # it would go on without what it missed
+        self._is_recalled = False
         now = tick.node.seconds
         self._is_span_due = self._is_span_due or not is_next
         if self._is_span_due or self._is_span_over(now):
@@ -176,15 +181,12 @@ class Story:
         self._past.begin(now)
         self._fine.begin()
         if self._start is not None:
-            self._keep(self._fine.frame("start", self._about_now(), (unix, now), self._number))
+            about = self._about(self._start.settings, self._start.last_decision)
+            self._keep(self._fine.frame("start", about, (unix, now), self._number))
         if self._player is not None:
             mind: dict[str, JSON] = {"mind": self._player.remembered()}
             made = self._fine.frame("mind", mind, (unix, now), self._number)
             self._keep(made._replace(is_spare=is_spare))
-
-    def _about_now(self) -> dict[str, JSON]:
-        start = self._start
-        return self._about(start.settings, start.last_decision) if start else {}
 
     def _trigger_by_kill(self, now: float) -> None:
         bursts = self._kill_bursts
@@ -211,8 +213,8 @@ class Story:
             self._calm.begin()
             self._told_tick = -1
             if self._start is not None:
-                when = clocks(round_)
-                self._put(self._calm.frame("start", self._about_now(), when, self._number))
+                about = self._about(self._start.settings, self._start.last_decision)
+                self._put(self._calm.frame("start", about, clocks(round_), self._number))
         if self._last is not None and self._last.number != self._told_tick:
             self._told_tick = self._last.number
             self._put(self._calm.tick(self._last))

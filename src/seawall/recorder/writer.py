@@ -31,6 +31,7 @@ class Ring(Protocol):
 
     next_sequence: int
     last_tick: int
+    remark: str
 
     def write(self, packed: bytes) -> None:
         """Durable when it returns; OSError."""
@@ -66,8 +67,8 @@ class Writer:
         """Of the newest frame that is surely in the file."""
         self.problem = ""
         """Why nothing is written, in words; empty: it is."""
-        self.bytes_written = 0
-        self.frames_written = 0
+        self.remark = ""
+        """What else its owner should know of the file; empty: nothing."""
         self._thread = Thread(target=self._run, name="writer", daemon=True)
 
     def start(self) -> None:
@@ -105,7 +106,7 @@ class Writer:
 
     def _run(self) -> None:
         while not self._is_over:
-            ring = self._opened()
+            ring = self._open()
             self.is_settled = True
             if ring is None:
                 self._rest(self._again)
@@ -115,7 +116,7 @@ class Writer:
             if not self._is_over:
                 self._rest(self._again)
 
-    def _opened(self) -> Ring | None:
+    def _open(self) -> Ring | None:
         try:
             ring = self._open_ring()
         except UsageProblem as problem:
@@ -123,7 +124,7 @@ class Writer:
         except OSError as error:
             self.problem = f"{error.filename or 'the black box'}: {error.strerror or error}"
         else:
-            self.last_tick = ring.last_tick
+            self.last_tick, self.remark = ring.last_tick, ring.remark
             with self._news:
                 self._waiting.clear()
                 self._size, self.problem = 0, ""
@@ -180,7 +181,5 @@ class Writer:
             for place, one in enumerate(waiting)
         )  # fmt: skip
         ring.write(packed)
-        self.bytes_written += len(packed)
-        self.frames_written += len(waiting)
         self.last_tick = max(self.last_tick, *(one.tick for one in waiting))
         self.written_unix = waiting[-1].unix_seconds
