@@ -108,14 +108,19 @@ class Node:
             self.lines += [(now, raw.strip(b"\r").decode(errors="replace")) for raw in whole]
 
 
+class DamagedFileSystem(AssertionError):
+    """What the cut left is no file system any more: a sector of its superblock is another's."""
+
+
 def files_of(image: bytes, names: Sequence[str], folder: Path) -> dict[str, Path]:
-    """Those of ``names`` that are there; AssertionError: the file system itself is damaged."""
+    """Those of ``names`` that are there; DamagedFileSystem."""
     disk = folder / "cut.ext4"
     disk.write_bytes(image)
     checked = subprocess.run(
         ["e2fsck", "-f", "-y", str(disk)], capture_output=True, text=True, timeout=60, check=False
     )
-    assert checked.returncode <= CORRECTED_MOST, checked.stdout + checked.stderr
+    if checked.returncode > CORRECTED_MOST:
+        raise DamagedFileSystem(checked.stdout + checked.stderr)
     found = {}
     for name in names:
         target = folder / name.rsplit("/", 1)[-1]

@@ -114,6 +114,34 @@ def test_a_replay_decides_as_the_guard_did(reports: dict[str, Report], tmp_path:
         missed(f"{len(different)} decisions were others: {different}")
 
 
+def test_why_in_the_black_box_names_whom_the_guard_named(
+    reports: dict[str, Report], tmp_path: Path
+) -> None:
+    """At the moment of a decision about uncounted memory, by the rules of live."""
+    asked = 0
+    for report in reports.values():
+        sure = [
+            row for row in report.decisions
+            if row.get("orders") and "outside its cgroup" in row["sentence"]
+        ]  # fmt: skip
+        if not sure or report.blackbox is None:
+            continue
+        path = tmp_path / "box"
+        path.write_bytes(report.blackbox)
+        path.chmod(0o600)
+        command = [sys.executable, "-m", "seawall", "why", "--json", "--from", str(path)]
+        done = subprocess.run(
+            [*command, "--at", sure[0]["decision"]], capture_output=True, text=True, check=False,
+            timeout=120,
+        )  # fmt: skip
+        findings = json.loads(done.stdout)["findings"]
+        named = {f["workload"] for f in findings if f["id"] == "SW122" and f["verdict"] == "fires"}
+        assert sure[0]["orders"][0]["name"] in named, findings
+        asked += 1
+    if not asked:
+        missed("no black box holds a decision about uncounted memory")
+
+
 def test_the_canary_is_served(reports: dict[str, Report]) -> None:
     rows = [report for report in reports.values() if report.scenario.victims]
     slots = sum(report.told["canary"]["slots"] for report in rows)

@@ -97,7 +97,7 @@ class Canary:
 
 def process_numbers(pid: int) -> dict[str, Any]:
     """Faults and resident memory of one process."""
-    with suppress(OSError):
+    with suppress(OSError, KeyError):  # a dying one has no memory left
         words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         status = dict(
             line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
