@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 import sys
 from importlib.resources import files
@@ -13,6 +14,8 @@ import pytest
 from tests.blackbox.box_maker import DECISION, MIB, Plot, Told, small_box, tell, write
 from tests.end_to_end.verbs import Ran, seawall
 
+from seawall.blackbox.frame import Frame, pack
+from seawall.cli.source import BOX
 from seawall.host.bundle import open_bundle
 
 FULL_BYTES = 64 * MIB
@@ -81,6 +84,34 @@ def test_show_the_last_minute(box: tuple[str, Told]) -> None:
         assert shown[tick.number]["state"] == tick.state
 
 
+def test_show_a_day(box: tuple[str, Told]) -> None:
+    """Times of two days say which, and what a row stands for is of the rows, not of the day."""
+    lines = clean(seawall("blackbox", "show", box[0], "--for", "86400"))
+    assert "2026-11-22T10:00:31Z to 2026-11-23T10:00:31Z" in lines[1]
+    [seconds] = re.findall(r"of each (\d+) s the one", " ".join(lines[-3:]))
+    assert 5 <= int(seconds) <= 30
+
+
+def test_a_box_without_a_frame(box: tuple[str, Told], tmp_path: Path) -> None:
+    path = tmp_path / "empty"
+    path.write_bytes(Path(box[0]).read_bytes()[:4096])
+    lines = clean(seawall("blackbox", "list", str(path)))
+    assert "1970" not in lines[0]
+    assert lines[-1] == "It holds no frame."
+    page = valid("blackbox-list", seawall("blackbox", "list", str(path), "--json").document)
+    assert page["unread"] == ["taken_at"]
+
+
+def test_a_tick_at_no_time(box: tuple[str, Told], tmp_path: Path) -> None:
+    """Of a forged box: the frame's own time counts."""
+    path = tmp_path / "forged"
+    body = {"key": True, "ticks": [{"n": 5, "u": "nan"}]}
+    frame = Frame(1, "tick", 1.7e9, 10.0, "01234567-89ab-cdef-0123-456789abcdef", 5, body)
+    path.write_bytes(Path(box[0]).read_bytes()[:4096] + pack(frame))
+    ran = seawall("blackbox", "show", str(path), "--at", "#5")
+    assert "22:13:20 of 2023-11-14" in ran.answered().text
+
+
 def test_show_a_time_without_frames(box: tuple[str, Told]) -> None:
     text = " ".join(seawall("blackbox", "show", box[0], "--at", "-303s", "--for", "2").text.split())
     assert "no tick of the guard is in this time; the last before it: 2026-11-23T09:5" in text
@@ -131,6 +162,20 @@ def test_an_export_is_a_bundle(box: tuple[str, Told], tmp_path: Path) -> None:
     assert earlier["taken_at"] < page["taken_at"]
 
 
+def test_an_export_is_written_over_no_box(box: tuple[str, Told], tmp_path: Path) -> None:
+    """A slip of the hand must not cost the evidence."""
+    copy = tmp_path / "copy"
+    copy.write_bytes(Path(box[0]).read_bytes())
+    other = tmp_path / "other"
+    other.write_bytes(copy.read_bytes())
+    (tmp_path / "link").hardlink_to(copy)
+    for out in (copy, other, tmp_path / "link"):
+        ran = seawall("blackbox", "export", str(copy), "-o", str(out))
+        assert ran.status == 2
+        assert b"is a black box" in ran.err
+    assert copy.read_bytes() == other.read_bytes() == Path(box[0]).read_bytes()
+
+
 def test_an_export_never_half_written(box: tuple[str, Told], tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     ran = seawall("blackbox", "export", box[0], "-o", str(tmp_path / "there"))
@@ -160,6 +205,13 @@ def test_wrong_words(box: tuple[str, Told], words: list[str], expected: bytes) -
     assert expected in ran.err
     assert b"\x1b" not in ran.err
     assert b"Traceback" not in ran.err
+
+
+@pytest.mark.skipif(os.path.exists(BOX), reason="a guard of this machine keeps a black box")
+def test_no_box_and_no_word_of_one() -> None:
+    ran = seawall("blackbox", "list")
+    assert ran.status == 2
+    assert b"no guard has kept a black box here" in ran.err
 
 
 def test_a_box_of_noise_ends_in_one_line(box: tuple[str, Told], tmp_path: Path) -> None:

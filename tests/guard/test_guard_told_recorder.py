@@ -251,6 +251,24 @@ def test_one_that_is_gone_is_noticed(pair: Pair) -> None:
     assert pair.link.lost >= 1
 
 
+def test_a_tick_that_is_not_understood_does_not_take_the_one_before_it_along(pair: Pair) -> None:
+    heard, seen = Heard(), some_groups(2)
+    pair.hello()
+    pair.tick(node(), seen)
+    pair.tick(node(seconds=101.0), seen)
+    pair.tick(node(seconds=102.0), seen)
+    *good, spoiled, difference = pair.datagrams()
+    before = [told for one in good for told in heard.take(one)]
+    assert heard.take(spoiled[:-3]) == heard.take(difference) == []
+    assert [told.number for told in [*before, *heard.flush()] if isinstance(told, Tick)] == [1]
+    assert heard.is_lost
+    pair.hello(3)
+    pair.tick(node(seconds=103.0), seen)
+    found = [told for one in pair.datagrams() for told in heard.take(one)] + heard.flush()
+    assert [told.number for told in found if isinstance(told, Tick)] == [4]
+    assert not heard.is_lost
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_malformed_datagrams_are_counted_and_nothing_else(pair: Pair, seed: int) -> None:
     pair.hello()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall blackbox list|show|export``: what a node's guard wrote down before the node went."""
 
+import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from importlib import import_module
@@ -8,6 +9,7 @@ from typing import Final
 
 from seawall.cli import statuses
 from seawall.cli.source import BOX, TIMEOUT_SECONDS, seconds_of
+from seawall.problems import UsageProblem
 
 WANTED: Final = ("DAC_READ_SEARCH",)
 """The file is root's alone."""
@@ -84,6 +86,21 @@ def _exported(text: str) -> float:
     return seconds
 
 
+def _check_is_there(path: str) -> None:
+    """UsageProblem: nobody named a file, and the usual one is not there."""
+    if path != BOX:
+        return
+    try:
+        os.stat(path)
+    except FileNotFoundError as error:
+        raise UsageProblem(
+            f"{path}: is not there: no guard has kept a black box here, or guard.toml names "
+            "another place; give FILE"
+        ) from error
+    except OSError:
+        return  # whoever opens it says why
+
+
 def run(arguments: Namespace) -> int:
     """Do what was asked; the exit status."""
     if arguments.box_verb is None:
@@ -91,4 +108,5 @@ def run(arguments: Namespace) -> int:
         sys.stderr.write("usage: seawall blackbox VERB ...   (seawall blackbox VERB --help)\n\n")
         sys.stderr.write("\n".join(lines) + "\n")
         return statuses.USAGE
+    _check_is_there(arguments.file)
     return int(import_module(f"seawall.cli.blackbox_{arguments.box_verb}").run(arguments))

@@ -2,32 +2,44 @@
 """``seawall blackbox export``: a moment and the time before it, as a bundle."""
 
 import io
+import os
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from seawall.blackbox.moments import BACK_SECONDS, Pass, boot_at, choose, in_order, read_passes
-from seawall.blackbox.reader import Box
+from seawall.blackbox.reader import Box, is_box
 from seawall.blackbox.times import written
-from seawall.cli.blackbox_list import box_head
-from seawall.cli.box_lines import Line, lines_between
-from seawall.cli.box_source import MANIFEST_KEY, box_time, manifest_passes, span_of
+from seawall.cli.box_claims import with_claims
+from seawall.cli.box_lines import WEIGHTY, lines_between, note
+from seawall.cli.box_source import (
+    MANIFEST_KEY,
+    Asked,
+    box_head,
+    box_time,
+    manifest_passes,
+    nothing_before,
+    span_of,
+)
 from seawall.cli.output_file import FOLDER, check_output, write_whole
 from seawall.cli.paper import terminal_columns
+from seawall.cli.source import NOTE_MOST
 from seawall.host.archive import MEMBERS_LIMIT, TOTAL_LIMIT_BYTES
 from seawall.host.bundle import ROUNDS_LIMIT
 from seawall.host.bundle_writer import write_bundle
 from seawall.host.host import JSON
 from seawall.problems import UsageProblem
 from seawall.version import VERSION
+from seawall.views.blackbox_page import Event
 from seawall.views.document import render
 
 WHOLES_MOST: Final = 3
 """Each is thousands of files; between them the light ones show how the node changed."""
 _NOTES_MOST: Final = 18
-_NOTE_MOST: Final = 500
+"""Two of its own come with whoever reads it."""
 
 
 def run(arguments: Namespace) -> int:
@@ -35,7 +47,7 @@ def run(arguments: Namespace) -> int:
     _check(arguments)
     box = Box.open(arguments.file)
     until = box_time(box, arguments.at, span_of(box))
-    passes = chosen(_passes(box, until, arguments.seconds))
+    passes = chosen(with_claims(box, _passes(box, until, arguments.seconds)))
     top = box_head("blackbox-export", box, until)
     manifest = _manifest(box, passes, top["host"])
     packed = io.BytesIO()
@@ -62,10 +74,21 @@ def _check(arguments: Namespace) -> None:
     """UsageProblem, before anything is read."""
     if arguments.output != "-":
         check_output(arguments.output)
+        _check_is_no_box(arguments)
     elif arguments.json:
         raise UsageProblem("-o - and --json both want stdout; give -o FILE")
     elif terminal_columns() is not None:
         raise UsageProblem("a bundle is no text: -o FILE, or redirect stdout to a file")
+
+
+def _check_is_no_box(arguments: Namespace) -> None:
+    """What is written over is gone: never the evidence itself."""
+    path = arguments.output
+    if path is None or not os.path.exists(path):
+        return
+    with suppress(OSError):
+        if os.path.samefile(path, arguments.file) or is_box(path):
+            raise UsageProblem(f"-o {path}: is a black box, and nothing writes over one")
 
 
 def _passes(box: Box, until: float, seconds: float) -> list[Pass]:
@@ -73,10 +96,7 @@ def _passes(box: Box, until: float, seconds: float) -> list[Pass]:
     since = until - seconds
     found = _read(box, since, until)
     if not found:
-        raise UsageProblem(
-            f"{box.path}: nothing before {written(until)} can be read: it is older than the first "
-            "whole pass in it, or torn; give a later --at"
-        )
+        raise nothing_before(Asked(until, f"the black box {box.path}"))
     needed = [one for one in found if one.unix_seconds > since] or found[-1:]
     needed += [one for one in found if one.is_whole and one.unix_seconds <= since][-1:]
     needed += choose(found).whole or ()
@@ -88,8 +108,10 @@ def _read(box: Box, since: float, until: float) -> list[Pass]:
     """As far back as a whole pass before ``since`` lies, if there is one."""
     boot = boot_at(box, until)
     found: list[Pass] = []
-    for back in BACK_SECONDS if boot else ():
-        found = in_order(read_passes(box, boot, since - back, until)) if boot else []
+    if boot is None:
+        return found
+    for back in BACK_SECONDS:
+        found = in_order(read_passes(box, boot, since - back, until))
         has_base = any(one.is_whole and one.unix_seconds <= since for one in found)
         if has_base and choose(found).whole:
             break
@@ -132,7 +154,8 @@ def _manifest(box: Box, passes: Sequence[Pass], host: dict[str, JSON]) -> dict[s
     first, last = passes[0], passes[-1]
     lines = lines_between(box, first.unix_seconds, last.unix_seconds + 1)
     told = [line for line in lines if line.boot_id == last.boot_id]
-    weighty = [line for line in told if line.is_weighty] or told
+    weighty = [line for line in told if line.kind in WEIGHTY] or told
+    ticks = [h.tick for h in box.heads if h.unix_seconds <= last.unix_seconds]
     return {
         "tool_version": VERSION,
         "taken_at": written(last.unix_seconds),
@@ -140,19 +163,13 @@ def _manifest(box: Box, passes: Sequence[Pass], host: dict[str, JSON]) -> dict[s
         "kernel": host.get("kernel"),
         "with_cmdline": False,
         "notes": [_note(line) for line in weighty[-_NOTES_MOST:]],
-        MANIFEST_KEY: {"passes": manifest_passes(passes), "frame": box_tick(box, last)},
+        MANIFEST_KEY: {"passes": manifest_passes(passes), "frame": max(ticks, default=0)},
     }
 
 
-def box_tick(box: Box, last: Pass) -> int:
-    """The guard's tick at the last pass, to find the place in the box again."""
-    ticks = [h.tick for h in box.heads if h.unix_seconds <= last.unix_seconds]
-    return max(ticks, default=0)
-
-
-def _note(line: Line) -> str:
+def _note(line: Event) -> str:
     frame = f" (frame {line.tick})" if line.tick else ""
-    return f"{written(line.unix_seconds)} {line.words}{frame}"[:_NOTE_MOST]
+    return f"{note(line)}{frame}"[:NOTE_MOST]
 
 
 def _new_name(node: JSON, unix_seconds: float) -> str:

@@ -5,9 +5,8 @@ from argparse import Namespace
 
 from seawall.blackbox.reader import Box
 from seawall.blackbox.times import written
-from seawall.cli.blackbox_list import box_head, event_of
 from seawall.cli.box_lines import lines_between
-from seawall.cli.box_source import box_time, whole_span
+from seawall.cli.box_source import box_head, box_time, whole_span
 from seawall.cli.box_ticks import Ticks, ticks_between
 from seawall.cli.paper import paper_for
 from seawall.views.blackbox_page import ShowPage
@@ -34,20 +33,20 @@ def run(arguments: Namespace) -> int:
 
 def _page(box: Box, since: float, until: float) -> ShowPage:
     ticks = ticks_between(box, since, until)
-    told = [event_of(line) for line in lines_between(box, since, until)]
-    events = sorted([*told, *ticks.kills], key=lambda event: event.unix_seconds)
-    notes = _notes(box, ticks, since, until)
-    return ShowPage(box.path, since, until, len(ticks.rows), ticks.rows, events, notes)
+    told = [*lines_between(box, since, until), *ticks.kills]
+    events = sorted(told, key=lambda event: event.unix_seconds)
+    return ShowPage(box.path, since, until, ticks.rows, events, _notes(box, ticks, since, until))
 
 
 def _notes(box: Box, ticks: Ticks, since: float, until: float) -> list[str]:
     notes = []
     if not ticks.rows:
-        before = [head for head in box.heads if head.unix_seconds < since]
-        last = written(max(head.unix_seconds for head in before)) if before else "nothing"
+        ends = [h.unix_seconds for h in box.heads if h.kind == "tick" and h.unix_seconds < since]
+        last = written(max(ends)) if ends else "none"
         notes.append(f"no tick of the guard is in this time; the last before it: {last}")
     if ticks.lost:
-        notes.append(f"{ticks.lost} ticks cannot be read: a frame that they need is torn or gone")
+        which = "a tick" if ticks.lost == 1 else f"{ticks.lost} ticks"
+        notes.append(f"{which} cannot be read: a frame that is needed for it is torn or gone")
     boots = {h.boot_id for h in box.heads if since <= h.unix_seconds <= until}
     if len(boots) > 1:
         notes.append(f"the machine started anew in this time: {len(boots)} boots")

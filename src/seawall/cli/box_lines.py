@@ -2,56 +2,38 @@
 """What the guard decided and what the kernel's log said, from the line frames of a black box."""
 
 import json
+import math
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from seawall.blackbox.frame import Head
 from seawall.blackbox.reader import Box
+from seawall.blackbox.times import written
 from seawall.host.host import JSON
 from seawall.problems import BundleProblem
 from seawall.replay.carried import items_of, read_float
+from seawall.views.blackbox_page import Event
 
 LINES_MOST: Final = 20_000
 """Of them the last: a box is hostile input."""
 _SENTENCE_MOST: Final = 1000
 _KMSG: Final = re.compile(r"\A\d{1,10},\d{1,20},\d{1,20},?[^;\n]{0,80};")
 """Level, number, microseconds: what /dev/kmsg puts before a line."""
-_LISTED: Final = ("verdict", "kernel")
-_WEIGHTY: Final = ("verdict", "outcome", "told", "kernel")
+LISTED: Final = ("verdict", "kernel")
+"""Kinds that begin something: a decision, or a kill by the kernel."""
+WEIGHTY: Final = ("verdict", "outcome", "told", "kernel")
+"""Kinds that are about a workload, not about the guard itself."""
 
 
-class Line(NamedTuple):
-    """One line of the decision journal, or of the kernel's log."""
-
-    unix_seconds: float
-    boot_id: str
-    tick: int
-    kind: str
-    """verdict, outcome, told or event (``seawall.decision/1``); kernel."""
-    decision: str
-    """Its id; empty: none."""
-    sentence: str
-
-    @property
-    def is_weighty(self) -> bool:
-        """Whether it is about a workload, not about the guard itself."""
-        return self.kind in _WEIGHTY
-
-    @property
-    def is_listed(self) -> bool:
-        """Whether it begins something: a decision, or a kill by the kernel."""
-        return self.kind in _LISTED
-
-    @property
-    def words(self) -> str:
-        """Who says it, and what."""
-        who = "kernel" if self.kind == "kernel" else f"guard {self.decision}".rstrip()
-        return f"{who}: {self.sentence}"
+def note(line: Event) -> str:
+    """When, who says it, and what."""
+    who = "kernel" if line.kind == "kernel" else f"guard {line.decision}".rstrip()
+    return f"{written(line.unix_seconds)} {who}: {line.words}"
 
 
-def lines_between(box: Box, since: float, until: float) -> list[Line]:
-    """In order of time; Unix seconds, both included."""
+def lines_between(box: Box, since: float, until: float) -> list[Event]:
+    """In the order in which they were written; Unix seconds, both included."""
     heads = [
         head for head in box.heads if head.kind == "line" and since <= head.unix_seconds <= until
     ]
@@ -90,12 +72,13 @@ def _time_in(box: Box, head: Head, tick: int) -> float | None:
     try:
         ticks = items_of(box.frame(head).body.get("ticks"))
         rows = [row for row in ticks if isinstance(row, dict) and row.get("n") == tick]
-        return read_float(rows[0].get("u")) if rows else None
+        found = read_float(rows[0].get("u")) if rows else math.nan
     except (BundleProblem, ValueError):
         return head.unix_seconds if head.tick == tick else None
+    return found if math.isfinite(found) else None
 
 
-def _line(box: Box, head: Head) -> Iterator[Line]:
+def _line(box: Box, head: Head) -> Iterator[Event]:
     try:
         body = box.frame(head).body
     except BundleProblem:
@@ -104,12 +87,12 @@ def _line(box: Box, head: Head) -> Iterator[Line]:
     where = (head.unix_seconds, head.boot_id, head.tick)
     if isinstance(kernel, str):
         text_only = _KMSG.sub("", kernel)
-        yield Line(*where, "kernel", "", text_only[:_SENTENCE_MOST])
+        yield Event(*where, "kernel", "", text_only[:_SENTENCE_MOST])
     if isinstance(text, str):
         yield _decision(where, text)
 
 
-def _decision(where: tuple[float, str, int], text: str) -> Line:
+def _decision(where: tuple[float, str, int], text: str) -> Event:
     try:
         told: JSON = json.loads(text)
     except (ValueError, RecursionError):
@@ -118,5 +101,5 @@ def _decision(where: tuple[float, str, int], text: str) -> Line:
         case {"kind": str(kind), "sentence": str(sentence), **rest}:
             decision = rest.get("decision")
             name = decision[:64] if isinstance(decision, str) else ""
-            return Line(*where, kind[:16], name, sentence[:_SENTENCE_MOST])
-    return Line(*where, "event", "", text[:_SENTENCE_MOST])
+            return Event(*where, kind[:16], name, sentence[:_SENTENCE_MOST])
+    return Event(*where, "event", "", text[:_SENTENCE_MOST])

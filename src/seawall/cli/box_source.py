@@ -2,18 +2,30 @@
 """``--from BOX --at TIME``: a moment of a black box, or of an export of one, as a source."""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from seawall.accounts.scene import WINDOW_LEAST_SECONDS, Scene
-from seawall.blackbox.moments import Moments, Pass, choose, passes_until, rounds_of
+from seawall.blackbox.moments import (
+    Moments,
+    Pass,
+    choose,
+    in_order,
+    key_before,
+    passes_until,
+    rounds_of,
+)
 from seawall.blackbox.reader import Box
 from seawall.blackbox.times import Numbered, Span, moment_of, written
-from seawall.cli.box_lines import decision_time, frame_time, lines_between
+from seawall.cli.box_claims import with_claims
+from seawall.cli.box_lines import WEIGHTY, decision_time, frame_time, lines_between, note
 from seawall.cli.box_scene import NOT_RECORDED, BoxScene
-from seawall.cli.source import Source
+from seawall.cli.source import NOTE_MOST, NOTES_MOST, Source, notes_of
 from seawall.host.bundle import Bundle, BundleHost
-from seawall.host.host import JSON
+from seawall.host.host import JSON, Unread
 from seawall.problems import BundleProblem, UsageProblem
+from seawall.readings.kernel import Kernel
+from seawall.readings.snapshot import Snapshot
+from seawall.views.document import head, taken_at
 from seawall.words import duration
 
 MANIFEST_KEY: Final = "blackbox"
@@ -21,10 +33,8 @@ LATE_SECONDS: Final = 15.0
 """In peace there is a pass every 10 s: what is asked for lies in a gap when it is later."""
 _LINES_SECONDS: Final = 60.0
 _LINES_SHOWN: Final = 6
-_NOTES_MOST: Final = 20
 _UNIX_END: Final = 1e11
 """No clock of a machine is there."""
-_NOTE_MOST: Final = 500
 
 
 class Asked(NamedTuple):
@@ -52,7 +62,8 @@ def box_source(path: str, at: str | None) -> BoxSource:
     box = Box.open(path)
     span = span_of(box)
     asked = Asked(box_time(box, at, span), f"the black box {path}")
-    moments = choose(_readable(box, asked))
+    passes = _readable(box, asked)
+    moments = choose([*passes[:-1], *with_claims(box, passes[-1:])])
     events = _events(box, moments.now, asked)
     return BoxSource(moments, (*_notes(moments, asked), *events))
 
@@ -66,10 +77,8 @@ def export_source(bundle: Bundle, path: str, at: str | None) -> BoxSource:
     moment = span.last_unix_seconds if at is None else moment_of(at, span, None, where)
     before = [one for one in passes if one.unix_seconds <= moment]
     moments = choose(before)
-    told = bundle.manifest.get("notes")
-    more = [str(note)[:_NOTE_MOST] for note in told] if isinstance(told, list) else []
-    notes = [*_notes(moments, Asked(moment, where)), *more]
-    return BoxSource(moments, tuple(notes[:_NOTES_MOST]))
+    notes = [*_notes(moments, Asked(moment, where)), *notes_of(bundle.manifest)]
+    return BoxSource(moments, tuple(notes[:NOTES_MOST]))
 
 
 def exported_passes(bundle: Bundle, path: str) -> Sequence[Pass]:
@@ -122,6 +131,18 @@ def box_time(box: Box, at: str | None, span: Span) -> float:
     return moment_of(at, span, named, f"the black box {box.path}")
 
 
+def box_head(name: str, box: Box, unix_seconds: float | None) -> dict[str, Any]:
+    """What a document begins with: the host as it was then, and when that was."""
+    one = None if unix_seconds is None else key_before(box, unix_seconds)
+    host = BundleHost(one.round, NOT_RECORDED) if one else None
+    kernel = Snapshot(host).get(Kernel) if host else Unread("kernel", "not_captured")
+    top = head(name, kernel, None)
+    moment = taken_at(unix_seconds)
+    if moment is None:
+        return top
+    return {**top, "taken_at": moment, "unread": [n for n in top["unread"] if n != "taken_at"]}
+
+
 def manifest_passes(passes: Sequence[Pass]) -> JSON:
     """For ``exported_passes``."""
     return [[one.unix_seconds, one.monotonic_seconds, one.boot_id, one.is_whole] for one in passes]
@@ -130,11 +151,16 @@ def manifest_passes(passes: Sequence[Pass]) -> JSON:
 def _readable(box: Box, asked: Asked) -> list[Pass]:
     passes = passes_until(box, asked.unix_seconds)
     if not passes:
-        raise UsageProblem(
-            f"{asked.where}: nothing before {written(asked.unix_seconds)} can be read: it is older "
-            "than the first whole pass in it, or torn; give a later --at"
-        )
-    return passes
+        raise nothing_before(asked)
+    return in_order(one for one in passes if one.boot_id == passes[-1].boot_id)
+
+
+def nothing_before(asked: Asked) -> UsageProblem:
+    """No pass at that moment can be read."""
+    return UsageProblem(
+        f"{asked.where}: nothing before {written(asked.unix_seconds)} can be read: it is older "
+        "than the first whole pass in it, or torn; give a later --at"
+    )
 
 
 def _notes(moments: Moments, asked: Asked) -> list[str]:
@@ -166,7 +192,5 @@ def _rates(moments: Moments) -> str:
 def _events(box: Box, now: Pass, asked: Asked) -> list[str]:
     """What the guard and the kernel said in the minute before."""
     lines = lines_between(box, asked.unix_seconds - _LINES_SECONDS, asked.unix_seconds)
-    told = [line for line in lines if line.boot_id == now.boot_id and line.is_weighty]
-    return [
-        f"{written(line.unix_seconds)} {line.words}"[:_NOTE_MOST] for line in told[-_LINES_SHOWN:]
-    ]
+    told = [line for line in lines if line.boot_id == now.boot_id and line.kind in WEIGHTY]
+    return [note(line)[:NOTE_MOST] for line in told[-_LINES_SHOWN:]]

@@ -56,7 +56,7 @@ def _add(found: _Found, boot_id: str, ticks: list[Tick]) -> None:
     for tick in ticks:
         key = (boot_id, tick.number)
         found.rows[key] = row_of(tick)
-        if kill := _kill(tick):
+        if kill := _kill(boot_id, tick):
             found.kills[key] = kill
 
 
@@ -77,9 +77,9 @@ def _shadow_charge(group: Group) -> int:
     return group.charge_bytes + group.outside.certain_bytes
 
 
-def _kill(tick: Tick) -> Event | None:
+def _kill(boot_id: str, tick: Tick) -> Event | None:
     killed = tick.node.kernel_kills
     if killed <= 0:
         return None
     words = f"its OOM killer killed {killed} process{'es' if killed > 1 else ''}"
-    return Event(tick.unix_seconds, tick.number, "kill", "", words)
+    return Event(tick.unix_seconds, boot_id, tick.number, "kill", "", words)

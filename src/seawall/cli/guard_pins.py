@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall guard pins``: what the pinner holds in memory, or what it would hold."""
 
+import errno
 import json
 import os
 import time
@@ -13,6 +14,7 @@ from seawall.cli.paper import paper_for
 from seawall.findings.blindness import NotSeen
 from seawall.guard.config import chosen_path, read
 from seawall.guard.lock_file import FOLDER
+from seawall.guard.settings import Settings
 from seawall.host.live import LiveHost
 from seawall.pinner.asked import FILE, LOCK, Asked
 from seawall.pinner.page import SCHEMA
@@ -24,43 +26,49 @@ from seawall.views.pins_text import lines
 
 _PAGE_MOST: Final = 4 << 20
 _SUGGESTED: Final = ("node",)
+_SLICE: Final = "would be raised to its present use, on cgroup v2"
 
 
 def pins(arguments: Namespace, folder: str = FOLDER) -> int:
     """Print it.  0: answered, whether or not a pinner runs; UsageProblem: a wrong guard.toml."""
-    page = published(folder)
-    if page is None:
-        page = computed(read(chosen_path(arguments.config)))
-    unseen = _unseen(page, folder)
+    told = published(folder)
+    hidden = told if isinstance(told, str) else ""
+    page = computed(read(chosen_path(arguments.config))) if isinstance(told, str) else told
+    unseen = _unseen(page, hidden)
     top = head("guard-pins", Snapshot(LiveHost("/")).get(Kernel), None)
     if arguments.json:
         page.pop("schema")
         print(render({**top, **page, "could_not_see": not_seen_rows(unseen)}))
         return 0
     paper = paper_for("auto")
-    print_page(paper, top, (), lines(page, paper), unseen)
+    print_page(paper, top, (), lines(page, paper, hidden), unseen)
     return 0
 
 
-def published(folder: str) -> dict[str, Any] | None:
-    """What the pinner that runs told; None: none runs, or it cannot be read."""
-    if not is_held(f"{folder}/{LOCK}"):
-        return None
+def published(folder: str) -> dict[str, Any] | str:
+    """What the pinner that runs told; else why that cannot be seen, empty: none runs."""
+    lock, path = f"{folder}/{LOCK}", f"{folder}/{FILE}"
+    if not is_held(lock):
+        is_hidden = os.path.exists(lock) and not os.access(lock, os.R_OK)
+        return f"{lock}: {os.strerror(errno.EACCES)}" if is_hidden else ""
     try:
-        fd = os.open(f"{folder}/{FILE}", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         with os.fdopen(fd, "rb") as file:
             page = json.loads(file.read(_PAGE_MOST))
-            told = page["written_unix_seconds"]
-    except (OSError, ValueError, RecursionError, KeyError, TypeError):
-        return None
-    if page.get("schema") != SCHEMA:
-        return None
-    page["age_seconds"] = round(max(0.0, time.time() - told), 1)
-    page["asked_for"] = page["pin"]
+        if page["schema"] != SCHEMA:
+            return f"{path}: of another version of Seawall"
+        page["age_seconds"] = round(max(0.0, time.time() - page["written_unix_seconds"]), 1)
+        page["asked_for"] = page["pin"]
+    except FileNotFoundError:
+        return f"a pinner runs, and has told nothing yet in {path}"
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return f"{path}: expected what a pinner tells, found something else"
     return dict(page)
 
 
-def computed(settings: Any) -> dict[str, Any]:
+def computed(settings: Settings) -> dict[str, Any]:
     """What would be held on this machine, of ``pin`` or of ``node`` where that is empty."""
     words = settings.pin or _SUGGESTED
     rounds = Rounds(Asked(words, settings.pin_at_most_bytes, settings.pin_slices), None)
@@ -71,13 +79,19 @@ def computed(settings: Any) -> dict[str, Any]:
     return {
         **page, "asked_for": list(settings.pin), "age_seconds": 0.0, "pid": None, "problems": [],
         "since_unix_seconds": None,
-        "slices": [{"path": path, "low_bytes": None, "words": "would be raised to its present use"}
+        "slices": [{"path": path, "low_bytes": None, "words": _SLICE}
                    for path in settings.pin_slices],
     }  # fmt: skip
 
 
-def _unseen(page: dict[str, Any], folder: str) -> list[NotSeen]:
-    if page["is_pinning"] or os.geteuid() == 0:
-        return []
-    why = f"other users' mappings and {folder} are root's"
-    return [NotSeen("text of other users' programs", why, "run as root")]
+def _unseen(page: dict[str, Any], hidden: str) -> list[NotSeen]:
+    """Of this machine's pins, or of what would be pinned."""
+    is_root = os.geteuid() == 0
+    provide = "ask again in a minute" if is_root else "run as root"
+    rows = [NotSeen("what is pinned", hidden, provide)] if hidden else []
+    if page["is_pinning"] or is_root:
+        return rows
+    why = "other users' mappings are root's"
+    rows.append(NotSeen("text of other users' programs", why, "run as root"))
+    why = "mincore(2) tells it to who may write the file; of others all counts as in memory"
+    return [*rows, NotSeen("what of a program's file is in memory", why, "run as root")]

@@ -6,11 +6,11 @@ may be a black box too.
 import os
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from seawall.accounts.scene import WINDOW_LEAST_SECONDS, Scene
-from seawall.host.host import Host
+from seawall.host.host import JSON, Host
 from seawall.host.live import LiveHost
 from seawall.host.watchdog import Slot
 from seawall.problems import UsageProblem
@@ -18,6 +18,9 @@ from seawall.readings.snapshot import Snapshot
 
 TIMEOUT_SECONDS: Final = 20.0
 DAY_SECONDS: Final = 86_400
+NOTES_MOST: Final = 20
+NOTE_MOST: Final = 500
+"""Characters; a bundle is hostile input."""
 BOX: Final = "/var/lib/seawall/blackbox"
 """Where a guard writes it."""
 
@@ -148,11 +151,18 @@ def _recorded(path: str, at: str | None) -> Source:
     if at is not None:
         raise UsageProblem(f"--at: {path} is an ordinary bundle, and of one moment; leave it out")
     rounds = bundle.rounds
-    notes = bundle.manifest.get("notes")
     return Source(
         rounds[0],
         rounds[-1] if len(rounds) > 1 else None,
         live=None,
-        notes=tuple(str(note)[:500] for note in notes[:20]) if isinstance(notes, list) else (),
+        notes=notes_of(bundle.manifest),
         rounds=rounds,
     )
+
+
+def notes_of(manifest: Mapping[str, JSON]) -> tuple[str, ...]:
+    """What whoever made the bundle wrote down with it."""
+    notes = manifest.get("notes")
+    if not isinstance(notes, list):
+        return ()
+    return tuple(str(note)[:NOTE_MOST] for note in notes[:NOTES_MOST])

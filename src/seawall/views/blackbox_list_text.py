@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from seawall.blackbox.overview import BootSummary, Stretch
+from seawall.blackbox.times import written
+from seawall.findings.shell import quote
 from seawall.views.blackbox_page import BoxPage, Event
-from seawall.views.document import taken_at
 from seawall.views.terminal import Paper, plain
 from seawall.views.why_text import heading
 from seawall.words import count, duration, size
@@ -20,8 +21,8 @@ _KINDS: Final = {"tick": "ticks", "round": "passes", "line": "lines", "mind": "m
 def lines(top: dict[str, Any], page: BoxPage, paper: Paper, *, whole: bool) -> Iterator[str]:
     """``whole``: every boot, gap, burst and decision."""
     yield from heading(top, paper)
-    words = f"{page.path}: {size(page.size_bytes)}, {count(sum(map(_frames, page.boots)))} frames"
-    yield from paper.wrap(words)
+    frames = sum(sum(boot.frames.values()) for boot in page.boots)
+    yield from paper.wrap(f"{page.path}: {size(page.size_bytes)}, {count(frames)} frames")
     if page.torn:
         yield from paper.wrap(
             f"{count(page.torn)} torn: their checksum is wrong (a power cut in the middle of a "
@@ -36,9 +37,11 @@ def lines(top: dict[str, Any], page: BoxPage, paper: Paper, *, whole: bool) -> I
         yield ""
         yield from _boot_lines(boot, paper, whole=whole)
     yield ""
+    if not page.boots:
+        yield "It holds no frame."
+        return
     yield from _event_lines(page.events, paper, whole=whole)
-    if page.boots:
-        yield from _next_steps(page)
+    yield from _next_steps(page)
 
 
 def _boot_lines(boot: BootSummary, paper: Paper, *, whole: bool) -> Iterator[str]:
@@ -63,15 +66,15 @@ def _stretch_lines(
 
 def _event_lines(events: Sequence[Event], paper: Paper, *, whole: bool) -> Iterator[str]:
     if not events:
-        yield "No decision and no kill is in it."
+        yield "It holds no decision, and no line of the kernel's log about a kill."
         return
     shown = events if whole else events[-_EVENTS_SHOWN:]
     more = f", the last {len(shown)} of {count(len(events))}" if len(shown) < len(events) else ""
     yield paper.paint(f"Decisions and kills{more}", "bold")
     for event in shown:
         who = f"{event.decision}: " if event.decision else ""
-        kernel = "kernel: " if event.kind in ("kernel", "kill") else ""
-        text = f"{_moment(event.unix_seconds)}  {who}{kernel}{event.words}"
+        kernel = "kernel: " if event.kind == "kernel" else ""
+        text = f"{written(event.unix_seconds)}  {who}{kernel}{event.words}"
         yield from paper.wrap(text, "    ", "  ")
 
 
@@ -79,20 +82,12 @@ def _next_steps(page: BoxPage) -> Iterator[str]:
     """The commands that look at the last decision, or at the end."""
     last = next((event for event in reversed(page.events) if event.decision), None)
     at = f" --at {last.decision}" if last else ""
-    path = plain(page.path)
+    path = quote(page.path)
     yield ""
     yield f"  seawall blackbox show {path}{at}"
     yield f"  seawall why --from {path}{at}"
 
 
 def _words(stretch: Stretch) -> str:
-    first, last = _moment(stretch.first_unix_seconds), _moment(stretch.last_unix_seconds)
+    first, last = written(stretch.first_unix_seconds), written(stretch.last_unix_seconds)
     return f"{first} to {last} ({duration(stretch.seconds)})"
-
-
-def _moment(unix_seconds: float) -> str:
-    return taken_at(unix_seconds) or f"@{unix_seconds:.0f}"
-
-
-def _frames(boot: BootSummary) -> int:
-    return sum(boot.frames.values())

@@ -13,10 +13,12 @@ class Event(NamedTuple):
     """Something that was decided or said; it stands between the rows."""
 
     unix_seconds: float
+    boot_id: str
     tick: int
     kind: str
     """verdict, outcome, told, event: of the guard; kernel: its log; kill: the kernel's count."""
     decision: str
+    """Its id; empty: none."""
     words: str
 
 
@@ -57,9 +59,8 @@ class ShowPage(NamedTuple):
     path: str
     first_unix_seconds: float
     last_unix_seconds: float
-    ticks: int
-    """That the box holds of this time."""
     rows: Sequence[Row]
+    """Each tick that the box holds of this time."""
     events: Sequence[Event]
     notes: Sequence[str]
 

@@ -15,7 +15,7 @@ def document(top: dict[str, Any], page: ShowPage) -> dict[str, Any]:
         "path": page.path,
         "from": taken_at(page.first_unix_seconds),
         "to": taken_at(page.last_unix_seconds),
-        "ticks": page.ticks,
+        "ticks": len(page.rows),
         "rows": [_row(row) for row in page.rows],
         "events": [event_object(event) for event in page.events],
         "notes": list(page.notes),

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from seawall.blackbox.times import written
 from seawall.views.blackbox_page import Event, Row, ShowPage, thinned, woven
 from seawall.views.terminal import Paper, plain, shorten
 from seawall.views.why_text import heading
@@ -33,7 +34,8 @@ def lines(top: dict[str, Any], page: ShowPage, paper: Paper, *, whole: bool) -> 
     if not rows and not events:
         yield "Nothing was recorded in this time."
         return
-    yield paper.paint(_cells(_HEAD[:-1], _HEAD[-1]), "bold")
+    head = (_HEAD[0].ljust(len("10:00:31.4")) if whole else _HEAD[0], *_HEAD[1:-1])
+    yield paper.paint(_cells(head) + _HEAD[-1], "bold")
     for item in woven(rows, events):
         if isinstance(item, Row):
             yield paper.paint(_row(item, paper, whole=whole), _STYLES.get(item.state, "dim"))
@@ -50,9 +52,12 @@ def clock(unix_seconds: float, *, tenths: bool = False) -> str:
 
 
 def _span_words(page: ShowPage) -> str:
-    first, last = page.first_unix_seconds, page.last_unix_seconds
-    day = datetime.fromtimestamp(last, UTC).strftime("%Y-%m-%d")
-    return f"{clock(first)} to {clock(last)} of {day} (UTC), from {page.path}"
+    first, last = written(page.first_unix_seconds), written(page.last_unix_seconds)
+    day = last[:10]
+    if first.startswith(day):
+        times = f"{clock(page.first_unix_seconds)} to {clock(page.last_unix_seconds)}"
+        return f"{times} of {day} (UTC), from {page.path}"
+    return f"{first} to {last}, from {page.path}"
 
 
 def _row(row: Row, paper: Paper, *, whole: bool) -> str:
@@ -63,7 +68,7 @@ def _row(row: Row, paper: Paper, *, whole: bool) -> str:
         size(row.headroom_bytes), residual,
         f"+{growth}" if row.growth_bytes_per_second > 0 else growth, percent(row.stall),
     )  # fmt: skip
-    begin = _cells(cells, "")
+    begin = _cells(cells)
     return begin + _leader(row, paper.width - len(begin))
 
 
@@ -76,12 +81,13 @@ def _leader(row: Row, width: int) -> str:
     return shorten(plain(row.leader), max(_LEADER_LEAST, width - len(told))) + told
 
 
-def _cells(cells: tuple[str, ...], end: str) -> str:
+def _cells(cells: tuple[str, ...]) -> str:
+    """All but the last column, which is as wide as there is room."""
     parts = [
         cell.ljust(width) if at < _LEFT else cell.rjust(width)
         for at, (cell, width) in enumerate(zip(cells, _WIDTHS, strict=True))
     ]
-    return _GAP.join([*parts, end])
+    return _GAP.join([*parts, ""])
 
 
 def _event(event: Event, paper: Paper) -> Iterator[str]:
@@ -93,9 +99,10 @@ def _event(event: Event, paper: Paper) -> Iterator[str]:
 
 
 def _end_words(page: ShowPage, rows: list[Row], left_out: int) -> str:
-    words = [f"{count(page.ticks)} ticks of the guard"]
+    ticks = len(page.rows)
+    words = [f"{count(ticks)} tick{'s' if ticks != 1 else ''} of the guard"]
     if len(rows) < len(page.rows):
-        seconds = (page.last_unix_seconds - page.first_unix_seconds) / max(1, len(rows))
+        seconds = (rows[-1].unix_seconds - rows[0].unix_seconds) / len(rows)
         words[0] += (
             f", of each {duration(max(1.0, seconds))} the one with the least headroom; all: --whole"
         )

@@ -10,13 +10,14 @@ from seawall.words import duration, percent, size
 _PROGRAMS_SHOWN: Final = 40
 _REFUSED_SHOWN: Final = 12
 _WHAT_WIDTH: Final = 34
-OLD_SECONDS: Final = 120.0
+_COLUMNS: Final = ("mapped_bytes", "before_bytes", "would_bytes", "pinned_bytes", "refused_bytes")
+_OLD_SECONDS: Final = 120.0
 """A pinner tells every half minute, a thrashing node's a little later."""
 
 
-def lines(page: dict[str, Any], paper: Paper) -> Iterator[str]:
-    """The whole; ``page`` is the document's."""
-    yield from paper.wrap(_first(page))
+def lines(page: dict[str, Any], paper: Paper, hidden: str = "") -> Iterator[str]:
+    """The whole; ``page`` is the document's.  ``hidden``: why what is pinned cannot be seen."""
+    yield from paper.wrap(_first(page, hidden))
     if not page["asked_for"]:
         yield from paper.wrap(
             "guard.toml asks for nothing (pin is empty, which is how it comes). "
@@ -26,8 +27,12 @@ def lines(page: dict[str, Any], paper: Paper) -> Iterator[str]:
         yield from paper.wrap(f"It would hold, for pin = {', '.join(page['pin'])}:")
     yield ""
     yield from _table(page, paper)
-    yield ""
-    yield from _left_out(page, paper)
+    if more := [*_left_out(page, paper), *_more(page, paper)]:
+        yield ""
+        yield from more
+
+
+def _more(page: dict[str, Any], paper: Paper) -> Iterator[str]:
     for row in page["slices"]:
         yield from paper.wrap(f"memory.low of {row['path']}: {row['words']}")
     for word in page["names_nobody"]:
@@ -36,13 +41,15 @@ def lines(page: dict[str, Any], paper: Paper) -> Iterator[str]:
         yield from paper.wrap(f"Problem: {problem}")
 
 
-def _first(page: dict[str, Any]) -> str:
+def _first(page: dict[str, Any], hidden: str) -> str:
     budget, total = page["budget_bytes"], page["total_bytes"]
     most = f"of at most {size(budget)} ({percent(budget / total if total else 0)} of the memory)"
+    if hidden:
+        return f"What is pinned, {most}, cannot be seen: {hidden}."
     if not page["is_pinning"]:
         return f"No pinner runs on this machine: nothing is pinned, {most}."
     age = page["age_seconds"]
-    old = ", which is too long: do not believe this" if age > OLD_SECONDS else ""
+    old = ", which is too long: do not believe this" if age > _OLD_SECONDS else ""
     return (
         f"{size(page['pinned_bytes'])} of program text is pinned, {most}; "
         f"{size(page['left_bytes'])} is left. The pinner (pid {page['pid']}) told this "
@@ -64,9 +71,6 @@ def _table(page: dict[str, Any], paper: Paper) -> Iterator[str]:
     )
 
 
-_COLUMNS: Final = ("mapped_bytes", "before_bytes", "would_bytes", "pinned_bytes", "refused_bytes")
-
-
 def _row(row: dict[str, Any]) -> tuple[str, ...]:
     processes = "" if row["processes"] is None else f"{row['processes']}"
     mapped, before = row["mapped_bytes"], row["before_bytes"]
@@ -82,7 +86,7 @@ def _left_out(page: dict[str, Any], paper: Paper) -> Iterator[str]:
     yield "Left out:"
     for row in rows[:_REFUSED_SHOWN]:
         what = shorten_path(row["what"], _WHAT_WIDTH)
-        count = "" if row["bytes"] is None else f"{size(row['bytes'])}: "
-        yield from paper.wrap(f"{what}  {count}{row['why']}", "    ", "  ")
+        much = "" if row["bytes"] is None else f"{size(row['bytes'])}: "
+        yield from paper.wrap(f"{what}  {much}{row['why']}", "    ", "  ")
     if len(rows) > _REFUSED_SHOWN:
         yield f"  and {len(rows) - _REFUSED_SHOWN} more (--json has them)"

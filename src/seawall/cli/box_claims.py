@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who held uncounted memory at a recorded moment: what the guard's ticks say of it, as the file
+in which a watcher keeps its claims, so that the verbs find it where they find it live.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from seawall.accounts.claim import RESIDUAL
+from seawall.blackbox.moments import Pass, chain
+from seawall.blackbox.reader import Box
+from seawall.guard.facts import Group
+from seawall.host.recording import Round
+from seawall.problems import BundleProblem
+from seawall.readings.kept_claims import CLAIMS_MOST, PATH, KeptClaim, KeptClaims, document_of
+from seawall.replay.tick import Tick
+from seawall.replay.ticks_read import TickReader
+
+RINGS: Final = "packet rings counted by the kernel"
+"""The one source of evidence that tells of what kind the memory is; as the watcher says it."""
+OLD_MOST_SECONDS: Final = 30.0
+"""A tick that is older than that says nothing of a pass; in peace there is one every 10 s."""
+
+
+def with_claims(box: Box, passes: Sequence[Pass]) -> list[Pass]:
+    """Each pass, of one boot and by time, with what the last tick before it claims."""
+    if not passes:
+        return []
+    ticks = _ticks(box, passes[0], passes[-1])
+    found, place, last = [], 0, None
+    for one in passes:
+        while place < len(ticks) and ticks[place].unix_seconds <= one.unix_seconds:
+            last, place = ticks[place], place + 1
+        is_known = last and one.unix_seconds - last.unix_seconds <= OLD_MOST_SECONDS
+        found.append(_told(one, last) if last and is_known else one)
+    return found
+
+
+def _ticks(box: Box, first: Pass, last: Pass) -> list[Tick]:
+    """By time."""
+    since = first.unix_seconds - OLD_MOST_SECONDS
+    reader, found = TickReader(), []
+    heads = [
+        head for boot in box.boots() if boot.boot_id == first.boot_id for head in boot.heads
+        if head.kind == "tick" and head.unix_seconds <= last.unix_seconds
+    ]  # fmt: skip
+    for _, body in chain(box, heads, since):
+        try:
+            found += reader.take(body)
+        except BundleProblem:
+            continue  # until the next key
+    return sorted(found, key=lambda tick: tick.unix_seconds)
+
+
+def _told(one: Pass, tick: Tick) -> Pass:
+    holders = [group for group in tick.groups.values() if group.outside.most_bytes > 0]
+    residual = tick.node.residual_bytes
+    if not holders or residual is None:
+        return one
+    holders.sort(key=lambda group: -group.outside.likely_bytes)
+    kept = KeptClaims(
+        boot_id=one.boot_id, written_at_unix_seconds=tick.unix_seconds,
+        base_residual_bytes=residual - sum(group.outside.likely_bytes for group in holders),
+        residual_bytes=residual, blind="",
+        claims=tuple(_claim(group, tick) for group in holders[:CLAIMS_MOST]),
+    )  # fmt: skip
+    told = Round(files={**one.round.files, PATH: document_of(kept)}, names=one.round.names,
+                 links=one.round.links, probes=one.round.probes)  # fmt: skip
+    return one._replace(round=told)
+
+
+def _claim(group: Group, tick: Tick) -> KeptClaim:
+    """``folder`` is left open: the tick is of the time when that cgroup was there."""
+    outside = group.outside
+    is_ring = outside.sources == RINGS
+    return KeptClaim(
+        holder=group.name, workload=group.name, cgroup=group.path, folder=None, cgroup_inode=None,
+        driver=None, kind="ring" if is_ring else "unknown",
+        what="packet ring" if is_ring else outside.sources, within=RESIDUAL,
+        bytes=outside.likely_bytes, least_bytes=outside.certain_bytes,
+        most_bytes=outside.most_bytes, source=f"the guard's tick: {outside.sources}", stack=(),
+        learned_at_unix_seconds=tick.unix_seconds,
+    )  # fmt: skip

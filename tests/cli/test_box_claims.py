@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the guard's ticks claim is found by the verbs where a watcher's own claims are."""
+
+from pathlib import Path
+
+import pytest
+from tests.blackbox.box_maker import BOOT, END, HOG, Told, small_box
+
+from seawall.blackbox.moments import Pass, passes_until
+from seawall.blackbox.reader import Box
+from seawall.cli.box_claims import OLD_MOST_SECONDS, _told, with_claims
+from seawall.readings.kept_claims import PATH, KeptClaims, parse
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Box, Told]:
+    path: Path = tmp_path_factory.mktemp("box") / "blackbox"
+    told = small_box(path)
+    return Box.open(str(path)), told
+
+
+def claims_at(box: Box, unix: float) -> KeptClaims | None:
+    last = passes_until(box, unix)[-1:]
+    (one,) = with_claims(box, last)
+    found = one.round.files.get(PATH)
+    return parse(found) if isinstance(found, bytes) else None
+
+
+def test_the_holder_is_the_one_that_the_tick_names(made: tuple[Box, Told]) -> None:
+    box, told = made
+    kept = claims_at(box, END)
+    assert kept
+    assert kept.boot_id == BOOT
+    (claim,) = kept.claims
+    tick = [t for t in told.ticks if t.unix_seconds <= kept.written_at_unix_seconds][-1]
+    (group,) = (g for g in tick.groups.values() if g.outside.most_bytes)
+    assert (claim.workload, claim.cgroup, claim.bytes) == (HOG, group.path, group.outside[1])
+    assert kept.residual_bytes - kept.base_residual_bytes == claim.bytes
+
+
+def test_in_peace_nobody_is_claimed_to_hold_anything(made: tuple[Box, Told]) -> None:
+    assert claims_at(made[0], END - 400) is None
+
+
+def test_a_pass_long_after_the_last_tick_knows_nothing_of_it(made: tuple[Box, Told]) -> None:
+    box, _ = made
+    last = passes_until(box, END)[-1]
+    late = last._replace(unix_seconds=END + OLD_MOST_SECONDS + 5)
+    assert PATH not in with_claims(box, [late])[0].round.files
+
+
+def test_a_tick_of_another_boot_is_not_asked(made: tuple[Box, Told]) -> None:
+    box, _ = made
+    last: Pass = passes_until(box, END)[-1]
+    other = last._replace(boot_id="ffffffff-0000-4000-8000-000000000000")
+    assert with_claims(box, [other]) == [other]
+
+
+def test_each_pass_of_a_row_has_its_own(made: tuple[Box, Told]) -> None:
+    box, _ = made
+    rows = with_claims(box, passes_until(box, END))
+    sizes = [
+        parse(data).claims[0].bytes
+        for one in rows if isinstance(data := one.round.files.get(PATH), bytes)
+    ]  # fmt: skip
+    assert len(sizes) > 3
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[-1]
+
+
+def test_nothing_is_claimed_of_a_node_whose_residual_is_not_known(made: tuple[Box, Told]) -> None:
+    box, told = made
+    last, tick = passes_until(box, END)[-1], told.ticks[-1]
+    node = tick.node._replace(residual_bytes=None)
+    assert _told(last, tick) != last
+    assert _told(last, tick._replace(node=node)) == last
