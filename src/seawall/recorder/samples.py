@@ -26,6 +26,7 @@ from seawall.host.live import LiveHost
 from seawall.host.recording import Recording, Round
 from seawall.readings import kernel, mountinfo
 from seawall.readings.arcstats import Arcstats
+from seawall.readings.base import Base
 from seawall.readings.container_files import ContainerFiles
 from seawall.readings.diskstats import Diskstats
 from seawall.readings.guard_status import GuardStatus
@@ -55,7 +56,7 @@ NODE_FILES: Final = (
 )  # fmt: skip
 NODE_TOPICS: Final[tuple[type[Any], ...]] = (
     Meminfo, Vmstat, Zoneinfo, HostPressure, Diskstats, Swaps, Zram, Arcstats, NumaNodes,
-    Sockstat, VmSysctls, HostLimits, ProcCgroups, Mountinfo, KernelCharge, GuardStatus,
+    Sockstat, VmSysctls, HostLimits, ProcCgroups, Mountinfo, KernelCharge, GuardStatus, Base,
 )  # fmt: skip
 
 
