@@ -63,9 +63,9 @@ def test_outside_is_refused_with_the_span(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["1a2b3c4d-0008", "#4712"])
 def test_a_name_that_nobody_has(text: str) -> None:
-    with pytest.raises(UsageProblem, match="is not in it"):
+    with pytest.raises(UsageProblem, match="holds no such number"):
         moment_of(text, SPAN, NAMED, "box")
-    with pytest.raises(UsageProblem, match="in a black box only"):
+    with pytest.raises(UsageProblem, match="numbers are in a black box"):
         moment_of(text, SPAN, None, "an export")
 
 

@@ -173,6 +173,7 @@ def test_an_export_is_written_over_no_box(box: tuple[str, Told], tmp_path: Path)
         ran = seawall("blackbox", "export", str(copy), "-o", str(out))
         assert ran.status == 2
         assert b"is a black box" in ran.err
+    assert seawall("capture", "-o", str(other)).status == 2
     assert copy.read_bytes() == other.read_bytes() == Path(box[0]).read_bytes()
 
 
@@ -190,7 +191,7 @@ def test_an_export_never_half_written(box: tuple[str, Told], tmp_path: Path) -> 
     [
         (["blackbox", "show", "BOX", "--at", "soon"], b"expected a time"),
         (["blackbox", "show", "BOX", "--at", "-3h"], b"does not reach that far"),
-        (["blackbox", "show", "BOX", "--at", "#99999999"], b"is not in it"),
+        (["blackbox", "show", "BOX", "--at", "#99999999"], b"holds no such number"),
         (["blackbox", "show", "/proc/version"], b"black box"),
         (["blackbox", "list", "/no/such"], b"/no/such"),
         (["blackbox", "export", "BOX", "--for", "5000"], b"at most 900"),

@@ -104,6 +104,13 @@ def test_with_pins_text_stays_and_the_kernel_comes(runs: dict[str, dict[str, Any
     assert min(row["resident"].values()) == 1.0
 
 
+def test_memory_low_is_raised_and_put_back(runs: dict[str, dict[str, Any]]) -> None:
+    row = runs["pins"]
+    assert 0 < row["low"] <= (MEMORY_MIB << 20) // 10
+    assert row["low_left"] == 0
+    assert runs["guard and pins"]["low"] == 0, "it was not asked for"
+
+
 def test_with_guard_and_pins_the_canary_is_served(runs: dict[str, dict[str, Any]]) -> None:
     row = runs["guard and pins"]
     canary = row["canary"]

@@ -78,8 +78,8 @@ def _named(
 ) -> float:  # fmt: skip
     if found is not None:
         return min(max(found, span.first_unix_seconds), span.last_unix_seconds)
-    why = "is not in it" if numbered else "numbers are known in a black box only, not in an export"
-    raise UsageProblem(f"--at {words!r}: {where}: {why}; it holds {told(span)}")
+    why = "holds no such number" if numbered else "tells times only: numbers are in a black box"
+    raise UsageProblem(f"--at {words!r}: {where} {why}; it holds {told(span)}")
 
 
 def _time_of(words: str, span: Span) -> float | None:

@@ -86,7 +86,7 @@ def _exported(text: str) -> float:
     return seconds
 
 
-def _check_is_there(path: str) -> None:
+def check_is_there(path: str) -> None:
     """UsageProblem: nobody named a file, and the usual one is not there."""
     if path != BOX:
         return
@@ -108,5 +108,5 @@ def run(arguments: Namespace) -> int:
         sys.stderr.write("usage: seawall blackbox VERB ...   (seawall blackbox VERB --help)\n\n")
         sys.stderr.write("\n".join(lines) + "\n")
         return statuses.USAGE
-    _check_is_there(arguments.file)
+    check_is_there(arguments.file)
     return int(import_module(f"seawall.cli.blackbox_{arguments.box_verb}").run(arguments))

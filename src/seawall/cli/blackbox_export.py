@@ -2,16 +2,14 @@
 """``seawall blackbox export``: a moment and the time before it, as a bundle."""
 
 import io
-import os
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Final
 
 from seawall.blackbox.moments import BACK_SECONDS, Pass, boot_at, choose, in_order, read_passes
-from seawall.blackbox.reader import Box, is_box
+from seawall.blackbox.reader import Box
 from seawall.blackbox.times import written
 from seawall.cli.box_claims import with_claims
 from seawall.cli.box_lines import WEIGHTY, lines_between, note
@@ -74,21 +72,10 @@ def _check(arguments: Namespace) -> None:
     """UsageProblem, before anything is read."""
     if arguments.output != "-":
         check_output(arguments.output)
-        _check_is_no_box(arguments)
     elif arguments.json:
         raise UsageProblem("-o - and --json both want stdout; give -o FILE")
     elif terminal_columns() is not None:
         raise UsageProblem("a bundle is no text: -o FILE, or redirect stdout to a file")
-
-
-def _check_is_no_box(arguments: Namespace) -> None:
-    """What is written over is gone: never the evidence itself."""
-    path = arguments.output
-    if path is None or not os.path.exists(path):
-        return
-    with suppress(OSError):
-        if os.path.samefile(path, arguments.file) or is_box(path):
-            raise UsageProblem(f"-o {path}: is a black box, and nothing writes over one")
 
 
 def _passes(box: Box, until: float, seconds: float) -> list[Pass]:

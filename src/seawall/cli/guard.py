@@ -81,7 +81,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _add_replay(verb: ArgumentParser) -> None:
-    verb.add_argument("file", metavar="FILE", help="a black box (/var/lib/seawall/blackbox)")
+    verb.add_argument(
+        "file", metavar="FILE", nargs="?", help="a black box; default /var/lib/seawall/blackbox"
+    )
     verb.add_argument("--config", metavar="OTHER.toml", help="the settings to try out")
     verb.add_argument(
         "--at", metavar="TIME",

@@ -8,10 +8,12 @@ from argparse import Namespace
 from typing import Any, Final
 
 from seawall.blackbox.reader import Box
+from seawall.cli.blackbox import check_is_there
 from seawall.cli.box_source import box_time, whole_span
 from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
 from seawall.cli.progress import Progress
+from seawall.cli.source import BOX
 from seawall.guard.config import parse
 from seawall.guard.settings import Settings
 from seawall.host.host import Unread
@@ -28,8 +30,11 @@ _CONFIG_MOST: Final = 256 << 10
 def replay(arguments: Namespace) -> int:
     """Print it; UsageProblem when the box, the time or the settings are unusable."""
     policy = policy_at(arguments.config) if arguments.config else None
-    box = Box.open(arguments.file)
-    moment = box_time(box, arguments.at, whole_span(box)) if arguments.at else None
+    path = arguments.file or BOX
+    check_is_there(path)
+    box = Box.open(path)
+    span = whole_span(box)
+    moment = box_time(box, arguments.at, span) if arguments.at else None
     found = _judged(box, policy, arguments.config or "", moment)
     if arguments.json:
         print(render(document(_top(found), found)))

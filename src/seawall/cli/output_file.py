@@ -29,6 +29,17 @@ def check_output(path: str | None) -> None:
         raise UsageProblem(f"{name} not writable for this user; {_ELSEWHERE}")
     if path is not None and os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
         raise UsageProblem(f"-o {path}: is there and is no plain file; {_ELSEWHERE}")
+    if path is not None and os.path.lexists(path) and _is_box(path):
+        raise UsageProblem(f"-o {path}: is a black box, and nothing writes over one")
+
+
+def _is_box(path: str) -> bool:
+    """What is written over is gone: never the evidence itself."""
+    from seawall.blackbox.reader import is_box  # noqa: PLC0415 - only where a file is there
+
+    with suppress(OSError):
+        return is_box(path)
+    return False
 
 
 def write_whole(path: str, packed: IO[bytes]) -> None:

@@ -188,7 +188,7 @@ class Run:
             "programs_alive": sum(os.path.exists(f"/proc/{pid}/maps") for pid in self.programs),
             "canary": self.canary.told(began, end), "pins": getattr(self, "pins", None),
             "resident": {path: resident(path) for path in (*TEXTS, "/opt/canary/text")},
-            "pins_after": self.pins_now(),
+            "pins_after": self.pins_now(), "low": low_of(PROGRAMS),
         }  # fmt: skip
 
     def is_hog_gone(self) -> int:
@@ -218,6 +218,13 @@ class Run:
             time.sleep(0.05)
 
 
+def low_of(group: str) -> int | None:
+    """Its memory.low, bytes; None under cgroup v1."""
+    with suppress(OSError):
+        return int((guard_tree.MEMORY / group[1:] / "memory.low").read_text())
+    return None
+
+
 def resident(path: str) -> float:
     """The share that is in memory."""
     fd = os.open(path, os.O_RDONLY)
@@ -234,7 +241,7 @@ def resident(path: str) -> float:
 PIN = ["/system.slice/kubelet.service", "/programs.slice", "/opt/canary/program"]
 SPEC = json.loads(os.environ.get("KILLER", "{}"))
 RUNS = {
-    "pins": {"mode": "observe", "pin": PIN},
+    "pins": {"mode": "observe", "pin": PIN, "pin_slices": [PROGRAMS]},
     "guard and pins": {"mode": "enforce", "pin": PIN},
     "nothing": {},
 }
@@ -252,6 +259,7 @@ def main() -> None:
         run.set_up()
         told.append(run.watch())
         run.tear_down()
+        told[-1]["low_left"] = low_of(PROGRAMS)
         say(json.dumps({**told[-1], "pins": None}))
         (OUT / "pins.json").write_text(json.dumps(told))
 

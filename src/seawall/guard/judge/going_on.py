@@ -188,8 +188,8 @@ def _outcome_words(outcome: Outcome) -> str:
         return f"{name} could not be {did}: {outcome.problem or 'no reason was given'}"
     text = f"{name} was {did} in {outcome.seconds * 1000:.0f} ms"
     if outcome.processes:
-        text += f", {outcome.processes} processes"
-    return text + (f", {outcome.left} of them are still there" if outcome.left else "")
+        text += f", {outcome.processes} process{'es' if outcome.processes > 1 else ''}"
+    return text + (f", {outcome.left} still there" if outcome.left else "")
 
 
 _DID = {

@@ -104,10 +104,10 @@ def ended(outcome: Outcome) -> str:
         return f"{order.step} of {order.target.name} failed: {why}"
     words = f"{done} {order.target.name}"
     if outcome.processes:
-        words += f", {outcome.processes} processes"
+        words += f", {outcome.processes} process{'es' if outcome.processes > 1 else ''}"
     words += f", first act after {outcome.first_action_seconds * 1000:.0f} ms"
     if outcome.left:
-        words += f"; {outcome.left} of them are stuck in the kernel"
+        words += f"; {outcome.left} stuck in the kernel"
     return f"{words}; {outcome.problem}" if outcome.problem else words
 
 
