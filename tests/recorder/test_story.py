@@ -4,6 +4,7 @@
 import json
 import random
 import zlib
+from copy import copy
 from itertools import pairwise
 from typing import Any
 
@@ -201,6 +202,25 @@ def test_a_round_that_no_frame_holds_leaves_its_clock() -> None:
     assert len(passes) == len(scene.bodies("round"))
     assert not any(taken.round.names for taken in passes)
     assert passes[-1].round == _round(scene.seconds)
+
+
+def test_a_tick_that_no_frame_holds_is_a_gap() -> None:
+    """Whoever may make cgroups can make that: thousands, of long names."""
+    scene = _Scene()
+    scene.go(40, "short")
+    chance = random.Random(1)
+    many = {f"/{chance.randbytes(2000).hex()}": None for _ in range(5_000)}
+    group = next(iter(tick(1, 1.0).groups.values()))
+    groups = {path: copy(group) for path in many}
+    for path, one in groups.items():
+        one.path = path
+    scene.number += 1
+    scene.seconds += 1.0
+    scene.story.ticked(tick(scene.number, scene.seconds, "short")._replace(groups=groups))
+    scene.go(40, "short")
+    numbers = scene.ticks()
+    assert scene.number - 40 not in numbers
+    assert numbers[-40:] == list(range(scene.number - 39, scene.number + 1))
 
 
 def test_a_second_burst_does_not_write_again_what_is_there() -> None:

@@ -27,10 +27,14 @@ class Chain:
         self._ticks = TickWriter()
         self._rounds = RoundWriter()
 
-    def tick(self, tick: Tick) -> Waiting:
-        """In peace six digits are enough."""
-        body = self._ticks.body([tick], is_rounded=self._is_peace)
-        return self.frame("tick", body, (tick.unix_seconds, tick.node.seconds), tick.number)
+    def tick(self, tick: Tick) -> Waiting | None:
+        """In peace six digits are enough.  None: no frame holds it, and the next one is a key."""
+        try:
+            body = self._ticks.body([tick], is_rounded=self._is_peace)
+            return self.frame("tick", body, (tick.unix_seconds, tick.node.seconds), tick.number)
+        except ValueError:
+            self._ticks = TickWriter()
+            return None
 
     def round(self, round_: Round, of: str, number: int) -> Waiting:
         """``number``: of the last tick before it."""

@@ -9,6 +9,7 @@ seconds.  Whatever begins anew begins with a ``start`` frame and keys.
 import json
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 from seawall.guard.facts import Group
@@ -112,7 +113,8 @@ class Story:
         self._is_span_due = self._is_span_due or not is_next
         if self._is_span_due or self._is_span_over(now):
             self._begin_span(tick.unix_seconds, now)
-        self._keep(self._fine.tick(tick))
+        if (waiting := self._fine.tick(tick)) is not None:
+            self._keep(waiting)
         self._last = tick
         if self._player is not None:
             self._player.step(tick)
@@ -185,8 +187,9 @@ class Story:
             self._keep(self._fine.frame("start", about, (unix, now), self._number))
         if self._player is not None:
             mind: dict[str, JSON] = {"mind": self._player.remembered()}
-            made = self._fine.frame("mind", mind, (unix, now), self._number)
-            self._keep(made._replace(is_spare=is_spare))
+            with suppress(ValueError):  # no frame holds it: what follows is not judged again
+                made = self._fine.frame("mind", mind, (unix, now), self._number)
+                self._keep(made._replace(is_spare=is_spare))
 
     def _trigger_by_kill(self, now: float) -> None:
         bursts = self._kill_bursts
@@ -217,7 +220,8 @@ class Story:
                 self._put(self._calm.frame("start", about, clocks(round_), self._number))
         if self._last is not None and self._last.number != self._told_tick:
             self._told_tick = self._last.number
-            self._put(self._calm.tick(self._last))
+            if (waiting := self._calm.tick(self._last)) is not None:
+                self._put(waiting)
         self._put(self._calm.round(round_, of, self._number))
 
 
