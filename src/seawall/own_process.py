@@ -66,6 +66,14 @@ def go_first() -> str:
     return ""
 
 
+def be_ordinary() -> None:
+    """Nice 0 where the guard's own was inherited.  Its cgroup has a hundred times the weight of
+    others, and each CPU gets its share of that by what runs there: at nice -20 all of it.
+    """
+    if os.getpriority(os.PRIO_PROCESS, 0) < 0:
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
+
+
 def be_spared() -> str:
     """oom_score_adj -999, or lower where it was; why that is refused, or empty."""
     try:

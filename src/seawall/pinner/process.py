@@ -45,6 +45,7 @@ def main(fd: int) -> int:
     """The whole life of the process; ``fd`` is for ``asked.take``."""
     parent = os.getppid()
     die_with_parent(parent)
+    own_process.be_ordinary()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
     os.umask(0o027)

@@ -27,6 +27,7 @@ def main(fd: int, path: str, size_bytes: int) -> int:
     """The whole life of the process; ``fd`` is its end of the pair."""
     parent = os.getppid()
     die_with_parent(parent)
+    own_process.be_ordinary()
     # After the guard is gone there is nothing to record; the import may take a second.
     from seawall.recorder.ear import Ear  # noqa: PLC0415 - see above
 
