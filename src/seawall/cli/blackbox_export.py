@@ -45,7 +45,7 @@ def run(arguments: Namespace) -> int:
     _check(arguments)
     box = Box.open(arguments.file)
     until = box_time(box, arguments.at, span_of(box))
-    passes = chosen(with_claims(box, _passes(box, until, arguments.seconds)))
+    passes = with_claims(box, chosen(_passes(box, until, arguments.seconds)))
     top = box_head("blackbox-export", box, until)
     manifest = _manifest(box, passes, top["host"])
     packed = io.BytesIO()

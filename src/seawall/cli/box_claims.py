@@ -3,11 +3,12 @@
 in which a watcher keeps its claims, so that the verbs find it where they find it live.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from seawall.accounts.claim import RESIDUAL
-from seawall.blackbox.moments import Pass, chain
+from seawall.blackbox.moments import Pass, chain, overlaid
 from seawall.blackbox.reader import Box
 from seawall.guard.facts import Group
 from seawall.host.recording import Round
@@ -26,30 +27,34 @@ def with_claims(box: Box, passes: Sequence[Pass]) -> list[Pass]:
     """Each pass, of one boot and by time, with what the last tick before it claims."""
     if not passes:
         return []
-    ticks = _ticks(box, passes[0], passes[-1])
-    found, place, last = [], 0, None
-    for one in passes:
-        while place < len(ticks) and ticks[place].unix_seconds <= one.unix_seconds:
-            last, place = ticks[place], place + 1
+    ends = [one.unix_seconds for one in passes]
+    newest: list[Tick | None] = [None] * len(passes)
+    for tick in _ticks(box, passes[0], passes[-1]):
+        place = bisect_left(ends, tick.unix_seconds)
+        if place < len(ends):
+            there = newest[place]
+            newest[place] = max(there or tick, tick, key=lambda one: one.unix_seconds)
+    found, last = [], None
+    for one, newer in zip(passes, newest, strict=True):
+        last = newer or last
         is_known = last and one.unix_seconds - last.unix_seconds <= OLD_MOST_SECONDS
         found.append(_told(one, last) if last and is_known else one)
     return found
 
 
-def _ticks(box: Box, first: Pass, last: Pass) -> list[Tick]:
-    """By time."""
+def _ticks(box: Box, first: Pass, last: Pass) -> Iterator[Tick]:
+    """As written.  One at a time: minutes of hundreds of groups are hundreds of megabytes."""
     since = first.unix_seconds - OLD_MOST_SECONDS
-    reader, found = TickReader(), []
+    reader = TickReader()
     heads = [
         head for boot in box.boots() if boot.boot_id == first.boot_id for head in boot.heads
         if head.kind == "tick" and head.unix_seconds <= last.unix_seconds
     ]  # fmt: skip
     for _, body in chain(box, heads, since):
         try:
-            found += reader.take(body)
+            yield from reader.take(body)
         except BundleProblem:
             continue  # until the next key
-    return sorted(found, key=lambda tick: tick.unix_seconds)
 
 
 def _told(one: Pass, tick: Tick) -> Pass:
@@ -64,9 +69,8 @@ def _told(one: Pass, tick: Tick) -> Pass:
         residual_bytes=residual, blind="",
         claims=tuple(_claim(group, tick) for group in holders[:CLAIMS_MOST]),
     )  # fmt: skip
-    told = Round(files={**one.round.files, PATH: document_of(kept)}, names=one.round.names,
-                 links=one.round.links, probes=one.round.probes)  # fmt: skip
-    return one._replace(round=told)
+    told = Round(files={PATH: document_of(kept)})
+    return one._replace(round=overlaid((one.round, told)))
 
 
 def _claim(group: Group, tick: Tick) -> KeptClaim:
