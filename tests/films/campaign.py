@@ -44,6 +44,7 @@ def run(first: int, films: int, *, holds: bool = True) -> tuple[Counter[str], li
         takers = {a.sees.name for a in film.world.actors if a.outside_rate}
         counts["holds of innocents"] += sum(name not in takers for *_, name in shown.held)
         counts["killed by the kernel"] += len(set(shown.film.world.kernel_killed) - film.right)
+        counts["starved"] += int(shown.film.world.starved * 1000)
         if shown.film.must_act:
             counts[f"must {name}"] += 1
             counts[f"in time {name}"] += shown.in_time
@@ -117,7 +118,8 @@ def campaign(
     print(
         f"{counts['holds']} times somebody stood still on suspicion, {counts['unfair']} films "
         f"unfairly; {counts['holds of innocents']} times it was an innocent, who went on; the "
-        f"kernel killed {counts['killed by the kernel']} innocents"
+        f"kernel killed {counts['killed by the kernel']} innocents; programs stood still for "
+        f"{counts['starved'] / 1000 / counts['films']:.2f} s a film, their text gone"
     )
     print(f"{counts['wrong']} films in which an innocent or a protected one was chosen")
     print("\n".join(wrong[:40]))

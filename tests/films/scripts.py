@@ -117,8 +117,10 @@ class Cast:
         # a loader in its right presses BestEffort, is ``pressed`` and nothing else.
         while (system := self.rest(room)) < self.total * 0.05 and self.batch:
             self.actors.remove(self.batch[-1])
+        system = max(system, self.total * 0.05)
         return World(
-            chance, self.total, max(system, self.total * 0.05), self.actors,
+            chance, self.total, system, self.actors,
+            text=min(system / 2, self.total * chance.uniform(0, 0.06)),
             claims_every=chance.uniform(0.3, 1.0), claims_late=chance.uniform(0.1, 1.0),
             noise=self.unit * chance.uniform(0.5, 4), rebases=chance.random() < 0.5,
         )  # fmt: skip

@@ -112,6 +112,9 @@ class World:
     """Claims tell what was so long ago."""
     proof_late: float = 0.0
     """And their certain part what was so long before that; the bound is not later."""
+    text: float = 0.0
+    """Of ``system``, program text: the kernel drops it to stay over the low watermark, and the
+    programs stand still."""
     leak_rate: float = 0.0
     leak_starts: float = 0.0
     leak_most: float = float("inf")
@@ -125,9 +128,12 @@ class World:
     now: float = 1000.0
     leaked: float = 0.0
     kept: float = 0.0
+    starved: float = 0.0
+    """Seconds in which a third of the text or more was gone."""
     kernel_killed: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.whole_text = self.text
         self.low, self.min = self.total * 0.008, self.total * 0.005
         self.groups = {actor.path: actor.sees for actor in self.actors}
         self.claims_at = float("-inf")
@@ -166,6 +172,8 @@ class World:
             more = min(self.leak_rate * seconds, self.leak_most)
             self.leaked, self.leak_most = self.leaked + more, self.leak_most - more
         self._reclaim()
+        if self.text < self.whole_text * 2 / 3:
+            self.starved += seconds
         if self.has_watcher:
             self._watch()
         return self._show(seconds)
@@ -188,13 +196,16 @@ class World:
             self.groups.pop(actor.path, None)
 
     def _reclaim(self) -> None:
-        """Cache goes first; when there is none, the kernel kills by its own badness."""
+        """Cache goes first, then text; when there is none, the kernel kills by its own badness."""
         short = self.low - self.free()
         if short > 0:
             for actor in self.actors:
                 gone = min(actor.cache, short)
                 actor.cache -= gone
                 short -= gone
+        # With room again, what was dropped is read again.
+        gone = max(min(self.text, short), self.text - self.whole_text)
+        self.text, self.system = self.text - gone, self.system - gone
         if self.free() < self.min / 2 and not any(
             a.ends is not None and not a.is_gone and not a.stuck_seconds for a in self.actors
         ):

@@ -29,7 +29,8 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
         "boot": str, "cases": list[Case], "hold": Hold, "is_believed": bool, "number": int,
         "overruns": OverLimit, "own_cgroup": str, "protection": Protection, "refusal": str,
         "refusal_said": float | None, "refusal_since": float, "rests": Rests,
-        "settings": Settings, "short_since": float | None, "shortage": Shortage | None,
+        "low_since": float | None, "settings": Settings, "short_since": float | None,
+        "shortage": Shortage | None,
         "suspicion": Suspicion | None, "told": list[Told], "window": Window,
     },
     Window: {

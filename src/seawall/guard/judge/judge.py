@@ -14,7 +14,7 @@ from seawall.guard.judge.at_limit import judge_over_limit, judge_stuck, learn_cl
 from seawall.guard.judge.evidence import is_fresh
 from seawall.guard.judge.going_on import go_on, learn
 from seawall.guard.judge.mind import Mind
-from seawall.guard.judge.node_short import judge_short
+from seawall.guard.judge.node_short import judge_low, judge_short
 from seawall.guard.judge.shortage import judge_shortage
 from seawall.guard.judge.stuck import is_candidate
 from seawall.guard.judge.suspicion import look_after
@@ -101,6 +101,8 @@ class Judge:
         held = mind.suspicion
         if verdict is None and (shortage.is_short or (held and held.is_needed(node))):
             verdict = judge_short(mind, shortage, node, groups)
+        elif verdict is None and shortage.is_low and not mind.is_busy:
+            verdict = judge_low(mind, shortage, node, groups)
         verdict = verdict or look_after(mind, node, groups)
         if verdict is None and not mind.is_busy and not shortage.is_short:
             verdict = judge_over_limit(mind, node, groups) or judge_stuck(mind, node, groups)

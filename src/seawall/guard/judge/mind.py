@@ -20,7 +20,7 @@ class Mind:
     """State between ticks."""
 
     __slots__ = (
-        "boot", "cases", "hold", "is_believed", "number", "overruns", "own_cgroup",
+        "boot", "cases", "hold", "is_believed", "low_since", "number", "overruns", "own_cgroup",
         "protection", "refusal", "refusal_said", "refusal_since", "rests", "settings",
         "short_since", "shortage", "suspicion", "told", "window",
     )  # fmt: skip
@@ -46,6 +46,8 @@ class Mind:
         """Of this tick."""
         self.short_since: float | None = None
         """Since when it has really been short without a break."""
+        self.low_since: float | None = None
+        """Since when its headroom has been under the floor without a break."""
         self.refusal = ""
         """The code of the refusal that holds now."""
         self.refusal_since = 0.0
@@ -74,10 +76,18 @@ class Mind:
             self.short_since = None
         elif self.short_since is None:
             self.short_since = now
+        if not shortage.is_low:
+            self.low_since = None
+        elif self.low_since is None:
+            self.low_since = now
 
     def short_seconds(self, now: float) -> float:
         """It has really been short for so long."""
         return 0.0 if self.short_since is None else now - self.short_since
+
+    def low_seconds(self, now: float) -> float:
+        """Its headroom has been under the floor for so long."""
+        return 0.0 if self.low_since is None else now - self.low_since
 
     def next_decision(self) -> str:
         """``BOOT8-NNNN``."""

@@ -9,9 +9,9 @@ from seawall.guard.judge import sentences, suspicion
 from seawall.guard.judge.case import Case
 from seawall.guard.judge.going_on import start_verifying
 from seawall.guard.judge.mind import Mind
-from seawall.guard.judge.proof import LASTS_SECONDS, Causes
+from seawall.guard.judge.proof import LASTS_SECONDS, LEAST_GROWTH, Causes
 from seawall.guard.judge.ranking import rank, rows_of, shown
-from seawall.guard.judge.row import OVER_LIMIT, PROVED, Row
+from seawall.guard.judge.row import OVER_LIMIT, PROVED, SOURCE_OUTSIDE, Row
 from seawall.guard.judge.shortage import CALM_SECONDS, URGENT_SECONDS, Shortage
 from seawall.guard.judge.usefulness import Choice, Context, choose
 from seawall.guard.verdict import Verdict
@@ -21,6 +21,8 @@ AGAIN_SECONDS = 60.0
 SETTLED_SECONDS = 2.0
 """A refusal is said once it has held for so long (claims come a second late), and again every
 minute."""
+LOW_SECONDS = 0.5
+"""Under the floor for so long, who proves to have brought the node there goes."""
 BESIDE_SECONDS = 0.4
 """So long after a kill a further one is chosen before the first is verified, if time runs out."""
 
@@ -32,10 +34,7 @@ def judge_short(
     is_beside, is_held = bool(mind.cases), mind.suspicion is not None
     if mind.hold.is_off(node.seconds) or (is_beside and not _may_choose_beside(mind, node)):
         return None
-    rows, causes = rows_of(
-        node, groups.values(), mind.window, mind.hold.distrusted, mind.overruns.own_limits()
-    )
-    _mark(mind, rows, node)
+    rows, causes = _rows(mind, node, groups)
     able = rank(rows, causes, mind.protection, node.total_bytes)
     kills_left = mind.hold.kills_left(node.seconds, mind.settings.kills_per_minute)
     if is_beside or is_held:  # a hold decides nothing: only proof does
@@ -51,6 +50,42 @@ def judge_short(
     if found is not None or is_beside or is_held:
         return found
     return _refuse(mind, node, choice, (rows, able))
+
+
+def judge_low(
+    mind: Mind, shortage: Shortage, node: Node, groups: Mapping[str, Group]
+) -> Verdict | None:  # fmt: skip
+    """Under the floor while the kernel still keeps up, at the price of program text: no
+    watermark says so yet.  Only they may go by whom it was brought there, by what they certainly
+    hold outside their cgroups.
+    """
+    seconds = mind.low_seconds(node.seconds)
+    if seconds < LOW_SECONDS or not mind.is_believed or mind.hold.is_off(node.seconds):
+        return None
+    if all(group.outside.certain_bytes < LEAST_GROWTH for group in groups.values()):
+        return None
+    rows, causes = _rows(mind, node, groups)
+    able = rank(rows, causes, mind.protection, node.total_bytes)
+    guilty = [
+        row for row in able
+        if row.tier in (OVER_LIMIT, SOURCE_OUTSIDE) and row.beyond >= LEAST_GROWTH
+    ]  # fmt: skip
+    is_most = 2 * sum(row.beyond for row in guilty) > causes.owed
+    if not is_most or not mind.hold.kills_left(node.seconds, mind.settings.kills_per_minute):
+        return None
+    words = f"less than the floor of {size(shortage.floor_bytes)} for {seconds:.1f} s"
+    mind.shortage = shortage._replace(proof=words)
+    return _decide(mind, node, Choice((guilty[0],), "", ""), causes, (rows, able))
+
+
+def _rows(
+    mind: Mind, node: Node, groups: Mapping[str, Group]
+) -> tuple[list[Row], Causes]:  # fmt: skip
+    """Who holds what, with the reasons against that only the judge's memory knows."""
+    own_limits = mind.overruns.own_limits()
+    rows, causes = rows_of(node, groups.values(), mind.window, mind.hold.distrusted, own_limits)
+    _mark(mind, rows, node)
+    return rows, causes
 
 
 def _may_choose_beside(mind: Mind, node: Node) -> bool:

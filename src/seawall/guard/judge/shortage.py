@@ -4,7 +4,8 @@
 A container at its own limit stalls, and the host's PSI rises with it (research: a host trigger
 wakes, it proves nothing).  So the node is short only when its headroom is under the floor *and*
 something of the node itself says so: watermarks of zones, direct reclaim of the whole node
-(allocstall), a protected group that stood still, or seconds that are running out.
+(allocstall), a protected group that stood still, or seconds that are running out.  Where nothing
+does, only proved memory outside of cgroups is acted on (``node_short.judge_low``).
 """
 
 from typing import NamedTuple
@@ -37,6 +38,8 @@ class Shortage(NamedTuple):
     """Short, and not only because of the seconds that are left."""
     proof: str
     """What of the node itself says so, in words; empty: nothing does."""
+    is_low: bool = False
+    """The headroom is under the floor, whatever else says so."""
 
 
 def judge_shortage(node: Node, settings: Settings) -> Shortage:
@@ -59,6 +62,7 @@ def judge_shortage(node: Node, settings: Settings) -> Shortage:
         budget_seconds=budget,
         is_real=is_real,
         proof=proof,
+        is_low=headroom < floor,
     )
 
 
