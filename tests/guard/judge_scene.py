@@ -50,6 +50,15 @@ def group_of(
     return group
 
 
+def hog(certain: int = 600) -> Group:
+    """Five charged, of a limit of 400, and so many MiB outside."""
+    return group_of("hog", 5, limit=400, certain=certain, outside_slope=160.0 * MIB)
+
+
+def web(charge: int = 120) -> Group:
+    return group_of("web", charge, request_bytes=150 * MIB)
+
+
 def scene(*groups: Group) -> dict[str, Group]:
     return {group.path: group for group in groups}
 

@@ -74,7 +74,7 @@ def test_as_live(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "node-7 - Linux 6.1.0" in text
     assert "As live: 3 of 3 decisions, to the frame" in text
     assert "Incident 1:" in text
-    assert "ns/hog0/c took" in text
+    assert "ns/hog0/c is" in text
     assert "other policy" not in text
     document = as_json(capsys, str(path))
     assert document["boots"][0]["as_live"]["same"] == 3

@@ -1,0 +1,62 @@
+"""Under the floor, and no watermark says so: the kernel drops program text to keep up."""
+
+from typing import Any
+
+import pytest
+from tests.guard.judge_scene import CALM, MIB, group_of, hog, judge_of, scene, short, web
+
+from seawall.guard.facts import Group, Node
+from seawall.guard.judge.judge import Judge
+from seawall.guard.verdict import Verdict
+
+
+def low(seconds: float, headroom: int = 60, slope: float = 0.0, **values: Any) -> Node:
+    values = {"is_low": False, "stalls_per_second": 0.0, "free_bytes": 85 * MIB, **values}
+    return short(seconds, headroom, slope, **values)
+
+
+def under_the_floor(judge: Judge, before: Group, after: Group, **values: Any) -> Verdict | None:
+    """The first verdict of two seconds under the floor."""
+    judge.step(CALM, scene(before, web()))
+    looks = (judge.step(low(1005 + n / 10, **values), scene(after, web())) for n in range(20))
+    return next((verdict for verdict in looks if verdict is not None), None)
+
+
+def test_who_brought_the_node_under_its_floor_goes_before_a_watermark_says_so() -> None:
+    verdict = under_the_floor(judge_of(), hog(0), hog(840))
+    assert verdict is not None
+    assert verdict.seconds == pytest.approx(1005.5)
+    assert [(o.step, o.target.name) for o in verdict.orders] == [("terminate", "ns/hog")]
+    assert "(less than the floor of 90.0 MiB for 0.5 s)" in verdict.sentence
+    assert "ns/hog is 445 MiB over its limit of 400 MiB" in verdict.sentence
+
+
+def test_the_faster_it_falls_the_sooner_it_is_killed() -> None:
+    verdict = under_the_floor(judge_of(), hog(0), hog(840), headroom=100, slope=60.0)
+    assert verdict is not None
+    assert [order.step for order in verdict.orders] == ["freeze"]
+
+
+@pytest.mark.parametrize("hold", [0, 1], ids=["no claims", "old claims"])
+def test_under_the_floor_nobody_goes_without_evidence(hold: int) -> None:
+    certain, claims = (0, 0.5) if hold == 0 else (840, 30.0)
+    assert under_the_floor(judge_of(), hog(0), hog(certain), claims_seconds=claims) is None
+
+
+def test_who_was_over_its_limit_before_did_not_bring_the_node_there() -> None:
+    assert under_the_floor(judge_of(), hog(840), hog(840)) is None
+
+
+def test_who_took_less_than_half_of_it_did_not_either() -> None:
+    """520 MiB over its limit, 320 taken since; 840 MiB were lost."""
+    assert under_the_floor(judge_of(), hog(600), hog(920)) is None
+
+
+def test_what_is_counted_waits_for_a_watermark() -> None:
+    before, after = group_of("hog", 5), group_of("hog", 840)
+    assert under_the_floor(judge_of(), before, after) is None
+
+
+def test_under_the_floor_the_protected_stay() -> None:
+    judge = judge_of(scope=("/system.slice",))
+    assert under_the_floor(judge, hog(0), hog(840)) is None
