@@ -12,6 +12,7 @@ from seawall.guard.entry import watcher_argv
 from seawall.host.live import LiveHost
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.snapshot import Snapshot
+from seawall.watcher.feed import pause_seconds
 from seawall.watcher.keeping import Keeping
 from seawall.watcher.learning import SURGE
 from seawall.watcher.ledger_looks import Glimpse, LedgerLooks
@@ -48,6 +49,17 @@ def test_a_surge_arms_within_seconds(per_second: int, after: float | None) -> No
             armed = seconds
             break
     assert armed == after
+
+
+@pytest.mark.parametrize(
+    ("pace", "spent", "pause"),
+    [(0.25, 0.01, 0.25), (0.25, 0.2, 0.5), (0.25, 3.0, 1.5), (1.0, 0.2, 1.0), (5.0, 0.01, 0.25)],
+)
+def test_an_armed_watcher_takes_its_share_of_a_processor(
+    pace: float, spent: float, pause: float
+) -> None:
+    assert pause_seconds(pace, spent, is_armed=True) == pytest.approx(pause)
+    assert pause_seconds(pace, spent, is_armed=False) == pace
 
 
 def test_a_glimpse_sees_memory_fall_and_says_it_once(tmp_path: Path) -> None:

@@ -27,9 +27,9 @@ from seawall.watcher.stuck import DEADLINE_SECONDS, stuck
 
 PEACE_SECONDS: Final = 1.0
 _ARMED_LEAST_SECONDS, _ARMED_MOST_SECONDS = 0.25, 1.5
-_REST_SHARE: Final = 4.0
-"""So many times what a look took is between two of them: a fifth of a CPU at the most, and
-half of one while the guard says that the node comes near its limit.
+_CPU_SHARE, _CPU_SHARE_NEAR = 0.2, 0.4
+"""Of a CPU, for looks, following and telling together; near: the guard says that the node comes
+near its limit.  Where that is not enough, looks come less often, up to the most.
 """
 _REST_SECONDS: Final = 0.02
 _GLIMPSES: Final = 4
@@ -53,6 +53,16 @@ _SLOW_SECONDS: Final = 60.0
 _NOTHING: Final = Told([], [], 0)
 
 
+def pause_seconds(pace: float, spent: float, *, is_armed: bool) -> float:
+    """Between the begins of two looks.  ``pace``: what the guard asked for, in seconds; ``spent``:
+    CPU seconds since the last look began.
+    """
+    if not is_armed:
+        return pace
+    share = _CPU_SHARE if pace >= PEACE_SECONDS else _CPU_SHARE_NEAR
+    return min(max(_ARMED_LEAST_SECONDS, spent / share), _ARMED_MOST_SECONDS)
+
+
 class Feed:
     """One watcher at work for one guard."""
 
@@ -71,7 +81,6 @@ class Feed:
         self._residual, self._unclaimed = Lows(), Lows()
         self._pace = PEACE_SECONDS
         self._glimpse = Glimpse()
-        self._look_took = 0.0
         self._drivers_until = 0.0
         self._people_due = self._slow_due = self._claims_due = self._tell_due = 0.0
         self._claims_seconds = 0.0
@@ -107,11 +116,11 @@ class Feed:
     def run(self) -> None:
         """Until the guard is gone."""
         while self._to.is_open:
-            began = time.monotonic()
+            began = time.monotonic(), time.thread_time()
             self._look()
             self._tell()
             self._do_slow_things()
-            self._wait(max(began + self._interval, time.monotonic() + _REST_SECONDS))
+            self._wait(*began, time.monotonic() + _REST_SECONDS)
 
     def close(self) -> None:
         """Take away what was made; safe to call twice."""
@@ -124,19 +133,20 @@ class Feed:
 
     # --- the rounds -----------------------------------------------------------------------
 
-    @property
-    def _interval(self) -> float:
-        if not self._learning.watch.is_armed:
-            return self._pace
-        share = _REST_SHARE if self._pace >= PEACE_SECONDS else 1.0
-        return min(max(_ARMED_LEAST_SECONDS, share * self._look_took), _ARMED_MOST_SECONDS)
-
-    def _wait(self, due: float) -> None:
+    def _wait(self, began: float, used: float, least: float) -> None:
         """Until the next look; the tracer's buffers are read meanwhile, and an answer is told
         when it comes.  Memory that falls, or a guard that says so, brings the look forward.
+
+        ``began``, ``used``: clock and CPU when the last look began.
         """
         before = self._pace
-        while (left := due - time.monotonic()) > 0 and self._to.is_open and self._pace >= before:
+        while self._to.is_open and self._pace >= before:
+            # CPU, not the clock: on a busy machine it would look ever less.
+            spent = time.thread_time() - used
+            pause = pause_seconds(self._pace, spent, is_armed=self._learning.watch.is_armed)
+            due = max(began + pause, least)
+            if (left := due - time.monotonic()) <= 0:
+                return
             if self.is_fast and self._host.go_on():
                 self._tell_claims()
             is_pumped = self._learning.pump(min(left, _PUMP_SECONDS))
@@ -170,10 +180,8 @@ class Feed:
             self._people_due = 0.0
 
     def _look(self) -> None:
-        began = time.thread_time()  # not the clock: on a busy machine it would look ever less
         self._seen = self._learning.see()
         self._glimpse.looked()
-        self._look_took = time.thread_time() - began
         if self._seen is not None:
             self._residual.see(self._seen.moment.seconds, self._seen.moment.residual_bytes)
 

@@ -25,7 +25,7 @@ _WAKE_PERCENT: Final = 10
 _REST_SECONDS: Final = 0.003
 _LONG_REST_SECONDS: Final = 0.03  # where a single event wakes us
 _LATE_STACK_NANOSECONDS: Final = 1_000_000_000
-_BUSY_MOST: Final = 0.6  # of one CPU; above it fewer frames are followed
+_BUSY_MOST: Final = 0.25  # of one CPU; above it fewer frames are followed
 _PACE_SECONDS: Final = 1.0
 _GATHER_SECONDS: Final = 0.01
 _GATHER_SHARE: Final = 20  # of the time, with very many CPUs
@@ -90,23 +90,21 @@ class Follower:
         self._lost_before = [0, 0, 0]
         self._losses_at = 0.0
         self._lost_first = self._lost_last = -_CALM_SECONDS
-        self._stamp = time.monotonic(), time.thread_time()
-        self._pace_seconds = self._pace_used = 0.0
+        self._pace_since, self._pace_used = time.monotonic(), 0.0
 
     def pump(self, seconds: float) -> None:
         """Follow for so long; at least two rounds, so that all that was before is applied."""
-        self._stamp = time.monotonic(), time.thread_time()
-        until = self._stamp[0] + seconds
+        until = time.monotonic() + seconds
         self.round()
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(self._rest_seconds, left))
             self._poll.poll(max(0.0, min(_ROUND_SECONDS - self._rest_seconds, left)) * 1000)
             self.round()
-            self._watch_pace()
         self.round()
 
     def round(self) -> None:
         """Read and apply."""
+        began = time.thread_time()
         horizon = time.monotonic_ns()
         self._gather()
         read, self._read, self._read_bytes = self._read, [], 0
@@ -116,6 +114,8 @@ class Follower:
             self._follow(pages, until, missing)
         self._look_for_losses(missing)
         self._make_room()
+        self._pace_used += time.thread_time() - began
+        self._watch_pace()
 
     def _follow(self, pages: list[Raw], until: int, missing: list[bool]) -> None:
         """Apply what these pages tell, up to a time; ``missing``: events before them were lost."""
@@ -214,18 +214,16 @@ class Follower:
             self.narrow(min(PACE_STEP_MOST, self.ledger.frames.step * _NARROWER))
 
     def _watch_pace(self) -> None:
-        """Fewer frames when following takes most of a CPU for a second, over many short pumps
-        too; what is done between them does not count.
+        """Fewer frames when following takes too much of a CPU for a second, whoever asked for the
+        rounds; what is done between them does not count.
         """
-        now, used = time.monotonic(), time.thread_time()
-        self._pace_seconds += now - self._stamp[0]
-        self._pace_used += used - self._stamp[1]
-        self._stamp = now, used
-        if self._pace_seconds < _PACE_SECONDS:
+        now = time.monotonic()
+        seconds = now - self._pace_since
+        if seconds < _PACE_SECONDS:
             return
-        if self._pace_used > _BUSY_MOST * self._pace_seconds:
+        if self._pace_used > _BUSY_MOST * seconds:
             self.narrow(min(PACE_STEP_MOST, self.ledger.frames.step * 2))
-        self._pace_seconds = self._pace_used = 0.0
+        self._pace_since, self._pace_used = now, 0.0
 
     def narrow(self, step: int) -> None:
         """One frame in ``step`` from now on, which is rounded up to a power of two."""
