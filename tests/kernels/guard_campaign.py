@@ -8,6 +8,7 @@ import argparse
 import json
 import math
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -18,7 +19,7 @@ from typing import Any
 from tests.kernels import built_modules, guard_peers, vm
 from tests.kernels.guard_boots import run_all, say
 from tests.kernels.guard_node import Report
-from tests.kernels.guard_scenarios import ALL, Scenario, mixed, on
+from tests.kernels.guard_scenarios import ALL, SHORT_TAIL_SECONDS, Scenario, mixed, on
 
 CONFIDENCE = 0.95
 PART = 16
@@ -41,7 +42,7 @@ def drawn(runs: int, seed: int) -> list[Scenario]:
             found.append(mixed(chance.choice(rest), run))
         else:
             found.append(on(mixed(chance.choice(free), run), **chance.choice(NODES)))
-    return found
+    return [on(scenario, tail_seconds=SHORT_TAIL_SECONDS) for scenario in found]
 
 
 def bound(wrong: int, runs: int, confidence: float = CONFIDENCE) -> float:
@@ -69,10 +70,10 @@ def main() -> int:
         say(why)
         return 2
     rows = read_journal(given.journal)
-    done = {row["id"] for row in rows}
+    done, version = {row["id"] for row in rows}, commit()
     left = [one for one in drawn(given.runs, given.seed) if one.id not in done]
     for report in reports(left, time.monotonic() + given.seconds):
-        rows.append(summary(report))
+        rows.append({**summary(report), "version": version})
         say(f"{len(rows):3} {rows[-1]['line'] if report.raw else report.scenario.id}")
         if given.journal:
             with open(given.journal, "a") as file:
@@ -97,11 +98,20 @@ def read_journal(path: Path | None) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
 
 
+def commit() -> str:
+    """Of the sources, with a mark where they were changed since; empty: it is not known."""
+    told = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False,
+        cwd=vm.SOURCES,
+    )  # fmt: skip
+    return told.stdout.strip()
+
+
 def summary(report: Report) -> dict[str, Any]:
     """What is kept of a run: enough to run it again, and to see why it went as it did."""
     row: dict[str, Any] = {
         "id": report.scenario.id, "seed": report.scenario.seed, "came_back": bool(report.raw),
-        "line": report.console[-2000:], "log": report.log_tail,
+        "line": report.console[-2000:],
     }  # fmt: skip
     if not report.raw:
         return row
@@ -110,6 +120,7 @@ def summary(report: Report) -> dict[str, Any]:
         **row, "is_right": report.is_right, "line": report.line(),
         "innocents": {death.name: death.by for death in report.innocents},
         "served": canary["served"], "slots": canary["slots"],
+        **({} if report.is_right else {"log": report.log_tail}),
     }  # fmt: skip
 
 
@@ -120,12 +131,13 @@ def conclude(rows: list[dict[str, Any]]) -> int:
     by_guard = [row for row in harmed if "guard" in row["innocents"].values()]
     missing = [row for row in came if not row["innocents"] and not row["is_right"]]
     slots = max(1, sum(row["slots"] for row in came))
+    versions = ", ".join(sorted({row["version"] for row in rows}))
     say(
         f"{len(came)} runs of {len(rows)} came back; innocents died in {len(harmed)} (the guard "
         f"killed them in {len(by_guard)}): with {CONFIDENCE:.0%} confidence in at most "
         f"{bound(len(harmed), max(1, len(came))):.2%} of runs, by the guard in at most "
         f"{bound(len(by_guard), max(1, len(came))):.2%}; the culprit stayed in {len(missing)}; "
-        f"{sum(row['served'] for row in came) / slots:.2%} of slots served"
+        f"{sum(row['served'] for row in came) / slots:.2%} of slots served; of {versions}"
     )
     for row in harmed:
         say(f"  {row['line']}")
