@@ -28,6 +28,7 @@ NAMED = Numbered({"1a2b3c4d-0007": END - 20}.get, {4711: END - 30}.get)
         ("-1.5h", END - 5400),
         ("@1795428000", 1_795_428_000.0),
         ("1a2b3c4d-0007", END - 20),
+        ("1a2b3c4d-7", END - 20),
         ("#4711", END - 30),
         ("2026-11-23T10:00:32Z", END),  # within a second of the end: what is printed is cut
     ],

@@ -22,7 +22,7 @@ _CLOCK: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d(?:\.\d{1,6})
 _BEFORE: Final = re.compile(r"-(\d{1,9}(?:\.\d{1,6})?)(s|min|m|h|d)?\Z", re.ASCII)
 _UNIX: Final = re.compile(r"@(\d{1,11}(?:\.\d{1,9})?)\Z", re.ASCII)
 _FRAME: Final = re.compile(r"#(\d{1,19})\Z", re.ASCII)
-_DECISION: Final = re.compile(r"[0-9a-f]{8}-\d{1,9}\Z", re.ASCII)
+_DECISION: Final = re.compile(r"([0-9a-f]{8})-(\d{1,9})\Z", re.ASCII)
 _UNIT_SECONDS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": DAY_SECONDS}
 _SAME_SECOND: Final = 1.0
 """What is printed is cut to the second: the last moment, copied, lies just before itself."""
@@ -47,8 +47,9 @@ def moment_of(text: str, span: Span, numbered: Numbered | None, where: str) -> f
     words = text.strip()[:_TEXT_MOST]
     if match := _FRAME.match(words):
         return _named(words, numbered and numbered.frame(int(match[1])), numbered, span, where)
-    if _DECISION.match(words):
-        return _named(words, numbered and numbered.decision(words), numbered, span, where)
+    if match := _DECISION.match(words):
+        name = f"{match[1]}-{int(match[2]):04d}"  # its zeros need not be typed
+        return _named(words, numbered and numbered.decision(name), numbered, span, where)
     moment = _time_of(words, span)
     if moment is None:
         raise UsageProblem(f"--at {words!r}: expected {EXPECTED}; {where} holds {told(span)}")
