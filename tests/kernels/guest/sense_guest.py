@@ -103,14 +103,16 @@ def fill(sense: Sense) -> dict[str, Any]:
         took = time.monotonic() - asked
         sense.wait(0.05, ())
         node = sense.look(time.monotonic())
+        if node.kernel_kills:
+            break  # of the filler: what it took is back
         rows.append({
             "taken": taken, "headroom": node.headroom_bytes, "stalls": node.stalls_per_second,
             "low": node.is_low, "min": node.is_min, "slope": node.slope_bytes_per_second,
-            "residual": node.residual_bytes, "kills": node.kernel_kills,
+            "residual": node.residual_bytes,
             "pause": sense.pause_seconds(), "took": took,
             "parts": [head.free_bytes, head.cache_bytes, head.slab_bytes],
         })  # fmt: skip
-        if node.kernel_kills or node.headroom_bytes == 0 or took > HURTS_SECONDS:
+        if node.headroom_bytes == 0 or took > HURTS_SECONDS:
             break
     hog.kill()
     hog.wait()
