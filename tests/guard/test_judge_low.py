@@ -37,9 +37,8 @@ def test_the_faster_it_falls_the_sooner_it_is_killed() -> None:
     assert [order.step for order in verdict.orders] == ["freeze"]
 
 
-@pytest.mark.parametrize("hold", [0, 1], ids=["no claims", "old claims"])
-def test_under_the_floor_nobody_goes_without_evidence(hold: int) -> None:
-    certain, claims = (0, 0.5) if hold == 0 else (840, 30.0)
+@pytest.mark.parametrize(("certain", "claims"), [(0, 0.5), (840, 30.0)])
+def test_under_the_floor_nobody_goes_without_fresh_evidence(certain: int, claims: float) -> None:
     assert under_the_floor(judge_of(), hog(0), hog(certain), claims_seconds=claims) is None
 
 

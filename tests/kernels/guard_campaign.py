@@ -113,6 +113,8 @@ def summary(report: Report) -> dict[str, Any]:
         "id": report.scenario.id, "seed": report.scenario.seed, "came_back": bool(report.raw),
         "line": report.console[-2000:],
     }  # fmt: skip
+    if not report.raw or not report.is_right:
+        row["log"] = report.log_tail
     if not report.raw:
         return row
     canary = report.told["canary"]
@@ -120,7 +122,6 @@ def summary(report: Report) -> dict[str, Any]:
         **row, "is_right": report.is_right, "line": report.line(),
         "innocents": {death.name: death.by for death in report.innocents},
         "served": canary["served"], "slots": canary["slots"],
-        **({} if report.is_right else {"log": report.log_tail}),
     }  # fmt: skip
 
 
@@ -131,7 +132,7 @@ def conclude(rows: list[dict[str, Any]]) -> int:
     by_guard = [row for row in harmed if "guard" in row["innocents"].values()]
     missing = [row for row in came if not row["innocents"] and not row["is_right"]]
     slots = max(1, sum(row["slots"] for row in came))
-    versions = ", ".join(sorted({row["version"] for row in rows}))
+    versions = ", ".join(sorted({row.get("version") or "unknown sources" for row in rows}))
     say(
         f"{len(came)} runs of {len(rows)} came back; innocents died in {len(harmed)} (the guard "
         f"killed them in {len(by_guard)}): with {CONFIDENCE:.0%} confidence in at most "

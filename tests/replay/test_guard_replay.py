@@ -74,7 +74,7 @@ def test_as_live(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "node-7 - Linux 6.1.0" in text
     assert "As live: 3 of 3 decisions, to the frame" in text
     assert "Incident 1:" in text
-    assert "ns/hog0/c is" in text
+    assert "ns/hog0/c is 2.2 GiB over its limit of 8.8 GiB" in text
     assert "other policy" not in text
     document = as_json(capsys, str(path))
     assert document["boots"][0]["as_live"]["same"] == 3
@@ -90,12 +90,13 @@ def test_the_same_policy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_policy_that_never_acts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, _ = box(tmp_path, scripts.two_culprits)
+    path, _ = box(tmp_path, scripts.two_culprits, seed=4)
     other = policy(tmp_path, 'mode = "enforce"\nscope = ["/nowhere"]\n')
     text = flat(page(capsys, str(path), "--config", other))
     assert "scope /nowhere (live /kubepods.slice /kubepods)" in text
     assert "ns/hog0/c: left alone (live: killed at" in text
     assert "ns/hog1/c: not known, for that came later (live: killed at" in text
+    assert "another story" in text
     (incident,) = as_json(capsys, str(path), "--config", other)["boots"][0]["incidents"]
     assert incident["what_if"]["kind"] in ("refuses", "silent")
     assert [row["name"] for row in incident["what_if"]["spared"]] == ["ns/hog0/c", "ns/hog1/c"]

@@ -26,11 +26,11 @@ Place = tuple[str, int]
 SLOTS: Final[dict[type, dict[str, Any]]] = {
     Judge: {"_mind": Mind, "_short_seconds": float, "_state": str},
     Mind: {
-        "boot": str, "cases": list[Case], "hold": Hold, "is_believed": bool, "number": int,
+        "boot": str, "cases": list[Case], "hold": Hold, "is_believed": bool,
+        "low_since": float | None, "number": int,
         "overruns": OverLimit, "own_cgroup": str, "protection": Protection, "refusal": str,
         "refusal_said": float | None, "refusal_since": float, "rests": Rests,
-        "low_since": float | None, "settings": Settings, "short_since": float | None,
-        "shortage": Shortage | None,
+        "settings": Settings, "short_since": float | None, "shortage": Shortage | None,
         "suspicion": Suspicion | None, "told": list[Told], "window": Window,
     },
     Window: {

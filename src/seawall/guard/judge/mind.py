@@ -76,7 +76,7 @@ class Mind:
             self.short_since = None
         elif self.short_since is None:
             self.short_since = now
-        if not shortage.is_low:
+        if not shortage.is_under_floor:
             self.low_since = None
         elif self.low_since is None:
             self.low_since = now

@@ -38,7 +38,7 @@ class Shortage(NamedTuple):
     """Short, and not only because of the seconds that are left."""
     proof: str
     """What of the node itself says so, in words; empty: nothing does."""
-    is_low: bool = False
+    is_under_floor: bool
     """The headroom is under the floor, whatever else says so."""
 
 
@@ -62,7 +62,7 @@ def judge_shortage(node: Node, settings: Settings) -> Shortage:
         budget_seconds=budget,
         is_real=is_real,
         proof=proof,
-        is_low=headroom < floor,
+        is_under_floor=headroom < floor,
     )
 
 
