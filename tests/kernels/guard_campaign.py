@@ -22,8 +22,6 @@ from tests.kernels.guard_node import Report
 from tests.kernels.guard_scenarios import ALL, SHORT_TAIL_SECONDS, Scenario, mixed, on
 
 CONFIDENCE = 0.95
-PART = 16
-"""Scenarios whose boots are drawn up together."""
 NODES = (
     {"systemd": True}, {"systemd": True}, {"cgroup": "v2"}, {"cgroup": "v1"}, {"cgroup": "v1"},
     {"swap": "disk"}, {"swap": "zram"}, {"cgroup": "v1", "swap": "zram"},
@@ -64,7 +62,8 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--journal", type=Path, help="a line of JSON for each run; is gone on with")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no run after that")
+    parser.add_argument("--keep", type=Path, help="a folder for black boxes of runs gone wrong")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no boot after that")
     given = parser.parse_args()
     if why := vm.missing() or built_modules.missing() or guard_peers.missing(guard_peers.SYSTEMD):
         say(why)
@@ -78,17 +77,25 @@ def main() -> int:
         if given.journal:
             with open(given.journal, "a") as file:
                 file.write(json.dumps(rows[-1]) + "\n")
+        if given.keep and not rows[-1].get("is_right"):
+            keep(report, given.keep)
     return conclude(rows)
 
 
 def reports(scenarios: Sequence[Scenario], until: float) -> Iterator[Report]:
-    """As many boots' worth at a time as run beside each other, until the time is over."""
     with tempfile.TemporaryDirectory(prefix="seawall-campaign-") as folder:
         image = vm.build_image(Path(folder) / "image", guard_peers.add_systemd)
-        for at in range(0, len(scenarios), PART):
-            if time.monotonic() > until:
-                return
-            yield from run_all(image, scenarios[at : at + PART])
+        yield from run_all(image, scenarios, until=until)
+
+
+def keep(report: Report, folder: Path) -> None:
+    """What is too large for the journal: the boot's black box, what came back, the console."""
+    folder.mkdir(parents=True, exist_ok=True)
+    start = folder / f"{report.scenario.seed}"
+    start.with_suffix(".json").write_text(json.dumps(report.raw))
+    start.with_suffix(".console").write_text(report.console)
+    if report.blackbox:
+        start.with_suffix(".box").write_bytes(report.blackbox)
 
 
 def read_journal(path: Path | None) -> list[dict[str, Any]]:
