@@ -176,7 +176,8 @@ class _World:
         kills = int(abs(unix - (self.plot.short_at + 5.5)) < 0.01)
         node = Node(
             seconds=self.plot.monotonic(unix), total_bytes=4 << 30, free_bytes=left // 2,
-            headroom_bytes=left, slope_bytes_per_second=20.0 * MIB if outside else 0.0,
+            headroom_bytes=left, swap_bytes=0, swap_used_bytes=0, comparable_bytes=left,
+            slope_bytes_per_second=20.0 * MIB if outside else 0.0,
             residual_bytes=300 * MIB + outside, residual_grown_bytes=outside,
             residual_slope_bytes_per_second=10.0 * MIB if outside else 0.0,
             unexplained_growth_bytes=0, is_low=left < 200 * MIB, is_min=False,

@@ -183,7 +183,7 @@ def harmed(data: bytes, harm: list[tuple[str, int, int, int]]) -> bytes:
     spoiled = bytearray(data)
     for kind, at, other, size in harm:
         block, source = at - at % BLOCK, max(4096, other - other % BLOCK)
-        length = size + -size % BLOCK
+        length = min(size + -size % BLOCK, len(spoiled) - max(block, source))
         if kind == "flip":
             spoiled[at] ^= 1 + size % 255
         elif kind == "zero":
