@@ -33,9 +33,9 @@ def groups_of() -> dict[str, Group]:
 
 def node_at(seconds: float, headroom: int) -> Node:
     return Node(
-        seconds, 16384 * MIB, headroom * MIB, headroom * MIB, 300.0 * MIB, 500 * MIB, 400 * MIB,
-        200.0 * MIB, 0, headroom < 900, headroom < 900, 20.0 * (headroom < 900), 0.0, 0.0, 0, 0, 0,
-        0.5,
+        seconds, 16384 * MIB, headroom * MIB, headroom * MIB, 0, 0, headroom * MIB,
+        300.0 * MIB, 500 * MIB, 400 * MIB, 200.0 * MIB, 0, headroom < 900, headroom < 900,
+        20.0 * (headroom < 900), 0.0, 0.0, 0, 0, 0, 0.5,
     )  # fmt: skip
 
 

@@ -18,6 +18,8 @@ from tests.films.film import play
 from tests.films.scripts import random_film
 
 CHUNK = 250
+SWAP_EVERY = 3
+"""So often a node has swap."""
 BEGINS = 1000.0
 A_TICK = 0.3
 
@@ -27,7 +29,7 @@ def run(first: int, films: int, *, holds: bool = True) -> tuple[Counter[str], li
     counts: Counter[str] = Counter()
     wrong = []
     for seed in range(first, first + films):
-        film = random_film(seed)
+        film = random_film(seed, swap=seed % SWAP_EVERY == 0)
         film.settings = film.settings._replace(hold_suspects=holds)
         shown = play(film)
         name = shown.film.name
@@ -56,7 +58,7 @@ def run(first: int, films: int, *, holds: bool = True) -> tuple[Counter[str], li
 
 def first_at(seed: int, *, holds: bool) -> tuple[str, float | None]:
     """Which film it is, and after how many seconds the first was chosen in time in it."""
-    film = random_film(seed)
+    film = random_film(seed, swap=seed % SWAP_EVERY == 0)
     film.settings = film.settings._replace(hold_suspects=holds)
     shown = play(film)
     return film.name, (shown.chosen_at[0] - BEGINS if shown.in_time else None)

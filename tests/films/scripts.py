@@ -34,6 +34,7 @@ class Cast:
         )
         self.other_class = GUARANTEED if mix == "hog_best_effort" else BURSTABLE
         self.actors: list[Actor] = []
+        self.has_swap = False
         self.unit = min(self.total / 1536, 24 * MIB)
         """As many bytes as 1 MiB is on a node of 1.5 GiB; no program takes 50 GiB a second."""
 
@@ -110,6 +111,14 @@ class Cast:
         loads = sum(a.anon_most - a.anon for a in self.actors if a.name == "ns/loader/c")
         return self.total * 0.992 - held - loads - room * self.unit
 
+    def swap(self, room: float) -> tuple[float, float]:
+        """A part of ``room``; bytes, and what a byte in it costs."""
+        if not self.has_swap:
+            return 0.0, 0.0
+        cost = self.chance.choice((0.0, 0.0, 0.3, 0.5, 0.9))
+        most = sum(actor.anon for actor in self.actors)
+        return min(most, room * self.unit * self.chance.uniform(0.1, 0.9) / (1 - cost)), cost
+
     def world(self, room: float) -> World:
         """A node with ``room`` units of headroom when the film begins."""
         chance = self.chance
@@ -118,8 +127,9 @@ class Cast:
         while (system := self.rest(room)) < self.total * 0.05 and self.batch:
             self.actors.remove(self.batch[-1])
         system = max(system, self.total * 0.05)
+        swap, cost = self.swap(room)
         return World(
-            chance, self.total, system, self.actors,
+            chance, self.total, system + swap * (1 - cost), self.actors, swap=swap, swap_cost=cost,
             text=min(system / 2, self.total * chance.uniform(0, 0.06)),
             claims_every=chance.uniform(0.3, 1.0), claims_late=chance.uniform(0.1, 1.0),
             noise=self.unit * chance.uniform(0.5, 4), rebases=chance.random() < 0.5,
@@ -342,10 +352,13 @@ SCRIPTS: tuple[Callable[[Cast], Film], ...] = (
 )  # fmt: skip
 
 
-def random_film(seed: int, script: Callable[[Cast], Film] | None = None, mix: str = "") -> Film:
-    """The film of this seed, always the same."""
+def random_film(
+    seed: int, script: Callable[[Cast], Film] | None = None, mix: str = "", *, swap: bool = False
+) -> Film:
+    """The film of this seed, always the same; ``swap``: on a node that has some."""
     chance = random.Random(seed)
     cast = Cast(chance, mix or chance.choice(MIXES))
+    cast.has_swap = swap
     chosen = script or chance.choice(SCRIPTS)
     cast.innocents()
     return chosen(cast)

@@ -13,6 +13,8 @@ from seawall.guard.facts import BURSTABLE, GUARANTEED, NOTHING_OUTSIDE, Group, N
 
 MIB = 1 << 20
 FREEZE_SECONDS = 2.0
+FIRST_PRICE = 0.5
+PRICE_BYTES = 16 * MIB
 CLAIMS_ALL = "packet rings (PACKET_DIAG)"
 
 
@@ -29,6 +31,11 @@ class Actor:
     pod: str = ""
     protected_by: str = ""
     anon: float = 0.0
+    """In memory or in swap."""
+    swapped: float = 0.0
+    """Of that, what is in swap alone."""
+    kept_in_swap: float = 0.0
+    """Of the rest, what was read back, and its place in swap is kept."""
     cache: float = 0.0
     outside: float = 0.0
     anon_rate: float = 0.0
@@ -115,6 +122,10 @@ class World:
     text: float = 0.0
     """Of ``system``, program text: the kernel drops it to stay over the low watermark, and the
     programs stand still."""
+    swap: float = 0.0
+    """Room for so many bytes: anonymous memory goes there before text."""
+    swap_cost: float = 0.0
+    """Bytes of memory that a byte there takes (zram); 0: a disk."""
     leak_rate: float = 0.0
     leak_starts: float = 0.0
     leak_most: float = float("inf")
@@ -134,6 +145,8 @@ class World:
 
     def __post_init__(self) -> None:
         self.whole_text = self.text
+        self.price = FIRST_PRICE if self.swap_cost else 0.0
+        self.repriced = 0.0
         self.low, self.min = self.total * 0.008, self.total * 0.005
         self.groups = {actor.path: actor.sees for actor in self.actors}
         self.claims_at = float("-inf")
@@ -150,11 +163,21 @@ class World:
         self._show(1.0, first=True)
 
     def free(self) -> float:
-        used = sum(a.anon + a.cache + a.outside for a in self.actors if not a.is_gone)
+        used = sum(a.anon - a.swapped + a.cache + a.outside for a in self.actors if not a.is_gone)
+        used += self.swap_cost * self.swap_used()
         return self.total - self.system - self.leaked - self.kept - used
 
+    def swap_used(self) -> float:
+        return sum(a.swapped + a.kept_in_swap for a in self.actors if not a.is_gone)
+
     def true_headroom(self) -> float:
-        return self.free() - self.low + sum(a.cache for a in self.actors if not a.is_gone)
+        cache = sum(a.cache for a in self.actors if not a.is_gone)
+        return self.free() - self.low + cache + (1 - self.swap_cost) * self.swap_room()
+
+    def swap_room(self) -> float:
+        """What can still go there."""
+        there = sum(a.anon - a.swapped for a in self.actors if not a.is_gone)
+        return min(max(0.0, self.swap - self.swap_used()), there)
 
     def pass_time(self, seconds: float) -> Node:
         """The world goes on; what the guard sees then."""
@@ -186,6 +209,9 @@ class World:
             gone = min(held, back)
             back -= gone
             setattr(actor, kind, held - gone)
+            if kind == "anon":
+                actor.swapped = min(actor.swapped, actor.anon)
+                actor.kept_in_swap = min(actor.kept_in_swap, actor.anon - actor.swapped)
             if kind == "outside" and actor.driver_keeps:
                 self.leaked += gone
             if kind == "anon" and not actor.gives_back:
@@ -196,13 +222,16 @@ class World:
             self.groups.pop(actor.path, None)
 
     def _reclaim(self) -> None:
-        """Cache goes first, then text; when there is none, the kernel kills by its own badness."""
+        """Cache goes first, then swap takes what it can, then text; when there is none, the kernel
+        kills by its own badness.
+        """
         short = self.low - self.free()
         if short > 0:
             for actor in self.actors:
                 gone = min(actor.cache, short)
                 actor.cache -= gone
                 short -= gone
+        short = self._swap_out(short) if short > 0 else self._swap_in(short)
         # With room again, what was dropped is read again.
         gone = max(min(self.text, short), self.text - self.whole_text)
         self.text, self.system = self.text - gone, self.system - gone
@@ -216,6 +245,30 @@ class World:
                 worst.ends = self.now
                 self.kills += 1
                 self.kernel_killed.append(worst.name)
+
+    def _swap_out(self, short: float) -> float:
+        """Of everybody's memory; what is short still."""
+        room = self.swap_room()
+        if self.swap_cost >= 1 or room <= 0:
+            return short
+        share = min(1.0, short / (1 - self.swap_cost) / room) * room
+        share /= sum(a.anon - a.swapped for a in self.actors if not a.is_gone)
+        for actor in self.actors:
+            gone = (actor.anon - actor.swapped) * share
+            actor.swapped += gone
+            actor.kept_in_swap = max(0.0, actor.kept_in_swap - gone)
+            short -= gone * (1 - self.swap_cost)
+        return max(0.0, short)
+
+    def _swap_in(self, short: float) -> float:
+        """With room again everybody reads some of its memory back, and keeps its place there."""
+        for actor in self.actors:
+            back = min(actor.swapped * 0.1, max(0.0, -short))
+            actor.swapped -= back
+            if self.swap_used() < self.swap / 2:
+                actor.kept_in_swap += back
+            short += back
+        return short
 
     def _watch(self, *, force: bool = False) -> None:
         if self.now >= self.watcher_hangs:
@@ -246,26 +299,43 @@ class World:
     def _show(self, seconds: float, *, first: bool = False) -> Node:
         chance, noise = self.chance, self.noise
         certain = 0
+        cached = sum(actor.kept_in_swap for actor in self.actors if not actor.is_gone)
         for actor in self.actors:
             if actor.is_gone:
                 continue
             sees = actor.sees
             wobble = actor.wobble * chance.random() if actor.wobble else 0.0
-            charge = int(actor.anon + actor.cache + wobble + noise * 0.2 * chance.random())
-            slope = 0.0 if first else (charge - sees.charge_bytes) / seconds
-            sees.charge_slope += 0.5 * (slope - sees.charge_slope)
+            charge = int(
+                actor.anon - actor.swapped + actor.cache + wobble + noise * 0.2 * chance.random()
+            )
+            was = sees.taken_bytes
+            if self.swap:
+                sees.swapped_bytes = int(actor.swapped + actor.kept_in_swap)
+                sees.swap_cached_bytes = min(sees.swapped_bytes, int(cached))
             sees.charge_bytes = charge
+            slope = 0.0 if first else (sees.taken_bytes - was) / seconds
+            sees.charge_slope += 0.5 * (slope - sees.charge_slope)
             sees.outside = actor.told
             certain += actor.told.certain_bytes
             if sees.gives_back_bytes is not None and not first:
-                sees.gives_back_bytes = int(min(charge, actor.anon * actor.gives_back + wobble))
-        headroom = self.true_headroom() + noise * chance.uniform(-1, 1)
+                hard = (actor.anon - actor.swapped) * actor.gives_back + wobble
+                sees.gives_back_bytes = int(min(charge, hard))
+        self._learn_price()
+        room = (1 - self.price) * self.swap_room()
+        headroom = self.true_headroom() - (1 - self.swap_cost) * self.swap_room() + room
+        headroom += noise * chance.uniform(-1, 1)
         weight = min(1.0, seconds / 1.0)
         fall = (self.headroom - headroom) / seconds
         self.slope = 0.0 if first else self.slope + weight * (fall - self.slope)
         self.headroom = headroom
         self._show_residual(seconds)
         return self._node(int(headroom), certain)
+
+    def _learn_price(self) -> None:
+        """Once there is enough in it, it is known what a byte in zram takes."""
+        if self.swap_cost and self.swap_used() > PRICE_BYTES and self.price != self.swap_cost:
+            self.repriced += (self.swap_cost - self.price) * self.swap_room()
+            self.price = self.swap_cost
 
     def _show_residual(self, seconds: float) -> None:
         held = sum(a.outside for a in self.actors if not a.is_gone)
@@ -284,7 +354,10 @@ class World:
         age = self.now - self.told_of if self.has_watcher else None
         return Node(
             seconds=self.now, total_bytes=self.total, free_bytes=max(0, int(free)),
-            headroom_bytes=headroom, slope_bytes_per_second=self.slope,
+            headroom_bytes=headroom, swap_bytes=int((1 - self.price) * self.swap_room()),
+            swap_used_bytes=int(self.swap_used()),
+            comparable_bytes=int(headroom + self.repriced + self.text),
+            slope_bytes_per_second=self.slope,
             residual_bytes=int(self.residual), residual_grown_bytes=grown,
             residual_slope_bytes_per_second=self.residual_slope,
             unexplained_growth_bytes=max(0, min(grown, int(self.residual) - 40 * MIB - certain)),
@@ -298,7 +371,9 @@ class World:
     def detail(self, group: Group) -> None:
         """What reading its memory.stat tells."""
         actor = next(a for a in self.actors if a.sees is group)
-        group.gives_back_bytes = int(min(group.charge_bytes, actor.anon * actor.gives_back))
+        hard = (actor.anon - actor.swapped) * actor.gives_back
+        group.gives_back_bytes = int(min(group.charge_bytes, hard))
+        group.swap_cached_bytes = min(group.swap_cached_bytes, int(actor.kept_in_swap))
 
     def thaw_all(self) -> None:
         """What a guard does when it starts."""

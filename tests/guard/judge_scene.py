@@ -11,10 +11,10 @@ MIB = 1 << 20
 TOTAL = 1500 * MIB
 CALM = Node(
     seconds=1000.0, total_bytes=TOTAL, free_bytes=900 * MIB, headroom_bytes=900 * MIB,
-    slope_bytes_per_second=0.0, residual_bytes=40 * MIB, residual_grown_bytes=0,
-    residual_slope_bytes_per_second=0.0, unexplained_growth_bytes=0, is_low=False, is_min=False,
-    stalls_per_second=0.0, protected_stall=0.0, late_seconds=0.0, own_major_faults=0,
-    kernel_kills=0, exits=0, claims_seconds=0.5,
+    swap_bytes=0, swap_used_bytes=0, comparable_bytes=900 * MIB, slope_bytes_per_second=0.0,
+    residual_bytes=40 * MIB, residual_grown_bytes=0, residual_slope_bytes_per_second=0.0,
+    unexplained_growth_bytes=0, is_low=False, is_min=False,
+    stalls_per_second=0.0, protected_stall=0.0, late_seconds=0.0, own_major_faults=0, kernel_kills=0, exits=0, claims_seconds=0.5,
 )  # fmt: skip
 
 
@@ -26,9 +26,16 @@ def short(seconds: float, headroom: int = 50, slope: float = 160.0, **values: An
     """A node that is really short; sizes in MiB."""
     given = {
         "seconds": seconds, "headroom_bytes": headroom * MIB, "free_bytes": headroom * MIB,
+        "comparable_bytes": values.get("headroom_bytes", headroom * MIB),
         "slope_bytes_per_second": slope * MIB, "is_low": True, "stalls_per_second": 20.0, **values,
     }  # fmt: skip
     return CALM._replace(**given)
+
+
+def calm(headroom: int, **values: Any) -> Node:
+    """In peace, with so many MiB left."""
+    left = headroom * MIB
+    return CALM._replace(**{"headroom_bytes": left, "comparable_bytes": left, **values})
 
 
 def group_of(

@@ -5,11 +5,13 @@ from pathlib import Path
 
 V1 = {
     "memory.usage_in_bytes": "1048576\n", "memory.limit_in_bytes": "9223372036854771712\n",
+    "memory.memsw.usage_in_bytes": "1048576\n",
     "memory.failcnt": "0\n", "cgroup.procs": "", "memory.stat": "total_rss 0\n",
 }  # fmt: skip
 V2 = {
     "memory.current": "1048576\n", "memory.max": "max\n", "memory.min": "0\n", "memory.low": "0\n",
-    "memory.swap.max": "max\n", "memory.events": "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n",
+    "memory.swap.max": "max\n", "memory.swap.current": "0\n",
+    "memory.events": "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n",
     "memory.pressure": "some avg10=0.00 total=0\nfull avg10=0.00 total=0\n",
     "cgroup.procs": "", "cgroup.events": "populated 1\nfrozen 0\n", "memory.stat": "anon 0\n",
 }  # fmt: skip

@@ -27,6 +27,7 @@ def node(**changes: Any) -> Node:
     """Not by ``_replace``, which leaves tuples in CPython's free lists: growth is measured."""
     values: dict[str, Any] = {
         "seconds": 100.0, "total_bytes": 16 * GIB, "free_bytes": 2 * GIB, "headroom_bytes": 4 * GIB,
+        "swap_bytes": 0, "swap_used_bytes": 0, "comparable_bytes": 0,
         "slope_bytes_per_second": 0.0, "residual_bytes": 3 * GIB, "residual_grown_bytes": 1 * GIB,
         "residual_slope_bytes_per_second": 20.0 * MIB, "unexplained_growth_bytes": 100 * MIB,
         "is_low": False, "is_min": False, "stalls_per_second": 0.0, "protected_stall": 0.0,

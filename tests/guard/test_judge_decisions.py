@@ -4,7 +4,18 @@ import gc
 import time
 
 import pytest
-from tests.guard.judge_scene import CALM, MIB, done, group_of, hog, judge_of, scene, short, web
+from tests.guard.judge_scene import (
+    CALM,
+    MIB,
+    calm,
+    done,
+    group_of,
+    hog,
+    judge_of,
+    scene,
+    short,
+    web,
+)
 
 from seawall.guard.facts import BEST_EFFORT, GUARANTEED, SYSTEM, Outside
 from seawall.guard.judge.protection import Protection
@@ -232,7 +243,7 @@ def test_observing_says_the_same_again_and_goes_on_to_nobody_else() -> None:
 def test_a_pod_goes_whole_when_one_container_gives_too_little() -> None:
     parts = [group_of(f"part{n}", 40, pod="uid-1", class_rank=BEST_EFFORT) for n in range(4)]
     judge, groups = judge_of(), scene(*parts, web())
-    judge.step(CALM._replace(headroom_bytes=60 * MIB), groups)
+    judge.step(calm(60), groups)
     verdict = None
     for tenth in range(40, 80):
         verdict = verdict or judge.step(short(1000 + tenth / 10, 60, 0), groups)
@@ -243,7 +254,7 @@ def test_a_pod_goes_whole_when_one_container_gives_too_little() -> None:
 def test_what_cannot_help_is_refused() -> None:
     small = [group_of(f"s{n}", 2, class_rank=BEST_EFFORT) for n in range(20)]
     judge, groups = judge_of(), scene(*small, web())
-    judge.step(CALM._replace(headroom_bytes=60 * MIB), groups)
+    judge.step(calm(60), groups)
     found = [judge.step(short(1000 + n / 10, 60, 0), groups) for n in range(40, 100)]
     verdicts = [verdict for verdict in found if verdict]
     assert [v.orders for v in verdicts] == [()]

@@ -28,8 +28,10 @@ def table(fake: FakeTree, version: int = 2) -> Groups:
     return groups
 
 
-def look(groups: Groups, now: float, *, is_near: bool = False) -> None:
-    groups.look(now, GIB, is_near=is_near, has_swap=True)
+def look(
+    groups: Groups, now: float, *, is_near: bool = False, swap_cached: int | None = None
+) -> None:  # fmt: skip
+    groups.look(now, GIB, is_near=is_near, has_swap=True, swap_cached=swap_cached)
 
 
 @pytest.fixture
@@ -152,7 +154,73 @@ def test_who_may_not_swap_is_told(fake: FakeTree) -> None:
     assert groups.unswappable_bytes == 7 * MIB
 
 
+def test_what_was_swapped_out_is_read_when_something_moved_in_swap(fake: FakeTree) -> None:
+    folder = fake.make(container(1), memory__current=f"{100 * MIB}\n")
+    groups = table(fake)
+    group = groups.by_path[container(1)]
+    look(groups, 1.0)
+    assert (group.swapped_bytes, group.taken_bytes) == (None, 100 * MIB)
+    (folder / "memory.current").write_text(f"{30 * MIB}\n")
+    (folder / "memory.swap.current").write_text(f"{90 * MIB}\n")
+    look(groups, 2.0, swap_cached=25 * MIB)
+    # Of 90 in swap 25 may be in memory as well.
+    assert (group.swapped_bytes, group.swap_cached_bytes) == (90 * MIB, 25 * MIB)
+    assert (group.taken_bytes, group.taken_at_most_bytes) == (95 * MIB, 120 * MIB)
+    assert group.charge_slope == pytest.approx(-5 * MIB, rel=0.35)
+    (folder / "memory.current").write_text(f"{40 * MIB}\n")
+    look(groups, 3.0)
+    assert (group.swapped_bytes, group.taken_bytes) == (90 * MIB, 105 * MIB)
+    look(groups, 4.0, swap_cached=0)
+    assert group.taken_bytes == 130 * MIB
+    assert groups.swap_problem == ""
+
+
+def test_v1_counts_each_page_once(tmp_path: Path) -> None:
+    fake = FakeTree(tmp_path / "tree", 1)
+    folder = fake.make(container(1), memory__usage_in_bytes=f"{30 * MIB}\n")
+    groups = table(fake, 1)
+    group = groups.by_path[container(1)]
+    (folder / "memory.memsw.usage_in_bytes").write_text(f"{95 * MIB}\n")
+    look(groups, 1.0, swap_cached=25 * MIB)
+    assert (group.swapped_bytes, group.swap_cached_bytes) == (65 * MIB, 0)
+    # Both are read one after the other.
+    (folder / "memory.memsw.usage_in_bytes").write_text(f"{29 * MIB}\n")
+    look(groups, 2.0, swap_cached=0)
+    assert group.swapped_bytes == 0
+
+
+def test_a_kernel_that_counts_no_swap_is_told(tmp_path: Path) -> None:
+    fake = FakeTree(tmp_path / "tree", 1)
+    folder = fake.make(container(1))
+    (folder / "memory.memsw.usage_in_bytes").unlink()
+    groups = table(fake, 1)
+    look(groups, 1.0)
+    assert groups.swap_problem == ""
+    look(groups, 2.0, swap_cached=0)
+    assert groups.by_path[container(1)].swapped_bytes is None
+    assert "memory.memsw.usage_in_bytes: No such file" in groups.swap_problem
+    assert "swapaccount=0" in groups.swap_problem
+
+
 # --- details ----------------------------------------------------------------------------------
+
+
+def test_the_leaders_tell_what_of_their_swap_is_in_memory_too(fake: FakeTree) -> None:
+    folder = fake.make(
+        container(1), memory__swap__current=f"{90 * MIB}\n", cgroup__procs=f"{os.getpid()}\n",
+        memory__stat=f"anon 1000\nswapcached {10 * MIB}\n",
+    )  # fmt: skip
+    groups = table(fake)
+    member, group = groups.members[container(1)], groups.by_path[container(1)]
+    details = Details(Names(Mounts(str(fake.mount), 2)), "/proc")
+    look(groups, 1.0, swap_cached=25 * MIB)
+    details.read(member, 1.0, has_swap=True)
+    assert group.swap_cached_bytes == 10 * MIB
+    # Before 5.12 it is not told: the bound holds.
+    (folder / "memory.stat").write_text("anon 1000\n")
+    look(groups, 2.0, swap_cached=25 * MIB)
+    details.read(member, 2.0, has_swap=True)
+    assert group.swap_cached_bytes == 25 * MIB
 
 
 def test_what_the_end_of_one_gives_back(fake: FakeTree) -> None:

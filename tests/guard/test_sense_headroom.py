@@ -11,7 +11,7 @@ from seawall.accounts.ledger import Ledger
 from seawall.guard.sense.headroom import Headroom
 from seawall.guard.sense.meminfo import Meminfo
 from seawall.guard.sense.residual import Residual
-from seawall.guard.sense.swap import Swap, swap_headroom
+from seawall.guard.sense.swap import Swap, given
 from seawall.host.host import Host
 from seawall.quick_residual import quick_residual
 from seawall.readings import meminfo as meminfo_reading
@@ -129,7 +129,36 @@ def test_zram_that_stores_nothing_well_gives_nothing(tmp_path: Path) -> None:
     swap = Swap(str(tmp_path), str(tmp_path))
     swap.zram_free, swap.zram_cost = 100 * MIB, 1.0
     _, memory = looked(tmp_path)
-    assert swap_headroom(swap, memory, 50 * MIB, is_zswap=False) == 0
+    assert given(swap.rooms(50 * MIB), swap.gains(memory, is_zswap=False)) == 0
+
+
+def test_a_new_price_is_told_apart_from_what_was_taken(tmp_path: Path) -> None:
+    (tmp_path / "swaps").write_text(f"{SWAPS}/dev/zram0 partition {2000 * 1024} 0 100\n")
+    block = tmp_path / "sys/block/zram0"
+    block.mkdir(parents=True)
+    (block / "mm_stat").write_text("0 0 0 0 0 0 0 0\n")
+    head, memory = looked(tmp_path, SwapTotal=2000, SwapFree=2000)
+    before, comparable = head.bytes, head.comparable_bytes
+    assert head.swap_bytes == 70 * MIB
+    (block / "mm_stat").write_text(f"{100 * MIB} 0 {90 * MIB} 0 0 0 0 0\n")
+    head.read_rarely(memory)
+    head.look(memory, 0)
+    assert head.swap_bytes == pytest.approx(14 * MIB, abs=1)
+    assert head.bytes == pytest.approx(before - 56 * MIB, abs=1)
+    assert head.comparable_bytes == comparable
+    head.look(memory, 40 * MIB)  # room that is gone is no price
+    assert head.comparable_bytes == pytest.approx(comparable - 4 * MIB, abs=1)
+
+
+def test_pages_of_files_are_nothing_that_somebody_took(tmp_path: Path) -> None:
+    head, _ = looked(tmp_path)
+    before, comparable = head.bytes, head.comparable_bytes
+    head, _ = looked(tmp_path, Mapped=200, Dirty=50)
+    assert head.bytes < before - 50 * MIB
+    assert head.comparable_bytes == comparable
+    head, _ = looked(tmp_path, MemFree=400)
+    was, _ = looked(tmp_path, MemFree=500)
+    assert was.comparable_bytes - head.comparable_bytes == 100 * MIB
 
 
 def test_zswap_keeps_what_it_compressed(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ def node(seconds: float, **other: float) -> Node:
     """Of a machine in peace."""
     figures = {
         "total_bytes": 8 << 30, "free_bytes": 4 << 30, "headroom_bytes": 6 << 30,
+        "swap_bytes": 0, "swap_used_bytes": 0, "comparable_bytes": 0,
         "slope_bytes_per_second": 0.0, "residual_bytes": 0, "residual_grown_bytes": 0,
         "residual_slope_bytes_per_second": 0.0, "unexplained_growth_bytes": 0, "is_low": False,
         "is_min": False, "stalls_per_second": 0.0, "protected_stall": 0.0, "late_seconds": 0.0,

@@ -23,6 +23,14 @@ class Node(NamedTuple):
     """What programs can still have before reclaim hurts: free pages over the low watermark,
     and what can really be given back (clean page cache that no program maps, part of the
     reclaimable slab, swap at its real cost)."""
+    swap_bytes: int
+    """Of it, what only swap gives: others' memory goes there first."""
+    swap_used_bytes: int
+    """SwapTotal less SwapFree."""
+    comparable_bytes: int
+    """To compare two moments: it falls by what somebody took, and by nothing else.  The headroom
+    with all pages of files, mapped or not yet written as well, and with swap at its first price
+    (memory that zram does not compress makes room there worth less)."""
     slope_bytes_per_second: float
     """How fast the headroom shrinks, of the last second or two; below zero: it grows."""
     residual_bytes: int | None
@@ -52,6 +60,11 @@ class Node(NamedTuple):
     claims_seconds: float | None
     """How old the watcher's claims are; None: there is no watcher."""
 
+    @property
+    def memory_bytes(self) -> int:
+        """The headroom without swap."""
+        return self.headroom_bytes - self.swap_bytes
+
 
 class Outside(NamedTuple):
     """What a group holds outside its charge, as the watcher told."""
@@ -78,7 +91,7 @@ class Group:
         "adj", "at_limit_seconds", "charge_bytes", "charge_slope", "class_rank", "events_max",
         "gives_back_bytes", "hopeless_why", "inode", "limit_bytes", "name", "outside",
         "outside_slope", "path", "pod", "processes", "progress_per_second", "protected_by",
-        "request_bytes", "stall", "started_seconds",
+        "request_bytes", "stall", "started_seconds", "swap_cached_bytes", "swapped_bytes",
     )  # fmt: skip
 
     def __init__(self, path: str, inode: int, name: str = "") -> None:
@@ -90,8 +103,13 @@ class Group:
         """The pod's uid, or empty: its containers go together where the policy says so."""
         self.charge_bytes = 0
         """memory.current, memory.usage_in_bytes."""
+        self.swapped_bytes: int | None = None
+        """What of it is in swap; None: not known."""
+        self.swap_cached_bytes = 0
+        """Of that, what may be in its charge as well: pages that were read back, whose place in
+        swap is kept."""
         self.charge_slope = 0.0
-        """Bytes a second."""
+        """Bytes a second, of what it took, in memory or in swap."""
         self.limit_bytes: int | None = None
         """Its own, or the lowest above it; None: none."""
         self.request_bytes: int | None = None
@@ -121,3 +139,18 @@ class Group:
         """CPU seconds its processes spent in user mode, per second; None: not known."""
         self.hopeless_why = ""
         """The watcher's judgement that the kernel's OOM killer cannot end it, in words."""
+
+    @property
+    def taken_bytes(self) -> int:
+        """The least that it took, in memory or in swap: going there makes nobody smaller."""
+        return self.charge_bytes + self.only_in_swap_bytes
+
+    @property
+    def taken_at_most_bytes(self) -> int:
+        """The most."""
+        return self.charge_bytes + (self.swapped_bytes or 0)
+
+    @property
+    def only_in_swap_bytes(self) -> int:
+        """In swap and nowhere else, at least."""
+        return (self.swapped_bytes or 0) - self.swap_cached_bytes

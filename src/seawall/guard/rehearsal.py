@@ -103,6 +103,7 @@ def _node(seconds: float, headroom: int) -> Node:
     grown = int(seconds * 300 * _MIB)
     return Node(
         seconds=seconds, total_bytes=16 << 30, free_bytes=headroom, headroom_bytes=headroom,
+        swap_bytes=0, swap_used_bytes=0, comparable_bytes=headroom,
         slope_bytes_per_second=300.0 * _MIB, residual_bytes=grown, residual_grown_bytes=grown,
         residual_slope_bytes_per_second=300.0 * _MIB, unexplained_growth_bytes=0,
         is_low=headroom < 256 * _MIB, is_min=headroom < 64 * _MIB, stalls_per_second=5.0,

@@ -8,12 +8,13 @@ from typing import Any, Final
 from seawall.guard.facts import Group
 from seawall.guard.wire import NONE, ROW
 
-_FIGURES: Final = 15
-_OUTSIDE: Final = 5
+_FIGURES: Final = 17
+_OUTSIDE: Final = 7
 FIELDS: Final = attrgetter(
-    "charge_bytes", "charge_slope", "limit_bytes", "request_bytes", "gives_back_bytes", "outside",
-    "outside_slope", "adj", "class_rank", "processes", "started_seconds", "at_limit_seconds",
-    "events_max", "stall", "progress_per_second", "name", "pod", "protected_by", "hopeless_why",
+    "charge_bytes", "swapped_bytes", "swap_cached_bytes", "charge_slope", "limit_bytes",
+    "request_bytes", "gives_back_bytes", "outside", "outside_slope", "adj", "class_rank",
+    "processes", "started_seconds", "at_limit_seconds", "events_max", "stall",
+    "progress_per_second", "name", "pod", "protected_by", "hopeless_why",
 )  # fmt: skip
 """Of a group: first the figures, then the names."""
 
@@ -21,11 +22,11 @@ FIELDS: Final = attrgetter(
 def put(told: bytearray, at: int, index: int, row: tuple[Any, ...]) -> None:
     """A ROW of what ``FIELDS`` gave."""
     (
-        charge, charge_slope, limit, request, gives_back, outside, outside_slope, adj, rank,
-        processes, started, at_limit, events, stall, progress, *_
+        charge, swapped, swap_cached, charge_slope, limit, request, gives_back, outside,
+        outside_slope, adj, rank, processes, started, at_limit, events, stall, progress, *_
     ) = row  # fmt: skip
     ROW.pack_into(
-        told, at, index, charge, charge_slope,
+        told, at, index, charge, NONE if swapped is None else swapped, swap_cached, charge_slope,
         NONE if limit is None else limit,
         NONE if request is None else request,
         NONE if gives_back is None else gives_back,

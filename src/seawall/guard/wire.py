@@ -54,9 +54,10 @@ TICK: Final = struct.Struct("<BdQII")
 the order."""
 STATES: Final = ("peace", "near", "blind", "short", "holding")
 INDEX: Final = struct.Struct("<I")
-ROW: Final = struct.Struct("<IqdqqqqqqdiiiddddBd")
-"""index, charge_bytes, charge_slope, limit_bytes, request_bytes, gives_back_bytes, the outside's
-certain, likely and most bytes, outside_slope, adj, class_rank, processes, started_seconds,
-at_limit_seconds, events_max, stall, 1 if the progress is known, progress_per_second."""
+ROW: Final = struct.Struct("<IqqqdqqqqqqdiiiddddBd")
+"""index, charge_bytes, swapped_bytes, swap_cached_bytes, charge_slope, limit_bytes, request_bytes,
+gives_back_bytes, the outside's certain, likely and most bytes, outside_slope, adj, class_rank,
+processes, started_seconds, at_limit_seconds, events_max, stall, 1 if the progress is known,
+progress_per_second."""
 NONE: Final = -(1 << 31)
 """In the place of None: no byte count, adj or count of processes is that."""

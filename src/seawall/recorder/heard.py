@@ -182,15 +182,16 @@ def _group(row: tuple[Any, ...], names: list[Any]) -> Group:
     path, inode, name, pod, protected_by, hopeless_why, sources = names
     group = Group(path, inode, name)
     (
-        _, group.charge_bytes, group.charge_slope, limit, request, gives_back, certain, likely,
-        most, group.outside_slope, adj, group.class_rank, processes, group.started_seconds,
-        group.at_limit_seconds, group.events_max, group.stall, is_known, progress,
+        _, group.charge_bytes, swapped, group.swap_cached_bytes, group.charge_slope, limit,
+        request, gives_back, certain, likely, most, group.outside_slope, adj, group.class_rank,
+        processes, group.started_seconds, group.at_limit_seconds, group.events_max, group.stall,
+        is_known, progress,
     ) = row  # fmt: skip
     group.name, group.pod = name, pod
     group.protected_by, group.hopeless_why = protected_by, hopeless_why
     group.outside = Outside(certain, likely, most, sources)
     group.limit_bytes, group.request_bytes = _known(limit), _known(request)
-    group.gives_back_bytes = _known(gives_back)
+    group.gives_back_bytes, group.swapped_bytes = _known(gives_back), _known(swapped)
     group.adj, group.processes = _known(adj), _known(processes)
     group.progress_per_second = progress if is_known else None
     return group

@@ -56,12 +56,12 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
         "unprotect": tuple[str, ...],
     },
     Case: {
-        "aims": tuple[Aim, ...], "deadline": float, "decision": str, "floor": int,
-        "headroom": int, "is_left": bool, "most": int, "most_seconds": float, "need": int,
-        "phase": Phase, "residual": int | None, "seconds": float, "sources": tuple[str, ...],
-        "trigger": Trigger,
+        "aims": tuple[Aim, ...], "counts_swap": bool, "deadline": float, "decision": str,
+        "floor": int, "headroom": int, "is_left": bool, "most": int, "most_seconds": float,
+        "need": int, "phase": Phase, "relief": int, "residual": int | None, "seconds": float,
+        "sources": tuple[str, ...], "trigger": Trigger,
     },
-    Aim: {"charge": int, "hard": int, "is_failed": bool, "predicted": int, "target": Target},
+    Aim: {"hard": int, "is_failed": bool, "predicted": int, "taken": int, "target": Target},
     Suspicion: {
         "decision": str, "floor": int, "mark": int | None, "mark_seconds": float, "rate": float,
         "relief": int, "seconds": float, "targets": tuple[Target, ...], "until": float,

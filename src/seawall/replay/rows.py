@@ -17,6 +17,7 @@ _INT_OR_NONE: Final = carrier(int | None).read
 _FLOAT_OR_NONE: Final = carrier(float | None).read
 _READERS: Final[dict[str, Callable[[JSON], Any]]] = {
     "path": _TEXT, "inode": _INT, "name": _TEXT, "pod": _TEXT, "charge_bytes": _INT,
+    "swapped_bytes": _INT_OR_NONE, "swap_cached_bytes": _INT,
     "charge_slope": _FLOAT, "limit_bytes": _INT_OR_NONE, "request_bytes": _INT_OR_NONE,
     "gives_back_bytes": _INT_OR_NONE, "certain_bytes": _INT, "likely_bytes": _INT,
     "most_bytes": _INT, "sources": _TEXT, "outside_slope": _FLOAT, "adj": _INT_OR_NONE,
@@ -43,12 +44,12 @@ def row_of(group: Group) -> Row:
     """In the order of COLUMNS."""
     outside = group.outside
     return (
-        group.path, group.inode, group.name, group.pod, group.charge_bytes, group.charge_slope,
-        group.limit_bytes, group.request_bytes, group.gives_back_bytes, outside.certain_bytes,
-        outside.likely_bytes, outside.most_bytes, outside.sources, group.outside_slope, group.adj,
-        group.class_rank, group.protected_by, group.processes, group.started_seconds,
-        group.at_limit_seconds, group.events_max, group.stall, group.progress_per_second,
-        group.hopeless_why,
+        group.path, group.inode, group.name, group.pod, group.charge_bytes, group.swapped_bytes,
+        group.swap_cached_bytes, group.charge_slope, group.limit_bytes, group.request_bytes,
+        group.gives_back_bytes, outside.certain_bytes, outside.likely_bytes, outside.most_bytes,
+        outside.sources, group.outside_slope, group.adj, group.class_rank, group.protected_by,
+        group.processes, group.started_seconds, group.at_limit_seconds, group.events_max,
+        group.stall, group.progress_per_second, group.hopeless_why,
     )  # fmt: skip
 
 
@@ -56,11 +57,12 @@ def group_of(row: Sequence[Any]) -> Group:
     """The same again; where nothing is held outside, ``NOTHING_OUTSIDE`` itself."""
     made: Group = Group.__new__(Group)
     (
-        made.path, made.inode, made.name, made.pod, made.charge_bytes, made.charge_slope,
-        made.limit_bytes, made.request_bytes, made.gives_back_bytes, certain, likely, most,
-        sources, made.outside_slope, made.adj, made.class_rank, made.protected_by,
-        made.processes, made.started_seconds, made.at_limit_seconds, made.events_max, made.stall,
-        made.progress_per_second, made.hopeless_why,
+        made.path, made.inode, made.name, made.pod, made.charge_bytes, made.swapped_bytes,
+        made.swap_cached_bytes, made.charge_slope, made.limit_bytes, made.request_bytes,
+        made.gives_back_bytes, certain, likely, most, sources, made.outside_slope, made.adj,
+        made.class_rank, made.protected_by, made.processes, made.started_seconds,
+        made.at_limit_seconds, made.events_max, made.stall, made.progress_per_second,
+        made.hopeless_why,
     ) = row  # fmt: skip
     is_nothing = not (certain or likely or most or sources)
     made.outside = NOTHING_OUTSIDE if is_nothing else Outside(certain, likely, most, sources)

@@ -23,21 +23,21 @@ EXTENDED = 10.0
 class Aim:
     """One group of a decision, as it was then; holds no reference to the group itself."""
 
-    __slots__ = ("charge", "hard", "is_failed", "predicted", "target")
+    __slots__ = ("hard", "is_failed", "predicted", "taken", "target")
 
     def __init__(self, group: Group, certain: int) -> None:
         self.target = Target(group.path, group.inode, plain(group.name))
-        self.charge = group.charge_bytes
+        self.taken = group.taken_bytes
         self.hard = hard_of(group)
         self.predicted = self.hard + certain
         self.is_failed = False
 
-    def returned_charge(self, groups: Mapping[str, Group]) -> int:
+    def returned_of_taken(self, groups: Mapping[str, Group]) -> int:
         """Of what only its end gives back: all when it is gone."""
         group = groups.get(self.target.path)
         if group is None or group.inode != self.target.inode:
             return self.hard
-        return max(0, min(self.hard, self.charge - group.charge_bytes))
+        return max(0, min(self.hard, self.taken - group.taken_bytes))
 
     def is_gone(self, groups: Mapping[str, Group]) -> bool:
         """Its cgroup is gone or another one, or it is empty."""
@@ -49,8 +49,8 @@ class Case:
     """The decision's state; bounded, without cycles."""
 
     __slots__ = (
-        "aims", "deadline", "decision", "floor", "headroom", "is_left", "most", "most_seconds",
-        "need", "phase", "residual", "seconds", "sources", "trigger",
+        "aims", "counts_swap", "deadline", "decision", "floor", "headroom", "is_left", "most",
+        "most_seconds", "need", "phase", "relief", "residual", "seconds", "sources", "trigger",
     )  # fmt: skip
 
     def __init__(
@@ -63,6 +63,11 @@ class Case:
         self.sources = tuple({s for g, certain in chosen if certain for s in sources_of(g)})
         self.need = 0
         self.floor = 0
+        self.relief = 0
+        """Who was frozen goes on from here on; over the floor for those who are proved: that they
+        stand still lifts the node over the floor, and that they go on takes it back there."""
+        self.counts_swap = True
+        """Both are meant with what swap gives."""
         self.is_left = False
         """Processes were still there at the deadline: the memory waits for them, no driver."""
         self.deadline = 0.0
@@ -75,6 +80,10 @@ class Case:
         self.residual = node.residual_bytes
         self.most = 0
         self.most_seconds = node.seconds
+
+    def is_under(self, mark: int, node: Node) -> bool:
+        """Whether less is left than ``mark``, the floor or the relief."""
+        return (node.headroom_bytes if self.counts_swap else node.memory_bytes) < mark
 
     @property
     def names(self) -> str:
@@ -100,7 +109,7 @@ class Case:
 
         The second counts where others take at once what comes back.
         """
-        own = sum(aim.returned_charge(groups) for aim in self.aims)
+        own = sum(aim.returned_of_taken(groups) for aim in self.aims)
         if self.residual is not None and node.residual_bytes is not None:
             own += max(0, self.residual - node.residual_bytes)
         found = max(node.headroom_bytes - self.headroom, own, 0)

@@ -80,8 +80,10 @@ def tolerance_of(promise: int) -> int:
 
 
 def hard_of(group: Group) -> int:
-    """Bytes of its charge that only its end gives back; a careful guess where it was not read."""
+    """Bytes that only its end gives back, of its charge (a careful guess where it was not read)
+    and in swap.
+    """
     back = group.gives_back_bytes
     if back is None:
-        return int(group.charge_bytes * UNREAD_SHARE)
-    return max(0, min(back, group.charge_bytes))
+        back = int(group.charge_bytes * UNREAD_SHARE)
+    return max(0, min(back, group.charge_bytes)) + group.only_in_swap_bytes

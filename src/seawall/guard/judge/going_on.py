@@ -68,8 +68,8 @@ def _budget(mind: Mind) -> float:
 
 
 def _is_needed(mind: Mind, case: Case, node: Node, groups: Mapping[str, Group]) -> bool:
-    """Headroom is still under the floor of then: a frozen group does not grow any more, so the
-    seconds that are left say nothing now.
+    """Too little is left still, by the floor of then: a frozen group does not grow any more, so
+    the seconds that are left say nothing now.
     """
     if any(_is_protected(mind, groups.get(aim.target.path)) for aim in case.aims):
         return False
@@ -77,7 +77,7 @@ def _is_needed(mind: Mind, case: Case, node: Node, groups: Mapping[str, Group]) 
         group = groups.get(case.aims[0].target.path)
         is_over = group is not None and mind.overruns.lasts(group, node.seconds, 0.0)
         return is_over and mind.is_believed
-    return node.headroom_bytes < case.floor
+    return case.is_under(case.relief if case.phase == "frozen" else case.floor, node)
 
 
 def _is_protected(mind: Mind, group: Group | None) -> bool:

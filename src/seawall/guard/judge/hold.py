@@ -27,9 +27,11 @@ class Kept(NamedTuple):
     """What a kill should have brought back and did not."""
 
     seconds: float
-    bytes: int
-    headroom: int
     """When that was seen."""
+    bytes: int
+    """Still missing: once it has come back it is not missing again."""
+    headroom: int
+    """The highest since then."""
 
 
 class Hold:
@@ -57,9 +59,20 @@ class Hold:
         pause = pause or (AFTER_EXIT_SECONDS if node.exits else 0.0)
         if pause and now - self._off_until > NOT_AGAIN_SECONDS:
             self._off_until = now + pause
+        for kept in self._kept:
+            if node.headroom_bytes > kept.headroom:
+                self._come_back(node)
+                break
         if self.distrusted:
             for source in [s for s, until in self.distrusted.items() if until <= now]:
                 del self.distrusted[source]
+
+    def _come_back(self, node: Node) -> None:
+        headroom = node.headroom_bytes
+        self._kept = [
+            Kept(k.seconds, k.bytes - max(0, headroom - k.headroom), max(headroom, k.headroom))
+            for k in self._kept
+        ]
 
     def is_off(self, now: float) -> bool:
         """Something else gave memory back a moment ago: look again first."""
@@ -104,4 +117,4 @@ class Hold:
         kept = self._kept
         while kept and node.seconds - kept[0].seconds > KEPT_SECONDS:
             del kept[0]
-        return sum(max(0, k.bytes - max(0, node.headroom_bytes - k.headroom)) for k in kept)
+        return sum(max(0, k.bytes) for k in kept)

@@ -66,7 +66,7 @@ class Judge:
         if shortage.is_near or shortage.is_short:
             look = self._mind.window.best(node)
             held = [
-                (group.charge_bytes + group.outside.certain_bytes, sum(look.before(group)), path)
+                (group.taken_bytes + group.outside.certain_bytes, sum(look.before(group)), path)
                 for path, group in groups.items()
             ]
             self._lead(held, groups)
@@ -101,7 +101,7 @@ class Judge:
         held = mind.suspicion
         if verdict is None and (shortage.is_short or (held and held.is_needed(node))):
             verdict = judge_short(mind, shortage, node, groups)
-        elif verdict is None and shortage.is_under_floor and not mind.is_busy:
+        elif verdict is None and mind.low_since is not None and not mind.is_busy:
             verdict = judge_low(mind, shortage, node, groups)
         verdict = verdict or look_after(mind, node, groups)
         if verdict is None and not mind.is_busy and not shortage.is_short:

@@ -47,7 +47,8 @@ class Mind:
         self.short_since: float | None = None
         """Since when it has really been short without a break."""
         self.low_since: float | None = None
-        """Since when its headroom has been under the floor without a break."""
+        """Since when its headroom, with or without swap, has been under the floor without a
+        break."""
         self.refusal = ""
         """The code of the refusal that holds now."""
         self.refusal_since = 0.0
@@ -76,7 +77,7 @@ class Mind:
             self.short_since = None
         elif self.short_since is None:
             self.short_since = now
-        if not shortage.is_under_floor:
+        if not (shortage.is_under_floor or shortage.is_swapping):
             self.low_since = None
         elif self.low_since is None:
             self.low_since = now

@@ -55,9 +55,10 @@ def judge_short(
 def judge_low(
     mind: Mind, shortage: Shortage, node: Node, groups: Mapping[str, Group]
 ) -> Verdict | None:  # fmt: skip
-    """Under the floor while the kernel still keeps up, at the price of program text: no
-    watermark says so yet.  Only they may go by whom it was brought there, by what they certainly
-    hold outside their cgroups.
+    """Under the floor while the kernel still keeps up, at the price of program text or of the
+    others' memory, which goes to swap: no watermark says so yet.  Only they may go by whom it was
+    brought there, by what they certainly hold outside their cgroups.  While there is swap left,
+    only who is over its own limit: nobody promised it a place in memory, or theirs in swap.
     """
     seconds = mind.low_seconds(node.seconds)
     if seconds < LOW_SECONDS or not mind.is_believed or mind.hold.is_off(node.seconds):
@@ -66,14 +67,13 @@ def judge_low(
         return None
     rows, causes = _rows(mind, node, groups)
     able = rank(rows, causes, mind.protection, node.total_bytes)
-    guilty = [
-        row for row in able
-        if row.tier in (OVER_LIMIT, SOURCE_OUTSIDE) and row.beyond >= LEAST_GROWTH
-    ]  # fmt: skip
+    tiers = (OVER_LIMIT,) if shortage.is_swapping else (OVER_LIMIT, SOURCE_OUTSIDE)
+    guilty = [row for row in able if row.tier in tiers and row.beyond >= LEAST_GROWTH]
     is_most = 2 * sum(row.beyond for row in guilty) > causes.owed
     if not is_most or not mind.hold.kills_left(node.seconds, mind.settings.kills_per_minute):
         return None
-    words = f"less than the floor of {size(shortage.floor_bytes)} for {seconds:.1f} s"
+    without = " without swap" if shortage.is_swapping else ""
+    words = f"less than the floor of {size(shortage.floor_bytes)}{without} for {seconds:.1f} s"
     mind.shortage = shortage._replace(proof=words)
     return _decide(mind, node, Choice((guilty[0],), "", ""), causes, (rows, able))
 
@@ -136,6 +136,9 @@ def _decide(
     decision = held.decision if held is not None else mind.next_decision()
     case = Case(decision, "node_short", node, [(row.group, row.certain) for row in chosen])
     case.need, case.floor = shortage.need_bytes, shortage.floor_bytes
+    is_proved = chosen[0].tier <= PROVED
+    case.relief = case.floor + (case.need // 2 if is_proved else 0)
+    case.counts_swap = not shortage.is_swapping
     step = first_step(shortage.budget_seconds, mind.settings.terminate_seconds)
     if held is not None:
         step = "kill"  # it stood still when seconds were left

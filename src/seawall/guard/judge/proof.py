@@ -60,20 +60,20 @@ def is_over_limit(row: Row) -> bool:
 def grow(rows: Sequence[Row], look: Look) -> None:
     """Fills what every group took since ``look``."""
     for row in rows:
-        charge, certain = look.before(row.group)
-        taken = max(0, row.group.charge_bytes - charge)
+        before, certain = look.before(row.group)
+        taken = max(0, row.group.taken_bytes - before)
         outside = max(0, row.certain - certain)
         # Cache that can be dropped anyway is no loss: what is hard now bounds what was taken.
         hard = min(taken, row.hard) if row.is_read else taken
         row.grown = hard + outside
         row.beyond = max(0, min(row.grown, row.hard + row.certain - row.promise))
         if not row.is_read:
-            row.beyond = max(0, min(row.grown, row.shadow - row.promise))
+            row.beyond = max(0, min(row.grown, row.taken - row.promise))
 
 
 def find_causes(rows: Sequence[Row], node: Node, look: Look, window: Window) -> Causes:
     """After ``grow``: how the loss divides."""
-    lost = max(0, look.headroom - node.headroom_bytes)
+    lost = max(0, look.headroom - node.comparable_bytes)
     seen = sum(row.grown for row in rows)
     unseen = max(0, lost - seen)
     unexplained = node.unexplained_growth_bytes

@@ -23,10 +23,10 @@ ADJ_STEP = 200
 LEAST_PROMISE = 16 << 20
 OVERRUN_MOST = 16.0
 GROWTH_WEIGHT = 8.0
-ALONE_SHARE = 0.6
+ALONE_SHARE = 0.5
 BESIDE_SHARE = 0.2
 HOLLOW_SHARE = 0.5
-"""Within its promise only who took over 60 % of what was lost may go, and only when nobody else
+"""Within its promise only who took over half of what was lost may go, and only when nobody else
 took a fifth of it: who merely loads a model beside a leak must not look like the leak."""
 NO_LIMITS: Mapping[str, int] = {}
 
@@ -138,7 +138,7 @@ def priority_step(group: Group, total_bytes: int) -> int:
 def shown(rows: Iterable[Row], able: Sequence[Row]) -> tuple[Rank, ...]:
     """The whole ranking as it is kept: those that may go, then the largest of the others."""
     others = [row for row in rows if row.against]
-    others.sort(key=lambda row: (row.tier, -row.shadow))
+    others.sort(key=lambda row: (row.tier, -row.taken))
     found = [sentences.rank_of(row, at + 1) for at, row in enumerate(able[:ROWS_MOST])]
     # At least a quarter is kept for reasons against: they are what is asked about afterwards.
     spare = max(ROWS_MOST // 4, ROWS_MOST - len(found))

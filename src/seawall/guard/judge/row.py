@@ -18,8 +18,7 @@ class Row:
 
     __slots__ = (
         "against", "beyond", "certain", "expected", "group", "grown", "hard", "is_read", "is_taker",
-        "limit", "over",
-        "over_limit", "promise", "score", "shadow", "tier",
+        "limit", "over", "over_limit", "promise", "score", "shadow", "taken", "tier",
     )  # fmt: skip
 
     def __init__(
@@ -32,6 +31,8 @@ class Row:
         self.promise = promised_to(group, total_bytes, limit)
         self.shadow = group.charge_bytes + certain
         """The charge and what is certain outside it."""
+        self.taken = group.taken_bytes + certain
+        """And what is in swap."""
         self.expected = self.hard + certain
         """What its end gives back."""
         self.limit = limit

@@ -50,6 +50,8 @@ def reasons(row: Row) -> tuple[str, ...]:
         found.append(f"{size(row.grown)} of what the node lost went to it")
     elif row.grown:
         found.append(f"it grew by {size(row.grown)}")
+    if group.only_in_swap_bytes:
+        found.append(f"{size(group.only_in_swap_bytes)} of it in swap")
     if row.over > 0 and row.promise:
         found.append(f"{size(row.over)} over the {size(row.promise)} that it was promised")
     if row.certain and row.tier != OVER_LIMIT:

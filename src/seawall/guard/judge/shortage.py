@@ -40,6 +40,8 @@ class Shortage(NamedTuple):
     """What of the node itself says so, in words; empty: nothing does."""
     is_under_floor: bool
     """The headroom is under the floor, whatever else says so."""
+    is_swapping: bool
+    """Without swap it is: the others' memory goes there."""
 
 
 def judge_shortage(node: Node, settings: Settings) -> Shortage:
@@ -63,6 +65,7 @@ def judge_shortage(node: Node, settings: Settings) -> Shortage:
         is_real=is_real,
         proof=proof,
         is_under_floor=headroom < floor,
+        is_swapping=headroom >= floor > node.memory_bytes,
     )
 
 

@@ -29,16 +29,17 @@ class Look:
     def __init__(self) -> None:
         self.seconds = 0.0
         self.headroom = 0
+        """At the first price of swap."""
         self.residual: int | None = None
         self.has_bounds = False
         """There were claims then, or these are the first that came later."""
         self.groups: dict[str, tuple[int, int, int, int]] = {}
-        """Inode, charge, and the least and the most that it held outside."""
+        """Inode, the most that it took, and the least and the most that it held outside."""
 
     def take(self, node: Node, groups: Mapping[str, Group]) -> None:
         """Reuses its dictionary: no growth however often groups come and go."""
         self.seconds = node.seconds
-        self.headroom = node.headroom_bytes
+        self.headroom = node.comparable_bytes
         self.residual = node.residual_bytes
         self.has_bounds = node.claims_seconds is not None
         held = self.groups
@@ -46,7 +47,7 @@ class Look:
         for path, group in groups.items():
             outside = group.outside
             held[path] = (
-                group.inode, group.charge_bytes, outside.certain_bytes, outside.most_bytes
+                group.inode, group.taken_at_most_bytes, outside.certain_bytes, outside.most_bytes
             )  # fmt: skip
 
     def learn_bounds(self, groups: Mapping[str, Group]) -> None:
@@ -54,11 +55,13 @@ class Look:
         self.has_bounds = True
         for path, group in groups.items():
             if group.outside.most_bytes:
-                charge, certain = self.before(group)
-                self.groups[path] = (group.inode, charge, certain, group.outside.most_bytes)
+                taken, certain = self.before(group)
+                self.groups[path] = (group.inode, taken, certain, group.outside.most_bytes)
 
     def before(self, group: Group) -> tuple[int, int]:
-        """Charge and certain bytes that ``group`` had; zero when it was not there."""
+        """What ``group`` had taken, in memory or in swap, and held outside for certain; zero when
+        it was not there.
+        """
         found = self.groups.get(group.path)
         if found is None or found[0] != group.inode:
             return 0, 0
@@ -142,7 +145,7 @@ class Window:
         """
         enough = MEANS_SOMETHING * node.total_bytes
         near = max(self.looks[:2], key=_headroom)
-        if near.headroom - node.headroom_bytes >= enough:
+        if near.headroom - node.comparable_bytes >= enough:
             return near
         return max(self.looks, key=_headroom)
 

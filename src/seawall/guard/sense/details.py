@@ -8,14 +8,17 @@
 memory.stat of v2 (cgroup-v2.rst): ``anon``, ``shmem``, ``kernel`` (5.18) or its parts, less
 ``slab_reclaimable``, which stays as long as nobody wants the memory; ``sock``.  v1
 (cgroup-v1/memory.rst): ``total_rss``, ``total_shmem`` and half of memory.kmem.usage_in_bytes,
-which does not say what of it is slab that stays.  Page cache is not in it: it can be dropped
-anyway.  A group without processes gives back nothing: what is charged to it outlives its end.
+which does not say what of it is slab that stays.  What is in swap comes on top, and there is
+told which of it is in memory as well (``swapcached``, 5.12).  Page cache is not in it: it can be
+dropped anyway.  A group without processes gives back nothing: what is charged to it outlives its
+end.
 """
 
 import os
 from collections.abc import Iterator
 from typing import Final
 
+from seawall.guard.facts import Group
 from seawall.guard.sense.canary import number, stat_fields
 from seawall.guard.sense.files import first_bytes
 from seawall.guard.sense.lasting import lasting_shared_bytes
@@ -51,7 +54,7 @@ class Details:
         adjs = [adj for pid in asked if (adj := self._adj(pid)) is not None]
         if adjs:
             group.adj = min(adjs)
-        group.gives_back_bytes = self._gives_back(group.path, pids, is_whole=is_whole)
+        group.gives_back_bytes = self._gives_back(group, pids, is_whole=is_whole)
         user = self._user_seconds(group.path, asked if len(asked) == len(pids) else [])
         group.progress_per_second = self._progress(member, user, now)
         read_promises(member, self._names, has_swap=has_swap)
@@ -59,13 +62,17 @@ class Details:
 
     # --- memory -----------------------------------------------------------------------------
 
-    def _gives_back(self, path: str, pids: list[int], *, is_whole: bool) -> int | None:
+    def _gives_back(self, group: Group, pids: list[int], *, is_whole: bool) -> int | None:
+        path = group.path
         text = first_bytes(self._names.of(path, "memory.stat"), _STAT_BYTES)
         if text is None or not is_whole:
             return None
         if not pids:
             return 0
         stat = rows(text)
+        if group.swap_cached_bytes:
+            cached = stat.get(b"swapcached", group.swap_cached_bytes)
+            group.swap_cached_bytes = min(cached, group.swap_cached_bytes)
         anonymous = stat.get(b"anon" if self._names.version == 2 else b"total_rss")
         if anonymous is None:
             return None

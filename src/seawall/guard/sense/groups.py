@@ -4,6 +4,11 @@
 cgroup v2: memory.current, memory.max, memory.events, memory.pressure
 (Documentation/admin-guide/cgroup-v2.rst); v1: memory.usage_in_bytes, memory.limit_in_bytes,
 memory.failcnt (cgroup-v1/memory.rst).
+
+What was swapped out is in no charge: memory.swap.current of v2, which counts a page that was
+read back as long as its place is kept, so that it stands in memory.current too
+(mem_cgroup_swapin_uncharge_swap in mm/memcontrol.c); v1: memory.memsw.usage_in_bytes less the
+charge, each page once.
 """
 
 import os
@@ -39,8 +44,8 @@ class Groups:
     """All workloads by path; ``by_path`` is what the judge sees."""
 
     __slots__ = (
-        "_limits", "_was", "by_path", "exits", "is_quiet", "members", "names", "problem", "tree",
-        "unswappable_bytes",
+        "_limits", "_was", "by_path", "exits", "is_quiet", "members", "names", "problem",
+        "swap_problem", "tree", "unswappable_bytes",
     )  # fmt: skip
 
     def __init__(self, mounts: Mounts) -> None:
@@ -56,17 +61,23 @@ class Groups:
         """Nobody is close to a limit."""
         self.unswappable_bytes = 0
         self.problem = ""
+        self.swap_problem = ""
 
     def open(self, now: float) -> None:
         """Find all that are there."""
         self.tree.open(now)
         self._take_in(now, has_swap=True)
 
-    def look(self, now: float, total_bytes: int, *, is_near: bool, has_swap: bool) -> None:
-        """One tick."""
+    def look(
+        self, now: float, total_bytes: int, *, is_near: bool, has_swap: bool,
+        swap_cached: int | None = None,
+    ) -> None:  # fmt: skip
+        """One tick.  ``swap_cached``: the node's, where anything moved in swap since the last."""
+        if swap_cached and self.names.version == 1:
+            swap_cached = 0
         self.tree.update(now)
         self.exits = self._take_in(now, has_swap=has_swap)
-        self._read_charges(now)
+        self._read_charges(now, swap_cached)
         if self._limits.is_due(now, is_near=is_near):
             self._read_limits(now, has_swap=has_swap)
         self._look_at_full(now, total_bytes // _MATTERS_SHARE if is_near else total_bytes)
@@ -102,7 +113,7 @@ class Groups:
 
     # --- each tick --------------------------------------------------------------------------
 
-    def _read_charges(self, now: float) -> None:
+    def _read_charges(self, now: float, swap_cached: int | None) -> None:
         """The hot loop: one system call a group, and little more for one that did not move."""
         pread, unswappable, vanished = os.pread, 0, None
         for member in self.members.values():
@@ -113,28 +124,53 @@ class Groups:
                 continue
             if not member.is_swappable:
                 unswappable += charge
-            if not member.is_idle or charge != member.group.charge_bytes:
-                self._moved(member, charge, now)
+            if swap_cached is not None:
+                self._moved(member, charge, now, self._swapped(member, charge), swap_cached)
+            elif not member.is_idle or charge != member.group.charge_bytes:
+                group = member.group
+                self._moved(member, charge, now, group.swapped_bytes, group.swap_cached_bytes)
         self.unswappable_bytes = unswappable
         if vanished is not None:
             self.tree.check(vanished)
 
-    def _moved(self, member: Member, charge: int, now: float) -> None:
+    def _moved(
+        self, member: Member, charge: int, now: float, swapped: int | None, swap_cached: int
+    ) -> None:  # fmt: skip
         group = member.group
+        cached = min(swapped or 0, swap_cached)
+        taken = charge + (swapped or 0) - cached
         if member.is_new:
             # What it had when it was first seen is no growth.
-            member.anchors.restart(now, charge)
+            member.anchors.restart(now, taken)
             member.is_new = False
         elif member.is_idle:
             # Nothing happened up to the last tick, so the slope begins there.
-            member.anchors.restart(self._was, group.charge_bytes)
-        slope = member.anchors.slope(now, charge)
+            member.anchors.restart(self._was, group.taken_bytes)
+        slope = member.anchors.slope(now, taken)
         member.is_idle = slope == 0.0 and charge == group.charge_bytes
         if charge < group.charge_bytes // 2 and group.charge_bytes > _EMPTIED_BYTES:
             self._check_empty(member)
         elif member.is_empty and charge > group.charge_bytes:
             member.is_empty = False
         group.charge_bytes, group.charge_slope = charge, slope
+        group.swapped_bytes, group.swap_cached_bytes = swapped, cached
+
+    def _swapped(self, member: Member, charge: int) -> int | None:
+        """What of it is in swap; None: this kernel does not count it."""
+        if member.swap_fd == -1:
+            name = self.names.of(member.folder.path, self.names.swap)
+            fd = open_quietly(name)
+            member.swap_fd = fd if fd >= 0 else -2
+            if fd < 0 and member.folder.path != "/" and not self.swap_problem:
+                self.swap_problem = (
+                    f"{name}: {os.strerror(-fd)}: who has how much in swap is not known, and who "
+                    "is swapped out seems to shrink; a kernel with CONFIG_MEMCG_SWAP, booted "
+                    "without swapaccount=0, would tell"
+                )
+        found = number_of(member.swap_fd) if member.swap_fd >= 0 else None
+        if found is None or self.names.version == 2:
+            return found
+        return max(0, found - charge)
 
     def _check_empty(self, member: Member) -> None:
         is_empty = not is_populated(member.folder.path, self.names)

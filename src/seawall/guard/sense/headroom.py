@@ -24,7 +24,7 @@ from typing import Final
 
 from seawall.guard.sense.files import KernelFile
 from seawall.guard.sense.meminfo import Meminfo
-from seawall.guard.sense.swap import Swap, swap_headroom, zswap_is_on
+from seawall.guard.sense.swap import Swap, given, zswap_is_on
 from seawall.guard.sense.zoneinfo import Zoneinfo
 from seawall.quick_residual import hugetlb
 
@@ -37,9 +37,9 @@ class Headroom:
     """Reused from tick to tick; bytes."""
 
     __slots__ = (
-        "_arcstats", "_mapped_shared", "_swap", "_sys", "_was_mapped", "_was_shared",
-        "arc_bytes", "bytes", "cache_bytes", "free_bytes", "is_zswap", "slab_bytes",
-        "swap_bytes", "total_bytes", "zones",
+        "_arcstats", "_gains", "_mapped_shared", "_repriced", "_swap", "_sys", "_was_mapped",
+        "_was_shared", "arc_bytes", "bytes", "cache_bytes", "comparable_bytes", "free_bytes",
+        "is_zswap", "slab_bytes", "swap_bytes", "total_bytes", "zones",
     )  # fmt: skip
 
     def __init__(self, proc: str, sys: str, page_size: int) -> None:
@@ -55,6 +55,11 @@ class Headroom:
         self.cache_bytes = 0
         self.slab_bytes = 0
         self.swap_bytes = 0
+        self.comparable_bytes = 0
+        """See ``Node``."""
+        self._repriced = 0
+        """The sum of what new prices of swap took from ``bytes`` since the start."""
+        self._gains: tuple[float, float] | None = None
         self.arc_bytes = 0
         self._was_mapped = 0
         self._was_shared = 0
@@ -102,10 +107,21 @@ class Headroom:
         if memory.swap_free:
             could_go = (memory.anon_pages or 0) + (memory.shmem or 0) - (memory.unevictable or 0)
             could_go = min(max(0, could_go - unswappable), memory.swap_free)
-            self.swap_bytes = swap_headroom(self._swap, memory, could_go, is_zswap=self.is_zswap)
+            self._look_at_swap(memory, could_go)
         self.free_bytes, self.cache_bytes, self.slab_bytes = free, cache, slab
         self.total_bytes = memory.mem_total - hugetlb(memory)
-        self.bytes = max(0, free + cache + slab + self.swap_bytes + self.arc_bytes)
+        beside = free + slab + self.swap_bytes + self.arc_bytes
+        self.bytes = max(0, beside + cache)
+        lists = (memory.active_file or 0) + (memory.inactive_file or 0)
+        self.comparable_bytes = beside + lists + self._repriced
+
+    def _look_at_swap(self, memory: Meminfo, could_go: int) -> None:
+        rooms = self._swap.rooms(could_go)
+        gains = self._swap.gains(memory, is_zswap=self.is_zswap)
+        self.swap_bytes = given(rooms, gains)
+        if self._gains is not None:
+            self._repriced += given(rooms, self._gains) - self.swap_bytes
+        self._gains = gains
 
     def _clean_cache(self, memory: Meminfo) -> int:
         lists = (memory.active_file or 0) + (memory.inactive_file or 0)

@@ -24,7 +24,7 @@ class Member:
     __slots__ = (
         "anchors", "at_limit_since", "certain_anchors", "charge_fd", "claims_round",
         "detailed", "events_fd", "folder", "group", "hits", "is_empty", "is_idle", "is_new",
-        "is_swappable", "pressure", "user_rate",
+        "is_swappable", "pressure", "swap_fd", "user_rate",
     )  # fmt: skip
 
     def __init__(self, folder: Folder, now: float, charge_path: str) -> None:
@@ -37,7 +37,7 @@ class Member:
         if place.kind == "container" and not place.qos:
             group.class_rank = BURSTABLE
         self.charge_fd = open_quietly(charge_path)
-        self.events_fd = -1
+        self.events_fd = self.swap_fd = -1
         self.pressure: Pressure | None = None
         self.anchors = Anchors(now, 0.0)
         self.certain_anchors = Anchors(now, 0.0)
@@ -55,10 +55,10 @@ class Member:
 
     def close(self) -> None:
         """Give all descriptors back."""
-        for fd in (self.charge_fd, self.events_fd):
+        for fd in (self.charge_fd, self.events_fd, self.swap_fd):
             if fd >= 0:
                 os.close(fd)
-        self.charge_fd = self.events_fd = -1
+        self.charge_fd = self.events_fd = self.swap_fd = -1
         if self.pressure is not None:
             self.pressure.close()
             self.pressure = None
@@ -67,13 +67,15 @@ class Member:
 class Names:
     """Where the files of a cgroup are, by version."""
 
-    __slots__ = ("charge", "limit", "memory", "unified", "version")
+    __slots__ = ("charge", "limit", "memory", "swap", "unified", "version")
 
     def __init__(self, mounts: Mounts) -> None:
         self.memory = mounts.memory
         self.version = mounts.version
         self.unified = mounts.memory if mounts.version == 2 else _used(mounts.unified)
         self.charge = "memory.current" if mounts.version == 2 else "memory.usage_in_bytes"
+        is_v2 = mounts.version == 2
+        self.swap = "memory.swap.current" if is_v2 else "memory.memsw.usage_in_bytes"
         self.limit = "memory.max" if mounts.version == 2 else "memory.limit_in_bytes"
 
     def of(self, path: str, name: str) -> str:

@@ -80,6 +80,7 @@ class Sense:
         """A trigger ended the last sleep."""
         self._glance = 0.0
         self._pressure_problem = ""
+        self._swap_seen: tuple[int | None, int | None] = (None, None)
 
     # --- start ------------------------------------------------------------------------------
 
@@ -107,7 +108,8 @@ class Sense:
         table = self._table
         told = (
             self.memory.problem, self.vmstat.problem, self.headroom.problem,
-            self._pressure_problem, self._triggers.problem, table.problem, table.tree.blind,
+            self._pressure_problem, self._triggers.problem, table.problem, table.swap_problem,
+            table.tree.blind,
             self._canary.problem, *self._merge.refused,
         )  # fmt: skip
         found = [words for words in told if words]
@@ -152,7 +154,10 @@ class Sense:
             head.read_rarely(memory)
         merge.tend(now)
         has_swap = bool(memory.swap_total)
-        self._table.look(now, head.total_bytes, is_near=self._is_near, has_swap=has_swap)
+        self._table.look(
+            now, head.total_bytes, is_near=self._is_near, has_swap=has_swap,
+            swap_cached=self._swap_moved(memory),
+        )  # fmt: skip
         merge.settle(now)
         if is_seen:
             head.look(memory, self._table.unswappable_bytes)
@@ -181,6 +186,9 @@ class Sense:
             total_bytes=head.total_bytes,
             free_bytes=self.memory.mem_free,
             headroom_bytes=head.bytes,
+            swap_bytes=min(head.swap_bytes, head.bytes),
+            swap_used_bytes=(self.memory.swap_total or 0) - (self.memory.swap_free or 0),
+            comparable_bytes=head.comparable_bytes,
             slope_bytes_per_second=slope,
             residual_bytes=residual.bytes,
             residual_grown_bytes=residual.grown_bytes,
@@ -196,6 +204,14 @@ class Sense:
             exits=self._table.exits,
             claims_seconds=None if claims is None else max(0.0, now - claims),
         )
+
+    def _swap_moved(self, memory: Meminfo) -> int | None:
+        """SwapCached, when anything went to swap or came back since the last tick."""
+        seen = memory.swap_free, memory.swap_cached
+        if seen == self._swap_seen:
+            return None
+        self._swap_seen = seen
+        return memory.swap_cached or 0
 
     def _settle_pace(self, slope: float, stalls: float, stall: float) -> None:
         """How soon the next tick comes, and what is read in it."""

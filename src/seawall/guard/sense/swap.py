@@ -63,6 +63,23 @@ class Swap:
         self.zram_cost = min(taken / stored, 1.0) if stored > _TELLS_BYTES else _UNKNOWN_COST
         return True
 
+    def rooms(self, could_go: int) -> tuple[int, int]:
+        """How much of ``could_go`` bytes would go to zram, and how much to disks.
+
+        zram first: its priority is higher wherever somebody set both up.
+        """
+        to_zram = min(could_go, self.zram_free)
+        return to_zram, min(could_go - to_zram, self.disk_free)
+
+    def gains(self, memory: Meminfo, *, is_zswap: bool) -> tuple[float, float]:
+        """Of a byte that goes to zram, and of one to a disk, so much is free afterwards."""
+        disk = 1.0
+        if is_zswap and memory.zswapped and memory.zswap is not None:
+            disk = 1.0 - min(memory.zswap / memory.zswapped, 1.0)
+        elif is_zswap:
+            disk = 1.0 - _UNKNOWN_COST
+        return 1.0 - self.zram_cost, disk
+
     def _mm_stat(self, name: str) -> tuple[int, int, int]:
         """orig_data_size, mem_used_total, mem_limit (0: none)."""
         fd = self._fds.get(name, -1)
@@ -92,16 +109,6 @@ def zswap_is_on(sys: str) -> bool:
     return first_bytes(f"{sys}/module/zswap/parameters/enabled", 8) in (b"Y\n", b"1\n")
 
 
-def swap_headroom(swap: Swap, memory: Meminfo, could_go: int, *, is_zswap: bool) -> int:
-    """What swapping ``could_go`` bytes of anonymous memory would give back at most.
-
-    zram first: its priority is higher wherever somebody set both up.
-    """
-    to_zram = min(could_go, swap.zram_free)
-    to_disk = min(could_go - to_zram, swap.disk_free)
-    disk_gain = 1.0
-    if is_zswap and memory.zswapped and memory.zswap is not None:
-        disk_gain = 1.0 - min(memory.zswap / memory.zswapped, 1.0)
-    elif is_zswap:
-        disk_gain = 1.0 - _UNKNOWN_COST
-    return int(to_zram * (1.0 - swap.zram_cost)) + int(to_disk * disk_gain)
+def given(rooms: tuple[int, int], gains: tuple[float, float]) -> int:
+    """What swapping so much out would give back at most."""
+    return int(rooms[0] * gains[0]) + int(rooms[1] * gains[1])

@@ -57,6 +57,8 @@ def _figures(shown: Shown) -> dict[str, Any]:
         "headroom_bytes": node.headroom_bytes,
         "headroom_shrinks_bytes_per_second": finite(node.slope_bytes_per_second, 0),
         "headroom_seconds": finite(seconds_left(node)),
+        "headroom_in_swap_bytes": node.swap_bytes,
+        "swap_used_bytes": node.swap_used_bytes,
         "residual_bytes": node.residual_bytes,
         "residual_grown_bytes": node.residual_grown_bytes,
         "residual_grows_bytes_per_second": finite(node.residual_slope_bytes_per_second, 0),

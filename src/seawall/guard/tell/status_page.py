@@ -77,10 +77,15 @@ def _can_kill(shown: Shown) -> str:
 
 def _memory(node: Node) -> list[str]:
     return [
-        _first("headroom", f"{size(node.headroom_bytes)} of {size(node.total_bytes)}{_left(node)}"),
+        *_labelled("headroom", f"{_room(node)}{_left(node)}", 2),
         *_labelled("uncounted", _residual(node), 2),
         *_labelled("signs", _signs(node), 2),
     ]
+
+
+def _room(node: Node) -> str:
+    swap = f" ({size(node.swap_bytes)} of it only in swap)" if node.swap_bytes else ""
+    return f"{size(node.headroom_bytes)} of {size(node.total_bytes)}{swap}"
 
 
 def _left(node: Node) -> str:
@@ -109,9 +114,10 @@ def _residual(node: Node) -> str:
 
 def _signs(node: Node) -> str:
     mark = "under MIN" if node.is_min else "under LOW" if node.is_low else "over"
+    swap = f"; {size(node.swap_used_bytes)} in swap" if node.swap_used_bytes else ""
     return (
         f"free {size(node.free_bytes)}, {mark} watermarks; {node.stalls_per_second:.0f} stalls/s; "
-        f"protected stall {percent(node.protected_stall)}"
+        f"protected stall {percent(node.protected_stall)}{swap}"
     )
 
 
