@@ -14,7 +14,8 @@ CALM = Node(
     swap_bytes=0, swap_used_bytes=0, comparable_bytes=900 * MIB, slope_bytes_per_second=0.0,
     residual_bytes=40 * MIB, residual_grown_bytes=0, residual_slope_bytes_per_second=0.0,
     unexplained_growth_bytes=0, is_low=False, is_min=False,
-    stalls_per_second=0.0, protected_stall=0.0, late_seconds=0.0, own_major_faults=0, kernel_kills=0, exits=0, claims_seconds=0.5,
+    stalls_per_second=0.0, protected_stall=0.0, late_seconds=0.0, own_major_faults=0,
+    kernel_kills=0, exits=0, claims_seconds=0.5,
 )  # fmt: skip
 
 

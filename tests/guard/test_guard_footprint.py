@@ -59,8 +59,9 @@ def test_no_tuple_is_of_the_length_that_cpython_never_gives_back() -> None:
     """Objects/tupleobject.c of 3.11: one of 20 goes onto a free list, and none is taken off it."""
     lengths = in_lean_process(
         "import seawall.guard.main, seawall.guard.assembly\n"
-        "found = {t.__module__ + '.' + t.__name__: len(t._fields) for m in list(sys.modules.values())"
-        " for t in vars(m).values() if isinstance(t, type) and hasattr(t, '_fields')}\n"
+        "found = {t.__module__ + '.' + t.__name__: len(t._fields)\n"
+        "    for m in list(sys.modules.values()) for t in vars(m).values()\n"
+        "    if isinstance(t, type) and hasattr(t, '_fields')}\n"
     )
     assert lengths["seawall.guard.facts.Node"] > 15
     assert 20 not in lengths.values()
