@@ -18,7 +18,7 @@ class Row:
 
     __slots__ = (
         "against", "beyond", "certain", "expected", "group", "grown", "hard", "is_read", "is_taker",
-        "limit", "over", "over_limit", "promise", "score", "shadow", "taken", "tier",
+        "limit", "over", "over_limit", "promise", "score", "taken", "tier",
     )  # fmt: skip
 
     def __init__(
@@ -29,15 +29,13 @@ class Row:
         self.hard = hard_of(group)
         self.is_read = group.gives_back_bytes is not None
         self.promise = promised_to(group, total_bytes, limit)
-        self.shadow = group.charge_bytes + certain
-        """The charge and what is certain outside it."""
         self.taken = group.taken_bytes + certain
-        """And what is in swap."""
+        """In memory or in swap, and what is certain outside its charge."""
         self.expected = self.hard + certain
         """What its end gives back."""
         self.limit = limit
         """Its own, also where we have lowered it."""
-        self.over_limit = 0 if limit is None else self.shadow - limit
+        self.over_limit = 0 if limit is None else group.charge_bytes + certain - limit
         """Over its own limit, with its shadow charge; below zero: under it."""
         self.over = self.expected - self.promise
         """Over its promise, without cache that can be dropped anyway."""
