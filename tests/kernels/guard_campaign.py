@@ -77,7 +77,7 @@ def main() -> int:
         if given.journal:
             with open(given.journal, "a") as file:
                 file.write(json.dumps(rows[-1]) + "\n")
-        if given.keep and not rows[-1].get("is_right"):
+        if given.keep and (report.lost_console or not rows[-1].get("is_right")):
             keep(report, given.keep)
     return conclude(rows)
 
@@ -89,11 +89,13 @@ def reports(scenarios: Sequence[Scenario], until: float) -> Iterator[Report]:
 
 
 def keep(report: Report, folder: Path) -> None:
-    """What is too large for the journal: the boot's black box, what came back, the console."""
+    """What is too large for the journal: the boot's black box, what came back, the consoles."""
     folder.mkdir(parents=True, exist_ok=True)
     start = folder / f"{report.scenario.seed}"
     start.with_suffix(".json").write_text(json.dumps(report.raw))
     start.with_suffix(".console").write_text(report.console)
+    if report.lost_console:
+        start.with_suffix(".lost").write_text(report.lost_console)
     if report.blackbox:
         start.with_suffix(".box").write_bytes(report.blackbox)
 
@@ -118,7 +120,7 @@ def summary(report: Report) -> dict[str, Any]:
     """What is kept of a run: enough to run it again, and to see why it went as it did."""
     row: dict[str, Any] = {
         "id": report.scenario.id, "seed": report.scenario.seed, "came_back": bool(report.raw),
-        "line": report.console[-2000:],
+        "line": report.console[-2000:], "is_second_boot": bool(report.lost_console),
     }  # fmt: skip
     if not report.raw or not report.is_right:
         row["log"] = report.log_tail
@@ -138,11 +140,13 @@ def conclude(rows: list[dict[str, Any]]) -> int:
     harmed = [row for row in came if row["innocents"]]
     by_guard = [row for row in harmed if "guard" in row["innocents"].values()]
     missing = [row for row in came if not row["innocents"] and not row["is_right"]]
+    again = sum(row.get("is_second_boot", False) for row in rows)
     slots = max(1, sum(row["slots"] for row in came))
     versions = ", ".join(sorted({row.get("version") or "unknown sources" for row in rows}))
     say(
-        f"{len(came)} runs of {len(rows)} came back; innocents died in {len(harmed)} (the guard "
-        f"killed them in {len(by_guard)}): with {CONFIDENCE:.0%} confidence in at most "
+        f"{len(came)} runs of {len(rows)} came back, {again} only from a second boot; "
+        f"innocents died in {len(harmed)} (the guard killed them in {len(by_guard)}): "
+        f"with {CONFIDENCE:.0%} confidence in at most "
         f"{bound(len(harmed), max(1, len(came))):.2%} of runs, by the guard in at most "
         f"{bound(len(by_guard), max(1, len(came))):.2%}; the culprit stayed in {len(missing)}; "
         f"{sum(row['served'] for row in came) / slots:.2%} of slots served; of {versions}"

@@ -172,6 +172,7 @@ class Report:
         self, scenario: Scenario, outcome: vm.Outcome, file: str, killer: Killer = NOBODY
     ) -> None:
         self.scenario, self.console = scenario, outcome.console
+        self.lost_console = outcome.lost_console
         self.killer = killer.label or killer.name
         self.raw: dict[str, Any] | None = None
         if file in outcome.files:

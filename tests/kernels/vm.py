@@ -78,6 +78,8 @@ class Outcome:
     files: dict[str, bytes] = field(default_factory=dict)
     status: int | None = None
     console: str = ""
+    lost_console: str = ""
+    """Of a boot before this one that never ended its job; empty: there was none."""
 
     def at(self, text: str) -> float:
         """When a line containing ``text`` first came; fails the test with the console if never."""
@@ -305,7 +307,8 @@ def run_job(
     outcome = _boot(command, timeout_seconds)
     if outcome.status is None and not traces:
         warnings.warn(f"a VM never ended its job and is booted again: {folder}", stacklevel=2)
-        outcome = _boot(command, timeout_seconds)
+        lost, outcome = outcome.console, _boot(command, timeout_seconds)
+        outcome.lost_console = lost
     outcome.files = _read_back(back_disk)
     back_disk.unlink()
     return outcome
