@@ -176,6 +176,7 @@ def fill(kind: str, room_mib: int, rate: int, **more: Any) -> Load:
     return culprit("hog", OWN, "fill", kind, str(room_mib), str(rate), "GO", **more)
 
 
+PAIR = ("hog-1", "hog-2")
 BOMB = culprit("hog", OWN, "anonymous", ENDLESS, "160", "GO", limit_mib=1400)
 SHM = culprit("hog", OWN, "tmpfs", ENDLESS, "120", "GO", limit_mib=1400)
 HANDING = culprit("hog", OWN, "handing", "120", "30", "GO")
@@ -205,8 +206,10 @@ _RIGHT = (
     hog("rings fast", rings(160)),
     hog("rings, node's network", replace(rings(160), own_network=False)),
     hog("rings slow", rings(20)),
-    hog("two culprits", rings(40, "hog-1"), rings(40, "hog-2")),
-    hog("two culprits, fast", rings(100, "hog-1"), rings(100, "hog-2")),
+    # Guaranteed two of 400 MiB would be more than a scheduler gives to this node, and whoever
+    # keeps within its promise is nobody's right victim.
+    hog("two culprits", *(replace(rings(40, name), limit_mib=300) for name in PAIR)),
+    hog("two culprits, fast", *(replace(rings(100, name), limit_mib=300) for name in PAIR)),
     hog("handed on", HANDING),
     hog("anonymous bomb", BOMB),
     hog("tmpfs bomb", SHM),
