@@ -111,6 +111,17 @@ def test_sigterm_gets_its_grace_and_then_sigkill() -> None:
     assert [order.step for order in verdict.orders] == ["kill"]
 
 
+def test_who_ignored_sigterm_while_there_was_a_respite_is_chosen_again() -> None:
+    judge, groups = judge_of(), scene(hog())
+    judge.step(CALM, scene(hog(0)))
+    judge.step(short(1005, 50, 5), groups)
+    assert judge.step(calm(150, seconds=1010.1), groups) is None  # somebody else gave back
+    assert "stays" in judge.told(CALM, groups)[-1].sentence
+    verdict = judge.step(short(1030, 50, 160), groups)
+    assert verdict is not None
+    assert [(order.step, order.target.name) for order in verdict.orders] == [("kill", "ns/hog")]
+
+
 def test_what_came_back_is_told() -> None:
     judge = judge_of()
     judge.step(CALM, scene(hog(0), web()))

@@ -54,13 +54,24 @@ def _next_step(
         return None
     if is_needed:
         return _kill(mind, case, node)
-    mind.cases.remove(case)
-    mind.tell(_told(case, node, f"{case.names} got SIGTERM and stays: {_stays(case)}"))
+    _forget(mind, case)
+    mind.tell(_told(case, node, f"{case.names} got SIGTERM and stays: {_stays(mind, case)}"))
     return None
 
 
-def _stays(case: Case) -> str:
-    return STAYS if case.trigger == "node_short" else "it is not over its limit any more"
+def _forget(mind: Mind, case: Case) -> None:
+    """Who was not killed may be chosen again: who ignores SIGTERM must not be safe for ever."""
+    mind.cases.remove(case)
+    for aim in case.aims:
+        mind.hold.done.pop((aim.target.path, aim.target.inode), None)
+
+
+def _stays(mind: Mind, case: Case) -> str:
+    if case.trigger == "node_short":
+        return STAYS
+    if not mind.is_believed:
+        return "what it holds outside its cgroup is not known now"
+    return "it is not over its limit any more"
 
 
 def _budget(mind: Mind) -> float:
@@ -101,10 +112,10 @@ def _kill(mind: Mind, case: Case, node: Node) -> Verdict:
 
 def _let_go(mind: Mind, case: Case, node: Node) -> Verdict:
     orders = case.orders("thaw")
-    for aim in case.aims:
-        mind.hold.done.pop((aim.target.path, aim.target.inode), None)
-    mind.cases.remove(case)
-    sentence = f"{size(max(0, node.headroom_bytes))} left: {case.names} goes on, {_stays(case)}"
+    _forget(mind, case)
+    sentence = (
+        f"{size(max(0, node.headroom_bytes))} left: {case.names} goes on, {_stays(mind, case)}"
+    )
     return mind.verdict(case.decision, node, case.trigger, orders=orders, sentence=sentence)
 
 
