@@ -22,7 +22,8 @@ def run(
         if verdict is not None:
             found.append(verdict)
             for order in verdict.orders:
-                judge.learn(done(order, old_value="419430400"), node)
+                is_observed = judge._mind.is_observing
+                judge.learn(done(order, old_value="419430400", is_observed=is_observed), node)
     return found
 
 
@@ -195,6 +196,55 @@ def test_a_reload_forgets_no_limit_that_was_lowered() -> None:
     assert [[(o.step, o.limit_bytes) for o in v.orders] for v in found] == [
         [("unclamp", 400 * MIB)]
     ]  # fmt: skip
+
+
+def test_a_limit_that_somebody_raised_since_is_the_one_that_counts() -> None:
+    """300 outside and 200 charged are far over the 400 of then, and under the 800 of now."""
+    judge = judge_of(over_limit="clamp", over_limit_opt_in=("ns/*",))
+    group = over()
+    assert len(run(judge, scene(group), 20)) == 1
+    group.limit_bytes = 100 * MIB
+    run(judge, scene(group), 2, 1100.0)
+    group.limit_bytes = 800 * MIB
+    found = judge.step(short(1110, 60, 0), scene(group))
+    assert found is None or not found.orders
+
+
+def test_a_limit_that_was_put_back_by_somebody_is_lowered_again() -> None:
+    judge = judge_of(over_limit="clamp", over_limit_opt_in=("ns/*",))
+    group = over()
+    assert len(run(judge, scene(group), 20)) == 1
+    group.limit_bytes = 100 * MIB
+    run(judge, scene(group), 2, 1100.0)
+    group.limit_bytes = 400 * MIB  # systemctl daemon-reload
+    found = run(judge, scene(group), 20, 1110.0)
+    assert [[(o.step, o.limit_bytes) for o in v.orders] for v in found] == [
+        [("clamp", 100 * MIB)]
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", ["kill", "clamp"])
+def test_what_was_only_observed_is_done_once_it_may_be(policy: str) -> None:
+    given = {"over_limit": policy, "over_limit_opt_in": ("ns/*",)}
+    judge, groups = judge_of(mode="observe", **given), scene(over())
+    assert run(judge, groups, 30)
+    judge.use(settings_of(**given))
+    found = run(judge, groups, 30, 1030.0)
+    assert [order.step for order in found[0].orders] == [
+        "terminate" if policy == "kill" else "clamp"
+    ]
+
+
+def test_what_was_put_back_before_it_only_observes_is_no_overrun_of_our_limit() -> None:
+    judge = judge_of(over_limit="clamp", over_limit_opt_in=("ns/*",))
+    group = over()
+    assert len(run(judge, scene(group), 20)) == 1
+    group.limit_bytes = 100 * MIB
+    judge.use(settings_of(mode="observe"))
+    group.outside = Outside(150 * MIB, 0, 0, "x")  # 350 of its own 400
+    assert run(judge, scene(group), 20, 1100.0) == []
+    group.limit_bytes = 400 * MIB
+    assert run(judge, scene(group), 20, 1200.0) == []
 
 
 def test_who_else_was_looked_at_is_kept() -> None:

@@ -289,6 +289,10 @@ class Loop:
     def _use(self, settings: Settings) -> None:
         """From the next tick on."""
         parts = self.parts
+        if settings.mode != self.settings.mode:
+            # What only observes must not leave a limit lowered or anybody frozen.
+            for text in parts.hands.undo_all():
+                parts.teller.event(text)
         self.settings = parts.teller.settings = settings
         self.judge.use(settings)
         parts.recorder.change(settings, self.judge.last_decision, time.monotonic())

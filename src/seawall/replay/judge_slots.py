@@ -48,7 +48,8 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     },
     OverLimit: {"entries": dict[str, Overrun], "opted_in": tuple[str, ...]},
     Overrun: {
-        "asked": str, "bytes": int, "inode": int, "limit": int, "refused": str,
+        "asked": str, "bytes": int, "inode": int, "is_in_force": bool, "limit": int,
+        "lowered": int, "refused": str,
         "said_bytes": int | None, "said_seconds": float, "since": float,
     },
     Protection: {

@@ -26,7 +26,7 @@ def judge_over_limit(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Ver
             if over_limit.overrun_of(group, entry.limit) < 0:
                 return _unclamp(mind, node, entry, group)
             continue
-        if entry.asked == "unclamp":
+        if entry.asked in ("unclamp", "left"):
             continue
         if node.seconds - entry.since < mind.settings.over_limit_seconds:
             continue
@@ -112,7 +112,7 @@ def _clamp(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict | No
     limit, refused = over_limit.clamp_of(entry, group)
     if refused:
         return _report(mind, node, entry, group, refused)
-    entry.asked = "clamp"
+    entry.asked, entry.lowered, entry.is_in_force = "clamp", limit, False
     decision = mind.next_decision()
     target = Target(group.path, group.inode, plain(group.name))
     order = Order(decision, "clamp", target, "over_limit", max(0, entry.bytes), limit)

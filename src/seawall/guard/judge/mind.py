@@ -55,7 +55,16 @@ class Mind:
         self.refusal_said: float | None = None
 
     def use(self, settings: Settings) -> None:
-        """Other settings from here on; limits that we lowered are not forgotten."""
+        """Other settings from here on; limits that we lowered are not forgotten.
+
+        With another mode what was only observed has not been done, and the loop has put back
+        what was in force.
+        """
+        if settings.mode != self.settings.mode:
+            self.overruns.leave()
+            self.cases = [case for case in self.cases if case.phase != "observed"]
+            if settings.mode == "enforce":
+                self.hold.done.clear()
         self.settings = settings
         self.protection = Protection(settings, self.own_cgroup)
         self.overruns.use(settings)

@@ -22,6 +22,8 @@ AGAIN_SECONDS = 600.0
 CHANGED_SHARE = 0.5
 """A driver that takes 31 GiB bit by bit is told of some fifteen times, not seventy."""
 ENTRIES_MOST = 512
+LOWERED = frozenset({"clamp", "unclamp", "left"})
+"""What may be read as the limit is ours, not its own."""
 
 
 class Overrun:
@@ -31,7 +33,9 @@ class Overrun:
         "asked",
         "bytes",
         "inode",
+        "is_in_force",
         "limit",
+        "lowered",
         "refused",
         "said_bytes",
         "said_seconds",
@@ -47,7 +51,12 @@ class Overrun:
         self.said_bytes: int | None = None
         self.said_seconds = now
         self.asked = ""
-        """What was ordered: ``kill``, ``clamp``, ``unclamp`` (until its limit is read again)."""
+        """What was ordered: ``kill``, ``clamp``, ``unclamp``; ``left``: its limit is not ours any
+        more.  The last two stand until the limit is read again, which in peace takes seconds."""
+        self.lowered = 0
+        """The limit that was ordered."""
+        self.is_in_force = False
+        """It was read back since."""
         self.refused = ""
         """Why that was not done, as the hands told."""
 
@@ -66,6 +75,12 @@ class OverLimit:
         """Other names that are opted in, from here on."""
         self.opted_in = settings.over_limit_opt_in
 
+    def leave(self) -> None:
+        """No limit is lowered any more: all were put back, or none ever was."""
+        for entry in self.entries.values():
+            if entry.asked in ("clamp", "unclamp"):
+                entry.asked = "left"
+
     def look(self, groups: Mapping[str, Group], now: float, *, is_believed: bool) -> None:
         """Once a tick: who is over, and since when.  Old claims neither begin nor end it."""
         entries = self.entries
@@ -80,8 +95,10 @@ class OverLimit:
     def _note(self, path: str, group: Group, now: float) -> None:
         entry = self.entries.get(path)
         if entry is not None and entry.inode == group.inode:
-            if entry.asked not in {"clamp", "unclamp"} and group.limit_bytes is not None:
+            if entry.asked not in LOWERED and group.limit_bytes is not None:
                 entry.limit = group.limit_bytes
+            elif entry.asked == "clamp" and not is_above(group, entry.lowered):
+                entry.is_in_force = True
             entry.bytes = overrun_of(group, entry.limit)
             return
         limit = group.limit_bytes
@@ -95,7 +112,7 @@ class OverLimit:
         """By path: limits as they were before we lowered them; those read now are ours."""
         if not self.entries:
             return {}
-        return {p: e.limit for p, e in self.entries.items() if e.asked in {"clamp", "unclamp"}}
+        return {p: e.limit for p, e in self.entries.items() if e.asked in LOWERED}
 
     def lasts(self, group: Group, now: float, seconds: float) -> bool:
         """It has been over its limit for so long."""
@@ -114,14 +131,21 @@ def overrun_of(group: Group, limit: int) -> int:
     return group.charge_bytes + group.outside.certain_bytes - limit
 
 
+def is_above(group: Group, lowered: int) -> bool:
+    """Its limit is not the one that we set, nor less (the kernel cuts it to whole pages)."""
+    return group.limit_bytes is None or group.limit_bytes > lowered
+
+
 def is_ended(entry: Overrun, group: Group | None) -> bool:
-    """It is gone, or under its limit again (one that is clamped stays until it is undone)."""
+    """It is gone, under its limit again, or its limit is somebody else's: what is read then
+    counts.  One that is clamped stays until it is undone.
+    """
     if group is None or group.inode != entry.inode:
         return True
     if entry.asked == "clamp":
-        return False
-    if entry.asked == "unclamp":
-        return group.limit_bytes == entry.limit
+        return entry.is_in_force and is_above(group, entry.lowered)
+    if entry.asked in LOWERED:
+        return is_above(group, entry.lowered)
     return overrun_of(group, entry.limit) < least_overrun(entry.limit) // 2
 
 
