@@ -1,7 +1,5 @@
 """``seawall guard ...`` as a user types it: check, explain, status, undo, and its own help."""
 
-import contextlib
-import fcntl
 import json
 import os
 import re
@@ -10,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,9 +16,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from seawall.actions.journal import Change, Journal
 from seawall.cli.guard_status import exit_status, status
-from seawall.cli.guard_undo import undo
 from seawall.guard import lock_file, own_place
 from seawall.guard.start import own_mounts, settings_of
 from seawall.problems import UsageProblem
@@ -198,43 +194,6 @@ def test_what_a_script_is_told(
     assert exit_status(pid, age, page, "warning") == warning
 
 
-# --- undo ---------------------------------------------------------------------------------
-
-
-def test_undo_with_nothing_to_undo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert undo(everything=False, folder=str(tmp_path)) == 0
-    assert capsys.readouterr().out == "Nothing was left to undo.\n"
-
-
-def test_undo_all_leaves_only_evidence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / "seawall"
-    (folder / "second").mkdir(parents=True)
-    for name in ("status", ".status.spare", "decisions.jsonl", "second/status", "guard.lock"):
-        (folder / name).write_text("")
-    for name in ("claims", "watch.lock", "node-2026.bundle", "blackbox.0"):
-        (folder / name).write_text("evidence")
-    with (folder / "watch.lock").open() as held:  # as somebody's memory --watch does
-        fcntl.flock(held, fcntl.LOCK_EX)
-        assert undo(everything=True, folder=str(folder)) == 0
-    kept = ["blackbox.0", "claims", "node-2026.bundle", "watch.lock"]
-    assert sorted(p.name for p in folder.iterdir()) == kept
-    assert f"removed {folder}/status\n" in capsys.readouterr().out
-    assert undo(everything=True, folder=str(folder)) == 0
-    assert sorted(p.name for p in folder.iterdir()) == ["blackbox.0", "node-2026.bundle"]
-    for name in ("blackbox.0", "node-2026.bundle"):
-        (folder / name).unlink()
-    assert undo(everything=True, folder=str(folder)) == 0
-    assert not folder.exists()
-
-
-def test_undo_all_is_refused_while_a_guard_runs(tmp_path: Path) -> None:
-    lock = lock_file.take(str(tmp_path))
-    with pytest.raises(UsageProblem, match=r"a guard runs .*: stop it first"):
-        undo(everything=True, folder=str(tmp_path))
-    assert undo(everything=False, folder=str(tmp_path)) == 0
-    os.close(lock.fd)
-
-
 @pytest.mark.system
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: sudo make test-system")
 def test_its_own_cgroup_is_found_from_a_cgroup_namespace_too() -> None:
@@ -254,61 +213,6 @@ def test_its_own_cgroup_is_found_from_a_cgroup_namespace_too() -> None:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.split() == [here, here, "cgroup:[4026531835]"]
-
-
-@pytest.fixture
-def frozen() -> Iterator[tuple[str, int, str]]:
-    """A cgroup of our own, frozen, with a process in it: folder, version, file of the state."""
-    if os.geteuid():
-        pytest.skip("freezing needs root: sudo make test-system")
-    mounts = own_mounts()
-    version = 1 if mounts.freezer else 2
-    folder = f"{mounts.freezer or mounts.unified}/seawall-TEST-undo-{os.getpid()}"
-    file, word = ("freezer.state", "FROZEN") if version == 1 else ("cgroup.freeze", "1")
-    try:
-        os.mkdir(folder)
-    except OSError as error:
-        pytest.skip(f"no cgroup can be made here: {folder}: {error.strerror}")
-    child = subprocess.Popen(["/bin/sleep", "60"])
-    try:
-        Path(f"{folder}/cgroup.procs").write_text(str(child.pid))
-        Path(f"{folder}/{file}").write_text(word)
-        yield folder, version, f"{folder}/{file}"
-    finally:
-        Path(f"{folder}/{file}").write_text("THAWED" if version == 1 else "0")
-        child.kill()
-        child.wait()
-        assert within(5, lambda: is_removed(folder))
-
-
-def is_removed(folder: str) -> bool:
-    with contextlib.suppress(OSError):
-        os.rmdir(folder)
-    return not os.path.exists(folder)
-
-
-@pytest.mark.system
-def test_undo_thaws_what_a_killed_guard_left_frozen(
-    frozen: tuple[str, int, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder, version, file = frozen
-    state = Path(file)
-    words = {"FREEZING", "FROZEN", "1"}
-    assert state.read_text().strip() in words
-    assert undo(everything=False, folder=str(tmp_path)) == 0
-    assert state.read_text().strip() in words, "it is in no journal: somebody else froze it"
-    journal = Journal(str(tmp_path / "guard.undo"))
-    journal.open()
-    old, new = ("THAWED", "FROZEN") if version == 1 else ("0", "1")
-    inode = os.stat(folder).st_ino
-    assert journal.begin(Change(f"freeze{version}", folder, inode, old, new, "5eed-1")) is not None
-    journal.close()
-    capsys.readouterr()
-    assert undo(everything=False, folder=str(tmp_path)) == 0
-    assert capsys.readouterr().out == f"{folder}: thawed\n"
-    assert state.read_text().strip() == old
-    assert undo(everything=False, folder=str(tmp_path)) == 0
-    assert capsys.readouterr().out == "Nothing was left to undo.\n"
 
 
 # --- a whole one ------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """It proves on a real child that it can kill, and says so loudly when it cannot."""
 
 import os
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from seawall.actions.hands import Hands
 from seawall.actions.journal import Journal
 from seawall.actions.observer import Observer
 from seawall.guard import aide as aide_process
-from seawall.guard.self_test import NAME, SelfTest
+from seawall.guard.self_test import NAME, SelfTest, remove_leftovers
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
 OWN = f"/seawall-TEST-own-{os.getpid()}"
@@ -129,6 +130,46 @@ def test_no_place_is_told(tmp_path: Path) -> None:
     test = SelfTest(made, Silent(), gone, "/x")
     assert test.prepare().startswith("no test cgroup could be made: /proc/1/")
     assert test.words(0).startswith("CANNOT KILL: no test cgroup could be made")
+
+
+def test_what_a_killed_guard_left_is_removed_and_a_living_ones_stays(
+    own: str, tmp_path: Path, aide: aide_process.Aide
+) -> None:
+    test = SelfTest(hands("/nowhere", tmp_path), aide, mounts(), own)
+    assert test.prepare() == ""
+    folders = [str(ROOT / tree / own[1:] / NAME) for tree in ("memory", "freezer")]
+    procs = ROOT / "memory" / own[1:] / "cgroup.procs"
+    with subprocess.Popen(["sleep", "60"]) as guard:
+        procs.write_text(str(guard.pid))
+        assert not set(folders) & set(remove_leftovers(mounts()))
+        guard.kill()
+    assert set(folders) <= set(remove_leftovers(mounts()))
+    assert not any(map(os.path.exists, folders))
+    test.close()
+
+
+def test_two_guards_of_one_cgroup_have_a_test_each(
+    own: str, tmp_path: Path, aide: aide_process.Aide
+) -> None:
+    first = SelfTest(hands("/nowhere", tmp_path), aide, mounts(), own)
+    second = SelfTest(hands("/nowhere", tmp_path), aide, mounts(), own, f"{NAME}-second")
+    assert (first.prepare(), second.prepare()) == ("", "")
+    second.close()
+    first.begin(time.monotonic())
+    assert finished(first).startswith("can kill: proved")
+    first.close()
+
+
+def test_one_that_is_put_off_takes_nothing_back(tmp_path: Path, own: str) -> None:
+    test = SelfTest(hands("/nowhere", tmp_path), Silent(), mounts(), own)
+    test.prepare()
+    test.begin(time.monotonic())
+    assert test.is_waiting
+    test.put_off()
+    assert not test.is_waiting
+    assert test.poll(time.monotonic() + 60) is None
+    assert test.words(0) == "can kill: not proved yet"
+    test.close()
 
 
 def test_what_an_earlier_guard_left_is_used(

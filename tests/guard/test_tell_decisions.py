@@ -85,6 +85,14 @@ def test_the_last_id_may_stand_in_the_older_file(tmp_path: Path) -> None:
     assert opened(tmp_path).last_id == "5eed0000-0007"
 
 
+def test_the_highest_id_of_the_last_boot_counts(tmp_path: Path) -> None:
+    """What came of a decision may be told behind the next decision."""
+    ids = ("0ddb0075-9999", "5eed0000-9999", "5eed0000-10000", "5eed0000-9999")
+    text = "".join(f'{{"decision":"{one}"}}\n' for one in ids)
+    (tmp_path / "decisions.jsonl").write_text(text)
+    assert opened(tmp_path).last_id == "5eed0000-10000"
+
+
 def test_a_line_that_was_cut_off_gets_its_end(tmp_path: Path) -> None:
     (tmp_path / "decisions.jsonl").write_bytes(b'{"decision":"a"}\n{"decis')
     decisions = opened(tmp_path)

@@ -79,6 +79,29 @@ def kernel_lines(folder: Path) -> list[str]:
     return (folder / "kmsg").read_text().splitlines()
 
 
+def test_another_address_waits_for_a_start_and_the_old_one_hears_nothing(
+    tmp_path: Path, aide: Heard
+) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ear:
+        ear.bind(("127.0.0.1", 0))
+        ear.settimeout(0.2)
+        to = f"127.0.0.1:{ear.getsockname()[1]}"
+        settings = ENFORCE._replace(datagram_to=to, pmsg=False)
+        for teller in opened(tmp_path, aide, settings):
+            teller.status(node(), groups(), "near", {})
+            teller.verdict(verdict())
+            assert b"5eed0000-0001" in ear.recv(2000)
+            teller.use(settings._replace(datagram_to="127.0.0.1:9", pmsg=True))
+            assert [p for p in teller.problems if p.startswith("datagram_to has changed")]
+            teller.status(node(), groups(), "near", {})
+            teller.verdict(verdict())
+            with pytest.raises(TimeoutError):
+                ear.recv(2000)
+            assert "5eed0000-0001" in (tmp_path / "pmsg0").read_text()
+            teller.use(settings._replace(datagram_to=""))
+            assert not [p for p in teller.problems if "datagram" in p]
+
+
 def test_one_id_ties_everything_together(made: Teller, tmp_path: Path, aide: Heard) -> None:
     made.verdict(verdict())
     made.told(Told("5eed0000-0001", 100.1, outcome(), None, "killed shop/cart/worker"))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -159,8 +160,24 @@ def test_a_guard_in_a_container_finds_the_hosts_files(file: Path, tmp_path: Path
         json.dumps({"mounts": [{"source": f"/kubelet/{BELOW}"}]})
     )
     where = Places(("/kubelet",), ("/{id}.json",), ("", str(root)))
-    assert found(Killed(CGROUP, POD_UID, 1e12), where) == [(f"{root}/kubelet", BELOW)]
+    assert found(Killed(CGROUP, POD_UID, 1e12), where, str(root)) == [(f"{root}/kubelet", BELOW)]
     assert written(where)["problem"] == ""
+
+
+def test_what_can_only_be_read_here_is_written_through_the_next_root(
+    file: Path, tmp_path: Path
+) -> None:
+    """As under the unit, whose own /var is read-only, where the kubelet came later."""
+    (tmp_path / f"{CONTAINER}.json").write_text(json.dumps({"mounts": [{"source": str(file)}]}))
+    second = tmp_path / "root"
+    shutil.copytree(tmp_path / "kubelet", second / str(tmp_path)[1:] / "kubelet")
+    shutil.copy(tmp_path / f"{CONTAINER}.json", second / str(tmp_path)[1:])
+    os.link(file, file.with_name("9"))  # two names: it is not written
+    where = places(tmp_path, str(file))._replace(roots=("", str(second)))
+    told = written(where)
+    assert told["path"] == f"{second}{file}"
+    assert "is no plain file of its own" in told["problem"]
+    assert file.read_text() == ""
 
 
 # --- a runtime that has already forgotten the container ----------------------------------------

@@ -67,10 +67,11 @@ class Clamps:
         self._note(
             folder, Change(KIND, f"{root}{path}", inode, old or "", str(new), order.decision), path
         )
-        if before:
-            self._forget(before)
         work.touch()
-        return self._write(self.held[-1], work)
+        is_done = self._write(self.held[-1], work)
+        if before:  # only now: had the write not begun, the first one would still be in force
+            self._forget(before)
+        return is_done
 
     def _note(self, folder: int, change: Change, path: str) -> None:
         number = self._journal.begin(change) if len(self.held) < HELD_MOST else None

@@ -11,9 +11,11 @@ from contextlib import suppress
 from typing import Final
 
 from seawall.actions.journal import Journal
+from seawall.actions.mounts import find_mounts
 from seawall.actions.undo import undo as undo_journal
 from seawall.cli import statuses
 from seawall.guard.lock_file import FOLDER, NAME, holder
+from seawall.guard.self_test import remove_leftovers
 from seawall.guard.tell.paths import FILES
 from seawall.host.page_trace.instances import sweep
 from seawall.host.page_trace.kprobes import sweep_probes
@@ -22,6 +24,7 @@ from seawall.host.page_trace.tracefs import attach
 from seawall.pinner.asked import FILES as PIN_FILES
 from seawall.pinner.asked import LOCK, UNDO
 from seawall.problems import UsageProblem
+from seawall.views.terminal import plain
 
 JOURNAL: Final = "guard.undo"
 SECOND: Final = "second"
@@ -44,9 +47,9 @@ def undo(*, everything: bool, folder: str = FOLDER) -> int:
     told += [] if is_held(f"{folder}/{LOCK}") else _undo_journal(f"{folder}/{UNDO}")
     told += [f"removed the trace instance {name}" for name in _sweep_tracing()]
     if everything:
-        told += _remove_files(folder)
+        told += _remove_cgroups() + _remove_files(folder, keeps=any(map(_is_failure, told)))
     for line in told:
-        print(line)
+        print(plain(line))
     if not told:
         print("Nothing was left to undo.")
     return statuses.USAGE if any(map(_is_failure, told)) else 0
@@ -58,8 +61,12 @@ def _is_failure(line: str) -> bool:
 
 
 def _undo_journal(path: str) -> list[str]:
-    if not os.path.exists(path):
+    try:
+        os.stat(path)
+    except FileNotFoundError:
         return []
+    except OSError as error:
+        raise UsageProblem(f"{path}: {error.strerror}; undo needs root") from error
     if not os.access(path, os.R_OK | os.W_OK):
         raise UsageProblem(f"{path}: Permission denied; undo needs root")
     journal = Journal(path)
@@ -87,11 +94,23 @@ def _sweep_tracing() -> list[str]:
         os.close(root)
 
 
-def _remove_files(folder: str) -> list[str]:
+def _remove_cgroups() -> list[str]:
+    """Of the self-test of a guard that was killed; nobody may be in them."""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+            mounts = find_mounts(file.read())
+    except (OSError, UsageProblem):
+        return []
+    return [f"removed {folder}" for folder in remove_leftovers(mounts)]
+
+
+def _remove_files(folder: str, *, keeps: bool) -> list[str]:
     """What a guard and its watcher make, and nothing else that lies there; the folders if they
-    are empty then.
+    are empty then.  ``keeps`` the journals: something in them is still to be undone.
     """
     names = [*FILES, JOURNAL, *PIN_FILES]
+    if keeps:
+        names = [name for name in names if name not in (JOURNAL, UNDO)]
     if not is_held(f"{folder}/{_WATCH_LOCK}"):
         names += _WATCHERS
     told = []

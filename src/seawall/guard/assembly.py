@@ -13,11 +13,14 @@ from seawall.guard.aide import Aide
 from seawall.guard.handed import Handed
 from seawall.guard.judge.judge import Judge
 from seawall.guard.link import WatcherLink
-from seawall.guard.loop import Loop, Parts, hands_scope
+from seawall.guard.loop import Loop
 from seawall.guard.notify import Notify
+from seawall.guard.parts import Parts, hands_scope
 from seawall.guard.rehearsal import rehearse, shortages_on_paper
+from seawall.guard.self_test import NAME as SELF_TEST
 from seawall.guard.self_test import SelfTest
 from seawall.guard.sense.sense import Sense
+from seawall.guard.settings import Settings
 from seawall.guard.signals import Signals
 from seawall.guard.tell import sentences
 from seawall.guard.tell.paths import Paths
@@ -30,8 +33,8 @@ UNDO_FILE = "guard.undo"
 
 def guard(
     handed: Handed, signals: Signals, aide: Aide, watcher: WatcherLink, recorder: RecorderLink
-) -> int:
-    """Until told to end; the exit status."""
+) -> tuple[int, Settings]:
+    """Until told to end; the exit status, and the settings that were in force then."""
     lean_re.end()
     parts, words = assemble(handed, aide, watcher, recorder)
     loop = Loop(handed, parts, signals)
@@ -43,7 +46,7 @@ def guard(
         memory.settle()
         mode, scope = handed.settings.mode, handed.settings.scope
         loop.begin(sentences.started(mode, scope, VERSION), words)
-        return loop.run()
+        return loop.run(), loop.settings
     finally:
         _end(loop)
 
@@ -72,7 +75,8 @@ def assemble(
     observer = Observer(mounts, settings.scope, journal)
     observer.prepare()
     # Also where nothing is ever killed: its user wants to know whether it could.
-    test = SelfTest(hands, aide, mounts, handed.own_cgroup)
+    name = f"{SELF_TEST}-second" if handed.other_guard_pid else SELF_TEST
+    test = SelfTest(hands, aide, mounts, handed.own_cgroup, name)
     words += [test.prepare()]
     sense = Sense(settings, mounts, handed.own_cgroup)
     sense.open()

@@ -50,9 +50,12 @@ def recorder_argv(fd: int, path: str, size_bytes: int) -> list[str]:
     return _argv("recorder", str(fd), path, str(size_bytes))
 
 
-def start_argv(path: str) -> list[str]:
-    """The launcher again, with this file: for a guard that starts afresh."""
-    return _argv("start", path)
+def start_argv(path: str, settings_fd: int) -> list[str]:
+    """The launcher again, for a guard that starts afresh: the descriptor holds the settings in
+    force as one line of JSON, for the file may have been changed and not been read since; -1:
+    the file is read.
+    """
+    return _argv("start", path, str(settings_fd))
 
 
 def _argv(what: str, *words: str) -> list[str]:

@@ -88,6 +88,20 @@ def handed_from_json(text: str) -> Handed:
     return Handed(**whole)
 
 
+def kept(settings: Settings) -> int:
+    """A descriptor that outlives exec and holds them."""
+    fd = os.memfd_create("seawall-settings", 0)
+    os.write(fd, to_json(settings).encode())
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def take_kept(fd: int) -> Settings:
+    """What ``kept`` holds; it is closed.  ValueError, OSError."""
+    with os.fdopen(fd, "rb") as file:
+        return from_json(file.read().decode())
+
+
 def take_handed(fd: int) -> Handed:
     """From the descriptor that the launcher left open; it is closed."""
     with os.fdopen(fd, "rb") as file:

@@ -151,7 +151,8 @@ KEYS: Final = (
     Key("kubelet_root", "kubelet_root", "folder",
         "The kubelet's --root-dir, where those messages are, if it is none of the usual ones."),
     Key("datagram_to", "datagram_to", "address",
-        "One UDP datagram goes there at every trigger: evidence that outlives the machine."),
+        "One UDP datagram goes there at every trigger: evidence that outlives the machine. "
+        "Another address is used from the next start on."),
     Key("pmsg", "pmsg", "truth",
         "One line to /dev/pmsg0 at every trigger, where the platform keeps it over a reset."),
 )  # fmt: skip

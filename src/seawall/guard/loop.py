@@ -8,27 +8,17 @@ and the aide have to say is heard when it is there.
 import signal
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from seawall.actions.hands import Hands
-from seawall.actions.observer import Observer
 from seawall.actions.plan import Outcome
 from seawall.guard import signals
-from seawall.guard.aide import Aide
 from seawall.guard.companions import Companions
 from seawall.guard.facts import Node
 from seawall.guard.handed import Handed, reloaded
-from seawall.guard.judge.judge import Judge
-from seawall.guard.link import WatcherLink
-from seawall.guard.notify import Notify
+from seawall.guard.parts import Parts, hands_scope
 from seawall.guard.recorder_life import RecorderLife
-from seawall.guard.self_test import SelfTest
-from seawall.guard.sense.sense import Sense
 from seawall.guard.settings import Settings
 from seawall.guard.signals import Signals
 from seawall.guard.tell import sentences
-from seawall.guard.tell.teller import Teller
-from seawall.guard.told_recorder import RecorderLink
 from seawall.guard.verdict import Verdict
 
 FAILURES_MOST = 20
@@ -44,27 +34,8 @@ DEEP_PEACE_SECONDS = 3.0
 """The guard's own sleep is this long only with headroom for minutes."""
 AFRESH = 75
 """The status of a guard that wants to be started anew: EX_TEMPFAIL of sysexits.h."""
+_SHORT = ("short", "holding")
 _ENDS = (signal.SIGTERM, signal.SIGINT)
-
-
-class Parts(NamedTuple):
-    """What the loop is made of."""
-
-    sense: Sense
-    judge: Judge
-    hands: Hands
-    observer: Observer
-    teller: Teller
-    self_test: SelfTest
-    aide: Aide
-    watcher: WatcherLink
-    recorder: RecorderLink
-    notify: Notify
-
-
-def hands_scope(settings: Settings) -> tuple[str, ...]:
-    """What observes can reach nothing but the self-test's own child."""
-    return settings.scope if settings.mode == "enforce" else ()
 
 
 class Loop:
@@ -142,9 +113,8 @@ class Loop:
         if verdict is not None:
             parts.teller.verdict(verdict)
         self._tell(now, node)
-        if judge.state() == "peace":
-            self._test(now)
-        else:
+        self._test(now)
+        if judge.state() != "peace":
             self._ask(now, [group.path for group in wanted])
         self._settle_pace()
 
@@ -192,8 +162,11 @@ class Loop:
     # --- beside it ----------------------------------------------------------------------------
 
     def _test(self, now: float) -> None:
-        """Prove that it can kill, now and then."""
+        """Prove that it can kill, now and then; not while somebody else has to be killed."""
         test = self.parts.self_test
+        if self.judge.state() in _SHORT:
+            test.put_off()
+            return
         if now >= self._test_due:
             self._test_due = now + self.settings.self_test_seconds
             test.begin(now)
@@ -209,8 +182,8 @@ class Loop:
         if now < self._look_due:
             return
         self._look_due = now + LOOK_AGAIN_SECONDS
-        short = self.judge.state() in ("short", "holding", "near")
-        why = "node_short" if short else "stuck"
+        is_short = self.judge.state() in (*_SHORT, "near")
+        why = "node_short" if is_short else "stuck"
         self.parts.watcher.tell({"t": "look", "why": why, "cgroups": paths})
 
     def _settle_pace(self) -> None:
@@ -240,7 +213,7 @@ class Loop:
         pause = parts.sense.pause_seconds()
         if parts.self_test.is_waiting:
             pause = min(pause, TEST_SECONDS)
-        elif self.judge.state() in ("short", "holding"):
+        elif self.judge.state() in _SHORT:
             pause = min(pause, CASE_SECONDS)
         self.hear(time.monotonic(), parts.sense.wait(pause, fds))
 
@@ -293,7 +266,8 @@ class Loop:
             # What only observes must not leave a limit lowered or anybody frozen.
             for text in parts.hands.undo_all():
                 parts.teller.event(text)
-        self.settings = parts.teller.settings = settings
+        self.settings = settings
+        parts.teller.use(settings)
         self.judge.use(settings)
         parts.recorder.change(settings, self.judge.last_decision, time.monotonic())
         parts.sense.use(settings)

@@ -11,7 +11,7 @@ import socket
 from seawall.guard import aide as aide_process
 from seawall.guard import lean_re
 from seawall.guard.entry import start_argv
-from seawall.guard.handed import take_handed
+from seawall.guard.handed import kept, take_handed
 from seawall.guard.link import WatcherLink, spare_pairs
 from seawall.guard.signals import Signals
 
@@ -33,12 +33,14 @@ def main(handed_fd: int) -> int:
     from seawall.guard.told_recorder import RecorderLink  # noqa: PLC0415
 
     recorder = RecorderLink(_end(handed.recorder_fd), handed.recorder_pid, recorder_spares)
-    status = guard(handed, signals, aide, watcher, recorder)
+    status, settings = guard(handed, signals, aide, watcher, recorder)
     if status == AFRESH:
         watcher.close()
         if handed.lock_fd >= 0:
             os.close(handed.lock_fd)
-        argv = start_argv(handed.config_path)
+        # A second guard only observed, whatever the file says: it may be the first one now.
+        fd = -1 if handed.other_guard_pid else kept(settings)
+        argv = start_argv(handed.config_path, fd)
         os.execv(argv[0], argv)  # noqa: S606 - our own interpreter and file
     return status
 

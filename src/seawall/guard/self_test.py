@@ -17,6 +17,9 @@ from seawall.actions.observer import Observer
 from seawall.actions.plan import Mounts, Order, Target
 
 NAME: Final = "seawall-self-test"
+UNIT: Final = "seawall-guard.service"
+"""Where the unit is; on v1 the freezer gets a folder of that name for the test alone."""
+_DEPTH_MOST: Final = 12
 CHILD_SECONDS: Final = 5.0
 """So long the aide has to bring a child."""
 
@@ -35,14 +38,18 @@ class SelfTest:
     """``prepare`` once, then ``begin`` and ``poll`` from the loop, ``close`` at the end."""
 
     __slots__ = (
-        "_aide", "_began", "_entries", "_folder", "_hands", "_is_new", "_made", "_mounts", "_order",
-        "_own", "is_proved", "kill_seconds", "proved_at", "why_not",
+        "_aide", "_began", "_entries", "_folder", "_hands", "_is_new", "_made", "_mounts", "_name",
+        "_order", "_own", "is_proved", "kill_seconds", "proved_at", "why_not",
     )  # fmt: skip
 
     def __init__(
-        self, hands: Hands | Observer, aide: Sender | None, mounts: Mounts, own_cgroup: str
-    ) -> None:
-        """``own_cgroup``: in the tree that counts memory."""
+        self, hands: Hands | Observer, aide: Sender | None, mounts: Mounts, own_cgroup: str,
+        name: str = NAME,
+    ) -> None:  # fmt: skip
+        """``own_cgroup``: in the tree that counts memory.  ``name``: of the test's cgroup; two
+        guards may be in one cgroup.
+        """
+        self._name = name
         self._hands = hands
         self._aide = aide
         self._mounts = mounts
@@ -66,7 +73,7 @@ class SelfTest:
             return ""
         why = ""
         for above in dict.fromkeys((self._own, self._own.rpartition("/")[0])):
-            why = self._make(f"{above}/{NAME}")
+            why = self._make(f"{above}/{self._name}")
             if not why:
                 return ""
         self.why_not = f"no test cgroup could be made: {why}"
@@ -85,6 +92,10 @@ class SelfTest:
         elif self._aide is None or not self._aide.send(request):
             self._end("the aide takes no request for a child")
             self._is_new = True
+
+    def put_off(self) -> None:
+        """No test now: the child ends by itself, and what was proved before stays."""
+        self._began = None
 
     @property
     def is_waiting(self) -> bool:
@@ -169,7 +180,7 @@ class SelfTest:
             try:
                 os.mkdir(at, 0o755)
             except FileExistsError:
-                if name != NAME:  # what an earlier guard left is ours to remove
+                if name not in (self._name, UNIT):  # what an earlier guard left is ours to remove
                     continue
             self._made.append(at)
 
@@ -180,6 +191,40 @@ class SelfTest:
             except OSError:
                 continue
         self._made.clear()
+
+
+def remove_leftovers(mounts: Mounts) -> list[str]:
+    """Test cgroups of guards that were killed, in each tree.  Those of a guard that lives stay:
+    it is in the cgroup above, where memory is counted.
+    """
+    removed = []
+    for tree in dict.fromkeys(tree for tree in (mounts.memory, mounts.freezer) if tree):
+        for folder, names, _ in os.walk(tree):
+            if folder.count("/") - tree.count("/") >= _DEPTH_MOST:
+                names.clear()
+            found = [f"{folder}/{name}" for name in names if name.startswith(NAME)]
+            if not found or _is_lived_in(f"{mounts.memory}{folder[len(tree) :]}"):
+                continue
+            if folder == f"{tree}/{UNIT}":
+                found.append(folder)
+            removed += [path for path in found if _is_removed(path)]
+    return removed
+
+
+def _is_lived_in(folder: str) -> bool:
+    try:
+        with open(f"{folder}/cgroup.procs", "rb") as file:
+            return bool(file.read(1))
+    except OSError:
+        return False
+
+
+def _is_removed(folder: str) -> bool:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return False
+    return True
 
 
 def _check_type(folder: int) -> None:

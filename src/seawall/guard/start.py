@@ -17,7 +17,7 @@ from typing import Final, NoReturn
 from seawall.actions.mounts import find_mounts
 from seawall.actions.plan import Mounts
 from seawall.guard import entry, lock_file
-from seawall.guard.handed import Handed, from_json, handed_json
+from seawall.guard.handed import Handed, from_json, handed_json, take_kept
 from seawall.guard.own_place import enter_host_cgroups, own_cgroup
 from seawall.guard.settings import Settings
 from seawall.guard.tell import rivals
@@ -28,9 +28,15 @@ _KEPT: Final = ("PATH", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
 """Of the environment, what the guard or its command may want."""
 
 
-def run(config_path: str, folder: str = lock_file.FOLDER, *, is_afresh: bool = False) -> NoReturn:
-    """Become the guard; UsageProblem when that is not possible, with everything taken back."""
-    settings = settings_of(config_path)
+def run(
+    config_path: str, folder: str = lock_file.FOLDER, *, in_force: Settings | None = None,
+    is_afresh: bool = False,
+) -> NoReturn:  # fmt: skip
+    """Become the guard; UsageProblem when that is not possible, with everything taken back.
+
+    ``in_force``: the settings of a guard that starts afresh; the file is read by nobody then.
+    """
+    settings = in_force or settings_of(config_path)
     enter_host_cgroups()
     mounts = own_mounts()
     own = own_cgroup(mounts)
@@ -70,7 +76,8 @@ def run(config_path: str, folder: str = lock_file.FOLDER, *, is_afresh: bool = F
 def main(words: Sequence[str]) -> int:
     """A guard that starts afresh: as ``seawall guard run --config PATH``, under the same pid."""
     try:
-        run(words[0], is_afresh=True)
+        fd = int(words[1])
+        run(words[0], in_force=take_kept(fd) if fd >= 0 else None, is_afresh=True)
     except UsageProblem as problem:
         _say(str(problem))
         return 2

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from seawall.guard.facts import Group, Node
 from seawall.guard.tell.plain import line_of, plain
+from seawall.guard.tell.sentences import DATAGRAM_WAITS
 
 SCHEMA: Final = "seawall.datagram/1"
 MOST_BYTES: Final = 1400
@@ -48,6 +49,14 @@ class Datagram:
         except (OSError, ValueError) as error:
             self.problem = f"datagram_to {plain(self.to, 80)}: {plain(str(error), 100)}"
             self.close()
+
+    def change(self, to: str) -> None:
+        """After a reload.  A name is resolved by a child, which only a start may have: another
+        address waits for that, and to the old one nothing goes any more.
+        """
+        if to != self.to or self.problem == DATAGRAM_WAITS:
+            self.close()
+            self.to, self.problem = "", DATAGRAM_WAITS if to else ""
 
     def prepare(self, facts: dict[str, Any]) -> None:
         """The part that is known before anything is decided (``facts_of``)."""

@@ -58,7 +58,7 @@ class Decisions:
                 self._take_blocks(fd)
             self._used = os.fstat(self._fds[0]).st_size
             self._mend()
-            self.last_id = next((i for fd in self._fds if (i := _last_id(fd))), "")
+            self.last_id = highest([one for fd in self._fds for one in _ids(fd)])
         except OSError as error:
             self.problem = f"{self.path}: {error.strerror}"
 
@@ -130,12 +130,23 @@ def _fallocate() -> Any:
     return found
 
 
-def _last_id(fd: int) -> str:
-    """Of the last line that is one of ours."""
-    size = os.fstat(fd).st_size
-    start = max(0, size - _TAIL_BYTES)
+def highest(ids: list[str]) -> str:
+    """Of the first one's boot: what came of a decision may stand behind the next one."""
+    boots = [one.rpartition("-")[0] for one in ids]
+    same = [one for one, boot in zip(ids, boots, strict=True) if boot == boots[0]]
+    return max(same, key=_number, default="")
+
+
+def _number(one: str) -> int:
+    number = one.rpartition("-")[2]
+    return int(number) if number.isdecimal() else -1
+
+
+def _ids(fd: int) -> list[str]:
+    """Of the file's last lines, the last first."""
+    start = max(0, os.fstat(fd).st_size - _TAIL_BYTES)
     tail = os.pread(fd, _TAIL_BYTES, start)
-    return next((d for line in _backwards(tail) if isinstance(d := line.get("decision"), str)), "")
+    return [d for line in _backwards(tail) if isinstance(d := line.get("decision"), str)]
 
 
 def _backwards(tail: bytes) -> Iterator[dict[str, Any]]:

@@ -128,7 +128,7 @@ class Desk:
             elif kind == "self_test_child":
                 self_test_child.serve(request, answers)
             elif (job := self._errands.does(request)) is not None:
-                os.write(answers, json.dumps(job()).encode()[:_ANSWER_MOST])
+                os.write(answers, _fitting(json.dumps(job()).encode()))
             status = 0
         finally:
             os._exit(status)
@@ -176,6 +176,14 @@ class Desk:
         """The guard is gone."""
         for child in self.children:
             child.end()
+
+
+def _fitting(answer: bytes) -> bytes:
+    """What a datagram takes; a cut document would say nothing."""
+    if len(answer) <= _ANSWER_MOST:
+        return answer
+    words = f"the answer of {len(answer)} bytes is longer than the {_ANSWER_MOST} that can be told"
+    return json.dumps({"problem": words}).encode()
 
 
 def serve(end: socket.socket, errands: Errands) -> int:

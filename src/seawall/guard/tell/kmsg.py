@@ -48,6 +48,11 @@ class LineFile:
         except OSError as error:
             self.problem = f"{self.path}: {error.strerror}"
 
+    @property
+    def is_open(self) -> bool:
+        """The device was there."""
+        return self._fd >= 0
+
     def may_say(self, now: float, level: int) -> bool:
         """Whether one more line is within the bound; takes its place when it is.  The last
         places are for warnings.

@@ -13,6 +13,10 @@ from seawall.words import size
 AIDE_LOST: Final = (
     "its aide is gone: no self-test, no command after a kill, no termination message, no textfile"
 )
+DATAGRAM_WAITS: Final = (
+    "datagram_to has changed: nothing goes to the old address, and to the new one from the next "
+    "start on"
+)
 WATCHER_LOST: Final = (
     "the watcher is gone: what is held outside the cgroups' counters is not known, so nobody is "
     "blamed for it"

@@ -16,6 +16,7 @@ from seawall.guard.facts import Group, Node
 from seawall.guard.memory import Footprint
 from seawall.guard.settings import Settings
 from seawall.guard.tell import datagram, pmsg, records, sentences, status_json, status_page
+from seawall.guard.tell.after_kill import requests
 from seawall.guard.tell.decisions import Decisions
 from seawall.guard.tell.failures import KINDS, Failures
 from seawall.guard.tell.folder import stands_in_memory
@@ -56,9 +57,6 @@ class Teller:
         *, others: tuple[str, ...] = (), recorder: RecorderLink | None = None,
     ) -> None:  # fmt: skip
         self.settings = settings
-        """May be replaced when the configuration was read anew; the address to which
-        datagrams go stays.
-        """
         self._paths, self._boot_id, self._aide = paths, boot_id, aide
         self._page = Page(paths.folder, STATUS, status_page.PAGE_BYTES)
         self._json = Page(paths.folder, STATUS_JSON, status_json.PAGE_BYTES)
@@ -87,6 +85,13 @@ class Teller:
         self._footprint = Footprint()
         self._datagram.open()
         if self.settings.pmsg:
+            self._pmsg.open()
+
+    def use(self, settings: Settings) -> None:
+        """The configuration was read anew."""
+        self.settings = settings
+        self._datagram.change(settings.datagram_to)
+        if settings.pmsg and not self._pmsg.is_open:
             self._pmsg.open()
 
     @property
@@ -246,16 +251,9 @@ class Teller:
 
     def _after_kill(self, o: Outcome, now: float, seconds: float) -> None:
         sentence = self._sentences.get(o.order.decision, "")
-        target = o.order.target
-        if self.settings.termination_message:
-            words = sentences.for_the_container(o, sentence, moment(now))
-            self._ask({"do": "termination_message", "cgroup": target.path, "name": target.name,
-                       "decision": o.order.decision, "words": words, "unix_seconds": now,
-                       "kubelet_root": self.settings.kubelet_root})  # fmt: skip
-        if self.settings.run_after_kill:
-            about = records.outcome_line(o, sentence, seconds, self._stamp(now)).decode()
-            self._ask({"do": "run", "command": self.settings.run_after_kill,
-                       "decision": o.order.decision, "stdin": about})  # fmt: skip
+        about = records.outcome_line(o, sentence, seconds, self._stamp(now))
+        for request in requests(self.settings, o, sentence, now, about):
+            self._ask(request)
 
     def _ask(self, request: dict[str, Any]) -> bool:
         return self._aide is not None and self._aide.send(request)

@@ -80,30 +80,30 @@ def write(request: dict[str, Any], places: Places) -> dict[str, Any]:
         places = places._replace(kubelet=(folder,))
     at = request.get("unix_seconds")
     seconds = float(at) if isinstance(at, int | float) else float("inf")
-    written: list[str] = []
+    killed = Killed(path, uid[1].replace("_", "-"), seconds)
     problems: list[str] = []
-    for kubelet, below in found(Killed(path, uid[1].replace("_", "-"), seconds), places):
-        problem = append(kubelet, below, words)
-        (problems if problem else written).append(problem or f"{kubelet}/{below}")
-    if written:
-        return {"path": " ".join(written)[:1000], "problem": "; ".join(problems)[:1000]}
+    for root in places.roots:
+        written: list[str] = []
+        for kubelet, below in found(killed, places, root):
+            problem = append(kubelet, below, words)
+            (problems if problem else written).append(problem or f"{kubelet}/{below}")
+        if written:
+            return {"path": " ".join(written)[:1000], "problem": "; ".join(problems)[:1000]}
+        # Here it can only be read (the unit's ProtectSystem=): perhaps not through the next root.
     return {"problem": "; ".join(problems)[:1000] or "its termination message was not found"}
 
 
-def found(killed: Killed, places: Places) -> list[tuple[str, str]]:
+def found(killed: Killed, places: Places, root: str = "") -> list[tuple[str, str]]:
     """``(kubelet's folder, path below it)`` of one container, or of each of a whole pod."""
     container = _ID.search(killed.cgroup)
-    for root in places.roots:
-        kubelets = [root + folder for folder in places.kubelet if os.path.isdir(root + folder)]
-        if container is None:
-            files = [(k, below) for k in kubelets for below in _newest(k, killed)]
-        else:
-            files = list(_from_configs(container[1], killed.uid, places, root))
-            name = "" if files else _from_log_link(root + places.log_links, container[1], killed)
-            files = files or [(k, b) for k in kubelets for b in _newest_of_one(k, killed, name)]
-        if files:
-            return files[:_FILES_MOST]
-    return []
+    kubelets = [root + folder for folder in places.kubelet if os.path.isdir(root + folder)]
+    if container is None:
+        files = [(k, below) for k in kubelets for below in _newest(k, killed)]
+    else:
+        files = list(_from_configs(container[1], killed.uid, places, root))
+        name = "" if files else _from_log_link(root + places.log_links, container[1], killed)
+        files = files or [(k, b) for k in kubelets for b in _newest_of_one(k, killed, name)]
+    return files[:_FILES_MOST]
 
 
 def append(kubelet: str, below: str, words: str) -> str:
