@@ -41,7 +41,7 @@ def lines(found: Explained, paper: Paper, *, whole: bool = False) -> Iterator[st
     yield from _row(paper, "over", _over_words(found))
     yield from _row(paper, "stuck", _stuck_words(found))
     yield from _row(paper, "spares", _SPARED)
-    yield from _row(paper, "black box", _blackbox_words(settings))
+    yield from _row(paper, "blackbox", _blackbox_words(settings))
     yield ""
     title = f"May be acted on: {count(len(found.may_act_on)) if found.may_act_on else 'nothing'}"
     yield from _workloads(paper, title, _by_class(found), whole=whole)

@@ -28,6 +28,8 @@ CASE_SECONDS = 0.1
 """While something is short, frozen or on its way out."""
 TEST_SECONDS = 0.02
 """Between two looks for the child of the self-test."""
+YOUNG_SECONDS, YOUNG_TICK_SECONDS = 15.0, 1.0
+"""After the start: what watcher and recorder first say is in the status soon."""
 NEAR_PACE, PEACE_PACE, DEEP_PEACE_PACE = 0.25, 1.0, 5.0
 """How often the watcher looks, in seconds; it glances at free memory in between."""
 DEEP_PEACE_SECONDS = 3.0
@@ -53,6 +55,7 @@ class Loop:
         self._extra: dict[str, str] = {}
         self._test_due = self._look_due = 0.0
         self._tick_seconds = 0.0
+        self._young_until = 0.0
         self._pace = 0.0
         self._blind = ""
         self.companions = Companions(
@@ -73,6 +76,7 @@ class Loop:
         for text in notes:
             teller.event(text)
         self._blind = "\n".join(notes)
+        self._young_until = time.monotonic() + YOUNG_SECONDS
         self.parts.notify.say(b"READY=1")
 
     def run(self) -> int:
@@ -215,6 +219,10 @@ class Loop:
             pause = min(pause, TEST_SECONDS)
         elif self.judge.state() in _SHORT:
             pause = min(pause, CASE_SECONDS)
+        if self._young_until:  # whoever has just started it looks at the status now
+            pause = min(pause, YOUNG_TICK_SECONDS)
+            if time.monotonic() >= self._young_until:
+                self._young_until = 0.0
         self.hear(time.monotonic(), parts.sense.wait(pause, fds))
 
     def hear(self, now: float, ready: Sequence[int]) -> None:

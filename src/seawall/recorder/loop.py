@@ -184,7 +184,7 @@ class Loop:
             "state",
             frame=writer.last_tick,
             unix=writer.written_unix or 0.0,
-            problem=writer.problem if writer.is_settled else "the black box is being made",
+            problem=writer.problem if writer.is_settled else "it is being made",
             remark=self._remark(),
         )
 

@@ -39,7 +39,7 @@ def page(shown: Shown) -> bytes:
         *_table(shown.top),
         *_decisions(shown),
         *_labelled("watcher", f"{shown.watcher}; {_claims(shown.node)}", 2),
-        *_labelled("black box", shown.blackbox, 1),
+        *_labelled("black box", shown.blackbox, 2),
         *_labelled("beside it", "; ".join(shown.others) or "no other guard seen", 2),
         *_labelled("scope", " ".join(shown.scope) or "nothing", 1),
         *_labelled("config", f"{shown.config}; decisions in {shown.folder}/decisions.jsonl", 2),
