@@ -92,8 +92,7 @@ def play(film: Film) -> Shown:
             film.restart_at = None
             world.thaw_all()
             judge = Judge(film.settings, "5eed0001-0000", own_cgroup="/system.slice/guard.service")
-        for group in judge.wants(node, world.groups):
-            world.detail(group)
+        world.detail_all(judge.wants(node, world.groups))
         verdict = judge.step(node, world.groups)
         if verdict is not None:
             _act(judge, verdict, node, shown)

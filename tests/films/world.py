@@ -6,6 +6,7 @@ with the noise and the delays that real counters have.
 
 import random
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from seawall.actions.plan import Order, Outcome
@@ -368,12 +369,15 @@ class World:
             claims_seconds=age,
         )  # fmt: skip
 
-    def detail(self, group: Group) -> None:
-        """What reading its memory.stat tells."""
-        actor = next(a for a in self.actors if a.sees is group)
-        hard = (actor.anon - actor.swapped) * actor.gives_back
-        group.gives_back_bytes = int(min(group.charge_bytes, hard))
-        group.swap_cached_bytes = min(group.swap_cached_bytes, int(actor.kept_in_swap))
+    def detail_all(self, wanted: Iterable[Group]) -> None:
+        """What reading their memory.stat tells; of others it is not known any more."""
+        for group in self.groups.values():
+            group.gives_back_bytes = None
+        for group in wanted:
+            actor = next(a for a in self.actors if a.sees is group)
+            hard = (actor.anon - actor.swapped) * actor.gives_back
+            group.gives_back_bytes = int(min(group.charge_bytes, hard))
+            group.swap_cached_bytes = min(group.swap_cached_bytes, int(actor.kept_in_swap))
 
     def thaw_all(self) -> None:
         """What a guard does when it starts."""

@@ -180,9 +180,20 @@ def test_not_while_the_kernel_kills_nor_when_it_is_switched_off() -> None:
 
 def test_its_details_are_asked_for_before() -> None:
     groups = scene(stuck(at_limit_seconds=31.0), stuck(at_limit_seconds=29.0))
-    groups = scene(stuck(at_limit_seconds=31.0))
-    assert judge_of().wants(CALM, groups) == list(groups.values())
-    assert judge_of().wants(CALM, scene(stuck(at_limit_seconds=29.0))) == []
+    for seconds, count in ((31.0, 1), (29.0, 0)):
+        judge, groups = judge_of(), scene(stuck(at_limit_seconds=seconds))
+        judge.step(CALM, groups)
+        assert judge.wants(CALM, groups) == list(groups.values())[:count]
+
+
+def test_of_the_large_it_is_read_now_and_then_what_only_their_end_gives_back() -> None:
+    judge, groups = judge_of(), scene(group_of("big", 400), group_of("small", 20))
+    assert [group.name for group in judge.wants(CALM, groups)] == ["ns/big"]
+    judge.step(CALM, groups)
+    later = CALM._replace(seconds=1059.0)
+    assert judge.wants(later, groups) == []
+    later = CALM._replace(seconds=1060.0)
+    assert [group.name for group in judge.wants(later, groups)] == ["ns/big"]
 
 
 def test_a_reload_forgets_no_limit_that_was_lowered() -> None:

@@ -12,7 +12,7 @@ from tests.guard.sense_trees import FakeTree, container
 
 from seawall.actions.plan import Mounts
 from seawall.guard.facts import GUARANTEED, NOTHING_OUTSIDE, Outside
-from seawall.guard.sense.groups import Groups
+from seawall.guard.sense.groups import NOT_TOLD, Groups
 from seawall.guard.sense.merge import Merge
 from seawall.guard.sense.residual import Residual
 
@@ -92,7 +92,7 @@ def test_a_role_told_before_the_folder_was_found_is_not_lost(scene: Scene) -> No
     assert scene.hear("groups", rows=[row]) == 0
     scene.merge.settle(100.1)
     scene.groups.look(100.2, 1 << 30, is_near=False, has_swap=False)
-    assert scene.groups.by_path[path].protected_by == "", "found, but not named yet"
+    assert scene.groups.by_path[path].protected_by == NOT_TOLD, "found, but not named yet"
     scene.merge.settle(100.2)
     found = scene.groups.by_path[path]
     assert (found.name, found.protected_by) == ("storage/csi", "CSI driver")

@@ -72,8 +72,7 @@ def live(film: Film) -> list[Lived]:
 
 
 def _tick(judge: Judge, world: World, node: Node, lived: Lived, number: int) -> None:
-    for group in judge.wants(node, world.groups):
-        world.detail(group)
+    world.detail_all(judge.wants(node, world.groups))
     verdict = judge.step(node, world.groups)
     seen = copied(world.groups)
     outcomes = []

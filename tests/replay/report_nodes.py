@@ -40,8 +40,7 @@ def watched(film: Film, boot: str = "5eed0000-0000") -> list[Moment]:
     while world.now < end:
         before = len(world.kernel_killed)
         node = world.pass_time(pause * world.chance.uniform(0.95, 1.2))
-        for group in judge.wants(node, world.groups):
-            world.detail(group)
+        world.detail_all(judge.wants(node, world.groups))
         verdict = judge.step(node, world.groups)
         outcomes = tuple(map(_observed, verdict.orders if verdict else ()))
         for outcome in outcomes:

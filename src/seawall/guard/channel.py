@@ -21,5 +21,5 @@ guard never waits for the watcher, nor trusts what is older than its deadline.
 """
 
 DATAGRAM_MOST_BYTES = 60_000
-"""A larger message is sent in parts: rows divided over several messages with ``part`` and
-``parts``."""
+"""A larger message is sent in parts: rows divided over several messages with ``part`` (0 to
+``parts`` - 1, in order) and ``parts``."""

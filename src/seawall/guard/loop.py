@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from seawall.actions.plan import Outcome
 from seawall.guard import signals
 from seawall.guard.companions import Companions
-from seawall.guard.facts import Node
+from seawall.guard.facts import Group, Node
 from seawall.guard.handed import Handed, reloaded
+from seawall.guard.judge.stuck import is_candidate
 from seawall.guard.parts import Parts, hands_scope
 from seawall.guard.recorder_life import RecorderLife
 from seawall.guard.settings import Settings
@@ -24,6 +25,8 @@ from seawall.guard.verdict import Verdict
 FAILURES_MOST = 20
 """Ticks in a row that ended with an error of ours: then a fresh guard is better."""
 LOOK_AGAIN_SECONDS = 2.0
+STUCK_AGAIN_SECONDS = 20.0
+"""It is a child of its own that looks twice, some seconds apart; its word holds for 30."""
 CASE_SECONDS = 0.1
 """While something is short, frozen or on its way out."""
 TEST_SECONDS = 0.02
@@ -107,8 +110,7 @@ class Loop:
         node = self._node = parts.sense.look(now)
         groups = parts.sense.groups
         wanted = judge.wants(node, groups)
-        for group in wanted:
-            parts.sense.detail(group)
+        parts.sense.detail_all(wanted)
         verdict = judge.step(node, groups)
         outcomes = self._act(verdict, node) if verdict is not None else []
         parts.hands.tend(now)
@@ -118,8 +120,7 @@ class Loop:
             parts.teller.verdict(verdict)
         self._tell(now, node)
         self._test(now)
-        if judge.state() != "peace":
-            self._ask(now, [group.path for group in wanted])
+        self._ask(now, wanted)
         self._settle_pace()
 
     def _act(self, verdict: Verdict, node: Node) -> list[Outcome]:
@@ -181,14 +182,21 @@ class Loop:
         if test.is_proved is not was and test.is_proved is not True:
             self.parts.teller.event(sentences.self_test_failed(test.why_not))
 
-    def _ask(self, now: float, paths: list[str]) -> None:
-        """The watcher looks at those that lead, before they are judged."""
+    def _ask(self, now: float, wanted: Sequence[Group]) -> None:
+        """The watcher looks at those that lead, before they are judged; at those that have long
+        been at their own limit only while the node is not short.
+        """
         if now < self._look_due:
             return
-        self._look_due = now + LOOK_AGAIN_SECONDS
-        is_short = self.judge.state() in (*_SHORT, "near")
-        why = "node_short" if is_short else "stuck"
-        self.parts.watcher.tell({"t": "look", "why": why, "cgroups": paths})
+        state = self.judge.state()
+        why = "node_short" if state in (*_SHORT, "near") else "stuck"
+        if why == "stuck":
+            wanted = [group for group in wanted if is_candidate(group, self.settings)]
+        if wanted or why == "node_short":
+            pause = LOOK_AGAIN_SECONDS if why == "node_short" else STUCK_AGAIN_SECONDS
+            self._look_due = now + pause
+            paths = [group.path for group in wanted]
+            self.parts.watcher.tell({"t": "look", "why": why, "cgroups": paths})
 
     def _settle_pace(self) -> None:
         """The nearer it is, the more often the watcher looks."""

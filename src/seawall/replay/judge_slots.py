@@ -39,7 +39,7 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
         "moved_seconds": float, "peak": int, "residual_least": int | None,
     },
     Look: {
-        "groups": dict[str, tuple[int, int, int, int]], "has_bounds": bool, "headroom": int,
+        "groups": dict[str, tuple[int, int, int, int, int]], "has_bounds": bool, "headroom": int,
         "residual": int | None, "seconds": float,
     },
     Hold: {
@@ -49,7 +49,7 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     OverLimit: {"entries": dict[str, Overrun], "opted_in": tuple[str, ...]},
     Overrun: {
         "asked": str, "bytes": int, "inode": int, "is_in_force": bool, "limit": int,
-        "lowered": int, "refused": str,
+        "lowered": int, "path": str, "refused": str,
         "said_bytes": int | None, "said_seconds": float, "since": float,
     },
     Protection: {
@@ -59,7 +59,8 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     Case: {
         "aims": tuple[Aim, ...], "counts_swap": bool, "deadline": float, "decision": str,
         "floor": int, "headroom": int, "is_left": bool, "most": int, "most_seconds": float,
-        "need": int, "phase": Phase, "relief": int, "residual": int | None, "seconds": float,
+        "need": int, "others": int, "phase": Phase, "relief": int, "residual": int | None,
+        "seconds": float,
         "sources": tuple[str, ...], "trigger": Trigger,
     },
     Aim: {"hard": int, "is_failed": bool, "predicted": int, "taken": int, "target": Target},

@@ -41,7 +41,7 @@ class Endpoint(GuardEnd):
         )
         return all(
             self._send(encoded({"t": kind, **told, "part": n, "parts": len(pieces), "rows": piece}))
-            for n, piece in enumerate(pieces, 1)
+            for n, piece in enumerate(pieces)
         )
 
     def _divided(self, rows: Sequence[Row], room: int) -> Iterator[list[Row]]:

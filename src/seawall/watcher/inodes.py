@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which cgroup a traced row is about: its folder's inode, asked for once."""
+"""Which cgroup a traced row is about: its folder's inode, asked each time, for a unit that is
+restarted has the same path and another one.
+"""
 
 from dataclasses import replace
 
@@ -14,15 +16,13 @@ class Inodes:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._known: dict[str, int] = {}
 
     def with_inode(self, row: TracedRow, place: Place) -> TracedRow:
         """Where only tasks in cgroups below the workload's own were traced."""
         folder = place.folder_of(row.cgroup)
         if row.cgroup_inode is not None or folder is None:
             return row
-        inode = self._known.get(folder) or inode_of(self._host, folder)
+        inode = inode_of(self._host, folder)
         if isinstance(inode, Unread):
             return row
-        self._known[folder] = inode
         return replace(row, cgroup_inode=inode)

@@ -6,7 +6,8 @@ from typing import Literal, TypeAlias
 
 from seawall.actions.plan import Order, Step, Target
 from seawall.guard.facts import Group, Node
-from seawall.guard.judge.evidence import hard_of, sources_of
+from seawall.guard.judge.evidence import sources_of
+from seawall.guard.judge.parts import hard_of
 from seawall.guard.judge.sentences import plain
 from seawall.guard.verdict import Trigger
 
@@ -50,12 +51,14 @@ class Case:
 
     __slots__ = (
         "aims", "counts_swap", "deadline", "decision", "floor", "headroom", "is_left", "most",
-        "most_seconds", "need", "phase", "relief", "residual", "seconds", "sources", "trigger",
+        "most_seconds", "need", "others", "phase", "relief", "residual", "seconds", "sources",
+        "trigger",
     )  # fmt: skip
 
     def __init__(
-        self, decision: str, trigger: Trigger, node: Node, chosen: Sequence[tuple[Group, int]]
-    ) -> None:
+        self, decision: str, trigger: Trigger, node: Node, chosen: Sequence[tuple[Group, int]],
+        groups: Mapping[str, Group],
+    ) -> None:  # fmt: skip
         self.decision = decision
         self.trigger: Trigger = trigger
         self.phase: Phase = "killed"
@@ -71,15 +74,21 @@ class Case:
         self.is_left = False
         """Processes were still there at the deadline: the memory waits for them, no driver."""
         self.deadline = 0.0
-        self.start(node)
+        self.start(node, groups)
 
-    def start(self, node: Node) -> None:
+    def start(self, node: Node, groups: Mapping[str, Group]) -> None:
         """What comes back is counted from here."""
+        self.others = self.held_by_others(groups)
         self.seconds = node.seconds
         self.headroom = node.headroom_bytes
         self.residual = node.residual_bytes
         self.most = 0
         self.most_seconds = node.seconds
+
+    def held_by_others(self, groups: Mapping[str, Group]) -> int:
+        """What all but those whom it aims at hold outside for certain."""
+        meant = {aim.target.path for aim in self.aims}
+        return sum(g.outside.certain_bytes for path, g in groups.items() if path not in meant)
 
     def is_under(self, mark: int, node: Node) -> bool:
         """Whether less is left than ``mark``, the floor or the relief."""
@@ -107,11 +116,12 @@ class Case:
     def returned(self, node: Node, groups: Mapping[str, Group]) -> int:
         """What came back: of the headroom, or of its charge and the residual.
 
-        The second counts where others take at once what comes back.
+        The second counts where others take at once what comes back, in their cgroups or outside.
         """
         own = sum(aim.returned_of_taken(groups) for aim in self.aims)
         if self.residual is not None and node.residual_bytes is not None:
-            own += max(0, self.residual - node.residual_bytes)
+            taken = max(0, self.held_by_others(groups) - self.others)
+            own += max(0, self.residual - node.residual_bytes + taken)
         found = max(node.headroom_bytes - self.headroom, own, 0)
         if found >= self.most + RISING_SHARE * self.predicted:
             self.most, self.most_seconds = found, node.seconds

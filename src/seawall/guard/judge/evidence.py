@@ -13,8 +13,6 @@ from seawall.guard.judge.window import Window
 FRESH_SECONDS = 5.0
 FRESH_SECONDS_WHEN_STILL = 10.0
 """Age up to which claims are evidence: always, and when the residual has not moved since."""
-UNREAD_SHARE = 0.5
-"""Of a charge whose parts were not read, so much is expected back."""
 LEAST_ADJ_OF_BURSTABLE, MOST_ADJ_OF_BURSTABLE = 3, 999
 """Between them the kubelet writes 1000 - 1000 * request / capacity, rounded down."""
 TOLERANCE_BYTES = 32 << 20
@@ -77,13 +75,3 @@ def request_of(adj: int, total_bytes: int) -> int | None:
 def tolerance_of(promise: int) -> int:
     """So far over its promise a group is not called over it."""
     return max(TOLERANCE_BYTES, promise // TOLERANCE_SHARE) if promise else 0
-
-
-def hard_of(group: Group) -> int:
-    """Bytes that only its end gives back, of its charge (a careful guess where it was not read)
-    and in swap.
-    """
-    back = group.gives_back_bytes
-    if back is None:
-        back = int(group.charge_bytes * UNREAD_SHARE)
-    return max(0, min(back, group.charge_bytes)) + group.only_in_swap_bytes

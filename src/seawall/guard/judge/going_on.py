@@ -40,20 +40,20 @@ def _next_step(
     mind: Mind, case: Case, node: Node, groups: Mapping[str, Group]
 ) -> Verdict | None:  # fmt: skip
     if all(aim.is_gone(groups) for aim in case.aims):
-        start_verifying(mind, case, node, again=False)
+        start_verifying(mind, case, node)
         return None
     is_needed = _is_needed(mind, case, node, groups)
     if case.phase == "frozen":
-        return _kill(mind, case, node) if is_needed else _let_go(mind, case, node)
+        return _kill(mind, case, node, groups) if is_needed else _let_go(mind, case, node)
     if is_needed and _budget(mind) < CALM_SECONDS:
-        return _kill(mind, case, node)
+        return _kill(mind, case, node, groups)
     if not is_needed and not case.is_little(case.returned(node, groups)):
-        start_verifying(mind, case, node, again=False)  # SIGTERM was enough
+        start_verifying(mind, case, node)  # SIGTERM was enough
         return None
     if node.seconds < case.deadline:
         return None
     if is_needed:
-        return _kill(mind, case, node)
+        return _kill(mind, case, node, groups)
     _forget(mind, case)
     mind.tell(_told(case, node, f"{case.names} got SIGTERM and stays: {_stays(mind, case)}"))
     return None
@@ -95,14 +95,15 @@ def _is_protected(mind: Mind, group: Group | None) -> bool:
     return group is not None and bool(mind.protection.reason(group))
 
 
-def _kill(mind: Mind, case: Case, node: Node) -> Verdict:
+def _kill(mind: Mind, case: Case, node: Node, groups: Mapping[str, Group]) -> Verdict:
     """On cgroup v1 SIGKILL waits for the thaw, so a thaw always follows."""
     was_frozen = case.phase == "frozen"
     if was_frozen:
         mind.hold.count_kill(node.seconds)
     orders = case.orders("kill") + (case.orders("thaw") if was_frozen else ())
     did = "is frozen" if was_frozen else "got SIGTERM and is still there"
-    start_verifying(mind, case, node, again=True)
+    case.start(node, groups)  # not from the SIGTERM on
+    start_verifying(mind, case, node)
     verb = "would be killed" if mind.is_observing else "is killed"
     sentence = f"{size(max(0, node.headroom_bytes))} left: {case.names} {did}, and {verb}"
     return mind.verdict(
@@ -119,10 +120,8 @@ def _let_go(mind: Mind, case: Case, node: Node) -> Verdict:
     return mind.verdict(case.decision, node, case.trigger, orders=orders, sentence=sentence)
 
 
-def start_verifying(mind: Mind, case: Case, node: Node, *, again: bool) -> None:
-    """From now on what comes back is counted; ``again``: from this look, not an earlier one."""
-    if again:
-        case.start(node)
+def start_verifying(mind: Mind, case: Case, node: Node) -> None:
+    """From now on it is waited for what comes back."""
     case.phase = "killed"
     case.deadline = node.seconds + mind.settings.verify_seconds
 
@@ -140,6 +139,8 @@ def _verify(mind: Mind, case: Case, node: Node, groups: Mapping[str, Group]) -> 
         text += f" for {case.names}: "
         if case.is_left:
             text += "its processes are stuck in the kernel and hold the rest"
+        elif case.sources and not mind.is_believed:
+            text += "who holds the rest is not known now"
         else:
             mind.hold.distrust(case.sources, node.seconds)
             text += "the driver kept it" if case.sources else "something else holds it"

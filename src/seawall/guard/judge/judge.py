@@ -22,6 +22,9 @@ from seawall.guard.settings import Settings
 from seawall.guard.verdict import Told, Verdict
 
 WANTED_MOST = 16
+LARGE_MOST = 32
+LARGE_SHARE = 64
+"""Of all memory: smaller groups are not worth a read in peace."""
 CALM_AGAIN_SECONDS = 10.0
 
 
@@ -53,7 +56,9 @@ class Judge:
         return f"{mind.boot}-{mind.number:04d}" if mind.number else ""
 
     def wants(self, node: Node, groups: Mapping[str, Group]) -> list[Group]:
-        """Groups whose details are worth reading now, at most 16; the same list every time."""
+        """Groups whose details are worth reading now: at most 16, and 32 large ones when a look
+        is taken that others will be compared with.  The same list every time.
+        """
         wanted = self._wanted
         wanted.clear()
         settings = self._mind.settings
@@ -70,18 +75,31 @@ class Judge:
                 for path, group in groups.items()
             ]
             self._lead(held, groups)
+        if not shortage.is_short and self._mind.window.is_due(node):
+            self._add_large(node, groups)
         return wanted
 
     def _lead(self, held: list[tuple[int, int, str]], groups: Mapping[str, Group]) -> None:
-        """By size and by growth in turn, until the list is full."""
+        """By growth, by size and by Kubernetes' order in turn, until the list is full."""
         wanted = self._wanted
-        by_size = sorted(held, reverse=True)[:WANTED_MOST]
-        by_growth = sorted(held, key=_growth, reverse=True)[:WANTED_MOST]
-        for pair in zip(by_growth, by_size, strict=True):
-            for row in pair:
+        orders = (
+            sorted(held, key=_growth, reverse=True)[:WANTED_MOST],
+            sorted(held, reverse=True)[:WANTED_MOST],
+            sorted(held, key=lambda row: (groups[row[2]].class_rank, -row[0]))[:WANTED_MOST],
+        )
+        for leaders in zip(*orders, strict=True):
+            for row in leaders:
                 group = groups[row[2]]
                 if len(wanted) < WANTED_MOST and group not in wanted:
                     wanted.append(group)
+
+    def _add_large(self, node: Node, groups: Mapping[str, Group]) -> None:
+        """What only their end gives back is compared with what it was then."""
+        least, wanted = node.total_bytes // LARGE_SHARE, self._wanted
+        large = [(-group.charge_bytes, path) for path, group in groups.items()
+                 if group.charge_bytes >= least]  # fmt: skip
+        large.sort()
+        wanted += [groups[path] for _, path in large[:LARGE_MOST] if groups[path] not in wanted]
 
     def step(self, node: Node, groups: Mapping[str, Group]) -> Verdict | None:
         """At most one verdict a tick; what is not said now is said in the next."""

@@ -14,6 +14,7 @@ from seawall.guard.judge.ranking import rank, rows_of, shown
 from seawall.guard.judge.row import OVER_LIMIT, PROVED, SOURCE_OUTSIDE, Row
 from seawall.guard.judge.shortage import CALM_SECONDS, URGENT_SECONDS, Shortage
 from seawall.guard.judge.usefulness import Choice, Context, choose
+from seawall.guard.settings import Settings
 from seawall.guard.verdict import Verdict
 from seawall.words import size
 
@@ -134,12 +135,14 @@ def _decide(
     if held is not None and not any(held.holds(row.group) for row in chosen):
         held = None
     decision = held.decision if held is not None else mind.next_decision()
-    case = Case(decision, "node_short", node, [(row.group, row.certain) for row in chosen])
+    groups = {row.group.path: row.group for row in seen[0]}
+    aims = [(row.group, row.certain) for row in chosen]
+    case = Case(decision, "node_short", node, aims, groups)
     case.need, case.floor = shortage.need_bytes, shortage.floor_bytes
     is_proved = chosen[0].tier <= PROVED
     case.relief = case.floor + (case.need // 2 if is_proved else 0)
     case.counts_swap = not shortage.is_swapping
-    step = first_step(shortage.budget_seconds, mind.settings.terminate_seconds)
+    step = first_step(shortage.budget_seconds, mind.settings)
     if held is not None:
         step = "kill"  # it stood still when seconds were left
     begin(mind, case, node, step)
@@ -158,19 +161,19 @@ def _decide(
     )  # fmt: skip
 
 
-def first_step(budget: float, terminate_seconds: float) -> Step:
+def first_step(budget: float, settings: Settings) -> Step:
     """By the seconds that are left."""
     if budget < URGENT_SECONDS:
         return "kill"
-    if budget > CALM_SECONDS and terminate_seconds > 0:
+    if budget > CALM_SECONDS and settings.terminate_seconds > 0:
         return "terminate"
-    return "freeze"
+    return "freeze" if settings.freeze_seconds > 0 else "kill"
 
 
 def begin(mind: Mind, case: Case, node: Node, step: Step) -> None:
     """The case is open; whom it aims at is never chosen again."""
     if step == "kill":
-        start_verifying(mind, case, node, again=True)
+        start_verifying(mind, case, node)
     else:
         case.phase = "frozen" if step == "freeze" else "terminating"
         case.deadline = node.seconds + mind.settings.terminate_seconds

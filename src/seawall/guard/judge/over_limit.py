@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from seawall.guard.facts import NOTHING_OUTSIDE, Group
 from seawall.guard.judge.proof import least_overrun
 from seawall.guard.judge.protection import matches
+from seawall.guard.judge.row import over
 from seawall.guard.judge.sentences import plain
 from seawall.guard.settings import Settings
 from seawall.words import size
@@ -36,13 +37,15 @@ class Overrun:
         "is_in_force",
         "limit",
         "lowered",
+        "path",
         "refused",
         "said_bytes",
         "said_seconds",
         "since",
     )
 
-    def __init__(self, inode: int, now: float, limit: int) -> None:
+    def __init__(self, path: str, inode: int, now: float, limit: int) -> None:
+        self.path = path
         self.inode = inode
         self.since = now
         self.limit = limit
@@ -105,7 +108,7 @@ class OverLimit:
         if limit is None or overrun_of(group, limit) < least_overrun(limit):
             return
         if len(self.entries) < ENTRIES_MOST:
-            self.entries[path] = entry = Overrun(group.inode, now, limit)
+            self.entries[path] = entry = Overrun(path, group.inode, now, limit)
             entry.bytes = overrun_of(group, limit)
 
     def own_limits(self) -> dict[str, int]:
@@ -128,7 +131,7 @@ class OverLimit:
 
 def overrun_of(group: Group, limit: int) -> int:
     """Of its shadow charge over ``limit``; below zero: under it."""
-    return group.charge_bytes + group.outside.certain_bytes - limit
+    return over(group, group.outside.certain_bytes, limit)
 
 
 def is_above(group: Group, lowered: int) -> bool:

@@ -60,15 +60,25 @@ def is_over_limit(row: Row) -> bool:
 def grow(rows: Sequence[Row], look: Look) -> None:
     """Fills what every group took since ``look``."""
     for row in rows:
-        before, certain = look.before(row.group)
-        taken = max(0, row.group.taken_bytes - before)
-        outside = max(0, row.certain - certain)
-        # Cache that can be dropped anyway is no loss: what is hard now bounds what was taken.
-        hard = min(taken, row.hard) if row.is_read else taken
-        row.grown = hard + outside
+        outside = max(0, row.certain - look.before(row.group)[1])
+        row.grown = _taken_since(row, look) + outside
         row.beyond = max(0, min(row.grown, row.hard + row.certain - row.promise))
         if not row.is_read:
             row.beyond = max(0, min(row.grown, row.taken - row.promise))
+
+
+def _taken_since(row: Row, look: Look) -> int:
+    """Cache that can be dropped anyway is no loss, and whoever fills it took nothing by that.
+
+    Where its parts were not read at the look, all that it had counts as hard then: the least
+    that it can have taken since.
+    """
+    before = look.before(row.group)[0]
+    taken = row.group.taken_bytes - before
+    if row.is_read:
+        hard = look.hard_before(row.group)
+        taken = row.hard - hard if hard is not None else min(taken, row.hard - before)
+    return max(0, taken)
 
 
 def find_causes(rows: Sequence[Row], node: Node, look: Look, window: Window) -> Causes:
@@ -76,16 +86,19 @@ def find_causes(rows: Sequence[Row], node: Node, look: Look, window: Window) -> 
     lost = max(0, look.headroom - node.comparable_bytes)
     seen = sum(row.grown for row in rows)
     unseen = max(0, lost - seen)
-    unexplained = node.unexplained_growth_bytes
+    unexplained, lately = node.unexplained_growth_bytes, 0
     if node.residual_bytes is not None and look.residual is not None:
         claimed = sum(outside_grown(row, look) for row in rows)
-        unexplained = max(unexplained, node.residual_bytes - look.residual - claimed)
+        lately = node.residual_bytes - look.residual - claimed
+        unexplained = max(unexplained, lately)
         held = sum(row.certain for row in rows)
         least = window.residual_least or 0
         unexplained = max(unexplained, node.residual_bytes - least - held)
     beyond = sum(row.beyond for row in rows)
     seconds = node.seconds - look.seconds
-    return Causes(seconds, lost, seen, unseen, beyond + unseen, max(0, unexplained))
+    # ``lost`` is a balance: what others gave back meanwhile must not hide what a driver took.
+    owed = beyond + max(unseen, lately)
+    return Causes(seconds, lost, seen, unseen, owed, max(0, unexplained))
 
 
 def outside_grown(row: Row, look: Look) -> int:

@@ -2,7 +2,8 @@
 """One group as the ranking sees it, before it becomes words."""
 
 from seawall.guard.facts import Group
-from seawall.guard.judge.evidence import hard_of, promised_to
+from seawall.guard.judge.evidence import promised_to
+from seawall.guard.judge.parts import hard_of
 
 OVER_LIMIT, SOURCE, SOURCE_OUTSIDE, RANKED, WITHIN = range(5)
 """Who goes first.  OVER_LIMIT: holds more than its own limit, with what it holds outside.
@@ -11,6 +12,14 @@ outside alone, within its promise.  RANKED: over its promise, in Kubernetes' ord
 WITHIN: within its promise, and it alone makes the shortage."""
 PROVED = SOURCE_OUTSIDE
 """Up to here guilt is proved; beyond it only order decides."""
+
+
+def over(group: Group, certain: int, limit: int) -> int:
+    """Over ``limit`` with its shadow charge; below zero: under it.
+
+    The charge alone never is: a charge above it means that the limit was raised since it was read.
+    """
+    return min(group.charge_bytes, limit) + certain - limit
 
 
 class Row:
@@ -35,7 +44,7 @@ class Row:
         """What its end gives back."""
         self.limit = limit
         """Its own, also where we have lowered it."""
-        self.over_limit = 0 if limit is None else group.charge_bytes + certain - limit
+        self.over_limit = 0 if limit is None else over(group, certain, limit)
         """Over its own limit, with its shadow charge; below zero: under it."""
         self.over = self.expected - self.promise
         """Over its promise, without cache that can be dropped anyway."""

@@ -143,7 +143,8 @@ def suspects(rows: Sequence[Row]) -> str:
 def by_order(able: Sequence[Row], about: Context) -> Choice:
     """Kubernetes' order, a class after the other, until what may go can bring back enough."""
     need = about.shortage.need_bytes
-    ranked = [row for row in able if row.tier == RANKED]
+    # Of whom it was not read what their end gives back, a guess would decide.
+    ranked = [row for row in able if row.tier == RANKED and row.is_read]
     takers = [row for row in ranked if row.is_taker and row.expected >= need]
     if takers:
         return Choice((takers[0],), "", "")

@@ -9,6 +9,7 @@ whole.  A group that was not there at the look has grown from nothing.
 from collections.abc import Mapping
 
 from seawall.guard.facts import Group, Node
+from seawall.guard.judge.parts import hard_of
 
 STEPS = (60.0, 900.0)
 LOOKS = 2 * len(STEPS)
@@ -33,8 +34,9 @@ class Look:
         self.residual: int | None = None
         self.has_bounds = False
         """There were claims then, or these are the first that came later."""
-        self.groups: dict[str, tuple[int, int, int, int]] = {}
-        """Inode, the most that it took, and the least and the most that it held outside."""
+        self.groups: dict[str, tuple[int, int, int, int, int]] = {}
+        """Inode, the most that it took, the least and the most that it held outside, and what
+        only its end gave back of what it took (below zero: not read)."""
 
     def take(self, node: Node, groups: Mapping[str, Group]) -> None:
         """Reuses its dictionary: no growth however often groups come and go."""
@@ -46,17 +48,28 @@ class Look:
         held.clear()
         for path, group in groups.items():
             outside = group.outside
+            hard = -1 if group.gives_back_bytes is None else hard_of(group)
             held[path] = (
-                group.inode, group.taken_at_most_bytes, outside.certain_bytes, outside.most_bytes
+                group.inode, group.taken_at_most_bytes, outside.certain_bytes, outside.most_bytes,
+                hard,
             )  # fmt: skip
 
     def learn_bounds(self, groups: Mapping[str, Group]) -> None:
-        """From the first claims: what was held before them has not grown since."""
+        """From the first claims: what was held before them has not grown since.  Nor is it
+        growth what was there already, and proved only now.
+        """
         self.has_bounds = True
         for path, group in groups.items():
-            if group.outside.most_bytes:
-                taken, certain = self.before(group)
-                self.groups[path] = (group.inode, taken, certain, group.outside.most_bytes)
+            outside, found = group.outside, self.groups.get(path)
+            if not outside.most_bytes:
+                continue
+            if found is None or found[0] != group.inode:
+                self.groups[path] = (group.inode, 0, 0, outside.most_bytes, 0)
+            else:
+                taken, hard = found[1], found[4]
+                self.groups[path] = (
+                    group.inode, taken, outside.certain_bytes, outside.most_bytes, hard
+                )  # fmt: skip
 
     def before(self, group: Group) -> tuple[int, int]:
         """What ``group`` had taken, in memory or in swap, and held outside for certain; zero when
@@ -66,6 +79,13 @@ class Look:
         if found is None or found[0] != group.inode:
             return 0, 0
         return found[1], found[2]
+
+    def hard_before(self, group: Group) -> int | None:
+        """What only its end gave back of what it had taken; None: it was not read then."""
+        found = self.groups.get(group.path)
+        if found is None or found[0] != group.inode:
+            return 0
+        return found[4] if found[4] >= 0 else None
 
     def bound_before(self, group: Group) -> int | None:
         """The most that ``group`` held outside; None: there were no claims then."""
@@ -110,9 +130,19 @@ class Window:
                     look.learn_bounds(groups)
         if is_short:
             return
-        for pair, step in enumerate(STEPS):
-            if node.seconds - self.looks[2 * pair + 1].seconds >= step:
-                self._roll(2 * pair, node, groups)
+        for pair in self._due(node):
+            self._roll(2 * pair, node, groups)
+
+    def is_due(self, node: Node) -> bool:
+        """The next tick takes a look: the parts of the large are worth reading before."""
+        return self.first_seconds is None or bool(self._due(node))
+
+    def _due(self, node: Node) -> list[int]:
+        """Pairs whose newer look is a step old."""
+        return [
+            pair for pair, step in enumerate(STEPS)
+            if node.seconds - self.looks[2 * pair + 1].seconds >= step
+        ]  # fmt: skip
 
     def _follow(self, node: Node) -> None:
         """The residual: its least, and when it moved."""

@@ -20,7 +20,7 @@ from typing import Final
 
 from seawall.guard.facts import Group
 from seawall.guard.sense.canary import number, stat_fields
-from seawall.guard.sense.files import first_bytes
+from seawall.guard.sense.files import all_bytes, first_bytes
 from seawall.guard.sense.lasting import lasting_shared_bytes
 from seawall.guard.sense.member import Member, Names, read_promises
 
@@ -58,7 +58,6 @@ class Details:
         user = self._user_seconds(group.path, asked if len(asked) == len(pids) else [])
         group.progress_per_second = self._progress(member, user, now)
         read_promises(member, self._names, has_swap=has_swap)
-        member.detailed = now
 
     # --- memory -----------------------------------------------------------------------------
 
@@ -101,7 +100,7 @@ class Details:
         for count, folder in enumerate(below(self._names.of(path, "").rstrip("/"))):
             if count == _FOLDERS_MOST:
                 return pids, False
-            text = first_bytes(f"{folder}/cgroup.procs", _PROCS_BYTES)
+            text = all_bytes(f"{folder}/cgroup.procs", _PROCS_BYTES)
             if text is None or len(text) == _PROCS_BYTES:
                 # Refused (a threaded cgroup of v2: its domain above lists them) or cut.
                 is_whole = is_whole and count > 0 and text is None

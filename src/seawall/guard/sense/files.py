@@ -128,6 +128,22 @@ def first_bytes(path: str, most: int) -> bytes | None:
         os.close(fd)
 
 
+def all_bytes(path: str, most: int) -> bytes | None:
+    """The same of a file of several records, which gives a page at a time, whatever is asked."""
+    fd = open_quietly(path)
+    if fd < 0:
+        return None
+    data = b""
+    try:
+        while len(data) < most and (more := os.read(fd, most - len(data))):
+            data += more
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return data
+
+
 def counter(buffer: bytearray, size: int, name: bytes) -> int | None:
     """The number that follows ``name`` (``b"\\nMemFree:"``) up to the end of its line, ``kB``
     left out; None when there is no such line.  ValueError: it is malformed.

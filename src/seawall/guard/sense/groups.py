@@ -29,6 +29,8 @@ from seawall.guard.sense.member import (
 from seawall.guard.sense.pressure import Pressure
 from seawall.guard.sense.tree import Tree
 
+NOT_TOLD: Final = "who it is was not told yet"
+"""Names and roles come from the watcher; a storage daemon must not be taken for anybody."""
 _LIMITS_SECONDS: Final = 10.0
 _YOUNG_SECONDS: Final = 30.0
 """A runtime writes limits and promises just after it made the folder."""
@@ -44,11 +46,13 @@ class Groups:
     """All workloads by path; ``by_path`` is what the judge sees."""
 
     __slots__ = (
-        "_limits", "_was", "by_path", "exits", "is_quiet", "members", "names", "problem",
-        "swap_problem", "tree", "unswappable_bytes",
+        "_limits", "_unknown", "_was", "by_path", "exits", "is_quiet", "members", "names",
+        "problem", "swap_problem", "tree", "unswappable_bytes",
     )  # fmt: skip
 
-    def __init__(self, mounts: Mounts) -> None:
+    def __init__(self, mounts: Mounts, *, are_told: bool = True) -> None:
+        """``are_told``: a watcher tells who they are."""
+        self._unknown = NOT_TOLD if are_told else ""
         self.names = Names(mounts)
         self.tree = Tree(mounts.memory)
         self.by_path: dict[str, Group] = {}
@@ -95,7 +99,8 @@ class Groups:
                 gone += not member.is_empty
         tree.gone.clear()
         for folder in tree.born:
-            member = Member(folder, now, self.names.of(folder.path, self.names.charge))
+            charge = self.names.of(folder.path, self.names.charge)
+            member = Member(folder, now, charge, self._unknown)
             if member.charge_fd < 0:
                 # No memory is counted there; one that went meanwhile is told by the tree.
                 self._miss(folder.path, -member.charge_fd)

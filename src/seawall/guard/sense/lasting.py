@@ -10,7 +10,7 @@ the mount keeps in memory; nothing is opened inside the container.
 import os
 from typing import Final
 
-from seawall.guard.sense.files import first_bytes
+from seawall.guard.sense.files import all_bytes
 
 _MOST_BYTES: Final = 1 << 20
 _ESCAPES: Final = ((b"\\040", b" "), (b"\\011", b"\t"), (b"\\012", b"\n"), (b"\\134", b"\\"))
@@ -21,8 +21,8 @@ def lasting_shared_bytes(proc: str, pid: int) -> int:
 
     What other workloads have in the same tmpfs is in it: too much rather than too little.
     """
-    theirs = tmpfs_mounts(first_bytes(f"{proc}/{pid}/mountinfo", _MOST_BYTES) or b"")
-    hosts = tmpfs_mounts(first_bytes(f"{proc}/1/mountinfo", _MOST_BYTES) or b"")
+    theirs = tmpfs_mounts(all_bytes(f"{proc}/{pid}/mountinfo", _MOST_BYTES) or b"")
+    hosts = tmpfs_mounts(all_bytes(f"{proc}/1/mountinfo", _MOST_BYTES) or b"")
     total = 0
     for device in theirs.keys() & hosts.keys():
         try:

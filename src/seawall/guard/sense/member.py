@@ -23,15 +23,17 @@ class Member:
 
     __slots__ = (
         "anchors", "at_limit_since", "certain_anchors", "charge_fd", "claims_round",
-        "detailed", "events_fd", "folder", "group", "hits", "is_empty", "is_idle", "is_new",
+        "events_fd", "folder", "group", "hits", "is_empty", "is_idle", "is_new",
         "is_swappable", "pressure", "swap_fd", "user_rate",
     )  # fmt: skip
 
-    def __init__(self, folder: Folder, now: float, charge_path: str) -> None:
+    def __init__(self, folder: Folder, now: float, charge_path: str, unknown: str = "") -> None:
+        """``unknown``: why nobody touches it before the watcher has told who it is."""
         self.folder = folder
         self.group = group = Group(folder.path, folder.inode)
         place = place_of(folder.path)
         group.pod = place.pod_uid or ""
+        group.protected_by = unknown
         group.started_seconds = now
         group.class_rank = _RANKS.get(place.qos or "", SYSTEM)
         if place.kind == "container" and not place.qos:
@@ -50,8 +52,6 @@ class Member:
         self.is_swappable = True
         self.at_limit_since = 0.0
         self.claims_round = 0
-        self.detailed = 0.0
-        """When details were read last, monotonic."""
 
     def close(self) -> None:
         """Give all descriptors back."""

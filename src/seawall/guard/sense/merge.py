@@ -25,13 +25,16 @@ _WAITING_MOST: Final = 1024
 class Merge:
     """Takes messages in; the members and the residual are the table's own."""
 
-    __slots__ = ("_members", "_residual", "_round", "_waiting", "certain_bytes", "claims_seconds",
-                 "dropped", "refused", "stuck_seconds", "watcher_pid")  # fmt: skip
+    __slots__ = ("_account", "_members", "_part", "_residual", "_round", "_waiting",
+                 "certain_bytes", "claims_seconds", "dropped", "refused", "stuck_seconds",
+                 "watcher_pid")  # fmt: skip
 
     def __init__(self, members: dict[str, Member], residual: Residual) -> None:
         self._members = members
         self._residual = residual
-        self._round = 0
+        self._round = self._part = 0
+        self._account = 0.0
+        """When the account was made of which the part before came."""
         self._waiting: dict[str, tuple[float, dict[str, object]]] = {}
         """Names and roles of folders that were not found yet, and since when."""
         self.claims_seconds: float | None = None
@@ -80,13 +83,16 @@ class Merge:
         if self.claims_seconds is not None and seconds < self.claims_seconds:
             return False
         if part == 0:
-            self._round += 1
+            self._round, self._part, self._account = self._round + 1, 0, float(seconds)
+        if part != self._part or seconds != self._account:
+            return False  # one before it is lost: nothing is forgotten, nothing looks young
+        self._part += 1
         for row in rows:
             self._claim(row, float(seconds))
         refused = message.get("refused")
         if isinstance(refused, list):
             self.refused = tuple(word(text) for text in refused[:32])
-        if isinstance(part, int) and isinstance(parts, int) and part >= parts - 1:
+        if isinstance(parts, int) and self._part >= parts:
             self._forget_others()
             self.claims_seconds = float(seconds)
         return True

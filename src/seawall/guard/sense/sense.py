@@ -60,7 +60,7 @@ class Sense:
         self.vmstat = Vmstat(proc)
         self.headroom = Headroom(proc, sys, self._page)
         self.residual = Residual()
-        self._table = Groups(mounts)
+        self._table = Groups(mounts, are_told=settings.watch)
         self.groups: dict[str, Group] = self._table.by_path
         self._details = Details(self._table.names, proc)
         self._merge = Merge(self._table.members, self.residual)
@@ -69,6 +69,7 @@ class Sense:
         self._triggers = Triggers()
         self._host_pressure = f"{proc}/pressure/memory"
         self._trend = Trend()
+        self._detailed: list[Group] = []
         self._stalls = Rate()
         self._kills = Rate()
         self._rarely = Cadence(_RARELY_SECONDS)
@@ -241,8 +242,17 @@ class Sense:
             self._triggers.add(path, is_protected=True)
         self._stalled.fresh.clear()
 
+    def detail_all(self, wanted: Sequence[Group]) -> None:
+        """Read what is only read of those that lead; of others it is old, and not known now."""
+        for group in self._detailed:
+            group.gives_back_bytes = None
+        self._detailed.clear()
+        for group in wanted:
+            self.detail(group)
+        self._detailed.extend(wanted)
+
     def detail(self, group: Group) -> None:
-        """Read what is only read of those that lead."""
+        """Read it of one."""
         member = self._table.members.get(group.path)
         if member is not None and member.group is group:
             has_swap = bool(self.memory.swap_total)

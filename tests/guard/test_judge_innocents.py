@@ -1,0 +1,168 @@
+"""Innocents beside somebody who cannot be seen: what looks like their fault, and is not."""
+
+from typing import Any
+
+import pytest
+from tests.guard.judge_scene import CALM, MIB, done, group_of, judge_of, scene, settings_of
+
+from seawall.guard.facts import BEST_EFFORT, GUARANTEED, Group, Node, Outside
+from seawall.guard.judge.judge import Judge
+from seawall.guard.judge.node_short import first_step
+from seawall.guard.verdict import Verdict
+
+GIB = 1024
+RINGS = "packet rings counted by the kernel"
+
+
+def node(seconds: float, left: int, comparable: int, **values: Any) -> Node:
+    """Of 64 GiB; sizes in MiB.  ``leak``: what a driver took and nobody can be proved to hold."""
+    leak = values.pop("leak", 0) * MIB
+    is_short = {"is_low": True, "stalls_per_second": 20.0} if values.pop("short", False) else {}
+    given: dict[str, Any] = {
+        "seconds": seconds, "total_bytes": 64 * GIB * MIB, "free_bytes": left * MIB,
+        "headroom_bytes": left * MIB, "comparable_bytes": comparable * MIB,
+        "residual_bytes": 40 * MIB + leak, "residual_grown_bytes": leak,
+        "unexplained_growth_bytes": leak, **is_short, **values,
+    }  # fmt: skip
+    return CALM._replace(**given)
+
+
+def wants(judge: Judge, seen: Node, groups: dict[str, Group], hard: dict[str, int]) -> None:
+    """Reads as ``Sense.detail_all`` does; ``hard``: MiB by name, else all of the charge."""
+    for group in groups.values():
+        group.gives_back_bytes = None
+    for group in judge.wants(seen, groups):
+        part = hard.get(group.name.removeprefix("ns/"))
+        group.gives_back_bytes = group.charge_bytes if part is None else part * MIB
+        group.processes = 3
+
+
+def orders(
+    judge: Judge, groups: dict[str, Group], last: Node, hard: dict[str, int]
+) -> list[Verdict]:
+    """Of three seconds in which nothing changes any more."""
+    found = []
+    for tick in range(30):
+        seen = last._replace(seconds=last.seconds + tick / 10)
+        wants(judge, seen, groups, hard)
+        verdict = judge.step(seen, groups)
+        if verdict is not None and verdict.orders:
+            found.append(verdict)
+    return found
+
+
+def watched(judge: Judge, groups: dict[str, Group], seen: Node, hard: dict[str, int]) -> float:
+    """Five minutes of peace; the seconds after it."""
+    for tick in range(30):
+        at = seen._replace(seconds=seen.seconds + 10.0 * tick)
+        wants(judge, at, groups, hard)
+        assert judge.step(at, groups) is None
+    return seen.seconds + 300.0
+
+
+def test_who_maps_a_model_beside_a_leak_took_nothing_by_that() -> None:
+    """4 GiB of its own since long, then 3 GiB of page cache, while a driver takes 4 GiB."""
+    model = group_of("model", 4 * GIB, limit=12 * GIB, request_bytes=GIB * MIB)
+    groups = scene(model, group_of("leaker", 50, limit=400, most=3000))
+    judge, hard = judge_of(), {"model": 4 * GIB}
+    now = watched(judge, groups, node(1000.0, 9000, 20_000), hard)
+    model.charge_bytes += 3000 * MIB
+    last = node(now, 1500, 16_000, leak=4000, short=True, slope_bytes_per_second=200.0 * MIB)
+    assert orders(judge, groups, last, hard) == []
+
+
+def test_who_grows_a_little_is_not_the_leak_that_others_exits_hide() -> None:
+    """6 GiB end and are taken again by somebody within his promise; 3.2 GiB have leaked."""
+    old = group_of("old", 6 * GIB, limit=8 * GIB, request_bytes=8 * GIB * MIB)
+    little = group_of("little", GIB, limit=4 * GIB, request_bytes=GIB * MIB)
+    groups = scene(old, little, group_of("leaker", 50, limit=400, most=3000))
+    judge = judge_of()
+    now = watched(judge, groups, node(1000.0, 5000, 5000), {})
+    del groups[old.path]
+    new = group_of("new", 6 * GIB, limit=8 * GIB, request_bytes=8 * GIB * MIB)
+    groups[new.path] = new
+    little.charge_bytes += 400 * MIB
+    last = node(now, 1400, 1400, leak=3200, short=True, slope_bytes_per_second=200.0 * MIB)
+    assert orders(judge, groups, last, {}) == []
+
+
+def test_what_was_held_before_the_first_claims_came_has_not_grown() -> None:
+    """A guard that starts again: rings within a limit, held for weeks; others load slowly."""
+    rings = group_of("suricata", 1500, limit=4 * GIB, request_bytes=1500 * MIB)
+    others = [group_of(f"w{n}", 500, request_bytes=2000 * MIB) for n in range(8)]
+    groups, judge = scene(rings, *others), judge_of()
+    judge.step(node(1000.0, 2900, 2900, claims_seconds=None), groups)
+    rings.outside = Outside(512 * MIB, 512 * MIB, 512 * MIB, RINGS)
+    for step in range(140):
+        for other in others:
+            other.charge_bytes += 10 * MIB // 8
+        seen = node(1001.0 + 10 * step, 2900 - 10 * step, 2900 - 10 * step)
+        wants(judge, seen, groups, {})
+        assert judge.step(seen, groups) is None
+    last = node(2410.0, 1500, 1500, short=True, slope_bytes_per_second=1.0 * MIB)
+    assert orders(judge, groups, last, {}) == []
+
+
+def test_page_cache_that_nobody_looked_at_is_no_return() -> None:
+    """Kubernetes' order begins with BestEffort pods; all that these have can be dropped anyway."""
+    cache = [group_of(f"be{n}", 1500, class_rank=BEST_EFFORT, adj=1000) for n in range(6)]
+    large = [
+        group_of(f"g{n:02}", 2000, limit=4 * GIB, request_bytes=4 * GIB * MIB,
+                 class_rank=GUARANTEED, adj=-997) for n in range(16)
+    ]  # fmt: skip
+    groups, judge = scene(*cache, *large), judge_of()
+    hard = {f"be{n}": 0 for n in range(6)}
+    now = watched(judge, groups, node(1000.0, 4000, 4000), hard)
+    for group in large:
+        group.charge_bytes = 2200 * MIB
+    last = node(now, 1500, 1000, short=True, slope_bytes_per_second=1.0 * MIB)
+    assert orders(judge, groups, last, hard) == []
+
+
+def test_a_limit_that_was_raised_since_it_was_read_is_no_overrun() -> None:
+    """In-place resize from 400 MiB to 4 GiB: for some seconds the old one is all we know."""
+    judge = judge_of(over_limit="kill", over_limit_opt_in=("*",), over_limit_seconds=5.0)
+    resized = group_of("resized", 1000, limit=400, certain=2)
+    groups = scene(resized)
+    for tick in range(20):
+        verdict = judge.step(CALM._replace(seconds=1000.0 + tick), groups)
+        assert verdict is None
+
+
+def test_a_second_culprit_does_not_hide_what_the_first_gave_back() -> None:
+    """Else its kind of evidence would prove nothing for ten minutes, and nobody would be proved."""
+    first = group_of("first", 5, limit=300, certain=390, sources=RINGS)
+    second = group_of("second", 5, limit=300, certain=200, sources=RINGS)
+    groups, judge = scene(first, second), judge_of(terminate_seconds=0.0)
+    held = 590
+    for at in range(5):
+        judge.step(_left(1000.0 + at, 60, held, is_low=False), groups)
+    verdict = judge.step(_left(1005.0, 40, held, slope_bytes_per_second=60.0 * MIB), groups)
+    assert verdict is not None
+    judge.learn(done(verdict.orders[0]), _left(1005.0, 40, held))
+    first.outside, first.charge_bytes = Outside(0, 0, 0, ""), 0
+    for at in range(1, 45):  # 390 MiB come back, and the other takes them, a tenth each tick
+        taken = min(390, 39 * at)
+        second.outside = Outside(*[(200 + taken) * MIB] * 3, RINGS)
+        held = 590 - min(390, 39 * at) + taken
+        seen = _left(1005.0 + at / 5, 40, held)
+        verdict = judge.step(seen, groups)
+        if verdict is not None and verdict.orders:
+            break
+    assert verdict is not None
+    assert verdict.orders[0].target.name == "ns/second"
+    assert not [told for told in judge.told(seen, groups) if "the driver kept it" in told.sentence]
+
+
+def _left(seconds: float, left: int, residual: int, **values: Any) -> Node:
+    """Of the small node; sizes in MiB."""
+    return CALM._replace(**{
+        "seconds": seconds, "headroom_bytes": left * MIB, "free_bytes": left * MIB,
+        "comparable_bytes": left * MIB, "residual_bytes": residual * MIB, "is_low": True,
+        "claims_seconds": 0.1, **values,
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(("seconds", "step"), [(2.0, "freeze"), (0.0, "kill")])
+def test_who_is_never_to_be_frozen_is_killed(seconds: float, step: str) -> None:
+    assert first_step(3.0, settings_of(freeze_seconds=seconds)) == step
