@@ -90,8 +90,9 @@ def test_a_key_is_read_and_handed_on(name: str) -> None:
 
 
 def test_all_at_once() -> None:
-    settings = parsed("".join(f"{name} = {text}\n" for name, (text, _) in OTHER.items()))
-    assert settings == Settings(*(value for _, value in OTHER.values()))
+    others = {name: told for name, told in OTHER.items() if name != "watch"}  # names want it
+    settings = parsed("".join(f"{name} = {text}\n" for name, (text, _) in others.items()))
+    assert settings == Settings(*(value for _, value in OTHER.values()))._replace(watch=True)
     assert from_json(to_json(settings)) == settings
 
 
@@ -143,6 +144,15 @@ WRONG = {
     '["shop/*", "/system.slice/x.service"], found 1 in it',
     'protect = [" "]': "G:1: protect: expected a list of names or cgroup paths such as "
     '["shop/*", "/system.slice/x.service"], found " " in it',
+    'protect = [" shop/db"]': "G:1: protect: expected a list of names or cgroup paths such as "
+    '["shop/*", "/system.slice/x.service"], found " shop/db" in it, with blanks around it',
+    'protect = ["system.slice/x.service"]': "G:1: protect: expected a list of names or cgroup "
+    'paths such as ["shop/*", "/system.slice/x.service"], found "system.slice/x.service" in it: a '
+    'cgroup path begins with "/"',
+    'stalled = ["shop/*"]': "G:1: stalled: expected a list of cgroup paths such as "
+    '["/system.slice/x.service"], without "*", found "shop/*" in it',
+    'watch = false\nprotect = ["/a", "shop/*"]': "G:2: protect: expected cgroup paths, for with "
+    'watch = false nobody tells the names of pods; found "shop/*"',
     'run_after_kill = "told"': "G:1: run_after_kill: expected a command with its whole path such "
     'as "/usr/local/bin/told --page", or "", found "told"',
     'run_after_kill = "/bin/x \'y"': "G:1: run_after_kill: expected a command with its whole path "

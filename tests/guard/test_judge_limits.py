@@ -173,8 +173,8 @@ def test_standing_still_by_psi_counts_where_progress_is_unknown() -> None:
     assert run(judge_of(), scene(stuck(progress_per_second=None, stall=0.97)), 5)
 
 
-def test_not_while_the_kernel_kills_nor_when_it_is_switched_off() -> None:
-    assert run(judge_of(), scene(stuck()), 5, kernel_kills=1) == []
+def test_not_when_it_is_switched_off_and_whatever_the_kernel_kills_elsewhere() -> None:
+    assert run(judge_of(), scene(stuck()), 5, kernel_kills=1) != []
     assert run(judge_of(stuck=False), scene(stuck()), 30) == []
 
 

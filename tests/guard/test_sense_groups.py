@@ -146,6 +146,50 @@ def test_those_that_go_or_empty_are_counted_once(fake: FakeTree) -> None:
     assert groups.exits == 0
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_kill_in_it_begins_its_time_at_the_limit_anew(tmp_path: Path, version: int) -> None:
+    fake = FakeTree(tmp_path / "one", version)
+    full = {"memory__max": "4096\n", "memory__current": "4096\n"}
+    if version == 1:
+        full = {"memory__limit_in_bytes": "4096\n", "memory__usage_in_bytes": "4096\n"}
+    folder = fake.make(container(1), **full)
+    groups = Groups(Mounts(str(fake.mount), version))
+    groups.open(0.0)
+    group = groups.by_path[container(1)]
+    file, text = ("memory.events", "max 9\noom_kill {}\n")
+    if version == 1:
+        file, text = ("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill {}\n")
+    for kills, now, seconds in ((2, 1.0, 0.0), (2, 31.0, 30.0), (3, 61.0, 0.0), (3, 91.0, 30.0)):
+        (folder / file).write_text(text.format(kills))
+        look(groups, now)
+        assert group.at_limit_seconds == seconds
+
+
+def test_who_may_swap_a_little_is_told_and_who_has_used_it_up(fake: FakeTree) -> None:
+    """A kubelet's LimitedSwap; and a limit above."""
+    fake.make(pod(2), memory__swap__max=f"{2 * MIB}\n")
+    fake.make(container(1), memory__swap__max=f"{5 * MIB}\n", memory__current=f"{7 * MIB}\n",
+              memory__swap__current=f"{5 * MIB}\n")  # fmt: skip
+    fake.make(container(2), memory__current=f"{9 * MIB}\n")
+    groups = table(fake)
+    look(groups, 1.0)
+    assert groups.unswappable_bytes == (7 - 5 + 9 - 2) * MIB, "what is in swap is not known yet"
+    look(groups, 2.0, swap_cached=0)
+    assert groups.unswappable_bytes == (7 - 5 + 9 - 2) * MIB
+    look(groups, 3.0)
+    assert groups.unswappable_bytes == (7 + 9 - 2) * MIB
+
+
+def test_swap_that_comes_later_is_asked_about(fake: FakeTree) -> None:
+    fake.make(container(1))
+    groups = table(fake)
+    groups.look(1.0, 1000 * MIB, is_near=False, has_swap=False)
+    fake.make(container(2), memory__swap__max="0\n", memory__current=f"{7 * MIB}\n")
+    groups.look(2.0, 1000 * MIB, is_near=False, has_swap=False)
+    groups.look(3.0, 1000 * MIB, is_near=False, has_swap=True)
+    assert groups.unswappable_bytes == 7 * MIB
+
+
 def test_who_may_not_swap_is_told(fake: FakeTree) -> None:
     fake.make(container(1), memory__swap__max="0\n", memory__current=f"{7 * MIB}\n")
     fake.make(container(2), memory__current=f"{9 * MIB}\n")

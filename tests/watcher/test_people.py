@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seawall.host.live import LiveHost
-from seawall.watcher.people import People
+from seawall.watcher.people import NOT_NAMED, People
 
 GIB = 1 << 30
 UID, STATIC = "3f0c9a4e-0b1d-4c61-9f4e-2d8a1c6b7e50", "5d41402abc4b2a76b9719d911017c592"
@@ -131,8 +131,19 @@ def test_a_name_that_comes_later_is_told_then(node: Node) -> None:
     path = f"{POD}/cri-containerd-{IDS['web']}.scope"
     node.cgroup(path, 900)
     assert rows(people)["/" + path]["name"] == f"container:{IDS['web'][:12]}"
+    assert rows(people)["/" + path]["role"] == NOT_NAMED, "it may be in kube-system"
     node.write(f"{LINKS}/cart_shop_web-{IDS['web']}.log", "")
     assert rows(people)["/" + path]["name"] == "shop/cart/web"
+    assert rows(people)["/" + path]["role"] == ""
+
+
+def test_a_name_that_never_comes_is_not_waited_for(node: Node) -> None:
+    """A container of plain containerd has none."""
+    people = node.people()
+    path = f"{POD}/cri-containerd-{IDS['web']}.scope"
+    node.cgroup(path, 900)
+    found = [rows(people)["/" + path]["role"] for _ in range(4)]
+    assert found == [NOT_NAMED, NOT_NAMED, NOT_NAMED, ""]
 
 
 def test_what_a_container_makes_below_itself_is_no_group(node: Node) -> None:

@@ -154,6 +154,19 @@ def _check_together(settings: Settings, path: str, text: str) -> None:
             "for whom over_limit_opt_in names, and it names nobody; expected "
             'over_limit_opt_in = ["NAMESPACE/*"] too'
         )
+    if not settings.watch:
+        _check_unnamed(settings, path, text)
+
+
+def _check_unnamed(settings: Settings, path: str, text: str) -> None:
+    """Names of pods come from the watcher: without it a name would protect nobody."""
+    for key in ("protect", "unprotect", "over_limit_opt_in"):
+        word = next((w for w in getattr(settings, key) if w[0] not in "/*"), None)
+        if word is not None:
+            raise UsageProblem(
+                f"{path}:{_line_of(key, text)}: {key}: expected cgroup paths, for with "
+                f'watch = false nobody tells the names of pods; found "{word}"'
+            )
 
 
 def main(arguments: Sequence[str]) -> int:

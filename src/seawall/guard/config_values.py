@@ -13,6 +13,7 @@ from seawall.guard.keys import Key, Kind
 _LIST_MOST: Final = 256
 _TEXT_MOST: Final = 1024
 _SIZE: Final = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,3}))? *(KiB|MiB|GiB|TiB)?")
+_UNIT: Final = re.compile(r"\.(?:slice|service|scope)\Z")
 _SHIFT: Final = {"KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
 
 
@@ -93,10 +94,15 @@ def _names(_key: Key, value: object) -> tuple[str, ...]:
     for word in value:
         if not isinstance(word, str) or not word.strip() or len(word) > _TEXT_MOST:
             raise WrongValue(f"{shown(word)} in it")
+        if word != word.strip():
+            raise WrongValue(f"{shown(word)} in it, with blanks around it")
+        first, slash, _ = word.partition("/")
+        if slash and _UNIT.search(first):  # no namespace has a dot
+            raise WrongValue(f'{shown(word)} in it: a cgroup path begins with "/"')
     return tuple(dict.fromkeys(value))
 
 
-def _subtrees(key: Key, value: object) -> tuple[str, ...]:
+def _cgroups(key: Key, value: object) -> tuple[str, ...]:
     """Whole paths as the kernel prints them: no ``..``, no ``*``, no slash at the end."""
     paths = _names(key, value)
     for path in paths:
@@ -104,6 +110,12 @@ def _subtrees(key: Key, value: object) -> tuple[str, ...]:
         is_plain = all(part not in ("", ".", "..") and "*" not in part for part in parts)
         if not path.startswith("/") or not (path == "/" or is_plain):
             raise WrongValue(f"{shown(path)} in it")
+    return paths
+
+
+def _subtrees(key: Key, value: object) -> tuple[str, ...]:
+    """One at least."""
+    paths = _cgroups(key, value)
     if not paths:
         raise WrongValue("an empty list")
     return paths
@@ -161,7 +173,8 @@ def _address(_key: Key, value: object) -> str:
 
 _READERS: Final[dict[Kind, Callable[[Key, object], Any]]] = {
     "choice": _choice, "truth": _truth, "seconds": _number, "fraction": _number,
-    "size": _size, "count": _count, "subtrees": _subtrees, "names": _names,
+    "size": _size, "count": _count, "subtrees": _subtrees,
+    "cgroups": _cgroups, "names": _names,
     "command": _command, "folder": _folder, "file": _folder, "textfile": _textfile,
     "address": _address,
 }  # fmt: skip

@@ -12,9 +12,10 @@ from seawall.guard.settings import Settings
 
 Kind: TypeAlias = Literal[
     "choice", "truth", "seconds", "fraction", "size", "count",
-    "subtrees", "names", "command", "folder", "file", "textfile", "address",
+    "subtrees", "cgroups", "names", "command", "folder", "file", "textfile", "address",
 ]  # fmt: skip
-"""names: names or cgroup paths, ``*`` allowed.  subtrees: cgroup paths without ``*``."""
+"""names: names or cgroup paths, ``*`` allowed.  subtrees, cgroups: cgroup paths without ``*``;
+of the first there is one at least."""
 
 
 class Key(NamedTuple):
@@ -58,6 +59,7 @@ _COLUMNS: Final = 80
 _EXPECTED: Final = {
     "truth": "true or false",
     "subtrees": 'a list of cgroup paths such as ["/kubepods.slice"], without "*"',
+    "cgroups": 'a list of cgroup paths such as ["/system.slice/x.service"], without "*"',
     "names": 'a list of names or cgroup paths such as ["shop/*", "/system.slice/x.service"]',
     "command": 'a command with its whole path such as "/usr/local/bin/told --page", or ""',
     "folder": 'a whole path such as "/data/kubelet", or ""',
@@ -89,8 +91,9 @@ KEYS: Final = (
         "Never acted on, beside what is always protected; a pod's name is NAMESPACE/POD."),
     Key("unprotect", "unprotect", "names",
         "May be acted on although its role protects it: a CSI driver that you can lose."),
-    Key("stalled", "stalled", "names",
-        "Cgroups whose standstill counts, beside those of kubelet, runtime and sshd."),
+    Key("stalled", "stalled", "cgroups",
+        "Cgroups whose standstill counts (memory.pressure: cgroup v2 or a hybrid host), beside "
+        "those of kubelet, runtime and sshd."),
     Key("act_fraction", "act_fraction", "fraction",
         "The node is short when its headroom is below this share of its memory.", 0.005, 0.5),
     Key("act_at_most", "act_at_most_bytes", "size",
@@ -127,7 +130,8 @@ KEYS: Final = (
     Key("self_test_seconds", "self_test_seconds", "seconds",
         "How often it proves, on a child of its own, that it can kill.", 10, 86400),
     Key("watch", "watch", "truth",
-        "The watcher: a second process that knows who holds driver memory, and the names."),
+        "The watcher: a second process that knows who holds driver memory, and the names. Without "
+        "it only paths, scope and oom_score_adj protect. Read at the start only."),
     Key("pin", "pin", "names",
         'Whose program text stays in memory: "node" (kubelet, runtimes, sshd, systemd, network, '
         "shells), or programs, paths, units and pods; nothing by default. See docs/pins.md."),

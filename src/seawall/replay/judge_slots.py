@@ -44,7 +44,7 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     },
     Hold: {
         "_kept": list[Kept], "_kills": list[float], "_off_until": float,
-        "distrusted": dict[str, float], "done": dict[Place, str], "kernel_kill_seconds": float,
+        "distrusted": dict[str, float], "done": dict[Place, str],
     },
     OverLimit: {"entries": dict[str, Overrun], "opted_in": tuple[str, ...]},
     Overrun: {

@@ -32,6 +32,7 @@ AGAIN_SECONDS: Final = 60.0
 _TRIES_MOST: Final = 3
 """To find the name of a container: its files may come after its cgroup."""
 _PROCESSES_MOST: Final = 8
+NOT_NAMED: Final = "its name is not known yet"
 _NONE: Final = Cgroups(cgroup.CgroupLayout(v1={}, v2=None, v2_controllers=()), ("/",), "/", {}, ())
 _NO_FILES: Final = ContainerFiles(by_id={}, pods={}, unread=())
 
@@ -57,6 +58,8 @@ class People:
         self._known: dict[str, _Known] = {}
         self._told: dict[str, Row] = {}
         self._tries: dict[str, int] = {}
+        self._unnamed: set[str] = set()
+        """Containers whose names may still come."""
         self._folders: dict[str, tuple[int, int]] = {}
         self._walked_at = 0.0
         self._is_to_be_named = False
@@ -101,8 +104,8 @@ class People:
 
     def _is_unnamed(self, paths: Iterable[str]) -> bool:
         """Whether a container is there whose files were not found yet."""
-        is_unnamed = False
         ids = set()
+        self._unnamed.clear()
         for path in paths:
             place = place_of(path)
             if place.kind != "container" or place.cgroup != path or place.is_delegated:
@@ -113,9 +116,9 @@ class People:
             is_named = told is not None and (told.container or told.name or told.is_sandbox)
             if not is_named and self._tries.get(key, 0) < _TRIES_MOST:
                 self._tries[key] = self._tries.get(key, 0) + 1
-                is_unnamed = True
+                self._unnamed.add(key)
         self._tries = {key: tries for key, tries in self._tries.items() if key in ids}
-        return is_unnamed
+        return bool(self._unnamed)
 
     # --- rows ---------------------------------------------------------------------------
 
@@ -168,6 +171,8 @@ class People:
         folder = self._folder(workload.cgroup)
         seen = self._folders.get(folder)
         inode = seen[0] if seen else inode_of(self._host, folder)
+        if row["role"] == NOT_NAMED and workload.container_id not in self._unnamed:
+            return False
         return row["inode"] == inode and (not is_new or row["name"] == word(workload.name))
 
     def _folder(self, path: str) -> str:
@@ -214,8 +219,13 @@ class People:
             "class_rank": class_rank_of(workload, is_delegated=place.is_delegated),
             "adj": adj,
             "request": request_of(workload, asked, adj, self._capacity),
-            "role": role_of(facts),
+            "role": role_of(facts) or self._role_until_named(workload),
         }
+
+    def _role_until_named(self, workload: Workload) -> str:
+        """It may be in kube-system: its files come some seconds after its cgroup."""
+        has_name = workload.container or workload.pod or workload.container_id not in self._unnamed
+        return "" if has_name else NOT_NAMED
 
     def _adj(self, pids: Iterable[int]) -> int | None:
         """The lowest of some of its processes."""

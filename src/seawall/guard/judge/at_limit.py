@@ -151,9 +151,8 @@ def learn_clamp(mind: Mind, path: str, problem: str) -> None:
 
 def judge_stuck(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Verdict | None:
     """The first group that stands still at its limit for good."""
-    since = node.seconds - mind.hold.kernel_kill_seconds
     for group in groups.values():
-        if group.at_limit_seconds and stuck.is_stuck(group, mind.settings, since):
+        if group.at_limit_seconds and stuck.is_stuck(group, mind.settings):
             if mind.hold.why_done(group):
                 continue
             verdict = _end_stuck(mind, node, group, groups)

@@ -37,14 +37,12 @@ class Kept(NamedTuple):
 class Hold:
     """Bounded memory of one judge."""
 
-    __slots__ = ("_kept", "_kills", "_off_until", "distrusted", "done", "kernel_kill_seconds")
+    __slots__ = ("_kept", "_kills", "_off_until", "distrusted", "done")
 
     def __init__(self) -> None:
         self._kills: list[float] = []
         self._kept: list[Kept] = []
         self._off_until = float("-inf")
-        self.kernel_kill_seconds = float("-inf")
-        """When the kernel's OOM killer was last seen at work."""
         self.done: dict[tuple[str, int], str] = {}
         """Acted on before: path and inode, with the words why not again."""
         self.distrusted: dict[str, float] = {}
@@ -53,8 +51,6 @@ class Hold:
     def look(self, node: Node) -> None:
         """Once a tick, before anything is judged."""
         now = node.seconds
-        if node.kernel_kills:
-            self.kernel_kill_seconds = now
         pause = AFTER_KERNEL_KILL_SECONDS if node.kernel_kills else 0.0
         pause = pause or (AFTER_EXIT_SECONDS if node.exits else 0.0)
         if pause and now - self._off_until > NOT_AGAIN_SECONDS:

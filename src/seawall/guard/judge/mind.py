@@ -14,6 +14,7 @@ from seawall.guard.settings import Settings
 from seawall.guard.verdict import Rank, Told, Trigger, Verdict
 
 TOLD_MOST = 64
+DONE = "already acted on"
 
 
 class Mind:
@@ -68,6 +69,8 @@ class Mind:
         self.settings = settings
         self.protection = Protection(settings, self.own_cgroup)
         self.overruns.use(settings)
+        # Who hung and was left alone may be in the scope by now.
+        self.hold.done = {at: why for at, why in self.hold.done.items() if why.startswith(DONE)}
 
     @property
     def is_busy(self) -> bool:

@@ -8,7 +8,7 @@ from seawall.guard.facts import Group, Node
 from seawall.guard.judge import sentences, suspicion
 from seawall.guard.judge.case import Case
 from seawall.guard.judge.going_on import start_verifying
-from seawall.guard.judge.mind import Mind
+from seawall.guard.judge.mind import DONE, Mind
 from seawall.guard.judge.proof import LASTS_SECONDS, LEAST_GROWTH, Causes
 from seawall.guard.judge.ranking import rank, rows_of, shown
 from seawall.guard.judge.row import OVER_LIMIT, PROVED, SOURCE_OUTSIDE, Row
@@ -181,7 +181,7 @@ def begin(mind: Mind, case: Case, node: Node, step: Step) -> None:
         mind.hold.count_kill(node.seconds)
     for aim in case.aims:
         mind.hold.mark_done(
-            aim.target.path, aim.target.inode, f"already acted on ({case.decision}): never twice"
+            aim.target.path, aim.target.inode, f"{DONE} ({case.decision}): never twice"
         )
     mind.cases.append(case)
 

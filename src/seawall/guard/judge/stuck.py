@@ -22,13 +22,14 @@ def is_candidate(group: Group, settings: Settings) -> bool:
     return settings.stuck and group.at_limit_seconds * 2 >= settings.stuck_seconds
 
 
-def is_stuck(group: Group, settings: Settings, since_kernel_kill: float) -> bool:
-    """It is stuck for good; unknown progress is progress unless it stood still by PSI."""
+def is_stuck(group: Group, settings: Settings) -> bool:
+    """It is stuck for good; unknown progress is progress unless it stood still by PSI.
+
+    ``at_limit_seconds`` begins anew whenever the kernel's OOM killer ends something in it.
+    """
     if not settings.stuck or group.at_limit_seconds < settings.stuck_seconds:
         return False
     if not group.hopeless_why or group.events_max < HITS_PER_SECOND:
-        return False
-    if since_kernel_kill < settings.stuck_seconds:
         return False
     progress = group.progress_per_second
     if progress is None:

@@ -17,7 +17,7 @@ from typing import Final
 from seawall.actions.plan import Mounts
 from seawall.guard.facts import Group
 from seawall.guard.sense.cadence import Cadence
-from seawall.guard.sense.files import GONE, number_of, open_quietly
+from seawall.guard.sense.files import GONE, first_bytes, number_of, open_quietly
 from seawall.guard.sense.member import (
     Member,
     Names,
@@ -25,6 +25,7 @@ from seawall.guard.sense.member import (
     limiter_of,
     read_limit,
     read_promises,
+    unswappable_of,
 )
 from seawall.guard.sense.pressure import Pressure
 from seawall.guard.sense.tree import Tree
@@ -46,8 +47,8 @@ class Groups:
     """All workloads by path; ``by_path`` is what the judge sees."""
 
     __slots__ = (
-        "_limits", "_unknown", "_was", "by_path", "exits", "is_quiet", "members", "names",
-        "problem", "swap_problem", "tree", "unswappable_bytes",
+        "_had_swap", "_limits", "_unknown", "_was", "by_path", "exits", "is_quiet", "members",
+        "names", "problem", "swap_problem", "tree", "unswappable_bytes",
     )  # fmt: skip
 
     def __init__(self, mounts: Mounts, *, are_told: bool = True) -> None:
@@ -59,6 +60,7 @@ class Groups:
         self.members: dict[str, Member] = {}
         self._limits = Cadence(_LIMITS_SECONDS)
         self._was = 0.0
+        self._had_swap = True  # those that ``open`` finds are asked
         self.exits = 0
         """Groups that went or emptied in the last tick."""
         self.is_quiet = True
@@ -80,6 +82,10 @@ class Groups:
         if swap_cached and self.names.version == 1:
             swap_cached = 0
         self.tree.update(now)
+        if has_swap and not self._had_swap:  # swapon: nobody was asked before
+            for member in self.members.values():
+                read_promises(member, self.names, has_swap=True)
+        self._had_swap = has_swap
         self.exits = self._take_in(now, has_swap=has_swap)
         self._read_charges(now, swap_cached)
         if self._limits.is_due(now, is_near=is_near):
@@ -127,8 +133,8 @@ class Groups:
             except (OSError, ValueError):
                 vanished = member.folder.path
                 continue
-            if not member.is_swappable:
-                unswappable += charge
+            if member.swap_most is not None:
+                unswappable += unswappable_of(member, charge)
             if swap_cached is not None:
                 self._moved(member, charge, now, self._swapped(member, charge), swap_cached)
             elif not member.is_idle or charge != member.group.charge_bytes:
@@ -218,7 +224,11 @@ class Groups:
                 continue
             self.is_quiet = False
             self._read_stall(member, now)
-            group.events_max = member.hits.per_second(self._hits(member), now)
+            hits, kills = self._events(member)
+            group.events_max = member.hits.per_second(hits, now)
+            if kills is not None and kills != member.kernel_kills:
+                # The kernel ends what is in it: what stands still from here on is another story.
+                member.kernel_kills, member.at_limit_since = kills, 0.0
             if limit is not None and group.charge_bytes >= limit * _AT_LIMIT:
                 member.at_limit_since = member.at_limit_since or now
                 group.at_limit_seconds = now - member.at_limit_since
@@ -236,23 +246,27 @@ class Groups:
             member.pressure.open()
         member.group.stall = member.pressure.full_share(now) or 0.0
 
-    def _hits(self, member: Member) -> int | None:
-        """How often the limit was hit since the group was made."""
+    def _events(self, member: Member) -> tuple[int | None, int | None]:
+        """How often the limit was hit since the group was made, and how many processes the
+        kernel's OOM killer ended there (4.13; v1: memory.oom_control).
+        """
         is_v2 = self.names.version == 2
+        # The pod's limit is the one that is hit when it is lower than the container's.
+        place = limiter_of(member.folder) or member.folder
         if member.events_fd == -1:
-            # The pod's limit is the one that is hit when it is lower than the container's.
-            place = limiter_of(member.folder) or member.folder
             name = "memory.events" if is_v2 else "memory.failcnt"
             fd = open_quietly(self.names.of(place.path, name))
             member.events_fd = fd if fd >= 0 else -2
         if member.events_fd < 0:
-            return None
+            return None, None
         if not is_v2:
-            return number_of(member.events_fd)
+            control = first_bytes(self.names.of(place.path, "memory.oom_control"), 256) or b""
+            return number_of(member.events_fd), event(control, b"oom_kill")
         try:
-            return events_max(os.pread(member.events_fd, 512, 0))
+            events = os.pread(member.events_fd, 512, 0)
         except OSError:
-            return None
+            return None, None
+        return event(events, b"max"), event(events, b"oom_kill")
 
     def close(self) -> None:
         """Give all descriptors back."""
@@ -261,10 +275,10 @@ class Groups:
         self.tree.close()
 
 
-def events_max(data: bytes) -> int | None:
-    """The ``max`` line of memory.events."""
+def event(data: bytes, wanted: bytes) -> int | None:
+    """The number of one line of memory.events or memory.oom_control."""
     for line in data.splitlines():
         name, _, value = line.partition(b" ")
-        if name == b"max" and value.isdigit():
+        if name == wanted and value.isdigit():
             return int(value)
     return None

@@ -24,7 +24,7 @@ class Member:
     __slots__ = (
         "anchors", "at_limit_since", "certain_anchors", "charge_fd", "claims_round",
         "events_fd", "folder", "group", "hits", "is_empty", "is_idle", "is_new",
-        "is_swappable", "pressure", "swap_fd", "user_rate",
+        "kernel_kills", "pressure", "swap_fd", "swap_most", "user_rate",
     )  # fmt: skip
 
     def __init__(self, folder: Folder, now: float, charge_path: str, unknown: str = "") -> None:
@@ -49,8 +49,11 @@ class Member:
         """Its charge did not move in the last tick."""
         self.is_new = True
         self.is_empty = False
-        self.is_swappable = True
+        self.swap_most: int | None = None
+        """So much of it may be in swap, its own or the lowest above it; None: no limit."""
         self.at_limit_since = 0.0
+        self.kernel_kills = 0
+        """At its limit, as they were last seen."""
         self.claims_round = 0
 
     def close(self) -> None:
@@ -124,7 +127,7 @@ def limiter_of(folder: Folder) -> Folder | None:
 
 
 def read_promises(member: Member, names: Names, *, has_swap: bool) -> None:
-    """memory.min and memory.low as its request, and whether it may swap; v2."""
+    """memory.min and memory.low as its request, and how much of it may be in swap; v2."""
     if names.version != 2:
         return
     path = member.folder.path
@@ -132,7 +135,27 @@ def read_promises(member: Member, names: Names, *, has_swap: bool) -> None:
     if member.group.request_bytes is None and promised:
         member.group.request_bytes = promised
     if has_swap:
-        member.is_swappable = first_bytes(names.of(path, "memory.swap.max"), 32) != b"0\n"
+        member.swap_most = _swap_most(member.folder, names)
+
+
+def _swap_most(folder: Folder, names: Names) -> int | None:
+    """A kubelet's LimitedSwap sets it for containers, MemorySwapMax= for units and slices."""
+    least: int | None = None
+    at: Folder | None = folder
+    while at is not None:
+        text = (first_bytes(names.of(at.path, "memory.swap.max"), 32) or b"").strip()
+        if text.isdigit():
+            least = int(text) if least is None else min(least, int(text))
+        at = at.above
+    return least
+
+
+def unswappable_of(member: Member, charge: int) -> int:
+    """Of ``charge``, what finds no place in swap."""
+    if member.swap_most is None:
+        return 0
+    room = max(0, member.swap_most - (member.group.swapped_bytes or 0))
+    return max(0, charge - room)
 
 
 def _plain(path: str) -> int:

@@ -94,8 +94,12 @@ class Stalled:
         self.worst_name = ""
 
     def use(self, wanted: tuple[str, ...]) -> None:
-        """Other cgroups are asked for: they are looked up with the next tick."""
+        """Other cgroups are asked for: all are looked up anew with the next tick."""
+        for path in set(self._wanted) - set(wanted):
+            if (watched := self.by_key.pop(self._names.pressure(path), None)) is not None:
+                watched.close()
         self._wanted = wanted
+        self._verify.hurry()
         self._walk.hurry()
 
     def look(self, now: float, paths: Iterable[str]) -> float:
