@@ -52,7 +52,7 @@ def test_over_its_limit_the_ring_hog_dies_alone(own: Room, tmp_path: Path) -> No
         own.start("loader", "load_model", str(tmp_path / "model"), str(128 * MIB), "100"),
     ]
     hog = own.start(HOG, "rings", str(250 * MIB), "0", "stdin", own_network=True)
-    time.sleep(4)  # its cgroup is known by name then
+    time.sleep(8)  # that it has no name is known by then
     print("go", file=hog.stdin, flush=True)
     assert within(20, lambda: hog.poll() is not None), own.text()
     died = time.time()

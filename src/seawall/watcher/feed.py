@@ -266,10 +266,10 @@ class Feed:
     def _do_slow_things(self) -> None:
         now = time.monotonic()
         if now >= self._people_due:
-            wait = _PEOPLE_FAST_SECONDS if self.is_fast else _PEOPLE_PEACE_SECONDS
             if self._people_due == 0.0 or self._people.is_stale():
                 self._people.refresh()
-            self._people_due = now + wait
+            is_soon = self.is_fast or self._people.is_to_be_named
+            self._people_due = now + (_PEOPLE_FAST_SECONDS if is_soon else _PEOPLE_PEACE_SECONDS)
         if now >= self._slow_due and not self.is_fast:
             self._slow_due = now + _SLOW_SECONDS
             reap()

@@ -62,14 +62,15 @@ class People:
         """Containers whose names may still come."""
         self._folders: dict[str, tuple[int, int]] = {}
         self._walked_at = 0.0
-        self._is_to_be_named = False
+        self.is_to_be_named = False
+        """A container is there whose files were not found yet."""
 
     def is_stale(self) -> bool:
         """Whether a cgroup came or went since ``refresh``, or it was long ago: one stat(2) for
         each cgroup, whose folder has a link for each below it (kernfs).
         """
         is_old = time.monotonic() - self._walked_at > AGAIN_SECONDS
-        if is_old or not self._folders or self._is_to_be_named:
+        if is_old or not self._folders or self.is_to_be_named:
             return True
         try:
             return any(_seen(folder) != before for folder, before in self._folders.items())
@@ -93,8 +94,8 @@ class People:
         is_new = found.paths != self.cgroups.paths
         self.cgroups = found
         self._note_folders()
-        self._is_to_be_named = self._is_unnamed(found.paths)
-        if self._is_to_be_named or self.files is _NO_FILES:
+        self.is_to_be_named = self._is_unnamed(found.paths)
+        if self.is_to_be_named or self.files is _NO_FILES:
             files = container_files.read(self._host)
             if not isinstance(files, Unread):
                 self.files, is_new = files, True
