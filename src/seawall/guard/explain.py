@@ -162,8 +162,8 @@ def cannot(settings: Settings, here: Here) -> list[str]:
         words.append("hasten the return of memory: process_mrelease needs Linux 5.15")
     if not here.has_pressure:
         words.append(
-            "see who stands still: no /proc/pressure (psi=1 on the kernel's command line); its "
-            "own late wake-ups stand in"
+            "see who stands still: no /proc/pressure (psi=1 on the kernel's command line); the "
+            "major faults of kubelet, runtime and sshd stand in"
         )
     if settings.watch and not here.has_tracefs:
         words.append(

@@ -48,7 +48,7 @@ class Node(NamedTuple):
     """allocstall: direct reclaim of the whole node (not of a cgroup at its limit)."""
     protected_stall: float
     """0 to 1: the worst share of the last interval in which a group that is protected stood
-    still (PSI ``full``; its own late wake-ups where there is no PSI)."""
+    still (PSI ``full``; estimated from its major faults where there is no PSI)."""
     late_seconds: float
     """By how much the guard itself woke up late."""
     own_major_faults: int

@@ -28,6 +28,7 @@ _STATES: Final = {
     "blind": "guard is BLIND",
     "stopped": "guard has STOPPED",
 }
+_LATE_SECONDS: Final = 0.1
 _DAYS_SECONDS: Final = 7 * 86400
 
 
@@ -115,9 +116,10 @@ def _residual(node: Node) -> str:
 def _signs(node: Node) -> str:
     mark = "under MIN" if node.is_min else "under LOW" if node.is_low else "over"
     swap = f"; {size(node.swap_used_bytes)} in swap" if node.swap_used_bytes else ""
+    late = f"; woke {node.late_seconds:.1f} s late" if node.late_seconds >= _LATE_SECONDS else ""
     return (
         f"free {size(node.free_bytes)}, {mark} watermarks; {node.stalls_per_second:.0f} stalls/s; "
-        f"protected stall {percent(node.protected_stall)}{swap}"
+        f"protected stall {percent(node.protected_stall)}{swap}{late}"
     )
 
 

@@ -1,0 +1,86 @@
+"""What the loop asks of others, and when: the self-test of the aide, a closer look of the watcher."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.guard.judge_scene import group_of
+
+from seawall.guard.facts import Group
+from seawall.guard.loop import Loop
+from seawall.guard.settings import Settings
+
+
+class Test:
+    """Where the self-test stands."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.is_proved: bool | None = None
+        self.is_waiting = False
+        self.polled = 0
+
+    def begin(self, now: float) -> None:
+        self.is_waiting = True
+
+    def put_off(self) -> None:
+        self.is_waiting = False
+
+    def poll(self, now: float) -> str | None:
+        self.polled += 1
+        return None
+
+
+class Scene:
+    """A loop of which only the two questions are used."""
+
+    def __init__(self) -> None:
+        self.test, self.said, self.state = Test(), list[dict[str, Any]](), "peace"
+        self.loop = loop = Loop.__new__(Loop)
+        watcher = SimpleNamespace(tell=self.said.append)
+        loop.parts = SimpleNamespace(self_test=self.test, watcher=watcher)  # type: ignore[assignment]
+        loop.judge = SimpleNamespace(state=lambda: self.state)  # type: ignore[assignment]
+        loop.settings = Settings()
+        loop._test_due = loop._look_due = 0.0
+
+    def ask(self, now: float, *wanted: Group) -> list[dict[str, Any]]:
+        self.said.clear()
+        self.loop._ask(now, wanted)
+        return list(self.said)
+
+
+@pytest.mark.parametrize("state", ["peace", "near", "blind"])
+def test_it_proves_that_it_can_kill_whenever_nobody_has_to_be_killed(state: str) -> None:
+    scene = Scene()
+    scene.state = state
+    scene.loop._test(10.0)
+    assert (scene.test.is_waiting, scene.test.polled) == (True, 1)
+
+
+@pytest.mark.parametrize("state", ["short", "holding"])
+def test_one_that_began_is_put_off_when_somebody_has_to_be(state: str) -> None:
+    scene = Scene()
+    scene.loop._test(10.0)
+    scene.state = state
+    scene.loop._test(10.1)
+    assert (scene.test.is_waiting, scene.test.polled) == (False, 1)
+
+
+def test_who_hangs_at_its_limit_is_looked_at_in_peace() -> None:
+    scene = Scene()
+    hung, large = group_of("hung", 399, limit=400, at_limit_seconds=31.0), group_of("large", 900)
+    assert scene.ask(10.0, large) == []
+    (said,) = scene.ask(10.0, large, hung)
+    assert (said["why"], said["cgroups"]) == ("stuck", [hung.path])
+    assert scene.ask(29.0, hung) == [], "a child of its own looks for seconds"
+    assert scene.ask(30.0, hung) != []
+
+
+def test_near_a_shortage_those_that_lead_are_looked_at() -> None:
+    scene = Scene()
+    scene.state = "near"
+    (said,) = scene.ask(10.0, group_of("large", 900))
+    assert said["why"] == "node_short"
+    assert scene.ask(11.0, group_of("large", 900)) == []
+    assert scene.ask(12.0) != []
