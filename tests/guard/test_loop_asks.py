@@ -1,4 +1,4 @@
-"""What the loop asks of others, and when: the self-test of the aide, a closer look of the watcher."""
+"""What the loop asks of others, and when: the self-test, a closer look of the watcher."""
 
 from types import SimpleNamespace
 from typing import Any
