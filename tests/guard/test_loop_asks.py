@@ -20,6 +20,8 @@ class Test:
         self.is_proved: bool | None = None
         self.is_waiting = False
         self.polled = 0
+        self.why_not = "no child came"
+        self.answer: str | None = None
 
     def begin(self, now: float) -> None:
         self.is_waiting = True
@@ -29,7 +31,7 @@ class Test:
 
     def poll(self, now: float) -> str | None:
         self.polled += 1
-        return None
+        return self.answer
 
 
 class Scene:
@@ -39,7 +41,9 @@ class Scene:
         self.test, self.said, self.state = Test(), list[dict[str, Any]](), "peace"
         self.loop = loop = Loop.__new__(Loop)
         watcher = SimpleNamespace(tell=self.said.append)
-        loop.parts = SimpleNamespace(self_test=self.test, watcher=watcher)  # type: ignore[assignment]
+        teller = SimpleNamespace(is_due=False, event=lambda _words: None)
+        parts: Any = SimpleNamespace(self_test=self.test, watcher=watcher, teller=teller)
+        loop.parts = parts
         loop.judge = SimpleNamespace(state=lambda: self.state)  # type: ignore[assignment]
         loop.settings = Settings()
         loop._test_due = loop._look_due = 0.0
@@ -56,6 +60,17 @@ def test_it_proves_that_it_can_kill_whenever_nobody_has_to_be_killed(state: str)
     scene.state = state
     scene.loop._test(10.0)
     assert (scene.test.is_waiting, scene.test.polled) == (True, 1)
+
+
+def test_one_that_failed_is_made_again_soon() -> None:
+    scene = Scene()
+    scene.test.answer = "CANNOT KILL: no child came"
+    scene.loop._test(10.0)
+    scene.test.answer, scene.test.is_waiting = None, False
+    scene.loop._test(39.0)
+    assert not scene.test.is_waiting
+    scene.loop._test(40.0)
+    assert scene.test.is_waiting
 
 
 @pytest.mark.parametrize("state", ["short", "holding"])

@@ -29,6 +29,7 @@ STUCK_AGAIN_SECONDS = 20.0
 """It is a child of its own that looks twice, some seconds apart; its word holds for 30."""
 CASE_SECONDS = 0.1
 """While something is short, frozen or on its way out."""
+TEST_AGAIN_SECONDS = 30.0
 TEST_SECONDS = 0.02
 """Between two looks for the child of the self-test."""
 YOUNG_SECONDS, YOUNG_TICK_SECONDS = 15.0, 1.0
@@ -179,6 +180,8 @@ class Loop:
         if test.poll(now) is None:
             return
         self.parts.teller.is_due = True
+        if not test.is_proved:  # its child may have been killed by somebody else
+            self._test_due = min(self._test_due, now + TEST_AGAIN_SECONDS)
         if test.is_proved is not was and test.is_proved is not True:
             self.parts.teller.event(sentences.self_test_failed(test.why_not))
 
