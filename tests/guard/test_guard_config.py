@@ -198,6 +198,11 @@ def test_addresses_that_are_right() -> None:
     assert parsed('datagram_to = ""').datagram_to == ""
 
 
+def test_a_unit_of_a_user_may_be_named_as_it_is_printed() -> None:
+    text = 'protect = ["unit:user@1000.service/app.service", "kubelet.service"]'
+    assert parsed(text).protect == ("unit:user@1000.service/app.service", "kubelet.service")
+
+
 def test_sizes() -> None:
     assert parsed("act_at_most = 2147483648").act_at_most_bytes == 2147483648
     assert parsed('act_at_most = "512MiB"').act_at_most_bytes == 536870912

@@ -119,6 +119,42 @@ def test_page_cache_that_nobody_looked_at_is_no_return() -> None:
     assert orders(judge, groups, last, hard) == []
 
 
+@pytest.mark.parametrize("guards", [0, 5, 20])
+def test_those_that_may_not_go_do_not_hide_the_first_of_the_order(guards: int) -> None:
+    """Small protected BestEffort pods (DaemonSets) beside large ones within their promise."""
+    daemons = [
+        group_of(f"ds{n:02}", 40, class_rank=BEST_EFFORT, adj=1000, protected_by="CNI")
+        for n in range(guards)
+    ]
+    large = [
+        group_of(f"g{n:02}", 3000, limit=4 * GIB, request_bytes=4 * GIB * MIB,
+                 class_rank=GUARANTEED, adj=-997) for n in range(10)
+    ]  # fmt: skip
+    over = [group_of(f"bu{n}", 2 * GIB, request_bytes=500 * MIB) for n in range(8)]
+    groups, judge = scene(*daemons, *large, *over), judge_of()
+    now = watched(judge, groups, node(1000.0, 6000, 6000), {})
+    for group in large:
+        group.charge_bytes += 400 * MIB
+    last = node(now, 1500, 1500, short=True, slope_bytes_per_second=1.0 * MIB)
+    found = orders(judge, groups, last, {})
+    assert found
+    assert found[0].orders[0].target.name.startswith("ns/bu")
+
+
+def test_who_took_all_that_is_needed_goes_whatever_a_driver_took_before() -> None:
+    """A job ended, a driver took as much; minutes later one without a promise takes the rest."""
+    job = group_of("job", 6 * GIB, limit=8 * GIB, request_bytes=8 * GIB * MIB)
+    bad = group_of("hog", 100, class_rank=BEST_EFFORT, adj=1000)
+    groups, judge = scene(job, bad), judge_of()
+    now = watched(judge, groups, node(1000.0, 5700, 5700), {})
+    del groups[job.path]
+    bad.charge_bytes += 4300 * MIB
+    last = node(now, 1400, 1400, leak=6000, short=True, slope_bytes_per_second=20.0 * MIB)
+    found = orders(judge, groups, last, {})
+    assert found
+    assert found[0].orders[0].target.name == "ns/hog"
+
+
 def test_a_limit_that_was_raised_since_it_was_read_is_no_overrun() -> None:
     """In-place resize from 400 MiB to 4 GiB: for some seconds the old one is all we know."""
     judge = judge_of(over_limit="kill", over_limit_opt_in=("*",), over_limit_seconds=5.0)

@@ -12,7 +12,8 @@ from tests.guard.sense_trees import FakeTree, container
 
 from seawall.actions.plan import Mounts
 from seawall.guard.facts import GUARANTEED, NOTHING_OUTSIDE, Outside
-from seawall.guard.sense.groups import NOT_TOLD, Groups
+from seawall.guard.sense.groups import Groups
+from seawall.guard.sense.member import NOT_TOLD
 from seawall.guard.sense.merge import Merge
 from seawall.guard.sense.residual import Residual
 
@@ -47,6 +48,14 @@ class Scene:
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path)
+
+
+def test_who_is_never_told_is_left_alone_for_a_minute(scene: Scene) -> None:
+    scene.merge.tend(59.0)
+    assert scene.one.protected_by == NOT_TOLD
+    scene.hear("groups", 60.0, rows=[scene.row(2, name="storage/csi", role="CSI driver")])
+    scene.merge.tend(65.0)
+    assert (scene.one.protected_by, scene.two.protected_by) == ("", "CSI driver")
 
 
 def test_claims_are_all_of_now(scene: Scene) -> None:

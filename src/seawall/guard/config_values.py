@@ -97,7 +97,7 @@ def _names(_key: Key, value: object) -> tuple[str, ...]:
         if word != word.strip():
             raise WrongValue(f"{shown(word)} in it, with blanks around it")
         first, slash, _ = word.partition("/")
-        if slash and _UNIT.search(first):  # no namespace has a dot
+        if slash and _UNIT.search(first) and not word.startswith("unit:"):  # no namespace
             raise WrongValue(f'{shown(word)} in it: a cgroup path begins with "/"')
     return tuple(dict.fromkeys(value))
 

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM = 0, 1, 2, 3
 """Kubernetes' order, least wanted first; SYSTEM is what belongs to no pod or container."""
+UNREAD_SHARE = 0.5
+"""Of a charge whose parts were not read, so much is expected back."""
 
 
 class Node(NamedTuple):
@@ -149,6 +151,16 @@ class Group:
     def taken_at_most_bytes(self) -> int:
         """The most."""
         return self.charge_bytes + (self.swapped_bytes or 0)
+
+    @property
+    def hard_bytes(self) -> int:
+        """What only its end gives back, of its charge (a careful guess where it was not read) and
+        in swap.
+        """
+        back = self.gives_back_bytes
+        if back is None:
+            back = int(self.charge_bytes * UNREAD_SHARE)
+        return max(0, min(back, self.charge_bytes)) + self.only_in_swap_bytes
 
     @property
     def only_in_swap_bytes(self) -> int:

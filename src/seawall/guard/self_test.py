@@ -89,7 +89,9 @@ class SelfTest:
         if not self._order:
             self._end(self.why_not or "the test cgroup was not made")
             self._is_new = True
-        elif self._aide is None or not self._aide.send(request):
+            return
+        self._problem()  # of a test that was put off
+        if self._aide is None or not self._aide.send(request):
             self._end("the aide takes no request for a child")
             self._is_new = True
 

@@ -49,7 +49,7 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     OverLimit: {"entries": dict[str, Overrun], "opted_in": tuple[str, ...]},
     Overrun: {
         "asked": str, "bytes": int, "inode": int, "is_in_force": bool, "limit": int,
-        "lowered": int, "path": str, "refused": str,
+        "lowered": int, "refused": str,
         "said_bytes": int | None, "said_seconds": float, "since": float,
     },
     Protection: {
@@ -59,7 +59,7 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     Case: {
         "aims": tuple[Aim, ...], "counts_swap": bool, "deadline": float, "decision": str,
         "floor": int, "headroom": int, "is_left": bool, "most": int, "most_seconds": float,
-        "need": int, "others": int, "phase": Phase, "relief": int, "residual": int | None,
+        "need": int, "others": int | None, "phase": Phase, "relief": int, "residual": int | None,
         "seconds": float,
         "sources": tuple[str, ...], "trigger": Trigger,
     },

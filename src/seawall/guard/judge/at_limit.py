@@ -30,7 +30,7 @@ def judge_over_limit(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Ver
             continue
         if node.seconds - entry.since < mind.settings.over_limit_seconds:
             continue
-        verdict = _over(mind, node, entry, groups)
+        verdict = _over(mind, node, entry, group)
         if verdict is not None:
             return _with_ranking(verdict, mind, node, groups, group)
     return None
@@ -60,10 +60,7 @@ def _why_not(verdict: Verdict, mind: Mind, path: str) -> str:
     return "not over its own limit"
 
 
-def _over(
-    mind: Mind, node: Node, entry: Overrun, groups: Mapping[str, Group]
-) -> Verdict | None:  # fmt: skip
-    group = groups[entry.path]
+def _over(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict | None:
     policy = mind.overruns.policy_for(group, mind.settings)
     against = mind.protection.reason(group) or mind.hold.why_done(group) or entry.refused
     if any(source in mind.hold.distrusted for source in _sources(group)):
@@ -76,7 +73,7 @@ def _over(
         return _clamp(mind, node, entry, group)
     if not mind.hold.kills_left(node.seconds, mind.settings.kills_per_minute):
         return _report(mind, node, entry, group, "no further kill is allowed in this minute")
-    return _kill(mind, node, entry, groups)
+    return _kill(mind, node, entry, group)
 
 
 def _sources(group: Group) -> tuple[str, ...]:
@@ -97,11 +94,9 @@ def _report(
     )  # fmt: skip
 
 
-def _kill(mind: Mind, node: Node, entry: Overrun, groups: Mapping[str, Group]) -> Verdict:
-    group = groups[entry.path]
+def _kill(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict:
     step: Step = "terminate" if mind.settings.terminate_seconds > 0 else "kill"
-    aims = [(group, group.outside.certain_bytes)]
-    case = Case(mind.next_decision(), "over_limit", node, aims, groups)
+    case = Case(mind.next_decision(), "over_limit", node, [(group, group.outside.certain_bytes)])
     case.need = max(0, entry.bytes)
     entry.asked = "kill"
     begin(mind, case, node, step)
@@ -155,14 +150,12 @@ def judge_stuck(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Verdict 
         if group.at_limit_seconds and stuck.is_stuck(group, mind.settings):
             if mind.hold.why_done(group):
                 continue
-            verdict = _end_stuck(mind, node, group, groups)
+            verdict = _end_stuck(mind, node, group)
             return verdict and _with_ranking(verdict, mind, node, groups, group)
     return None
 
 
-def _end_stuck(
-    mind: Mind, node: Node, group: Group, groups: Mapping[str, Group]
-) -> Verdict | None:  # fmt: skip
+def _end_stuck(mind: Mind, node: Node, group: Group) -> Verdict | None:
     """Reported once when it may not be killed, killed as a whole when it may."""
     seen = f"{plain(group.name)} {stuck.words(group)}: {plain(group.hopeless_why)}"
     against = mind.protection.reason(group)
@@ -174,7 +167,7 @@ def _end_stuck(
         )  # fmt: skip
     if not mind.hold.kills_left(node.seconds, mind.settings.kills_per_minute):
         return None
-    case = Case(mind.next_decision(), "stuck_at_limit", node, [(group, 0)], groups)
+    case = Case(mind.next_decision(), "stuck_at_limit", node, [(group, 0)])
     case.need = case.predicted
     begin(mind, case, node, "kill")
     done = step_words("kill", is_observed=mind.is_observing)

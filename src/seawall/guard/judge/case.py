@@ -7,7 +7,6 @@ from typing import Literal, TypeAlias
 from seawall.actions.plan import Order, Step, Target
 from seawall.guard.facts import Group, Node
 from seawall.guard.judge.evidence import sources_of
-from seawall.guard.judge.parts import hard_of
 from seawall.guard.judge.sentences import plain
 from seawall.guard.verdict import Trigger
 
@@ -29,7 +28,7 @@ class Aim:
     def __init__(self, group: Group, certain: int) -> None:
         self.target = Target(group.path, group.inode, plain(group.name))
         self.taken = group.taken_bytes
-        self.hard = hard_of(group)
+        self.hard = group.hard_bytes
         self.predicted = self.hard + certain
         self.is_failed = False
 
@@ -56,9 +55,8 @@ class Case:
     )  # fmt: skip
 
     def __init__(
-        self, decision: str, trigger: Trigger, node: Node, chosen: Sequence[tuple[Group, int]],
-        groups: Mapping[str, Group],
-    ) -> None:  # fmt: skip
+        self, decision: str, trigger: Trigger, node: Node, chosen: Sequence[tuple[Group, int]]
+    ) -> None:
         self.decision = decision
         self.trigger: Trigger = trigger
         self.phase: Phase = "killed"
@@ -74,21 +72,27 @@ class Case:
         self.is_left = False
         """Processes were still there at the deadline: the memory waits for them, no driver."""
         self.deadline = 0.0
-        self.start(node, groups)
+        self.start(node)
 
-    def start(self, node: Node, groups: Mapping[str, Group]) -> None:
+    def start(self, node: Node) -> None:
         """What comes back is counted from here."""
-        self.others = self.held_by_others(groups)
+        self.others: int | None = None
+        """What all others held outside, by the first claims made since; None: none came yet."""
         self.seconds = node.seconds
         self.headroom = node.headroom_bytes
         self.residual = node.residual_bytes
         self.most = 0
         self.most_seconds = node.seconds
 
-    def held_by_others(self, groups: Mapping[str, Group]) -> int:
-        """What all but those whom it aims at hold outside for certain."""
+    def _taken_by_others(self, node: Node, groups: Mapping[str, Group]) -> int:
+        """Outside their cgroups, meanwhile; of claims made before, nothing is known to be."""
+        if node.claims_seconds is None or node.seconds - node.claims_seconds < self.seconds:
+            return 0
         meant = {aim.target.path for aim in self.aims}
-        return sum(g.outside.certain_bytes for path, g in groups.items() if path not in meant)
+        held = sum(g.outside.certain_bytes for path, g in groups.items() if path not in meant)
+        if self.others is None:
+            self.others = held
+        return max(0, held - self.others)
 
     def is_under(self, mark: int, node: Node) -> bool:
         """Whether less is left than ``mark``, the floor or the relief."""
@@ -120,7 +124,7 @@ class Case:
         """
         own = sum(aim.returned_of_taken(groups) for aim in self.aims)
         if self.residual is not None and node.residual_bytes is not None:
-            taken = max(0, self.held_by_others(groups) - self.others)
+            taken = self._taken_by_others(node, groups)
             own += max(0, self.residual - node.residual_bytes + taken)
         found = max(node.headroom_bytes - self.headroom, own, 0)
         if found >= self.most + RISING_SHARE * self.predicted:

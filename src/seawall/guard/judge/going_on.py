@@ -44,16 +44,16 @@ def _next_step(
         return None
     is_needed = _is_needed(mind, case, node, groups)
     if case.phase == "frozen":
-        return _kill(mind, case, node, groups) if is_needed else _let_go(mind, case, node)
+        return _kill(mind, case, node) if is_needed else _let_go(mind, case, node)
     if is_needed and _budget(mind) < CALM_SECONDS:
-        return _kill(mind, case, node, groups)
+        return _kill(mind, case, node)
     if not is_needed and not case.is_little(case.returned(node, groups)):
         start_verifying(mind, case, node)  # SIGTERM was enough
         return None
     if node.seconds < case.deadline:
         return None
     if is_needed:
-        return _kill(mind, case, node, groups)
+        return _kill(mind, case, node)
     _forget(mind, case)
     mind.tell(_told(case, node, f"{case.names} got SIGTERM and stays: {_stays(mind, case)}"))
     return None
@@ -95,14 +95,14 @@ def _is_protected(mind: Mind, group: Group | None) -> bool:
     return group is not None and bool(mind.protection.reason(group))
 
 
-def _kill(mind: Mind, case: Case, node: Node, groups: Mapping[str, Group]) -> Verdict:
+def _kill(mind: Mind, case: Case, node: Node) -> Verdict:
     """On cgroup v1 SIGKILL waits for the thaw, so a thaw always follows."""
     was_frozen = case.phase == "frozen"
     if was_frozen:
         mind.hold.count_kill(node.seconds)
     orders = case.orders("kill") + (case.orders("thaw") if was_frozen else ())
     did = "is frozen" if was_frozen else "got SIGTERM and is still there"
-    case.start(node, groups)  # not from the SIGTERM on
+    case.start(node)  # not from the SIGTERM on
     start_verifying(mind, case, node)
     verb = "would be killed" if mind.is_observing else "is killed"
     sentence = f"{size(max(0, node.headroom_bytes))} left: {case.names} {did}, and {verb}"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from seawall.actions.plan import Outcome
 from seawall.guard.facts import Group, Node
 from seawall.guard.judge.at_limit import judge_over_limit, judge_stuck, learn_clamp
-from seawall.guard.judge.evidence import is_fresh
+from seawall.guard.judge.evidence import is_fresh, promised_to
 from seawall.guard.judge.going_on import go_on, learn
 from seawall.guard.judge.mind import Mind
 from seawall.guard.judge.node_short import judge_low, judge_short
@@ -74,24 +74,46 @@ class Judge:
                 (group.taken_bytes + group.outside.certain_bytes, sum(look.before(group)), path)
                 for path, group in groups.items()
             ]
-            self._lead(held, groups)
-        if not shortage.is_short and self._mind.window.is_due(node):
+            self._lead(held, groups, node.total_bytes)
+        is_looked = not shortage.is_short and not self._mind.is_busy
+        if is_looked and self._mind.window.is_due(node):
             self._add_large(node, groups)
         return wanted
 
-    def _lead(self, held: list[tuple[int, int, str]], groups: Mapping[str, Group]) -> None:
-        """By growth, by size and by Kubernetes' order in turn, until the list is full."""
+    def _lead(
+        self, held: list[tuple[int, int, str]], groups: Mapping[str, Group], total_bytes: int
+    ) -> None:
+        """By growth, by size and by Kubernetes' order in turn, until the list is full; by order
+        only those who could go.
+        """
         wanted = self._wanted
         orders = (
             sorted(held, key=_growth, reverse=True)[:WANTED_MOST],
             sorted(held, reverse=True)[:WANTED_MOST],
-            sorted(held, key=lambda row: (groups[row[2]].class_rank, -row[0]))[:WANTED_MOST],
+            self._in_order(held, groups, total_bytes),
         )
-        for leaders in zip(*orders, strict=True):
-            for row in leaders:
-                group = groups[row[2]]
-                if len(wanted) < WANTED_MOST and group not in wanted:
+        for place in range(WANTED_MOST):
+            for order in orders:
+                group = groups[order[place][2]] if place < len(order) else None
+                if group is not None and len(wanted) < WANTED_MOST and group not in wanted:
                     wanted.append(group)
+
+    def _in_order(
+        self, held: list[tuple[int, int, str]], groups: Mapping[str, Group], total_bytes: int
+    ) -> list[tuple[int, int, str]]:
+        """Best effort first, and the largest of them: who may be acted on, and may be over its
+        promise.
+        """
+        mind, found = self._mind, []
+        for row in sorted(held, key=lambda row: (groups[row[2]].class_rank, -row[0])):
+            group = groups[row[2]]
+            if row[0] <= promised_to(group, total_bytes, group.limit_bytes):
+                continue
+            if not mind.protection.reason(group) and not mind.hold.why_done(group):
+                found.append(row)
+                if len(found) >= WANTED_MOST:
+                    break
+        return found
 
     def _add_large(self, node: Node, groups: Mapping[str, Group]) -> None:
         """What only their end gives back is compared with what it was then."""

@@ -9,7 +9,7 @@ from seawall.guard.judge import sentences, suspicion
 from seawall.guard.judge.case import Case
 from seawall.guard.judge.going_on import start_verifying
 from seawall.guard.judge.mind import DONE, Mind
-from seawall.guard.judge.proof import LASTS_SECONDS, LEAST_GROWTH, Causes
+from seawall.guard.judge.proof import LASTS_SECONDS, LEAST_GROWTH, Causes, accuse_of_all
 from seawall.guard.judge.ranking import rank, rows_of, shown
 from seawall.guard.judge.row import OVER_LIMIT, PROVED, SOURCE_OUTSIDE, Row
 from seawall.guard.judge.shortage import CALM_SECONDS, URGENT_SECONDS, Shortage
@@ -85,6 +85,8 @@ def _rows(
     """Who holds what, with the reasons against that only the judge's memory knows."""
     own_limits = mind.overruns.own_limits()
     rows, causes = rows_of(node, groups.values(), mind.window, mind.hold.distrusted, own_limits)
+    if mind.shortage is not None:
+        accuse_of_all(rows, causes, mind.shortage.need_bytes)
     _mark(mind, rows, node)
     return rows, causes
 
@@ -135,9 +137,7 @@ def _decide(
     if held is not None and not any(held.holds(row.group) for row in chosen):
         held = None
     decision = held.decision if held is not None else mind.next_decision()
-    groups = {row.group.path: row.group for row in seen[0]}
-    aims = [(row.group, row.certain) for row in chosen]
-    case = Case(decision, "node_short", node, aims, groups)
+    case = Case(decision, "node_short", node, [(row.group, row.certain) for row in chosen])
     case.need, case.floor = shortage.need_bytes, shortage.floor_bytes
     is_proved = chosen[0].tier <= PROVED
     case.relief = case.floor + (case.need // 2 if is_proved else 0)

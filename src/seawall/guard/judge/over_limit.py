@@ -37,15 +37,13 @@ class Overrun:
         "is_in_force",
         "limit",
         "lowered",
-        "path",
         "refused",
         "said_bytes",
         "said_seconds",
         "since",
     )
 
-    def __init__(self, path: str, inode: int, now: float, limit: int) -> None:
-        self.path = path
+    def __init__(self, inode: int, now: float, limit: int) -> None:
         self.inode = inode
         self.since = now
         self.limit = limit
@@ -108,7 +106,7 @@ class OverLimit:
         if limit is None or overrun_of(group, limit) < least_overrun(limit):
             return
         if len(self.entries) < ENTRIES_MOST:
-            self.entries[path] = entry = Overrun(path, group.inode, now, limit)
+            self.entries[path] = entry = Overrun(group.inode, now, limit)
             entry.bytes = overrun_of(group, limit)
 
     def own_limits(self) -> dict[str, int]:

@@ -124,3 +124,13 @@ def accuse(rows: Sequence[Row], causes: Causes, look: Look) -> None:
     for row in large:
         if is_most and row.tier > SOURCE:
             row.tier = SOURCE
+
+
+def accuse_of_all(rows: Sequence[Row], causes: Causes, need: int) -> None:
+    """Who took all that is needed beyond its promise, and most of the loss, is the source, whatever
+    a driver took beside it and others gave back.
+    """
+    for row in rows:
+        is_all = row.is_read and row.beyond >= need and 2 * row.beyond > causes.lost
+        if is_all and row.tier > SOURCE:
+            row.tier = SOURCE

@@ -3,7 +3,6 @@
 
 from seawall.guard.facts import Group
 from seawall.guard.judge.evidence import promised_to
-from seawall.guard.judge.parts import hard_of
 
 OVER_LIMIT, SOURCE, SOURCE_OUTSIDE, RANKED, WITHIN = range(5)
 """Who goes first.  OVER_LIMIT: holds more than its own limit, with what it holds outside.
@@ -35,7 +34,7 @@ class Row:
     ) -> None:  # fmt: skip
         self.group = group
         self.certain = certain
-        self.hard = hard_of(group)
+        self.hard = group.hard_bytes
         self.is_read = group.gives_back_bytes is not None
         self.promise = promised_to(group, total_bytes, limit)
         self.taken = group.taken_bytes + certain

@@ -9,7 +9,6 @@ whole.  A group that was not there at the look has grown from nothing.
 from collections.abc import Mapping
 
 from seawall.guard.facts import Group, Node
-from seawall.guard.judge.parts import hard_of
 
 STEPS = (60.0, 900.0)
 LOOKS = 2 * len(STEPS)
@@ -48,7 +47,7 @@ class Look:
         held.clear()
         for path, group in groups.items():
             outside = group.outside
-            hard = -1 if group.gives_back_bytes is None else hard_of(group)
+            hard = -1 if group.gives_back_bytes is None else group.hard_bytes
             held[path] = (
                 group.inode, group.taken_at_most_bytes, outside.certain_bytes, outside.most_bytes,
                 hard,

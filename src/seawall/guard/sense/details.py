@@ -15,13 +15,13 @@ end.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from seawall.guard.facts import Group
 from seawall.guard.sense.canary import number, stat_fields
 from seawall.guard.sense.files import all_bytes, first_bytes
-from seawall.guard.sense.lasting import lasting_shared_bytes
+from seawall.guard.sense.lasting import lasting_shared_bytes, mounts_of
 from seawall.guard.sense.member import Member, Names, read_promises
 
 _STAT_BYTES: Final = 32 << 10
@@ -38,12 +38,20 @@ _KERNEL_PARTS: Final = (
 class Details:
     """Reads on demand; keeps nothing but the scratch space."""
 
-    __slots__ = ("_names", "_proc", "_ticks")
+    __slots__ = ("_hosts", "_names", "_proc", "_ticks")
 
     def __init__(self, names: Names, proc: str) -> None:
         self._names = names
         self._proc = proc
         self._ticks = os.sysconf("SC_CLK_TCK")
+        self._hosts: dict[bytes, bytes] | None = None
+        """The host's tmpfs mounts, read at most once a tick: there may be thousands of mounts."""
+
+    def forget(self, groups: Iterable[Group]) -> None:
+        """Another tick: what was read in one before is not known now."""
+        self._hosts = None
+        for group in groups:
+            group.gives_back_bytes = None
 
     def read(self, member: Member, now: float, *, has_swap: bool) -> None:
         """Fill in what ``Group`` says of it; a file that cannot be read leaves None."""
@@ -77,7 +85,9 @@ class Details:
             return None
         shared = stat.get(b"shmem" if self._names.version == 2 else b"total_shmem", 0)
         if shared:
-            shared = max(0, shared - lasting_shared_bytes(self._proc, pids[0]))
+            if self._hosts is None:
+                self._hosts = mounts_of(self._proc, 1)
+            shared = max(0, shared - lasting_shared_bytes(self._proc, pids[0], self._hosts))
         return anonymous + shared + self._kernel(path, stat)
 
     def _kernel(self, path: str, stat: dict[bytes, int]) -> int:

@@ -13,6 +13,7 @@ from typing import Final
 _NUMBER_BYTES: Final = 32
 """More than any counter of 64 bits, ``max`` and a sign."""
 _FIRST_BYTES: Final = 4096
+_PART_BYTES: Final = 64 << 10
 GONE: Final = (errno.ENODEV, errno.ENOENT, errno.ESRCH)
 
 
@@ -135,7 +136,7 @@ def all_bytes(path: str, most: int) -> bytes | None:
         return None
     data = b""
     try:
-        while len(data) < most and (more := os.read(fd, most - len(data))):
+        while len(data) < most and (more := os.read(fd, min(_PART_BYTES, most - len(data)))):
             data += more
     except OSError:
         return None

@@ -19,6 +19,7 @@ from seawall.guard.facts import Group
 from seawall.guard.sense.cadence import Cadence
 from seawall.guard.sense.files import GONE, first_bytes, number_of, open_quietly
 from seawall.guard.sense.member import (
+    NOT_TOLD,
     Member,
     Names,
     is_populated,
@@ -30,8 +31,6 @@ from seawall.guard.sense.member import (
 from seawall.guard.sense.pressure import Pressure
 from seawall.guard.sense.tree import Tree
 
-NOT_TOLD: Final = "who it is was not told yet"
-"""Names and roles come from the watcher; a storage daemon must not be taken for anybody."""
 _LIMITS_SECONDS: Final = 10.0
 _YOUNG_SECONDS: Final = 30.0
 """A runtime writes limits and promises just after it made the folder."""

@@ -16,13 +16,18 @@ _MOST_BYTES: Final = 1 << 20
 _ESCAPES: Final = ((b"\\040", b" "), (b"\\011", b"\t"), (b"\\012", b"\n"), (b"\\134", b"\\"))
 
 
-def lasting_shared_bytes(proc: str, pid: int) -> int:
-    """Bytes in tmpfs mounts of ``pid`` that stay when all its processes are gone.
+def mounts_of(proc: str, pid: int) -> dict[bytes, bytes]:
+    """Its tmpfs mounts."""
+    return tmpfs_mounts(all_bytes(f"{proc}/{pid}/mountinfo", _MOST_BYTES) or b"")
+
+
+def lasting_shared_bytes(proc: str, pid: int, hosts: dict[bytes, bytes]) -> int:
+    """Bytes in tmpfs mounts of ``pid`` that stay when all its processes are gone, for ``hosts``
+    has them too.
 
     What other workloads have in the same tmpfs is in it: too much rather than too little.
     """
-    theirs = tmpfs_mounts(all_bytes(f"{proc}/{pid}/mountinfo", _MOST_BYTES) or b"")
-    hosts = tmpfs_mounts(all_bytes(f"{proc}/1/mountinfo", _MOST_BYTES) or b"")
+    theirs = mounts_of(proc, pid)
     total = 0
     for device in theirs.keys() & hosts.keys():
         try:

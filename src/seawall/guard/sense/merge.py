@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from seawall.guard.facts import NOTHING_OUTSIDE, SYSTEM, Outside
-from seawall.guard.sense.member import Member
+from seawall.guard.sense.member import NOT_TOLD, Member
 from seawall.guard.sense.residual import Residual
 
 _TEXT_MOST: Final = 512
@@ -20,12 +20,17 @@ _STUCK_LASTS_SECONDS: Final = 30.0
 _WAIT_SECONDS: Final = 60.0
 """Longer than the longest tick: by then a new folder was found."""
 _WAITING_MOST: Final = 1024
+GIVE_UP_SECONDS: Final = 60.0
+"""So long who is not told is nobody's victim.  Without a watcher it would be safe for ever, and
+the kernel would choose: then paths, scope and oom_score_adj protect, and the status says so.
+"""
+_GIVE_UP_AGAIN_SECONDS: Final = 5.0
 
 
 class Merge:
     """Takes messages in; the members and the residual are the table's own."""
 
-    __slots__ = ("_account", "_members", "_part", "_residual", "_round", "_waiting",
+    __slots__ = ("_account", "_given_up", "_members", "_part", "_residual", "_round", "_waiting",
                  "certain_bytes", "claims_seconds", "dropped", "refused", "stuck_seconds",
                  "watcher_pid")  # fmt: skip
 
@@ -33,7 +38,7 @@ class Merge:
         self._members = members
         self._residual = residual
         self._round = self._part = 0
-        self._account = 0.0
+        self._account = self._given_up = 0.0
         """When the account was made of which the part before came."""
         self._waiting: dict[str, tuple[float, dict[str, object]]] = {}
         """Names and roles of folders that were not found yet, and since when."""
@@ -193,6 +198,15 @@ class Merge:
 
     def tend(self, now: float) -> None:
         """Each tick."""
+        if now - self._given_up >= _GIVE_UP_AGAIN_SECONDS:
+            self._given_up = now
+            for member in self._members.values():
+                group = member.group
+                if (
+                    group.protected_by == NOT_TOLD
+                    and now - group.started_seconds >= GIVE_UP_SECONDS
+                ):
+                    group.protected_by = ""
         if self.stuck_seconds and now - self.stuck_seconds > _STUCK_LASTS_SECONDS:
             self.forget_stuck()
 

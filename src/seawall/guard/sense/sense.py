@@ -18,6 +18,7 @@ from seawall.guard.sense.canary import Canary
 from seawall.guard.sense.details import Details
 from seawall.guard.sense.groups import Groups
 from seawall.guard.sense.headroom import Headroom
+from seawall.guard.sense.member import NOT_TOLD
 from seawall.guard.sense.meminfo import Meminfo
 from seawall.guard.sense.merge import Merge
 from seawall.guard.sense.pause import glance_seconds, pause_seconds
@@ -69,7 +70,7 @@ class Sense:
         self._triggers = Triggers()
         self._host_pressure = f"{proc}/pressure/memory"
         self._trend = Trend()
-        self._detailed: list[Group] = []
+        self._is_detailed = False
         self._stalls = Rate()
         self._kills = Rate()
         self._rarely = Cadence(_RARELY_SECONDS)
@@ -110,8 +111,7 @@ class Sense:
         told = (
             self.memory.problem, self.vmstat.problem, self.headroom.problem,
             self._pressure_problem, self._triggers.problem, table.problem, table.swap_problem,
-            table.tree.blind,
-            self._canary.problem, *self._merge.refused,
+            table.tree.blind, self._canary.problem, *self._merge.refused,
         )  # fmt: skip
         found = [words for words in told if words]
         if not self._table.names.unified:
@@ -121,6 +121,8 @@ class Sense:
             )
         if self._merge.claims_seconds is None:
             found.append("claims: no watcher has spoken; nobody's hidden memory is known")
+        if count := sum(group.protected_by == NOT_TOLD for group in self.groups.values()):
+            found.append(f"who {count} workloads are: not told yet; left alone so long")
         if self._merge.dropped:
             found.append(f"the watcher: {self._merge.dropped} messages or rows were not believed")
         return found
@@ -244,12 +246,11 @@ class Sense:
 
     def detail_all(self, wanted: Sequence[Group]) -> None:
         """Read what is only read of those that lead; of others it is old, and not known now."""
-        for group in self._detailed:
-            group.gives_back_bytes = None
-        self._detailed.clear()
+        if wanted or self._is_detailed:
+            self._details.forget(self.groups.values())
+        self._is_detailed = bool(wanted)
         for group in wanted:
             self.detail(group)
-        self._detailed.extend(wanted)
 
     def detail(self, group: Group) -> None:
         """Read it of one."""

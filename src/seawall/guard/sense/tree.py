@@ -42,7 +42,9 @@ class Folder:
         """Their paths; not a set, which takes 200 bytes where there are none."""
         place = place_of(path)  # and not kept: two in three of all folders need it never again
         kind = place.kind
-        is_manager = kind == "unit" and (place.unit or "").startswith("user@")
+        unit = place.unit or ""
+        # Not what a user runs below it: nothing of that is a group of its own.
+        is_manager = kind == "unit" and unit.startswith("user@") and "/" not in unit
         self.is_plain = kind == "cgroup" or is_manager
         """A workload as long as it has no folder below it."""
         self.is_leaf = kind == "container" or (kind == "unit" and not is_manager)

@@ -19,7 +19,8 @@ DATAGRAM_WAITS: Final = (
 )
 WATCHER_LOST: Final = (
     "the watcher is gone: what is held outside the cgroups' counters is not known, so nobody is "
-    "blamed for it"
+    "blamed for it; nor who new workloads are: they are left alone for a minute, then only paths, "
+    "scope and oom_score_adj protect"
 )
 WATCHERS_SPENT: Final = "its watchers ended one after the other, and it can start no further one"
 RECORDER_LOST: Final = (
