@@ -63,6 +63,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--journal", type=Path, help="a line of JSON for each run; is gone on with")
     parser.add_argument("--keep", type=Path, help="a folder for black boxes of runs gone wrong")
+    parser.add_argument("--vms", type=int, default=1, help="at a time; one has two CPUs")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no boot after that")
     given = parser.parse_args()
     if why := vm.missing() or built_modules.missing() or guard_peers.missing(guard_peers.SYSTEMD):
@@ -71,7 +72,7 @@ def main() -> int:
     rows = read_journal(given.journal)
     done, version = {row["id"] for row in rows}, commit()
     left = [one for one in drawn(given.runs, given.seed) if one.id not in done]
-    for report in reports(left, time.monotonic() + given.seconds):
+    for report in reports(left, given.vms, time.monotonic() + given.seconds):
         rows.append({**summary(report), "version": version})
         say(f"{len(rows):3} {rows[-1]['line'] if report.raw else report.scenario.id}")
         if given.journal:
@@ -82,10 +83,10 @@ def main() -> int:
     return conclude(rows)
 
 
-def reports(scenarios: Sequence[Scenario], until: float) -> Iterator[Report]:
+def reports(scenarios: Sequence[Scenario], vms: int, until: float) -> Iterator[Report]:
     with tempfile.TemporaryDirectory(prefix="seawall-campaign-") as folder:
         image = vm.build_image(Path(folder) / "image", guard_peers.add_systemd)
-        yield from run_all(image, scenarios, until=until)
+        yield from run_all(image, scenarios, vms=vms, a_boot=6, until=until)
 
 
 def keep(report: Report, folder: Path) -> None:
