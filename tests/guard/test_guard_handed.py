@@ -15,8 +15,10 @@ from seawall.guard.handed import (
     from_json,
     handed_from_json,
     handed_json,
+    kept,
     reloaded,
     take_handed,
+    take_kept,
     to_json,
 )
 from seawall.guard.notify import Notify
@@ -155,3 +157,10 @@ def test_our_own_cgroup_in_text_and_in_the_tree(tmp_path: Path) -> None:
     assert searched(str(tmp_path), 23) == "/a/b"
     assert searched(str(tmp_path), 123) == "/"
     assert searched(str(tmp_path), 3) is None
+
+
+def test_the_settings_in_force_outlive_exec() -> None:
+    settings = Settings(mode="enforce", scope=("/x",), freeze_seconds=1.5)
+    fd = kept(settings)
+    assert os.get_inheritable(fd)
+    assert take_kept(fd) == settings
