@@ -90,8 +90,15 @@ def handed_from_json(text: str) -> Handed:
 
 def kept(settings: Settings) -> int:
     """A descriptor that outlives exec and holds them."""
-    fd = os.memfd_create("seawall-settings", 0)
-    os.write(fd, to_json(settings).encode())
+    fd = text_in_memory("seawall-settings", to_json(settings))
+    os.set_inheritable(fd, True)
+    return fd
+
+
+def text_in_memory(name: str, text: str) -> int:
+    """A descriptor from which whoever gets it reads ``text``; it ends at an exec."""
+    fd = os.memfd_create(name, os.MFD_CLOEXEC)
+    os.write(fd, text.encode())
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
 

@@ -17,7 +17,7 @@ from typing import Final, NoReturn
 from seawall.actions.mounts import find_mounts
 from seawall.actions.plan import Mounts
 from seawall.guard import entry, lock_file
-from seawall.guard.handed import Handed, from_json, handed_json, take_kept
+from seawall.guard.handed import Handed, from_json, handed_json, take_kept, text_in_memory
 from seawall.guard.own_place import enter_host_cgroups, own_cgroup
 from seawall.guard.settings import Settings
 from seawall.guard.tell import rivals
@@ -150,9 +150,7 @@ def start_pinner(settings: Settings, config_path: str, folder: str, mounts: Moun
         "config_argv": entry.config_argv(config_path), "memory": mounts.memory,
         "version": mounts.version,
     }  # fmt: skip
-    fd = os.memfd_create("seawall-pinner", os.MFD_CLOEXEC)
-    os.write(fd, json.dumps(asked).encode())
-    os.lseek(fd, 0, os.SEEK_SET)
+    fd = text_in_memory("seawall-pinner", json.dumps(asked))
     process = subprocess.Popen(  # noqa: S603 - our own interpreter and file
         entry.pinner_argv(fd), stdin=subprocess.DEVNULL, pass_fds=(fd,)
     )
@@ -162,9 +160,7 @@ def start_pinner(settings: Settings, config_path: str, folder: str, mounts: Moun
 
 def become(handed: Handed) -> NoReturn:
     """Exec the guard; whatever it is handed stays open."""
-    fd = os.memfd_create("seawall-handed", os.MFD_CLOEXEC)
-    os.write(fd, handed_json(handed).encode())
-    os.lseek(fd, 0, os.SEEK_SET)
+    fd = text_in_memory("seawall-handed", handed_json(handed))
     _keep_open((fd, handed.lock_fd, handed.watcher_fd, handed.recorder_fd))
     argv = entry.guard_argv(fd)
     sys.stdout.flush()

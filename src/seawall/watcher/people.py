@@ -62,8 +62,11 @@ class People:
         """Containers whose names may still come."""
         self._folders: dict[str, tuple[int, int]] = {}
         self._walked_at = 0.0
-        self.is_to_be_named = False
+
+    @property
+    def is_to_be_named(self) -> bool:
         """A container is there whose files were not found yet."""
+        return bool(self._unnamed)
 
     def is_stale(self) -> bool:
         """Whether a cgroup came or went since ``refresh``, or it was long ago: one stat(2) for
@@ -94,7 +97,7 @@ class People:
         is_new = found.paths != self.cgroups.paths
         self.cgroups = found
         self._note_folders()
-        self.is_to_be_named = self._is_unnamed(found.paths)
+        self._note_unnamed(found.paths)
         if self.is_to_be_named or self.files is _NO_FILES:
             files = container_files.read(self._host)
             if not isinstance(files, Unread):
@@ -103,8 +106,8 @@ class People:
         self.workloads = joining.account(found, self.files)
         self._read_rows(is_new=is_new)
 
-    def _is_unnamed(self, paths: Iterable[str]) -> bool:
-        """Whether a container is there whose files were not found yet."""
+    def _note_unnamed(self, paths: Iterable[str]) -> None:
+        """Containers that are there and whose files were not found yet."""
         ids = set()
         self._unnamed.clear()
         for path in paths:
@@ -119,7 +122,6 @@ class People:
                 self._tries[key] = self._tries.get(key, 0) + 1
                 self._unnamed.add(key)
         self._tries = {key: tries for key, tries in self._tries.items() if key in ids}
-        return bool(self._unnamed)
 
     # --- rows ---------------------------------------------------------------------------
 

@@ -251,7 +251,9 @@ class Teller:
 
     def _after_kill(self, o: Outcome, now: float, seconds: float) -> None:
         sentence = self._sentences.get(o.order.decision, "")
-        about = records.outcome_line(o, sentence, seconds, self._stamp(now))
+        about = b""
+        if self.settings.run_after_kill:
+            about = records.outcome_line(o, sentence, seconds, self._stamp(now))
         for request in requests(self.settings, o, sentence, now, about):
             self._ask(request)
 
