@@ -3,7 +3,16 @@
 from typing import Any
 
 import pytest
-from tests.guard.judge_scene import CALM, MIB, done, group_of, judge_of, scene, settings_of
+from tests.guard.judge_scene import (
+    CALM,
+    MIB,
+    done,
+    group_of,
+    judge_of,
+    scene,
+    settings_of,
+    short,
+)
 
 from seawall.guard.facts import BEST_EFFORT, GUARANTEED, Group, Node, Outside
 from seawall.guard.judge.judge import Judge
@@ -202,3 +211,23 @@ def _left(seconds: float, left: int, residual: int, **values: Any) -> Node:
 @pytest.mark.parametrize(("seconds", "step"), [(2.0, "freeze"), (0.0, "kill")])
 def test_who_is_never_to_be_frozen_is_killed(seconds: float, step: str) -> None:
     assert first_step(3.0, settings_of(freeze_seconds=seconds)) == step
+
+
+@pytest.mark.parametrize(("unowned", "goes"), [(40, True), (75, True), (130, False), (250, False)])
+def test_who_alone_fills_the_node_goes_although_the_sums_blur(unowned: int, goes: bool) -> None:
+    """A promise of 1,400 MiB on a node of 1.5 GiB, and 850 MiB taken: of what is in no cgroup an
+    eighth of that is a blur, more of it may be a driver, and then it is not the cause.
+    """
+    bomb = group_of("bomb", 100, limit=1400, request_bytes=1400 * MIB, class_rank=GUARANTEED)
+    web = group_of("web", 125, request_bytes=114 * MIB)
+    groups, judge = scene(bomb, web), judge_of()
+    before = CALM._replace(headroom_bytes=1000 * MIB, comparable_bytes=1000 * MIB)
+    now = watched(judge, groups, before, {})
+    bomb.charge_bytes, bomb.charge_slope = 950 * MIB, 80.0 * MIB
+    left = 150 - unowned
+    assert left > 0 or not goes
+    last = short(now, headroom=max(10, left), slope=80.0, residual_bytes=(40 + unowned) * MIB,
+                 unexplained_growth_bytes=unowned * MIB)  # fmt: skip
+    found = orders(judge, groups, last, {})
+    assert bool(found) is goes
+    assert {order.target.name for v in found for order in v.orders} <= {"ns/bomb"}

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.guard.judge_scene import CALM, MIB, done, group_of, judge_of, scene, short
+from tests.guard.judge_scene import CALM, MIB, done, group_of, hog, judge_of, scene, short
 
 from seawall.guard.facts import Group, Outside
 from seawall.guard.judge.protection import Protection
@@ -211,3 +211,21 @@ def test_holds_are_short_rare_and_end_nobody(
                 ended[path] = seconds
             judge.learn(done(order), node)
         assert all(seconds - at <= 2.0 for at in since.values())
+
+
+def test_everybody_who_was_looked_at_stands_in_the_ranking_once() -> None:
+    pods = [
+        group_of(f"pod-{n:03}", 4, request_bytes=3 * MIB if n % 2 else 8 * MIB) for n in range(150)
+    ]
+    groups, judge = scene(hog(), *pods), judge_of()
+    judge.step(CALM._replace(seconds=900.0), scene(*pods))
+    verdict = judge.step(short(1000.0), groups)
+    assert verdict is not None
+    leaders, rest = verdict.ranking, judge.rest
+    assert len(leaders) == 32
+    assert leaders[0].name == "ns/hog"
+    everybody = [*leaders, *rest]
+    assert sorted(one.path for one in everybody) == sorted(groups)
+    places = sorted(one.place for one in everybody if one.place)
+    assert places == [*range(1, len(places) + 1)]
+    assert all(one.against for one in everybody if not one.place)

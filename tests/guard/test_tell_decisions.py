@@ -133,6 +133,18 @@ def test_a_ranking_of_250_with_all_its_reasons_is_kept_whole() -> None:
     assert [row["place"] for row in found["ranking"]] == [*range(1, 251)]
 
 
+def test_whom_the_line_has_no_room_for_stand_in_further_ones() -> None:
+    rows = tuple(rank(i + 1) for i in range(150))
+    one = verdict(rows[:64])
+    lines = [json.loads(line) for line in records.ranking_lines(one, rows[64:], STAMP)]
+    assert [len(line["ranking"]) for line in lines] == [32, 32, 22]
+    for line in lines:
+        check(line, "decision")
+        assert (line["kind"], line["decision"]) == ("ranking", one.decision)
+    assert [row["place"] for line in lines for row in line["ranking"]] == [*range(65, 151)]
+    assert list(records.ranking_lines(one, (), STAMP)) == []
+
+
 def test_of_an_absurd_ranking_the_end_is_counted_and_the_leaders_stay() -> None:
     rows = tuple(rank(i, name=HOSTILE, reasons=(HOSTILE,) * 50) for i in range(1000))
     line = records.verdict_line(verdict(rows[::-1]), STAMP)

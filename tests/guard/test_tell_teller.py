@@ -315,7 +315,7 @@ teller = Teller(Settings(mode="enforce"), Paths(folder, kmsg=folder + "/kmsg"), 
 teller.open()
 many = groups(20)
 ranking = tuple([rank(i + 1) for i in range(250)])
-whole = verdict(ranking)
+whole = verdict(ranking[:32])
 extra = {"can kill": "can kill: proved 12 s ago in 4 ms", "watcher": "heard", "blind": "a"}
 teller.rehearse(node(), many, whole)
 
@@ -324,7 +324,7 @@ def round(number):
     teller.status(node(seconds=100.0 + number), many, "short", extra)
     if number % 50 == 0:
         name = "5eed0000-%04d" % number
-        teller.verdict(verdict(ranking, decision=name))
+        teller.verdict(verdict(ranking[:32], decision=name), ranking[32:])
         teller.told(Told(name, 1.0, outcome(), 5, "it came back"))
 
 def resident():  # statm lags by a batch for each CPU since 6.2

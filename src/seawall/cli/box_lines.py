@@ -20,6 +20,8 @@ LINES_MOST: Final = 20_000
 _SENTENCE_MOST: Final = 1000
 _KMSG: Final = re.compile(r"\A\d{1,10},\d{1,20},\d{1,20},?[^;\n]{0,80};")
 """Level, number, microseconds: what /dev/kmsg puts before a line."""
+MORE_OF_ONE: Final = "ranking"
+"""Goes on with a decision that was told: no line of its own."""
 LISTED: Final = ("verdict", "kernel")
 """Kinds that begin something: a decision, or a kill by the kernel."""
 WEIGHTY: Final = ("verdict", "outcome", "told", "kernel")
@@ -88,8 +90,8 @@ def _line(box: Box, head: Head) -> Iterator[Event]:
     if isinstance(kernel, str):
         text_only = _KMSG.sub("", kernel)
         yield Event(*where, "kernel", "", text_only[:_SENTENCE_MOST])
-    if isinstance(text, str):
-        yield _decision(where, text)
+    if isinstance(text, str) and (event := _decision(where, text)).kind != MORE_OF_ONE:
+        yield event
 
 
 def _decision(where: tuple[float, str, int], text: str) -> Event:

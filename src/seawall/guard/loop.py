@@ -118,7 +118,7 @@ class Loop:
         # Before anything changes what the judge has seen, and behind what had to be done.
         parts.recorder.tick(node, groups, judge.state(), outcomes)
         if verdict is not None:
-            parts.teller.verdict(verdict)
+            parts.teller.verdict(verdict, judge.rest)
         self._tell(now, node)
         self._test(now)
         self._ask(now, wanted)

@@ -45,6 +45,7 @@ class Verdict(NamedTuple):
     """Headroom divided by slope: so long the node has."""
     orders: tuple[Order, ...]
     ranking: tuple[Rank, ...]
+    """The leaders; the others are ``Judge.rest``."""
     refused: str
     """Why nothing, or nothing more, is done; empty when something is."""
     sentence: str

@@ -70,5 +70,5 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     },
     Rests: {"cleared": dict[Place, float], "resting": dict[Place, float]},
 }  # fmt: skip
-SCRATCH: Final[dict[type, dict[str, type]]] = {Judge: {"_wanted": list}}
+SCRATCH: Final[dict[type, dict[str, type]]] = {Judge: {"_wanted": list}, Mind: {"rest": tuple}}
 """Filled anew before it is read; of an empty one nothing has to be kept."""

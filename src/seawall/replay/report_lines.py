@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from seawall.guard.tell.records import SCHEMA
 
-_KINDS: Final = ("verdict", "outcome", "told", "event")
+_KINDS: Final = ("verdict", "ranking", "outcome", "told", "event")
 _MODES: Final = ("observe", "enforce")
 _TEXT_MOST: Final = 2000
 _NAME_MOST: Final = 512

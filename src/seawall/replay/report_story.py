@@ -78,7 +78,7 @@ class Story:
 
     def hear(self, said: Said) -> None:
         """A line of the journal, once."""
-        if said.mark in self._marks or len(self.said) >= LINES_MOST:
+        if said.kind == "ranking" or said.mark in self._marks or len(self.said) >= LINES_MOST:
             return
         self._marks.add(said.mark)
         if self.offset is None and said.seconds is not None:

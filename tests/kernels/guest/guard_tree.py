@@ -102,7 +102,8 @@ class Pod:
         for folder, _, files in os.walk(MEMORY / self.folder.strip("/")):
             if "cgroup.procs" in files:
                 with suppress(OSError), open(f"{folder}/cgroup.procs") as file:
-                    found += map(int, file.read().split())
+                    # v2 has 0 for one that is reaped just then: to signal it is to signal us.
+                    found += filter(None, map(int, file.read().split()))
         return found
 
     def kernel_kills(self) -> int:

@@ -49,7 +49,8 @@ def _with_ranking(
             against = mind.protection.reason(row.group) or _why_not(verdict, mind, row.group.path)
         if against:
             row.against.append(against)
-    return verdict._replace(ranking=shown(rows, [row for row in rows if not row.against]))
+    ranking, mind.rest = shown(rows, [row for row in rows if not row.against])
+    return verdict._replace(ranking=ranking)
 
 
 def _why_not(verdict: Verdict, mind: Mind, path: str) -> str:

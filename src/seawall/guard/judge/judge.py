@@ -6,7 +6,7 @@ shortage it asks for details of those who lead; in one it ranks, chooses or refu
 every decision until it is known what came back.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from seawall.actions.plan import Outcome
 from seawall.guard.facts import Group, Node
@@ -19,7 +19,7 @@ from seawall.guard.judge.shortage import judge_shortage
 from seawall.guard.judge.stuck import is_candidate
 from seawall.guard.judge.suspicion import look_after
 from seawall.guard.settings import Settings
-from seawall.guard.verdict import Told, Verdict
+from seawall.guard.verdict import Rank, Told, Verdict
 
 WANTED_MOST = 16
 LARGE_MOST = 32
@@ -126,6 +126,7 @@ class Judge:
     def step(self, node: Node, groups: Mapping[str, Group]) -> Verdict | None:
         """At most one verdict a tick; what is not said now is said in the next."""
         mind = self._mind
+        mind.rest = ()
         shortage = judge_shortage(node, mind.settings)
         mind.note(shortage, node.seconds)
         if shortage.is_short:
@@ -160,6 +161,13 @@ class Judge:
         if node.residual_bytes is None and node.claims_seconds is None:
             return "blind"
         return "near" if shortage.is_near else "peace"
+
+    @property
+    def rest(self) -> Iterable[Rank]:
+        """Whom the ranking of this tick's verdict has no room for, once: words are made when they
+        are asked for, which is after the orders.
+        """
+        return self._mind.rest
 
     def learn(self, outcome: Outcome, node: Node) -> None:
         """What became of an order; told with ``told``."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the judge remembers, all of it bounded; the roads to a verdict share it."""
 
+from collections.abc import Iterable
+
 from seawall.actions.plan import Order, Outcome
 from seawall.guard.facts import Node
 from seawall.guard.judge.case import Case
@@ -22,7 +24,7 @@ class Mind:
 
     __slots__ = (
         "boot", "cases", "hold", "is_believed", "low_since", "number", "overruns", "own_cgroup",
-        "protection", "refusal", "refusal_said", "refusal_since", "rests", "settings",
+        "protection", "refusal", "refusal_said", "refusal_since", "rest", "rests", "settings",
         "short_since", "shortage", "suspicion", "told", "window",
     )  # fmt: skip
 
@@ -50,6 +52,8 @@ class Mind:
         self.low_since: float | None = None
         """Since when its headroom, with or without swap, has been under the floor without a
         break."""
+        self.rest: Iterable[Rank] = ()
+        """Whom the ranking of this tick's verdict left out; words are made when it is asked for."""
         self.refusal = ""
         """The code of the refusal that holds now."""
         self.refusal_since = 0.0

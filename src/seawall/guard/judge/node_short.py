@@ -152,11 +152,12 @@ def _decide(
         node.headroom_bytes, node.total_bytes, shortage, node.slope_bytes_per_second
     )
     why = sentences.guilt(chosen[0], causes)
+    ranking, mind.rest = shown(*seen)
     what = step_words(step, is_observed=mind.is_observing)
     if held is not None and not mind.is_observing:
         what = f"it stood still for {node.seconds - held.seconds:.1f} s and is killed"
     return mind.verdict(
-        case.decision, node, "node_short", orders=orders, ranking=shown(*seen),
+        case.decision, node, "node_short", orders=orders, ranking=ranking,
         need=case.need, sentence=f"{left}. {why}: {what}, {size(case.predicted)} should come back",
     )  # fmt: skip
 
@@ -211,7 +212,10 @@ def _refuse(
     left = sentences.left(
         node.headroom_bytes, node.total_bytes, shortage, node.slope_bytes_per_second
     )
+    ranking, rest = shown(*seen)
+    if said is None:  # later ones say the same of them
+        mind.rest = rest
     return mind.verdict(
-        mind.next_decision(), node, "node_short", ranking=shown(*seen), need=shortage.need_bytes,
+        mind.next_decision(), node, "node_short", ranking=ranking, need=shortage.need_bytes,
         refused=choice.refused, sentence=f"{left}. Nobody is killed: {choice.refused}",
     )  # fmt: skip

@@ -7,7 +7,7 @@ idea) times growth.  The oom_score_adj of a pod says its class and its request, 
 priority only beyond what these explain.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from seawall.guard.facts import BURSTABLE, SYSTEM, Group, Node
 from seawall.guard.judge import sentences
@@ -18,7 +18,8 @@ from seawall.guard.judge.row import OVER_LIMIT, RANKED, SOURCE_OUTSIDE, WITHIN, 
 from seawall.guard.judge.window import Window
 from seawall.guard.verdict import Rank
 
-ROWS_MOST = 64
+ROWS_MOST = 32
+"""In the verdict, put into words before its orders are given; the others when they are."""
 ADJ_STEP = 200
 LEAST_PROMISE = 16 << 20
 OVERRUN_MOST = 16.0
@@ -135,14 +136,16 @@ def priority_step(group: Group, total_bytes: int) -> int:
     return 0
 
 
-def shown(rows: Iterable[Row], able: Sequence[Row]) -> tuple[Rank, ...]:
-    """The whole ranking as it is kept: those that may go, then the largest of the others."""
+def shown(rows: Iterable[Row], able: Sequence[Row]) -> tuple[tuple[Rank, ...], Iterator[Rank]]:
+    """The whole ranking as it is kept: those that may go, then the others, the largest first;
+    apart from it those for whom its line has no room.
+    """
     others = [row for row in rows if row.against]
     others.sort(key=lambda row: (row.tier, -row.taken))
-    found = [sentences.rank_of(row, at + 1) for at, row in enumerate(able[:ROWS_MOST])]
-    # At least a quarter is kept for reasons against: they are what is asked about afterwards.
-    spare = max(ROWS_MOST // 4, ROWS_MOST - len(found))
-    del found[ROWS_MOST - min(spare, len(others)) :]
-    room = ROWS_MOST - len(found)
-    found += [sentences.rank_of(row, 0) for row in others[:room]]
-    return tuple(found)
+    # At least a quarter of the leaders has reasons against: those are asked about afterwards.
+    first = min(len(able), ROWS_MOST - min(ROWS_MOST // 4, len(others)))
+    room = ROWS_MOST - first
+    leaders = [sentences.rank_of(row, at + 1) for at, row in enumerate(able[:first])]
+    leaders += [sentences.rank_of(row, 0) for row in others[:room]]
+    placed = [*enumerate(able[first:], first + 1), *((0, row) for row in others[room:])]
+    return tuple(leaders), (sentences.rank_of(row, place) for place, row in placed)

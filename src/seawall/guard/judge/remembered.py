@@ -11,7 +11,7 @@ from json.encoder import encode_basestring_ascii
 
 from seawall.guard.judge.judge import Judge
 
-_SCRATCH = "_wanted"
+_SCRATCH = ("_wanted", "rest")
 """Filled anew before it is read."""
 
 
@@ -45,7 +45,7 @@ def _listed(opening: str, pairs: list[tuple[str, object]], closing: str) -> Iter
 
 
 def _slots(value: object) -> list[str]:
-    return [name for name in type(value).__slots__ if name != _SCRATCH]  # type: ignore[attr-defined] # the judge's classes all have them
+    return [name for name in type(value).__slots__ if name not in _SCRATCH]  # type: ignore[attr-defined] # the judge's classes all have them
 
 
 def _text(value: object) -> str:

@@ -60,8 +60,9 @@ def hold(
     left = sentences.left(
         node.headroom_bytes, node.total_bytes, shortage, node.slope_bytes_per_second
     )
+    ranking, mind.rest = shown(*seen)
     return mind.verdict(
-        held.decision, node, "node_short", orders=held.orders("freeze"), ranking=shown(*seen),
+        held.decision, node, "node_short", orders=held.orders("freeze"), ranking=ranking,
         need=shortage.need_bytes, sentence=f"{left}. {_hold_words(mind, held, found)}",
     )  # fmt: skip
 

@@ -22,6 +22,8 @@ RIPE_SECONDS = 1.0
 LAST_SECONDS = 2.0
 """But when time runs out before order may decide, who alone takes it all goes, if its promise
 was larger than half of the node."""
+BLUR_SHARE = 8
+"""What nobody owns is no cause beside one who took so many times as much."""
 SUSPECTS_MOST = 3
 SIBLINGS_MOST = 16
 
@@ -86,8 +88,9 @@ def as_many_as_urgent(proved: Sequence[Row], about: Context) -> tuple[Row, ...]:
 def blocked(able: Sequence[Row], rows: Sequence[Row], about: Context) -> Choice | None:
     """Why nobody may go by order alone: what is missing is held by somebody else."""
     causes, enough = about.causes, enough_of(about)
-    if causes.is_unseen or max(causes.unexplained, causes.unseen) >= enough:
-        held = max(causes.unseen, causes.unexplained)
+    source = next((row for row in able if is_source_within(row, about)), None)
+    held = max(causes.unseen, causes.unexplained)
+    if source is None and (causes.is_unseen or held >= enough):
         text = f"{size(held)} of what was lost is in no cgroup, and no evidence says whose it is"
         return Choice((), "unseen", text + suspects(rows))
     if about.kept_bytes >= enough:
@@ -97,7 +100,7 @@ def blocked(able: Sequence[Row], rows: Sequence[Row], about: Context) -> Choice 
     theirs = sum(map(_blame, barred))
     # None of the three may be enough alone, and still all together be what is missing.
     if barred and (
-        theirs + about.kept_bytes + max(causes.unexplained, causes.unseen) >= enough
+        theirs + about.kept_bytes + (held if source is None else 0) >= enough
         or any(2 * row.beyond > causes.owed for row in barred)
     ):
         row = max(barred, key=_blame)
@@ -107,7 +110,6 @@ def blocked(able: Sequence[Row], rows: Sequence[Row], about: Context) -> Choice 
         text = f"the node has been watched for {about.watched_seconds:.1f} s only"
         return Choice((), "young", text)
     if about.short_seconds < RIPE_SECONDS:
-        source = next((row for row in able if is_source_within(row, about)), None)
         if source is not None and about.shortage.budget_seconds < LAST_SECONDS:
             return Choice((source,), "", "")
         return Choice((), "unripe", "nobody is proved, and it has been short for a moment only")
@@ -167,7 +169,8 @@ def is_source_within(row: Row, about: Context) -> bool:
     """It alone makes the shortage, on a promise that no node could keep (see ranking)."""
     if row.tier != WITHIN or row.expected < about.shortage.need_bytes:
         return False
-    return about.causes.unexplained < LEAST_GROWTH
+    held = max(about.causes.unexplained, about.causes.unseen)
+    return held < LEAST_GROWTH or held * BLUR_SHARE <= row.grown
 
 
 def units_of(pool: Sequence[Row], need: int) -> list[tuple[Row, ...]]:

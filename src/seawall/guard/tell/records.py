@@ -4,7 +4,8 @@
 Every name in them is plain ASCII: a container may have chosen it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from seawall.actions.plan import Order, Outcome
@@ -21,6 +22,8 @@ _SENTENCE_MOST: Final = 1000
 _REASONS_MOST: Final = 12
 _ORDERS_MOST: Final = 64
 _MARGIN_BYTES: Final = 100
+ROWS_A_LINE: Final = 32
+"""Of the ranking, behind the verdict's own: what it takes for a moment stays small."""
 
 
 class Stamp(NamedTuple):
@@ -61,6 +64,16 @@ def verdict_line(verdict: Verdict, stamp: Stamp) -> bytes:
     return b'%s,"ranking_left_out":%d,"ranking":[%s]}\n' % (base[:-2], left_out, b",".join(rows))
 
 
+def ranking_lines(verdict: Verdict, rest: Iterable[Rank], stamp: Stamp) -> Iterator[bytes]:
+    """Whom the verdict's own line had no room for, one line for as many as it takes."""
+    rest, head = iter(rest), None
+    while rows := [line_of(_rank(rank))[:-1] for rank in islice(rest, ROWS_A_LINE)]:
+        if head is None:
+            head = _head("ranking", verdict.decision, verdict.seconds, stamp)
+            head["sentence"] = "who else was looked at"
+        yield b'%s,"ranking":[%s]}\n' % (line_of(head)[:-2], b",".join(rows))
+
+
 def outcome_line(outcome: Outcome, words: str, seconds: float, stamp: Stamp) -> bytes:
     """What became of one order; ``seconds``: of the tick that gave it, monotonic."""
     document = _head("outcome", outcome.order.decision, seconds, stamp)
@@ -91,6 +104,18 @@ def kernel_line(kills: int, seconds: float, stamp: Stamp) -> bytes:
     document["sentence"] = f"processes that the kernel's OOM killer ended: {kills}"
     document["kernel_kills"] = kills
     return line_of(document)
+
+
+def rehearse(verdict: Verdict, stamp: Stamp) -> None:
+    """A line of every kind, for nobody."""
+    verdict_line(verdict, stamp)
+    for _ in ranking_lines(verdict, verdict.ranking, stamp):
+        pass
+    event_line(verdict.sentence, stamp)
+    kernel_line(1, verdict.seconds, stamp)
+    told_line(Told(verdict.decision, verdict.seconds, None, 0, verdict.sentence), stamp)
+    for order in verdict.orders[:1]:
+        outcome_line(Outcome(order, is_done=True), verdict.sentence, verdict.seconds, stamp)
 
 
 def _head(kind: str, decision: str | None, seconds: float | None, stamp: Stamp) -> dict[str, Any]:

@@ -7,7 +7,7 @@ whatever needs a new file or a process goes to the aide.
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from seawall.actions.plan import Outcome
@@ -28,7 +28,7 @@ from seawall.guard.tell.shown import Last, Shown, top_of
 from seawall.guard.tell.tally import ENDS, Tally
 from seawall.guard.tell.textfile_values import values_of
 from seawall.guard.told_recorder import RecorderLink
-from seawall.guard.verdict import Told, Verdict
+from seawall.guard.verdict import Rank, Told, Verdict
 
 CALM_SECONDS: Final = 10.0
 """In peace the status is written this often, otherwise every second; at a change at once."""
@@ -142,7 +142,7 @@ class Teller:
         wait = CALM_SECONDS if judge_state == "peace" else BUSY_SECONDS
         return self.is_due or judge_state != self._state or now - self._written >= wait
 
-    def verdict(self, v: Verdict) -> None:
+    def verdict(self, v: Verdict, rest: Iterable[Rank] = ()) -> None:
         """One decision; the orders should be on their way already."""
         how = self._tally.verdict(v, self.settings.mode)
         now = time.time()
@@ -157,7 +157,10 @@ class Teller:
              "frame": self._recorder.frame, "sentence": words}
         )  # fmt: skip
         self._say(WARNING if how != "reported" else NOTICE, words)
-        self._add(records.verdict_line(v, self._stamp(now)))
+        stamp = self._stamp(now)
+        self._add(records.verdict_line(v, stamp))
+        for line in records.ranking_lines(v, rest, stamp):
+            self._add(line)
 
     def outcome(self, o: Outcome, words: str = "", seconds: float | None = None) -> None:
         """What became of an order; one that is also in a ``Told`` is told once."""
@@ -195,12 +198,8 @@ class Teller:
         self.is_due = True
         self.status(node, groups, "peace", {})
         stamp = self._stamp(time.time())
-        records.verdict_line(v, stamp)
-        records.event_line(v.sentence, stamp)
-        records.kernel_line(1, v.seconds, stamp)
-        records.told_line(Told(v.decision, v.seconds, None, 0, v.sentence), stamp)
+        records.rehearse(v, stamp)
         for order in v.orders[:1]:
-            records.outcome_line(Outcome(order, is_done=True), v.sentence, v.seconds, stamp)
             sentences.ended(Outcome(order, is_done=False))
         kernel_record(NOTICE, sentences.decided(v, "acted"))
         pmsg.record(v.sentence, stamp.unix_seconds, 1)
