@@ -86,7 +86,7 @@ def main() -> int:
 def reports(scenarios: Sequence[Scenario], vms: int, until: float) -> Iterator[Report]:
     with tempfile.TemporaryDirectory(prefix="seawall-campaign-") as folder:
         image = vm.build_image(Path(folder) / "image", guard_peers.add_systemd)
-        yield from run_all(image, scenarios, vms=vms, a_boot=6, until=until)
+        yield from run_all(image, scenarios, vms=vms, a_boot=4, until=until)
 
 
 def keep(report: Report, folder: Path) -> None:

@@ -23,6 +23,8 @@ MEMORY_MIB = 1536
 SWAP_MIB = 512
 TEXT_MIB = 24
 BOOT_SECONDS = 40
+SILENCE_SECONDS = 45
+"""The runner says every five that it lives: an emulated CPU is stuck, or the whole node."""
 BLACKBOX_SIZE = "16 MiB"
 """It holds one boot, and is written in full while the guard starts."""
 
@@ -119,6 +121,7 @@ def run_scenarios(
         image, job(prepare), folder, files=files, memory_mib=MEMORY_MIB, cgroup=first.cgroup,
         disk_iops=first.disk_iops, kernel_words=words,
         swap_mib=SWAP_MIB if first.swap == "disk" else 0, timeout_seconds=longest,
+        silence_seconds=SILENCE_SECONDS,
     )  # fmt: skip
     return [Report(s, outcome, f"{n:03}.json", killer) for n, s in enumerate(scenarios)]
 

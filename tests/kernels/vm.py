@@ -9,6 +9,7 @@ it prints is stamped with the host's clock line by line.
 import glob
 import io
 import lzma
+import math
 import os
 import re
 import select
@@ -273,6 +274,7 @@ def run_job(
     kernel_words: str = "",
     swap_mib: int = 0,
     traces: bool = False,
+    silence_seconds: float = math.inf,
 ) -> Outcome:
     """Boot a VM, run ``script`` as its only job, bring back lines and files.
 
@@ -284,7 +286,8 @@ def run_job(
     (it did not lock the page that it translates), and runs the kernel's own breakpoint for ever:
     seen with all registers in 1 of 8 boots that trace under load.  With one thread for all CPUs
     it cannot, and takes a fifth longer.  Where that is too slow a VM that never ended its job is
-    booted once more, with a warning.
+    booted once more, with a warning; at the latest when its time is over, sooner where its job
+    says something at least every ``silence_seconds``.
     """
     job_disk, back_disk = folder / "job.tar", folder / "back.raw"
     _write_job(job_disk, {"job.sh": script.encode(), **(files or {})})
@@ -307,23 +310,23 @@ def run_job(
         with open(swap, "wb") as empty:
             empty.truncate(swap_mib << 20)
         command += ["-drive", f"file={swap},if=virtio,format=raw,snapshot=on"]
-    outcome = _boot(command, timeout_seconds)
+    outcome = _boot(command, timeout_seconds, silence_seconds)
     if outcome.status is None and not traces:
         warnings.warn(f"a VM never ended its job and is booted again: {folder}", stacklevel=2)
-        lost, outcome = outcome.console, _boot(command, timeout_seconds)
+        lost, outcome = outcome.console, _boot(command, timeout_seconds, silence_seconds)
         outcome.lost_console = lost
     outcome.files = _read_back(back_disk)
     back_disk.unlink()
     return outcome
 
 
-def _boot(command: list[str], timeout_seconds: float) -> Outcome:
+def _boot(command: list[str], timeout_seconds: float, silence_seconds: float) -> Outcome:
     outcome = Outcome()
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as vm:
         try:
-            _follow(vm, outcome, timeout_seconds)
+            _follow(vm, outcome, timeout_seconds, silence_seconds)
         finally:
             vm.kill()
     return outcome
@@ -344,15 +347,17 @@ def _is_lockup(line: str) -> bool:
     return stuck is not None and int(stuck[1]) > 40
 
 
-def _follow(vm: subprocess.Popen[bytes], outcome: Outcome, timeout_seconds: float) -> None:
-    """Stamp every line of the console until the VM ends or its time is over."""
+def _follow(
+    vm: subprocess.Popen[bytes], outcome: Outcome, timeout_seconds: float, silence_seconds: float
+) -> None:
+    """Stamp every line of the console until the VM ends, is silent or its time is over."""
     assert vm.stdout
     until = time.monotonic() + timeout_seconds
     poll = select.poll()
     poll.register(vm.stdout.fileno(), select.POLLIN | select.POLLHUP)
     began, rest, console = time.monotonic(), b"", []
     while (left := until - time.monotonic()) > 0:
-        if not poll.poll(left * 1000):
+        if not poll.poll(min(left, silence_seconds) * 1000):
             break
         data = os.read(vm.stdout.fileno(), 65536)
         if not data:

@@ -26,6 +26,7 @@ BLACKBOX = Path("/var/lib/seawall/blackbox")
 PYTHON = ["/usr/bin/python3.11", "-I", "-S"]
 LOOK_SECONDS = 0.1
 READY_SECONDS = 40
+ALIVE_SECONDS = 5
 BACK_TO_BASE_SECONDS = 15
 SLACK_BYTES = 48 << 20
 MCL_CURRENT_FUTURE_ONFAULT = 7
@@ -282,6 +283,8 @@ def main(path: str) -> None:
     guard_tree.make("/system.slice/helper.service")
     killer = Killer(spec["killer"])
     gc.disable()
+    signal.signal(signal.SIGALRM, lambda *_: say("alive"))
+    signal.setitimer(signal.ITIMER_REAL, ALIVE_SECONDS, ALIVE_SECONDS)
     LIBC.mlockall(MCL_CURRENT_FUTURE_ONFAULT)
     is_up = killer.start()
     say(f"{killer.name} {'ready' if is_up else 'NOT READY'} after {killer.ready_seconds:.1f} s")
