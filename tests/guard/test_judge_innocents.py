@@ -14,7 +14,7 @@ from tests.guard.judge_scene import (
     short,
 )
 
-from seawall.guard.facts import BEST_EFFORT, GUARANTEED, Group, Node, Outside
+from seawall.guard.facts import BEST_EFFORT, GUARANTEED, NOTHING_OUTSIDE, Group, Node, Outside
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.node_short import first_step
 from seawall.guard.verdict import Verdict
@@ -109,6 +109,26 @@ def test_what_was_held_before_the_first_claims_came_has_not_grown() -> None:
         wants(judge, seen, groups, {})
         assert judge.step(seen, groups) is None
     last = node(2410.0, 1500, 1500, short=True, slope_bytes_per_second=1.0 * MIB)
+    assert orders(judge, groups, last, {}) == []
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_whom_an_account_did_not_name_had_not_given_it_all_back(is_lost: bool) -> None:
+    """Rings held for weeks; just when a look is taken their source does not answer."""
+    rings = group_of("suricata", 1500, limit=4 * GIB, request_bytes=1500 * MIB)
+    others = [group_of(f"w{n}", 500, request_bytes=2000 * MIB) for n in range(8)]
+    groups, judge = scene(rings, *others), judge_of()
+    held = Outside(512 * MIB, 512 * MIB, 512 * MIB, RINGS)
+    for step in range(31):
+        is_silent = is_lost and step and step % 6 == 0  # then a look is taken
+        rings.outside = NOTHING_OUTSIDE if is_silent else held
+        for other in others:
+            other.charge_bytes += 40 * MIB
+        seen = node(1000.0 + 10 * step, 12_000 - 330 * step, 12_000 - 330 * step)
+        wants(judge, seen, groups, {})
+        assert judge.step(seen, groups) is None
+    rings.outside = held
+    last = node(1310.0, 1500, 1500, short=True, slope_bytes_per_second=20.0 * MIB)
     assert orders(judge, groups, last, {}) == []
 
 

@@ -16,7 +16,7 @@ from seawall.guard.judge.over_limit import OverLimit, Overrun
 from seawall.guard.judge.protection import Protection
 from seawall.guard.judge.shortage import Shortage
 from seawall.guard.judge.suspects import Rests, Suspicion
-from seawall.guard.judge.window import Look, Window
+from seawall.guard.judge.window import Claimed, Look, Window
 from seawall.guard.settings import Settings
 from seawall.guard.verdict import Told, Trigger
 
@@ -34,9 +34,9 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
         "suspicion": Suspicion | None, "told": list[Told], "window": Window,
     },
     Window: {
-        "fell_seconds": float, "first_seconds": float | None,
-        "looks": tuple[Look, Look, Look, Look], "moved_from": int | None,
-        "moved_seconds": float, "peak": int, "residual_least": int | None,
+        "claimed_seconds": float, "fell_seconds": float, "first_seconds": float | None,
+        "lately": dict[str, Claimed], "looks": tuple[Look, Look, Look, Look],
+        "moved_from": int | None, "moved_seconds": float, "peak": int, "residual_least": int | None,
     },
     Look: {
         "groups": dict[str, tuple[int, int, int, int, int]], "has_bounds": bool, "headroom": int,

@@ -8,7 +8,7 @@ whole.  A group that was not there at the look has grown from nothing.
 
 from collections.abc import Mapping
 
-from seawall.guard.facts import Group, Node
+from seawall.guard.facts import NOTHING_OUTSIDE, Group, Node
 
 STEPS = (60.0, 900.0)
 LOOKS = 2 * len(STEPS)
@@ -17,8 +17,16 @@ MOVES_BYTES = 32 << 20
 """A residual that changes by less, in a second or in all, has not moved."""
 FALLS_SHARE = 256
 """Nor fallen, when by less than the node divided by that: counters blur more on large nodes."""
+LATELY_SECONDS = 60.0
+"""So long an account that does not name a group (a source did not answer) makes no look think
+that it held nothing; unless the residual has fallen, and it gave back what it held."""
 MEANS_SOMETHING = 0.03
 """A loss below this share of the node says nothing of who made it."""
+
+
+Claimed = tuple[int, int, int, float]
+"""Inode, the least and the most that was held outside, and when that was claimed."""
+NOBODY: Mapping[str, Claimed] = {}
 
 
 class Look:
@@ -37,8 +45,12 @@ class Look:
         """Inode, the most that it took, the least and the most that it held outside, and what
         only its end gave back of what it took (below zero: not read)."""
 
-    def take(self, node: Node, groups: Mapping[str, Group]) -> None:
-        """Reuses its dictionary: no growth however often groups come and go."""
+    def take(
+        self, node: Node, groups: Mapping[str, Group], lately: Mapping[str, Claimed] = NOBODY
+    ) -> None:  # fmt: skip
+        """Reuses its dictionary: no growth however often groups come and go.  ``lately``: claims
+        that hold for whom the last account did not name.
+        """
         self.seconds = node.seconds
         self.headroom = node.comparable_bytes
         self.residual = node.residual_bytes
@@ -47,10 +59,12 @@ class Look:
         held.clear()
         for path, group in groups.items():
             outside = group.outside
+            certain, most = outside.certain_bytes, outside.most_bytes
+            if not most and path in lately and lately[path][0] == group.inode:
+                _, certain, most, _ = lately[path]
             hard = -1 if group.gives_back_bytes is None else group.hard_bytes
             held[path] = (
-                group.inode, group.taken_at_most_bytes, outside.certain_bytes, outside.most_bytes,
-                hard,
+                group.inode, group.taken_at_most_bytes, certain, most, hard,
             )  # fmt: skip
 
     def learn_bounds(self, groups: Mapping[str, Group]) -> None:
@@ -98,13 +112,17 @@ class Window:
     """The looks, oldest and newest of each pair."""
 
     __slots__ = (
-        "fell_seconds", "first_seconds", "looks", "moved_from", "moved_seconds", "peak",
-        "residual_least",
+        "claimed_seconds", "fell_seconds", "first_seconds", "lately", "looks", "moved_from",
+        "moved_seconds", "peak", "residual_least",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.looks = tuple(Look() for _ in range(LOOKS))
         self.first_seconds: float | None = None
+        self.claimed_seconds = float("-inf")
+        """When the last account was made."""
+        self.lately: dict[str, Claimed] = {}
+        """Who held what, by the last account that named it."""
         self.moved_seconds = float("-inf")
         """When the residual was last seen to grow or to shrink."""
         self.moved_from: int | None = None
@@ -118,10 +136,11 @@ class Window:
     def tick(self, node: Node, groups: Mapping[str, Group], *, is_short: bool) -> None:
         """Called every tick; in a shortage the looks stay as they were before it."""
         self._follow(node)
+        self._remember(node, groups)
         if self.first_seconds is None:
             self.first_seconds = node.seconds
             for look in self.looks:
-                look.take(node, groups)
+                look.take(node, groups, self.lately)
             return
         if node.claims_seconds is not None:
             for look in self.looks:
@@ -161,10 +180,26 @@ class Window:
         elif not is_steady or abs(residual - self.moved_from) > MOVES_BYTES:
             self.moved_from, self.moved_seconds = residual, node.seconds
 
+    def _remember(self, node: Node, groups: Mapping[str, Group]) -> None:
+        """Once for each account."""
+        if node.claims_seconds is None:
+            return
+        claimed, held = node.seconds - node.claims_seconds, self.lately
+        for path, group in groups.items() if claimed > self.claimed_seconds else ():
+            outside = group.outside
+            if outside is not NOTHING_OUTSIDE:
+                held[path] = group.inode, outside.certain_bytes, outside.most_bytes, claimed
+        self.claimed_seconds = max(claimed, self.claimed_seconds)
+        least = max(claimed - LATELY_SECONDS, self.fell_seconds)
+        if held and (len(held) > len(groups) or min(row[3] for row in held.values()) < least):
+            gone = [path for path, row in held.items() if row[3] < least or path not in groups]
+            for path in gone:
+                del held[path]
+
     def _roll(self, at: int, node: Node, groups: Mapping[str, Group]) -> None:
         looks = list(self.looks)
         looks[at], looks[at + 1] = looks[at + 1], looks[at]
-        looks[at + 1].take(node, groups)
+        looks[at + 1].take(node, groups, self.lately)
         self.looks = tuple(looks)
 
     def best(self, node: Node) -> Look:
