@@ -61,7 +61,7 @@ check: $(VENV)/dev.ready
 bench: $(VENV)/dev.ready
 	$(BIN)/python -m bench
 
-# The guard beside other guards and none, on the same emulated nodes: an hour or more.
+# The guard beside other guards and none, on the same emulated nodes: some hours.
 bench-guards: $(VENV)/dev.ready
 	tests/install_system_packages
 	$(BIN)/python -m bench.guards

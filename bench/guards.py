@@ -1,6 +1,7 @@
 """`make bench-guards`: the same nodes under no guard, each peer and Seawall; a Markdown table.
 
-``python -m bench.guards [--scenario NAME]... [--killer LABEL]... [--runs N]``.  An hour or so.
+``python -m bench.guards [--scenario NAME]... [--killer LABEL]... [--mix MIX]... [--runs N]``.
+All of it takes some four hours; ``--tail`` shortens how long the canary is looked at afterwards.
 """
 
 import argparse
@@ -10,13 +11,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.kernels import built_modules, guard_peers, vm
 from tests.kernels.guard_boots import SCENARIOS_A_BOOT, run_all, say
 from tests.kernels.guard_node import GUARD, NOBODY, Killer, Report, run_tenant
-from tests.kernels.guard_scenarios import ALL, MIXES, Scenario, mixed, on
+from tests.kernels.guard_scenarios import ALL, MIXES, TAIL_SECONDS, Scenario, mixed, on
 
 KILLERS = (NOBODY, *guard_peers.ALL, GUARD)
 SCENARIOS = {
@@ -73,7 +74,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenario", action="append", choices=list(SCENARIOS))
     parser.add_argument("--killer", action="append", choices=[label(k) for k in KILLERS])
-    parser.add_argument("--runs", type=int, default=1, help="of each of the three mixes")
+    parser.add_argument("--mix", action="append", choices=MIXES, help="default: all three")
+    parser.add_argument("--runs", type=int, default=1, help="of each mix")
+    parser.add_argument("--tail", type=float, default=TAIL_SECONDS, help="seconds after the end")
     parser.add_argument("--tenant", action="store_true", help="what the guard costs a tenant")
     given = parser.parse_args()
     if why := vm.missing() or built_modules.missing() or guard_peers.missing():
@@ -85,21 +88,34 @@ def main() -> int:
         image = vm.build_image(Path(folder) / "image", guard_peers.add)
         if given.tenant:
             return tenant(image, Path(folder))
-        for name in given.scenario or SCENARIOS:
-            # Who is chosen by oom_score_adj depends on the mix: each of them, or none is told.
-            rows: list[Scenario] = [
-                on(mixed(SCENARIOS[name], 1 + n), mix=mix)
+        # Who is chosen by oom_score_adj depends on the mix: each of them, or none is told.
+        rows: dict[str, list[Scenario]] = {
+            name: [
+                on(mixed(SCENARIOS[name], 1 + n), mix=mix, tail_seconds=given.tail)
                 for n in range(given.runs)
-                for mix in MIXES
+                for mix in given.mix or MIXES
             ]
-            for killer in killers:
-                a_boot = 1 if killer.needs_systemd else SCENARIOS_A_BOOT
-                reports = [r for r in run_all(image, rows, [killer], a_boot=a_boot) if r.raw]
-                if reports:
-                    say(row(name, label(killer), reports))
-                else:
-                    say(f"| {name} | {label(killer)} | nothing came back |")
+            for name in given.scenario or SCENARIOS
+        }
+        for killer in killers:
+            compare(image, killer, rows)
     return 0
+
+
+def compare(image: vm.Image, killer: Killer, rows: Mapping[str, Sequence[Scenario]]) -> None:
+    """A line for each scenario; those that want the same node share a boot."""
+    a_boot = 1 if killer.needs_systemd else SCENARIOS_A_BOOT
+    wanted = [scenario for some in rows.values() for scenario in some]
+    came = {
+        report.scenario.id: report
+        for report in run_all(image, wanted, [killer], vms=1, a_boot=a_boot)
+        if report.raw
+    }
+    for name, some in rows.items():
+        if reports := [came[scenario.id] for scenario in some if scenario.id in came]:
+            say(row(name, label(killer), reports))
+        else:
+            say(f"| {name} | {label(killer)} | nothing came back |")
 
 
 if __name__ == "__main__":
