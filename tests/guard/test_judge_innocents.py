@@ -194,8 +194,11 @@ def test_a_limit_that_was_raised_since_it_was_read_is_no_overrun() -> None:
         assert verdict is None
 
 
-def test_a_second_culprit_does_not_hide_what_the_first_gave_back() -> None:
-    """Else its kind of evidence would prove nothing for ten minutes, and nobody would be proved."""
+@pytest.mark.parametrize("every", [1, 12])
+def test_a_second_culprit_does_not_hide_what_the_first_gave_back(every: int) -> None:
+    """Else its kind of evidence would prove nothing for ten minutes, and nobody would be proved.
+    ``every``: so many fifths of a second apart are the watcher's accounts.
+    """
     first = group_of("first", 5, limit=300, certain=390, sources=RINGS)
     second = group_of("second", 5, limit=300, certain=200, sources=RINGS)
     groups, judge = scene(first, second), judge_of(terminate_seconds=0.0)
@@ -208,9 +211,11 @@ def test_a_second_culprit_does_not_hide_what_the_first_gave_back() -> None:
     first.outside, first.charge_bytes = Outside(0, 0, 0, ""), 0
     for at in range(1, 45):  # 390 MiB come back, and the other takes them, a tenth each tick
         taken = min(390, 39 * at)
-        second.outside = Outside(*[(200 + taken) * MIB] * 3, RINGS)
+        claimed = min(390, 39 * (at - at % every))
+        second.outside = Outside(*[(200 + claimed) * MIB] * 3, RINGS)
+        second.outside_slope = 195.0 * MIB if claimed < 390 else 0.0
         held = 590 - min(390, 39 * at) + taken
-        seen = _left(1005.0 + at / 5, 40, held)
+        seen = _left(1005.0 + at / 5, 40, held, claims_seconds=(at % every) / 5 + 0.1)
         verdict = judge.step(seen, groups)
         if verdict is not None and verdict.orders:
             break

@@ -16,7 +16,7 @@ from seawall.guard.judge.over_limit import OverLimit, Overrun
 from seawall.guard.judge.protection import Protection
 from seawall.guard.judge.shortage import Shortage
 from seawall.guard.judge.suspects import Rests, Suspicion
-from seawall.guard.judge.window import Claimed, Look, Window
+from seawall.guard.judge.window import Look, Window
 from seawall.guard.settings import Settings
 from seawall.guard.verdict import Told, Trigger
 
@@ -35,7 +35,7 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     },
     Window: {
         "claimed_seconds": float, "fell_seconds": float, "first_seconds": float | None,
-        "lately": dict[str, Claimed], "looks": tuple[Look, Look, Look, Look],
+        "lately": dict[str, tuple[int, int, int, float]], "looks": tuple[Look, Look, Look, Look],
         "moved_from": int | None, "moved_seconds": float, "peak": int, "residual_least": int | None,
     },
     Look: {
@@ -59,8 +59,8 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     Case: {
         "aims": tuple[Aim, ...], "counts_swap": bool, "deadline": float, "decision": str,
         "floor": int, "headroom": int, "is_left": bool, "most": int, "most_seconds": float,
-        "need": int, "others": int | None, "phase": Phase, "relief": int, "residual": int | None,
-        "seconds": float,
+        "need": int, "others": int | None, "others_then": int | None,
+        "phase": Phase, "relief": int, "residual": int | None, "seconds": float,
         "sources": tuple[str, ...], "trigger": Trigger,
     },
     Aim: {"hard": int, "is_failed": bool, "predicted": int, "taken": int, "target": Target},

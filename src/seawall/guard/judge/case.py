@@ -50,8 +50,8 @@ class Case:
 
     __slots__ = (
         "aims", "counts_swap", "deadline", "decision", "floor", "headroom", "is_left", "most",
-        "most_seconds", "need", "others", "phase", "relief", "residual", "seconds", "sources",
-        "trigger",
+        "most_seconds", "need", "others", "others_then", "phase", "relief", "residual", "seconds",
+        "sources", "trigger",
     )  # fmt: skip
 
     def __init__(
@@ -78,21 +78,32 @@ class Case:
         """What comes back is counted from here."""
         self.others: int | None = None
         """What all others held outside, by the first claims made since; None: none came yet."""
+        self.others_then: int | None = None
+        """And by the last ones before; None: not looked at yet."""
         self.seconds = node.seconds
         self.headroom = node.headroom_bytes
         self.residual = node.residual_bytes
         self.most = 0
         self.most_seconds = node.seconds
 
-    def _taken_by_others(self, node: Node, groups: Mapping[str, Group]) -> int:
-        """Outside their cgroups, meanwhile; of claims made before, nothing is known to be."""
-        if node.claims_seconds is None or node.seconds - node.claims_seconds < self.seconds:
-            return 0
-        meant = {aim.target.path for aim in self.aims}
-        held = sum(g.outside.certain_bytes for path, g in groups.items() if path not in meant)
-        if self.others is None:
+    def _taken_by_others(self, node: Node, groups: Mapping[str, Group]) -> tuple[int, int]:
+        """Outside their cgroups, meanwhile: by claims made since, and at most, if they went on as
+        they did.
+        """
+        age, meant = node.claims_seconds, {aim.target.path for aim in self.aims}
+        if age is None:
+            return 0, 0
+        held, slope, claimed = 0, 0.0, node.seconds - age
+        for path, group in groups.items():
+            if path not in meant:
+                held += group.outside.certain_bytes
+                slope += max(0.0, group.outside_slope)
+        if self.others_then is None or claimed < self.seconds:
+            self.others_then = held - int(slope * max(0.0, claimed - self.seconds))
+        if claimed >= self.seconds and self.others is None:
             self.others = held
-        return max(0, held - self.others)
+        least = 0 if self.others is None else max(0, held - self.others)
+        return least, max(least, held + int(slope * age) - self.others_then)
 
     def is_under(self, mark: int, node: Node) -> bool:
         """Whether less is left than ``mark``, the floor or the relief."""
@@ -122,14 +133,23 @@ class Case:
 
         The second counts where others take at once what comes back, in their cgroups or outside.
         """
-        own = sum(aim.returned_of_taken(groups) for aim in self.aims)
-        if self.residual is not None and node.residual_bytes is not None:
-            taken = self._taken_by_others(node, groups)
-            own += max(0, self.residual - node.residual_bytes + taken)
-        found = max(node.headroom_bytes - self.headroom, own, 0)
+        found = max(node.headroom_bytes - self.headroom, self._own(node, groups)[0], 0)
         if found >= self.most + RISING_SHARE * self.predicted:
             self.most, self.most_seconds = found, node.seconds
         return found
+
+    def returned_at_most(self, node: Node, groups: Mapping[str, Group]) -> int:
+        """If others took outside meanwhile all that they may have taken."""
+        return max(node.headroom_bytes - self.headroom, self._own(node, groups)[1], 0)
+
+    def _own(self, node: Node, groups: Mapping[str, Group]) -> tuple[int, int]:
+        """Of its charge and the residual, with what others took of that: the least, the most."""
+        own = sum(aim.returned_of_taken(groups) for aim in self.aims)
+        if self.residual is None or node.residual_bytes is None:
+            return own, own
+        back = self.residual - node.residual_bytes
+        least, most = self._taken_by_others(node, groups)
+        return own + max(0, back + least), own + max(0, back + most)
 
     def is_over(self, returned: int, now: float, verify_seconds: float) -> bool:
         """It came back, or the time for it has passed and it does not rise any more."""

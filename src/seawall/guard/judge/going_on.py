@@ -141,6 +141,8 @@ def _verify(mind: Mind, case: Case, node: Node, groups: Mapping[str, Group]) -> 
             text += "its processes are stuck in the kernel and hold the rest"
         elif case.sources and not mind.is_believed:
             text += "who holds the rest is not known now"
+        elif case.sources and not case.is_little(case.returned_at_most(node, groups)):
+            text += "others may have taken the rest meanwhile"
         else:
             mind.hold.distrust(case.sources, node.seconds)
             text += "the driver kept it" if case.sources else "something else holds it"

@@ -17,16 +17,8 @@ MOVES_BYTES = 32 << 20
 """A residual that changes by less, in a second or in all, has not moved."""
 FALLS_SHARE = 256
 """Nor fallen, when by less than the node divided by that: counters blur more on large nodes."""
-LATELY_SECONDS = 60.0
-"""So long an account that does not name a group (a source did not answer) makes no look think
-that it held nothing; unless the residual has fallen, and it gave back what it held."""
 MEANS_SOMETHING = 0.03
 """A loss below this share of the node says nothing of who made it."""
-
-
-Claimed = tuple[int, int, int, float]
-"""Inode, the least and the most that was held outside, and when that was claimed."""
-NOBODY: Mapping[str, Claimed] = {}
 
 
 class Look:
@@ -46,7 +38,8 @@ class Look:
         only its end gave back of what it took (below zero: not read)."""
 
     def take(
-        self, node: Node, groups: Mapping[str, Group], lately: Mapping[str, Claimed] = NOBODY
+        self, node: Node, groups: Mapping[str, Group],
+        lately: Mapping[str, tuple[int, int, int, float]],
     ) -> None:  # fmt: skip
         """Reuses its dictionary: no growth however often groups come and go.  ``lately``: claims
         that hold for whom the last account did not name.
@@ -121,8 +114,11 @@ class Window:
         self.first_seconds: float | None = None
         self.claimed_seconds = float("-inf")
         """When the last account was made."""
-        self.lately: dict[str, Claimed] = {}
-        """Who held what, by the last account that named it."""
+        self.lately: dict[str, tuple[int, int, int, float]] = {}
+        """Who held what, by the last account that named it: inode, the least and the most, when.
+        An account that does not name somebody (a source did not answer) makes no look of the next
+        minute think that it held nothing; unless the residual has fallen, and it gave it back.
+        """
         self.moved_seconds = float("-inf")
         """When the residual was last seen to grow or to shrink."""
         self.moved_from: int | None = None
@@ -190,10 +186,9 @@ class Window:
             if outside is not NOTHING_OUTSIDE:
                 held[path] = group.inode, outside.certain_bytes, outside.most_bytes, claimed
         self.claimed_seconds = max(claimed, self.claimed_seconds)
-        least = max(claimed - LATELY_SECONDS, self.fell_seconds)
-        if held and (len(held) > len(groups) or min(row[3] for row in held.values()) < least):
-            gone = [path for path, row in held.items() if row[3] < least or path not in groups]
-            for path in gone:
+        least = max(claimed - STEPS[0], self.fell_seconds)
+        for path in list(held):
+            if held[path][3] < least or path not in groups:
                 del held[path]
 
     def _roll(self, at: int, node: Node, groups: Mapping[str, Group]) -> None:
