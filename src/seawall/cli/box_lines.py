@@ -24,6 +24,9 @@ MORE_OF_ONE: Final = "ranking"
 """Goes on with a decision that was told: no line of its own."""
 LISTED: Final = ("verdict", "kernel")
 """Kinds that begin something: a decision, or a kill by the kernel."""
+LATE_MOST_SECONDS: Final = 60.0
+_SAME_LOOK: Final = 0.01
+"""Seconds: the clocks of a line are read one after the other."""
 WEIGHTY: Final = ("verdict", "outcome", "told", "kernel")
 """Kinds that are about a workload, not about the guard itself."""
 
@@ -35,22 +38,41 @@ def note(line: Event) -> str:
 
 
 def lines_between(box: Box, since: float, until: float) -> list[Event]:
-    """In the order in which they were written; Unix seconds, both included."""
+    """In the order in which they were written; Unix seconds, both included, of what they are
+    about: a decision belongs to the look by which it was taken.
+    """
+    last = until + LATE_MOST_SECONDS
     heads = [
-        head for head in box.heads if head.kind == "line" and since <= head.unix_seconds <= until
+        head for head in box.heads if head.kind == "line" and since <= head.unix_seconds <= last
     ]
-    return [line for head in heads[-LINES_MOST:] for line in _line(box, head)]
+    return [
+        line for head in heads[-LINES_MOST:]
+        if head.unix_seconds <= until or head.unix_seconds - _late(box, head) <= until + _SAME_LOOK
+        for line in _line(box, head)
+    ]  # fmt: skip
 
 
 def decision_time(box: Box, decision: str) -> float | None:
-    """When it was taken; None: the box does not hold it."""
+    """When what it was taken by was looked at; None: the box does not hold it."""
     boots = {boot.boot_id for boot in box.boots() if boot.boot_id[:8] == decision[:8]}
     heads = [head for head in box.heads if head.kind == "line" and head.boot_id in boots]
     for head in heads[-LINES_MOST:]:
         for line in _line(box, head):
             if line.decision == decision:
-                return line.unix_seconds
+                return line.unix_seconds - _late(box, head)
     return None
+
+
+def _late(box: Box, head: Head) -> float:
+    """Seconds from the look that a line is about until it was written: acting comes first, and
+    by then the memory may be back.
+    """
+    try:
+        looked = read_float(json.loads(str(box.frame(head).body.get("line"))).get("seconds"))
+    except (BundleProblem, ValueError, AttributeError, RecursionError):
+        return 0.0
+    late = head.monotonic_seconds - looked
+    return late if 0.0 <= late <= LATE_MOST_SECONDS else 0.0
 
 
 def frame_time(box: Box, tick: int) -> float | None:
