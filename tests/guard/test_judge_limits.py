@@ -270,10 +270,7 @@ def test_who_else_was_looked_at_is_kept() -> None:
     assert "storage daemon" in found.ranking[1].against[0]
     assert found.ranking[2].against == ("not over its own limit",)
     (told,) = run(judge_of(), scene(over(), *others), 11)
-    assert (told.ranking[0].place, told.ranking[0].against) == (
-        0,
-        ('the policy is "report"',),
-    )
+    assert (told.ranking[0].place, told.ranking[0].against) == (0, ('the policy is "report"',))
     (ended,) = run(judge_of(), scene(stuck(), *others), 5)
     assert next((r.name, r.place) for r in ended.ranking) == ("ns/hung", 1)
     assert ended.ranking[2].against == ("does not stand still at its limit for good",)

@@ -24,11 +24,12 @@ MORE_OF_ONE: Final = "ranking"
 """Goes on with a decision that was told: no line of its own."""
 LISTED: Final = ("verdict", "kernel")
 """Kinds that begin something: a decision, or a kill by the kernel."""
-LATE_MOST_SECONDS: Final = 60.0
-_SAME_LOOK: Final = 0.01
-"""Seconds: the clocks of a line are read one after the other."""
 WEIGHTY: Final = ("verdict", "outcome", "told", "kernel")
 """Kinds that are about a workload, not about the guard itself."""
+LATE_MOST_SECONDS: Final = 60.0
+"""A line is told so long after the look that it is about, at most."""
+_SAME_LOOK: Final = 0.01
+"""Seconds: the clocks of a line are read one after the other."""
 
 
 def note(line: Event) -> str:

@@ -66,11 +66,10 @@ def verdict_line(verdict: Verdict, stamp: Stamp) -> bytes:
 
 def ranking_lines(verdict: Verdict, rest: Iterable[Rank], stamp: Stamp) -> Iterator[bytes]:
     """Whom the verdict's own line had no room for, one line for as many as it takes."""
-    rest, head = iter(rest), None
+    rest = iter(rest)
     while rows := [line_of(_rank(rank))[:-1] for rank in islice(rest, ROWS_A_LINE)]:
-        if head is None:
-            head = _head("ranking", verdict.decision, verdict.seconds, stamp)
-            head["sentence"] = "who else was looked at"
+        head = _head("ranking", verdict.decision, verdict.seconds, stamp)
+        head["sentence"] = "who else was looked at"
         yield b'%s,"ranking":[%s]}\n' % (line_of(head)[:-2], b",".join(rows))
 
 
