@@ -256,3 +256,22 @@ def test_who_alone_fills_the_node_goes_although_the_sums_blur(unowned: int, goes
     found = orders(judge, groups, last, {})
     assert bool(found) is goes
     assert {order.target.name for v in found for order in v.orders} <= {"ns/bomb"}
+
+
+def test_what_one_gave_back_does_not_hide_the_next_who_takes_it() -> None:
+    """The last look was taken while another held 850 MiB; against it 250 MiB of 1,100 are lost,
+    and services that started meanwhile took as much as the bomb.
+    """
+    old = group_of("old", 850, limit=1400, request_bytes=64 * MIB)
+    groups, judge = scene(old), judge_of(terminate_seconds=0.0)
+    before = CALM._replace(headroom_bytes=300 * MIB, comparable_bytes=300 * MIB)
+    now = watched(judge, groups, before, {})
+    groups.clear()
+    for passed in range(3):
+        judge.step(CALM._replace(seconds=now - 9 + passed, comparable_bytes=1150 * MIB), groups)
+    bomb = group_of("bomb", 750, limit=1400, request_bytes=1400 * MIB, class_rank=GUARANTEED)
+    bomb.charge_slope = 80.0 * MIB
+    services = [group_of(f"web{n}", 120, request_bytes=120 * MIB) for n in range(3)]
+    groups |= scene(bomb, *services)
+    found = orders(judge, groups, short(now - 4, headroom=40, slope=80.0), {})
+    assert [order.target.name for v in found for order in v.orders] == ["ns/bomb"]

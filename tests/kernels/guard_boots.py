@@ -59,8 +59,8 @@ def run_all(
 
 
 def fits(scenario: Scenario, killer: Killer) -> bool:
-    """A peer that knows no cgroup v1 is not asked to."""
-    return not (killer.is_v2_only and scenario.cgroup == "v1")
+    """A peer that knows only cgroup v2 is not asked for more."""
+    return not killer.is_v2_only or scenario.cgroup == "v2"
 
 
 def say(text: str) -> None:

@@ -24,7 +24,7 @@ from tests.kernels.guard_scenarios import ALL, SHORT_TAIL_SECONDS, Scenario, mix
 CONFIDENCE = 0.95
 NODES = (
     {"systemd": True}, {"systemd": True}, {"cgroup": "v2"}, {"cgroup": "v1"}, {"cgroup": "v1"},
-    {"swap": "disk"}, {"swap": "zram"}, {"cgroup": "v1", "swap": "zram"},
+    {"swap": "disk"}, {"swap": "zram"}, {"cgroup": "v1", "swap": "zram"}, {"cgroup": "hybrid"},
 )  # fmt: skip
 
 

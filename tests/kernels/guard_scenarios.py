@@ -108,7 +108,7 @@ class Scenario:
     tail_seconds: float = TAIL_SECONDS
     acts: tuple[Act, ...] = ()
     """What is done in the middle: ``murder`` and ``restart`` the guard, ``cat status``."""
-    cgroup: str = "v2"
+    cgroup: Literal["v2", "v1", "hybrid"] = "v2"
     swap: Literal["none", "disk", "zram"] = "none"
     disk_iops: int | None = None
     kernel_words: str = ""
@@ -270,7 +270,7 @@ def mixed(scenario: Scenario, seed: int) -> Scenario:
 
 
 def _ci() -> tuple[Scenario, ...]:
-    """What every run of `make test-system` can afford: five boots, some fourteen minutes."""
+    """What every run of `make test-system` can afford: six boots, some twelve minutes."""
     unit: dict[str, Any] = {"systemd": True}
     v1: dict[str, Any] = {"cgroup": "v1"}
     return (
@@ -284,8 +284,11 @@ def _ci() -> tuple[Scenario, ...]:
         ), start=13)),
         on(ALL["quiet"], most_seconds=12, **unit),
         *(on(mixed(ALL[name], seed), **v1) for seed, name in enumerate((
-            "rings fast", "tmpfs bomb", "anonymous bomb", "handed on",
+            "rings fast", "tmpfs bomb", "anonymous bomb",
         ), start=21)),
+        *(on(mixed(ALL[name], seed), cgroup="hybrid") for seed, name in enumerate((
+            "handed on", "rings fast",
+        ), start=41)),
         *(on(mixed(ALL[name], seed), swap="zram") for seed, name in enumerate((
             "rings fast", "anonymous bomb",
         ), start=25)),
@@ -308,6 +311,7 @@ def _marks() -> tuple[Scenario, ...]:
         *(on(mixed(ALL[name], seed), **v1) for seed, name in enumerate((
             "rings fast", "tmpfs bomb", "anonymous bomb",
         ), start=21)),
+        on(fast, cgroup="hybrid"),
         on(fast, swap="disk"),
         on(fast, swap="zram"),
         *(ALL[name] for name in (

@@ -181,11 +181,14 @@ hostname -F /etc/hostname
 case " $(cat /proc/cmdline) " in
 *" node.init=systemd "*)
     if [ $$ = 1 ]; then exec /lib/systemd/systemd --unit=job.service; fi ;;
-*" node.cgroup=v1 "*)
+*" node.cgroup=v1 "*|*" node.cgroup=hybrid "*)
     mount -t tmpfs -o mode=755 cgroup /sys/fs/cgroup
     for c in memory cpuset pids devices freezer blkio cpu,cpuacct; do
         mkdir /sys/fs/cgroup/$c && mount -t cgroup -o $c cgroup /sys/fs/cgroup/$c
-    done ;;
+    done
+    case " $(cat /proc/cmdline) " in *" node.cgroup=hybrid "*)
+        mkdir /sys/fs/cgroup/unified && mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified ;;
+    esac ;;
 *)
     mount -t cgroup2 cgroup2 /sys/fs/cgroup
     echo "+memory +pids +io +cpu" > /sys/fs/cgroup/cgroup.subtree_control ;;

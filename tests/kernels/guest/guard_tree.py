@@ -1,4 +1,4 @@
-"""The cgroups of a node as a kubelet makes them (cgroup driver cgroupfs), on v1 or v2."""
+"""The cgroups of a node as a kubelet makes them (cgroup driver cgroupfs), on v1, v2 or both."""
 
 import hashlib
 import os
@@ -12,7 +12,11 @@ V1 = ("memory", "freezer", "pids", "cpu,cpuacct")
 PERIOD = 100_000
 ROOT = Path("/sys/fs/cgroup")
 IS_V1 = (ROOT / "memory").is_dir()
+UNIFIED = ROOT / "unified"
+"""Of a hybrid host: runtimes put everybody there too, under the same path, without controllers."""
 TREES = [ROOT / name for name in V1] if IS_V1 else [ROOT]
+if UNIFIED.is_dir():
+    TREES.append(UNIFIED)
 MEMORY = TREES[0]
 CONTROLLERS = "+memory +pids +io +cpu"
 FOLDERS = {"guaranteed": "", "burstable": "burstable", "besteffort": "besteffort"}

@@ -3,7 +3,9 @@
 
 Two pairs of looks, about one minute and about a quarter of an hour apart.  In a pair the older
 one is always at least a whole step old, so that a loss that begins just after a look is seen
-whole.  A group that was not there at the look has grown from nothing.
+whole.  When much has come back since the newest, it is taken again: else who loses it next would
+be measured against what others had held.  A group that was not there at the look has grown from
+nothing.
 """
 
 from collections.abc import Mapping
@@ -17,6 +19,8 @@ MOVES_BYTES = 32 << 20
 """A residual that changes by less, in a second or in all, has not moved."""
 FALLS_SHARE = 256
 """Nor fallen, when by less than the node divided by that: counters blur more on large nodes."""
+CAME_BACK = 0.05
+"""By this share of the node more is left than at the newest look: it is taken again."""
 MEANS_SOMETHING = 0.03
 """A loss below this share of the node says nothing of who made it."""
 
@@ -144,12 +148,19 @@ class Window:
                     look.learn_bounds(groups)
         if is_short:
             return
+        if self._has_come_back(node):
+            self.looks[1].take(node, groups, self.lately)
         for pair in self._due(node):
             self._roll(2 * pair, node, groups)
 
     def is_due(self, node: Node) -> bool:
         """The next tick takes a look: the parts of the large are worth reading before."""
-        return self.first_seconds is None or bool(self._due(node))
+        return self.first_seconds is None or self._has_come_back(node) or bool(self._due(node))
+
+    def _has_come_back(self, node: Node) -> bool:
+        """Much, since the newest look."""
+        more = node.comparable_bytes - self.looks[1].headroom
+        return more >= CAME_BACK * node.total_bytes
 
     def _due(self, node: Node) -> list[int]:
         """Pairs whose newer look is a step old."""
