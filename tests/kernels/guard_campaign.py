@@ -109,12 +109,16 @@ def read_journal(path: Path | None) -> list[dict[str, Any]]:
 
 
 def commit() -> str:
-    """Of the sources, with a mark where they were changed since; empty: it is not known."""
+    """The last that changed the sources, with a mark where they differ; empty: it is not known."""
     told = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False,
-        cwd=vm.SOURCES,
+        ["git", "log", "-1", "--format=%h", "--", "."], capture_output=True, text=True,
+        check=False, cwd=vm.SOURCES,
     )  # fmt: skip
-    return told.stdout.strip()
+    changed = subprocess.run(
+        ["git", "status", "--porcelain", "--", "."], capture_output=True, text=True,
+        check=False, cwd=vm.SOURCES,
+    )  # fmt: skip
+    return told.stdout.strip() + ("-dirty" if changed.stdout else "")
 
 
 def summary(report: Report) -> dict[str, Any]:
@@ -131,8 +135,23 @@ def summary(report: Report) -> dict[str, Any]:
     return {
         **row, "is_right": report.is_right, "line": report.line(),
         "innocents": {death.name: death.by for death in report.innocents},
-        "served": canary["served"], "slots": canary["slots"],
+        "served": canary["served"], "slots": canary["slots"], "guard": own(report),
     }  # fmt: skip
+
+
+def own(report: Report) -> dict[str, Any]:
+    """The guard's faults and growth since it was ready in that boot; empty: it is not that one."""
+    try:
+        began, ended = report.guard_numbers
+    except AssertionError:
+        return {}
+    then, now = began["mapped_kib"], ended["mapped_kib"]
+    grown = {name: now.get(name, 0) - then.get(name, 0) for name in {*then, *now}}
+    return {
+        "major_faults": ended["major_faults"] - began["major_faults"],
+        "resident_kib": ended["resident_kib"],
+        "grown_kib": {name: more for name, more in sorted(grown.items()) if more},
+    }
 
 
 def conclude(rows: list[dict[str, Any]]) -> int:

@@ -111,8 +111,22 @@ def process_numbers(pid: int) -> dict[str, Any]:
             "resident_kib": int(status["VmRSS"].split()[0]),
             "peak_kib": int(status["VmHWM"].split()[0]),
             "locked_kib": int(status["VmLck"].split()[0]),
+            "mapped_kib": mapped_kib(pid),
         }
     return {"pid": pid, "gone": True}
+
+
+def mapped_kib(pid: int) -> dict[str, int]:
+    """Resident memory by what is mapped: a file's name and how, else what it is."""
+    found: dict[str, int] = {}
+    key = ""
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        words = line.split()
+        if not words[0].endswith(":"):
+            key = f"{words[1]} {words[5].rpartition('/')[2] if len(words) > 5 else 'anonymous'}"
+        elif words[0] == "Rss:":
+            found[key] = found.get(key, 0) + int(words[1])
+    return found
 
 
 def of_cgroup(entry: str) -> list[dict[str, Any]]:
