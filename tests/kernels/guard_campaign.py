@@ -2,6 +2,7 @@
 
 ``python -m tests.kernels.guard_campaign --runs 300 --seed 1 --journal FILE``.  Some hours, which
 need not be in one piece: what stands in the journal is not run again, and counts.
+``--quiet SECONDS``: nodes without a culprit, each so long, on which nothing may be done.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from typing import Any
 from tests.kernels import built_modules, guard_peers, vm
 from tests.kernels.guard_boots import run_all, say
 from tests.kernels.guard_node import Report
-from tests.kernels.guard_scenarios import ALL, SHORT_TAIL_SECONDS, Scenario, mixed, on
+from tests.kernels.guard_scenarios import ALL, SHORT_TAIL_SECONDS, Scenario, mixed, on, quiet
 
 CONFIDENCE = 0.95
 NODES = (
@@ -65,13 +66,15 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="a folder for black boxes of runs gone wrong")
     parser.add_argument("--vms", type=int, default=1, help="at a time; one has two CPUs")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no boot after that")
+    parser.add_argument("--quiet", type=float, default=0.0, help="seconds; no culprits")
     given = parser.parse_args()
     if why := vm.missing() or built_modules.missing() or guard_peers.missing(guard_peers.SYSTEMD):
         say(why)
         return 2
     rows = read_journal(given.journal)
     done, version = {row["id"] for row in rows}, commit()
-    left = [one for one in drawn(given.runs, given.seed) if one.id not in done]
+    wanted = quiet(given.quiet) if given.quiet else drawn(given.runs, given.seed)
+    left = [one for one in wanted if one.id not in done]
     for report in reports(left, given.vms, time.monotonic() + given.seconds):
         rows.append({**summary(report), "version": version})
         say(f"{len(rows):3} {rows[-1]['line'] if report.raw else report.scenario.id}")
@@ -80,7 +83,7 @@ def main() -> int:
                 file.write(json.dumps(rows[-1]) + "\n")
         if given.keep and (report.lost_console or not rows[-1].get("is_right")):
             keep(report, given.keep)
-    return conclude(rows)
+    return conclude_quiet(rows) if given.quiet else conclude(rows)
 
 
 def reports(scenarios: Sequence[Scenario], vms: int, until: float) -> Iterator[Report]:
@@ -136,6 +139,7 @@ def summary(report: Report) -> dict[str, Any]:
         **row, "is_right": report.is_right, "line": report.line(),
         "innocents": {death.name: death.by for death in report.innocents},
         "served": canary["served"], "slots": canary["slots"], "guard": own(report),
+        "acted": len(report.first_actions), "seconds": report.told["seconds"],
     }  # fmt: skip
 
 
@@ -173,7 +177,24 @@ def conclude(rows: list[dict[str, Any]]) -> int:
     )
     for row in harmed:
         say(f"  {row['line']}")
+    told = [row["guard"] for row in came if row.get("guard")]
+    if told:
+        grown = [sum(one["grown_kib"].values()) for one in told]
+        say(
+            f"the guard itself: at most {max(one['major_faults'] for one in told)} major faults "
+            f"since it was ready in its boot, {max(grown)} KiB more than then, "
+            f"{max(one['resident_kib'] for one in told)} KiB resident"
+        )
     return int(bool(harmed) or len(came) < len(rows))
+
+
+def conclude_quiet(rows: list[dict[str, Any]]) -> int:
+    """1 when anybody was acted on."""
+    came = [row for row in rows if row["came_back"]]
+    acted = sum(row["acted"] for row in came)
+    minutes = sum(row["seconds"] for row in came) / 60
+    say(f"{acted} actions in {minutes:.0f} minutes of {len(came)} nodes of {len(rows)}")
+    return int(bool(acted) or len(came) < len(rows))
 
 
 if __name__ == "__main__":

@@ -184,6 +184,7 @@ MANY = culprit("hog", OWN, "small", "160", "4", "GO", limit_mib=300)
 REREAD = culprit("hog", OWN, "reread", "/opt/text", "GO", limit_mib=48, cpu=0.3)
 STUCK = culprit("hog", OWN, "stuck", "/mnt/stuck", "rings", ENDLESS, "120", "GO")
 FUSE = ("fuse_server.py", "/mnt", "stuck")
+STREAM = Load("stream", (OWN, "stream", "/opt/stream", ENDLESS), cpu=0.2)
 COLD = Load("cold", (OWN, "cold", str(400 * MIB)))
 SMALL = tuple(Load(f"small-{n:03}", ("2",), limit_mib=16, is_small=True) for n in range(100))
 MODEL_IN_HUGE = "echo 60 > /proc/sys/vm/nr_hugepages"
@@ -233,6 +234,7 @@ _RIGHT = (
 )  # fmt: skip
 _NOBODY = (
     Scenario("quiet", beside(), most_seconds=20),
+    Scenario("streaming reads", (*beside(), STREAM), most_seconds=15),
     Scenario("module churns", beside(device("churn", 100)), needs_module=True, most_seconds=15),
     Scenario(
         "module forgets",
@@ -256,6 +258,21 @@ ALL = {scenario.name: scenario for scenario in (*_RIGHT, *_NOBODY)}
 def on(scenario: Scenario, **node: Any) -> Scenario:
     """The same on another node: ``cgroup``, ``swap``, ``systemd``, ``disk_iops``."""
     return replace(scenario, **node)
+
+
+QUIET = ("quiet", "streaming reads", "thrash in limit", "hugepages", "zram nearly full",
+         "module churns")  # fmt: skip
+"""Nobody may be acted on, however long it lasts."""
+
+
+def quiet(seconds: float) -> list[Scenario]:
+    """Each so long, on v2; what needs no node of its own on v1 and under systemd too."""
+    nodes: tuple[dict[str, Any], ...] = ({}, {"cgroup": "v1"}, {"systemd": True})
+    return [
+        on(ALL[name], most_seconds=seconds, tail_seconds=0, **node)
+        for node in nodes for name in QUIET
+        if not node or ALL[name].node == ALL["quiet"].node
+    ]  # fmt: skip
 
 
 def mixed(scenario: Scenario, seed: int) -> Scenario:

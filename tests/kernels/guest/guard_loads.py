@@ -132,6 +132,19 @@ def reread(path: str, start: str) -> None:
             at += got
 
 
+def stream(path: str, size: str) -> None:
+    """Reads a file larger than the node over and over: all that is free becomes page cache."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    os.unlink(path)
+    os.truncate(fd, int(size))  # it is sparse: no disk is needed
+    say("ready")
+    block = bytearray(MIB)
+    while True:
+        at = 0
+        while got := os.preadv(fd, [block], at):
+            at += got
+
+
 def available() -> int:
     with open("/proc/meminfo") as file:
         rows = dict(line.split(":") for line in file)
@@ -203,10 +216,8 @@ def handing(size: str, lives: str, start: str) -> None:
     time.sleep(3600)
 
 
-PROGRAMS = {
-    f.__name__: f
-    for f in (service, anonymous, tmpfs, small, text, reread, fill, stuck, cold, handing)
-}
+_ALL = (service, anonymous, tmpfs, small, text, reread, stream, fill, stuck, cold, handing)
+PROGRAMS = {f.__name__: f for f in _ALL}
 
 if __name__ == "__main__":
     PROGRAMS[sys.argv[1]](*sys.argv[2:])
