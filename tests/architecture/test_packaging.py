@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from seawall.guard.keys import BY_NAME
 from seawall.guard.settings import Settings
 from seawall.guard.tell.termination import LOG_LINKS
 from seawall.own_process import OOM_SCORE_ADJ
+from seawall.version import VERSION
 
 UNIT = PACKAGING / "seawall-guard.service"
 
@@ -92,6 +94,31 @@ def test_systemd_finds_it_hardened(unit_here: Path) -> None:
     found = re.search(r"Overall exposure level for \S+: ([0-9.]+)", done.stdout)
     assert found is not None, done.stderr
     assert float(found[1]) <= 6.0
+
+
+def test_the_image_is_the_one_that_the_daemonset_names(manifest: dict[str, Any]) -> None:
+    (container,) = manifest["DaemonSet"]["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == f"seawall:{VERSION}"
+    recipe = (PACKAGING / "Containerfile").read_text()
+    assert f"-t {container['image']} ." in recipe
+    copied = re.findall(r"^COPY (\S+) ", recipe, re.MULTILINE)
+    kept = (PACKAGING.parent / ".dockerignore").read_text().splitlines()
+    assert copied == ["src/seawall", "packaging/seawall"]
+    assert kept == ["*", *(f"!{name}" for name in copied), "**/__pycache__"]
+
+
+def test_the_program_needs_no_site_and_says_which_python_it_needs(tmp_path: Path) -> None:
+    program = PACKAGING / "seawall"
+    assert program.stat().st_mode & 0o111 == 0o111
+    first, _, rest = program.read_text().partition("\n")
+    assert first == "#!/usr/bin/python3 -IS"
+    old = "import sys; sys.version_info = (3, 9, 2)\n"
+    done = subprocess.run(
+        [sys.executable, "-IS", "-c", f"__file__ = 'seawall'\n{old}{rest}"], cwd=tmp_path,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(r"seawall needs Python 3\.11 or later, \S+ is .*\n", done.stderr)
 
 
 # --- DaemonSet -------------------------------------------------------------------------------

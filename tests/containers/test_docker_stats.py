@@ -2,7 +2,6 @@
 
 import io
 import re
-import shutil
 import subprocess
 import tarfile
 import time
@@ -10,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.containers import node as nodes
-from tests.containers.node import BUSYBOX, HELD_BYTES, Node, remove_cgroups
+from tests.containers.docker_engine import Engine
+from tests.containers.node import BUSYBOX, HELD_BYTES, Node
 
 pytestmark = pytest.mark.system
 
@@ -28,61 +27,18 @@ SCRIPT = (
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30}
 
 
-def program(name: str) -> str | None:
-    """Debian's own first: a client alone may lie elsewhere."""
-    return next((p for p in (f"/usr/bin/{name}", f"/usr/sbin/{name}") if Path(p).exists()),
-                shutil.which(name))  # fmt: skip
-
-
-class Engine:
-    """dockerd without network, in the node's own mount namespace, data in a test folder."""
-
-    def __init__(self, node: Node, folder: Path) -> None:
-        self.node, self.folder = node, folder
-        self._socket = f"unix:///run/seawall-docker-{node.pid}.sock"
-        self.key = ""
-
-    def begin(self) -> None:
-        place = self.folder
-        self.node.need(
-            "sh", "-c",
-            f"PATH=$PATH:/usr/sbin:/sbin {program('dockerd')} --iptables=false --ip6tables=false"
-            f" --ip-forward=false --bridge=none --data-root {place}/data --exec-root /run/docker"
-            f" --pidfile /run/docker.pid --host {self._socket} --storage-driver vfs"
-            f" --exec-opt native.cgroupdriver=cgroupfs >{place}/log 2>&1 </dev/null &",
-        )  # fmt: skip
-        deadline = time.monotonic() + 30
-        while self.docker("version").status:
-            if time.monotonic() > deadline:
-                log = (place / "log").read_text()[-1500:]
-                pytest.skip(f"dockerd does not start here (a privileged host would do): {log}")
-            time.sleep(0.2)
-
-    def docker(self, *words: str) -> nodes.Ran:
-        return self.node.run(str(program("docker")), "--host", self._socket, *words)
-
-    def run(self) -> None:
-        image = self.folder / "image.tar"
-        image.write_bytes(root_of_busybox())
-        made = self.docker("import", str(image), "seawall-test:1")
-        assert made.status == 0, made.err
-        begun = self.docker(
+def run_planted(engine: Engine) -> str:
+    """A container that holds what ``SCRIPT`` says; its id."""
+    image = engine.folder / "image.tar"
+    image.write_bytes(root_of_busybox())
+    engine.need("import", str(image), "seawall-test:1")
+    engine.keys.append(
+        engine.need(
             "run", "-d", "--network", "none", "--memory", str(LIMIT_BYTES), "--name", "planted",
             "seawall-test:1", "/bin/busybox", "sh", "-c", SCRIPT,
-        )  # fmt: skip
-        assert begun.status == 0, begun.err
-        self.key = begun.text.strip()
-
-    def end(self) -> None:
-        self.docker("rm", "-f", "planted")
-        self.node.run("sh", "-c", "kill $(cat /run/docker.pid)")
-        deadline = time.monotonic() + 15
-        while time.monotonic() < deadline:
-            if self.node.run("sh", "-c", "test -e /run/docker.pid").status:
-                break
-            time.sleep(0.1)
-        if self.key:
-            remove_cgroups(f"/docker/{self.key}", "/docker/buildkit", "/docker")
+        ).strip()
+    )  # fmt: skip
+    return engine.keys[-1]
 
 
 def root_of_busybox() -> bytes:
@@ -102,13 +58,10 @@ def root_of_busybox() -> bytes:
 
 @pytest.fixture
 def engine(node: Node, tmp_path: Path) -> Iterator[Engine]:
-    for name in ("dockerd", "docker"):
-        if program(name) is None:
-            pytest.skip(f"{name} is missing: apt-get install docker.io")
     made = Engine(node, tmp_path)
     try:
         made.begin()
-        made.run()
+        run_planted(made)
         yield made
     finally:
         made.end()
@@ -127,7 +80,7 @@ def shown_by_docker(engine: Engine) -> tuple[float, float]:
 
 
 def our_numbers(engine: Engine) -> dict[str, int]:
-    page = engine.node.seawall("numbers", engine.key[:12], "--json").answered().document
+    page = engine.node.seawall("numbers", engine.keys[0][:12], "--json").answered().document
     assert page["limit_bytes"] == LIMIT_BYTES
     return {row["name"]: row["bytes"] for row in page["values"]}
 

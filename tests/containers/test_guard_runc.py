@@ -1,23 +1,30 @@
 """The guard as a DaemonSet's container: what packaging/daemonset.yaml gives is enough.
 
 runc starts it with the manifest's own capabilities and mounts, no privilege beside them; it
-observes, and its scope is a cgroup of the test's own.
+observes, and its scope is a cgroup of the test's own.  Once out of this source tree, once out of
+the image that Docker built of packaging/Containerfile.
 """
 
 import contextlib
 import json
 import os
 import re
-from collections.abc import Iterator
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.architecture.manifest import manifest
-from tests.containers.node import Node, make_bundle, new_id, oci_config, remove_cgroups
+from tests.architecture.manifest import PACKAGING, manifest
+from tests.containers.docker_engine import Engine
+from tests.containers.node import BUSYBOX, Node, make_bundle, new_id, oci_config, remove_cgroups
 from tests.containers.ring_container import FOLDERS, PYTHON
 from tests.end_to_end.guard_room import within
 from tests.end_to_end.verbs import SOURCES
+from tests.kernels import vm
+
+from seawall.version import VERSION
 
 pytestmark = pytest.mark.system
 CGROUP = f"/seawall-TEST-daemonset-{os.getpid()}"
@@ -77,8 +84,8 @@ def bound(node: Node, folder: Path, place: dict[str, Any], volume: dict[str, Any
             "options": options}  # fmt: skip
 
 
-def config(node: Node, folder: Path) -> dict[str, Any]:
-    """The manifest's pod as the runtime would ask runc for it."""
+def config(node: Node, folder: Path, binds: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """The manifest's pod as the runtime would ask runc for it; ``binds``: beside its volumes."""
     pod = manifest()["DaemonSet"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     made = oci_config(CGROUP, 1 << 30)
@@ -99,22 +106,65 @@ def config(node: Node, folder: Path) -> dict[str, Any]:
     made["mounts"] = [one for one in made["mounts"] if one["type"] != "cgroup"]
     made["mounts"] += [
         {"destination": path, "type": "bind", "source": source, "options": ["rbind", "ro"]}
-        for path, source in (*((f, f) for f in FOLDERS), ("/opt/seawall", str(SOURCES)))
+        for path, source in binds
     ]
     made["mounts"] += [bound(node, folder, one, volumes[one["name"]]) for one in places]
     return made
 
 
-@pytest.fixture
-def guard(node: Node, tmp_path: Path) -> Iterator[Guard]:
+def of_sources(node: Node, folder: Path) -> Path:
+    """A bundle that runs what is in this checkout."""
+    binds = (*((f, f) for f in FOLDERS), ("/opt/seawall", str(SOURCES)))
+    bundle = make_bundle(folder / "bundle", config(node, folder, binds))
+    seawall = bundle / "rootfs/bin/seawall"
+    seawall.write_text(PROGRAM)
+    seawall.chmod(0o755)
+    return bundle
+
+
+def of_image(node: Node, folder: Path) -> Path:
+    """A bundle of the image, on an interpreter like that of its base."""
+    base = folder / "base"
+    (base / "bin").mkdir(parents=True)
+    shutil.copy(BUSYBOX, base / "bin/busybox")
+    for name in ("sh", "test"):
+        (base / "bin" / name).symlink_to("busybox")
+    vm.install_python(base)
+    (base / "usr/bin/python3").symlink_to("python3.11")
+    subprocess.run(["tar", "cf", folder / "base.tar", "-C", base, "."], check=True, timeout=60)
+    engine = Engine(node, folder / "docker")
+    engine.folder.mkdir()
+    try:
+        engine.begin()
+        engine.need("import", str(folder / "base.tar"), "seawall-test-base:1")
+        engine.need(
+            "build", "--network", "none", "--build-arg", "BASE=seawall-test-base:1",
+            "-f", str(PACKAGING / "Containerfile"), "-t", "seawall-test:1", str(PACKAGING.parent),
+        )  # fmt: skip
+        told = engine.need("run", "--rm", "--network", "none", "seawall-test:1", "--version")
+        assert told == f"seawall {VERSION}\n"
+        engine.keys.append(engine.need("create", "seawall-test:1").strip())
+        bundle = make_bundle(folder / "bundle", config(node, folder, ()))
+        shutil.rmtree(bundle / "rootfs")
+        (bundle / "rootfs").mkdir()
+        engine.need("export", "-o", str(folder / "root.tar"), engine.keys[0])
+    finally:
+        engine.end()
+        subprocess.run(["umount", "-R", engine.folder], capture_output=True, check=False)
+    subprocess.run(["tar", "xf", folder / "root.tar", "-C", bundle / "rootfs"], check=True,
+                   timeout=60)  # fmt: skip
+    return bundle
+
+
+@pytest.fixture(params=[of_sources, of_image])
+def guard(
+    node: Node, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Guard]:  # fmt: skip
     if not os.path.isdir("/sys/kernel/tracing"):
         pytest.skip("a kernel without tracefs: no runtime could mount /sys/kernel/tracing")
     if not os.path.exists(PYTHON):
         pytest.skip("python3.11 is missing: apt-get install python3.11")
-    bundle = make_bundle(tmp_path / "bundle", config(node, tmp_path))
-    root, key = bundle / "rootfs", new_id()
-    (root / "bin/seawall").write_text(PROGRAM)
-    (root / "bin/seawall").chmod(0o755)
+    bundle, key = request.param(node, tmp_path), new_id()
     try:
         made = Guard(node, key)
         with contextlib.suppress(AssertionError):  # the log says why

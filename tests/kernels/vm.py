@@ -111,7 +111,7 @@ def build_image(folder: Path, add: Callable[[Path], None] | None = None) -> Imag
     for name in ("proc", "sys", "dev", "run", "tmp", "bin", "sbin", "etc", "var/log", "root"):
         (root / name).mkdir(parents=True)
     _install_busybox(root / "bin")
-    _install_python(root)
+    install_python(root)
     shutil.copytree(SOURCES, root / "opt/seawall", ignore=shutil.ignore_patterns("__pycache__"))
     _run(PYTHON, "-m", "compileall", "-q", "-j1", str(root / "opt/seawall"))
     (root / "etc/passwd").write_text("root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n")
@@ -161,7 +161,7 @@ def _install_busybox(folder: Path) -> None:
             (folder / applet).symlink_to("busybox")
 
 
-def _install_python(root: Path) -> None:
+def install_python(root: Path) -> None:
     """Debian's interpreter, its standard library and the shared objects that both need."""
     ignore = shutil.ignore_patterns(*LEFT_OUT)
     shutil.copytree(STDLIB, root / STDLIB.relative_to("/"), symlinks=True, ignore=ignore)
