@@ -185,6 +185,7 @@ def test_it_sees_and_proves_that_it_could_kill(guard: Guard) -> None:
     pid = json.loads(guard.runc("state", "KEY"))["pid"]
     assert page["pid"] == pid, "its pids are the host's"
     own = Path(f"/proc/{pid}")
+    assert "THP_enabled:\t0\n" in (own / "status").read_text()
     if may_resource():
         assert (own / "oom_score_adj").read_text() == "-999\n"
     # Cgroup v1 may have no real-time budget below its root.

@@ -148,6 +148,16 @@ def test_its_memory(run: dict[str, Any]) -> None:
     assert run["before"][0] <= MARK_KIB + MAPPED_AROUND_KIB
 
 
+def test_no_huge_page_is_made_of_its_memory() -> None:
+    found = in_lean_process(
+        "from seawall import own_process\n"
+        "own_process.no_huge_pages()\n"
+        "with open('/proc/self/status') as file:\n"
+        "    found = [line for line in file if line.startswith('THP_enabled')]\n"
+    )
+    assert found in (["THP_enabled:\t0\n"], [])  # the line came with Linux 5.0
+
+
 def test_pages_of_files_that_only_the_start_needed_are_let_go() -> None:
     found = in_lean_process(
         "import ctypes, json, os, gc\n"

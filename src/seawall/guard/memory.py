@@ -13,6 +13,8 @@ import sys
 from seawall import own_process
 
 FIFO_PRIORITY = 1
+_RESERVE_BYTES = 96 << 10
+_SMALL_BYTES, _LARGE_BYTES = 400, 2000
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -45,9 +47,16 @@ def be_spared() -> str:
 
 
 def shrink() -> None:
-    """After the rehearsal, before the lock: what it took for a moment is given back."""
+    """After the rehearsal, before the lock: what it took for a moment is given back, all but a
+    reserve.  The first pods and the first decision must not wait for a page on a full node.
+    """
     gc.collect()
     own_process.trim()
+    # Freed at once: the allocators keep the pages for what comes (obmalloc up to 512 bytes, the
+    # C library more; it gives nothing back below 128 KiB).
+    small = [b" " * _SMALL_BYTES for _ in range(_RESERVE_BYTES // _SMALL_BYTES)]
+    large = [b" " * _LARGE_BYTES for _ in range(_RESERVE_BYTES // _LARGE_BYTES)]
+    del small, large
 
 
 def settle() -> None:

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NoReturn
 
+from seawall import own_process
 from seawall.actions.mounts import find_mounts
 from seawall.actions.plan import Mounts
 from seawall.guard import entry, lock_file
@@ -36,6 +37,7 @@ def run(
 
     ``in_force``: the settings of a guard that starts afresh; the file is read by nobody then.
     """
+    own_process.no_huge_pages()
     settings = in_force or settings_of(config_path)
     enter_host_cgroups()
     mounts = own_mounts()

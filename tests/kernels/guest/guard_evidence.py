@@ -102,16 +102,18 @@ def process_numbers(pid: int) -> dict[str, Any]:
         status = dict(
             line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
         )
+        # The kernel's own sum (VmRSS) is up to 64 pages old for each thread.
+        mapped = mapped_kib(pid)
         return {
             "pid": pid,
             "command": Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(),
             "minor_faults": int(words[7]),
             "major_faults": int(words[9]),
             "cpu_seconds": (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK"),
-            "resident_kib": int(status["VmRSS"].split()[0]),
+            "resident_kib": sum(mapped.values()),
             "peak_kib": int(status["VmHWM"].split()[0]),
             "locked_kib": int(status["VmLck"].split()[0]),
-            "mapped_kib": mapped_kib(pid),
+            "mapped_kib": mapped,
         }
     return {"pid": pid, "gone": True}
 
