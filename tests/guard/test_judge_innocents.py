@@ -275,3 +275,24 @@ def test_what_one_gave_back_does_not_hide_the_next_who_takes_it() -> None:
     groups |= scene(bomb, *services)
     found = orders(judge, groups, short(now - 4, headroom=40, slope=80.0), {})
     assert [order.target.name for v in found for order in v.orders] == ["ns/bomb"]
+
+
+@pytest.mark.parametrize("leaked", [0, 12_000])
+def test_what_one_gave_back_does_not_hide_what_a_driver_took_before(leaked: int) -> None:
+    """A driver takes 12,000 MiB within the minute; then a job ends, and somebody with a promise of
+    9,000 loads all that this gave back.  Without the driver it is the source.
+    """
+    job = group_of("job", 16_000, limit=20_000, request_bytes=20_000 * MIB)
+    loads = group_of("loads", 100, request_bytes=9000 * MIB)
+    groups, judge = scene(job, loads), judge_of(terminate_seconds=0.0)
+    now = watched(judge, groups, node(1000.0, 14_000, 14_000), {}) - 9
+    left = 14_000 - leaked
+    judge.step(node(now, left, left, leak=leaked), groups)
+    del groups[job.path]
+    left += 16_000
+    for passed in (1, 2):
+        judge.step(node(now + passed, left, left, leak=leaked), groups)
+    loads.charge_bytes += (left - 1400) * MIB
+    last = node(now + 4, 1400, 1400, leak=leaked, short=True, slope_bytes_per_second=200.0 * MIB)
+    found = {order.target.name for v in orders(judge, groups, last, {}) for order in v.orders}
+    assert found == (set() if leaked else {"ns/loads"})

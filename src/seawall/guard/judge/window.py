@@ -149,7 +149,7 @@ class Window:
         if is_short:
             return
         if self._has_come_back(node):
-            self.looks[1].take(node, groups, self.lately)
+            self._take_again(node, groups)
         for pair in self._due(node):
             self._roll(2 * pair, node, groups)
 
@@ -207,6 +207,20 @@ class Window:
         looks[at], looks[at + 1] = looks[at + 1], looks[at]
         looks[at + 1].take(node, groups, self.lately)
         self.looks = tuple(looks)
+
+    def _take_again(self, node: Node, groups: Mapping[str, Group]) -> None:
+        """Of the newest look, all but what nobody owns and came since: that is not forgiven."""
+        look = self.looks[1]
+        unowned = 0
+        if node.residual_bytes is not None and look.residual is not None:
+            owned = sum(
+                max(0, group.outside.certain_bytes - look.before(group)[1])
+                for group in groups.values()
+            )
+            unowned = max(0, node.residual_bytes - look.residual - owned)
+        look.take(node, groups, self.lately)
+        if look.residual is not None:
+            look.residual -= unowned
 
     def best(self, node: Node) -> Look:
         """The look against which the loss is large enough to mean something.
