@@ -15,7 +15,8 @@ from seawall.guard.settings import Settings
 
 SOURCES = str(Path(__file__).resolve().parents[2] / "src")
 MARK_KIB = 14_000_000 >> 10
-OWN_MARK_KIB = 7_400
+OWN_MARK_KIB = 7_500
+"""Of it 192 are the reserve."""
 MAPPED_AROUND_KIB = 700
 FORBIDDEN = {
     "argparse", "ast", "asyncio", "collections", "contextlib", "copy", "dataclasses", "enum",

@@ -52,7 +52,7 @@ def test_this_machine(fake: FakeTree) -> None:
     assert node.claims_seconds is None
     assert any("no watcher" in words for words in sense.blind)
     assert list(sense.groups) == [container(1)]
-    assert 0.1 <= sense.pause_seconds() <= 20.0
+    assert 0.1 <= sense.pause_seconds <= 20.0
     sense.close()
 
 
@@ -94,6 +94,22 @@ def test_a_long_sleep_is_broken_when_memory_falls(fake: FakeTree, tmp_path: Path
     began = time.monotonic()
     sense.wait(10.0, ())
     assert time.monotonic() - began < 5.0
+
+
+def test_in_deep_peace_everything_is_looked_at_less_often_than_free_memory(
+    fake: FakeTree, tmp_path: Path
+) -> None:
+    (tmp_path / "meminfo").write_text(
+        f"MemTotal: {100 << 20} kB\nMemFree: {90 << 20} kB\nMemAvailable: {90 << 20} kB\n"
+    )
+    settings = Settings(tick_most_seconds=1.0)
+    sense = Sense(settings, Mounts(str(fake.mount), 2), "/", proc=str(tmp_path), sys="/none")
+    sense.open()
+    assert sense.pause_seconds == sense.breath_seconds == 1.0  # nobody would wake it
+    sense._triggers.by_fd[-1] = "/proc/pressure/memory"
+    sense.look(time.monotonic())
+    assert (sense.pause_seconds, sense.breath_seconds, sense._glance) == (10.0, 1.0, 1.0)
+    sense._triggers.by_fd.clear()
 
 
 def test_claims_age_when_the_watcher_is_gone(fake: FakeTree) -> None:

@@ -206,7 +206,7 @@ class Loop:
         if self.judge.state() != "peace" or self.parts.sense.is_near:
             pace = NEAR_PACE
         else:
-            is_deep = self.parts.sense.pause_seconds() >= DEEP_PEACE_SECONDS
+            is_deep = self.parts.sense.breath_seconds >= DEEP_PEACE_SECONDS
             pace = DEEP_PEACE_PACE if is_deep else PEACE_PACE
         if pace != self._pace and self.parts.watcher.tell({"t": "pace", "seconds": pace}):
             self._pace = pace
@@ -225,7 +225,7 @@ class Loop:
             fds.append(parts.aide.fd)
         # What the watcher says is heard at the next tick, and wakes nobody: near a shortage
         # that is a tenth of a second, in deep peace nothing of it is urgent.
-        pause = parts.sense.pause_seconds()
+        pause = parts.sense.pause_seconds
         if parts.self_test.is_waiting:
             pause = min(pause, TEST_SECONDS)
         elif self.judge.state() in _SHORT:

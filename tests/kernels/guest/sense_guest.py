@@ -109,7 +109,7 @@ def fill(sense: Sense) -> dict[str, Any]:
             "taken": taken, "headroom": node.headroom_bytes, "stalls": node.stalls_per_second,
             "low": node.is_low, "min": node.is_min, "slope": node.slope_bytes_per_second,
             "residual": node.residual_bytes,
-            "pause": sense.pause_seconds(), "took": took,
+            "pause": sense.pause_seconds, "took": took,
             "parts": [head.free_bytes, head.cache_bytes, head.slab_bytes],
         })  # fmt: skip
         if node.headroom_bytes == 0 or took > HURTS_SECONDS:

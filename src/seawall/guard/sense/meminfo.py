@@ -107,10 +107,10 @@ class Meminfo:
         fd = self._file.fd
         try:
             head = os.pread(fd, _HEAD_BYTES, 0) if fd >= 0 else b""
-        except OSError:
+            _, _, rest = head.partition(b"MemAvailable:")
+            return int(rest[: rest.index(b"k")]) << 10
+        except (OSError, ValueError):
             return -1
-        words = head.partition(b"MemAvailable:")[2].split(None, 1)
-        return int(words[0]) << 10 if words and words[0].isdigit() else -1
 
     def parse(self, buffer: bytearray, size: int) -> bool:
         """Take the fields out of ``buffer[:size]``."""

@@ -4,7 +4,8 @@
 An eighth of the time that is left at the present slope.  What may come up from nothing during
 the sleep is met too: the headroom must outlast a sleep at the rate at which memory can be
 filled by several programs at once.  In deep peace the sleep is longer than that, but every so
-often it is broken by a glance at MemAvailable.  PSI triggers end a sleep early where they exist.
+often it is broken by a glance at MemAvailable: a look at everything, once a second, costs ten
+times as much.  PSI triggers end a sleep early where they exist.
 """
 
 from typing import Final
@@ -15,6 +16,8 @@ _FILLED_BYTES_PER_SECOND: Final = 6 << 30
 _FILLED_BY_ONE: Final = 2 << 30
 _BUSY_SECONDS: Final = 0.25
 """While somebody that is protected stands still, or allocations wait."""
+BROKEN_SECONDS: Final = 10.0
+"""So long a sleep in deep peace is at least, however short the pieces."""
 _GLANCE_LEAST: Final = 1.0
 """Less than this is no deep peace."""
 

@@ -21,7 +21,7 @@ from seawall.guard.sense.headroom import Headroom
 from seawall.guard.sense.member import NOT_TOLD
 from seawall.guard.sense.meminfo import Meminfo
 from seawall.guard.sense.merge import Merge
-from seawall.guard.sense.pause import glance_seconds, pause_seconds
+from seawall.guard.sense.pause import BROKEN_SECONDS, glance_seconds, pause_seconds
 from seawall.guard.sense.pressure import Pressure
 from seawall.guard.sense.residual import Residual
 from seawall.guard.sense.stalled import Stalled
@@ -40,6 +40,8 @@ _STALL_IS_NEAR: Final = 0.1
 _GROWN_SHARE: Final = 64
 """Of all memory: a residual that grew by more is no deep peace."""
 _FALLEN_SHARE: Final = 16
+_LATE_SECONDS: Final = 0.005
+"""poll() itself rounds up by one millisecond."""
 
 
 class Sense:
@@ -76,11 +78,12 @@ class Sense:
         self._rarely = Cadence(_RARELY_SECONDS)
         self._counters = Cadence(_RARELY_SECONDS)
         self._is_near = False
-        self._pause = settings.tick_least_seconds
+        self.pause_seconds = self.breath_seconds = settings.tick_least_seconds
+        """Until the next tick; until somebody looks at free memory at least."""
         self._is_deep = False
         self._is_woken = False
         """A trigger ended the last sleep."""
-        self._glance = 0.0
+        self._glance = self._fallen = 0.0
         self._pressure_problem = ""
         self._swap_seen: tuple[int | None, int | None] = (None, None)
 
@@ -233,11 +236,14 @@ class Sense:
         )
         self._rarely.peace = _DEEP_SECONDS if self._is_deep else _RARELY_SECONDS
         left = max(0, head.bytes - int(act))
-        self._glance = glance_seconds(left, self._cpus)
-        self._pause = pause_seconds(
+        self.breath_seconds = pause_seconds(
             left, slope, settings.tick_least_seconds, settings.tick_most_seconds,
             is_stalled=is_stalled, is_deep=self._is_deep, cpus=self._cpus,
         )  # fmt: skip
+        self._glance = min(glance_seconds(left, self._cpus), self.breath_seconds)
+        available = self.memory.mem_available
+        self._fallen = float("inf") if available is None else available - head.bytes / _FALLEN_SHARE
+        self.pause_seconds = max(self.breath_seconds, BROKEN_SECONDS * self._is_deep)
 
     def _add_triggers(self) -> None:
         for path in self._stalled.fresh:
@@ -265,10 +271,6 @@ class Sense:
 
     # --- sleep ------------------------------------------------------------------------------
 
-    def pause_seconds(self) -> float:
-        """How long to sleep before the next tick."""
-        return self._pause
-
     def wait(self, seconds: float, fds: Sequence[int]) -> list[int]:
         """Sleep; a trigger ends it early.  Those of ``fds`` that can be read."""
         triggers = self._triggers
@@ -283,15 +285,12 @@ class Sense:
                 self._is_woken = len(ready) < len(found)
                 return ready
             took = time.monotonic() - began
-            self._canary.slept(asked, took)
+            if took - asked > _LATE_SECONDS:
+                self._canary.slept(asked, took)
             seconds -= took
-            if seconds <= 0.0 or self._has_fallen():
+            # In deep peace: whether much less can be had than at the last look.
+            if seconds <= 0.0 or self.memory.glance() < self._fallen:
                 return []
-
-    def _has_fallen(self) -> bool:
-        """A glance in deep peace: whether much less can be had than at the last look."""
-        was, now = self.memory.mem_available, self.memory.glance()
-        return was is None or now < was - self.headroom.bytes // _FALLEN_SHARE
 
     def close(self) -> None:
         """Give all descriptors back."""
