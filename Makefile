@@ -24,7 +24,7 @@ why: $(VENV)/seawall.ready
 # Compiled first: most of the time goes into starting the verbs.
 test: $(VENV)/dev.ready
 	$(BIN)/python -m compileall -q src
-	$(BIN)/python -m pytest -m "not system"
+	$(BIN)/python -m pytest -m "not system" -n 2 --dist loadfile
 
 # What needs root and Debian packages (installs them, says what it skips and why).  First what
 # may share the machine with another VM, two at a time, then all that wants it to itself.

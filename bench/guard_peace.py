@@ -3,9 +3,9 @@
 The guard runs as ``seawall guard run`` starts it: launcher, guard, aide and watcher, mode
 observe, Debian's python3.11 where it is there.  CPU is read from the scheduler's own counters
 of every thread (/proc/PID/task/*/schedstat), memory from smaps_rollup.  As root, with a scope
-of its own below the memory tree.  ``python -m bench.guard_peace [deep|glance|...] [SECONDS]``.
-``second`` makes it look at all it looks at every second; ``glance`` leaves so little memory that
-it wakes every second by itself, as earlyoom does in all of them (gigabytes are taken for that).
+of its own below the memory tree.  ``python -m bench.guard_peace [deep|near|...] [SECONDS]``.
+``second`` makes it wake every second; ``near`` leaves so little memory that it looks at everything
+as often by itself, as earlyoom does in all of them (gigabytes are taken for that).
 """
 
 import json
@@ -27,7 +27,7 @@ from seawall.guard.sense.pause import glance_seconds
 SECONDS = 60
 SETTLE_SECONDS = 25
 """The first self-test, the watcher's first ledger and base."""
-GLANCE_SECONDS = 1.3
+NEAR_SECONDS = 1.3
 EARLYOOM = ("earlyoom", "--dryrun", "-r", "3600")
 _PROGRAM = """
 import sys
@@ -38,7 +38,7 @@ start.run(sys.argv[2], sys.argv[3])
 CASES = {
     # name: (seconds between two ticks at most, pods)
     "deep": (20.0, 0),
-    "glance": (20.0, 0),
+    "near": (20.0, 0),
     "second": (1.0, 0),
     "pods": (20.0, PODS),
     "pods_second": (1.0, PODS),
@@ -140,12 +140,12 @@ def _counters(pid: int) -> tuple[float, int, list[int]]:
 
 @contextmanager
 def _little_left(case: str) -> Iterator[None]:
-    """So much less memory that ``glance`` looks at MemAvailable about once a second."""
+    """So much less memory in ``near`` that what is left could be gone in about a second."""
     taken = None
-    if case == "glance":
+    if case == "near":
         one_gib = glance_seconds(1 << 30, os.cpu_count() or 1)
         rows = Path("/proc/meminfo").read_text().split("MemAvailable:")[1]
-        too_much = (int(rows.split()[0]) << 10) - int(GLANCE_SECONDS / one_gib * (1 << 30))
+        too_much = (int(rows.split()[0]) << 10) - int(NEAR_SECONDS / one_gib * (1 << 30))
         program = (
             f"import sys; held = b'x' * {max(0, too_much)}; print(flush=True); sys.stdin.read()"
         )
