@@ -44,6 +44,7 @@ marks: $(VENV)/dev.ready
 campaign: $(VENV)/dev.ready
 	tests/install_system_packages
 	$(BIN)/python -m tests.kernels.guard_campaign --runs 300 --journal guard-campaign.jsonl
+	$(BIN)/python -m tests.kernels.guard_campaign --quiet 240
 	$(BIN)/python -m tests.films.campaign --films 100000
 
 # The black box on a disk that loses its cache: some twenty minutes.

@@ -111,7 +111,7 @@ def test_what_a_machine_does_not_offer() -> None:
 def test_other_keys_in_words() -> None:
     shown = text(of(Settings(over_limit="clamp", over_limit_opt_in=("lab/*",), stuck=False)))
     assert "after 10 s, if lab/* names" in " ".join(shown.split())
-    assert "is reported (stuck = false)" in " ".join(shown.split())
+    assert "is left alone (stuck = false)" in " ".join(shown.split())
     quick = " ".join(text(of(Settings(freeze_seconds=0, terminate_seconds=0))).split())
     assert "steps SIGKILL to the whole workload; 3 s for the memory" in quick
 

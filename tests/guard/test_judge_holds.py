@@ -48,14 +48,14 @@ def steps(verdict: Verdict | None) -> list[tuple[str, str]]:
     return [(o.step, o.target.name) for o in verdict.orders] if verdict else []
 
 
-def held(judge: Judge, *groups: Group, node: Node | None = None) -> Verdict:
+def held(judge: Judge, *groups: Group, node: Node | None = None, problem: str = "") -> Verdict:
     """The first verdict, which is a hold."""
     node = node or lost(1005)
     verdict = judge.step(node, scene(*groups))
     assert verdict is not None
     assert {order.step for order in verdict.orders} == {"freeze"}
     for order in verdict.orders:
-        judge.learn(done(order), node)
+        judge.learn(done(order, problem=problem), node)
     return verdict
 
 
@@ -168,11 +168,17 @@ def test_a_blur_over_the_floor_is_not_the_end_of_the_shortage() -> None:
     assert judge.step(over._replace(seconds=1005.5), scene(proved)) is None, "not short: no kill"
 
 
-def test_the_growth_went_on_without_it_and_clears_it() -> None:
-    """A driver's workqueue leaks, and who has the bound for it works at full load."""
+IN_KERNEL = "some of it is in the kernel and stands still when it comes back"
+
+
+@pytest.mark.parametrize("problem", ["", IN_KERNEL])
+def test_the_growth_went_on_without_it_and_clears_it(problem: str) -> None:
+    """A driver's workqueue leaks, and who has the bound for it works at full load.  Who is inside
+    the kernel still may be the one who takes it there.
+    """
     hog = suspect(most=900)
     judge = begun(hog)
-    held(judge, hog)
+    held(judge, hog, problem=problem)
     acted: list[tuple[float, Verdict]] = []
     for tenth in range(1, 400):
         at = tenth / 10
@@ -183,8 +189,10 @@ def test_the_growth_went_on_without_it_and_clears_it() -> None:
             for order in verdict.orders:
                 judge.learn(done(order), node)
     assert [steps(verdict) for _, verdict in acted] == [[("thaw", "ns/hog")]]
-    assert acted[0][0] < 1.2
-    assert "what nobody owns grew on meanwhile, so it was not it" in acted[0][1].sentence
+    is_cleared = "what nobody owns grew on meanwhile, so it was not it" in acted[0][1].sentence
+    assert is_cleared is not bool(problem)
+    assert (acted[0][0] < 1.2) is is_cleared
+    assert acted[0][0] <= 2.0
 
 
 @pytest.mark.parametrize("growth", [100, 0], ids=["goes on", "not seen"])

@@ -5,6 +5,7 @@ from tests.guard.judge_scene import CALM, MIB, done, group_of, judge_of, scene, 
 
 from seawall.guard.facts import Group, Outside
 from seawall.guard.judge.judge import Judge
+from seawall.guard.judge.stuck import may_be_stuck
 from seawall.guard.verdict import Verdict
 
 
@@ -209,6 +210,31 @@ def test_a_reload_forgets_no_limit_that_was_lowered() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("change", "values"),
+    [
+        ({"over_limit": "report"}, {}),
+        ({"over_limit_opt_in": ("other/*",)}, {}),
+        ({"protect": ("ns/*",)}, {}),
+        ({}, {"claims_seconds": 61.0}),
+        ({}, {"claims_seconds": None}),
+    ],
+)
+def test_no_limit_stays_lowered_that_nobody_wants_or_knows_of(
+    change: dict[str, object], values: dict[str, object]
+) -> None:
+    given = {"over_limit": "clamp", "over_limit_opt_in": ("ns/*",)}
+    judge, groups = judge_of(**given), scene(over())
+    assert len(run(judge, groups, 20)) == 1
+    groups["/kubepods/burstable/big"].limit_bytes = 100 * MIB
+    assert run(judge, groups, 20, 1020.0) == []
+    judge.use(settings_of(**{**given, **change}))
+    found = run(judge, groups, 5, 1040.0, **values)
+    assert [[(o.step, o.limit_bytes) for o in v.orders] for v in found] == [
+        [("unclamp", 400 * MIB)]
+    ]  # fmt: skip
+
+
 def test_a_limit_that_somebody_raised_since_is_the_one_that_counts() -> None:
     """300 outside and 200 charged are far over the 400 of then, and under the 800 of now."""
     judge = judge_of(over_limit="clamp", over_limit_opt_in=("ns/*",))
@@ -274,3 +300,29 @@ def test_who_else_was_looked_at_is_kept() -> None:
     (ended,) = run(judge_of(), scene(stuck(), *others), 5)
     assert next((r.name, r.place) for r in ended.ranking) == ("ns/hung", 1)
     assert ended.ranking[2].against == ("does not stand still at its limit for good",)
+
+
+def test_none_waits_behind_others_that_are_full_of_cache() -> None:
+    """Twelve at their limits; each is looked at within some minutes."""
+    judge = judge_of(stuck_seconds=120.0)
+    judge.step(CALM._replace(seconds=990.0), {})
+    groups = scene(*(group_of(f"log{n}", 100, at_limit_seconds=600.0) for n in range(12)))
+    seen = set[str]()
+    for seconds in (1001.0, 1021.0):
+        wanted = judge.wants(CALM._replace(seconds=seconds), groups)
+        assert len(wanted) == 8
+        seen |= {group.name for group in wanted}
+    assert len(seen) == 12
+
+
+@pytest.mark.parametrize(
+    ("hits", "progress", "wanted"),
+    [(5.0, None, True), (5.0, 0.01, True), (5.0, 0.4, False), (0.0, None, False)],
+)
+def test_who_gets_on_with_its_work_is_not_looked_at_closer(
+    hits: float, progress: float | None, wanted: bool
+) -> None:
+    group = group_of(
+        "full", 100, at_limit_seconds=600.0, events_max=hits, progress_per_second=progress
+    )
+    assert may_be_stuck(group, settings_of(stuck_seconds=120.0)) is wanted

@@ -84,7 +84,8 @@ def test_one_that_began_is_put_off_when_somebody_has_to_be(state: str) -> None:
 
 def test_who_hangs_at_its_limit_is_looked_at_in_peace() -> None:
     scene = Scene()
-    hung, large = group_of("hung", 399, limit=400, at_limit_seconds=31.0), group_of("large", 900)
+    hung = group_of("hung", 399, limit=400, at_limit_seconds=31.0, events_max=5.0)
+    large = group_of("large", 900)
     assert scene.ask(10.0, large) == []
     (said,) = scene.ask(10.0, large, hung)
     assert (said["why"], said["cgroups"]) == ("stuck", [hung.path])

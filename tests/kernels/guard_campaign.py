@@ -139,7 +139,7 @@ def summary(report: Report) -> dict[str, Any]:
         **row, "is_right": report.is_right, "line": report.line(),
         "innocents": {death.name: death.by for death in report.innocents},
         "served": canary["served"], "slots": canary["slots"], "guard": own(report),
-        "acted": len(report.first_actions), "seconds": report.told["seconds"],
+        "acted": len(report.actions), "seconds": report.told["seconds"],
     }  # fmt: skip
 
 

@@ -262,6 +262,15 @@ class Report:
         return [row for row in rows if (row.get("seconds") or 0) >= self.told["go"]]
 
     @property
+    def actions(self) -> list[str]:
+        """What the guard really did to somebody: freeze, clamp, terminate, kill."""
+        return [
+            f"{row['outcome']['order']['step']} {row['outcome']['order']['name']}"
+            for row in self.decisions
+            if row.get("outcome") and not row["outcome"]["is_observed"]
+        ]
+
+    @property
     def first_actions(self) -> list[float]:
         """Seconds from each order to the first write or signal."""
         return [

@@ -323,7 +323,6 @@ def _marks() -> tuple[Scenario, ...]:
         *(on(mixed(ALL[name], seed), **unit) for seed, name in enumerate((
             "two culprits", "handed on", "anonymous bomb", "a hundred pods", "victim in D",
         ), start=11)),
-        on(ALL["quiet"], most_seconds=12, **unit),
         on(ALL["guard murdered"], **unit),
         *(on(mixed(ALL[name], seed), **v1) for seed, name in enumerate((
             "rings fast", "tmpfs bomb", "anonymous bomb",
@@ -332,9 +331,11 @@ def _marks() -> tuple[Scenario, ...]:
         on(fast, swap="disk"),
         on(fast, swap="zram"),
         *(ALL[name] for name in (
-            "module holds", "module churns", "module forgets", "thrash, few", "thrash, many",
-            "over limit, kill", "over limit, clamp", "lockdown",
+            "module holds", "module forgets", "thrash, few", "thrash, many",
+            "over limit, kill", "over limit, clamp", "lockdown", "over limit, report",
+            "small processes", "rings slow", "two culprits, fast",
         )),
+        *quiet(30),
     )  # fmt: skip
 
 

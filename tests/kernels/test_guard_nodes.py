@@ -77,9 +77,25 @@ def test_the_culprit_goes_and_nobody_else(reports: dict[str, Report], case: Scen
         missed(report.line())
 
 
+def test_nearly_all_culprits_go_by_the_guards_hand(reports: dict[str, Report]) -> None:
+    """Each alone may be the emulator's bad luck; many are not."""
+    cases = [r for r in reports.values() if r.scenario.victims and not r.scenario.kernel_may]
+    by_guard = [r for r in cases if set(r.scenario.victims) <= r.by_guard]
+    harmed = [r.line() for r in cases if r.innocents]
+    assert len(cases) < 10 or len(by_guard) >= 0.8 * len(cases), [r.line() for r in cases]
+    assert len(harmed) <= 0.1 * len(cases), harmed
+
+
+def test_without_a_culprit_nothing_is_done(reports: dict[str, Report]) -> None:
+    cases = [r for r in reports.values() if not r.scenario.victims and not r.scenario.may_die]
+    assert cases
+    assert [(r.scenario.id, r.actions) for r in cases if r.actions] == []
+
+
 @CASES
 def test_the_node_is_left_as_it_was(reports: dict[str, Report], case: Scenario) -> None:
     left = [note for note in found(reports, case).told["notes"] if "cat status" not in note]
+    assert not [note for note in left if note.startswith("LEFT")]
     if left and not case.spoils_node:
         missed("; ".join(left))
 

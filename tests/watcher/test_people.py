@@ -53,12 +53,13 @@ class Node:
         self.write(f"{home}/cgroup.procs", procs)
 
     def container(self, pod: str, name: str, adj: int, **told: Any) -> str:
-        path = f"{pod}/cri-containerd-{IDS[name]}.scope"
+        path = f"{pod}/{told.get('runtime', 'cri-containerd')}-{IDS[name]}.scope"
         self.cgroup(path, adj, told.get("limit", "max"))
         pod_name, space = told.get("owner", "cart"), told.get("namespace", "shop")
         self.write(f"{LINKS}/{pod_name}_{space}_{name}-{IDS[name]}.log", "")
         mounts = [{"source": source} for source in told.get("mounts", ())]
-        self.write(f"{TASKS}/{IDS[name]}/config.json", json.dumps({"mounts": mounts}))
+        tasks = told.get("tasks", TASKS)
+        self.write(f"{tasks}/{IDS[name]}/config.json", json.dumps({"mounts": mounts}))
         return "/" + path
 
     def people(self) -> People:
@@ -98,6 +99,14 @@ def test_groups_of_a_node(node: Node) -> None:
     }  # fmt: skip
     assert found[etcd]["name"] == "infra/etcd-node1/etcd"
     assert found["/system.slice/shop.service"]["class_rank"] == 3
+
+
+@pytest.mark.parametrize("root", ["run/containerd", "run/docker/containerd/daemon"])
+def test_with_docker_the_folders_tell_the_role_too(node: Node, root: str) -> None:
+    tasks = f"{root}/io.containerd.runtime.v2.task/moby"
+    mounts = ("/var/lib/kubelet/device-plugins",)
+    plugin = node.container(POD, "plugin", 999, mounts=mounts, runtime="docker", tasks=tasks)
+    assert rows(node.people())[plugin]["role"].startswith("device plugin")
 
 
 def test_only_what_changed_is_told_again(node: Node) -> None:

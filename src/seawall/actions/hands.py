@@ -138,14 +138,20 @@ class Hands:
     def undo_all(self) -> list[str]:
         """Put back everything that is in force, in words; before an orderly end."""
         words: list[str] = []
+        for held in list(self._freezes.held):
+            try:
+                words += [f"{held.path}: thawed"] if self._freezes.thaw(held) else []
+            except OSError as problem:
+                words.append(f"{held.path}: {refusal(problem)}")
+        for clamp in list(self._clamps.held):
+            try:
+                told = f"memory.max is {clamp.old} again"
+                if not self._clamps.unclamp(clamp):
+                    told = "somebody changed memory.max since: left"
+                words.append(f"{clamp.path}: {told}")
+            except OSError as problem:
+                words.append(f"{clamp.path}: {refusal(problem)}")
         try:
-            frozen = list(self._freezes.held)
-            words += [f"{held.path}: thawed" for held in frozen if self._freezes.thaw(held)]
-            for clamp in list(self._clamps.held):
-                if self._clamps.unclamp(clamp):
-                    words.append(f"{clamp.path}: memory.max is {clamp.old} again")
-                else:
-                    words.append(f"{clamp.path}: somebody changed memory.max since: left")
             words += undo(self._journal) if self._journal.is_open else []
         except OSError as problem:
             words.append(f"{self._journal.path}: {refusal(problem)}")

@@ -121,7 +121,7 @@ def _over_words(found: Explained) -> str:
 
 def _stuck_words(found: Explained) -> str:
     if not found.settings.stuck:
-        return "a container that hangs at its own limit is reported (stuck = false)"
+        return "a container that hangs at its own limit is left alone (stuck = false)"
     return (
         "a container that hangs at its own limit and that the kernel cannot end is killed "
         f"whole after {found.settings.stuck_seconds:g} s"

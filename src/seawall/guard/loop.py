@@ -14,16 +14,15 @@ from seawall.guard import signals
 from seawall.guard.companions import Companions
 from seawall.guard.facts import Group, Node
 from seawall.guard.handed import Handed, reloaded
-from seawall.guard.judge.stuck import is_candidate
+from seawall.guard.judge.stuck import may_be_stuck
 from seawall.guard.parts import Parts, hands_scope
 from seawall.guard.recorder_life import RecorderLife
 from seawall.guard.settings import Settings
 from seawall.guard.signals import Signals
+from seawall.guard.survival import Survival
 from seawall.guard.tell import sentences
 from seawall.guard.verdict import Verdict
 
-FAILURES_MOST = 20
-"""Ticks in a row that ended with an error of ours: then a fresh guard is better."""
 LOOK_AGAIN_SECONDS = 2.0
 STUCK_AGAIN_SECONDS = 20.0
 """It is a child of its own that looks twice, some seconds apart; its word holds for 30."""
@@ -55,7 +54,6 @@ class Loop:
         self._signals = told
         self._fds: list[int] = []
         self._is_over = False
-        self._failures = 0
         self._extra: dict[str, str] = {}
         self._test_due = self._look_due = 0.0
         self._tick_seconds = 0.0
@@ -85,20 +83,17 @@ class Loop:
 
     def run(self) -> int:
         """Until SIGTERM or SIGINT; the exit status."""
+        survival = Survival(self.parts)
         while not self._is_over:
             began = time.monotonic()
-            try:
-                self.tick(began)
-                self._failures = 0
-            except (OSError, ValueError, ArithmeticError, LookupError, TypeError) as error:
-                # One tick must not end the guard; many in a row must.
-                self._failures += 1
-                self.parts.recorder.fall_behind(began)
-                self.parts.teller.event(f"a tick failed: {type(error).__name__}: {error}")
-                if self._failures >= FAILURES_MOST:
-                    return 70
+            is_well = survival.of(self.tick, began)
             self._tick_seconds = time.monotonic() - began
-            self._wait()
+            if not survival.of(self._wait):
+                is_well = False
+                time.sleep(CASE_SECONDS)  # nothing else holds a loop that cannot wait
+            survival.count(is_well=is_well)
+            if survival.is_over:
+                return 70
             if self._is_worn_out(time.monotonic()):
                 self.parts.teller.event(sentences.AFRESH)
                 self.is_afresh = True
@@ -194,7 +189,7 @@ class Loop:
         state = self.judge.state()
         why = "node_short" if state in (*_SHORT, "near") else "stuck"
         if why == "stuck":
-            wanted = [group for group in wanted if is_candidate(group, self.settings)]
+            wanted = [group for group in wanted if may_be_stuck(group, self.settings)]
         if wanted or why == "node_short":
             pause = LOOK_AGAIN_SECONDS if why == "node_short" else STUCK_AGAIN_SECONDS
             self._look_due = now + pause

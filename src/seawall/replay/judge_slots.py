@@ -61,12 +61,13 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
         "floor": int, "headroom": int, "is_left": bool, "most": int, "most_seconds": float,
         "need": int, "others": int | None, "others_then": int | None,
         "phase": Phase, "relief": int, "residual": int | None, "seconds": float,
-        "sources": tuple[str, ...], "trigger": Trigger,
+        "sources": tuple[str, ...], "trigger": Trigger, "workloads": int,
     },
     Aim: {"hard": int, "is_failed": bool, "predicted": int, "taken": int, "target": Target},
     Suspicion: {
-        "decision": str, "floor": int, "mark": int | None, "mark_seconds": float, "rate": float,
-        "relief": int, "seconds": float, "targets": tuple[Target, ...], "until": float,
+        "decision": str, "floor": int, "is_whole": bool, "mark": int | None,
+        "mark_seconds": float, "rate": float, "relief": int, "seconds": float,
+        "targets": tuple[Target, ...], "until": float,
     },
     Rests: {"cleared": dict[Place, float], "resting": dict[Place, float]},
 }  # fmt: skip

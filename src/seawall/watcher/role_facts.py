@@ -36,6 +36,7 @@ def given_folders(host: Host, workload: Workload) -> tuple[str, ...]:
 def _configs(container_id: str) -> Iterator[str]:
     for root in CONTAINERD:
         yield f"{root}/k8s.io/{container_id}/config.json"
+        yield f"{root}/moby/{container_id}/config.json"  # Docker, by cri-dockerd
     yield f"{STORAGE_RUN}/{container_id}/userdata/config.json"
 
 

@@ -100,6 +100,15 @@ class Load:
         elif self.leader and self.empty_at is None:
             self.empty_at = now
 
+    def left(self) -> list[str]:
+        """What whoever watches changed in it and did not put back."""
+        found, limit = [], self.pod.limit_bytes()
+        if self.pod.is_frozen():
+            found.append(f"LEFT frozen: {self.pod.path}")
+        if limit is not None and limit != (self.row["limit_mib"] or 0) << 20:
+            found.append(f"LEFT with another limit, {limit}: {self.pod.path}")
+        return found
+
     def told(self, go: float) -> dict[str, Any]:
         since = None if self.empty_at is None else self.empty_at - go
         return {
@@ -256,6 +265,7 @@ class Scenario:
             with suppress(ProcessLookupError):  # one that had ended was reaped with the others
                 os.kill(pid, signal.SIGKILL)
         for load in self.loads:
+            self.notes += load.left()
             if not load.pod.remove():
                 self.notes.append(f"could not be removed: {load.pod.path}")
             for path in (load.said, load.go):

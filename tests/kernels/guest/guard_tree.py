@@ -119,6 +119,27 @@ class Pod:
                     return int(line.split()[1])
         return 0
 
+    def is_frozen(self) -> bool:
+        """By anybody, in any tree."""
+        for tree in TREES:
+            here = tree / self.path.strip("/")
+            for name, words in (
+                ("freezer.state", ("FROZEN", "FREEZING")),
+                ("cgroup.freeze", ("1",)),
+            ):
+                with suppress(OSError):
+                    if (here / name).read_text().strip() in words:
+                        return True
+        return False
+
+    def limit_bytes(self) -> int | None:
+        """That of the container; None: none is set, or it is gone."""
+        name = "memory.limit_in_bytes" if IS_V1 else "memory.max"
+        with suppress(OSError, ValueError):
+            limit = int((MEMORY / self.path.strip("/") / name).read_text())
+            return None if limit >= 1 << 60 else limit
+        return None
+
     def remove(self) -> bool:
         """Kill what is in it and take the folders away; False: something could not be ended."""
         for tree in TREES:

@@ -15,18 +15,22 @@ from seawall.guard.judge.sentences import plain
 from seawall.guard.verdict import Verdict
 from seawall.words import size
 
+UNTOLD_SECONDS = 60.0
+"""A watcher that was lost is replaced sooner than that."""
+
 
 def judge_over_limit(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Verdict | None:
-    """The first of them of which there is something to say or to do; old claims say nothing."""
+    """The first of them of which there is something to say or to do; old claims say nothing, but
+    a limit does not stay lowered on them.
+    """
+    for path, entry in mind.overruns.entries.items():
+        if entry.asked == "clamp" and (why := _why_unclamp(mind, node, entry, groups[path])):
+            return _unclamp(mind, node, entry, groups[path], why)
     if not mind.is_believed:
         return None
     for path, entry in mind.overruns.entries.items():
         group = groups[path]
-        if entry.asked == "clamp":
-            if over_limit.overrun_of(group, entry.limit) < 0:
-                return _unclamp(mind, node, entry, group)
-            continue
-        if entry.asked in ("unclamp", "left"):
+        if entry.asked in over_limit.LOWERED:
             continue
         if node.seconds - entry.since < mind.settings.over_limit_seconds:
             continue
@@ -34,6 +38,20 @@ def judge_over_limit(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Ver
         if verdict is not None:
             return _with_ranking(verdict, mind, node, groups, group)
     return None
+
+
+def _why_unclamp(mind: Mind, node: Node, entry: Overrun, group: Group) -> str:
+    """Why its limit is raised again; empty: it stays."""
+    name = plain(group.name)
+    if mind.overruns.policy_for(group, mind.settings) != "clamp":
+        return f"{name} is not to be clamped any more"
+    if reason := mind.protection.reason(group):
+        return f"{name} may not be acted on: {reason}"
+    if node.claims_seconds is None or node.claims_seconds > UNTOLD_SECONDS:
+        return f"nobody tells any more what {name} holds outside"
+    if mind.is_believed and over_limit.overrun_of(group, entry.limit) < 0:
+        return f"{name} is under its limit again"
+    return ""
 
 
 def _with_ranking(
@@ -125,14 +143,14 @@ def _clamp(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict | No
     )  # fmt: skip
 
 
-def _unclamp(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict:
+def _unclamp(mind: Mind, node: Node, entry: Overrun, group: Group, why: str) -> Verdict:
     entry.asked = "unclamp"
     decision = mind.next_decision()
     target = Target(group.path, group.inode, plain(group.name))
     order = Order(decision, "unclamp", target, "over_limit", 0, entry.limit)
     return mind.verdict(
         decision, node, "over_limit", orders=(order,),
-        sentence=f"{plain(group.name)} is under its limit again: {size(entry.limit)} as before",
+        sentence=f"{why}: its limit is {size(entry.limit)} as before",
     )  # fmt: skip
 
 

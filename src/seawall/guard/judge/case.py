@@ -51,7 +51,7 @@ class Case:
     __slots__ = (
         "aims", "counts_swap", "deadline", "decision", "floor", "headroom", "is_left", "most",
         "most_seconds", "need", "others", "others_then", "phase", "relief", "residual", "seconds",
-        "sources", "trigger",
+        "sources", "trigger", "workloads",
     )  # fmt: skip
 
     def __init__(
@@ -61,6 +61,8 @@ class Case:
         self.trigger: Trigger = trigger
         self.phase: Phase = "killed"
         self.aims = tuple(Aim(group, certain) for group, certain in chosen)
+        self.workloads = len({group.pod or group.path for group, _ in chosen})
+        """Containers of one pod go together."""
         self.sources = tuple({s for g, certain in chosen if certain for s in sources_of(g)})
         self.need = 0
         self.floor = 0

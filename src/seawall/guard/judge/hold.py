@@ -81,9 +81,9 @@ class Hold:
             del kills[0]
         return max(0, most - len(kills))
 
-    def count_kill(self, now: float) -> None:
-        """One workload was sent a signal."""
-        self._kills.append(now)
+    def count_kills(self, now: float, workloads: int) -> None:
+        """So many were sent a signal."""
+        self._kills += [now] * workloads
 
     def mark_done(self, path: str, inode: int, why: str) -> None:
         """It is never chosen again."""

@@ -16,7 +16,7 @@ from seawall.guard.judge.going_on import go_on, learn
 from seawall.guard.judge.mind import Mind
 from seawall.guard.judge.node_short import judge_low, judge_short
 from seawall.guard.judge.shortage import judge_shortage
-from seawall.guard.judge.stuck import is_candidate
+from seawall.guard.judge.stuck import in_turn, is_candidate
 from seawall.guard.judge.suspicion import look_after
 from seawall.guard.settings import Settings
 from seawall.guard.verdict import Rank, Told, Verdict
@@ -63,11 +63,8 @@ class Judge:
         wanted.clear()
         settings = self._mind.settings
         shortage = judge_shortage(node, settings)
-        for group in groups.values():
-            if group.at_limit_seconds and is_candidate(group, settings):
-                wanted.append(group)
-                if len(wanted) >= WANTED_MOST // 2:
-                    break
+        full = [g for g in groups.values() if g.at_limit_seconds and is_candidate(g, settings)]
+        wanted += in_turn(full, node.seconds, WANTED_MOST // 2)
         if shortage.is_near or shortage.is_short:
             look = self._mind.window.best(node)
             held = [

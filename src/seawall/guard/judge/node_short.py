@@ -179,7 +179,7 @@ def begin(mind: Mind, case: Case, node: Node, step: Step) -> None:
         case.phase = "frozen" if step == "freeze" else "terminating"
         case.deadline = node.seconds + mind.settings.terminate_seconds
     if step in ("kill", "terminate"):
-        mind.hold.count_kill(node.seconds)
+        mind.hold.count_kills(node.seconds, case.workloads)
     for aim in case.aims:
         mind.hold.mark_done(
             aim.target.path, aim.target.inode, f"{DONE} ({case.decision}): never twice"

@@ -15,11 +15,28 @@ NO_PROGRESS = 0.02
 STANDS_STILL = 0.9
 """Share of the time in which all of it waited."""
 HITS_PER_SECOND = 0.1
+TURN_SECONDS = 60.0
+"""Three looks of the watcher."""
 
 
 def is_candidate(group: Group, settings: Settings) -> bool:
     """It has been at its limit for half the time: worth a closer look."""
     return settings.stuck and group.at_limit_seconds * 2 >= settings.stuck_seconds
+
+
+def may_be_stuck(group: Group, settings: Settings) -> bool:
+    """A candidate that hits its limit and is not known to get on: worth a look by a child."""
+    if not is_candidate(group, settings) or group.events_max < HITS_PER_SECOND:
+        return False
+    return group.progress_per_second is None or group.progress_per_second < NO_PROGRESS
+
+
+def in_turn(candidates: list[Group], now: float, most: int) -> list[Group]:
+    """At most so many: the next ones each minute, so that none waits behind full page caches."""
+    if len(candidates) <= most:
+        return candidates
+    first = int(now // TURN_SECONDS) * most % len(candidates)
+    return (candidates + candidates)[first : first + most]
 
 
 def is_stuck(group: Group, settings: Settings) -> bool:

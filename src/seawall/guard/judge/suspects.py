@@ -42,8 +42,8 @@ class Suspicion:
     """A hold that is in force; no reference to the groups themselves."""
 
     __slots__ = (
-        "decision", "floor", "mark", "mark_seconds", "rate", "relief", "seconds", "targets",
-        "until",
+        "decision", "floor", "is_whole", "mark", "mark_seconds", "rate", "relief", "seconds",
+        "targets", "until",
     )  # fmt: skip
 
     def __init__(self, decision: str, node: Node, rows: Sequence[Row], seconds: float) -> None:
@@ -57,6 +57,8 @@ class Suspicion:
         self.targets = tuple(
             Target(row.group.path, row.group.inode, plain(row.group.name)) for row in rows
         )
+        self.is_whole = True
+        """All of them stand still: who is inside the kernel goes on there, and takes more."""
         self.rate = node.residual_slope_bytes_per_second
         self.mark: int | None = None
         """The residual once all of them stood still, and since when."""

@@ -33,7 +33,7 @@ HURRY_SECONDS = 3.0
 """With more time than that the proof may come by itself."""
 OBSERVED_SECONDS = 60.0
 SETTLED_SECONDS = 0.5
-"""By then who was inside the kernel stands still as well, and what it took is counted."""
+"""By then what was taken before is counted."""
 WENT_ON_SHARE = 0.75
 WENT_ON_BYTES = 32 << 20
 """When what nobody owns grows on by so much of its rate, and so many bytes, it was not they."""
@@ -144,7 +144,7 @@ def look_after(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Verdict |
 def _went_on(held: Suspicion, node: Node) -> bool:
     """The growth did not stop with them; that clears them, the contrary proves nothing."""
     residual = node.residual_bytes
-    if residual is None or node.seconds - held.seconds < SETTLED_SECONDS:
+    if residual is None or not held.is_whole or node.seconds - held.seconds < SETTLED_SECONDS:
         return False
     if held.mark is None:
         held.mark, held.mark_seconds = residual, node.seconds
@@ -198,6 +198,7 @@ def learn(mind: Mind, outcome: Outcome, node: Node) -> None:
     if outcome.is_observed:
         _rest(mind, held, node.seconds + OBSERVED_SECONDS)
     elif outcome.is_done:
+        held.is_whole = held.is_whole and not outcome.problem
         return
     held.targets = tuple(t for t in held.targets if t != outcome.order.target)
     if not held.targets:

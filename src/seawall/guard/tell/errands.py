@@ -242,7 +242,9 @@ def say(request: dict[str, Any]) -> None:
 
 
 def kmsg(request: dict[str, Any], path: str) -> dict[str, Any]:
-    """A line for a kernel whose console is too slow for the guard."""
+    """A line for the kernel's log.  Whoever writes there may have to print what others left for
+    a serial console, and wait for it: the guard must not.
+    """
     fd = os.open(path, os.O_WRONLY | os.O_APPEND)
     os.write(fd, str(request.get("record", "")).encode("ascii", "replace"))
     return {}

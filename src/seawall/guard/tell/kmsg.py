@@ -7,7 +7,6 @@ five seconds (kernel.printk_devkmsg = ratelimit), so lines are counted here firs
 """
 
 import os
-import time
 from typing import Final
 
 from seawall.guard.tell.plain import plain
@@ -19,14 +18,12 @@ WARNING, NOTICE, INFO = 4, 5, 6
 BURST: Final = 20
 KEPT_FOR_WARNINGS: Final = 8
 REFILL_SECONDS: Final = 3.0
-SLOW_SECONDS: Final = 0.05
-"""A serial line at 9,600 baud takes a second for a long line, and whoever writes waits."""
 
 
 class LineFile:
     """A device that takes lines: /dev/kmsg or /dev/pmsg0; ``say`` never raises."""
 
-    __slots__ = ("_fd", "_filled", "_tokens", "is_slow", "left_out", "path", "problem")
+    __slots__ = ("_fd", "_filled", "_tokens", "left_out", "path", "problem")
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -34,8 +31,6 @@ class LineFile:
         """Why the last line is not there; empty: it is."""
         self.left_out = 0
         """Lines that were too many since the last one that went out."""
-        self.is_slow = False
-        """A line held us up (a serial console): somebody else should say the next."""
         self._fd = -1
         self._tokens = float(BURST)
         self._filled = 0.0
@@ -70,13 +65,11 @@ class LineFile:
         """Write one whole record."""
         if self._fd < 0:
             return False
-        before = time.monotonic()
         try:
             os.write(self._fd, record)
         except OSError as error:
             self.problem = f"{self.path}: {error.strerror}"
             return False
-        self.is_slow = time.monotonic() - before > SLOW_SECONDS
         self.problem = ""
         return True
 

@@ -233,7 +233,8 @@ class Teller:
             return False
         record = kernel_record(level, words, self._kmsg.left_out)
         self._kmsg.left_out = 0
-        if not (self._kmsg.is_slow and self._ask({"do": "kmsg", "record": record.decode()})):
+        asked = {"do": "kmsg", "record": record.decode()}
+        if not self._kmsg.is_open or not self._ask(asked):
             self._kmsg.say(record)
         if self.settings.pmsg:
             self._pmsg.say(pmsg.record(words, time.time(), self._recorder.frame))
