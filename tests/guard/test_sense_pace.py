@@ -14,7 +14,7 @@ from tests.guard.sense_trees import ID, UID, FakeTree
 from seawall.actions.plan import Mounts
 from seawall.guard.sense.cadence import Cadence
 from seawall.guard.sense.member import Names
-from seawall.guard.sense.pause import glance_seconds, pause_seconds
+from seawall.guard.sense.pause import broken_seconds, glance_seconds, pause_seconds
 from seawall.guard.sense.stalled import Stalled, cgroups_of, is_inside
 from seawall.guard.sense.trend import Anchors, Trend
 from seawall.guard.sense.triggers import Triggers
@@ -103,6 +103,13 @@ def test_in_deep_peace_it_sleeps_longer_than_it_may_without_a_glance() -> None:
     assert glance_seconds(12 * GIB, cpus=2) == 3.0
     assert pause_seconds(12 * GIB, 0.2 * GIB, 0.1, 15.0, is_deep=True) == pytest.approx(7.5)
     assert pause_seconds(3 * GIB, 0.0, 0.1, 15.0, is_deep=True) == 0.5  # too little for that
+
+
+@pytest.mark.parametrize(
+    ("piece", "whole"), [(0.2, 2.0), (0.9, 9.0), (1.0, 10.0), (4.0, 10.0), (20.0, 20.0)]
+)
+def test_of_ten_pieces_of_a_sleep_nine_end_with_a_glance(piece: float, whole: float) -> None:
+    assert broken_seconds(piece) == pytest.approx(whole)
 
 
 def test_nobody_sleeps_long_beside_a_standstill() -> None:

@@ -127,7 +127,7 @@ KEYS: Final = (
         "The pause between two looks when the node is nearly short.", 0.02, 5),
     Key("tick_most_seconds", "tick_most_seconds", "seconds",
         "The pause in deep peace; the kernel's triggers wake it before that. Below 10 it looks at "
-        "free memory so often, and at everything every 10 s.", 0.1, 20),
+        "free memory so often, and at everything every tenth time, at least every 10 s.", 0.1, 20),
     Key("self_test_seconds", "self_test_seconds", "seconds",
         "How often it proves, on a child of its own, that it can kill.", 10, 86400),
     Key("watch", "watch", "truth",

@@ -16,8 +16,9 @@ _FILLED_BYTES_PER_SECOND: Final = 6 << 30
 _FILLED_BY_ONE: Final = 2 << 30
 _BUSY_SECONDS: Final = 0.25
 """While somebody that is protected stands still, or allocations wait."""
-BROKEN_SECONDS: Final = 10.0
-"""So long a sleep in deep peace is at least, however short the pieces."""
+_BROKEN_SECONDS: Final = 10.0
+_BROKEN_TIMES: Final = 10
+"""A sleep in deep peace is of so many pieces, or so long, if the pieces are short."""
 _GLANCE_LEAST: Final = 1.0
 """Less than this is no deep peace."""
 
@@ -45,3 +46,8 @@ def pause_seconds(
     if is_stalled:
         wanted = min(wanted, _BUSY_SECONDS)
     return min(max(wanted, least), most)
+
+
+def broken_seconds(piece: float) -> float:
+    """A whole sleep in deep peace: between two of its pieces only free memory is looked at."""
+    return max(piece, min(_BROKEN_SECONDS, _BROKEN_TIMES * piece))

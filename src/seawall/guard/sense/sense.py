@@ -21,7 +21,7 @@ from seawall.guard.sense.headroom import Headroom
 from seawall.guard.sense.member import NOT_TOLD
 from seawall.guard.sense.meminfo import Meminfo
 from seawall.guard.sense.merge import Merge
-from seawall.guard.sense.pause import BROKEN_SECONDS, glance_seconds, pause_seconds
+from seawall.guard.sense.pause import broken_seconds, glance_seconds, pause_seconds
 from seawall.guard.sense.pressure import Pressure
 from seawall.guard.sense.residual import Residual
 from seawall.guard.sense.stalled import Stalled
@@ -243,7 +243,8 @@ class Sense:
         self._glance = min(glance_seconds(left, self._cpus), self.breath_seconds)
         available = self.memory.mem_available
         self._fallen = float("inf") if available is None else available - head.bytes / _FALLEN_SHARE
-        self.pause_seconds = max(self.breath_seconds, BROKEN_SECONDS * self._is_deep)
+        breath = self.breath_seconds
+        self.pause_seconds = broken_seconds(breath) if self._is_deep else breath
 
     def _add_triggers(self) -> None:
         for path in self._stalled.fresh:
