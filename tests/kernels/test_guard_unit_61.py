@@ -5,6 +5,7 @@ One boot: start, reload, a hung watcher, kill -9, stop; each step leaves what sy
 said of it.
 """
 
+import difflib
 import json
 import re
 import shutil
@@ -21,6 +22,7 @@ pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 PACKAGING = Path(__file__).parents[2] / "packaging"
 UNIT = "seawall-guard.service"
 SHOWN = "MainPID,ActiveState,SubState,Result,NRestarts,WatchdogTimestampMonotonic,ControlGroup"
+VOLATILE = r"^fs\.\(aio-nr\|dentry-state\|file-nr\|inode\)\|^kernel\.\(random\|ns_last_pid\|pty\)"
 JOB = f"""
 mount -t tracefs tracefs /sys/kernel/tracing; mount -t debugfs debugfs /sys/kernel/debug
 insmod af_packet_diag.ko
@@ -33,7 +35,18 @@ show() {{
 until_said() {{ # PATTERN; a guard that has died stays said so
     n=0; until grep -q "$1" $P.json || [ $((n += 1)) -gt 150 ]; do sleep 0.2; done
 }}
+state() {{ # cgroups, tracing, sysctls, /run: what stays when nobody does anything
+    for f in cgroup.freeze cgroup.subtree_control memory.max memory.high memory.min memory.low
+    do find /sys/fs/cgroup -name $f | sort | while read p; do echo "$p $(cat $p)"; done; done
+    T=/sys/kernel/tracing
+    for f in tracing_on current_tracer set_event kprobe_events buffer_size_kb
+    do echo "$T/$f $(cut -d ' ' -f 1 $T/$f)"; done # not: (expanded: 1408), how large it would be
+    ls $T/instances $T/events/kprobes 2> /dev/null
+    sysctl -a 2> /dev/null | grep -v '{VOLATILE}'
+    find /run -path /run/out -prune -o -path /run/systemd -prune -o -print | sort
+}}
 mkdir -p /sys/fs/cgroup/test.slice/web
+state > $OUT/state-before
 echo {UNIT} > $OUT/began; systemctl start {UNIT} 2>> $OUT/began; echo $? >> $OUT/began
 until_said '"can_kill": *true'; show started
 M=$(systemctl show {UNIT} -p MainPID --value)
@@ -57,6 +70,7 @@ n=0; until [ "$(systemctl show {UNIT} -p ActiveState --value)" = active ] ||
     [ $((n += 1)) -gt 150 ]; do sleep 0.2; done
 show again; systemctl stop {UNIT}; show stopped
 find /sys/fs/cgroup -name 'seawall*' > $OUT/left; ls /sys/kernel/tracing/instances >> $OUT/left
+/usr/bin/seawall guard undo --all > $OUT/undone 2>&1; state > $OUT/state-after
 dmesg > $OUT/dmesg
 """
 
@@ -176,3 +190,12 @@ def test_after_a_stop_nothing_of_it_is_left(node: Outcome) -> None:
     assert "what it had changed is put back" in node.text("log")
     assert page(node, "stopped")["state"] == "stopped"
     assert node.text("left") == ""
+
+
+def test_after_undo_all_only_the_black_box_differs(node: Outcome) -> None:
+    """Cgroups, tracing, sysctls and /run, from before its start to after its end."""
+    assert "test.slice/web/cgroup.freeze 0" in node.text("state-before")
+    assert "vm.overcommit_memory" in node.text("state-before")
+    before, after = (node.text(f"state-{when}").splitlines() for when in ("before", "after"))
+    different = [line for line in difflib.ndiff(before, after) if line[:2] in {"+ ", "- "}]
+    assert different in ([], ["+ /run/seawall"]), (different, node.text("undone"))
