@@ -206,23 +206,6 @@ def test_churn_of_pods_does_not_disarm_it() -> None:
     assert any(found)
 
 
-def test_never_more_than_so_many_a_minute() -> None:
-    judge = judge_of(kills_per_minute=2)
-    names = ["a", "bb", "ccc", "dddd"]
-    groups = scene(*(group_of(n, 5, limit=100, certain=200) for n in names))
-    judge.step(CALM, scene(*(group_of(n, 5, limit=100) for n in names)))
-    killed: list[str] = []
-    for tenth in range(50, 400):
-        residual = (2000 - 200 * len(killed)) * MIB
-        node = short(1000 + tenth / 10, 50, 160, residual_bytes=residual)
-        verdict = judge.step(node, groups)
-        for order in verdict.orders if verdict else ():
-            killed.append(order.target.path)
-            del groups[order.target.path]
-            judge.learn(done(order), node)
-    assert len(killed) == 2
-
-
 def test_the_same_one_never_twice() -> None:
     judge, groups = judge_of(), scene(hog())
     judge.step(CALM, scene(hog(0)))

@@ -113,15 +113,14 @@ def read_journal(path: Path | None) -> list[dict[str, Any]]:
 
 def commit() -> str:
     """The last that changed the sources, with a mark where they differ; empty: it is not known."""
-    told = subprocess.run(
-        ["git", "log", "-1", "--format=%h", "--", "."], capture_output=True, text=True,
-        check=False, cwd=vm.SOURCES,
-    )  # fmt: skip
-    changed = subprocess.run(
-        ["git", "status", "--porcelain", "--", "."], capture_output=True, text=True,
-        check=False, cwd=vm.SOURCES,
-    )  # fmt: skip
-    return told.stdout.strip() + ("-dirty" if changed.stdout else "")
+    return git("log", "-1", "--format=%h") + ("-dirty" if git("status", "--porcelain") else "")
+
+
+def git(*words: str) -> str:
+    """What it says of the sources."""
+    command = ["git", *words, "--", "."]
+    told = subprocess.run(command, capture_output=True, text=True, check=False, cwd=vm.SOURCES)
+    return told.stdout.strip()
 
 
 def summary(report: Report) -> dict[str, Any]:

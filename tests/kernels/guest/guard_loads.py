@@ -120,16 +120,19 @@ def text(path: str, programs: str) -> None:
         time.sleep(0.01)
 
 
-def reread(path: str, start: str) -> None:
-    """Reads a file larger than its limit over and over: thrashes inside its own limit."""
-    wait_for(start)
-    say("ready")
+def read_for_ever(fd: int) -> None:
     block = bytearray(MIB)
-    fd = os.open(path, os.O_RDONLY)
     while True:
         at = 0
         while got := os.preadv(fd, [block], at):
             at += got
+
+
+def reread(path: str, start: str) -> None:
+    """Reads a file larger than its limit over and over: thrashes inside its own limit."""
+    wait_for(start)
+    say("ready")
+    read_for_ever(os.open(path, os.O_RDONLY))
 
 
 def stream(path: str, size: str) -> None:
@@ -138,11 +141,7 @@ def stream(path: str, size: str) -> None:
     os.unlink(path)
     os.truncate(fd, int(size))  # it is sparse: no disk is needed
     say("ready")
-    block = bytearray(MIB)
-    while True:
-        at = 0
-        while got := os.preadv(fd, [block], at):
-            at += got
+    read_for_ever(fd)
 
 
 def available() -> int:

@@ -4,7 +4,7 @@
 An eighth of the time that is left at the present slope.  What may come up from nothing during
 the sleep is met too: the headroom must outlast a sleep at the rate at which memory can be
 filled by several programs at once.  In deep peace the sleep is longer than that, but every so
-often it is broken by a glance at MemAvailable: a look at everything, once a second, costs ten
+often it is broken by a glance at MemAvailable: a look at everything, once a second, costs three
 times as much.  PSI triggers end a sleep early where they exist.
 """
 

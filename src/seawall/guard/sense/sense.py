@@ -236,14 +236,13 @@ class Sense:
         )
         self._rarely.peace = _DEEP_SECONDS if self._is_deep else _RARELY_SECONDS
         left = max(0, head.bytes - int(act))
-        self.breath_seconds = pause_seconds(
+        breath = self.breath_seconds = pause_seconds(
             left, slope, settings.tick_least_seconds, settings.tick_most_seconds,
             is_stalled=is_stalled, is_deep=self._is_deep, cpus=self._cpus,
         )  # fmt: skip
-        self._glance = min(glance_seconds(left, self._cpus), self.breath_seconds)
+        self._glance = min(glance_seconds(left, self._cpus), breath)
         available = self.memory.mem_available
         self._fallen = float("inf") if available is None else available - head.bytes / _FALLEN_SHARE
-        breath = self.breath_seconds
         self.pause_seconds = broken_seconds(breath) if self._is_deep else breath
 
     def _add_triggers(self) -> None:
