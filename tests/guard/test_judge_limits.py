@@ -102,6 +102,51 @@ def test_a_clamp_lowers_the_limit_by_what_is_outside_and_is_undone() -> None:
     ]  # fmt: skip
 
 
+def clamped(judge: Judge) -> tuple[Group, dict[str, Group]]:
+    """100 of 400 MiB are its limit, since it holds 300 outside."""
+    group = over()
+    groups = scene(group)
+    assert run(judge, groups, 20)[0].orders[0].limit_bytes == 100 * MIB
+    group.limit_bytes, group.charge_bytes = 100 * MIB, 95 * MIB
+    assert run(judge, groups, 20, 1100.0) == []
+    return group, groups
+
+
+def test_a_clamp_follows_what_is_held_outside_and_the_first_limit_comes_back() -> None:
+    judge = judge_of(over_limit="clamp", over_limit_opt_in=("ns/big",))
+    group, groups = clamped(judge)
+    group.outside = Outside(340 * MIB, 0, 0, "x")  # less than what measuring blurs
+    assert run(judge, groups, 20, 1200.0) == []
+    group.outside = Outside(370 * MIB, 0, 0, "x")
+    assert run(judge, groups, 5, 1300.0) == []  # it has to last
+    tighter = run(judge, groups, 20, 1305.0)
+    assert [(v.seconds, v.orders[0].step, v.orders[0].limit_bytes) for v in tighter] == [
+        (1310.0, "clamp", 30 * MIB)
+    ]
+    group.limit_bytes, group.charge_bytes = 30 * MIB, 29 * MIB
+    assert run(judge, groups, 20, 1400.0) == []
+    group.outside = Outside(150 * MIB, 0, 0, "x")
+    undone = run(judge, groups, 20, 1500.0)
+    assert [(v.orders[0].step, v.orders[0].limit_bytes) for v in undone] == [("unclamp", 400 * MIB)]
+
+
+def test_a_tighter_clamp_that_is_refused_leaves_the_first_one_known_as_ours() -> None:
+    judge = judge_of(over_limit="clamp", over_limit_opt_in=("ns/big",))
+    group, groups = clamped(judge)
+    group.outside = Outside(370 * MIB, 0, 0, "x")
+    orders = 0
+    for second in range(1200, 1260):
+        node = CALM._replace(seconds=float(second))
+        verdict = judge.step(node, groups)
+        for order in verdict.orders if verdict else ():
+            orders += 1
+            judge.learn(done(order, is_done=False, problem="it does not read back"), node)
+    assert orders == 1
+    group.outside = Outside(150 * MIB, 0, 0, "x")
+    undone = run(judge, groups, 20, 1300.0)
+    assert [(v.orders[0].step, v.orders[0].limit_bytes) for v in undone] == [("unclamp", 400 * MIB)]
+
+
 def test_a_clamp_that_would_do_nothing_is_refused_with_the_reason() -> None:
     judge = judge_of(over_limit="clamp", over_limit_opt_in=("*",))
     found = run(judge, scene(over(certain=480, charge=5)), 30)

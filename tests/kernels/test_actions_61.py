@@ -71,6 +71,15 @@ def test_clamp_acts_below_what_is_counted(found: dict[str, Any]) -> None:
     assert found["unclamped_to"] == str(300 * MIB)
 
 
+def test_a_limit_lowered_twice_comes_back_to_the_first(found: dict[str, Any]) -> None:
+    assert found["clamp"]["tighter"]["is_done"], found["clamp"]["tighter"]
+    assert found["clamp"]["tighter"]["old_value"] == str(300 * MIB)
+    assert found["tightened_to"] == str(20 * MIB)
+    assert found["tightened_status"] == -9
+    assert found["tightened_words"] == []
+    assert found["unclamped_to"] == str(300 * MIB)
+
+
 def test_clamp_is_refused_where_it_would_not_act(found: dict[str, Any]) -> None:
     rows = found["clamp"]
     assert "a limit of 200 MiB would not act: its cgroup counts 12" in rows["above"]["problem"]

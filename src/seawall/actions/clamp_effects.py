@@ -69,7 +69,7 @@ class Clamps:
         )
         work.touch()
         is_done = self._write(self.held[-1], work)
-        if before:  # only now: had the write not begun, the first one would still be in force
+        if before and is_done:  # only now: else the first one is still in force
             self._forget(before)
         return is_done
 
@@ -134,7 +134,8 @@ class Clamps:
         gone = [held for held in self.held if small_files.read(held.fd, LIMIT) != held.new]
         for held in gone:
             self._forget(held)
-        return [held.path for held in gone]
+        # Of one that was lowered twice, one of the two values was never in force.
+        return [held.path for held in gone if self.find(held.inode) is None]
 
     def _forget(self, held: Clamped) -> None:
         self._journal.end(held.number)

@@ -49,7 +49,7 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     OverLimit: {"entries": dict[str, Overrun], "opted_in": tuple[str, ...]},
     Overrun: {
         "asked": str, "bytes": int, "inode": int, "is_in_force": bool, "limit": int,
-        "lowered": int, "refused": str,
+        "lowered": int, "lowered_before": int, "more_since": float | None, "refused": str,
         "said_bytes": int | None, "said_seconds": float, "since": float,
     },
     Protection: {

@@ -156,6 +156,12 @@ def clamps(hands: Hands, journal: Journal) -> None:
     }
     found["clamped_to"] = get(path, "memory.max")
     found["clamp_status"] = child.wait(30)
+    child = hog(path, 50)
+    rows["tighter"] = hands.perform(order(path, "clamp", 20 << 20))
+    found["tightened_to"] = get(path, "memory.max")
+    found["tightened_status"] = child.wait(30)
+    hands.tend(time.monotonic())
+    found["tightened_words"] = list(hands.words)
     rows["unclamp"] = hands.perform(order(path, "unclamp"))
     found["unclamped_to"] = get(path, "memory.max")
     two = [hog(path, 20), hog(path, 20)]

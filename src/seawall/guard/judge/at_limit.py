@@ -29,6 +29,9 @@ def judge_over_limit(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Ver
     if not mind.is_believed:
         return None
     for path, entry in mind.overruns.entries.items():
+        if _is_to_tighten(mind, node, entry, groups[path]):
+            return _clamp(mind, node, entry, groups[path])
+    for path, entry in mind.overruns.entries.items():
         group = groups[path]
         if entry.asked in over_limit.LOWERED:
             continue
@@ -49,9 +52,23 @@ def _why_unclamp(mind: Mind, node: Node, entry: Overrun, group: Group) -> str:
         return f"{name} may not be acted on: {reason}"
     if node.claims_seconds is None or node.claims_seconds > UNTOLD_SECONDS:
         return f"nobody tells any more what {name} holds outside"
-    if mind.is_believed and over_limit.overrun_of(group, entry.limit) < 0:
-        return f"{name} is under its limit again"
+    if mind.is_believed and over_limit.has_shrunk(entry, group):
+        return f"{name} holds {size(group.outside.certain_bytes)} outside its cgroup now"
     return ""
+
+
+def _is_to_tighten(mind: Mind, node: Node, entry: Overrun, group: Group) -> bool:
+    """It held so much more outside than its lowered limit makes up for, for as long as the first
+    time.
+    """
+    if (
+        entry.more_since is None
+        or node.seconds - entry.more_since < mind.settings.over_limit_seconds
+    ):
+        return False
+    if entry.refused or mind.hold.why_done(group):
+        return False
+    return not any(source in mind.hold.distrusted for source in _sources(group))
 
 
 def _with_ranking(
@@ -131,7 +148,7 @@ def _clamp(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict | No
     limit, refused = over_limit.clamp_of(entry, group)
     if refused:
         return _report(mind, node, entry, group, refused)
-    entry.asked, entry.lowered, entry.is_in_force = "clamp", limit, False
+    entry.lower(limit)
     decision = mind.next_decision()
     target = Target(group.path, group.inode, plain(group.name))
     order = Order(decision, "clamp", target, "over_limit", max(0, entry.bytes), limit)
@@ -155,10 +172,13 @@ def _unclamp(mind: Mind, node: Node, entry: Overrun, group: Group, why: str) -> 
 
 
 def learn_clamp(mind: Mind, path: str, problem: str) -> None:
-    """A clamp that was refused is not tried again for this overrun."""
+    """A clamp that was refused is not tried again for this overrun; one before it stays."""
     entry = mind.overruns.entries.get(path)
     if entry is not None and entry.asked == "clamp":
-        entry.asked = ""
+        if entry.lowered_before:
+            entry.lower_as_before()
+        else:
+            entry.asked = ""
         entry.refused = problem or "the limit could not be lowered"
         entry.said_bytes = None
 

@@ -37,6 +37,8 @@ class Overrun:
         "is_in_force",
         "limit",
         "lowered",
+        "lowered_before",
+        "more_since",
         "refused",
         "said_bytes",
         "said_seconds",
@@ -56,10 +58,31 @@ class Overrun:
         more.  The last two stand until the limit is read again, which in peace takes seconds."""
         self.lowered = 0
         """The limit that was ordered."""
+        self.lowered_before = 0
+        """The one before that, of a limit that is lowered again; 0: there was none."""
         self.is_in_force = False
         """It was read back since."""
+        self.more_since: float | None = None
+        """Since when it holds more outside than the lowered limit makes up for."""
         self.refused = ""
         """Why that was not done, as the hands told."""
+
+    def lower(self, limit: int) -> None:
+        """It is ordered."""
+        self.lowered_before = self.lowered if self.asked == "clamp" else 0
+        self.asked, self.lowered, self.is_in_force, self.more_since = "clamp", limit, False, None
+
+    def lower_as_before(self) -> None:
+        """It was refused: what was in force before still is."""
+        self.lowered, self.lowered_before, self.is_in_force = self.lowered_before, 0, True
+
+    def see_more(self, group: Group, now: float) -> None:
+        """Whether a limit that is in force would have to be lower by now, and may be."""
+        limit, refused = clamp_of(self, group)
+        if refused or self.lowered - limit < least_overrun(self.limit):
+            self.more_since = None
+        elif self.more_since is None:
+            self.more_since = now
 
 
 class OverLimit:
@@ -100,6 +123,7 @@ class OverLimit:
                 entry.limit = group.limit_bytes
             elif entry.asked == "clamp" and not is_above(group, entry.lowered):
                 entry.is_in_force = True
+                entry.see_more(group, now)
             entry.bytes = overrun_of(group, entry.limit)
             return
         limit = group.limit_bytes
@@ -130,6 +154,14 @@ class OverLimit:
 def overrun_of(group: Group, limit: int) -> int:
     """Of its shadow charge over ``limit``; below zero: under it."""
     return over(group, group.outside.certain_bytes, limit)
+
+
+def has_shrunk(entry: Overrun, group: Group) -> bool:
+    """It holds less outside than its lowered limit makes up for.  That the charge fits in is no
+    sign of it: the lowered limit sees to that.
+    """
+    limit = entry.limit - group.outside.certain_bytes
+    return limit - entry.lowered >= min(entry.limit - entry.lowered, least_overrun(entry.limit))
 
 
 def is_above(group: Group, lowered: int) -> bool:
