@@ -10,7 +10,9 @@ import ctypes
 import os
 
 MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT = 1, 2, 4
-_MADV_DONTNEED = 4
+_MADV_DONTNEED, _MADV_DONTDUMP = 4, 16
+_STRIPE_BYTES = 16 << 10
+"""A multiple of every page size but 64 KiB, where it does nothing."""
 _PR_SET_THP_DISABLE = 41
 _READ_ONLY = (b"r--p", b"r-xp")
 NICE = -20
@@ -30,10 +32,15 @@ def let_go_of_files(smaps: str = "/proc/self/smaps") -> int:
     """Bytes of files that are unmapped again, before they are locked: a start touches more of
     the interpreter than a loop.  Not taken out of the page cache; what is used comes back with
     the next touch.  Mappings with pages of our own in them (relocated ones) are left alone.
+
+    Constants are cut into stripes first (every other one is left out of core dumps, since Linux
+    3.4): a touch maps 64 KiB around it, never beyond its mapping, and of Debian's python3.11 that
+    was 1.1 MB which nothing reads (6.18).  Not so with code: what runs first on a node that
+    thrashes lies beside what ran before.
     """
     library = ctypes.CDLL(None)
     library.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    gone, place = 0, b""
+    gone, place, is_constant = 0, b"", False
     try:
         with open(smaps, "rb") as file:
             for line in file:
@@ -41,10 +48,13 @@ def let_go_of_files(smaps: str = "/proc/self/smaps") -> int:
                 if b"-" in words[0]:
                     is_file = len(words) == 6 and words[5].startswith(b"/")
                     place = words[0] if is_file and words[1] in _READ_ONLY else b""
+                    is_constant = words[1] == b"r--p"
                 elif place and words[0] == b"Anonymous:" and words[1] == b"0":
                     start, end = (int(edge, 16) for edge in place.split(b"-"))
                     if library.madvise(start, end - start, _MADV_DONTNEED) == 0:
                         gone += end - start
+                    for at in range(start, end if is_constant else start, 2 * _STRIPE_BYTES):
+                        library.madvise(at, min(_STRIPE_BYTES, end - at), _MADV_DONTDUMP)
     except OSError:  # a kernel without CONFIG_PROC_PAGE_MONITOR
         pass
     return gone

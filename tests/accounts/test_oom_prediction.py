@@ -292,6 +292,21 @@ def test_hundreds_of_kills() -> None:
     assert prospect(crowd(2000, MIB // 2, GIB, together=1), "/c") is None
 
 
+def test_what_the_immune_hold_in_the_kernel_stays_with_them() -> None:
+    """1,000 of 100 KiB, each with 200 KiB of page tables, at 300 MiB: no kill brings those back."""
+    pids = range(100, 1100)
+    tables = len(pids) * 200 << 10
+    held = "".join(f"{pid}\n" for pid in pids)
+    text = V2 + group("/c", str(300 * MIB), 299 * MIB, held, anon=99 * MIB, kernel=tables)
+    immune = "".join(process(pid, 100 << 10, tables=200 << 10, adj=-1000) for pid in pids[1:])
+    for adj, eligible, back_most in ((-1000, 0, 0), (0, 1, 6 * MIB)):
+        first = process(pids[0], 100 << 10, tables=200 << 10, adj=adj)
+        found = prospect(text + first + immune, "/c")
+        assert found is not None
+        assert (found.reason, found.eligible) == ("immune", eligible)
+        assert found.back_most <= back_most
+
+
 def test_a_hundred_workers_are_ordinary() -> None:
     assert prospect(crowd(100, 10 * MIB, GIB), "/c") is None
 

@@ -3,6 +3,10 @@
 import os
 from pathlib import Path
 
+from seawall.actions.plan import Mounts
+from seawall.guard.sense.groups import Groups
+
+GIB = 1 << 30
 V1 = {
     "memory.usage_in_bytes": "1048576\n", "memory.limit_in_bytes": "9223372036854771712\n",
     "memory.memsw.usage_in_bytes": "1048576\n",
@@ -56,3 +60,15 @@ def pod(number: int, qos: str = "burstable") -> str:
 
 def container(number: int, qos: str = "burstable") -> str:
     return f"{pod(number, qos)}/{ID(number)}"
+
+
+def table(fake: FakeTree, version: int = 2) -> Groups:
+    groups = Groups(Mounts(str(fake.mount), version))
+    groups.open(0.0)
+    return groups
+
+
+def look(
+    groups: Groups, now: float, *, is_near: bool = False, swap_cached: int | None = None
+) -> None:  # fmt: skip
+    groups.look(now, GIB, is_near=is_near, has_swap=True, swap_cached=swap_cached)

@@ -269,6 +269,8 @@ def test_what_cannot_help_is_refused() -> None:
         ({"adj": -997, "class_rank": SYSTEM}, "oom_score_adj -997"),
         ({"adj": -997, "class_rank": GUARANTEED}, ""),
         ({"adj": -1000, "name": "ns/lifted/c"}, "the kernel never"),
+        ({"adj": -1000, "name": "ns/spelt/c"}, ""),
+        ({"adj": -1000, "name": "db/main/c"}, "configuration"),
         ({"protected_by": "CNI"}, "CNI"),
         ({"protected_by": "CNI", "name": "ns/lifted/c"}, ""),
         ({"name": "db/main/c"}, "configuration"),
@@ -277,7 +279,7 @@ def test_what_cannot_help_is_refused() -> None:
 )
 def test_reasons_against(values: dict[str, object], word: str) -> None:
     own = "/kubepods/burstable/own/x"
-    protection = Protection(Settings(protect=("db/*",), unprotect=("ns/lifted/*",)), own)
+    protection = Protection(Settings(protect=("db/*",), unprotect=("ns/lifted/*", "ns/spelt")), own)
     group = group_of("some", 100)
     for key, value in values.items():
         setattr(group, key, value)

@@ -146,6 +146,22 @@ def test_stuck_does_not_hold_for_ever(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
+    ("busy", "taken"), [(0.004, 0.004), (0, 0.0), (None, None), ("0", None), (-1, None),
+                        (float("nan"), None), (float("inf"), None)],
+)  # fmt: skip
+def test_what_the_guard_does_not_count_the_watcher_tells(
+    scene: Scene, busy: Any, taken: float | None
+) -> None:
+    """Without cpu.stat the guard would have to ask each of 1,280 processes."""
+    row = scene.row(1, why="1,280 processes", returns=9, user_cpus=busy)
+    assert scene.hear("stuck", rows=[row]) == 0
+    assert scene.one.progress_per_second == taken
+    scene.one.progress_per_second = 0.7
+    scene.hear("stuck", rows=[row])
+    assert scene.one.progress_per_second == 0.7
+
+
+@pytest.mark.parametrize(
     "wrong",
     [
         {"certain": -1}, {"certain": True, "likely": "x"}, {"certain": 10 * MIB}, {"most": None},

@@ -248,7 +248,15 @@ class Report:
     @property
     def is_right(self) -> bool:
         names = {death.name for death in self.deaths}
-        return not self.innocents and set(self.scenario.victims) <= names
+        return not self.innocents and set(self.scenario.victims) <= names and self.has_said
+
+    @property
+    def has_said(self) -> bool:
+        """A guard told what the scenario wants told."""
+        says = self.scenario.says
+        if not says or self.killer != "guard":
+            return True
+        return any(row.get("trigger") == says for row in self.decisions)
 
     @property
     def by_guard(self) -> set[str]:

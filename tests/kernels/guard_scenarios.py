@@ -126,6 +126,8 @@ class Scenario:
     """Memory does not come back: nothing follows in that boot."""
     kernel_may: bool = False
     """Nothing can be proved: the guard has to let the kernel kill whom it kills."""
+    says: str = ""
+    """What the guard has to say: the trigger of one of its decisions."""
     guard: dict[str, Any] = field(default_factory=dict)
     """Keys of guard.toml that differ."""
 
@@ -180,13 +182,15 @@ PAIR = ("hog-1", "hog-2")
 BOMB = culprit("hog", OWN, "anonymous", ENDLESS, "160", "GO", limit_mib=1400)
 SHM = culprit("hog", OWN, "tmpfs", ENDLESS, "120", "GO", limit_mib=1400)
 HANDING = culprit("hog", OWN, "handing", "120", "30", "GO")
-MANY = culprit("hog", OWN, "small", "160", "4", "GO", limit_mib=300)
+MANY = culprit("hog", OWN, "small", "1280", "1024", "GO", limit_mib=400, cpu=1.0)
 REREAD = culprit("hog", OWN, "reread", "/opt/text", "GO", limit_mib=48, cpu=0.3)
 STUCK = culprit("hog", OWN, "stuck", "/mnt/stuck", "rings", ENDLESS, "120", "GO")
 FUSE = ("fuse_server.py", "/mnt", "stuck")
 STREAM = Load("stream", (OWN, "stream", "/opt/stream", ENDLESS), cpu=0.2)
 COLD = Load("cold", (OWN, "cold", str(400 * MIB)))
 SMALL = tuple(Load(f"small-{n:03}", ("2",), limit_mib=16, is_small=True) for n in range(100))
+FEW_WORDS = "dmesg -n 1; echo 0 > /proc/sys/vm/oom_dump_tasks"
+"""Each of many reports would name 1,280 tasks on an emulated serial line."""
 MODEL_IN_HUGE = "echo 60 > /proc/sys/vm/nr_hugepages"
 LOCKED = {"kernel_words": "lockdown=confidentiality", "sees_rings": False, "kernel_may": True,
           "most_seconds": 45}  # fmt: skip
@@ -244,7 +248,7 @@ _NOBODY = (
         most_seconds=60,
         spoils_node=True,
     ),
-    Scenario("small processes", beside(MANY), may_die=("hog",), most_seconds=45),
+    Scenario("small processes", beside(MANY), may_die=("hog",), most_seconds=45, prepare=FEW_WORDS),
     Scenario("thrash in limit", beside(REREAD), may_die=("hog",), most_seconds=15),
     Scenario("over limit, report", beside(fill("rings", 250, 60)), most_seconds=15),
     Scenario("hugepages", beside(), prepare=MODEL_IN_HUGE, most_seconds=15),
@@ -252,6 +256,12 @@ _NOBODY = (
     Scenario("lockdown", beside(rings(160)), may_die=("hog",), **LOCKED),
 )
 
+HOPELESS = hog(
+    "none can be chosen", replace(MANY, adj=-1000), prepare=FEW_WORDS, says="stuck_at_limit",
+    guard={"stuck_seconds": 15, "unprotect": ["test/hog"]},
+)  # fmt: skip
+"""Seed 3.  Until Linux 5.8 a negative oom_score_adj was enough to have no badness in a small
+container; since 5.9 the kernel chooses the least unlikely, and leaves -1000 alone."""
 ALL = {scenario.name: scenario for scenario in (*_RIGHT, *_NOBODY)}
 
 
@@ -335,6 +345,7 @@ def _marks() -> tuple[Scenario, ...]:
             "over limit, kill", "over limit, clamp", "lockdown", "over limit, report",
             "small processes", "rings slow", "two culprits, fast",
         )),
+        HOPELESS,
         *quiet(30),
     )  # fmt: skip
 

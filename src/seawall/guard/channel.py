@@ -11,7 +11,7 @@ claims     seconds, rows [{cgroup, inode, certain, likely, most, sources}]: all 
            not in it is not claimed any more; refused [words]
 groups     rows [{cgroup, inode, name, pod, class_rank, adj, request, role}]: new or changed;
            gone [cgroup]; role: why it is protected, or empty
-stuck      rows [{cgroup, inode, why, returns}]: asked for by ``look``
+stuck      rows [{cgroup, inode, why, returns, user_cpus}]: asked for by ``look``
 hello      pid
 =========  ======================================================================
 

@@ -5,6 +5,7 @@ Each prints ``ready`` once it is at work, and goes on until it is killed.
 
 import ctypes
 import fcntl
+import gc
 import mmap
 import os
 import random
@@ -90,17 +91,24 @@ def tmpfs(size: str, rate: str, start: str) -> None:
     time.sleep(3600)
 
 
-def small(count: str, each_mib: str, start: str) -> None:
-    """Many small processes, each with its own memory: against a limit, none of them is large."""
+def small(count: str, each_kib: str, start: str) -> None:
+    """Many small processes; once all are there, each takes its own memory, page by page: against
+    a limit, none of them is large.
+    """
     wait_for(start)
-    for number in range(int(count)):
+    gc.freeze()  # what is shared with the children stays shared
+    all_there, go = os.pipe()
+    for _ in range(int(count)):
         if not os.fork():
-            random.seed(number)
-            area = take(int(each_mib) * MIB)
-            while True:
-                area[random.randrange(0, len(area), PAGE)] = 1
-                time.sleep(0.2)
+            os.close(go)
+            os.read(all_there, 1)
+            with mmap.mmap(-1, int(each_kib) << 10, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as area:
+                while True:
+                    for at in range(0, len(area), PAGE):
+                        area[at] = 1
+                        time.sleep(0.05)
     say("ready")
+    os.close(go)
     time.sleep(3600)
 
 

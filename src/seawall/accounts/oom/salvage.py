@@ -51,7 +51,7 @@ def hopeless(
     if not ranking and not immune:
         return None  # nobody asks for memory in it
     played = _play(ranking, scope, formula, needed)
-    back = _back_most(group, ranking)
+    back = _back_most(group, ranking, immune)
     if back is not None and back < needed:
         reason: Reason = "immune" if _held(immune, field) > (group.memcg.shmem or 0) else "files"
         return Hopeless(reason, back, immune, len(ranking), played)
@@ -71,11 +71,16 @@ def _play(ranking: tuple[Ranked, ...], scope: Scope, formula: Formula, needed: i
     return relief(formula, herd, scope.total_pages, needed)
 
 
-def _back_most(group: MemoryGroup, ranking: tuple[Ranked, ...]) -> int | None:
-    """What killing everybody could free: theirs, and all that is neither anonymous nor tmpfs.
+def _back_most(
+    group: MemoryGroup, ranking: tuple[Ranked, ...], immune: tuple[Contender, ...]
+) -> int | None:
+    """What killing everybody could free: theirs, and all that is neither anonymous nor tmpfs nor
+    a page table of somebody immune.
 
     None where this kernel does not tell tmpfs or the parts of a process.
     """
+    if not ranking:
+        return 0
     memcg, held = group.memcg, group.held
     if memcg.shmem is None or memcg.anon is None or held is None:
         return None
@@ -84,8 +89,9 @@ def _back_most(group: MemoryGroup, ranking: tuple[Ranked, ...]) -> int | None:
     theirs = sum(
         (row.one.anon or 0) + (row.one.shmem or 0) + row.one.page_tables for row in ranking
     )
-    # Sockets, stacks and tables may go with whoever dies: all of it counts as freed.
-    return theirs + max(held - memcg.anon - memcg.shmem, 0)
+    # Sockets and stacks may go with whoever dies: all of it counts as freed.
+    kept = sum(one.page_tables for one in immune)
+    return theirs + max(held - memcg.anon - memcg.shmem - kept, 0)
 
 
 def _held(immune: tuple[Contender, ...], field: Field) -> int:

@@ -13,13 +13,13 @@ from seawall.guard.settings import Settings
 
 ADJ_PROTECTED = -997
 ADJ_NEVER = -1000
-"""The kernel itself never kills it: no setting lifts that."""
+"""The kernel itself never kills it: only its name, written out in ``unprotect``, lifts that."""
 
 
 class Protection:
     """The settings' words, and where the guard itself is."""
 
-    __slots__ = ("own", "protect", "scope", "scope_words", "unprotect")
+    __slots__ = ("_spelt_out", "own", "protect", "scope", "scope_words", "unprotect")
 
     def __init__(self, settings: Settings, own_cgroup: str = "") -> None:
         self.scope = tuple(path.rstrip("/") for path in settings.scope)
@@ -27,6 +27,7 @@ class Protection:
         self.own = own_cgroup.rstrip("/")
         self.protect = settings.protect
         self.unprotect = settings.unprotect
+        self._spelt_out = tuple(word for word in settings.unprotect if "*" not in word)
 
     def reason(self, group: Group) -> str:
         """Why ``group`` is never acted on, in words; empty: it may be."""
@@ -38,10 +39,10 @@ class Protection:
         if is_within(self.own, path):
             return "the guard itself is in it"
         adj = group.adj
-        if adj is not None and adj <= ADJ_NEVER:
-            return f"oom_score_adj {adj}: the kernel never kills it either"
         if matches(self.protect, group):
             return "protected by the configuration"
+        if adj is not None and adj <= ADJ_NEVER and not matches(self._spelt_out, group):
+            return f"oom_score_adj {adj}: the kernel never kills it either"
         if matches(self.unprotect, group):
             return ""
         if group.protected_by:

@@ -64,7 +64,9 @@ class Details:
             group.adj = min(adjs)
         group.gives_back_bytes = self._gives_back(group, pids, is_whole=is_whole)
         user = self._user_seconds(group.path, asked if len(asked) == len(pids) else [])
-        group.progress_per_second = self._progress(member, user, now)
+        progress = self._progress(member, user, now)
+        if progress is not None or not group.hopeless_why:  # else as the watcher told it
+            group.progress_per_second = progress
         read_promises(member, self._names, has_swap=has_swap)
 
     # --- memory -----------------------------------------------------------------------------

@@ -248,9 +248,11 @@ class Groups:
     def _events(self, member: Member) -> tuple[int | None, int | None]:
         """How often the limit was hit since the group was made, and how many processes the
         kernel's OOM killer ended there (4.13; v1: memory.oom_control).
+
+        v2 counts both for all above too; v1 counts hits where they happen, and kills where the
+        victim was.
         """
         is_v2 = self.names.version == 2
-        # The pod's limit is the one that is hit when it is lower than the container's.
         place = limiter_of(member.folder) or member.folder
         if member.events_fd == -1:
             name = "memory.events" if is_v2 else "memory.failcnt"
@@ -259,8 +261,13 @@ class Groups:
         if member.events_fd < 0:
             return None, None
         if not is_v2:
-            control = first_bytes(self.names.of(place.path, "memory.oom_control"), 256) or b""
-            return number_of(member.events_fd), event(control, b"oom_kill")
+            own = member.folder.path
+            control = first_bytes(self.names.of(own, "memory.oom_control"), 256) or b""
+            hits = number_of(member.events_fd)
+            if place is not member.folder and hits is not None:
+                text = first_bytes(self.names.of(own, "memory.failcnt"), 32) or b""
+                hits += int(text) if text.strip().isdigit() else 0
+            return hits, event(control, b"oom_kill")
         try:
             events = os.pread(member.events_fd, 512, 0)
         except OSError:

@@ -118,11 +118,13 @@ def read_limit(folder: Folder, names: Names) -> None:
 
 
 def limiter_of(folder: Folder) -> Folder | None:
-    """Whose limit is the lowest of its own and those above; the lower one where equal."""
+    """Whose limit is the lowest of its own and those above; the upper one where equal, as of a
+    pod and its one container: it holds what the container holds and more, and is full first.
+    """
     found: Folder | None = None
     at: Folder | None = folder
     while at is not None:
-        if at.limit is not None and (found is None or at.limit < (found.limit or 0)):
+        if at.limit is not None and (found is None or at.limit <= (found.limit or 0)):
             found = at
         at = at.above
     return found

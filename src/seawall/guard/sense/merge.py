@@ -17,6 +17,7 @@ _TEXT_MOST: Final = 512
 _FUTURE_SECONDS: Final = 1.0
 _ROWS_MOST: Final = 10_000
 _STUCK_LASTS_SECONDS: Final = 30.0
+_CPUS_MOST: Final = 1e5
 _WAIT_SECONDS: Final = 60.0
 """Longer than the longest tick: by then a new folder was found."""
 _WAITING_MOST: Final = 1024
@@ -187,6 +188,13 @@ class Merge:
             returns = row.get("returns")
             if isinstance(returns, int) and is_whole(returns):
                 member.group.gives_back_bytes = returns
+            busy = row.get("user_cpus")  # of all; the guard asks some of a thousand processes
+            if (
+                member.group.progress_per_second is None
+                and isinstance(busy, int | float)
+                and 0.0 <= busy < _CPUS_MOST
+            ):
+                member.group.progress_per_second = float(busy)
         return True
 
     def forget_stuck(self) -> None:
