@@ -248,7 +248,8 @@ class Report:
     @property
     def is_right(self) -> bool:
         names = {death.name for death in self.deaths}
-        return not self.innocents and set(self.scenario.victims) <= names and self.has_said
+        is_whole = self.has_said and not self.told["never_held"]
+        return not self.innocents and set(self.scenario.victims) <= names and is_whole
 
     @property
     def has_said(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 Mix = Literal["all burstable", "hog best effort", "hog guaranteed"]
 Kind = Literal["guaranteed", "burstable", "besteffort"]
-Act = tuple[float, str]
+Act = tuple[float | Literal["held"], str]
 
 MIB = 1 << 20
 LOADS, OWN = "kernel_loads.py", "guard_loads.py"
@@ -107,7 +107,8 @@ class Scenario:
     settle_seconds: float = 2
     tail_seconds: float = TAIL_SECONDS
     acts: tuple[Act, ...] = ()
-    """What is done in the middle: ``murder`` and ``restart`` the guard, ``cat status``."""
+    """What is done in the middle, so many seconds after the start or while the guard holds somebody
+    or has lowered a limit: ``murder`` and ``restart`` the guard, ``cat status``."""
     cgroup: Literal["v2", "v1", "hybrid"] = "v2"
     swap: Literal["none", "disk", "zram"] = "none"
     disk_iops: int | None = None
@@ -256,6 +257,11 @@ _NOBODY = (
     Scenario("lockdown", beside(rings(160)), may_die=("hog",), **LOCKED),
 )
 
+MURDERED = ("held", "murder"), (0, "restart")
+HELD = hog("murdered while it holds", rings(20), acts=MURDERED)
+CLAMPED = hog(
+    "murdered while it clamps", fill("both", 250, 60, limit_mib=300), guard=CLAMP, acts=MURDERED
+)
 HOPELESS = hog(
     "none can be chosen", replace(MANY, adj=-1000), prepare=FEW_WORDS, says="stuck_at_limit",
     guard={"stuck_seconds": 15, "unprotect": ["test/hog"]},
@@ -345,7 +351,7 @@ def _marks() -> tuple[Scenario, ...]:
             "over limit, kill", "over limit, clamp", "lockdown", "over limit, report",
             "small processes", "rings slow", "two culprits, fast",
         )),
-        HOPELESS,
+        HELD, CLAMPED, HOPELESS,
         *quiet(30),
     )  # fmt: skip
 

@@ -24,7 +24,7 @@ from guard_killers import STATUS, Killer
 OUT = Path(os.environ.get("OUT", "/run/out"))
 BLACKBOX = Path("/var/lib/seawall/blackbox")
 PYTHON = ["/usr/bin/python3.11", "-I", "-S"]
-LOOK_SECONDS = 0.1
+LOOK_SECONDS, HELD_LOOK_SECONDS = 0.1, 0.02
 READY_SECONDS = 40
 ALIVE_SECONDS = 5
 BACK_TO_BASE_SECONDS = 15
@@ -135,6 +135,7 @@ class Scenario:
         self.late = 0.0
         self.helpers: list[int] = []
         self.notes: list[str] = []
+        self.acts: list[tuple[float | str, str]] = []
 
     def run(self, *, is_first: bool) -> dict[str, Any]:
         """``is_first``: whoever watches still takes what it needs; nobody waits for that."""
@@ -188,18 +189,24 @@ class Scenario:
         last = self.go + self.spec["most_seconds"]
         over: float | None = None
         self.ended_at = last
-        acts = list(self.spec["acts"])
+        acts = self.acts = list(self.spec["acts"])
         while True:
             began = time.monotonic()
             self.look(began)
-            while acts and began - self.go >= acts[0][0]:
+            while acts and self.is_due(acts[0][0], began):
                 self.act(acts.pop(0)[1])
             if over is None and (began >= last or self.is_over()):
                 self.ended_at = over = began
             if over is not None and began >= over + self.spec["tail_seconds"]:
                 return
-            time.sleep(LOOK_SECONDS)
+            time.sleep(HELD_LOOK_SECONDS if acts and acts[0][0] == "held" else LOOK_SECONDS)
             self.late = max(self.late, time.monotonic() - began - LOOK_SECONDS)
+
+    def is_due(self, when: float | str, now: float) -> bool:
+        """``held``: somebody stands still, or has another limit than it came with."""
+        if when != "held":
+            return now - self.go >= float(when)
+        return any(load.row["is_culprit"] and load.left() for load in self.loads)
 
     def look(self, now: float) -> None:
         with suppress(ChildProcessError):
@@ -254,6 +261,7 @@ class Scenario:
             "killer_processes": self.killer.numbers(), "killer_at_ready": self.killer.at_ready,
             "killer_ready_seconds": self.killer.ready_seconds,
             "killer_files": self.killer.told(), "go": self.go,
+            "never_held": any(when == "held" for when, _ in self.acts),
             "late_seconds": self.late, "self": process_numbers(os.getpid()),
         }  # fmt: skip
 
