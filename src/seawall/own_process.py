@@ -12,9 +12,11 @@ import os
 MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT = 1, 2, 4
 _MADV_DONTNEED, _MADV_DONTDUMP = 4, 16
 _STRIPE_BYTES = 16 << 10
-"""A multiple of every page size but 64 KiB, where it does nothing."""
+"""Of pages of 64 KiB none begins where a stripe does: they are left as they are."""
 _PR_SET_THP_DISABLE = 41
 _READ_ONLY = (b"r--p", b"r-xp")
+_OWN_PAGES = (b"Anonymous:", b"Swap:")
+"""In memory, and in swap: of what was relocated, the file has only what it was before."""
 NICE = -20
 OOM_SCORE_ADJ = -999
 """As the kubelet's own: -1000 would let a leak of ours take the node."""
@@ -49,15 +51,22 @@ def let_go_of_files(smaps: str = "/proc/self/smaps") -> int:
                     is_file = len(words) == 6 and words[5].startswith(b"/")
                     place = words[0] if is_file and words[1] in _READ_ONLY else b""
                     is_constant = words[1] == b"r--p"
-                elif place and words[0] == b"Anonymous:" and words[1] == b"0":
+                elif words[0] in _OWN_PAGES and words[1] != b"0":
+                    place = b""
+                elif place and words[0] == b"Swap:":
                     start, end = (int(edge, 16) for edge in place.split(b"-"))
-                    if library.madvise(start, end - start, _MADV_DONTNEED) == 0:
-                        gone += end - start
-                    for at in range(start, end if is_constant else start, 2 * _STRIPE_BYTES):
-                        library.madvise(at, min(_STRIPE_BYTES, end - at), _MADV_DONTDUMP)
+                    gone += _let_go(library, start, end, is_striped=is_constant)
     except OSError:  # a kernel without CONFIG_PROC_PAGE_MONITOR
         pass
     return gone
+
+
+def _let_go(library: ctypes.CDLL, start: int, end: int, *, is_striped: bool) -> int:
+    # Not the first one: a core dump keeps the page with the name of the build.
+    first = start + _STRIPE_BYTES if is_striped else end
+    for at in range(first, end, 2 * _STRIPE_BYTES):
+        library.madvise(at, min(_STRIPE_BYTES, end - at), _MADV_DONTDUMP)
+    return end - start if library.madvise(start, end - start, _MADV_DONTNEED) == 0 else 0
 
 
 def trim() -> None:

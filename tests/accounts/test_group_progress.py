@@ -40,7 +40,8 @@ def tree(usages: dict[str, dict[str, int]], max_events: int) -> MemoryGroups:
         path: MemoryGroup(
             Memcg(
                 path=path, version=2, limit=LIMIT, stat={}, events_local={},
-                events={"max": max_events if path == "/pod" else 0}, **fields,
+                events=dict.fromkeys(("max", "oom"), max_events if path == "/pod" else 0),
+                **fields,
             ),
             None, "/sys/fs/cgroup" + path, (),
         )
@@ -111,22 +112,57 @@ def test_pressure_decides_where_there_is_any() -> None:
 
 
 @pytest.mark.parametrize(
-    ("full", "user_cpus", "cache", "stuck"),
-    [(0.3, 0.0, 0.0, True), (0.2, 0.0, 0.0, False), (0.3, 0.06, 0.0, False),
-     (0.3, None, 0.0, False), (0.3, 0.0, 0.2, False), (0.6, 0.06, 0.2, True)],
+    ("full", "user_cpus", "cache", "ooms", "stuck"),
+    [(0.3, 0.0, 0.0, 900, True), (0.2, 0.0, 0.0, 900, False), (0.3, 0.06, 0.0, 900, False),
+     (0.3, None, 0.0, 900, False), (0.3, 0.0, 0.2, 900, False), (0.3, 0.0, None, 900, False),
+     (0.3, 0.0, 0.0, 0, False), (0.6, 0.06, 0.2, 0, True)],
 )  # fmt: skip
 def test_a_thousand_that_try_again_and_again(
-    full: float, user_cpus: float | None, cache: float, stuck: bool
+    full: float, user_cpus: float | None, cache: float | None, ooms: float, stuck: bool
 ) -> None:
     """6.1, 1,076 of 300 KiB on two processors: full 0.50 to 0.74, 0.005 CPUs in user mode."""
-    found = replace(SEEN, full=full, user_cpus=user_cpus, cache=cache)
+    found = replace(SEEN, full=full, user_cpus=user_cpus, cache=cache, ooms=ooms)
     assert found.is_stuck(0.5, 0.05) is stuck
+
+
+def test_slow_is_not_stuck_where_nobody_tells_pressure() -> None:
+    """A web server at its pod's limit with most of it in tmpfs: each page of a log that is dropped
+    for the next is a hit of the limit, and it serves with a hundredth of a processor.
+    """
+    pids = range(100, 104)
+    sleeps = Processes(
+        {p: one._replace(state="S") for p, one in tasks(pids, 7, 9).by_pid.items()}, ()
+    )
+    serves = seen(sleeps, tasks(pids, 7, 9), 4)
+    assert (serves.ooms, serves.in_kernel) == (None, 0.0)
+    assert not serves.is_stuck(0.5, 0.05)
+    hangs = seen(tasks(pids, 7, 9), tasks(pids, 8, 9), 4)
+    assert hangs.in_kernel == 1.0
+    assert hangs.is_stuck(0.5, 0.05)
+
+
+def test_the_time_of_children_that_ended_is_progress() -> None:
+    """``make -j``: no child is there at both looks."""
+    pids = range(100, 110)
+    later = {p: one._replace(cutime_ticks=40) for p, one in tasks(pids, 7, 9).by_pid.items()}
+    found = seen(tasks(pids, 7, 9), Processes(later, ()), 10)
+    assert found.user_cpus == pytest.approx(10 * 40 / 100 / 2.0)
+
+
+def test_a_pod_that_refuses_for_its_container_counts_the_ooms() -> None:
+    usages = {"/pod": {"usage": LIMIT}, "/pod/c": {"usage": LIMIT}}
+    window = Window(tree(usages, 5), tree(usages, 2005), 2.0)
+    group, place = window.later.by_path["/pod/c"], window.later.by_path["/pod"]
+    missing = Unread("/proc", "refused")
+    assert progress_of(group, window, missing, KERNEL).ooms == 0
+    assert progress_of(group, window, missing, KERNEL, place).ooms == 1000
 
 
 def test_a_container_with_a_file_cache_gets_on() -> None:
     busy_in_the_kernel = replace(SEEN, user_cpus=0.0, cache=0.9)
     assert not busy_in_the_kernel.is_stuck(0.5, 0.05)
-    assert replace(SEEN, user_cpus=0.0).is_stuck(0.5, 0.05)
+    assert replace(SEEN, user_cpus=0.0, in_kernel=0.9).is_stuck(0.5, 0.05)
+    assert not replace(SEEN, user_cpus=0.0, in_kernel=0.1).is_stuck(0.5, 0.05)
 
 
 @pytest.mark.parametrize(

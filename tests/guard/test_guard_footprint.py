@@ -1,6 +1,8 @@
 """What the guard's process may hold, and that it keeps nothing and starts nothing once ready."""
 
+import ctypes
 import json
+import mmap
 import re
 import subprocess
 import sys
@@ -11,6 +13,7 @@ import pytest
 from bench import guard_growth
 from bench.guard_tick import PYTHON
 
+from seawall import own_process
 from seawall.guard.settings import Settings
 
 SOURCES = str(Path(__file__).resolve().parents[2] / "src")
@@ -174,3 +177,21 @@ def test_pages_of_files_that_only_the_start_needed_are_let_go() -> None:
     assert found["saved"] > 0
     assert abs(found["ours"]) <= 64  # relocated tables stay: without them the next call is the end
     assert found["still"] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("anonymous", "swap", "is_left"), [(0, 0, False), (4, 0, True), (0, 4, True)]
+)
+def test_what_was_relocated_stays_also_in_swap(
+    tmp_path: Path, anonymous: int, swap: int, is_left: bool
+) -> None:
+    """The file has the pointers as they were before: whoever follows one is at its end."""
+    area = mmap.mmap(-1, 1 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(area))
+    text = f"{start:x}-{start + len(area):x} r--p 00000000 08:01 7 /lib/x.so\nRss: 64 kB\n"
+    (tmp_path / "smaps").write_text(
+        f"{text}Anonymous: {anonymous} kB\nSwap: {swap} kB\nSwapPss: 0 kB\n"
+    )
+    area[:1] = b"a"
+    assert own_process.let_go_of_files(str(tmp_path / "smaps")) == (0 if is_left else len(area))
+    assert area[:1] == (b"a" if is_left else b"\0")

@@ -270,6 +270,9 @@ def test_what_cannot_help_is_refused() -> None:
         ({"adj": -997, "class_rank": GUARANTEED}, ""),
         ({"adj": -1000, "name": "ns/lifted/c"}, "the kernel never"),
         ({"adj": -1000, "name": "ns/spelt/c"}, ""),
+        ({"adj": -1000, "name": "shop/web/c"}, "the kernel never"),
+        ({"adj": -1000, "name": "x", "path": "/kubepods/burstable/x/y"}, "the kernel never"),
+        ({"adj": -1000, "name": "x", "path": "/kubepods/burstable/podx/y", "pod": "x"}, ""),
         ({"adj": -1000, "name": "db/main/c"}, "configuration"),
         ({"protected_by": "CNI"}, "CNI"),
         ({"protected_by": "CNI", "name": "ns/lifted/c"}, ""),
@@ -279,7 +282,9 @@ def test_what_cannot_help_is_refused() -> None:
 )
 def test_reasons_against(values: dict[str, object], word: str) -> None:
     own = "/kubepods/burstable/own/x"
-    protection = Protection(Settings(protect=("db/*",), unprotect=("ns/lifted/*", "ns/spelt")), own)
+    protection = Protection(Settings(protect=("db/*",), unprotect=(
+        "ns/lifted/*", "ns/spelt", "shop", "/kubepods/burstable/podx", "/kubepods/burstable/x",
+    )), own)  # fmt: skip
     group = group_of("some", 100)
     for key, value in values.items():
         setattr(group, key, value)

@@ -235,6 +235,31 @@ def test_progress_is_processor_time_in_user_mode(fake: FakeTree) -> None:
     assert member.group.progress_per_second == 0.25
 
 
+def test_progress_without_cpu_stat(tmp_path: Path, fake: FakeTree) -> None:
+    """Children that ended count; when one took its time with it, the watcher's word holds."""
+    fake.make(container(1), cgroup__procs="7\n8\n")
+    groups, ticks = table(fake), os.sysconf("SC_CLK_TCK")
+    member = groups.members[container(1)]
+    details = Details(Names(Mounts(str(fake.mount), 2)), str(tmp_path / "proc"))
+
+    def read(now: float, seven: tuple[int, int], eight: tuple[int, int]) -> float | None:
+        for pid, (own, children) in ((7, seven), (8, eight)):
+            (tmp_path / "proc" / str(pid)).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "proc" / str(pid) / "stat").write_text(
+                f"{pid} (a) S 1 1 1 0 -1 0 0 0 0 0 {own * ticks} 5 {children * ticks} 5 20 0 1 0 9"
+            )
+        details.read(member, now, has_swap=False)
+        return member.group.progress_per_second
+
+    assert read(1.0, (1, 0), (3, 0)) is None
+    assert read(3.0, (1, 6), (3, 0)) == 3.0
+    member.told_progress = 0.25
+    assert read(4.0, (1, 6), (0, 0)) == 0.25
+    member.told_progress = None
+    assert read(5.0, (1, 5), (0, 0)) is None
+    assert read(6.0, (1, 5), (1, 0)) == 1.0
+
+
 def test_tmpfs_that_the_host_has_too() -> None:
     text = (
         b"36 35 0:31 / /dev/shm rw,nosuid - tmpfs tmpfs rw\n"

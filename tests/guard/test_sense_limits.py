@@ -92,8 +92,9 @@ def test_a_pod_of_one_container_is_full_first(tmp_path: Path, version: int) -> N
     look(groups, 1.0)
 
     def write(hits: int, kills: int) -> None:
-        if version == 2:
-            (above / "memory.events").write_text(f"max {hits}\noom_kill {kills}\n")
+        if version == 2:  # before 5.2 nothing of what is below is counted above
+            (above / "memory.events").write_text(f"max {hits}\noom_kill 0\n")
+            (own / "memory.events").write_text(f"max 0\noom_kill {kills}\n")
         else:
             (above / "memory.failcnt").write_text(f"{hits}\n")
             (own / "memory.oom_control").write_text(f"oom_kill {kills}\n")
@@ -104,6 +105,42 @@ def test_a_pod_of_one_container_is_full_first(tmp_path: Path, version: int) -> N
     write(80, 1)
     look(groups, 6.0)
     assert group.at_limit_seconds == 0.0
+
+
+def test_v1_counts_where_it_happens(tmp_path: Path) -> None:
+    """Docker's ``--memory-swap`` equal to ``--memory``: the limit of both refuses first.  A kill in
+    a cgroup that the container made is a kill in it.
+    """
+    fake = FakeTree(tmp_path / "v1", 1)
+    full = {"memory__limit_in_bytes": "1000000\n", "memory__usage_in_bytes": "999999\n"}
+    own, inner = fake.make(container(1), **full), fake.make(f"{container(1)}/docker/c")
+    groups = table(fake, 1)
+    group = groups.by_path[container(1)]
+    (inner / "memory.oom_control").write_text("oom_kill 1\n")
+    look(groups, 1.0)
+    (own / "memory.memsw.failcnt").write_text("90\n")
+    look(groups, 4.0)
+    assert (group.events_max, group.at_limit_seconds) == (30.0, 3.0)
+    (inner / "memory.oom_control").write_text("oom_kill 2\n")
+    look(groups, 5.0)
+    assert group.at_limit_seconds == 0.0
+
+
+def test_another_limit_is_another_counter(fake: FakeTree) -> None:
+    """A pod is resized: what its container had counted before is no burst of hits."""
+    above = fake.make(pod(1), memory__max=f"{100 * MIB}\n")
+    own = fake.make(container(1), memory__max="max\n", memory__current=f"{100 * MIB}\n")
+    (own / "memory.events").write_text("max 9000\n")
+    groups = table(fake)
+    group = groups.by_path[container(1)]
+    look(groups, 1.0)
+    (own / "memory.max").write_text(f"{100 * MIB}\n")
+    (above / "memory.max").write_text("max\n")
+    look(groups, 12.0)
+    assert group.events_max == 0.0
+    (own / "memory.events").write_text("max 9020\n")
+    look(groups, 14.0)
+    assert group.events_max == 10.0
 
 
 @pytest.mark.parametrize("version", [1, 2])

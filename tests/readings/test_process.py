@@ -41,6 +41,7 @@ def test_each_field_is_the_one_that_proc_names() -> None:
         starttime_ticks=22,
         vsize_bytes=23,
         rss_pages=24,
+        cutime_ticks=16,
     )
 
 

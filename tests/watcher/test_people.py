@@ -109,6 +109,25 @@ def test_with_docker_the_folders_tell_the_role_too(node: Node, root: str) -> Non
     assert rows(node.people())[plugin]["role"].startswith("device plugin")
 
 
+def test_roles_that_could_not_be_seen_are_said(node: Node) -> None:
+    people = node.people()
+    node.container(POD, "web", 937)
+    plugin = node.container(POD, "plugin", 999, mounts=("/var/lib/kubelet/device-plugins",))
+    rows(people)
+    assert people.blind == []
+    file = node.root / TASKS / IDS["plugin"] / "config.json"
+    file.unlink()
+    people = node.people()
+    assert rows(people)[plugin]["role"] == ""
+    (words,) = people.blind
+    assert words.startswith(f"roles by the host's folders in 1 container (/{TASKS}/{IDS['plugin']}")
+    for path in sorted((node.root / f"sys/fs/cgroup{plugin}").iterdir()):
+        path.unlink()
+    (node.root / f"sys/fs/cgroup{plugin}").rmdir()
+    people.refresh()
+    assert people.blind == []
+
+
 def test_only_what_changed_is_told_again(node: Node) -> None:
     people = node.people()
     web = node.container(POD, "web", 937)

@@ -15,9 +15,13 @@ from seawall.accounts.rates import gained
 from seawall.accounts.scene import Window
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
-from seawall.readings.process import Processes
+from seawall.readings.process import Process, Processes
 
 _SWARM_PROCESSES: Final = 100
+_LITTLE_CACHE: Final = 0.1
+_MOST: Final = 0.5
+_HARDLY: Final = 0.05
+_AT_WORK: Final = frozenset("RD")
 _SWARM_FRACTION: Final = 0.03
 """Of the limit: below it a root process gets the lowest score in whole thousandths."""
 
@@ -35,6 +39,11 @@ class Progress:
     processes: int
     largest: float | None
     """Resident memory of its largest process as a share of the limit."""
+    ooms: float | None = None
+    """Charges a second that reclaim could not serve: ``oom`` of memory.events; v1 has none."""
+    in_kernel: float | None = None
+    """Share of its processes that ran or waited uninterruptibly in both looks, and spent next to
+    no time in user mode in between."""
 
     @property
     def is_swarm(self) -> bool:
@@ -45,18 +54,28 @@ class Progress:
             and self.largest < _SWARM_FRACTION
         )
 
+    @property
+    def is_refused_for_good(self) -> bool:
+        """Not only slow: what it asks for is not there even after reclaim, or most of it is held
+        up inside the kernel.
+        """
+        if self.ooms is not None:
+            return self.ooms > 0
+        return (self.in_kernel or 0.0) >= _MOST
+
     def is_stuck(self, full_share: float, user_cpus: float) -> bool:
-        """Pressure decides where there is any; at half of ``full_share`` and without it processor
-        time does, and that only without a file cache: a container that copies files is busy in
-        the kernel and gets on well.  (A thousand that try again and again on two processors are
-        between two tries for half of the time: 6.1.)
+        """Pressure decides where there is any.  At half of ``full_share`` and without it processor
+        time does, where it is refused for good and has no file cache: a container that copies
+        files is busy in the kernel and gets on well.  (A thousand that try again and again on two
+        processors are between two tries for half of the time: 6.1.)
         """
         if self.full is not None:
             if self.full >= full_share:
                 return True
             if self.user_cpus is None or self.full < full_share / 2:
                 return False
-        return (self.user_cpus or 0.0) < user_cpus and (self.cache or 0.0) < 0.1
+        is_idle = (self.user_cpus or 0.0) < user_cpus and self.cache is not None
+        return is_idle and (self.cache or 0.0) < _LITTLE_CACHE and self.is_refused_for_good
 
 
 def progress_of(
@@ -64,8 +83,12 @@ def progress_of(
     window: Window[MemoryGroups],
     tasks: Window[Processes] | Unread,
     kernel: Kernel,
+    place: MemoryGroup | None = None,
 ) -> Progress:
-    """Of ``group`` as it is at the end of the window."""
+    """Of ``group`` as it is at the end of the window; ``place``: whose limit refuses, if another's
+    does.
+    """
+    twice = _seen_twice(group, tasks)
     limit = group.limit or 1
     resident = None
     if not isinstance(tasks, Unread) and group.pids is not None:
@@ -73,10 +96,12 @@ def progress_of(
         resident = max((task.rss_pages for task in found if task), default=None)
     return Progress(
         full=_full(group, window),
-        user_cpus=_user_cpus(group, tasks, kernel),
+        user_cpus=_user_cpus(twice, tasks, kernel),
         cache=None if group.cache is None else group.cache / limit,
         processes=len(group.pids or ()),
         largest=None if resident is None else resident * kernel.page_size / limit,
+        ooms=_event_rate(place or group, window, "oom"),
+        in_kernel=_in_kernel(twice, kernel.clock_ticks * window.seconds * _HARDLY),
     )
 
 
@@ -106,14 +131,16 @@ def _is_full(group: MemoryGroup, near: float) -> bool:
 
 
 def _rate(group: MemoryGroup, window: Window[MemoryGroups]) -> float | None:
+    if group.memcg.version != 1:
+        return _event_rate(group, window, "max")
     before = window.earlier.by_path.get(group.path)
-    if before is None:
-        return None
-    was, now = before.memcg, group.memcg
-    if now.version == 1:
-        rose = gained(refusals(was), refusals(now))
-    else:
-        rose = gained(was.events.get("max"), now.events.get("max"))
+    rose = gained(refusals(before.memcg), refusals(group.memcg)) if before else None
+    return None if rose is None else rose / window.seconds
+
+
+def _event_rate(group: MemoryGroup, window: Window[MemoryGroups], name: str) -> float | None:
+    before = window.earlier.by_path.get(group.path)
+    rose = gained(before.memcg.events.get(name), group.memcg.events.get(name)) if before else None
     return None if rose is None else rose / window.seconds
 
 
@@ -127,15 +154,40 @@ def _full(group: MemoryGroup, window: Window[MemoryGroups]) -> float | None:
     return None if rose < 0 else rose / window.seconds
 
 
-def _user_cpus(
-    group: MemoryGroup, tasks: Window[Processes] | Unread, kernel: Kernel
-) -> float | None:
-    if isinstance(tasks, Unread) or not group.pids:
-        return None
-    rises = []
-    for pid in group.pids:
+def _seen_twice(
+    group: MemoryGroup, tasks: Window[Processes] | Unread
+) -> list[tuple[Process, Process]]:
+    if isinstance(tasks, Unread):
+        return []
+    found = []
+    for pid in group.pids or ():
         was, now = tasks.earlier.by_pid.get(pid), tasks.later.by_pid.get(pid)
         if was and now and was.starttime_ticks == now.starttime_ticks:
-            rises.append(gained(was.utime_ticks, now.utime_ticks) or 0)
+            found.append((was, now))
+    return found
+
+
+def _user_ticks(was: Process, now: Process) -> int:
+    """Its own, and that of children that ended in between."""
+    own = gained(was.utime_ticks, now.utime_ticks) or 0
+    return own + (gained(was.cutime_ticks, now.cutime_ticks) or 0)
+
+
+def _user_cpus(
+    twice: list[tuple[Process, Process]], tasks: Window[Processes] | Unread, kernel: Kernel
+) -> float | None:
     # None of them seen twice is no knowledge, not idleness.
-    return sum(rises) / kernel.clock_ticks / tasks.seconds if rises else None
+    if isinstance(tasks, Unread) or not twice:
+        return None
+    rise = sum(_user_ticks(was, now) for was, now in twice)
+    return rise / kernel.clock_ticks / tasks.seconds
+
+
+def _in_kernel(twice: list[tuple[Process, Process]], ticks_most: float) -> float | None:
+    if not twice:
+        return None
+    held = sum(
+        was.state in _AT_WORK and now.state in _AT_WORK and _user_ticks(was, now) < ticks_most
+        for was, now in twice
+    )
+    return held / len(twice)

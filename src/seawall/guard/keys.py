@@ -91,7 +91,7 @@ KEYS: Final = (
         "Never acted on, beside what is always protected; a pod's name is NAMESPACE/POD."),
     Key("unprotect", "unprotect", "names",
         "May be acted on although its role or its oom_score_adj protects it: a CSI driver that you "
-        "can lose.  One at -1000 only where its name stands here without a *."),
+        "can lose.  One at -1000 only where it or its pod stands here by its whole name."),
     Key("stalled", "stalled", "cgroups",
         "Cgroups whose standstill counts (memory.pressure: cgroup v2 or a hybrid host), beside "
         "those of kubelet, runtime and sshd."),

@@ -51,6 +51,8 @@ class Process(NamedTuple):
     rss_pages: int
     """File, anonymous and shared pages together; pages of the asked kernel.  Lags behind
     VmRSS of ``status``: since 6.2 by up to 32 pages (or two a CPU) for each CPU and kind."""
+    cutime_ticks: int = 0
+    """In user mode, of its children that ended and were waited for, theirs included."""
 
     @property
     def is_kernel_thread(self) -> bool:
@@ -81,6 +83,7 @@ def parse(data: bytes) -> Process:
             int(pid), comm.decode("utf-8", "surrogateescape"), state.decode("ascii"),
             int(words[1]), int(words[6]), int(words[7]), int(words[9]), int(words[11]),
             int(words[12]), int(words[17]), int(words[19]), int(words[20]), int(words[21]),
+            int(words[13]),
         )  # fmt: skip
     except (ValueError, IndexError):
         raise ParseProblem(1, _SHAPE, data) from None

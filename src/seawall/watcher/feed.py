@@ -243,7 +243,9 @@ class Feed:
         if told.oldest is not None:  # of then; but never back in time
             now = max(self._claims_seconds, told.oldest)
         self._claims_seconds = now
-        self._to.tell_rows("claims", told.rows, seconds=now, refused=told.refused)
+        self._to.tell_rows(
+            "claims", told.rows, seconds=now, refused=[*told.refused, *self._people.blind]
+        )
 
     def _tell_people(self) -> None:
         rows, gone = self._people.news()

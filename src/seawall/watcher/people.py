@@ -58,10 +58,22 @@ class People:
         self._known: dict[str, _Known] = {}
         self._told: dict[str, Row] = {}
         self._tries: dict[str, int] = {}
+        self._roleless: dict[str, Unread] = {}
+        """By cgroup: containers whose mounts could not be read."""
         self._unnamed: set[str] = set()
         """Containers whose names may still come."""
         self._folders: dict[str, tuple[int, int]] = {}
         self._walked_at = 0.0
+
+    @property
+    def blind(self) -> list[str]:
+        """What could not be seen of roles, in words."""
+        if not self._roleless:
+            return []
+        number, why = len(self._roleless), next(iter(self._roleless.values()))
+        whose = "1 container" if number == 1 else f"{number} containers"
+        words = f"roles by the host's folders in {whose} ({why.path}: {why.why})"
+        return [f"{words}: needs root, and the runtime's folder in /run"]
 
     @property
     def is_to_be_named(self) -> bool:
@@ -168,6 +180,8 @@ class People:
                 self._known[path] = _Known(row, now - (hash(path) % 16 if known is None else 0))
         for path in self._known.keys() - there.keys():
             del self._known[path]
+        for path in self._roleless.keys() - self._known.keys():
+            del self._roleless[path]
 
     def _is_same(self, row: Row, workload: Workload, *, is_new: bool) -> bool:
         """Still that cgroup: a path comes again with another inode; and that name."""
@@ -199,6 +213,10 @@ class People:
         adj = self._adj(pids)
         place = place_of(workload.cgroup)
         is_container = workload.kind == "container"
+        folders = given_folders(self._host, workload) if is_container else ()
+        self._roleless.pop(workload.cgroup, None)
+        if isinstance(folders, Unread):
+            self._roleless[workload.cgroup], folders = folders, ()
         facts = Facts(
             cgroup=workload.cgroup,
             is_container=is_container,
@@ -210,7 +228,7 @@ class People:
             qos=workload.qos,
             is_sandbox=workload.is_sandbox,
             adj=adj,
-            folders=given_folders(self._host, workload) if is_container else (),
+            folders=folders,
             programs=() if is_container else programs(self._host, pids),
         )
         asked = Asked.read(self._host, folder, self.cgroups.layout.memory_version)

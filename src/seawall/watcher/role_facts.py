@@ -20,17 +20,20 @@ _OF_ROOT: Final = ("/usr/", "/bin/", "/sbin/", "/opt/", "/lib/")
 _DELETED: Final = " (deleted)"
 
 
-def given_folders(host: Host, workload: Workload) -> tuple[str, ...]:
-    """The host's folders in a container of Kubernetes, of those that tell a role; none is told
-    where its file cannot be read.
+def given_folders(host: Host, workload: Workload) -> tuple[str, ...] | Unread:
+    """The host's folders in a container of Kubernetes, of those that tell a role; Unread where no
+    runtime's file of it can be read.
     """
     if workload.container_id is None or workload.pod_uid is None or workload.is_sandbox:
         return ()
+    why: Unread | None = None
     for path in _configs(workload.container_id):
         data = host.read(path, CONFIG_LIMIT_BYTES)
         if not isinstance(data, Unread):
             return tuple(_sources(data))[:_FOLDERS_MOST]
-    return ()
+        if why is None or (why.why == "absent" and data.why != "absent"):
+            why = data
+    return why or ()
 
 
 def _configs(container_id: str) -> Iterator[str]:

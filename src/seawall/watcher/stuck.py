@@ -67,7 +67,7 @@ def _rows(wanted: list[str], first: Snapshot, last: Snapshot, seconds: float) ->
         if group is None:
             continue
         refused = refused_per_s(group, window, _NEAR)
-        seen = progress_of(group, window, tasks, kernel)
+        seen = progress_of(group, window, tasks, kernel, refused[1] if refused else None)
         rows.append(_row(group, refused[0] if refused else None, seen, prospects))
     return rows
 
@@ -77,7 +77,10 @@ def _row(
 ) -> dict[str, Any]:
     has_seen = seen.full is not None or seen.user_cpus is not None
     is_stuck = (
-        has_seen and (refused or 0.0) >= _REFUSED_LEAST and seen.is_stuck(_FULL_SHARE, _USER_CPUS)
+        has_seen
+        and (refused or 0.0) >= _REFUSED_LEAST
+        and seen.is_refused_for_good  # whoever is only slow is not to be killed
+        and seen.is_stuck(_FULL_SHARE, _USER_CPUS)
     )
     row: dict[str, Any] = {
         "cgroup": group.path,
@@ -87,6 +90,8 @@ def _row(
         "refused_per_second": refused,
         "full": seen.full,
         "user_cpus": seen.user_cpus,
+        "ooms": seen.ooms,
+        "in_kernel": seen.in_kernel,
         "processes": seen.processes,
     }
     if is_stuck and not isinstance(prospects, Unread):

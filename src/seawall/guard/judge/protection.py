@@ -41,7 +41,7 @@ class Protection:
         adj = group.adj
         if matches(self.protect, group):
             return "protected by the configuration"
-        if adj is not None and adj <= ADJ_NEVER and not matches(self._spelt_out, group):
+        if adj is not None and adj <= ADJ_NEVER and not self._is_spelt_out(group):
             return f"oom_score_adj {adj}: the kernel never kills it either"
         if matches(self.unprotect, group):
             return ""
@@ -52,6 +52,14 @@ class Protection:
         ):
             return f"protected: oom_score_adj {adj}"
         return ""
+
+    def _is_spelt_out(self, group: Group) -> bool:
+        """It or its pod, whole and by name: neither a namespace nor a slice."""
+        pod = group.name.rpartition("/")[0] if group.name.count("/") > 1 else group.name
+        names = {group.name, pod, group.path}
+        if group.pod:
+            names.add(group.path.rpartition("/")[0])
+        return any(word in names for word in self._spelt_out)
 
     def is_in_scope(self, path: str) -> bool:
         """Inside one of the subtrees of the settings; ``/`` is all."""

@@ -30,6 +30,8 @@ _FOLDERS_MOST: Final = 256
 _ASKED_MOST: Final = 64
 """Processes that are read one by one, evenly spread: children inherit oom_score_adj."""
 _UTIME: Final = 11
+_CUTIME: Final = 13
+"""Of children that ended: of a ``make -j`` nearly all."""
 _KERNEL_PARTS: Final = (
     b"kernel_stack", b"pagetables", b"sec_pagetables", b"percpu", b"vmalloc", b"slab_unreclaimable",
 )  # fmt: skip
@@ -65,8 +67,7 @@ class Details:
         group.gives_back_bytes = self._gives_back(group, pids, is_whole=is_whole)
         user = self._user_seconds(group.path, asked if len(asked) == len(pids) else [])
         progress = self._progress(member, user, now)
-        if progress is not None or not group.hopeless_why:  # else as the watcher told it
-            group.progress_per_second = progress
+        group.progress_per_second = member.told_progress if progress is None else progress
         read_promises(member, self._names, has_swap=has_swap)
 
     # --- memory -----------------------------------------------------------------------------
@@ -138,14 +139,18 @@ class Details:
         for pid in pids:
             text = first_bytes(f"{self._proc}/{pid}/stat", 1024)
             if text:
-                ticks = number(stat_fields(bytearray(text), len(text)), _UTIME)
-                total, is_seen = total + (ticks or 0), True
+                fields = stat_fields(bytearray(text), len(text))
+                total += (number(fields, _UTIME) or 0) + (number(fields, _CUTIME) or 0)
+                is_seen = True
         return total / self._ticks if is_seen else None
 
     def _progress(self, member: Member, user: float | None, now: float) -> float | None:
         if user is None:
             return None
-        rise, seconds = member.user_rate.gained(int(user * 1e6), now)
+        was, total = member.user_rate.was, int(user * 1e6)
+        rise, seconds = member.user_rate.gained(total, now)
+        if was is not None and total < was:
+            return None  # some ended, and took their time with them
         return rise / 1e6 / seconds if seconds > 0.0 else None
 
 

@@ -17,7 +17,8 @@ from typing import Final
 from seawall.actions.plan import Mounts
 from seawall.guard.facts import Group
 from seawall.guard.sense.cadence import Cadence
-from seawall.guard.sense.files import GONE, first_bytes, number_of, open_quietly
+from seawall.guard.sense.files import GONE, number_of, open_quietly
+from seawall.guard.sense.limit_events import hits_and_kills
 from seawall.guard.sense.member import (
     NOT_TOLD,
     Member,
@@ -223,7 +224,7 @@ class Groups:
                 continue
             self.is_quiet = False
             self._read_stall(member, now)
-            hits, kills = self._events(member)
+            hits, kills = hits_and_kills(member, self.names)
             group.events_max = member.hits.per_second(hits, now)
             if kills is not None and kills != member.kernel_kills:
                 # The kernel ends what is in it: what stands still from here on is another story.
@@ -245,46 +246,8 @@ class Groups:
             member.pressure.open()
         member.group.stall = member.pressure.full_share(now) or 0.0
 
-    def _events(self, member: Member) -> tuple[int | None, int | None]:
-        """How often the limit was hit since the group was made, and how many processes the
-        kernel's OOM killer ended there (4.13; v1: memory.oom_control).
-
-        v2 counts both for all above too; v1 counts hits where they happen, and kills where the
-        victim was.
-        """
-        is_v2 = self.names.version == 2
-        place = limiter_of(member.folder) or member.folder
-        if member.events_fd == -1:
-            name = "memory.events" if is_v2 else "memory.failcnt"
-            fd = open_quietly(self.names.of(place.path, name))
-            member.events_fd = fd if fd >= 0 else -2
-        if member.events_fd < 0:
-            return None, None
-        if not is_v2:
-            own = member.folder.path
-            control = first_bytes(self.names.of(own, "memory.oom_control"), 256) or b""
-            hits = number_of(member.events_fd)
-            if place is not member.folder and hits is not None:
-                text = first_bytes(self.names.of(own, "memory.failcnt"), 32) or b""
-                hits += int(text) if text.strip().isdigit() else 0
-            return hits, event(control, b"oom_kill")
-        try:
-            events = os.pread(member.events_fd, 512, 0)
-        except OSError:
-            return None, None
-        return event(events, b"max"), event(events, b"oom_kill")
-
     def close(self) -> None:
         """Give all descriptors back."""
         for member in self.members.values():
             member.close()
         self.tree.close()
-
-
-def event(data: bytes, wanted: bytes) -> int | None:
-    """The number of one line of memory.events or memory.oom_control."""
-    for line in data.splitlines():
-        name, _, value = line.partition(b" ")
-        if name == wanted and value.isdigit():
-            return int(value)
-    return None

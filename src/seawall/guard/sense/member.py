@@ -25,8 +25,8 @@ class Member:
 
     __slots__ = (
         "anchors", "at_limit_since", "certain_anchors", "charge_fd", "claims_round",
-        "events_fd", "folder", "group", "hits", "is_empty", "is_idle", "is_new",
-        "kernel_kills", "pressure", "swap_fd", "swap_most", "user_rate",
+        "events_fd", "events_path", "folder", "group", "hits", "is_empty", "is_idle", "is_new",
+        "kernel_kills", "pressure", "swap_fd", "swap_most", "told_progress", "user_rate",
     )  # fmt: skip
 
     def __init__(self, folder: Folder, now: float, charge_path: str, unknown: str = "") -> None:
@@ -42,11 +42,15 @@ class Member:
             group.class_rank = BURSTABLE
         self.charge_fd = open_quietly(charge_path)
         self.events_fd = self.swap_fd = -1
+        self.events_path = ""
+        """Of the file behind it."""
         self.pressure: Pressure | None = None
         self.anchors = Anchors(now, 0.0)
         self.certain_anchors = Anchors(now, 0.0)
         self.hits = Rate()
         self.user_rate = Rate()
+        self.told_progress: float | None = None
+        """CPUs in user mode as the watcher counted them; None: it was not asked lately."""
         self.is_idle = True
         """Its charge did not move in the last tick."""
         self.is_new = True
@@ -64,6 +68,7 @@ class Member:
             if fd >= 0:
                 os.close(fd)
         self.charge_fd = self.events_fd = self.swap_fd = -1
+        self.events_path = ""
         if self.pressure is not None:
             self.pressure.close()
             self.pressure = None

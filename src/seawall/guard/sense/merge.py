@@ -189,18 +189,15 @@ class Merge:
             if isinstance(returns, int) and is_whole(returns):
                 member.group.gives_back_bytes = returns
             busy = row.get("user_cpus")  # of all; the guard asks some of a thousand processes
-            if (
-                member.group.progress_per_second is None
-                and isinstance(busy, int | float)
-                and 0.0 <= busy < _CPUS_MOST
-            ):
-                member.group.progress_per_second = float(busy)
+            if isinstance(busy, int | float) and 0.0 <= busy < _CPUS_MOST:
+                member.told_progress = float(busy)
         return True
 
     def forget_stuck(self) -> None:
         """What was judged once does not hold for ever."""
         self.stuck_seconds = 0.0
         for member in self._members.values():
+            member.told_progress = None
             if member.group.hopeless_why:
                 member.group.hopeless_why = ""
 

@@ -64,16 +64,16 @@ class Vmstat:
 class Rate:
     """A counter's rise: per second, or since the last tick.  A fall is a reset: no rise."""
 
-    __slots__ = ("_seconds", "_was")
+    __slots__ = ("_seconds", "was")
 
     def __init__(self) -> None:
-        self._was: int | None = None
+        self.was: int | None = None
         self._seconds = 0.0
 
     def gained(self, value: int | None, now: float) -> tuple[int, float]:
         """The rise, and the seconds it took; (0, 0.0) the first time."""
-        was, seconds = self._was, now - self._seconds
-        self._was, self._seconds = value, now
+        was, seconds = self.was, now - self._seconds
+        self.was, self._seconds = value, now
         if was is None or value is None:
             return 0, 0.0
         return max(0, value - was), max(0.0, seconds)

@@ -60,7 +60,7 @@ def judge(
         refused = refused_per_s(group, window, near_fraction)
         if refused is None or refused[0] < refused_per_second:
             continue
-        seen = progress_of(group, window, tasks, kernel)
+        seen = progress_of(group, window, tasks, kernel, refused[1])
         if seen.full is None and seen.user_cpus is None:
             missing = tasks if isinstance(tasks, Unread) else Unread(group.folder, "absent", "PSI")
             findings.append(blind(f"{group.name} is at its limit; is it stuck or busy?", missing))
