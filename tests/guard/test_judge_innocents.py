@@ -17,6 +17,7 @@ from tests.guard.judge_scene import (
 from seawall.guard.facts import BEST_EFFORT, GUARANTEED, NOTHING_OUTSIDE, Group, Node, Outside
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.node_short import first_step
+from seawall.guard.judge.shortage import judge_shortage
 from seawall.guard.verdict import Verdict
 
 GIB = 1024
@@ -235,7 +236,23 @@ def _left(seconds: float, left: int, residual: int, **values: Any) -> Node:
 
 @pytest.mark.parametrize(("seconds", "step"), [(2.0, "freeze"), (0.0, "kill")])
 def test_who_is_never_to_be_frozen_is_killed(seconds: float, step: str) -> None:
-    assert first_step(3.0, settings_of(freeze_seconds=seconds)) == step
+    settings = settings_of(freeze_seconds=seconds)
+    node = _left(1.0, 80, 0, slope_bytes_per_second=25.0 * MIB)
+    assert first_step(judge_shortage(node, settings), settings) == step
+
+
+@pytest.mark.parametrize(
+    ("values", "step"),
+    [({}, "terminate"), ({"is_min": True}, "freeze"), ({"protected_stall": 0.65}, "freeze"),
+     ({"headroom_bytes": 18 * MIB}, "freeze"), ({"slope_bytes_per_second": 100.0 * MIB}, "kill")],
+)  # fmt: skip
+def test_what_is_used_up_shrinks_no_more(values: dict[str, Any], step: str) -> None:
+    """Campaign 610008: 18 MiB left, the kernel had killed a service, and two that were over their
+    limits by the kernel's own count; nothing shrank any more, so SIGTERM had five seconds.
+    """
+    settings = settings_of()
+    node = _left(1.0, 80, 0, slope_bytes_per_second=0.0)._replace(**values)
+    assert first_step(judge_shortage(node, settings), settings) == step
 
 
 @pytest.mark.parametrize(("unowned", "goes"), [(40, True), (75, True), (130, False), (250, False)])

@@ -258,7 +258,8 @@ _NOBODY = (
 )
 
 MURDERED = ("held", "murder"), (0, "restart")
-HELD = hog("murdered while it holds", rings(20), acts=MURDERED)
+# The next guard is ready after some four seconds, and begins by letting go whom the last one held.
+HELD = hog("murdered while it holds", rings(10), acts=MURDERED, most_seconds=150)
 CLAMPED = hog(
     "murdered while it clamps", fill("both", 250, 60, limit_mib=300), guard=CLAMP, acts=MURDERED
 )

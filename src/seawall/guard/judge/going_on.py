@@ -10,7 +10,6 @@ from seawall.actions.plan import Outcome
 from seawall.guard.facts import Group, Node
 from seawall.guard.judge.case import Case
 from seawall.guard.judge.mind import Mind
-from seawall.guard.judge.shortage import CALM_SECONDS, NO_END
 from seawall.guard.judge.suspicion import learn as learn_hold
 from seawall.guard.verdict import Told, Verdict
 from seawall.words import percent, size
@@ -45,7 +44,7 @@ def _next_step(
     is_needed = _is_needed(mind, case, node, groups)
     if case.phase == "frozen":
         return _kill(mind, case, node) if is_needed else _let_go(mind, case, node)
-    if is_needed and _budget(mind) < CALM_SECONDS:
+    if is_needed and not _is_calm(mind):
         return _kill(mind, case, node)
     if not is_needed and not case.is_little(case.returned(node, groups)):
         start_verifying(mind, case, node)  # SIGTERM was enough
@@ -74,8 +73,8 @@ def _stays(mind: Mind, case: Case) -> str:
     return "it is not over its limit any more"
 
 
-def _budget(mind: Mind) -> float:
-    return mind.shortage.budget_seconds if mind.shortage is not None else NO_END
+def _is_calm(mind: Mind) -> bool:
+    return mind.shortage is None or mind.shortage.is_calm
 
 
 def _is_needed(mind: Mind, case: Case, node: Node, groups: Mapping[str, Group]) -> bool:

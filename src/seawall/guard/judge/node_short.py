@@ -12,7 +12,7 @@ from seawall.guard.judge.mind import DONE, Mind
 from seawall.guard.judge.proof import LASTS_SECONDS, LEAST_GROWTH, Causes, accuse_of_all
 from seawall.guard.judge.ranking import rank, rows_of, shown
 from seawall.guard.judge.row import OVER_LIMIT, PROVED, SOURCE_OUTSIDE, Row
-from seawall.guard.judge.shortage import CALM_SECONDS, URGENT_SECONDS, Shortage
+from seawall.guard.judge.shortage import URGENT_SECONDS, Shortage
 from seawall.guard.judge.usefulness import Choice, Context, choose
 from seawall.guard.settings import Settings
 from seawall.guard.verdict import Verdict
@@ -142,7 +142,7 @@ def _decide(
     is_proved = chosen[0].tier <= PROVED
     case.relief = case.floor + (case.need // 2 if is_proved else 0)
     case.counts_swap = not shortage.is_swapping
-    step = first_step(shortage.budget_seconds, mind.settings)
+    step = first_step(shortage, mind.settings)
     if held is not None:
         step = "kill"  # it stood still when seconds were left
     begin(mind, case, node, step)
@@ -162,11 +162,11 @@ def _decide(
     )  # fmt: skip
 
 
-def first_step(budget: float, settings: Settings) -> Step:
+def first_step(shortage: Shortage, settings: Settings) -> Step:
     """By the seconds that are left."""
-    if budget < URGENT_SECONDS:
+    if shortage.budget_seconds < URGENT_SECONDS:
         return "kill"
-    if budget > CALM_SECONDS and settings.terminate_seconds > 0:
+    if shortage.is_calm and settings.terminate_seconds > 0:
         return "terminate"
     return "freeze" if settings.freeze_seconds > 0 else "kill"
 

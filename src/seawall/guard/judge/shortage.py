@@ -42,6 +42,13 @@ class Shortage(NamedTuple):
     """The headroom is under the floor, whatever else says so."""
     is_swapping: bool
     """Without swap it is: the others' memory goes there."""
+    is_pressing: bool
+    """Short, and no time for anything, whatever the slope says: what is used up shrinks no more."""
+
+    @property
+    def is_calm(self) -> bool:
+        """There is time for SIGTERM."""
+        return self.budget_seconds > CALM_SECONDS and not self.is_pressing
 
 
 def judge_shortage(node: Node, settings: Settings) -> Shortage:
@@ -66,7 +73,14 @@ def judge_shortage(node: Node, settings: Settings) -> Shortage:
         proof=proof,
         is_under_floor=headroom < floor,
         is_swapping=headroom >= floor > node.memory_bytes,
+        is_pressing=is_real and _presses(node, headroom, least),
     )
+
+
+def _presses(node: Node, headroom: int, least: int) -> bool:
+    if node.is_min or node.protected_stall >= PROTECTED_STALL:
+        return True
+    return headroom < least // 2
 
 
 def base_floor(node: Node, settings: Settings) -> int:
