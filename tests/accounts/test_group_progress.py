@@ -123,6 +123,11 @@ def test_a_thousand_that_try_again_and_again(
     """6.1, 1,076 of 300 KiB on two processors: full 0.50 to 0.74, 0.005 CPUs in user mode."""
     found = replace(SEEN, full=full, user_cpus=user_cpus, cache=cache, ooms=ooms)
     assert found.is_stuck(0.5, 0.05) is stuck
+    # Those that run between two tries are not stalled, and are in the kernel all the same.
+    if full < 0.5 and stuck:
+        assert not replace(found, full=0.0).is_stuck(0.5, 0.05)
+        assert replace(found, full=0.0, in_kernel=0.9).is_stuck(0.5, 0.05)
+        assert not replace(found, full=0.0, in_kernel=0.9, ooms=0).is_stuck(0.5, 0.05)
 
 
 def test_slow_is_not_stuck_where_nobody_tells_pressure() -> None:
