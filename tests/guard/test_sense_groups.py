@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around each test
-from tests.guard.sense_trees import FakeTree, container, look, pod, table
+from tests.guard.sense_trees import (
+    FakeTree,
+    container,
+    look,
+    pod,
+    table,
+)
 
 from seawall.actions.plan import Mounts
 from seawall.guard.facts import BEST_EFFORT, BURSTABLE, SYSTEM

@@ -4,10 +4,14 @@ from pathlib import Path
 
 import pytest
 from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around each test
-from tests.guard.sense_trees import FakeTree, container, look, pod, table
+from tests.guard.sense_trees import (
+    FakeTree,
+    container,
+    look,
+    pod,
+    table,
+)
 
-from seawall.actions.plan import Mounts
-from seawall.guard.sense.groups import Groups
 from seawall.guard.sense.member import limiter_of
 
 MIB = 1 << 20
@@ -86,8 +90,7 @@ def test_a_pod_of_one_container_is_full_first(tmp_path: Path, version: int) -> N
         limit, current = ("memory__limit_in_bytes", "memory__usage_in_bytes")
     full = {limit: f"{100 * MIB}\n", current: f"{100 * MIB - 4096}\n"}
     above, own = fake.make(pod(1), **full), fake.make(container(1), **full)
-    groups = Groups(Mounts(str(fake.mount), version))
-    groups.open(0.0)
+    groups = table(fake, version)
     group = groups.by_path[container(1)]
     look(groups, 1.0)
 
@@ -150,8 +153,7 @@ def test_a_kill_in_it_begins_its_time_at_the_limit_anew(tmp_path: Path, version:
     if version == 1:
         full = {"memory__limit_in_bytes": "4096\n", "memory__usage_in_bytes": "4096\n"}
     folder = fake.make(container(1), **full)
-    groups = Groups(Mounts(str(fake.mount), version))
-    groups.open(0.0)
+    groups = table(fake, version)
     group = groups.by_path[container(1)]
     file, text = ("memory.events", "max 9\noom_kill {}\n")
     if version == 1:

@@ -263,9 +263,6 @@ HELD = hog(
     "murdered while it holds", rings(10), acts=MURDERED, most_seconds=150,
     guard={"terminate_seconds": 0},
 )  # fmt: skip
-CLAMPED = hog(
-    "murdered while it clamps", fill("both", 250, 60, limit_mib=300), guard=CLAMP, acts=MURDERED
-)
 HOPELESS = hog(
     "none can be chosen", replace(MANY, adj=-1000, limit_mib=520), prepare=FEW_WORDS,
     says="stuck_at_limit", guard={"stuck_seconds": 15, "unprotect": ["test/hog"]},
@@ -273,6 +270,7 @@ HOPELESS = hog(
 """Seed 3.  Until Linux 5.8 a negative oom_score_adj was enough to have no badness in a small
 container; since 5.9 the kernel chooses the least unlikely, and leaves -1000 alone."""
 ALL = {scenario.name: scenario for scenario in (*_RIGHT, *_NOBODY)}
+CLAMPED = replace(ALL["over limit, clamp"], name="murdered while it clamps", acts=MURDERED)
 
 
 def on(scenario: Scenario, **node: Any) -> Scenario:

@@ -6,6 +6,7 @@ processor time that they spent in user mode: a task that spins or sleeps inside 
 spends none.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +16,7 @@ from seawall.accounts.rates import gained
 from seawall.accounts.scene import Window
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
+from seawall.readings.memcg import Memcg
 from seawall.readings.process import Process, Processes
 
 _SWARM_PROCESSES: Final = 100
@@ -102,7 +104,7 @@ def progress_of(
         cache=None if group.cache is None else group.cache / limit,
         processes=len(group.pids or ()),
         largest=None if resident is None else resident * kernel.page_size / limit,
-        ooms=_event_rate(place or group, window, "oom"),
+        ooms=_rate(place or group, window, _ooms),
         in_kernel=_in_kernel(twice, kernel.clock_ticks * window.seconds * _HARDLY),
     )
 
@@ -124,7 +126,9 @@ def refused_per_s(
     places = [group, *(above for above in window.later.above(group.path) if _is_full(above, near))]
     if any(place.memcg.oom_kill_disable and place.memcg.under_oom for place in places):
         return None
-    rates = [(rate, place) for place in places if (rate := _rate(place, window)) is not None]
+    rates = [
+        (rate, place) for place in places if (rate := _rate(place, window, _refused)) is not None
+    ]
     return max(rates, key=lambda pair: pair[0], default=None)
 
 
@@ -132,18 +136,20 @@ def _is_full(group: MemoryGroup, near: float) -> bool:
     return bool(group.limit) and (group.memcg.usage or 0) >= near * (group.limit or 0)
 
 
-def _rate(group: MemoryGroup, window: Window[MemoryGroups]) -> float | None:
-    if group.memcg.version != 1:
-        return _event_rate(group, window, "max")
+def _rate(
+    group: MemoryGroup, window: Window[MemoryGroups], count: Callable[[Memcg], int | None]
+) -> float | None:
     before = window.earlier.by_path.get(group.path)
-    rose = gained(refusals(before.memcg), refusals(group.memcg)) if before else None
+    rose = gained(count(before.memcg), count(group.memcg)) if before else None
     return None if rose is None else rose / window.seconds
 
 
-def _event_rate(group: MemoryGroup, window: Window[MemoryGroups], name: str) -> float | None:
-    before = window.earlier.by_path.get(group.path)
-    rose = gained(before.memcg.events.get(name), group.memcg.events.get(name)) if before else None
-    return None if rose is None else rose / window.seconds
+def _refused(memcg: Memcg) -> int | None:
+    return refusals(memcg) if memcg.version == 1 else memcg.events.get("max")
+
+
+def _ooms(memcg: Memcg) -> int | None:
+    return memcg.events.get("oom")
 
 
 def _full(group: MemoryGroup, window: Window[MemoryGroups]) -> float | None:

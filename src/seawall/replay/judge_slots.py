@@ -53,8 +53,8 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
         "said_bytes": int | None, "said_seconds": float, "since": float,
     },
     Protection: {
-        "_spelt_out": tuple[str, ...], "own": str, "protect": tuple[str, ...],
-        "scope": tuple[str, ...], "scope_words": str, "unprotect": tuple[str, ...],
+        "own": str, "protect": tuple[str, ...], "scope": tuple[str, ...], "scope_words": str,
+        "unprotect": tuple[str, ...],
     },
     Case: {
         "aims": tuple[Aim, ...], "counts_swap": bool, "deadline": float, "decision": str,

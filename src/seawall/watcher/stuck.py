@@ -90,8 +90,6 @@ def _row(
         "refused_per_second": refused,
         "full": seen.full,
         "user_cpus": seen.user_cpus,
-        "ooms": seen.ooms,
-        "in_kernel": seen.in_kernel,
         "processes": seen.processes,
     }
     if is_stuck and not isinstance(prospects, Unread):

@@ -106,6 +106,8 @@ def forks(hands: Hands, name: str) -> None:
         lambda: hands.tend(time.monotonic()) or "populated 0" in get(path, "cgroup.events")
     )
     bomb.wait()
+    wait(lambda: not get(path, "cgroup.procs").strip())
+    hands.tend(time.monotonic())  # it says now that all are gone, and not in what follows
     hands.words.clear()
     found[name] = {**short(outcome), "is_empty": is_empty, "freeze": get(path, "cgroup.freeze")}
 

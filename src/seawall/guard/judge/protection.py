@@ -19,7 +19,7 @@ ADJ_NEVER = -1000
 class Protection:
     """The settings' words, and where the guard itself is."""
 
-    __slots__ = ("_spelt_out", "own", "protect", "scope", "scope_words", "unprotect")
+    __slots__ = ("own", "protect", "scope", "scope_words", "unprotect")
 
     def __init__(self, settings: Settings, own_cgroup: str = "") -> None:
         self.scope = tuple(path.rstrip("/") for path in settings.scope)
@@ -27,7 +27,6 @@ class Protection:
         self.own = own_cgroup.rstrip("/")
         self.protect = settings.protect
         self.unprotect = settings.unprotect
-        self._spelt_out = tuple(word for word in settings.unprotect if "*" not in word)
 
     def reason(self, group: Group) -> str:
         """Why ``group`` is never acted on, in words; empty: it may be."""
@@ -59,7 +58,7 @@ class Protection:
         names = {group.name, pod, group.path}
         if group.pod:
             names.add(group.path.rpartition("/")[0])
-        return any(word in names for word in self._spelt_out)
+        return any(word in names and "*" not in word for word in self.unprotect)
 
     def is_in_scope(self, path: str) -> bool:
         """Inside one of the subtrees of the settings; ``/`` is all."""

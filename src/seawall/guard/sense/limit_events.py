@@ -10,9 +10,9 @@ where both limits are one), memory.oom_control (4.13; 5.2 to 5.6 for all above t
 import os
 from typing import Final
 
-from seawall.guard.sense.details import below
+from seawall.guard.sense.details import below, rows
 from seawall.guard.sense.files import first_bytes, number_of, open_quietly
-from seawall.guard.sense.member import Member, Names, limiter_of
+from seawall.guard.sense.member import Member, Names, limiter_of, plain
 
 _FOLDERS_MOST: Final = 256
 
@@ -38,7 +38,7 @@ def hits_and_kills(member: Member, names: Names) -> tuple[int | None, int | None
     inside = events
     if place is not member.folder:
         inside = first_bytes(names.of(own, "memory.events"), 512) or b""
-    return event(events, b"max"), event(inside, b"oom_kill")
+    return rows(events).get(b"max"), rows(inside).get(b"oom_kill")
 
 
 def _v1_hits(fd: int, names: Names, own: str, place: str) -> int | None:
@@ -46,27 +46,16 @@ def _v1_hits(fd: int, names: Names, own: str, place: str) -> int | None:
     if hits is None:
         return None
     files = ["memory.memsw.failcnt"] if place == own else ["memory.memsw.failcnt", "memory.failcnt"]
-    for name in files:
-        text = first_bytes(names.of(own, name), 32) or b""
-        hits += int(text) if text.strip().isdigit() else 0
-    return hits
+    return hits + sum(plain(names.of(own, name)) for name in files)
 
 
 def _v1_kills(names: Names, own: str) -> int | None:
     total: int | None = None
     for count, folder in enumerate(below(names.of(own, "").rstrip("/"))):
-        kills = event(first_bytes(f"{folder}/memory.oom_control", 256) or b"", b"oom_kill")
+        text = first_bytes(f"{folder}/memory.oom_control", 256) or b""
+        kills = rows(text).get(b"oom_kill")
         if kills is not None:
             total = (total or 0) + kills
         if count >= _FOLDERS_MOST:
             break
     return total
-
-
-def event(data: bytes, wanted: bytes) -> int | None:
-    """The number of one line of memory.events or memory.oom_control."""
-    for line in data.splitlines():
-        name, _, value = line.partition(b" ")
-        if name == wanted and value.isdigit():
-            return int(value)
-    return None

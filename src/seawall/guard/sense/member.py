@@ -140,7 +140,7 @@ def read_promises(member: Member, names: Names, *, has_swap: bool) -> None:
     if names.version != 2:
         return
     path = member.folder.path
-    promised = max(_plain(names.of(path, "memory.min")), _plain(names.of(path, "memory.low")))
+    promised = max(plain(names.of(path, "memory.min")), plain(names.of(path, "memory.low")))
     if member.group.request_bytes is None and promised:
         member.group.request_bytes = promised
     if has_swap:
@@ -167,7 +167,8 @@ def unswappable_of(member: Member, charge: int) -> int:
     return max(0, charge - room)
 
 
-def _plain(path: str) -> int:
+def plain(path: str) -> int:
+    """The one number of a file that is read once in a while; 0 where it cannot be read."""
     text = (first_bytes(path, 32) or b"").strip()
     return int(text) if text.isdigit() else 0
 

@@ -39,7 +39,7 @@ _ONE_POINT = 0.002  # of the limit: whole thousandths come to 0 or 1, and 0 coun
         "near_fraction": "usage / limit at both ends of the window",
         "refused_per_second": "memory.events max, or v1 failcnt, per second; proposal",
         "full_share": "share of the window in which all its tasks stalled on memory (PSI full)",
-        "user_cpus": "CPUs in user mode, where there is no PSI: less is no progress",
+        "user_cpus": "CPUs in user mode, where PSI tells little or nothing: less is no progress",
     },
     confirm=("cat /sys/fs/cgroup/PATH/memory.events /sys/fs/cgroup/PATH/memory.pressure",),
     remedy=("raise the limit so that its processes can go on, or end the container",),
