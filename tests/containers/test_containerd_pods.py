@@ -8,7 +8,7 @@ import pytest
 from tests.containers import node as nodes
 from tests.containers.node import HELD_BYTES, HOLD, Node, make_image, new_id, new_uid
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.beside]
 
 IMAGE = "seawall.test/hold:1"
 LIMIT_BYTES = 128 << 20

@@ -12,7 +12,7 @@ from tests.containers.gpu_node import set_up
 from tests.containers.node import Node
 from tests.host.grpc_server import SETTINGS, answer, serving
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.beside]
 
 RECORD = "the runtime's own record (CRI)"
 TASKS = "/run/containerd/io.containerd.runtime.v2.task"

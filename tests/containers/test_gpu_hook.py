@@ -19,7 +19,7 @@ from tests.containers import node as nodes
 from tests.containers.gpu_node import NODES, Wanted, config_of, mknod, set_up
 from tests.containers.test_gpu_runc import DEVICES, device, missing, says, soon_of, told
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.beside]
 HOOK = "nvidia-container-runtime-hook"
 STANDARD = ("c 1:3 rwm", "c 1:5 rwm", "c 1:7 rwm", "c 1:8 rwm", "c 1:9 rwm", "c 5:0 rwm",
             "c 5:2 rwm", "c 136:* rwm", "c *:* m", "b *:* m")  # fmt: skip

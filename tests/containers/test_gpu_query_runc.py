@@ -23,7 +23,7 @@ from tests.containers.gpu_node import WITHOUT_UVM, Container, GpuNode, Wanted, c
 from tests.containers.test_gpu_runc import DEVICES, SOME, missing, rule
 from tests.host.driver_stand_in import INSIDE_CUDA, INSIDE_NVML, build, needs_compiler
 
-pytestmark = [pytest.mark.system, needs_compiler]
+pytestmark = [pytest.mark.system, pytest.mark.beside, needs_compiler]
 DRIVER = "/run/nvidia/driver/usr/lib64"
 CUDA = "libcuda.so.550.54.14"
 MAPPED = 100_000

@@ -25,7 +25,7 @@ from tests.host.as_nobody import as_nobody
 
 from seawall.cli import gpu_repair
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.beside]
 PLUGIN = "nvidia-device-plugin-x7k2p"
 DECOY = "my-device-plugin"
 HANDLES_TERM = "trap 'exit 0' TERM; while :; do busybox sleep 0.1; done"

@@ -14,7 +14,7 @@ import pytest
 from tests.containers import node as nodes
 from tests.containers.gpu_node import NODES, WITHOUT_UVM, Container, GpuNode, Wanted, mknod, set_up
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.beside]
 DEVICES = Path("/sys/fs/cgroup/devices")
 UVM = "/dev/nvidia-uvm"
 SOME = {path: NODES[path] for path in WITHOUT_UVM}

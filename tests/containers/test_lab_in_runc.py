@@ -12,7 +12,7 @@ from tests.containers.node import Node, make_bundle, new_id, oci_config, remove_
 from tests.end_to_end.innocents import why_no_rings
 from tests.end_to_end.verbs import SOURCES, Ran
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.beside]
 MIB = 1 << 20
 CONTAINER = 192 * MIB
 LIMIT = 64 * MIB

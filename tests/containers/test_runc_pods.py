@@ -16,7 +16,7 @@ from tests.containers.node import (
     remove_cgroups,
 )
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.beside]
 
 LIMIT_BYTES = 128 << 20
 SLACK_BYTES = 2 << 20

@@ -15,6 +15,7 @@ from seawall.blackbox.reader import Box
 
 pytestmark = [
     pytest.mark.system,
+    pytest.mark.beside,
     pytest.mark.skipif(missing() is not None, reason=missing() or ""),
 ]
 

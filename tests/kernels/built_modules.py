@@ -11,8 +11,8 @@ from pathlib import Path
 from tests.kernels import vm
 
 HOME = Path(__file__).with_name("module")
-SOURCES = ("Makefile", "nvidia.c", "seawall_pages.c")
-MODULES = ("nvidia.ko", "seawall_pages.ko")
+SOURCES = ("Makefile", "held_tracepoints.c", "nvidia.c", "seawall_pages.c")
+MODULES = ("held_tracepoints.ko", "nvidia.ko", "seawall_pages.ko")
 CACHE = Path(tempfile.gettempdir()) / f"seawall-test-modules-{os.getuid()}"
 
 

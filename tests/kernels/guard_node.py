@@ -108,8 +108,10 @@ def run_scenarios(
     if first.sees_rings:
         files["af_packet_diag.ko"] = packet_diag(image)
         prepare += "\ninsmod af_packet_diag.ko"
+    if not built_modules.missing():
+        files |= built_modules.built()
+        prepare += "\ninsmod held_tracepoints.ko"
     if first.needs_module:
-        files["seawall_pages.ko"] = built_modules.built()["seawall_pages.ko"]
         prepare += "\ninsmod seawall_pages.ko"
     spec: dict[str, Any] = {"killer": killer_spec(killer), "scenarios": []}
     for number, scenario in enumerate(scenarios):

@@ -20,7 +20,7 @@ from tests.containers.test_gpu_runc import told
 from tests.kernels import guard_peers, runc_in_guest
 from tests.kernels.vm import Image, Outcome, build_image, missing, run_job
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
 UID = "5ea0a11d-0700-4000-8000-{:012x}"
 RELOAD = "the next daemon-reload"
 LATE, TOLD = "/dev/acme0", "/dev/acme1"
