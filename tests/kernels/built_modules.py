@@ -44,6 +44,12 @@ def built() -> Mapping[str, bytes]:
     return {name: (kept / name).read_bytes() for name in MODULES}
 
 
+def hold_tracepoints(root: Path) -> None:
+    """Into an image: no VM hangs at a traced instruction (module/held_tracepoints.c says why)."""
+    if not missing():
+        (root / vm.HELD[1:]).write_bytes(built()["held_tracepoints.ko"])
+
+
 def _is_ours(kept: Path) -> bool:
     """What others may have put there is not loaded into a kernel, not even into a VM's."""
     found = kept.parent.stat() if kept.exists() else None

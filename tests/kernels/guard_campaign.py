@@ -29,8 +29,11 @@ NODES = (
 )  # fmt: skip
 
 
-def drawn(runs: int, seed: int) -> list[Scenario]:
-    """Scenarios with a right victim, each on a node that a seed chose; special nodes stay."""
+def drawn(runs: int, seed: int, tail: float = SHORT_TAIL_SECONDS) -> list[Scenario]:
+    """Scenarios with a right victim, each on a node that a seed chose; special nodes stay.
+
+    The canary is served for ``tail`` seconds more.
+    """
     chance = random.Random(seed)
     free = [s for s in ALL.values() if s.victims and s.node == ALL["rings fast"].node]
     rest = [s for s in ALL.values() if s.victims and s.node != ALL["rings fast"].node]
@@ -41,7 +44,7 @@ def drawn(runs: int, seed: int) -> list[Scenario]:
             found.append(mixed(chance.choice(rest), run))
         else:
             found.append(on(mixed(chance.choice(free), run), **chance.choice(NODES)))
-    return [on(scenario, tail_seconds=SHORT_TAIL_SECONDS) for scenario in found]
+    return [on(scenario, tail_seconds=tail) for scenario in found]
 
 
 def bound(wrong: int, runs: int, confidence: float = CONFIDENCE) -> float:
@@ -66,6 +69,8 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="a folder for black boxes of runs gone wrong")
     parser.add_argument("--vms", type=int, default=1, help="at a time; one has two CPUs")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no boot after that")
+    parser.add_argument("--tail", type=float, default=SHORT_TAIL_SECONDS,
+                        help="seconds for which the canary is served after the end")  # fmt: skip
     parser.add_argument("--quiet", type=float, default=0.0, help="seconds; no culprits")
     given = parser.parse_args()
     if why := vm.missing() or built_modules.missing() or guard_peers.missing(guard_peers.SYSTEMD):
@@ -73,7 +78,7 @@ def main() -> int:
         return 2
     rows = read_journal(given.journal)
     done, version = {row["id"] for row in rows}, commit()
-    wanted = quiet(given.quiet) if given.quiet else drawn(given.runs, given.seed)
+    wanted = quiet(given.quiet) if given.quiet else drawn(given.runs, given.seed, given.tail)
     left = [one for one in wanted if one.id not in done]
     for report in reports(left, given.vms, time.monotonic() + given.seconds):
         rows.append({**summary(report), "version": version})

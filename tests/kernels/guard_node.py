@@ -63,6 +63,7 @@ def add_to_image(root: Path) -> None:
     shutil.copy(root / "bin/busybox", root / "opt/canary/program")
     (root / "opt/canary/text").write_bytes(os.urandom(TEXT_MIB << 20))
     (root / "opt/text").write_bytes(os.urandom(96 << 20))
+    built_modules.hold_tracepoints(root)
 
 
 # --- running ---------------------------------------------------------------------------
@@ -108,10 +109,8 @@ def run_scenarios(
     if first.sees_rings:
         files["af_packet_diag.ko"] = packet_diag(image)
         prepare += "\ninsmod af_packet_diag.ko"
-    if not built_modules.missing():
-        files |= built_modules.built()
-        prepare += "\ninsmod held_tracepoints.ko"
     if first.needs_module:
+        files["seawall_pages.ko"] = built_modules.built()["seawall_pages.ko"]
         prepare += "\ninsmod seawall_pages.ko"
     spec: dict[str, Any] = {"killer": killer_spec(killer), "scenarios": []}
     for number, scenario in enumerate(scenarios):

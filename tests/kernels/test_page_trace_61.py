@@ -22,7 +22,7 @@ def node(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
         pytest.skip(why)
     files = {**guest_files(), **built_modules.built(), GUEST.name: GUEST.read_bytes()}
     folder = tmp_path_factory.mktemp("page_trace")
-    return run_job(image, JOB, folder, files=files, memory_mib=1024, traces=True)
+    return run_job(image, JOB, folder, files=files, memory_mib=1024)
 
 
 def told(node: Outcome, name: str) -> Any:

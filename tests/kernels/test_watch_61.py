@@ -32,7 +32,7 @@ sleep 2; seawall memory --json > $OUT/gone.json 2> $OUT/gone.err
 def node(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     outcome = run_job(
         image, JOB, tmp_path_factory.mktemp("watch"), files=guest_files(), memory_mib=2048,
-        timeout_seconds=220, traces=True,
+        timeout_seconds=220,
     )  # fmt: skip
     assert outcome.status == 0, outcome.console[-4000:]
     assert outcome.text("watch.err") == ""

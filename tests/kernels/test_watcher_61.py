@@ -17,8 +17,7 @@ MIB = 1 << 20
 RINGS, RATE, DRIVEN = 640 * MIB, 160, 320 * MIB
 GUEST = Path(__file__).with_name("guest") / "watcher_guest.py"
 ARMED_SECONDS, CERTAIN_SECONDS = 3.0, 8.0
-"""Of software emulation with one thread for both CPUs, on a machine that others use; 0.4 and 1.6
-were measured on a quiet one with two."""
+"""Of software emulation on a machine that others use; 0.4 and 1.6 were measured on a quiet one."""
 
 JOB = rf"""
 mkdir -p /run/seawall; T=/sys/kernel/tracing; mount -t tracefs tracefs $T
@@ -39,7 +38,7 @@ def node(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     files = {**guest_files(), **built_modules.built(), GUEST.name: GUEST.read_bytes()}
     outcome = run_job(
         image, JOB, tmp_path_factory.mktemp("watcher"), files=files, memory_mib=1536,
-        timeout_seconds=200, traces=True,
+        timeout_seconds=200,
     )  # fmt: skip
     assert outcome.status == 0, outcome.console[-4000:]
     assert outcome.text("guest.out") == ""

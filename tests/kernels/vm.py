@@ -41,6 +41,7 @@ CPU = "max,erms=off,fsrm=off"
 """An emulator copies and clears ``rep movsb`` byte by byte: without these two the kernel uses
 instructions with which a copy takes it a fourth of the time, and a page fault two thirds."""
 RETURN_DISK_BYTES = 256 << 20
+HELD = "/root/held_tracepoints.ko"
 END = "=== job ended "
 # Debian's kernel prints its own lines on the console too; ours begin at the start of a line.
 _PATH = "/sbin:/usr/sbin:/bin:/usr/bin"
@@ -194,6 +195,7 @@ case " $(cat /proc/cmdline) " in
     echo "+memory +pids +io +cpu" > /sys/fs/cgroup/cgroup.subtree_control ;;
 esac
 ip link set lo up
+if [ -e {HELD} ]; then insmod {HELD}; fi
 cd $JOB
 echo "=== job starts"
 sh $JOB/job.sh
@@ -276,7 +278,6 @@ def run_job(
     timeout_seconds: float = 240,
     kernel_words: str = "",
     swap_mib: int = 0,
-    traces: bool = False,
     silence_seconds: float = math.inf,
 ) -> Outcome:
     """Boot a VM, run ``script`` as its only job, bring back lines and files.
@@ -284,13 +285,12 @@ def run_job(
     ``disk_iops`` holds the root disk to that many operations a second.  ``kernel_words`` stand
     in its command line; ``swap_mib`` is the size of a further, empty disk ``/dev/vdd``.
 
-    ``traces``: tracepoints are switched on and off while others run through them.  QEMU before
-    8.1 can keep the old translation of an instruction that one CPU writes while another runs it
-    (it did not lock the page that it translates), and runs the kernel's own breakpoint for ever:
-    seen with all registers in 1 of 8 boots that trace under load.  With one thread for all CPUs
-    it cannot, and takes a fifth longer.  Where that is too slow a VM that never ended its job is
-    booted once more, with a warning; at the latest when its time is over, sooner where its job
-    says something at least every ``silence_seconds``.
+    QEMU before 8.1 can keep the old translation of an instruction that one CPU writes while
+    another runs it (it did not lock the page that it translates), and runs the kernel's own
+    breakpoint for ever: in every boot within seconds where tracepoints are switched under load.
+    ``built_modules.hold_tracepoints`` keeps the kernel from writing there.  For what is left a VM
+    that never ended its job is booted once more, with a warning; at the latest when its time is
+    over, sooner where its job says something at least every ``silence_seconds``.
     """
     job_disk, back_disk = folder / "job.tar", folder / "back.raw"
     _write_job(job_disk, {"job.sh": script.encode(), **(files or {})})
@@ -298,7 +298,7 @@ def run_job(
         back.truncate(RETURN_DISK_BYTES)
     throttle = f",throttling.iops-total={disk_iops}" if disk_iops else ""
     command = [
-        "qemu-system-x86_64", "-accel", f"tcg,thread={'single' if traces else 'multi'}",
+        "qemu-system-x86_64", "-accel", "tcg,thread=multi",
         "-cpu", CPU, "-smp", "2", "-m", str(memory_mib), "-nodefaults", "-no-user-config",
         "-no-reboot", "-display", "none", "-serial", "stdio",
         "-kernel", image.kernel, "-initrd", str(image.initramfs),
@@ -314,7 +314,7 @@ def run_job(
             empty.truncate(swap_mib << 20)
         command += ["-drive", f"file={swap},if=virtio,format=raw,snapshot=on"]
     outcome = _boot(command, timeout_seconds, silence_seconds)
-    if outcome.status is None and not traces:
+    if outcome.status is None:
         warnings.warn(f"a VM never ended its job and is booted again: {folder}", stacklevel=2)
         lost, outcome = outcome.console, _boot(command, timeout_seconds, silence_seconds)
         outcome.lost_console = lost
