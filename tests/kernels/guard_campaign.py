@@ -15,14 +15,16 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from tests.kernels import built_modules, guard_peers, vm
 from tests.kernels.guard_boots import run_all, say
 from tests.kernels.guard_node import Report
-from tests.kernels.guard_scenarios import ALL, SHORT_TAIL_SECONDS, Scenario, mixed, on, quiet
+from tests.kernels.guard_scenarios import ALL, MIB, SHORT_TAIL_SECONDS, Scenario, mixed, on, quiet
 
 CONFIDENCE = 0.95
+A_BOOT = 8
 NODES = (
     {"systemd": True}, {"systemd": True}, {"cgroup": "v2"}, {"cgroup": "v1"}, {"cgroup": "v1"},
     {"swap": "disk"}, {"swap": "zram"}, {"cgroup": "v1", "swap": "zram"}, {"cgroup": "hybrid"},
@@ -94,7 +96,7 @@ def main() -> int:
 def reports(scenarios: Sequence[Scenario], vms: int, until: float) -> Iterator[Report]:
     with tempfile.TemporaryDirectory(prefix="seawall-campaign-") as folder:
         image = vm.build_image(Path(folder) / "image", guard_peers.add_systemd)
-        yield from run_all(image, scenarios, vms=vms, a_boot=4, until=until)
+        yield from run_all(image, scenarios, vms=vms, a_boot=A_BOOT, until=until)
 
 
 def keep(report: Report, folder: Path) -> None:
@@ -143,7 +145,7 @@ def summary(report: Report) -> dict[str, Any]:
         **row, "is_right": report.is_right, "line": report.line(),
         "innocents": {death.name: death.by for death in report.innocents},
         "served": canary["served"], "slots": canary["slots"], "guard": own(report),
-        "acted": len(report.actions), "seconds": report.told["seconds"],
+        "acted": len(report.actions), "rates": report.rates, "seconds": report.told["seconds"],
     }  # fmt: skip
 
 
@@ -189,6 +191,10 @@ def conclude(rows: list[dict[str, Any]]) -> int:
             f"since it was ready in its boot, {max(grown)} KiB more than then, "
             f"{max(one['resident_kib'] for one in told)} KiB resident"
         )
+    for name in sorted({name for row in came for name in row.get("rates", {})}):
+        rates = [row["rates"][name] for row in came if name in row.get("rates", {})]
+        amount = f"{median(rates):.1f}" if name == "forker" else f"{median(rates) / MIB:.1f} MiB"
+        say(f"{name}: {amount} a second, the median of {len(rates)} runs")
     return int(bool(harmed) or len(came) < len(rows))
 
 

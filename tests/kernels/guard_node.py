@@ -312,6 +312,12 @@ class Report:
         return float(canary["served"] / canary["slots"])
 
     @property
+    def rates(self) -> dict[str, float]:
+        """What each innocent that counts did a second: bytes, or processes forked."""
+        return {row["name"]: row["done"] / self.told["seconds"] for row in self.told["loads"]
+                if row["done"] and not row["is_culprit"]}  # fmt: skip
+
+    @property
     def back_seconds(self) -> float | None:
         """From when memory was short to when it was back; None: it never was, or never came."""
         memory = self.told["memory"]

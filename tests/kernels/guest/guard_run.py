@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import sys
 import time
 from contextlib import suppress
@@ -47,6 +48,8 @@ class Load:
         self.pod = guard_tree.Pod(salt, self.name, row["kind"])
         self.said = Path(f"/run/said-{salt}-{self.name}")
         self.go = Path(f"/run/go-{salt}-{self.name}")
+        self.progress = Path(f"/run/progress-{salt}-{self.name}")
+        self.done_before = 0
         self.pids: set[int] = set()
         self.leader = 0
         self.ended: tuple[float, int] | None = None
@@ -69,6 +72,7 @@ class Load:
             guard_tree.write(Path("/proc/self/oom_score_adj"), str(adj))
             if row["own_network"] and LIBC.unshare(CLONE_NEWNET):
                 raise OSError(ctypes.get_errno(), "no network namespace")
+            os.environ["PROGRESS"] = str(self.progress)
             os.dup2(said, 1)
             os.dup2(said, 2)
             os.setsid()
@@ -109,6 +113,15 @@ class Load:
             found.append(f"LEFT with another limit, {limit}: {self.pod.path}")
         return found
 
+    @property
+    def done(self) -> int:
+        """What an innocent counts: bytes, or processes forked."""
+        try:
+            data = self.progress.read_bytes()
+        except FileNotFoundError:
+            return 0
+        return sum(value for (value,) in struct.iter_unpack("=Q", data[: len(data) & ~7]))
+
     def told(self, go: float) -> dict[str, Any]:
         since = None if self.empty_at is None else self.empty_at - go
         return {
@@ -117,6 +130,7 @@ class Load:
             "leader_ended": self.ended and (self.ended[0] - go, self.ended[1]),
             "kernel_kills": self.pod.kernel_kills(), "pids": sorted(self.pids)[:3000],
             "said": self.said.read_text(errors="replace")[-300:],
+            "done": self.done - self.done_before,
         }  # fmt: skip
 
 
@@ -147,6 +161,7 @@ class Scenario:
         self.memory = Memory()
         self.go = time.monotonic()
         for load in self.loads:
+            load.done_before = load.done
             if load.row["is_culprit"]:
                 load.go.touch()
         self.watch()
@@ -276,7 +291,7 @@ class Scenario:
             self.notes += load.left()
             if not load.pod.remove():
                 self.notes.append(f"could not be removed: {load.pod.path}")
-            for path in (load.said, load.go):
+            for path in (load.said, load.go, load.progress):
                 path.unlink(missing_ok=True)
         with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG) != (0, 0):
