@@ -1,13 +1,16 @@
 """Under the floor, and no watermark says so: the kernel drops program text to keep up."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.guard.judge_scene import CALM, MIB, group_of, hog, judge_of, scene, short, web
+from tests.guard.judge_scene import CALM, MIB, done, group_of, hog, judge_of, scene, short, web
 
-from seawall.guard.facts import Group, Node
+from seawall.guard.facts import Group, Node, Outside
 from seawall.guard.judge.judge import Judge
 from seawall.guard.verdict import Verdict
+
+RINGS = "packet rings (PACKET_DIAG)"
 
 
 def low(seconds: float, headroom: int = 60, slope: float = 0.0, **values: Any) -> Node:
@@ -35,6 +38,39 @@ def test_the_faster_it_falls_the_sooner_it_is_killed() -> None:
     verdict = under_the_floor(judge_of(), hog(0), hog(840), headroom=100, slope=60.0)
     assert verdict is not None
     assert [order.step for order in verdict.orders] == ["freeze"]
+
+
+def test_under_half_of_the_floor_there_is_no_time_for_sigterm() -> None:
+    """Campaign 810043: what two took was taken from cache, so that nothing shrank."""
+    verdict = under_the_floor(judge_of(), hog(0), hog(840), headroom=44)
+    assert verdict is not None
+    assert [order.step for order in verdict.orders] == ["freeze"]
+
+
+@pytest.mark.parametrize(("left", "goes"), [(44, True), (60, True), (75, False)])
+@pytest.mark.parametrize("make", [low, short])
+def test_another_one_goes_when_it_takes_what_the_first_gives_back(
+    make: Callable[..., Node], left: int, *, goes: bool
+) -> None:
+    """Campaign 810043: the first gave its rings back for ten seconds, the second took them, and
+    the kernel killed two services.  Where the node gains by it there is time to see how much.
+    """
+    pods = [group_of(name, 5, limit=300, outside_slope=40.0 * MIB) for name in ("one", "two")]
+    judge, groups = judge_of(terminate_seconds=0.0, freeze_seconds=0.0), scene(*pods, web())
+    judge.step(CALM, groups)
+    gone: list[str] = []
+    for tenth in range(40):
+        back = 6 * tenth if gone else 0
+        for pod in pods:
+            held = 400 - back if pod.name in gone else 400 + 4 * tenth + back
+            pod.outside = Outside(*[held * MIB] * 3, RINGS)
+        residual = (840 + 4 * tenth) * MIB
+        node = make(1005 + tenth / 10, left if gone else 60, 5.0, residual_bytes=residual)
+        verdict = judge.step(node, groups)
+        for order in verdict.orders if verdict else ():
+            gone.append(order.target.name)
+            judge.learn(done(order, left=1), node)
+    assert len(gone) == (2 if goes else 1)
 
 
 @pytest.mark.parametrize(("certain", "claims"), [(0, 0.5), (840, 30.0)])

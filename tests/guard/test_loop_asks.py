@@ -42,11 +42,15 @@ class Scene:
         self.loop = loop = Loop.__new__(Loop)
         watcher = SimpleNamespace(tell=self.said.append)
         teller = SimpleNamespace(is_due=False, event=lambda _words: None)
-        parts: Any = SimpleNamespace(self_test=self.test, watcher=watcher, teller=teller)
+        sense = SimpleNamespace(is_near=False, breath_seconds=1.0)
+        parts: Any = SimpleNamespace(
+            self_test=self.test, watcher=watcher, teller=teller, sense=sense
+        )
         loop.parts = parts
-        loop.judge = SimpleNamespace(state=lambda: self.state)  # type: ignore[assignment]
+        self.judge = SimpleNamespace(state=lambda: self.state, is_hurried=False)
+        loop.judge = self.judge  # type: ignore[assignment]
         loop.settings = Settings()
-        loop._test_due = loop._look_due = 0.0
+        loop._test_due = loop._look_due = loop._pace = loop._hurried_until = 0.0
 
     def ask(self, now: float, *wanted: Group) -> list[dict[str, Any]]:
         self.said.clear()
@@ -100,3 +104,16 @@ def test_near_a_shortage_those_that_lead_are_looked_at() -> None:
     assert said["why"] == "node_short"
     assert scene.ask(11.0, group_of("large", 900)) == []
     assert scene.ask(12.0) != []
+
+
+def test_the_watcher_hurries_for_seconds_when_seconds_are_left() -> None:
+    """Not for a single tick: every shorter pace brings a look forward."""
+    scene = Scene()
+    scene.loop.parts.watcher = SimpleNamespace(  # type: ignore[assignment]
+        tell=lambda message: scene.said.append(message) or True
+    )
+    ticks = [(0.0, "peace", False), (1.0, "near", False), (2.0, "short", True),
+             (2.1, "short", False), (3.9, "near", False), (4.1, "near", False)]  # fmt: skip
+    for now, scene.state, scene.judge.is_hurried in ticks:
+        scene.loop._settle_pace(now)
+    assert [message["seconds"] for message in scene.said] == [1.0, 0.25, 0.1, 0.25]

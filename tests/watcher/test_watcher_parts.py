@@ -53,13 +53,22 @@ def test_a_surge_arms_within_seconds(per_second: int, after: float | None) -> No
 
 @pytest.mark.parametrize(
     ("pace", "spent", "pause"),
-    [(0.25, 0.01, 0.25), (0.25, 0.2, 0.5), (0.25, 3.0, 1.5), (1.0, 0.2, 1.0), (5.0, 0.01, 0.25)],
+    [
+        (0.25, 0.01, 0.25),
+        (0.25, 0.2, 0.5),
+        (0.25, 3.0, 1.5),
+        (1.0, 0.2, 1.0),
+        (5.0, 0.01, 0.25),
+        (0.1, 0.01, 0.25),
+        (0.1, 0.45, 0.5),
+        (0.1, 3.0, 1.5),
+    ],
 )
 def test_an_armed_watcher_takes_its_share_of_a_processor(
     pace: float, spent: float, pause: float
 ) -> None:
     assert pause_seconds(pace, spent, is_armed=True) == pytest.approx(pause)
-    assert pause_seconds(pace, spent, is_armed=False) == pace
+    assert pause_seconds(pace, spent, is_armed=False) == max(pace, 0.25)
 
 
 def test_a_glimpse_sees_memory_fall_and_says_it_once(tmp_path: Path) -> None:

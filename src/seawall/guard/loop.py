@@ -33,8 +33,10 @@ TEST_SECONDS = 0.02
 """Between two looks for the child of the self-test."""
 YOUNG_SECONDS, YOUNG_TICK_SECONDS = 15.0, 1.0
 """After the start: what watcher and recorder first say is in the status soon."""
-NEAR_PACE, PEACE_PACE, DEEP_PEACE_PACE = 0.25, 1.0, 5.0
+HURRIED_PACE, NEAR_PACE, PEACE_PACE, DEEP_PEACE_PACE = 0.1, 0.25, 1.0, 5.0
 """How often the watcher looks, in seconds; it glances at free memory in between."""
+HURRY_LASTS_SECONDS = 2.0
+"""Every shorter pace brings its next look forward: it must not come and go."""
 DEEP_PEACE_SECONDS = 3.0
 """The guard's own sleep is this long only with headroom for minutes."""
 AFRESH = 75
@@ -58,7 +60,7 @@ class Loop:
         self._test_due = self._look_due = 0.0
         self._tick_seconds = 0.0
         self._young_until = 0.0
-        self._pace = 0.0
+        self._pace = self._hurried_until = 0.0
         self._blind = ""
         self.companions = Companions(
             parts.aide, parts.watcher, parts.teller, is_afresh=handed.is_afresh
@@ -117,7 +119,7 @@ class Loop:
         self._tell(now, node)
         self._test(now)
         self._ask(now, wanted)
-        self._settle_pace()
+        self._settle_pace(now)
 
     def _act(self, verdict: Verdict, node: Node) -> list[Outcome]:
         """Orders first; words when they are carried out."""
@@ -196,9 +198,13 @@ class Loop:
             paths = [group.path for group in wanted]
             self.parts.watcher.tell({"t": "look", "why": why, "cgroups": paths})
 
-    def _settle_pace(self) -> None:
+    def _settle_pace(self, now: float) -> None:
         """The nearer it is, the more often the watcher looks."""
-        if self.judge.state() != "peace" or self.parts.sense.is_near:
+        if self.judge.is_hurried:
+            self._hurried_until = now + HURRY_LASTS_SECONDS
+        if now < self._hurried_until:
+            pace = HURRIED_PACE
+        elif self.judge.state() != "peace" or self.parts.sense.is_near:
             pace = NEAR_PACE
         else:
             is_deep = self.parts.sense.breath_seconds >= DEEP_PEACE_SECONDS

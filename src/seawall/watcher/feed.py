@@ -27,14 +27,16 @@ from seawall.watcher.stuck import DEADLINE_SECONDS, stuck
 
 PEACE_SECONDS: Final = 1.0
 _ARMED_LEAST_SECONDS, _ARMED_MOST_SECONDS = 0.25, 1.5
-_CPU_SHARE, _CPU_SHARE_NEAR = 0.2, 0.4
+_CPU_SHARE, _CPU_SHARE_NEAR, _CPU_SHARE_HURRIED = 0.2, 0.4, 0.9
 """Of a CPU, for looks, following and telling together; near: the guard says that the node comes
-near its limit.  Where that is not enough, looks come less often, up to the most.
+near its limit; hurried: that seconds are left.  Where that is not enough, looks come less often,
+up to the most.
 """
+_HURRIED_PACE: Final = 0.1
 _REST_SECONDS: Final = 0.02
 _GLIMPSES: Final = 4
 """At free memory, for each look."""
-_PACE_LEAST, _PACE_MOST = 0.2, 10.0
+_PACE_LEAST, _PACE_MOST = _HURRIED_PACE, 10.0
 _QUIET_PACE, _QUIET_SECONDS = 5.0, 14.0
 """The guard's pace in deep peace: it sleeps for so long, and is told less often than looked."""
 _PUMP_SECONDS: Final = 0.1
@@ -58,8 +60,10 @@ def pause_seconds(pace: float, spent: float, *, is_armed: bool) -> float:
     CPU seconds since the last look began.
     """
     if not is_armed:
-        return pace
+        return max(pace, _ARMED_LEAST_SECONDS)
     share = _CPU_SHARE if pace >= PEACE_SECONDS else _CPU_SHARE_NEAR
+    if pace <= _HURRIED_PACE:
+        share = _CPU_SHARE_HURRIED
     return min(max(_ARMED_LEAST_SECONDS, spent / share), _ARMED_MOST_SECONDS)
 
 

@@ -111,6 +111,10 @@ class Case:
         """Whether less is left than ``mark``, the floor or the relief."""
         return (node.headroom_bytes if self.counts_swap else node.memory_bytes) < mark
 
+    def is_eaten(self, node: Node) -> bool:
+        """No more is left than then, although some came back: others take it as it comes."""
+        return node.headroom_bytes <= self.headroom
+
     @property
     def names(self) -> str:
         """All of it, the first by name."""

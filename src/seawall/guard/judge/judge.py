@@ -15,7 +15,7 @@ from seawall.guard.judge.evidence import is_fresh, promised_to
 from seawall.guard.judge.going_on import go_on, learn
 from seawall.guard.judge.mind import Mind
 from seawall.guard.judge.node_short import judge_low, judge_short
-from seawall.guard.judge.shortage import judge_shortage
+from seawall.guard.judge.shortage import HURRY_SECONDS, judge_shortage
 from seawall.guard.judge.stuck import in_turn, is_candidate
 from seawall.guard.judge.suspicion import look_after
 from seawall.guard.settings import Settings
@@ -139,7 +139,7 @@ class Judge:
         held = mind.suspicion
         if verdict is None and (shortage.is_short or (held and held.is_needed(node))):
             verdict = judge_short(mind, shortage, node, groups)
-        elif verdict is None and mind.low_since is not None and not mind.is_busy:
+        elif verdict is None and mind.low_since is not None:
             verdict = judge_low(mind, shortage, node, groups)
         verdict = verdict or look_after(mind, node, groups)
         if verdict is None and not mind.is_busy and not shortage.is_short:
@@ -158,6 +158,12 @@ class Judge:
         if node.residual_bytes is None and node.claims_seconds is None:
             return "blind"
         return "near" if shortage.is_near else "peace"
+
+    @property
+    def is_hurried(self) -> bool:
+        """Seconds are running out."""
+        shortage = self._mind.shortage
+        return shortage is not None and shortage.budget_seconds < HURRY_SECONDS
 
     @property
     def rest(self) -> Iterable[Rank]:

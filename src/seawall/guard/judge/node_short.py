@@ -64,6 +64,8 @@ def judge_low(
     seconds = mind.low_seconds(node.seconds)
     if seconds < LOW_SECONDS or not mind.is_believed or mind.hold.is_off(node.seconds):
         return None
+    if mind.suspicion is not None or (mind.cases and not _may_choose_beside(mind, node)):
+        return None
     if all(group.outside.certain_bytes < LEAST_GROWTH for group in groups.values()):
         return None
     rows, causes = _rows(mind, node, groups)
@@ -92,17 +94,17 @@ def _rows(
 
 
 def _may_choose_beside(mind: Mind, node: Node) -> bool:
-    """Before it is known what the last one gave back: only when seconds are running out, or did
-    until somebody was made to stand still.
+    """Before it is known what the last one gave back: when seconds are running out, or did until
+    somebody was made to stand still, or when others take at once what comes back.
     """
     shortage = mind.shortage
     if shortage is None or len(mind.cases) > 3:
         return False
-    if mind.suspicion is None and shortage.budget_seconds >= URGENT_SECONDS:
-        return False
+    is_urgent = mind.suspicion is not None or shortage.budget_seconds < URGENT_SECONDS
     return all(
         case.phase == "killed" and node.seconds - case.seconds >= BESIDE_SECONDS
         and case.most >= case.predicted // 4
+        and (is_urgent or case.is_eaten(node))
         for case in mind.cases
     )  # fmt: skip
 

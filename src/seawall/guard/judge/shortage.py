@@ -21,6 +21,8 @@ URGENT_SECONDS = 1.0
 CALM_SECONDS = 6.0
 """Budgets: below the first kill at once; above the second there is time for SIGTERM."""
 NEAR_SECONDS = 10.0
+HURRY_SECONDS = 3.0
+"""Evidence has to come as fast as a processor can bring it."""
 STALLS_PER_SECOND = 1.0
 PROTECTED_STALL = 0.1
 
@@ -43,7 +45,9 @@ class Shortage(NamedTuple):
     is_swapping: bool
     """Without swap it is: the others' memory goes there."""
     is_pressing: bool
-    """Short, and no time for anything, whatever the slope says: what is used up shrinks no more."""
+    """Under the floor, and no time for anything, whatever the slope says: what is used up shrinks
+    no more, and what is taken from program text and cache does not show.
+    """
 
     @property
     def is_calm(self) -> bool:
@@ -73,7 +77,7 @@ def judge_shortage(node: Node, settings: Settings) -> Shortage:
         proof=proof,
         is_under_floor=headroom < floor,
         is_swapping=headroom >= floor > node.memory_bytes,
-        is_pressing=is_real and _presses(node, headroom, least),
+        is_pressing=headroom < floor and _presses(node, headroom, least),
     )
 
 
