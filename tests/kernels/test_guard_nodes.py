@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 import pytest
 from tests.kernels import built_modules, guard_peers, vm
@@ -33,6 +34,8 @@ TCG_FACTOR = 20
 """The emulated processors are some twenty times slower."""
 IS_ALL = bool(os.environ.get("SEAWALL_MARKS"))
 RUNS = MARKS if IS_ALL else CI
+AT_WORK_A_SECOND = {"model": 10 << 20, "receiver": 10 << 20, "forker": 5}
+"""A fourth or less of what they do on a fifth of an emulated processor each; bytes, and forks."""
 
 
 def missed(mark: str) -> None:
@@ -84,6 +87,16 @@ def test_nearly_all_culprits_go_by_the_guards_hand(reports: dict[str, Report]) -
     harmed = [r.line() for r in cases if r.innocents]
     assert len(cases) < 10 or len(by_guard) >= 0.8 * len(cases), [r.line() for r in cases]
     assert len(harmed) <= 0.1 * len(cases), harmed
+
+
+@pytest.mark.parametrize("name", AT_WORK_A_SECOND)
+def test_the_innocents_were_at_work(reports: dict[str, Report], name: str) -> None:
+    rates = [report.rates[name] for report in reports.values() if name in report.rates]
+    assert len(rates) >= 0.8 * sum(
+        name in {load.name for load in r.scenario.loads} for r in reports.values()
+    )
+    print(f"{name}: {median(rates):,.0f} a second, the median of {len(rates)}")  # noqa: T201 - shown by -rP
+    assert median(rates) >= AT_WORK_A_SECOND[name]
 
 
 def test_without_a_culprit_nothing_is_done(reports: dict[str, Report]) -> None:
