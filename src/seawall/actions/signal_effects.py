@@ -10,6 +10,7 @@ not matter to a pidfd.  Older kernels: by number, start time compared at the las
 import errno
 import os
 import signal
+from collections.abc import Sequence
 from typing import Final
 
 from seawall.actions.members import Members, started
@@ -18,7 +19,7 @@ from seawall.actions.work import Refused, Work
 BATCH: Final = 4_096
 """Descriptors at a time."""
 ROOM: Final = 8
-"""Descriptors that are left free when they are few."""
+"""Descriptors that are left free, however few there are: the lists are read again."""
 _FULL: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _NO_PIDFD: Final = (errno.ENOSYS, errno.EPERM)
 
@@ -69,17 +70,21 @@ class Signals:
     def _open(self, waiting: list[int]) -> list[tuple[int, int]]:
         """(pid, pidfd) of as many as there is room for, taken off ``waiting``."""
         batch: list[tuple[int, int]] = []
-        while self.has_pidfd and waiting and len(batch) < BATCH:
-            try:
-                batch.append((waiting[-1], os.pidfd_open(waiting[-1])))
-            except OSError as problem:
-                if problem.errno in _FULL:
-                    _give_back(batch, waiting)
-                    break
-                if problem.errno in _NO_PIDFD:
-                    self.has_pidfd = False
-                    break
-            waiting.pop()  # opened, or gone meanwhile
+        kept = _keep_room() if self.has_pidfd else ()
+        try:
+            while self.has_pidfd and waiting and len(batch) < BATCH:
+                try:
+                    batch.append((waiting[-1], os.pidfd_open(waiting[-1])))
+                except OSError as problem:
+                    if problem.errno in _FULL:
+                        break
+                    if problem.errno in _NO_PIDFD:
+                        self.has_pidfd = False
+                        break
+                waiting.pop()  # opened, or gone meanwhile
+        finally:
+            for fd in kept:
+                os.close(fd)
         return batch
 
     def _send_batch(
@@ -121,12 +126,15 @@ class Signals:
         work.say(f"a process could not be signalled: {os.strerror(problem.errno or 0)}")
 
 
-def _give_back(batch: list[tuple[int, int]], waiting: list[int]) -> None:
-    """Room for reading the lists again."""
-    for _ in range(min(ROOM, len(batch))):
-        pid, fd = batch.pop()
-        os.close(fd)
-        waiting.append(pid)
+def _keep_room() -> Sequence[int]:
+    """So many descriptors that nothing else can take."""
+    kept: list[int] = []
+    try:
+        while len(kept) < ROOM:
+            kept.append(os.pidfd_open(os.getpid()))
+    except OSError:
+        pass
+    return kept
 
 
 def _started(pid: int) -> str:
