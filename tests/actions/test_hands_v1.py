@@ -267,3 +267,17 @@ def test_observed(tmp_path: Path) -> None:
         assert (outcome.is_observed, outcome.is_done, outcome.processes) == (True, True, 2)
         assert all(child.poll() is None for child in children)
         assert not (tmp_path / "guard.undo").exists()
+
+
+def test_whom_somebody_paused_dies_on_a_hybrid_host_too(tmp_path: Path) -> None:
+    """cgroup.kill of the unified tree reaches nobody who is frozen in that of v1."""
+    if not (ROOT / "unified/cgroup.controllers").exists():
+        pytest.skip("no unified tree is mounted beside v1: systemd.unified_cgroup_hierarchy=hybrid")
+    with group(NAME, ("memory", "freezer", "unified")) as top:
+        child = top.sleepers(1)[0]
+        wait_until(lambda: child.pid in top.pids())
+        top.freezer().write_text("FROZEN")
+        made = hands(NAME, tmp_path)
+        outcome = made.perform(top.order())
+        assert (outcome.is_done, outcome.processes) == (True, 1)
+        assert child.wait(5) == -signal.SIGKILL

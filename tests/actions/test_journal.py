@@ -139,3 +139,23 @@ def test_no_link_in_its_place(tmp_path: Path) -> None:
     (tmp_path / "guard.undo").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic"):
         journal(tmp_path)
+
+
+def test_a_number_stays_when_the_lines_are_moved_together(tmp_path: Path) -> None:
+    """Else another change would be ended, and what is in force would never be undone."""
+    made = journal(tmp_path)
+    first, *kept = [clamped(tmp_path, "4096000", name) for name in ("one", "two", "six")]
+    gone = made.begin(first)
+    numbers = [made.begin(change) for change in kept]
+    assert gone is not None
+    made.end(gone)
+    at = made._at
+    while made._at >= at:  # until it was full
+        at = made._at
+        number = made.begin(frozen(tmp_path, name="suspect"))
+        assert number is not None
+        made.end(number)
+    assert numbers[0] is not None
+    made.end(numbers[0])
+    assert [change for _, change in made.changes()] == [kept[1]]
+    assert [change for _, change in journal(tmp_path).changes()] == [kept[1]]

@@ -5,8 +5,10 @@ at every write to a file of a cgroup, in an ordinary folder.
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -16,7 +18,7 @@ from seawall.actions.freeze_effects import Freezes
 from seawall.actions.journal import Change, Journal
 from seawall.actions.members import Members
 from seawall.actions.plan import Order, Target
-from seawall.actions.work import Work
+from seawall.actions.work import Refused, Work
 
 FILES = ("memory.max", "cgroup.freeze")
 Seen = list[tuple[str, list[str]]]
@@ -113,4 +115,39 @@ def test_a_freeze(tmp_path: Path, folder: int, seen: Seen) -> None:
     assert freezes.thaw(freezes.held[0])
     assert seen == [("cgroup.freeze", ["1"]), ("cgroup.freeze", ["1"])]
     assert read(tmp_path / "guard.undo") == []
+    journal.close()
+
+
+@pytest.mark.parametrize("is_taken_back", [False, True])
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_limit_that_comes_late_does_not_stay(
+    tmp_path: Path, folder: int, seen: Seen, *, has_begun: bool, is_taken_back: bool
+) -> None:
+    """The thread is held up, before its write or in it; what was told as not done is not left."""
+    journal, limit = opened(tmp_path), tmp_path / "c" / "memory.max"
+    jobs: list[Callable[[], None]] = []
+    thread = SimpleNamespace(is_busy=False)
+
+    def hand(job: Callable[[], None]) -> bool:
+        jobs.append(job)
+        thread.is_busy = True
+        return True
+
+    thread.hand = hand
+    clamps = Clamps(journal, cast("Background", thread))
+    order = Order("b0-1", "clamp", Target("/c", 0, "c"), "over_limit", 0, 40960000)
+    assert not clamps.clamp(folder, str(tmp_path), Work(order), Members())
+    if has_begun:
+        clamps._text = b"40960000"
+    if is_taken_back:
+        with pytest.raises(Refused):
+            clamps.unclamp(clamps.held[0])
+    assert clamps.tend() == []
+    jobs[0]()
+    thread.is_busy = False
+    told = clamps.tend()
+    assert told == (["/c: its new limit came late, memory.max is max again"] if has_begun else [])
+    assert limit.read_text().startswith("max")
+    assert clamps.held == []
+    assert journal.changes() == []
     journal.close()

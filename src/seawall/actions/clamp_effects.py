@@ -15,7 +15,7 @@ from seawall.actions import small_files
 from seawall.actions.background import Background
 from seawall.actions.journal import Change, Journal
 from seawall.actions.members import Members
-from seawall.actions.work import Refused, Work
+from seawall.actions.work import Refused, Work, refusal
 from seawall.words import size
 
 SEEN_SECONDS: Final = 0.05
@@ -40,7 +40,7 @@ class Clamped(NamedTuple):
 class Clamps:
     """What we lowered, until it is raised again."""
 
-    __slots__ = ("_background", "_fd", "_journal", "_text", "held")
+    __slots__ = ("_background", "_fd", "_journal", "_late", "_text", "held")
 
     def __init__(self, journal: Journal, background: Background) -> None:
         self._journal = journal
@@ -48,6 +48,9 @@ class Clamps:
         self.held: list[Clamped] = []
         self._fd = -1
         self._text = b""
+        """What the thread has to write; empty: nothing any more."""
+        self._late: Clamped | None = None
+        """Told as not done, and the thread had begun to write."""
 
     def clamp(self, folder: int, root: str, work: Work, members: Members) -> bool:
         """``root``: where the v2 tree is.  Refused where it would not act, with the reason."""
@@ -99,15 +102,19 @@ class Clamps:
             if small_files.read(held.fd, LIMIT) == held.new:
                 return True
             if is_over:
-                # What the thread may still write stays journalled.
-                work.say("the new limit does not read back")
-                return False
+                break
             time.sleep(0.001)
+        # What it has begun to write stays journalled, and is put back when it came.
+        self._text = b""
+        self._late = held
+        work.say("the new limit does not read back")
+        return False
 
     def _run(self) -> None:
         fd = self._fd
         try:
-            os.write(fd, self._text)
+            if text := self._text:
+                os.write(fd, text)
         except OSError:
             pass  # the value that reads back is the answer
         finally:
@@ -121,21 +128,38 @@ class Clamps:
         return None
 
     def unclamp(self, held: Clamped) -> bool:
-        """Put the old limit back; False when somebody changed ours since: theirs stays."""
+        """Put the old limit back; False when somebody changed ours since: theirs stays.
+
+        Refused while ours may still come.
+        """
         is_ours = small_files.read(held.fd, LIMIT) == held.new
+        if not is_ours and held is self._late and self._background.is_busy:
+            raise Refused("the new limit may come still: it is put back when it does")
         is_done = is_ours and small_files.write(held.fd, LIMIT, held.old)
         self._forget(held)
         return is_done
 
-    def lost(self) -> list[str]:
-        """Paths whose limit somebody changed since (systemd does at daemon-reload); forgotten."""
+    def tend(self) -> list[str]:
+        """Each tick, in words: limits that somebody changed since (systemd does at daemon-reload)
+        are forgotten, and one that came late is taken back.
+        """
         if not self.held or self._background.is_busy:
             return []
-        gone = [held for held in self.held if small_files.read(held.fd, LIMIT) != held.new]
+        try:
+            late, self._late = self._late, None
+            if late is not None and late in self.held and self.unclamp(late):
+                return [f"{late.path}: its new limit came late, memory.max is {late.old} again"]
+            gone = [held for held in self.held if small_files.read(held.fd, LIMIT) != held.new]
+        except OSError as problem:
+            self._late = late
+            return [f"memory.max cannot be read: {refusal(problem)}"]
         for held in gone:
             self._forget(held)
         # Of one that was lowered twice, one of the two values was never in force.
-        return [held.path for held in gone if self.find(held.inode) is None]
+        return [
+            f"{held.path}: somebody changed memory.max since, it is left so"
+            for held in gone if self.find(held.inode) is None
+        ]  # fmt: skip
 
     def _forget(self, held: Clamped) -> None:
         self._journal.end(held.number)

@@ -9,6 +9,7 @@ import os
 import time
 from typing import Final
 
+from seawall.actions import room
 from seawall.actions.background import Background
 from seawall.actions.clamp_effects import Clamps
 from seawall.actions.freeze_effects import Freezes, wait_frozen
@@ -25,8 +26,6 @@ from seawall.actions.trees import Trees
 from seawall.actions.undo import undo
 from seawall.actions.work import Refused, Work, refusal
 
-SPARE: Final = 32
-"""Descriptors kept back for an order, should the limit of open files be reached."""
 WORDS_MOST: Final = 32
 """Sentences of ``tend`` that wait to be told."""
 
@@ -64,7 +63,7 @@ class Hands:
         self._limits = Background()
         self._signals = Signals(Members(), never)
         self._releases = Releases(self._releasing)
-        self._trees = Trees(mounts, self._signals.members, self._signals.never)
+        self._trees = Trees(mounts, self._signals)
         self._freezes = Freezes(journal, freeze_seconds)
         self._clamps = Clamps(journal, self._limits)
         self._kills = Kills(self._signals, self._trees, self._freezes, self._releases)
@@ -108,7 +107,7 @@ class Hands:
         """Do it, or say why not; never raises what the machine answers."""
         work = Work(order)
         is_done = False
-        self._drop_spare()
+        room.let_go(self._spare)
         try:
             is_done = self._do(order, work)
         except Refused as refused:
@@ -123,21 +122,33 @@ class Hands:
         """Each tick: thaw what is over its time, look after killed ones that are still there,
         notice limits that somebody else changed.  ``now``: monotonic.
         """
+        if self._is_idle:
+            return
+        room.let_go(self._spare)
         for held in [h for h in self._freezes.held if now >= h.deadline]:
             try:
                 self._freezes.thaw(held)
                 self._say(f"{held.path}: thawed, its time of standing still was over")
             except OSError as problem:
                 self._say(f"{held.path}: could not be thawed: {refusal(problem)}")
-        for path in self._clamps.lost():
-            self._say(f"{path}: somebody changed memory.max since, it is left so")
-        for text in self._pursuits.tend(now):
+        for text in (*self._clamps.tend(), *self._pursuits.tend(now)):
             self._say(text)
         self._releases.tend(now)
+        self._keep_spare()
+
+    @property
+    def _is_idle(self) -> bool:
+        """Nothing is in force and nobody is looked after."""
+        is_held = self._freezes.held or self._clamps.held
+        return not is_held and self._pursuits.is_idle and self._releases.is_idle
 
     def undo_all(self) -> list[str]:
-        """Put back everything that is in force, in words; before an orderly end."""
+        """Put back everything that is in force, in words, and follow nobody any more; before an
+        orderly end, and when nothing may be done from now on.
+        """
         words: list[str] = []
+        room.let_go(self._spare)
+        self._pursuits.drop()
         for held in list(self._freezes.held):
             try:
                 words += [f"{held.path}: thawed"] if self._freezes.thaw(held) else []
@@ -151,10 +162,13 @@ class Hands:
                 words.append(f"{clamp.path}: {told}")
             except OSError as problem:
                 words.append(f"{clamp.path}: {refusal(problem)}")
+            except Refused as refused:
+                words.append(f"{clamp.path}: {refused}")
         try:
             words += undo(self._journal) if self._journal.is_open else []
         except OSError as problem:
             words.append(f"{self._journal.path}: {refusal(problem)}")
+        self._keep_spare()
         return words
 
     # --- steps -----------------------------------------------------------------------------
@@ -240,13 +254,4 @@ class Hands:
             self.words.append(text)
 
     def _keep_spare(self) -> None:
-        try:
-            while len(self._spare) < SPARE:
-                self._spare.append(os.dup(self._identity.tree))
-        except OSError:
-            pass  # full: the next order has fewer
-
-    def _drop_spare(self) -> None:
-        for fd in self._spare:
-            os.close(fd)
-        self._spare.clear()
+        room.keep(room.SPARE, self._spare)

@@ -37,15 +37,16 @@ class Change(NamedTuple):
 class Journal:
     """The file, open.  ``begin`` before a change, ``end`` after it was undone."""
 
-    __slots__ = ("_at", "_boot", "_lines", "_map", "path")
+    __slots__ = ("_at", "_boot", "_last", "_lines", "_map", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._map: mmap.mmap | None = None
         self._at = 0
         self._boot = ""
-        self._lines: dict[int, Change] = {}
-        """Those in force, by the place of their line."""
+        self._last = 0
+        self._lines: dict[int, tuple[int, Change]] = {}
+        """Those in force, with the place of their line, which packing moves; their number stays."""
 
     def open(self) -> None:
         """Make or take up the file; what it says of this boot is in ``changes``.  OSError."""
@@ -69,7 +70,7 @@ class Journal:
 
     def changes(self) -> list[tuple[int, Change]]:
         """In force, oldest first, with the number that ``end`` takes."""
-        return sorted(self._lines.items())
+        return [(number, change) for number, (_, change) in sorted(self._lines.items())]
 
     def begin(self, change: Change) -> int | None:
         """Write it down; its number, or None when there is no room or no file."""
@@ -89,14 +90,14 @@ class Journal:
         self._map[at + len(_OPEN) : end] = line
         self._map[at : at + len(_OPEN)] = _OPEN
         self._at = end
-        self._lines[at] = change
-        return at
+        return self._note(at, change)
 
     def end(self, number: int) -> None:
         """It is undone, or not ours any more."""
-        if self._map is None or self._lines.pop(number, None) is None:
-            return
-        self._map[number : number + len(_DONE)] = _DONE
+        found = self._lines.pop(number, None)
+        if self._map is not None and found is not None:
+            at = found[0]
+            self._map[at : at + len(_DONE)] = _DONE
 
     def close(self) -> None:
         """Let go of the file; what is in force stays written down in it."""
@@ -117,21 +118,23 @@ class Journal:
                 held[end : end + 1] = b"\n"
             change = _change(text[self._at : end], self._boot)
             if change:
-                self._lines[self._at] = change
+                self._note(self._at, change)
             self._at = end + 1
 
     def _pack(self, held: mmap.mmap) -> None:
         """Only what is in force, from the beginning."""
-        rows = [change for _, change in self.changes()]
-        lines = [_OPEN + json.dumps([self._boot, *row]).encode("ascii") + b"\n" for row in rows]
-        text = b"".join(lines)
+        text = b""
+        for number, change in self.changes():
+            self._lines[number] = len(text), change
+            text += _OPEN + json.dumps([self._boot, *change]).encode("ascii") + b"\n"
         held[: len(text)] = text
         held[len(text) :] = bytes(SIZE - len(text))
-        self._lines.clear()
-        self._at = 0
-        for line, row in zip(lines, rows, strict=True):
-            self._lines[self._at] = row
-            self._at += len(line)
+        self._at = len(text)
+
+    def _note(self, at: int, change: Change) -> int:
+        self._last += 1
+        self._lines[self._last] = at, change
+        return self._last
 
 
 def _change(line: bytes, boot: str) -> Change | None:

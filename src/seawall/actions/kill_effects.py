@@ -47,7 +47,12 @@ class Kills:
         is_whole = self._at_once(folder, work) if version == 2 else self._hybrid(folder, work)
         if not is_whole:
             self._one_by_one(folder, version, work)
-        work.left = self._until_empty(folder, version, work, is_whole)
+        try:
+            work.left = self._until_empty(folder, version, work, is_whole)
+        except OSError as problem:
+            # All was signalled; that nobody can be seen is no reason to forget them.
+            work.left = 1
+            work.say(f"who is left cannot be seen: {refusal(problem)}")
         if not work.pids and not work.left and not work.unsignalled:
             work.say("nobody is in it")
         return not work.unsignalled
@@ -68,7 +73,22 @@ class Kills:
         try:
             there = self._signals.listed(folder, 1)
             whole = there <= self._signals.members.read(twin, 2)
-            return self._write_kill(twin, there, work) and whole
+            if not self._write_kill(twin, there, work) or not whole:
+                return False
+        finally:
+            os.close(twin)
+        self._wake(folder, work)
+        return True
+
+    def _wake(self, folder: int, work: Work) -> None:
+        """Who was frozen by somebody in v1's own freezer does not die before it is thawed."""
+        twin = self._trees.freezer(work.order.target.path, folder)
+        if twin is None:
+            return
+        try:
+            _thaw_for_good((twin, 1), work)
+        except OSError as problem:
+            work.say(f"it is frozen, and could not be thawed: {refusal(problem)}")
         finally:
             os.close(twin)
 
@@ -95,6 +115,7 @@ class Kills:
             return
         twin = self._trees.freezer(work.order.target.path, folder)
         if twin is None:
+            work.may_have_forked = True
             self._signals.send(folder, version, signal.SIGKILL, work)
             return
         try:
@@ -105,6 +126,7 @@ class Kills:
     def _frozen(self, folder: int, place: tuple[int, int], work: Work) -> None:
         """Stand still, signal, thaw; ``place``: where it is frozen, (descriptor, version)."""
         is_ours = self._freeze(place, work)
+        work.may_have_forked = not is_ours and not is_frozen(*place)
         is_all = False
         try:
             self._signals.send(folder, self._trees.mounts.version, signal.SIGKILL, work)
@@ -114,11 +136,7 @@ class Kills:
                 self._thaw(place)
         # v2 lets the frozen die.  Nobody of v1 who runs on here is not dying.
         if place[1] == 1 and is_all:
-            thaw_all(place[0])
-            if is_frozen(*place):
-                work.say(
-                    "a cgroup above it was frozen by somebody else: they die once it is thawed"
-                )
+            _thaw_for_good(place, work)
         elif is_frozen(*place):
             work.say("left frozen, as somebody else froze it and not all could be signalled")
 
@@ -159,3 +177,10 @@ class Kills:
             pause = min(2 * pause, WAIT_MOST)
             if not is_whole and there:
                 self._signals.send(folder, version, signal.SIGKILL, work)
+
+
+def _thaw_for_good(place: tuple[int, int], work: Work) -> None:
+    """v1, and all of it is dying: whoever froze it."""
+    thaw_all(place[0])
+    if is_frozen(*place):
+        work.say("a cgroup above it was frozen by somebody else: they die once it is thawed")

@@ -13,6 +13,7 @@ import os
 import time
 from typing import Final
 
+from seawall.actions import room
 from seawall.actions.background import Background
 from seawall.actions.members import Members
 
@@ -44,23 +45,41 @@ class Releases:
         """
         if self._fds or self.is_missing or not self._background.is_there:
             return
+        # It holds them for a while: not those that the next order needs.
+        kept = room.keep(room.SPARE + room.READING)
         opened: list[tuple[int, int]] = []
-        for pid in members.read(folder, version):
-            if len(opened) == PIDS_MOST:
-                break
-            try:
-                opened.append((pid, os.pidfd_open(pid)))
-            except OSError:
-                continue
-        there = members.read(folder, version) if opened else set()
-        for pid, fd in opened:
-            if pid in there:
-                self._fds.append(fd)
-            else:  # the number may be somebody else's by now
-                os.close(fd)
+        there: set[int] = set()
+        try:
+            if len(kept) > room.SPARE:
+                self._open(members.read(folder, version), opened)
+            room.let_go(kept)
+            there = members.read(folder, version) if opened else there
+        finally:
+            room.let_go(kept)
+            for pid, fd in opened:
+                if pid in there:
+                    self._fds.append(fd)
+                else:  # the number may be somebody else's by now
+                    os.close(fd)
         self._tries = 0
         self._again_at = 0.0
         self.tend(time.monotonic())
+
+    @staticmethod
+    def _open(pids: set[int], into: list[tuple[int, int]]) -> None:
+        for pid in pids:
+            if len(into) == PIDS_MOST:
+                return
+            try:
+                into.append((pid, os.pidfd_open(pid)))
+            except OSError as problem:
+                if problem.errno in room.FULL:
+                    return
+
+    @property
+    def is_idle(self) -> bool:
+        """Nobody is looked after."""
+        return not self._fds
 
     def tend(self, now: float) -> None:
         """Close what is done, call again where a part was left."""

@@ -2,13 +2,15 @@
 """Killed cgroups in which somebody still is: looked at from tick to tick until they are gone.
 
 A large process is listed until its memory is freed, one that is stuck in the kernel until what it
-waits for comes.  Who was forked while there was no freezer gets his signal here.
+waits for comes.  Who was forked while there was no freezer gets his signal here; whoever comes
+later, a unit that begins again beside what is left of it, is nobody that was judged.
 """
 
 import os
 import signal
 from typing import Final
 
+from seawall.actions.members import started
 from seawall.actions.mrelease_effects import Releases
 from seawall.actions.plan import Order
 from seawall.actions.signal_effects import Signals
@@ -16,15 +18,29 @@ from seawall.actions.work import Refused, Work
 
 MOST: Final = 16
 SECONDS_MOST: Final = 60.0
+FORKED_SECONDS: Final = 1.0
+"""After the kill, where nothing stood still: who comes up to then was forked by them."""
 
 
 class _One:
-    __slots__ = ("began", "fd", "order")
+    __slots__ = ("began", "fd", "may_have_forked", "meant", "order")
 
-    def __init__(self, fd: int, order: Order, began: float) -> None:
+    def __init__(self, fd: int, work: Work, meant: set[int]) -> None:
         self.fd = fd
-        self.order = order
-        self.began = began
+        self.order: Order = work.order
+        self.began = work.began
+        self.may_have_forked = work.may_have_forked
+        self.meant: dict[int, str] = {}
+        """Process ids with their start times."""
+        self.mean(meant)
+
+    def mean(self, pids: set[int]) -> None:
+        """These too."""
+        for pid in pids:
+            try:
+                self.meant.setdefault(pid, started(pid))
+            except (OSError, IndexError):
+                continue
 
 
 class Pursuits:
@@ -38,17 +54,30 @@ class Pursuits:
         self._releases = releases
         self._version = version
 
+    @property
+    def is_idle(self) -> bool:
+        """Nobody is followed."""
+        return not self._ones
+
     def take(self, folder: int, work: Work) -> None:
         """After a kill that left somebody; the oldest makes room."""
         if len(self._ones) >= MOST:
             os.close(self._ones.pop(0).fd)
-        self._ones.append(_One(os.dup(folder), work.order, work.began))
+        there = self._signals.members.read(folder, self._version)
+        meant = there if work.may_have_forked else there & work.pids
+        self._ones.append(_One(os.dup(folder), work, meant))
+
+    def drop(self) -> None:
+        """Follow nobody any more."""
+        for one in self._ones:
+            os.close(one.fd)
+        self._ones.clear()
 
     def tend(self, now: float) -> list[str]:
         """What became of them, in words; a signal for who is there still."""
         words = []
         for one in list(self._ones):
-            left = self._look(one)
+            left = self._look(one, now)
             passed = now - one.began
             if not left:
                 words.append(f"{one.order.target.name}: all are gone after {passed:.1f} s")
@@ -62,12 +91,16 @@ class Pursuits:
             os.close(one.fd)
         return words
 
-    def _look(self, one: _One) -> int:
+    def _look(self, one: _One, now: float) -> int:
         work = Work(one.order)
         try:
-            pids = self._signals.send(one.fd, self._version, signal.SIGKILL, work)
-            if pids:
+            if one.may_have_forked and now < one.began + FORKED_SECONDS:
+                one.mean(self._signals.listed(one.fd, self._version))
+            left = self._signals.send(
+                one.fd, self._version, signal.SIGKILL, work, only=one.meant
+            )  # fmt: skip
+            if left:
                 self._releases.take(one.fd, self._version, self._signals.members)
         except (Refused, OSError):
             return 1  # asked again until its time is over
-        return len(pids) + self._signals.members.strangers
+        return len(left) + self._signals.members.strangers

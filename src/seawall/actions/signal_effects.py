@@ -10,40 +10,52 @@ not matter to a pidfd.  Older kernels: by number, start time compared at the las
 import errno
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
 from typing import Final
 
+from seawall.actions import room
 from seawall.actions.members import Members, started
 from seawall.actions.work import Refused, Work
 
 BATCH: Final = 4_096
 """Descriptors at a time."""
-ROOM: Final = 8
-"""Descriptors that are left free, however few there are: the lists are read again."""
-_FULL: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _NO_PIDFD: Final = (errno.ENOSYS, errno.EPERM)
 
 
 class Signals:
-    """Sends to all; ``never`` are the process ids that no order may reach."""
+    """Sends to all but those whom no order may reach."""
 
-    __slots__ = ("has_pidfd", "members", "never")
+    __slots__ = ("_never", "has_pidfd", "members")
 
-    def __init__(self, members: Members, never: frozenset[int]) -> None:
+    def __init__(self, members: Members, never: Collection[int]) -> None:
+        """``never``: process ids; one that comes again is somebody else's."""
         self.members = members
-        self.never = never | {1, os.getpid()}
+        self._never = {pid: _started(pid) for pid in never} | {1: "", os.getpid(): ""}
         self.has_pidfd = hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")
 
     def listed(self, folder: int, version: int) -> set[int]:
         """Who is in it; Refused when that is us or the first process of all."""
         pids = self.members.read(folder, version)
-        if pids & self.never:
+        if self.has_spared(pids):
             raise Refused("the guard itself, or process 1, is in it")
         return pids
 
-    def send(self, folder: int, version: int, number: int, work: Work) -> set[int]:
-        """One pass; gives back who was listed.  Who was signalled is added to ``work.pids``."""
+    def has_spared(self, pids: set[int]) -> bool:
+        """Whether one of them is never to be reached."""
+        found = [pid for pid in self._never if pid in pids]
+        return any(not self._never[pid] or _started(pid) == self._never[pid] for pid in found)
+
+    def send(
+        self, folder: int, version: int, number: int, work: Work,
+        only: Mapping[int, str] | None = None,
+    ) -> set[int]:  # fmt: skip
+        """One pass; gives back who was listed.  Who was signalled is added to ``work.pids``.
+
+        ``only``: nobody but these, process id and start time, is meant.
+        """
         pids = self.listed(folder, version)
+        if only is not None:
+            pids = {pid for pid in pids if pid in only and _started(pid) == only[pid]}
         if self.members.strangers:
             work.unsignalled += self.members.strangers
             work.say(
@@ -70,21 +82,20 @@ class Signals:
     def _open(self, waiting: list[int]) -> list[tuple[int, int]]:
         """(pid, pidfd) of as many as there is room for, taken off ``waiting``."""
         batch: list[tuple[int, int]] = []
-        kept = _keep_room() if self.has_pidfd else ()
+        kept = room.keep(room.READING)
         try:
             while self.has_pidfd and waiting and len(batch) < BATCH:
                 try:
                     batch.append((waiting[-1], os.pidfd_open(waiting[-1])))
                 except OSError as problem:
-                    if problem.errno in _FULL:
+                    if problem.errno in room.FULL:
                         break
                     if problem.errno in _NO_PIDFD:
                         self.has_pidfd = False
                         break
                 waiting.pop()  # opened, or gone meanwhile
         finally:
-            for fd in kept:
-                os.close(fd)
+            room.let_go(kept)
         return batch
 
     def _send_batch(
@@ -124,17 +135,6 @@ class Signals:
             return
         work.unsignalled += 1
         work.say(f"a process could not be signalled: {os.strerror(problem.errno or 0)}")
-
-
-def _keep_room() -> Sequence[int]:
-    """So many descriptors that nothing else can take."""
-    kept: list[int] = []
-    try:
-        while len(kept) < ROOM:
-            kept.append(os.pidfd_open(os.getpid()))
-    except OSError:
-        pass
-    return kept
 
 
 def _started(pid: int) -> str:

@@ -9,8 +9,8 @@ one that was judged.
 import os
 
 from seawall.actions.identity import FOLDER, open_folder
-from seawall.actions.members import Members
 from seawall.actions.plan import Mounts
+from seawall.actions.signal_effects import Signals
 from seawall.actions.work import Refused
 
 LOOKS = 3
@@ -19,13 +19,13 @@ LOOKS = 3
 class Trees:
     """Open mount points beside the memory tree."""
 
-    __slots__ = ("_freezer", "_members", "_never", "_unified", "mounts")
+    __slots__ = ("_freezer", "_members", "_signals", "_unified", "mounts")
 
-    def __init__(self, mounts: Mounts, members: Members, never: frozenset[int]) -> None:
-        """``never``: a twin with one of these process ids in it is none."""
+    def __init__(self, mounts: Mounts, signals: Signals) -> None:
+        """A twin in which somebody is whom no signal may reach is none."""
         self.mounts = mounts
-        self._members = members
-        self._never = never
+        self._members = signals.members
+        self._signals = signals
         self._freezer = -1
         self._unified = -1
 
@@ -67,7 +67,7 @@ class Trees:
             there = self._members.read(fd, 2)
             strangers = self._members.strangers
             here = self._members.read(folder, 2)
-            if there & self._never or not (there or strangers):
+            if self._signals.has_spared(there) or not (there or strangers):
                 return False
             others = there - here
             foreign = others if foreign is None else foreign & others

@@ -17,7 +17,10 @@ class Refused(Exception):
 class Work:
     """One order under way."""
 
-    __slots__ = ("began", "first", "left", "old_value", "order", "pids", "problems", "unsignalled")
+    __slots__ = (
+        "began", "first", "left", "may_have_forked", "old_value", "order", "pids", "problems",
+        "unsignalled",
+    )  # fmt: skip
 
     def __init__(self, order: Order) -> None:
         self.order = order
@@ -29,6 +32,8 @@ class Work:
         self.unsignalled = 0
         """Processes that the kernel did not let us signal."""
         self.left = 0
+        self.may_have_forked = False
+        """Nothing made them stand still while they were signalled."""
         self.old_value = ""
         self.problems: list[str] = []
 

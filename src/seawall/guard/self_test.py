@@ -15,6 +15,7 @@ from seawall.actions import small_files
 from seawall.actions.hands import Hands
 from seawall.actions.observer import Observer
 from seawall.actions.plan import Mounts, Order, Target
+from seawall.actions.work import refusal
 
 NAME: Final = "seawall-self-test"
 UNIT: Final = "seawall-guard.service"
@@ -111,7 +112,12 @@ class SelfTest:
             return self.words(now)
         if self._order is None or self._began is None:
             return None
-        if not small_files.read(self._folder, "cgroup.procs"):
+        try:
+            there = small_files.read(self._folder, "cgroup.procs")
+        except OSError as refused:
+            self._end(f"its child cannot be seen: {refusal(refused)}")
+            return self.words(now)
+        if not there:
             problem = self._problem()
             if not problem and now - self._began <= CHILD_SECONDS:
                 return None

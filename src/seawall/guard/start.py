@@ -8,6 +8,7 @@ text in a memfd.  The guard's pid is the launcher's own, so a unit's main proces
 
 import json
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from seawall.guard.settings import Settings
 from seawall.guard.tell import rivals
 from seawall.problems import UsageProblem
 
+FILES_MOST: Final = 65_536
 _CONFIG_SECONDS: Final = 20.0
 _KEPT: Final = ("PATH", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
 """Of the environment, what the guard or its command may want."""
@@ -38,6 +40,7 @@ def run(
     ``in_force``: the settings of a guard that starts afresh; the file is read by nobody then.
     """
     own_process.no_huge_pages()
+    allow_many_files()
     settings = in_force or settings_of(config_path)
     enter_host_cgroups()
     mounts = own_mounts()
@@ -73,6 +76,14 @@ def run(
         recorder_pid=recorder_pid,
     )
     become(handed)
+
+
+def allow_many_files() -> None:
+    """Up to what the machine allows: two or more are open for each cgroup.  As in the unit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = FILES_MOST if hard == resource.RLIM_INFINITY else min(hard, FILES_MOST)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def main(words: Sequence[str]) -> int:

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Descriptors held for a moment so that nothing else takes them: room for what comes after."""
+
+import errno
+import os
+from typing import Final
+
+SPARE: Final = 32
+"""Kept back for an order, should the limit of open files be reached."""
+READING: Final = 8
+"""Enough to read the lists of a cgroup, however few are left."""
+
+FULL: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+
+def keep(count: int, into: list[int] | None = None) -> list[int]:
+    """Up to so many; fewer where the limit is reached."""
+    kept: list[int] = [] if into is None else into
+    try:
+        if not kept and count:
+            kept.append(os.open("/", os.O_PATH | os.O_CLOEXEC))
+        while len(kept) < count:
+            kept.append(os.dup(kept[0]))
+    except OSError:
+        return kept
+    return kept
+
+
+def let_go(kept: list[int]) -> None:
+    """All of them."""
+    for fd in kept:
+        os.close(fd)
+    kept.clear()

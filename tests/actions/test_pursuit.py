@@ -1,0 +1,106 @@
+"""After a kill: who is followed, and with which descriptors; folders with the kernel's files, and
+real processes.
+"""
+
+import contextlib
+import os
+import resource
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.actions.test_members import full, group, opened, work
+
+from seawall.actions import room
+from seawall.actions.background import Background
+from seawall.actions.members import Members
+from seawall.actions.mrelease_effects import Releases
+from seawall.actions.pursuit import Pursuits
+from seawall.actions.signal_effects import Signals
+
+
+@pytest.fixture
+def pursuits() -> Iterator[Pursuits]:
+    made = Pursuits(Signals(Members(), frozenset()), Releases(Background()), 2)
+    yield made
+    made.drop()
+
+
+@contextlib.contextmanager
+def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.wait()
+
+
+@pytest.mark.parametrize("may_have_forked", [False, True])
+def test_who_comes_later_is_nobody_that_was_judged(
+    tmp_path: Path, pursuits: Pursuits, *, may_have_forked: bool
+) -> None:
+    """A unit begins again beside a process of it that is stuck in the kernel."""
+    top = tmp_path / "unit"
+    done = work()
+    done.may_have_forked = may_have_forked
+    with sleeper() as stuck, sleeper() as early, sleeper() as later:
+        done.pids, done.left = {stuck.pid}, 1
+        with opened(group(top, stuck.pid)) as fd:
+            pursuits.take(fd, done)
+        group(top, stuck.pid, early.pid)
+        pursuits.tend(done.began + 0.5)
+        group(top, stuck.pid, early.pid, later.pid)
+        pursuits.tend(done.began + 2.0)
+        assert stuck.wait(5) == -9
+        time.sleep(0.1)
+        # Where nothing stood still somebody may have been forked while the signals went out.
+        assert (early.poll() is not None) is may_have_forked
+        assert later.poll() is None
+        assert pursuits.tend(done.began + 3.0) == ["x: all are gone after 3.0 s"]
+
+
+def test_whoever_is_followed_is_let_go_at_once(tmp_path: Path, pursuits: Pursuits) -> None:
+    done = work()
+    with sleeper() as stuck:
+        done.pids = {stuck.pid}
+        with opened(group(tmp_path / "unit", stuck.pid)) as fd:
+            pursuits.take(fd, done)
+        pursuits.drop()
+        assert pursuits.is_idle
+        assert pursuits.tend(done.began + 1) == []
+        assert stuck.poll() is None
+
+
+@pytest.mark.parametrize("left", [0, 5, 30, 33, 36, 41, 45])
+def test_its_descriptors_are_not_those_of_the_next_order(tmp_path: Path, left: int) -> None:
+    """However few are free, as many stay as an order needs, and none is lost."""
+    children = [subprocess.Popen(["sleep", "60"]) for _ in range(12)]
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    background = Background()
+    background.start()
+    releases = Releases(background)
+    before = len(os.listdir("/proc/self/fd"))
+    try:
+        with opened(group(tmp_path / "pod", *(child.pid for child in children))) as fd:
+            with full() as highest:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1 + left, hard))
+                with contextlib.suppress(OSError):
+                    releases.take(fd, 2, Members())
+                kept = room.keep(left)
+                free = len(kept)
+                room.let_go(kept)
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            assert free >= min(left, room.SPARE)
+            releases.drop()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for child in children:
+            child.kill()
+            child.wait()
+    until = time.monotonic() + 5
+    while background.is_busy and time.monotonic() < until:
+        time.sleep(0.01)
+    assert len(os.listdir("/proc/self/fd")) == before
