@@ -47,7 +47,7 @@ class Scene:
             self_test=self.test, watcher=watcher, teller=teller, sense=sense
         )
         loop.parts = parts
-        self.judge = SimpleNamespace(state=lambda: self.state, is_hurried=False)
+        self.judge = SimpleNamespace(state=lambda: self.state, is_hurried=lambda _node: False)
         loop.judge = self.judge  # type: ignore[assignment]
         loop.settings = Settings()
         loop._test_due = loop._look_due = loop._pace = loop._hurried_until = 0.0

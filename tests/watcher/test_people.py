@@ -81,7 +81,7 @@ def rows(people: People) -> dict[str, dict[str, Any]]:
 
 
 def test_groups_of_a_node(node: Node) -> None:
-    # 937: 1000 less 63 thousandths of 16 GiB, so at least 63/1000 of them were requested.
+    # 937: 1000 less 63 thousandths of 16 GiB, so less than 64/1000 of them were requested.
     web = node.container(POD, "web", 937, mounts=(f"/var/lib/kubelet/pods/{UID}/etc-hosts",))
     plugin = node.container(POD, "plugin", 999, mounts=("/var/lib/kubelet/device-plugins",))
     etcd = node.container(STATIC_POD, "etcd", 800, owner="etcd-node1", namespace="infra")
@@ -95,7 +95,7 @@ def test_groups_of_a_node(node: Node) -> None:
     inode = (node.root / f"sys/fs/cgroup{web}").stat().st_ino
     assert found[web] == {
         "cgroup": web, "inode": inode, "name": "shop/cart/web", "pod": UID, "class_rank": 1,
-        "adj": 937, "request": -(-63 * 16 * GIB // 1000), "role": "",
+        "adj": 937, "request": -(-64 * 16 * GIB // 1000) - 1, "role": "",
     }  # fmt: skip
     assert found[etcd]["name"] == "infra/etcd-node1/etcd"
     assert found["/system.slice/shop.service"]["class_rank"] == 3

@@ -119,7 +119,7 @@ class Loop:
         self._tell(now, node)
         self._test(now)
         self._ask(now, wanted)
-        self._settle_pace(now)
+        self._settle_pace(now, node)
 
     def _act(self, verdict: Verdict, node: Node) -> list[Outcome]:
         """Orders first; words when they are carried out."""
@@ -198,9 +198,9 @@ class Loop:
             paths = [group.path for group in wanted]
             self.parts.watcher.tell({"t": "look", "why": why, "cgroups": paths})
 
-    def _settle_pace(self, now: float) -> None:
+    def _settle_pace(self, now: float, node: Node) -> None:
         """The nearer it is, the more often the watcher looks."""
-        if self.judge.is_hurried:
+        if self.judge.is_hurried(node):
             self._hurried_until = now + HURRY_LASTS_SECONDS
         if now < self._hurried_until:
             pace = HURRIED_PACE

@@ -57,7 +57,8 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
         "unprotect": tuple[str, ...],
     },
     Case: {
-        "aims": tuple[Aim, ...], "counts_swap": bool, "deadline": float, "decision": str,
+        "aims": tuple[Aim, ...], "comparable": int, "counts_swap": bool, "deadline": float,
+        "decision": str,
         "floor": int, "headroom": int, "is_left": bool, "most": int, "most_seconds": float,
         "need": int, "others": int | None, "others_then": int | None,
         "phase": Phase, "relief": int, "residual": int | None, "seconds": float,

@@ -51,7 +51,9 @@ def class_rank_of(workload: Workload, *, is_delegated: bool = False) -> int:
 def request_of(
     workload: Workload, asked: Asked, adj: int | None, capacity: int | None
 ) -> int | None:
-    """Bytes: what the kubelet was asked for, or what is protected; the least that it can be."""
+    """Bytes: what the kubelet was asked for, or what is protected; the most that it can be,
+    for who keeps a promise owes nothing.
+    """
     found = _of_kubernetes(workload, asked, adj, capacity)
     if asked.protected is None:
         return found
@@ -70,4 +72,4 @@ def _of_kubernetes(
     if adj is None or capacity is None:
         return None
     told = request_range(adj, capacity)
-    return None if told is None else told[0]
+    return None if told is None else told[1]

@@ -49,9 +49,9 @@ class Case:
     """The decision's state; bounded, without cycles."""
 
     __slots__ = (
-        "aims", "counts_swap", "deadline", "decision", "floor", "headroom", "is_left", "most",
-        "most_seconds", "need", "others", "others_then", "phase", "relief", "residual", "seconds",
-        "sources", "trigger", "workloads",
+        "aims", "comparable", "counts_swap", "deadline", "decision", "floor", "headroom",
+        "is_left", "most", "most_seconds", "need", "others", "others_then", "phase", "relief",
+        "residual", "seconds", "sources", "trigger", "workloads",
     )  # fmt: skip
 
     def __init__(
@@ -84,6 +84,8 @@ class Case:
         """And by the last ones before; None: not looked at yet."""
         self.seconds = node.seconds
         self.headroom = node.headroom_bytes
+        self.comparable = node.comparable_bytes
+        """Text that is read in again is nobody's gain, and text that is dropped nobody's loss."""
         self.residual = node.residual_bytes
         self.most = 0
         self.most_seconds = node.seconds
@@ -113,7 +115,7 @@ class Case:
 
     def is_eaten(self, node: Node) -> bool:
         """No more is left than then, although some came back: others take it as it comes."""
-        return node.headroom_bytes <= self.headroom
+        return node.comparable_bytes <= self.comparable
 
     @property
     def names(self) -> str:

@@ -98,7 +98,7 @@ def _kill(mind: Mind, case: Case, node: Node) -> Verdict:
     """On cgroup v1 SIGKILL waits for the thaw, so a thaw always follows."""
     was_frozen = case.phase == "frozen"
     if was_frozen:
-        mind.hold.count_kills(node.seconds, case.workloads)
+        mind.count_kills(node.seconds, case.workloads)
     orders = case.orders("kill") + (case.orders("thaw") if was_frozen else ())
     did = "is frozen" if was_frozen else "got SIGTERM and is still there"
     case.start(node)  # not from the SIGTERM on

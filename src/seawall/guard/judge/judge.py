@@ -15,7 +15,7 @@ from seawall.guard.judge.evidence import is_fresh, promised_to
 from seawall.guard.judge.going_on import go_on, learn
 from seawall.guard.judge.mind import Mind
 from seawall.guard.judge.node_short import judge_low, judge_short
-from seawall.guard.judge.shortage import HURRY_SECONDS, judge_shortage
+from seawall.guard.judge.shortage import HURRY_GROWTH, HURRY_SECONDS, judge_shortage
 from seawall.guard.judge.stuck import in_turn, is_candidate
 from seawall.guard.judge.suspicion import look_after
 from seawall.guard.settings import Settings
@@ -159,11 +159,13 @@ class Judge:
             return "blind"
         return "near" if shortage.is_near else "peace"
 
-    @property
-    def is_hurried(self) -> bool:
-        """Seconds are running out."""
+    def is_hurried(self, node: Node) -> bool:
+        """Seconds are running out; or nothing is left, and what nobody counts grows still."""
         shortage = self._mind.shortage
-        return shortage is not None and shortage.budget_seconds < HURRY_SECONDS
+        if shortage is None:
+            return False
+        grows = node.residual_slope_bytes_per_second > HURRY_GROWTH
+        return shortage.budget_seconds < HURRY_SECONDS or (shortage.is_pressing and grows)
 
     @property
     def rest(self) -> Iterable[Rank]:

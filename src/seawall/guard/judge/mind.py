@@ -17,6 +17,7 @@ from seawall.guard.verdict import Rank, Told, Trigger, Verdict
 
 TOLD_MOST = 64
 DONE = "already acted on"
+OBSERVED = "already decided on, and only observed"
 
 
 class Mind:
@@ -65,16 +66,17 @@ class Mind:
         With another mode what was only observed has not been done, and the loop has put back
         what was in force.
         """
+        kept: tuple[str, ...] = (DONE, OBSERVED)
         if settings.mode != self.settings.mode:
             self.overruns.leave()
             self.cases = [case for case in self.cases if case.phase != "observed"]
             if settings.mode == "enforce":
-                self.hold.done.clear()
+                kept = (DONE,)
         self.settings = settings
         self.protection = Protection(settings, self.own_cgroup)
         self.overruns.use(settings)
         # Who hung and was left alone may be in the scope by now.
-        self.hold.done = {at: why for at, why in self.hold.done.items() if why.startswith(DONE)}
+        self.hold.done = {at: why for at, why in self.hold.done.items() if why.startswith(kept)}
 
     @property
     def is_busy(self) -> bool:
@@ -85,6 +87,11 @@ class Mind:
     def is_observing(self) -> bool:
         """Nothing is done: sentences say ``would be``."""
         return self.settings.mode == "observe"
+
+    def count_kills(self, now: float, workloads: int) -> None:
+        """So many are sent a signal, if it is not only observed."""
+        if not self.is_observing:
+            self.hold.count_kills(now, workloads)
 
     def note(self, shortage: Shortage, now: float) -> None:
         """The shortage of this tick."""

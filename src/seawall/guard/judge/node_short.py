@@ -8,8 +8,15 @@ from seawall.guard.facts import Group, Node
 from seawall.guard.judge import sentences, suspicion
 from seawall.guard.judge.case import Case
 from seawall.guard.judge.going_on import start_verifying
-from seawall.guard.judge.mind import DONE, Mind
-from seawall.guard.judge.proof import LASTS_SECONDS, LEAST_GROWTH, Causes, accuse_of_all
+from seawall.guard.judge.mind import DONE, OBSERVED, Mind
+from seawall.guard.judge.proof import (
+    LASTS_SECONDS,
+    LEAST_GROWTH,
+    Causes,
+    accuse_of_all,
+    acquit,
+    takes_on,
+)
 from seawall.guard.judge.ranking import rank, rows_of, shown
 from seawall.guard.judge.row import OVER_LIMIT, PROVED, SOURCE_OUTSIDE, Row
 from seawall.guard.judge.shortage import URGENT_SECONDS, Shortage
@@ -37,6 +44,8 @@ def judge_short(
         return None
     rows, causes = _rows(mind, node, groups)
     able = rank(rows, causes, mind.protection, node.total_bytes)
+    if is_beside and not _is_urgent(mind):
+        able = [row for row in able if takes_on(row)]
     kills_left = mind.hold.kills_left(node.seconds, mind.settings.kills_per_minute)
     if is_beside or is_held:  # a hold decides nothing: only proof does
         able = [row for row in able if row.tier <= PROVED]
@@ -72,6 +81,8 @@ def judge_low(
     able = rank(rows, causes, mind.protection, node.total_bytes)
     tiers = (OVER_LIMIT,) if shortage.is_swapping else (OVER_LIMIT, SOURCE_OUTSIDE)
     guilty = [row for row in able if row.tier in tiers and row.beyond >= LEAST_GROWTH]
+    if mind.cases:
+        guilty = [row for row in guilty if takes_on(row)]
     is_most = 2 * sum(row.beyond for row in guilty) > causes.owed
     if not is_most or not mind.hold.kills_left(node.seconds, mind.settings.kills_per_minute):
         return None
@@ -89,6 +100,7 @@ def _rows(
     rows, causes = rows_of(node, groups.values(), mind.window, mind.hold.distrusted, own_limits)
     if mind.shortage is not None:
         accuse_of_all(rows, causes, mind.shortage.need_bytes)
+        acquit(rows, causes, mind.shortage.need_bytes)
     _mark(mind, rows, node)
     return rows, causes
 
@@ -100,13 +112,19 @@ def _may_choose_beside(mind: Mind, node: Node) -> bool:
     shortage = mind.shortage
     if shortage is None or len(mind.cases) > 3:
         return False
-    is_urgent = mind.suspicion is not None or shortage.budget_seconds < URGENT_SECONDS
+    is_urgent = _is_urgent(mind)
     return all(
         case.phase == "killed" and node.seconds - case.seconds >= BESIDE_SECONDS
         and case.most >= case.predicted // 4
         and (is_urgent or case.is_eaten(node))
         for case in mind.cases
     )  # fmt: skip
+
+
+def _is_urgent(mind: Mind) -> bool:
+    shortage = mind.shortage
+    is_held = mind.suspicion is not None
+    return is_held or (shortage is not None and shortage.budget_seconds < URGENT_SECONDS)
 
 
 def _mark(mind: Mind, rows: list[Row], node: Node) -> None:
@@ -181,11 +199,10 @@ def begin(mind: Mind, case: Case, node: Node, step: Step) -> None:
         case.phase = "frozen" if step == "freeze" else "terminating"
         case.deadline = node.seconds + mind.settings.terminate_seconds
     if step in ("kill", "terminate"):
-        mind.hold.count_kills(node.seconds, case.workloads)
+        mind.count_kills(node.seconds, case.workloads)
+    why = f"{OBSERVED if mind.is_observing else DONE} ({case.decision}): never twice"
     for aim in case.aims:
-        mind.hold.mark_done(
-            aim.target.path, aim.target.inode, f"{DONE} ({case.decision}): never twice"
-        )
+        mind.hold.mark_done(aim.target.path, aim.target.inode, why)
     mind.cases.append(case)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from seawall.guard.facts import NOTHING_OUTSIDE, Node
-from seawall.guard.judge.row import OVER_LIMIT, SOURCE, SOURCE_OUTSIDE, Row
+from seawall.guard.judge.row import OVER_LIMIT, RANKED, SOURCE, SOURCE_OUTSIDE, Row
 from seawall.guard.judge.window import Look, Window
 
 LEAST_OVERRUN = 64 << 20
@@ -124,6 +124,21 @@ def accuse(rows: Sequence[Row], causes: Causes, look: Look) -> None:
     for row in large:
         if is_most and row.tier > SOURCE:
             row.tier = SOURCE
+
+
+def acquit(rows: Sequence[Row], causes: Causes, need: int) -> None:
+    """A loss that is small beside what is needed says nothing of who made the shortage."""
+    if max(causes.lost, causes.owed) >= max(need // 2, LEAST_GROWTH):
+        return
+    for row in rows:
+        if row.tier in (SOURCE, SOURCE_OUTSIDE):
+            row.tier = RANKED
+
+
+def takes_on(row: Row) -> bool:
+    """What it holds outside proves it guilty, and it goes on taking."""
+    slope = row.group.charge_slope + row.group.outside_slope
+    return row.tier in (OVER_LIMIT, SOURCE_OUTSIDE) and row.beyond >= LEAST_GROWTH and slope > 0
 
 
 def accuse_of_all(rows: Sequence[Row], causes: Causes, need: int) -> None:

@@ -23,6 +23,8 @@ CALM_SECONDS = 6.0
 NEAR_SECONDS = 10.0
 HURRY_SECONDS = 3.0
 """Evidence has to come as fast as a processor can bring it."""
+HURRY_GROWTH = 1 << 20
+"""Bytes a second of the residual: less is noise."""
 STALLS_PER_SECOND = 1.0
 PROTECTED_STALL = 0.1
 

@@ -69,7 +69,9 @@ def hold(
 
 def _is_time(mind: Mind, node: Node) -> bool:
     shortage = mind.shortage
-    if shortage is None or not shortage.is_short or shortage.budget_seconds >= HURRY_SECONDS:
+    if shortage is None or not shortage.is_short:
+        return False
+    if shortage.budget_seconds >= HURRY_SECONDS and not shortage.is_pressing:
         return False
     if mind.suspicion is not None or not hold_seconds(mind.settings):
         return False
