@@ -4,9 +4,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.guard.judge_scene import group_of
+from tests.guard.judge_scene import CALM, group_of
 
-from seawall.guard.facts import Group
+from seawall.guard.facts import Group, Node
 from seawall.guard.loop import Loop
 from seawall.guard.settings import Settings
 
@@ -39,6 +39,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.test, self.said, self.state = Test(), list[dict[str, Any]](), "peace"
+        self.hurried: list[Node] = []
         self.loop = loop = Loop.__new__(Loop)
         watcher = SimpleNamespace(tell=self.said.append)
         teller = SimpleNamespace(is_due=False, event=lambda _words: None)
@@ -47,7 +48,9 @@ class Scene:
             self_test=self.test, watcher=watcher, teller=teller, sense=sense
         )
         loop.parts = parts
-        self.judge = SimpleNamespace(state=lambda: self.state, is_hurried=lambda _node: False)
+        self.judge = SimpleNamespace(
+            state=lambda: self.state, is_hurried=lambda node: node in self.hurried
+        )
         loop.judge = self.judge  # type: ignore[assignment]
         loop.settings = Settings()
         loop._test_due = loop._look_due = loop._pace = loop._hurried_until = 0.0
@@ -114,6 +117,7 @@ def test_the_watcher_hurries_for_seconds_when_seconds_are_left() -> None:
     )
     ticks = [(0.0, "peace", False), (1.0, "near", False), (2.0, "short", True),
              (2.1, "short", False), (3.9, "near", False), (4.1, "near", False)]  # fmt: skip
-    for now, scene.state, scene.judge.is_hurried in ticks:
-        scene.loop._settle_pace(now)
+    for now, scene.state, is_hurried in ticks:
+        scene.hurried = [CALM] if is_hurried else []
+        scene.loop._settle_pace(now, CALM)
     assert [message["seconds"] for message in scene.said] == [1.0, 0.25, 0.1, 0.25]
