@@ -27,11 +27,11 @@ test: $(VENV)/dev.ready
 	$(BIN)/python -m pytest -m "not system" -n 2 --dist loadfile
 
 # What needs root and Debian packages (installs them, says what it skips and why).  First what
-# may share the machine with another VM, two at a time, then all that wants it to itself.
+# may share the machine with others, two files at a time, then all that wants it to itself.
 test-system: $(VENV)/dev.ready
 	tests/install_system_packages
 	$(BIN)/python -m compileall -q src
-	$(BIN)/python -m pytest tests/kernels -m "system and beside" -n 2 --dist loadfile -rs
+	$(BIN)/python -m pytest -m "system and beside" -n 2 --dist loadfile -rs
 	$(BIN)/python -m pytest -m "system and not beside" -rs
 
 # The marks that depend on the luck of an emulated node, asserted.
