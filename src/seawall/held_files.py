@@ -47,7 +47,7 @@ def executed(maps: bytes) -> dict[str, tuple[int, int]]:
     """
     files: dict[str, tuple[int, int]] = {}
     wanted = set()
-    for line in maps.splitlines():
+    for line in maps.split(b"\n"):  # a name may hold a \r
         words = line.split(None, 5)
         if len(words) < 6 or not words[5].startswith(b"/") or words[5].startswith(_NO_FILES):
             continue

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import signal
 import subprocess
 
 import pytest
@@ -26,3 +27,12 @@ def test_a_pidfd_over_1023_is_waited_for() -> None:
         for fd in held:
             os.close(fd)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_python_that_knows_no_pidfd_ends_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "pidfd_open")
+    with subprocess.Popen(["sleep", "60"]) as process:
+        pulse = Pulse(process.pid, {os.getpid()})
+        assert pulse.end()
+        pulse.close()
+        assert process.wait(5) == -signal.SIGKILL

@@ -21,7 +21,6 @@ from seawall.actions.plan import Mounts
 from seawall.guard.facts import BEST_EFFORT, BURSTABLE, SYSTEM
 from seawall.guard.sense.details import Details
 from seawall.guard.sense.groups import Groups
-from seawall.guard.sense.lasting import tmpfs_mounts
 from seawall.guard.sense.member import Names
 
 MIB = 1 << 20
@@ -264,16 +263,6 @@ def test_progress_without_cpu_stat(tmp_path: Path, fake: FakeTree) -> None:
     member.told_progress = None
     assert read(5.0, (1, 5), (0, 0)) is None
     assert read(6.0, (1, 5), (1, 0)) == 1.0
-
-
-def test_tmpfs_that_the_host_has_too() -> None:
-    text = (
-        b"36 35 0:31 / /dev/shm rw,nosuid - tmpfs tmpfs rw\n"
-        b"37 35 0:32 / /a\\040b rw master:1 - tmpfs shm rw,size=64k\n"
-        b"38 35 8:1 / /data rw - ext4 /dev/sda1 rw\n39 35 0:33 / /cut rw - tmp"
-    )
-    assert tmpfs_mounts(text) == {b"0:31": b"/dev/shm", b"0:32": b"/a b"}
-    assert tmpfs_mounts(b"\xff\n- tmpfs\n\n") == {}
 
 
 # --- real cgroups -----------------------------------------------------------------------------

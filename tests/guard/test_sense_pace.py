@@ -15,7 +15,7 @@ from seawall.actions.plan import Mounts
 from seawall.guard.sense.cadence import Cadence
 from seawall.guard.sense.member import Names
 from seawall.guard.sense.pause import broken_seconds, glance_seconds, pause_seconds
-from seawall.guard.sense.stalled import Stalled, cgroups_of, is_inside
+from seawall.guard.sense.stalled import Stalled, is_anybodys, paths_of, unified_of
 from seawall.guard.sense.trend import Anchors, Trend
 from seawall.guard.sense.triggers import Triggers
 
@@ -223,13 +223,47 @@ def test_pressure_of_units_on_v2(tmp_path: Path) -> None:
     fake.remove("/system.slice/kubelet.service")
 
 
+SESSION = "/user.slice/user-1000.slice/session-3.scope"
+OWN_UNIT = "/user.slice/user-1000.slice/user@1000.service/app.slice/kubelet.service"
+
+
+def test_what_a_user_calls_so_does_not_count_on_v2(tmp_path: Path) -> None:
+    """Each login has a sshd in its session; at the user's own limit it stands still."""
+    fake = FakeTree(tmp_path / "tree", 2)
+    paths = (SESSION, OWN_UNIT, "/elsewhere/user@7.service/sshd.service")
+    for path in (*paths, "/system.slice/ssh.service"):
+        fake.make(path)
+    proc = tmp_path / "proc"
+    for pid, path in enumerate((*paths, "/system.slice/ssh.service"), 100):
+        process(proc, pid, "sshd", f"0::{path}\n", 0)
+    stalled = Stalled(Names(Mounts(str(fake.mount), 2)), str(proc), "/mine", ())
+    stalled.look(1.0, paths)
+    assert list(stalled.by_key) == [f"{fake.mount}/system.slice/ssh.service/memory.pressure"]
+    for path in paths:
+        fake.make(path, memory__pressure="some avg10=0 total=0\nfull avg10=0 total=900000\n")
+    assert stalled.look(2.0, paths) == 0.0
+    stalled.close()
+
+
+def test_what_a_user_calls_so_does_not_count_on_v1(tmp_path: Path) -> None:
+    """Where memory is counted for all units together, systemd's own tree has the session."""
+    proc = tmp_path / "proc"
+    process(proc, 100, "sshd", f"4:memory:{SESSION}\n", 0)
+    process(proc, 101, "sshd", f"4:memory:/\n1:name=systemd:{SESSION}\n", 0)
+    process(proc, 102, "sshd", "4:memory:/\n1:name=systemd:/system.slice/ssh.service\n", 0)
+    stalled = Stalled(Names(Mounts("/nowhere", 1)), str(proc), "/", ())
+    stalled.look(1.0, ())
+    assert list(stalled.by_key) == ["pid 102"]
+    stalled.close()
+
+
 def test_major_faults_of_a_real_process_are_its_own() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         stalled = Stalled(Names(Mounts("/nowhere", 1)), "/proc", "/", ())
         stalled._verify.is_due(1.0, is_near=False)
         stalled._add_process(child.pid, "sshd")
         text = Path(f"/proc/{child.pid}/cgroup").read_bytes()
-        expected = [] if is_inside(*cgroups_of(text)) else [f"pid {child.pid}"]
+        expected = [] if is_anybodys(*paths_of(text)) else [f"pid {child.pid}"]
         assert list(stalled.by_key) == expected
         stalled.look(2.0, ())
         assert 0.0 <= stalled.look(3.0, ()) <= 1.0
@@ -239,7 +273,9 @@ def test_major_faults_of_a_real_process_are_its_own() -> None:
 
 def test_paths_of_both_trees() -> None:
     text = b"9:name=systemd:/a\n4:cpu,memory:/b:c\n0::/d\n\n"
-    assert cgroups_of(text) == ("/b:c", "/d")
-    assert cgroups_of(b"") == ("", "")
-    assert is_inside("/", POD)
-    assert not is_inside("/system.slice/kubelet.service", "")
+    assert (unified_of(text), unified_of(b"")) == ("/d", "")
+    assert paths_of(text) == {"/a", "/b:c", "/d"}
+    assert paths_of(b"") == set()
+    assert is_anybodys("/", POD)
+    assert is_anybodys("/user.slice")
+    assert not is_anybodys("/system.slice/kubelet.service", "")

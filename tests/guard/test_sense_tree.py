@@ -137,6 +137,100 @@ def test_too_many_are_said(fake: FakeTree, monkeypatch: pytest.MonkeyPatch) -> N
     assert "more than 5 cgroups" in tree.blind
 
 
+MANAGER = "/user.slice/user-{0}.slice/user@{0}.service"
+ONE = MANAGER.format(1000)
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_users_cgroups_hide_no_pod(
+    fake: FakeTree, monkeypatch: pytest.MonkeyPatch, *, is_told: bool
+) -> None:
+    """Too many below a manager: it is one workload, whatever way they are found."""
+    monkeypatch.setattr(tree_module, "FOLDERS_MOST", 16)
+    monkeypatch.setattr(tree_module, "OF_A_USER_MOST", 8)
+    fake.make(f"{ONE}/app.slice/a.service")
+    tree = opened(fake) if is_told else Tree(str(fake.mount))
+    if not is_told:
+        monkeypatch.setattr(tree._inotify, "_init", lambda _flags: -1)
+        tree.open(0.0)
+    assert paths(tree.born) == {f"{ONE}/app.slice/a.service"}
+    for number in range(20):
+        fake.make(f"{ONE}/app.slice/deep/x{number}")
+    fake.make(container(1))
+    fake.make(f"{MANAGER.format(1001)}/b.service")
+    for now in (61.0, 122.0, 183.0):
+        tree.update(now)
+    assert paths(tree.gone) == {f"{ONE}/app.slice/a.service"}
+    assert paths(tree.born) == {ONE, container(1), f"{MANAGER.format(1001)}/b.service"}
+    assert not [path for path in tree.folders if path.startswith(f"{ONE}/")]
+    if is_told:
+        assert tree.blind == f"{fake.mount}{ONE}: more than 8 cgroups: taken as one"
+    fake.make(f"{ONE}/still-more/of-them")
+    tree.update(244.0)
+    assert not tree.born
+    # Until it goes.
+    fake.remove(ONE)
+    tree.update(305.0)
+    assert paths(tree.gone) == {ONE}
+    assert "taken as one" not in tree.blind
+    fake.make(f"{ONE}/app.slice/a.service")
+    tree.update(366.0)
+    assert paths(tree.born) == {f"{ONE}/app.slice/a.service"}
+    tree.close()
+
+
+def test_too_many_of_a_user_are_one_from_the_start(
+    fake: FakeTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree_module, "OF_A_USER_MOST", 8)
+    for number in range(20):
+        fake.make(f"{ONE}/app.slice/x{number}/y")
+    fake.make(container(1))
+    tree = opened(fake)
+    assert paths(tree.born) == {ONE, container(1)}
+    assert not tree.gone
+    assert set(tree._by_watch.values()) == {
+        path for path, folder in tree.folders.items() if not folder.is_leaf
+    }
+    tree.close()
+
+
+def test_a_user_whose_units_come_and_go_has_not_too_many(
+    fake: FakeTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree_module, "OF_A_USER_MOST", 8)
+    fake.make(f"{ONE}/app.slice")
+    tree = opened(fake)
+    for round_ in range(10):
+        fake.make(f"{ONE}/app.slice/x{round_}.service")
+        tree.update(round_ + 0.3)
+        fake.remove(f"{ONE}/app.slice/x{round_}.service")
+        tree.update(round_ + 0.6)
+    assert tree._of_users == {ONE: 1}
+    assert tree.blind == ""
+    fake.remove(ONE)
+    tree.update(20.0)
+    assert tree._of_users == {}
+    tree.close()
+
+
+def test_many_users_have_no_more_than_a_host(
+    fake: FakeTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree_module, "FOLDERS_MOST", 30)
+    monkeypatch.setattr(tree_module, "OF_A_USER_MOST", 8)
+    for user in range(8):
+        for number in range(8):
+            fake.make(f"{MANAGER.format(user)}/x{number}")
+    tree = opened(fake)
+    whole = {path for path in paths(tree.born) if path.endswith(".service")}
+    assert len(whole) == len(tree._whole) == 8 - 3
+    fake.make(container(1))
+    tree.update(1.0)
+    assert paths(tree.born) == {container(1)}
+    tree.close()
+
+
 def test_nothing_is_left_of_those_that_went(fake: FakeTree) -> None:
     tree = opened(fake)
     fds = len(os.listdir("/proc/self/fd"))

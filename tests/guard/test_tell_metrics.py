@@ -99,12 +99,15 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 def process(
     proc: Path, pid: int, comm: str, *, pids: str = "{pid}", cgroup: str = "/system.slice/x",
-    state: str = "S", cmdline: Sequence[str] = (),
+    state: str = "S", cmdline: Sequence[str] = (), uids: Sequence[int] = (0, 0, 0, 0),
 ) -> None:  # fmt: skip
     folder = proc / str(pid)
     folder.mkdir(parents=True)
     words = pids.format(pid=pid)
-    (folder / "status").write_text(f"Name:\tx\nNStgid:\t{words}\nNSpid:\t{words}\nNSsid:\t1\n")
+    owner = "\t".join(map(str, uids))
+    (folder / "status").write_text(
+        f"Name:\tx\nUid:\t{owner}\nNStgid:\t{words}\nNSpid:\t{words}\nNSsid:\t1\n"
+    )
     (folder / "comm").write_bytes(os.fsencode(comm + "\n"))
     (folder / "stat").write_bytes(os.fsencode(f"{pid} ({comm}) {state} 1 1"))
     (folder / "cgroup").write_text(f"12:memory:{cgroup}\n0::{cgroup}\n")
@@ -182,6 +185,88 @@ def test_the_kubelets_file_is_read_where_it_says(proc: Path) -> None:
     ]
 
 
+SESSION = "/user.slice/user-1000.slice/session-3.scope"
+SETUID = (1000, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("uids", "cgroup"),
+    [((1000,) * 4, SESSION), ((1000,) * 4, "/system.slice/cron.service"), ((0,) * 4, SESSION),
+     (SETUID, "/system.slice/cron.service")],
+)  # fmt: skip
+def test_nothing_is_opened_that_a_user_names(
+    proc: Path, monkeypatch: pytest.MonkeyPatch, uids: Sequence[int], cgroup: str
+) -> None:
+    cmdline = ("kubelet", "--config=/etc/kubelet.yaml")
+    process(proc, 800, "kubelet", cmdline=cmdline, uids=uids, cgroup=cgroup)
+    (proc / "800/root/etc").mkdir(parents=True)
+    (proc / "800/root/etc/kubelet.yaml").write_text(YAML)
+    opened = opens(monkeypatch)
+    assert find(str(proc), SCOPE) == []
+    assert not [path for path, _ in opened if "/root" in path or path.endswith("cmdline")]
+
+
+def test_guards_are_no_sessions_but_roots(proc: Path) -> None:
+    process(proc, 99, "systemd-oomd", uids=(995,) * 4, cgroup="/system.slice/systemd-oomd.service")
+    process(proc, 100, "earlyoom", uids=(1000,) * 4, cgroup=SESSION)
+    process(proc, 101, "nohang", cgroup=SESSION)
+    assert find(str(proc), SCOPE) == [
+        "systemd-oomd (pid 99) kills on its own", "nohang (pid 101) kills on its own",
+    ]  # fmt: skip
+
+
+UNSEEN = ["kubelet (pid 800) has an eviction threshold that is not to be seen"]
+
+
+@pytest.mark.parametrize("kind", ["device", "pipe", "link", "folder", "empty", "huge", "none"])
+def test_only_a_regular_file_is_opened(
+    proc: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Opening a watchdog starts it."""
+    process(proc, 800, "kubelet", cmdline=("kubelet", "--config", "/dev/watchdog"))
+    path = proc / "800/root/dev/watchdog"
+    path.parent.mkdir(parents=True)
+    if kind == "device":
+        try:
+            os.mknod(path, 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+        except PermissionError:
+            pytest.skip("needs CAP_MKNOD: run as root")
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "link":
+        (proc / "x.yaml").write_text(YAML)
+        path.symlink_to(proc / "x.yaml")
+    elif kind == "folder":
+        path.mkdir()
+    elif kind != "none":
+        path.write_text("" if kind == "empty" else YAML + "#" * (256 << 10))
+    opened = opens(monkeypatch)
+    assert find(str(proc), SCOPE) == UNSEEN
+    (flags,) = [flags for name, flags in opened if name.endswith("watchdog")]
+    assert flags & os.O_PATH
+    assert flags & os.O_NOFOLLOW
+    assert not [name for name, _ in opened if name.startswith("/proc/self/fd/")]
+
+
+def test_a_flag_needs_no_file(proc: Path) -> None:
+    cmdline = ("kubelet", "--config=/none", "--eviction-hard=memory.available<1Gi")
+    process(proc, 800, "kubelet", cmdline=cmdline)
+    assert find(str(proc), SCOPE) == ["kubelet (pid 800) evicts below memory.available 1Gi"]
+
+
+def opens(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """What is opened from now on, and how."""
+    opened: list[tuple[str, int]] = []
+    real = os.open
+
+    def noted(path: str, flags: int, **more: Any) -> int:
+        opened.append((str(path), flags))
+        return real(path, flags, **more)
+
+    monkeypatch.setattr(os, "open", noted)
+    return opened
+
+
 def test_a_crowd_is_bounded_and_hostile_names_are_nobody(proc: Path) -> None:
     for pid in range(1000, 1020):
         process(proc, pid, "earlyoom")
@@ -192,6 +277,8 @@ def test_a_crowd_is_bounded_and_hostile_names_are_nobody(proc: Path) -> None:
 
 def test_one_that_lives_here_is_named_whoever_asks(tmp_path: Path) -> None:
     """Also for root without CAP_SYS_PTRACE, who may not follow links in /proc."""
+    if os.geteuid() and "/user.slice/" in Path("/proc/self/cgroup").read_text():
+        pytest.skip("a guard in a user's session kills for that user only: run as root")
     program = tmp_path / "earlyoom"
     shutil.copy("/bin/sleep", program)
     child = subprocess.Popen([program, "30"])

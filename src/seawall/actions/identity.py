@@ -117,5 +117,5 @@ def _inodes(tree: int, path: str) -> list[int]:
 
 def own_cgroups() -> str:
     """The text of /proc/self/cgroup (cgroups(7)).  OSError."""
-    with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as file:
-        return file.read()
+    with open("/proc/self/cgroup", "rb") as file:  # as text a \r in a name would end a line
+        return os.fsdecode(file.read())

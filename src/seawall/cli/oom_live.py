@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The OOM kills of a machine: what its kernel still holds, its journal, its log files."""
 
+import io
 import sys
 import time
 from argparse import Namespace
@@ -130,7 +131,7 @@ def _files(source: Source, paths: Sequence[str] = FILES) -> Iterator[tuple[Log, 
         log = Log(path)
         data = host.read(path, _FILE_MOST_BYTES)
         if not isinstance(data, Unread):
-            yield log, iter(data.splitlines(keepends=True))
+            yield log, io.BytesIO(data)  # cut at newlines only: a command may be called a\rb
         elif data.why not in ("absent", "not_captured") or path == kmsg.PATH:
             log.unseen.append(
                 NotSeen(path, data.detail or data.why, "give the log as FILE: oom explain FILE")

@@ -15,7 +15,8 @@ termination_message  cgroup, name, words, decision, unix_seconds, kubelet_root:
                      ``{decision, path, problem}``
 textfile             path, values: ``{problem}``
 rivals               scope: ``{rivals: [words]}``
-config               path: ``{settings: text}``, or ``{problem}``
+config               path: ``{settings: text}``, or ``{problem}``; ``is_busy`` beside it:
+                     another one still runs, and answers too
 watcher              number of the pair whose end it gets, in the place of those before: no
                      answer
 recorder             number, path, size: likewise

@@ -56,6 +56,7 @@ def assemble(
 ) -> tuple[Parts, list[str]]:
     """Everything opened, and what could not be had, in words."""
     settings, mounts = handed.settings, handed.mounts
+    memory.forget_docs()
     # Before anything is opened: what it takes for a moment is there for what stays.
     shortages_on_paper(settings)
     journal = Journal(f"{handed.folder}/{UNDO_FILE}")

@@ -17,6 +17,7 @@ from seawall.guard.handed import Handed, reloaded
 from seawall.guard.judge.stuck import may_be_stuck
 from seawall.guard.parts import Parts, hands_scope
 from seawall.guard.recorder_life import RecorderLife
+from seawall.guard.reload import Reload
 from seawall.guard.settings import Settings
 from seawall.guard.signals import Signals
 from seawall.guard.survival import Survival
@@ -54,6 +55,7 @@ class Loop:
         self.settings = handed.settings
         self.judge = parts.judge
         self._signals = told
+        self._reload = Reload(parts, handed.config_path)
         self._fds: list[int] = []
         self._is_over = False
         self._extra: dict[str, str] = {}
@@ -254,7 +256,7 @@ class Loop:
             self.recorder_life.tend(now)
             is_peace = self.judge.state() == "peace"
             self.companions.tend(now, watch=self.settings.watch, is_peace=is_peace)
-        answer = parts.aide.take("config", is_ready=parts.aide.fd in ready)
+        answer = self._reload.take(now, is_ready=parts.aide.fd in ready)
         if answer is not None:
             self._take_config(answer)
 
@@ -264,9 +266,7 @@ class Loop:
         elif number == signal.SIGCHLD:
             signals.reap()
         elif number == signal.SIGHUP:
-            asked = self.parts.aide.send({"do": "config", "path": self.handed.config_path})
-            if not asked:
-                self.parts.teller.event(sentences.not_reloaded(sentences.AIDE_LOST))
+            self._reload.ask()
 
     def _take_config(self, answer: dict[str, object]) -> None:
         """The file was read anew: by a process that has ended."""

@@ -46,6 +46,19 @@ def be_spared() -> str:
     return told if why else ""
 
 
+def forget_docs() -> None:
+    """What modules and classes say of themselves: some dozen pages that nobody reads here."""
+    for module in list(sys.modules.values()):
+        for thing in (module, *vars(module).values()):
+            if isinstance(thing, type) and "__doc__" not in vars(thing):
+                continue
+            if thing is module or isinstance(thing, type):
+                try:
+                    thing.__doc__ = None
+                except (AttributeError, TypeError):
+                    continue  # the interpreter's own
+
+
 def shrink() -> None:
     """After the rehearsal, before the lock: what it took for a moment is given back, all but a
     reserve.  The first pods and the first decision must not wait for a page on a full node.

@@ -39,8 +39,7 @@ def enter_host_cgroups(pid: int = 1) -> bool:
 def own_cgroup(mounts: Mounts) -> str:
     """Below the mount point of the tree that counts memory; UsageProblem when it is not found."""
     if _namespace() in (_FIRST_NAMESPACE, ""):
-        with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as file:
-            return named(file.read(), mounts)
+        return named(cgroup_text("self"), mounts)
     found = searched(mounts.memory, os.getpid())
     if found is None:
         raise UsageProblem(
@@ -50,9 +49,17 @@ def own_cgroup(mounts: Mounts) -> str:
     return found
 
 
+def cgroup_text(process: int | str) -> str:
+    """Of /proc/PID/cgroup, byte for byte: read as text, a ``\\r`` in a name became a newline."""
+    with open(f"/proc/{process}/cgroup", "rb") as file:
+        return file.read().decode("utf-8", "surrogateescape")
+
+
 def named(proc_cgroup: str, mounts: Mounts) -> str:
     """From the text of /proc/self/cgroup."""
-    for line in proc_cgroup.splitlines():
+    for line in proc_cgroup.split("\n"):  # and nowhere else: others may name cgroups above us
+        if not line:
+            continue
         _, controllers, path = line.split(":", 2)
         if mounts.version == 1:
             if "memory" in controllers.split(","):

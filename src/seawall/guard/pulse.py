@@ -79,7 +79,8 @@ class Pulse:
     def _open(self) -> None:
         """The pidfd first: if the process is ours after that, the pidfd is its own."""
         try:
-            self._pidfd = os.pidfd_open(self.pid)
+            # A Python that was built with the headers of an older system has none.
+            self._pidfd = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else -1
         except OSError:
             self._pidfd = -1  # an older kernel, or it is gone
         try:

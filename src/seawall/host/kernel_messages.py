@@ -6,6 +6,7 @@ EAGAIN is the end, EPIPE means that records were overwritten before they were re
 """
 
 import errno
+import io
 import os
 import select
 import subprocess
@@ -28,7 +29,7 @@ def kmsg_lines(path: str = PATH) -> Iterator[bytes]:
     fd = os.open(path, _FLAGS)
     try:
         while (record := next_record(fd)) is not None:
-            yield from record.splitlines(keepends=True)
+            yield from io.BytesIO(record)
     finally:
         os.close(fd)
 
@@ -44,7 +45,7 @@ def follow_kmsg(quiet_seconds: float, path: str = PATH) -> Iterator[bytes | None
             if not poll.poll(quiet_seconds * 1000):
                 yield None
             while (record := next_record(fd)) is not None:
-                yield from record.splitlines(keepends=True)
+                yield from io.BytesIO(record)
     finally:
         os.close(fd)
 

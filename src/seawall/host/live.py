@@ -169,9 +169,8 @@ class LiveHost:
             return self._ask_slow(probe, argument)
         if probe in RESIDENCY_PROBES:
             return self._ask_residency(probe, argument)
-        if not self.is_live and probe != "reader":
-            return self._ask_tree(probe)
-        return ask_live(probe)
+        is_here = self.is_live or probe == "reader"
+        return ask_live(probe) if is_here else self._ask_tree(probe)
 
     def _ask_slow(self, probe: str, argument: str) -> JSON | Unread:
         """By an expendable child; only here, for pids elsewhere may be of another namespace."""
@@ -196,6 +195,10 @@ class LiveHost:
             self._residency = ResidencyAsker(self._enter, self._kept, self.seconds_left, root)
         return self._residency.ask(probe, argument)
 
+    def ask_disk_again(self) -> None:
+        """Whoever asks for weeks: reads of the disk that were lost do not count any more."""
+        self._expendable.losses.pop("disk", None)
+
     def close(self) -> None:
         """End the reading children."""
         self._expendable.close()
@@ -209,9 +212,7 @@ class LiveHost:
         return self._open(path, flags)
 
     def _open(self, path: str, flags: int = _FLAGS) -> int:
-        if self._rooted is None:
-            return os.open(path, flags)
-        return self._rooted.open(path, flags)
+        return self._rooted.open(path, flags) if self._rooted else os.open(path, flags)
 
     def _read_sieved(self, path: str, limit_bytes: int) -> bytes:
         """The file's content after the sieve; OSError, EFBIG for one over the limit."""

@@ -34,7 +34,8 @@ class Segment(NamedTuple):
 
 def parse(maps: bytes) -> list[Segment]:
     """The text of a process, in the order of its addresses; a line that is none is skipped."""
-    found = [seg for line in maps.splitlines()[:MAPPINGS_MOST] if (seg := _segment(line))]
+    # A name may hold a \r, at which splitlines() cuts too.
+    found = [seg for line in maps.split(b"\n")[:MAPPINGS_MOST] if (seg := _segment(line))]
     with_code = {segment.key for segment in found if segment.is_code}
     return [segment for segment in found if segment.key in with_code]
 
@@ -61,7 +62,7 @@ def _segment(line: bytes) -> Segment | None:
 def own_identity(maps: bytes, address: int) -> tuple[str, int] | None:
     """Device and inode of the mapping at ``address``; None where there is none."""
     wanted = b"%x-" % address
-    for line in maps.splitlines():
+    for line in maps.split(b"\n"):
         if line.lstrip(b"0").startswith(wanted):
             words = line.split(None, 5)
             return words[3].decode("ascii", "replace"), int(words[4])

@@ -172,7 +172,9 @@ def task_of(pid: int) -> Task | None:
 def _memory_path(text: str) -> str:
     """Of the tree that counts memory, on v1, v2 and where both are."""
     found = ""
-    for line in text.splitlines():
+    for line in text.split("\n"):  # and nowhere else: containers name cgroups
+        if not line:
+            continue
         _, controllers, path = line.split(":", 2)
         if "memory" in controllers.split(","):
             return path

@@ -15,24 +15,26 @@ from typing import Final, NamedTuple
 from seawall.accounts import workloads as joining
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.cgroup_paths import place_of
-from seawall.host.host import Host, Unread
+from seawall.host.host import Unread
+from seawall.host.live import LiveHost
 from seawall.readings import cgroup, container_files, oom_score_adj
 from seawall.readings.cgroup import Cgroups
 from seawall.readings.cgroup_tree import file_path
 from seawall.readings.container_files import ContainerFiles
 from seawall.readings.kept_claims import inode_of
 from seawall.readings.reading import read_each_as
+from seawall.watcher import roles_unread
 from seawall.watcher.endpoint import Row, word
 from seawall.watcher.requests import Asked, class_rank_of, request_of
 from seawall.watcher.role_facts import given_folders, programs
 from seawall.watcher.roles import Facts, role_of
+from seawall.watcher.roles_unread import NOT_NAMED, NOT_SEEN, Silence
 
 AGAIN_SECONDS: Final = 60.0
 """Values that processes can change are read again, a part of the groups each time."""
 _TRIES_MOST: Final = 3
 """To find the name of a container: its files may come after its cgroup."""
 _PROCESSES_MOST: Final = 8
-NOT_NAMED: Final = "its name is not known yet"
 _NONE: Final = Cgroups(cgroup.CgroupLayout(v1={}, v2=None, v2_controllers=()), ("/",), "/", {}, ())
 _NO_FILES: Final = ContainerFiles(by_id={}, pods={}, unread=())
 
@@ -47,8 +49,9 @@ class _Known(NamedTuple):
 class People:
     """The node's groups."""
 
-    def __init__(self, host: Host, capacity: int | None) -> None:
+    def __init__(self, host: LiveHost, capacity: int | None) -> None:
         self._host = host
+        self._silence = Silence(host)
         self._capacity = capacity
         self.cgroups = _NONE
         self.files = _NO_FILES
@@ -67,18 +70,15 @@ class People:
 
     @property
     def blind(self) -> list[str]:
-        """What could not be seen of roles, in words."""
-        if not self._roleless:
-            return []
-        number, why = len(self._roleless), next(iter(self._roleless.values()))
-        whose = "1 container" if number == 1 else f"{number} containers"
-        words = f"roles by the host's folders in {whose} ({why.path}: {why.why})"
-        return [f"{words}: needs root, and the runtime's folder in /run"]
+        """What could not be seen of roles and names, in words."""
+        return roles_unread.blind_words(self._roleless, self._unnamed, self.files.unread)
 
     @property
     def is_to_be_named(self) -> bool:
-        """A container is there whose files were not found yet."""
-        return bool(self._unnamed)
+        """A container is there whose files were not found or read yet, and may be by now."""
+        roles = (known.row["role"] for known in self._known.values())
+        is_wanted = bool(self._unnamed) or (bool(self._roleless) and NOT_SEEN in roles)
+        return is_wanted and not self._silence.lasts
 
     def is_stale(self) -> bool:
         """Whether a cgroup came or went since ``refresh``, or it was long ago: one stat(2) for
@@ -110,13 +110,23 @@ class People:
         self.cgroups = found
         self._note_folders()
         self._note_unnamed(found.paths)
-        if self.is_to_be_named or self.files is _NO_FILES:
-            files = container_files.read(self._host)
-            if not isinstance(files, Unread):
-                self.files, is_new = files, True
+        is_new |= self._read_files()
         # Processes move while the tree stays.
         self.workloads = joining.account(found, self.files)
         self._read_rows(is_new=is_new)
+
+    def _read_files(self) -> bool:
+        """Whether they were read."""
+        if not self._silence.is_over() or not (self._unnamed or self.files is _NO_FILES):
+            return False
+        files = container_files.read(self._host)
+        if isinstance(files, Unread):
+            return False
+        self._silence.note(files.unread)
+        for key in roles_unread.told_nothing(self._unnamed, files.unread):
+            self._tries[key] = self._tries.get(key, 0) + 1
+        self.files = roles_unread.kept(self.files, files, self.workloads)
+        return True
 
     def _note_unnamed(self, paths: Iterable[str]) -> None:
         """Containers that are there and whose files were not found yet."""
@@ -131,7 +141,6 @@ class People:
             told = self.files.by_id.get(key)
             is_named = told is not None and (told.container or told.name or told.is_sandbox)
             if not is_named and self._tries.get(key, 0) < _TRIES_MOST:
-                self._tries[key] = self._tries.get(key, 0) + 1
                 self._unnamed.add(key)
         self._tries = {key: tries for key, tries in self._tries.items() if key in ids}
 
@@ -188,7 +197,8 @@ class People:
         folder = self._folder(workload.cgroup)
         seen = self._folders.get(folder)
         inode = seen[0] if seen else inode_of(self._host, folder)
-        if row["role"] == NOT_NAMED and workload.container_id not in self._unnamed:
+        is_named = row["role"] == NOT_NAMED and workload.container_id not in self._unnamed
+        if is_named or (row["role"] == NOT_SEEN and not self._silence.lasts):
             return False
         return row["inode"] == inode and (not is_new or row["name"] == word(workload.name))
 
@@ -213,10 +223,13 @@ class People:
         adj = self._adj(pids)
         place = place_of(workload.cgroup)
         is_container = workload.kind == "container"
-        folders = given_folders(self._host, workload) if is_container else ()
-        self._roleless.pop(workload.cgroup, None)
+        is_given = is_container and not place.is_delegated
+        folders = given_folders(self._host, workload) if is_given else ()
+        role_before = ""
         if isinstance(folders, Unread):
-            self._roleless[workload.cgroup], folders = folders, ()
+            role_before, folders = self._role_unread(workload.cgroup, inode, folders), ()
+        else:
+            self._roleless.pop(workload.cgroup, None)
         facts = Facts(
             cgroup=workload.cgroup,
             is_container=is_container,
@@ -240,8 +253,19 @@ class People:
             "class_rank": class_rank_of(workload, is_delegated=place.is_delegated),
             "adj": adj,
             "request": request_of(workload, asked, adj, self._capacity),
-            "role": role_of(facts) or self._role_until_named(workload),
+            "role": role_of(facts) or role_before or self._role_until_named(workload),
         }
+
+    def _role_unread(self, path: str, inode: int, why: Unread) -> str:
+        """What was told of it stays; else nobody may take it for anybody before it is read."""
+        self._silence.note((why,))
+        known, was_read = self._known.get(path), path not in self._roleless
+        row = known.row if known is not None and known.row["inode"] == inode else None
+        role = roles_unread.role_before(row, was_read=was_read)
+        if role is not None:
+            return role
+        self._roleless[path] = why
+        return NOT_SEEN if roles_unread.is_silent(why) else ""
 
     def _role_until_named(self, workload: Workload) -> str:
         """It may be in kube-system: its files come some seconds after its cgroup."""

@@ -30,7 +30,7 @@ from seawall.guard.sense.member import (
     unswappable_of,
 )
 from seawall.guard.sense.pressure import Pressure
-from seawall.guard.sense.tree import Tree
+from seawall.guard.sense.tree import Folder, Tree
 
 _LIMITS_SECONDS: Final = 10.0
 _YOUNG_SECONDS: Final = 30.0
@@ -47,8 +47,8 @@ class Groups:
     """All workloads by path; ``by_path`` is what the judge sees."""
 
     __slots__ = (
-        "_had_swap", "_limits", "_unknown", "_was", "by_path", "exits", "is_quiet", "members",
-        "names", "problem", "swap_problem", "tree", "unswappable_bytes",
+        "_again", "_had_swap", "_limits", "_unknown", "_was", "by_path", "exits", "is_quiet",
+        "members", "names", "problem", "swap_problem", "tree", "unswappable_bytes",
     )  # fmt: skip
 
     def __init__(self, mounts: Mounts, *, are_told: bool = True) -> None:
@@ -59,6 +59,7 @@ class Groups:
         self.by_path: dict[str, Group] = {}
         self.members: dict[str, Member] = {}
         self._limits = Cadence(_LIMITS_SECONDS)
+        self._again = Cadence(_LIMITS_SECONDS, _LIMITS_SECONDS)
         self._was = 0.0
         self._had_swap = True  # those that ``open`` finds are asked
         self.exits = 0
@@ -87,6 +88,8 @@ class Groups:
                 read_promises(member, self.names, has_swap=True)
         self._had_swap = has_swap
         self.exits = self._take_in(now, has_swap=has_swap)
+        if self._again.is_due(now, is_near=is_near):
+            self._open_again(has_swap=has_swap)
         self._read_charges(now, swap_cached)
         if self._limits.is_due(now, is_near=is_near):
             self._read_limits(now, has_swap=has_swap)
@@ -108,8 +111,7 @@ class Groups:
             charge = self.names.of(folder.path, self.names.charge)
             member = Member(folder, now, charge, self._unknown)
             if member.charge_fd < 0:
-                # No memory is counted there; one that went meanwhile is told by the tree.
-                self._miss(folder.path, -member.charge_fd)
+                self._miss(charge, -member.charge_fd)
             self.members[folder.path] = member
             self.by_path[folder.path] = member.group
             read_promises(member, self.names, has_swap=has_swap)
@@ -117,10 +119,39 @@ class Groups:
         tree.born.clear()
         return gone
 
-    def _miss(self, path: str, number: int) -> None:
-        if number not in GONE:
-            name = self.names.of(path, self.names.charge)
+    def _miss(self, name: str, number: int) -> None:
+        # ENOENT: no memory is counted there; one that went meanwhile is told by the tree.
+        if number not in GONE and not self.problem:
             self.problem = f"{name}: {os.strerror(number)}; raise LimitNOFILE to 65536"
+
+    def _open_again(self, *, has_swap: bool) -> None:
+        """What could not be opened: descriptors were short, or a folder was looked at before the
+        one above it had its controller.
+        """
+        names = self.names
+        self.problem = self.swap_problem = ""
+        for member in self.members.values():
+            folder = member.folder
+            is_partly = member.charge_fd < 0 or folder.limit_fd < 0
+            if member.charge_fd < 0:
+                name = names.of(folder.path, names.charge)
+                member.charge_fd = open_quietly(name)
+                if member.charge_fd < 0:
+                    self._miss(name, -member.charge_fd)
+            if is_partly and member.charge_fd >= 0:
+                read_promises(member, names, has_swap=has_swap)
+            if member.swap_fd == -2:
+                self._open_swap(member)
+            member.forget_unread()
+        for folder in self.tree.folders.values():
+            if folder.limit_fd == -2:
+                folder.limit_fd = -1
+                self._open_limit(folder)
+
+    def _open_limit(self, folder: Folder) -> None:
+        number = read_limit(folder, self.names)
+        if number:
+            self._miss(self.names.of(folder.path, self.names.limit), number)
 
     # --- each tick --------------------------------------------------------------------------
 
@@ -169,19 +200,25 @@ class Groups:
     def _swapped(self, member: Member, charge: int) -> int | None:
         """What of it is in swap; None: this kernel does not count it."""
         if member.swap_fd == -1:
-            name = self.names.of(member.folder.path, self.names.swap)
-            fd = open_quietly(name)
-            member.swap_fd = fd if fd >= 0 else -2
-            if fd < 0 and member.folder.path != "/" and not self.swap_problem:
-                self.swap_problem = (
-                    f"{name}: {os.strerror(-fd)}: who has how much in swap is not known, and who "
-                    "is swapped out seems to shrink; a kernel with CONFIG_MEMCG_SWAP, booted "
-                    "without swapaccount=0, would tell"
-                )
+            self._open_swap(member)
         found = number_of(member.swap_fd) if member.swap_fd >= 0 else None
         if found is None or self.names.version == 2:
             return found
         return max(0, found - charge)
+
+    def _open_swap(self, member: Member) -> None:
+        name = self.names.of(member.folder.path, self.names.swap)
+        fd = open_quietly(name)
+        member.swap_fd = fd if fd >= 0 else -2
+        if fd >= 0 or member.folder.path == "/" or self.swap_problem:
+            return
+        remedy = "raise LimitNOFILE to 65536"
+        if -fd in GONE:
+            remedy = "a kernel with CONFIG_MEMCG_SWAP, booted without swapaccount=0, would tell"
+        self.swap_problem = (
+            f"{name}: {os.strerror(-fd)}: who has how much in swap is not known, and who is "
+            f"swapped out seems to shrink; {remedy}"
+        )
 
     def _check_empty(self, member: Member) -> None:
         is_empty = not is_populated(member.folder.path, self.names)
@@ -203,7 +240,7 @@ class Groups:
     def _read_limit_of(self, member: Member) -> None:
         above = member.folder
         while above is not None and above.limit_fd == -1:
-            read_limit(above, self.names)
+            self._open_limit(above)
             if above.above is None:
                 break
             above = above.above

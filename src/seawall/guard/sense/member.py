@@ -62,6 +62,14 @@ class Member:
         """At its limit, as they were last seen."""
         self.claims_round = 0
 
+    def forget_unread(self) -> None:
+        """Files that are opened when they are needed, and could not be, are tried again then."""
+        if self.events_fd < 0:
+            self.events_path = ""
+        if self.pressure is not None and self.pressure.problem:
+            self.pressure.close()
+            self.pressure = None
+
     def close(self) -> None:
         """Give all descriptors back."""
         for fd in (self.charge_fd, self.events_fd, self.swap_fd):
@@ -107,19 +115,24 @@ def _used(mount: str | None) -> str | None:
         return None
 
 
-def read_limit(folder: Folder, names: Names) -> None:
-    """Its own limit into ``folder.limit``."""
+def read_limit(folder: Folder, names: Names) -> int:
+    """Its own limit into ``folder.limit``.  The error's number where it could not be opened just
+    now; it is not tried again unless ``limit_fd`` is -1.
+    """
     if folder.limit_fd == -1:
         fd = open_quietly(names.of(folder.path, names.limit))
         folder.limit_fd = fd if fd >= 0 else -2
+        if fd < 0:
+            return -fd
     if folder.limit_fd < 0:
-        return
+        return 0
     try:
         text = os.pread(folder.limit_fd, 32, 0)
         value = None if text.startswith(b"max") else int(text)
     except (OSError, ValueError):
-        return
+        return 0
     folder.limit = value if value is not None and value < UNLIMITED_BYTES else None
+    return 0
 
 
 def limiter_of(folder: Folder) -> Folder | None:

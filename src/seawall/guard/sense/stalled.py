@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Those whose standstill counts: kubelet, container runtime, sshd, ourselves.
 
-Found by the names of their cgroups, and by ``comm`` among processes that are in no container
-(there anybody may call itself kubelet).  With cgroup v2, or on a hybrid host, the standstill is
-PSI ``full`` of their cgroup.  Without it, it is estimated from their own major faults: each is
-a wait for the disk.
+Found by the names of their cgroups, and by ``comm`` among processes, but nothing of a container's
+or a user's: there anybody may call itself kubelet, and each login has a process ``sshd`` in its
+session, which stands still at the user's own limit.
+
+With cgroup v2, or on a hybrid host, the standstill is PSI ``full`` of their cgroup.  Without it,
+it is estimated from their own major faults: each is a wait for the disk.
 """
 
 import os
@@ -39,6 +41,7 @@ _MAJFLT: Final = 9
 _FAULT_SECONDS: Final = 0.005
 """What a major fault is taken to cost: a slow disk's time for one read."""
 _MINE: Final = "ourselves"
+_USERS: Final = "/user.slice/"
 
 
 class Watched:
@@ -133,7 +136,7 @@ class Stalled:
             self._add_cgroup(path, path)
         for path in paths:
             unit = path.rpartition("/")[2]
-            if unit in _UNITS and place_of(path).kind == "unit":
+            if unit in _UNITS and place_of(path).kind == "unit" and not is_anybodys(path):
                 self._add_cgroup(path, unit.removesuffix(".service"))
 
     def _add_cgroup(self, path: str, name: str) -> bool:
@@ -166,10 +169,9 @@ class Stalled:
     def _add_process(self, pid: int, name: str) -> None:
         key = f"pid {pid}"
         cgroups = first_bytes(f"{self._proc}/{pid}/cgroup", 16 << 10) or b""
-        memory, unified = cgroups_of(cgroups)
-        if key in self.by_key or len(self.by_key) >= _MOST or is_inside(memory, unified):
+        if key in self.by_key or len(self.by_key) >= _MOST or is_anybodys(*paths_of(cgroups)):
             return
-        if unified and self._add_cgroup(unified, name):
+        if (unified := unified_of(cgroups)) and self._add_cgroup(unified, name):
             return
         file = KernelFile(f"{self._proc}/{pid}/stat", 2048)
         if not file.read():
@@ -195,19 +197,25 @@ def pids_of(proc: str) -> Iterator[int]:
     return iter([int(name) for name in names if name.isdecimal()])
 
 
-def cgroups_of(text: bytes) -> tuple[str, str]:
-    """Of /proc/PID/cgroup, the path that counts memory on v1 and the one of v2."""
-    memory = unified = ""
+def unified_of(text: bytes) -> str:
+    """The path of v2 in /proc/PID/cgroup; empty: there is none."""
     for line in text.split(b"\n"):
-        number_, _, rest = line.partition(b":")
-        controllers, _, path = rest.partition(b":")
-        if number_ == b"0" and not controllers:
-            unified = os.fsdecode(path)
-        elif b"memory" in controllers.split(b","):
-            memory = os.fsdecode(path)
-    return memory, unified
+        if line.startswith(b"0::"):
+            return os.fsdecode(line[3:])
+    return ""
 
 
-def is_inside(*paths: str) -> bool:
-    """Whether one of them belongs to a container or a pod."""
-    return any(place_of(path).kind in ("container", "pod") for path in paths if path)
+def paths_of(text: bytes) -> set[str]:
+    """All paths of /proc/PID/cgroup: on v1 perhaps only systemd's own tree has the sessions."""
+    return {os.fsdecode(line.split(b":", 2)[-1]) for line in text.split(b"\n") if line}
+
+
+def is_anybodys(*paths: str) -> bool:
+    """Whether one of them belongs to a container, a pod or a user, whose names prove nothing."""
+    for path in paths:
+        place = place_of(path)
+        if place.is_delegated or place.kind in ("container", "pod"):
+            return True
+        if f"{path}/".startswith(_USERS):
+            return True
+    return False

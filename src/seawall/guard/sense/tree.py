@@ -5,6 +5,10 @@ A workload is a container as a whole, a unit, or a plain cgroup that has none be
 container or a unit made below itself is never looked at (its names are its own invention).
 Slices, pods and users' managers only lead there.
 
+A user makes as many cgroups below the own manager as there is room for.  They are counted by
+themselves, so that nobody hides a pod behind them; a manager with too many is taken as a whole,
+until it goes.
+
 New and gone folders come from inotify.  As a backstop every folder is looked at once a minute,
 some in each tick: its link count says how many folders are in it (kernfs and tmpfs both keep it
 so: two more than there are), and only one that does not agree is listed.
@@ -18,6 +22,8 @@ from seawall.guard.sense.cadence import Cadence
 from seawall.guard.sense.inotify import CREATED, DELETED, MOVED_FROM, MOVED_TO, OVERFLOW, Inotify
 
 FOLDERS_MOST: Final = 8192
+"""Of the host's own; and of all users together."""
+OF_A_USER_MOST: Final = 512
 _DEPTH_MOST: Final = 16
 _LOOKED_AT_A_TICK: Final = 64
 _RESCAN_SECONDS: Final = 60.0
@@ -30,7 +36,7 @@ class Folder:
 
     __slots__ = (
         "above", "children", "inode", "is_group", "is_leaf", "is_plain", "limit", "limit_fd",
-        "path", "watch",
+        "manager", "path", "watch",
     )  # fmt: skip
 
     def __init__(self, path: str, inode: int, above: "Folder | None") -> None:
@@ -53,22 +59,31 @@ class Folder:
         self.is_group = False
         self.watch = -1
         self.limit_fd = -1
+        """-1: not opened yet; -2: it could not be."""
         self.limit: int | None = None
         """Its own, of the last time."""
+        self.manager: str = above.manager if above is not None else ""
+        """Path of the user's manager that it is or is below."""
+        if is_manager and not self.manager:  # what a user made has the manager's unit too
+            self.manager = path
 
 
 class Tree:
     """All folders that lead to workloads, and those that are."""
 
     __slots__ = (
-        "_by_watch", "_inotify", "_mount", "_rescan", "_rescans", "_todo", "born", "folders",
-        "gone", "problem",
+        "_by_watch", "_inotify", "_mount", "_of_users", "_rescan", "_rescans", "_todo", "_whole",
+        "born", "folders", "gone", "problem",
     )  # fmt: skip
 
     def __init__(self, mount: str) -> None:
         self._mount = mount
         self._inotify = Inotify()
         self.folders: dict[str, Folder] = {}
+        self._of_users: dict[str, int] = {}
+        """How many are below each manager."""
+        self._whole: dict[str, None] = {}
+        """Managers that are taken as a whole."""
         self._by_watch: dict[int, str] = {}
         self._rescan = Cadence(_RESCAN_SECONDS)
         self._rescans = 0
@@ -81,7 +96,10 @@ class Tree:
     @property
     def blind(self) -> str:
         """What cannot be seen, in words."""
-        return self.problem or self._inotify.problem
+        found = self.problem or self._inotify.problem
+        if not found and (whole := next(iter(self._whole), "")):
+            found = f"{self._mount}{whole}: more than {OF_A_USER_MOST} cgroups: taken as one"
+        return found
 
     def open(self, now: float) -> None:
         """Walk all of it once."""
@@ -132,7 +150,7 @@ class Tree:
 
     def _look_again(self, path: str, *, is_lost: bool) -> None:
         folder, found = self.folders.get(path), self.stat(path)
-        if folder is None:
+        if folder is None or folder.is_leaf:
             return
         if found is None or found.st_ino != folder.inode:
             self._check(path, folder.above)
@@ -146,32 +164,67 @@ class Tree:
     def _compare(self, folder: Folder) -> None:
         names = self._names(folder.path)
         for name in names:
+            if folder.is_leaf:
+                return  # it became too much on the way
             self._check(_join(folder.path, name), folder)
         for path in [path for path in folder.children if path.rpartition("/")[2] not in names]:
             self._check(path, folder)
 
     def _add(self, path: str, above: Folder | None) -> None:
         found = self.stat(path)
-        if found is None:
-            return
-        if len(self.folders) >= FOLDERS_MOST or path.count("/") > _DEPTH_MOST:
-            self.problem = f"{self._mount}: more than {FOLDERS_MOST} cgroups, or nested too deep"
+        if found is None or not self._has_room(path, above):
             return
         folder = Folder(path, found.st_ino, above)
         self.folders[path] = folder
+        if folder.manager == path:
+            self._of_users[path] = 0
+        elif folder.manager:
+            self._of_users[folder.manager] += 1
         if above is not None:
             above.children[path] = None
             self._settle(above)
         if not folder.is_leaf:
-            # Watched first, listed then: what is made in between is seen twice, not never.
-            folder.watch = self._inotify.watch(self._mount + path)
-            if folder.watch >= 0:
-                self._by_watch[folder.watch] = path
-            for name in self._names(path):
-                child = _join(path, name)
-                if child not in self.folders:
-                    self._add(child, folder)
-        self._settle(folder)
+            self._add_below(folder)
+        if path in self.folders:
+            self._settle(folder)
+
+    def _add_below(self, folder: Folder) -> None:
+        # Watched first, listed then: what is made in between is seen twice, not never.
+        folder.watch = self._inotify.watch(self._mount + folder.path)
+        if folder.watch >= 0:
+            self._by_watch[folder.watch] = folder.path
+        for name in self._names(folder.path):
+            child = _join(folder.path, name)
+            if child not in self.folders:
+                self._add(child, folder)
+            if folder.is_leaf or folder.path not in self.folders:
+                break  # its manager is taken as a whole from here on
+
+    def _has_room(self, path: str, above: Folder | None) -> bool:
+        if path.count("/") > _DEPTH_MOST:
+            self.problem = f"{self._mount}: more than {FOLDERS_MOST} cgroups, or nested too deep"
+            return False
+        of_users = sum(self._of_users.values())
+        if above is not None and (manager := self.folders.get(above.manager)) is not None:
+            is_much = self._of_users[manager.path] >= OF_A_USER_MOST or of_users >= FOLDERS_MOST
+            if is_much and not manager.is_leaf:
+                self._take_whole(manager)
+            return not manager.is_leaf
+        if len(self.folders) - of_users >= FOLDERS_MOST:
+            self.problem = f"{self._mount}: more than {FOLDERS_MOST} cgroups, or nested too deep"
+            return False
+        return True
+
+    def _take_whole(self, manager: Folder) -> None:
+        """Nothing below it is looked at any more."""
+        manager.is_leaf = True
+        self._whole[manager.path] = None
+        if manager.watch >= 0:
+            self._by_watch.pop(manager.watch, None)
+        for path in list(manager.children):
+            if (child := self.folders.get(path)) is not None:
+                self._remove(child)
+        self._settle(manager)
 
     def _remove(self, folder: Folder) -> None:
         for path in list(folder.children):
@@ -179,6 +232,11 @@ class Tree:
             if child is not None:
                 self._remove(child)
         del self.folders[folder.path]
+        if folder.manager == folder.path:
+            del self._of_users[folder.path]
+            self._whole.pop(folder.path, None)
+        elif folder.manager:
+            self._of_users[folder.manager] -= 1
         if folder.watch >= 0:
             # Removed by the kernel with the folder; its IN_IGNORED then belongs to nobody.
             self._by_watch.pop(folder.watch, None)

@@ -84,7 +84,8 @@ class Desk:
         most = LIMITS[kind][0]
         decision = str(request.get("decision", ""))[:64]
         if sum([child.kind == kind for child in self.children]) >= most:
-            self.answer(kind, decision, {"problem": f"{most} of these still run: not started"})
+            problem = f"{most} of these still run: not started"
+            self.answer(kind, decision, {"problem": problem, "is_busy": True})
             return
         try:
             self.children.append(self._start(kind, decision, request))

@@ -3,11 +3,14 @@
 
 A container may call its process earlyoom: only processes of the pid namespace that /proc shows
 count (``NSpid`` of /proc/PID/status, since 4.1, one number: in no namespace below it), and of
-those inside the scope it is said where they are.
+those inside the scope it is said where they are.  Nor does a process of a user's session count,
+unless it is root's.  A kubelet is root's, and no user's session: of no other process is the file
+read that it names, and that only when it is a regular one.
 """
 
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -20,6 +23,8 @@ DEFAULT_CONFIG: Final = "/var/lib/kubelet/config.yaml"
 DEFAULT_EVICTION: Final = "100Mi"
 _MOST: Final = 8
 _FILE_MOST: Final = 256 << 10
+_SESSIONS: Final = "/user.slice"
+_FLAG: Final = re.compile(r"-*eviction-hard(?:=|\Z)")
 _QUANTITY: Final = r"([0-9.]+(?:%|[KMGTPE]i?)?)"
 _IN_FLAG: Final = re.compile(rf"memory\.available\s*<\s*{_QUANTITY}")
 _IN_FILE: Final = re.compile(rf"""memory\.available["']?\s*:\s*["']?{_QUANTITY}""")
@@ -32,6 +37,9 @@ class Process(NamedTuple):
     pid: int
     comm: str
     is_in_scope: bool
+    is_roots: bool
+    is_of_session: bool
+    """Below /user.slice: a user's, or of whoever became root there."""
 
 
 def find(proc: str, scope: Sequence[str]) -> list[str]:
@@ -39,9 +47,11 @@ def find(proc: str, scope: Sequence[str]) -> list[str]:
     words = []
     for process in host_processes(proc, GUARDS | KUBELETS, scope):
         if process.comm in GUARDS:
-            where = ", in a container" if process.is_in_scope else ""
-            words.append(f"{process.comm} (pid {process.pid}{where}) kills on its own")
-        elif not process.is_in_scope:
+            # Some are no root's: a service with CAP_KILL is enough.
+            if process.is_roots or not process.is_of_session:
+                where = ", in a container" if process.is_in_scope else ""
+                words.append(f"{process.comm} (pid {process.pid}{where}) kills on its own")
+        elif process.is_roots and not process.is_of_session and not process.is_in_scope:
             words.append(_eviction(proc, process))
     return words[:_MOST]
 
@@ -54,10 +64,12 @@ def host_processes(proc: str, names: frozenset[str], scope: Sequence[str]) -> It
         comm = _read(f"{proc}/{entry}/comm", 64).strip()
         if comm not in names or _is_dead(_read(f"{proc}/{entry}/stat", 4096)):
             continue
-        if not _is_of_host(_read(f"{proc}/{entry}/status", 8192)):
+        status = _read(f"{proc}/{entry}/status", 8192)
+        if not _is_of_host(status):
             continue
         paths = _read(f"{proc}/{entry}/cgroup", 65536)
-        yield Process(int(entry), comm, _is_within(paths, scope))
+        is_of_session = _is_within(paths, (_SESSIONS,))
+        yield Process(int(entry), comm, _is_within(paths, scope), _is_roots(status), is_of_session)
 
 
 def eviction_of(arguments: list[str], config: str) -> str:
@@ -82,13 +94,15 @@ def _eviction(proc: str, kubelet: Process) -> str:
     if kubelet.comm not in READABLE:
         return f"{who} has a kubelet in it, whose eviction threshold is not to be seen"
     arguments = _read(f"{proc}/{kubelet.pid}/cmdline", _FILE_MOST).split("\0")
-    path = DEFAULT_CONFIG
+    path, is_needed = DEFAULT_CONFIG, False
     for number, word in enumerate(arguments):
         name, _, value = word.lstrip("-").partition("=")
         if name == "config":
-            path = value or "".join(arguments[number + 1 : number + 2])
-    text = _read(f"{proc}/{kubelet.pid}/root{path}", _FILE_MOST) if path[:1] == "/" else ""
-    below = eviction_of(arguments, text)
+            path, is_needed = value or "".join(arguments[number + 1 : number + 2]), True
+    text = _regular(f"{proc}/{kubelet.pid}/root{path}") if path[:1] == "/" else None
+    if text is None and is_needed and not any(map(_FLAG.match, arguments)):
+        return f"{who} has an eviction threshold that is not to be seen"
+    below = eviction_of(arguments, text or "")
     if not below:
         return f"{who} evicts nothing for memory"
     return plain(f"{who} evicts below memory.available {below}", 120)
@@ -97,21 +111,46 @@ def _eviction(proc: str, kubelet: Process) -> str:
 def _is_within(paths: str, scope: Sequence[str]) -> bool:
     """A scope of all says nothing about who is a container's."""
     tops = [top.rstrip("/") for top in scope if top.rstrip("/")]
-    for line in paths.splitlines():
-        path = line.rpartition(":")[2] + "/"
+    for line in paths.split("\n"):  # and nowhere else: containers name cgroups
+        path = line.partition(":")[2].partition(":")[2] + "/"  # in which there may be colons
         if any(path.startswith(top + "/") for top in tops):
             return True
     return False
 
 
+def _is_roots(status: str) -> bool:
+    """With all four of its uids: who runs a set-uid program under a name of his is not root."""
+    return _row(status, "Uid:")[1:] == ["0"] * 4
+
+
 def _is_of_host(status: str) -> bool:
     """A kernel without pid namespaces has no such line."""
-    line = next((row for row in status.splitlines() if row.startswith("NSpid:")), "")
-    return bool(status) and len(line.split()) <= 2
+    return bool(status) and len(_row(status, "NSpid:")) <= 2
+
+
+def _row(status: str, name: str) -> list[str]:
+    """The words of a line of /proc/PID/status; a process may have a ``\\f`` in its name there."""
+    return next((row.split() for row in status.split("\n") if row.startswith(name)), [])
 
 
 def _is_dead(stat: str) -> bool:
     return stat.rpartition(")")[2].strip()[:1] in ("Z", "X", "x", "")
+
+
+def _regular(path: str) -> str | None:
+    """Of a regular file, looked at before it is opened: opening a device may do something (a
+    watchdog begins to run), and so may reading a file of /proc or tracefs, which has no size.
+    """
+    try:
+        seen = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        about = os.fstat(seen)
+        is_one = stat.S_ISREG(about.st_mode) and 0 < about.st_size <= _FILE_MOST
+        return _read(f"/proc/self/fd/{seen}", _FILE_MOST) if is_one else None
+    finally:
+        os.close(seen)
 
 
 def _read(path: str, most: int) -> str:

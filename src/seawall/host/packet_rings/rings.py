@@ -273,5 +273,5 @@ def _read(path: str) -> bytes:
 
 
 def _lines(cgroups: bytes) -> JSON:
-    lines: list[JSON] = list(cgroups.decode("utf-8", "surrogateescape").splitlines())
-    return lines
+    """Cut at newlines only: a container names cgroups, and splitlines() cuts within names."""
+    return [line for line in cgroups.decode("utf-8", "surrogateescape").split("\n") if line]

@@ -44,8 +44,9 @@ def start_of(tgid: int) -> int | None:
 
 def cgroup_lines(tid: int) -> tuple[str, ...]:
     """As in /proc/PID/cgroup; OSError when it is gone."""
-    lines = _read(f"/proc/{tid}/cgroup").decode("utf-8", "surrogateescape").splitlines()
-    return tuple(lines[:_LINES_MOST])
+    text = _read(f"/proc/{tid}/cgroup").decode("utf-8", "surrogateescape")
+    # Only there: a container names cgroups, and what splitlines() cuts at may be in a name.
+    return tuple([line for line in text.split("\n") if line][:_LINES_MOST])
 
 
 def all_pids() -> list[int]:
@@ -69,7 +70,7 @@ def _stat(path: str) -> tuple[list[bytes], str]:
 
 
 def _tgid(tid: int) -> int:
-    for line in _read(f"/proc/{tid}/status").splitlines():
+    for line in _read(f"/proc/{tid}/status").split(b"\n"):  # its name may hold a \r
         if line.startswith(b"Tgid:"):
             return int(line.split()[1])
     raise ValueError("no Tgid")

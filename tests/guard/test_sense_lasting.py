@@ -1,0 +1,172 @@
+"""Shared memory that stays: which tmpfs of the host is asked, and which never is."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around each test
+from tests.guard.sense_trees import FakeTree, container, table
+
+from seawall.actions.plan import Mounts
+from seawall.guard.sense import lasting
+from seawall.guard.sense.details import Details
+from seawall.guard.sense.lasting import lasting_shared_bytes, mounts_of, tmpfs_mounts
+from seawall.guard.sense.member import Names
+
+POD = b"/var/lib/kubelet/pods/u/volumes/kubernetes.io~empty-dir/fast"
+# As after an initramfs: the root comes after what was moved to it.
+HOST = (
+    b"22 28 0:20 / /proc rw - proc proc rw\n"
+    b"26 28 0:22 / /run rw - tmpfs tmpfs rw\n"
+    b"28 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+    b"40 28 0:31 / " + POD + b" rw - tmpfs tmpfs rw,size=1g\n"
+)
+
+
+def points(*more: bytes) -> dict[bytes, bytes]:
+    return tmpfs_mounts([*HOST.splitlines(keepends=True), *(line + b"\n" for line in more)])
+
+
+def test_tmpfs_that_the_host_has_too() -> None:
+    lines = (
+        b"36 35 0:31 / /dev/shm rw,nosuid - tmpfs tmpfs rw\n",
+        b"37 35 0:32 / /a\\040b rw master:1 - tmpfs shm rw,size=64k\n",
+        b"38 35 8:1 / /data rw - ext4 /dev/sda1 rw\n", b"39 35 0:33 / /cut rw - tmp",
+        b"40 35 0:34 / /cut rw - tmpfs tmpfs rw",
+    )  # fmt: skip
+    assert tmpfs_mounts(lines) == {b"0:31": b"/dev/shm", b"0:32": b"/a b"}
+    assert tmpfs_mounts([b"\xff\n", b"- tmpfs\n", b"\n"]) == {}
+    assert points() == {b"0:22": b"/run", b"0:31": POD}
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        b"50 40 0:90 / " + POD + b" rw - fuse x rw",
+        b"50 28 0:90 / /var/lib rw - fuse.s3fs x rw",
+        b"50 28 0:90 / /var/lib rw - ext4 /dev/sdb1 rw",
+        b"50 28 0:90 / / rw - overlay x rw",
+    ],
+)
+def test_one_under_another_mount_is_not_asked(over: bytes) -> None:
+    assert points(over)[b"0:31"] == b""
+    # In whatever order they stand there.
+    lines = [over + b"\n", *HOST.splitlines(keepends=True)]
+    assert tmpfs_mounts(lines)[b"0:31"] == b""
+
+
+def test_one_beside_or_on_the_other_mount_is_asked() -> None:
+    found = points(
+        b"50 28 0:90 / /var/lib/kubelet/pods/u/volumes/kubernetes.io~empty-dir/fa rw - fuse x rw",
+        b"51 40 0:91 / " + POD + b"/deeper rw - fuse x rw",
+        b"52 28 8:2 / /data rw - xfs /dev/sdb1 rw",
+        b"53 52 0:92 / /data/t rw - tmpfs tmpfs rw",
+    )
+    assert found == {b"0:22": b"/run", b"0:31": POD, b"0:92": b"/data/t"}
+
+
+def test_one_that_is_reached_through_what_may_not_answer_is_not_asked() -> None:
+    found = points(
+        b"52 28 0:80 / /net rw - nfs4 server:/x rw", b"53 52 0:92 / /net/t rw - tmpfs tmpfs rw"
+    )
+    assert found[b"0:92"] == b""
+
+
+def test_one_that_has_another_way_is_asked_there() -> None:
+    again = b"60 28 0:31 / /mnt rw - tmpfs tmpfs rw"
+    assert points(b"50 40 0:90 / " + POD + b" rw - fuse x rw", again)[b"0:31"] == b"/mnt"
+    assert points(again, b"50 60 0:90 / /mnt rw - fuse x rw")[b"0:31"] == POD
+
+
+def test_a_circle_ends() -> None:
+    lines = (b"1 2 0:1 / /a rw - tmpfs x rw\n", b"2 1 0:2 / /a rw - tmpfs x rw\n")
+    assert tmpfs_mounts(lines) == {b"0:1": b"", b"0:2": b""}
+    assert tmpfs_mounts([b"1 1 0:1 / / rw - tmpfs x rw\n"]) == {b"0:1": b"/"}
+
+
+# --- what a kill gives back -------------------------------------------------------------------
+
+
+class Machine:
+    """A proc with two processes, and what statvfs was asked."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.proc = str(folder / "proc")
+        self.asked: list[bytes] = []
+        self.write(1, HOST)
+        self.write(7, b"90 80 0:31 / /fast rw - tmpfs tmpfs rw\n")
+        self._real = os.statvfs
+        monkeypatch.setattr(lasting.os, "statvfs", self._statvfs)
+
+    def write(self, pid: int, mountinfo: bytes) -> None:
+        folder = Path(self.proc, str(pid))
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "mountinfo").write_bytes(mountinfo)
+
+    def _statvfs(self, path: bytes) -> os.statvfs_result:
+        self.asked.append(path)
+        # block and fragment size, 10 blocks of which 7 are free
+        return os.statvfs_result((4096, 4096, 10, 7, 7, 0, 0, 0, 0, 255))
+
+    def stays(self) -> int:
+        return lasting_shared_bytes(self.proc, 7, mounts_of(self.proc, 1))
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(tmp_path, monkeypatch)
+
+
+def test_what_is_in_it_stays(machine: Machine) -> None:
+    assert machine.stays() == 3 * 4096
+    assert machine.asked == [os.fsencode(f"{machine.proc}/1/root") + POD]
+
+
+def test_of_one_that_is_not_asked_nothing_is_given_back(machine: Machine, tmp_path: Path) -> None:
+    machine.write(1, HOST + b"50 40 0:90 / " + POD + b" rw - fuse x rw\n")
+    fake = FakeTree(tmp_path / "tree", 2)
+    fake.make(container(1), memory__stat="anon 1000\nshmem 50000\n", cgroup__procs="7\n")
+    groups = table(fake)
+    Details(Names(Mounts(str(fake.mount), 2)), machine.proc).read(
+        groups.members[container(1)], 1.0, has_swap=False
+    )
+    assert groups.by_path[container(1)].gives_back_bytes == 1000
+    assert machine.asked == []
+
+
+def test_the_last_of_very_many_mounts_is_read(machine: Machine) -> None:
+    """A large node: more than a MiB before it."""
+    layers = b"lowerdir=" + b"/var/lib/containerd/snapshots/1/fs:" * 40
+    many = b"".join(
+        b"%d 28 0:%d / /run/c/%d rw - overlay overlay %s\n" % (n, n, n, layers)
+        for n in range(1000, 2000)
+    )
+    root, pod = HOST[: HOST.index(b"40 28")], HOST[HOST.index(b"40 28") :]
+    assert len(many) > 1 << 20
+    machine.write(1, root + many + pod)
+    assert machine.stays() == 3 * 4096
+
+
+@pytest.mark.parametrize(("bound", "most"), [("_MOST_BYTES", 200), ("_MOST_MOUNTS", 3)])
+def test_where_the_hosts_mounts_were_cut_all_stays(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
+) -> None:
+    monkeypatch.setattr(lasting, bound, most)
+    assert machine.stays() == 1 << 62
+    assert machine.asked == []
+
+
+def test_unread_mounts_are_not_none(machine: Machine) -> None:
+    os.unlink(f"{machine.proc}/1/mountinfo")
+    assert machine.stays() == 1 << 62
+
+
+def test_a_process_that_went_has_none(machine: Machine) -> None:
+    os.unlink(f"{machine.proc}/7/mountinfo")
+    assert machine.stays() == 0
+
+
+def test_this_machine() -> None:
+    found = mounts_of("/proc", os.getpid())
+    for point in found.values():
+        assert point == b"" or point.startswith(b"/")

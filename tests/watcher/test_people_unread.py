@@ -1,0 +1,201 @@
+"""Who is who while the disk does not answer: kept, left alone, and asked again."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.watcher.people_node import GIB, IDS, LINKS, POD, STATIC, TASKS, Node, rows
+
+from seawall.host.host import READ_LIMIT_BYTES, Unread
+from seawall.host.live import LiveHost
+from seawall.watcher import people as people_module
+from seawall.watcher import roles_unread
+from seawall.watcher.people import People
+from seawall.watcher.roles_unread import NOT_NAMED, NOT_SEEN
+
+ALL = ("/var/", "/run/")
+CSI = {"mounts": ("/var/lib/kubelet/plugins",), "owner": "csi", "namespace": "storage"}
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node.usual(tmp_path)
+
+
+class Disk(LiveHost):
+    """Files with one of these words in their paths do not answer."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(str(root))
+        self.silent: tuple[str, ...] = ()
+        self.why: Any = "no_answer"
+        self.asked = 0
+
+    def _is_silent(self, path: str) -> bool:
+        self.asked += path.startswith(("/var/", "/run/"))
+        return any(word in path for word in self.silent)
+
+    def read(self, path: str, limit_bytes: int = READ_LIMIT_BYTES) -> bytes | Unread:
+        return Unread(path, self.why) if self._is_silent(path) else super().read(path, limit_bytes)
+
+    def names(self, path: str) -> tuple[str, ...] | Unread:
+        return Unread(path, self.why) if self._is_silent(path) else super().names(path)
+
+
+@pytest.fixture
+def disk(node: Node, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    """It is asked again with each refresh."""
+    monkeypatch.setattr(roles_unread, "REST_SECONDS", 0.0)
+    return Disk(node.root)
+
+
+def told(people: People) -> dict[str, dict[str, Any]]:
+    """What is news, and is told with that."""
+    found = rows(people)
+    people.told(found.values(), ())
+    return found
+
+
+@pytest.mark.parametrize("why", ["no_answer", "failed"])
+def test_a_silent_disk_takes_no_name_and_no_role(node: Node, disk: Disk, why: str) -> None:
+    people = People(disk, 16 * GIB)
+    node.container(POD, "web", 900)
+    csi = node.container(POD, "plugin", 999, **CSI)
+    assert set(told(people)[csi]["role"].split()) >= {"CSI", "driver"}
+    disk.silent, disk.why = ALL, why
+    new = node.container(POD, "etcd", 999)
+    assert {path: row["role"] for path, row in told(people).items()} == {new: NOT_SEEN}
+    for _ in range(5):
+        assert told(people) == {}, "however long it takes"
+        assert people.is_to_be_named
+    roles, names = people.blind
+    assert roles.startswith(f"roles by the host's folders in 1 container (/{TASKS}/{IDS['etcd']}")
+    assert names == f"names in 1 container (/{LINKS}: {why}): left alone until it answers"
+    disk.silent = ()
+    row = told(people)[new]
+    assert (row["name"], row["role"]) == ("shop/cart/etcd", "")
+    people.refresh()
+    assert (people.blind, people.is_to_be_named) == ([], False)
+
+
+def test_refused_files_take_no_name_either(node: Node, disk: Disk) -> None:
+    people = People(disk, 16 * GIB)
+    csi = node.container(POD, "plugin", 999, **CSI)
+    told(people)
+    disk.silent, disk.why = ALL, "refused"
+    new = node.container(POD, "web", 900)
+    assert set(told(people)) == {new}
+    assert people.files.by_id[IDS["plugin"]].namespace == "storage"
+    for path in sorted((node.root / f"sys/fs/cgroup{csi}").iterdir()):
+        path.unlink()
+    (node.root / f"sys/fs/cgroup{csi}").rmdir()
+    for _ in range(2):
+        people.refresh()
+    assert IDS["plugin"] not in people.files.by_id, "nobody is kept who is gone"
+
+
+def test_one_slow_read_takes_no_role(
+    node: Node, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = People(disk, 16 * GIB)
+    csi = node.container(POD, "plugin", 999, **CSI)
+    monkeypatch.setattr(people_module, "AGAIN_SECONDS", 0.0)
+    assert set(told(people)) == {csi}
+    disk.silent = (f"{IDS['plugin']}/config.json",)
+    assert told(people) == {}
+    assert people.blind == []
+
+
+def test_a_name_may_come_before_the_role(node: Node, disk: Disk) -> None:
+    people = People(disk, 16 * GIB)
+    csi = node.container(POD, "plugin", 999, **CSI)
+    disk.silent = (f"{IDS['plugin']}/config.json",)
+    row = told(people)[csi]
+    assert (row["name"], row["role"]) == ("storage/csi/plugin", NOT_SEEN)
+    disk.silent = ()
+    assert told(people)[csi]["role"].startswith("CSI driver")
+
+
+def test_files_that_come_late_and_do_not_answer(node: Node, disk: Disk) -> None:
+    people = People(disk, 16 * GIB)
+    path = "/" + f"{POD}/cri-containerd-{IDS['plugin']}.scope"
+    node.cgroup(path[1:], 999)
+    assert told(people)[path]["role"] == NOT_NAMED
+    node.container(POD, "plugin", 999, **CSI)
+    disk.silent = (f"{IDS['plugin']}/config.json",)
+    assert told(people)[path]["role"] == NOT_SEEN
+
+
+def test_who_never_had_such_files_is_not_protected_by_a_silent_disk(
+    node: Node, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of another runtime: else a thrashing node would have no victim at all."""
+    people = People(disk, 16 * GIB)
+    web = node.container(POD, "web", 900, tasks="run/other")
+    assert told(people)[web]["role"] == ""
+    monkeypatch.setattr(people_module, "AGAIN_SECONDS", 0.0)
+    disk.silent = ALL
+    assert told(people) == {}
+
+
+def test_a_user_is_not_protected_by_a_silent_disk(node: Node, disk: Disk) -> None:
+    home = "user.slice/user-1000.slice/user@1000.service"
+    fake = f"{home}/kubepods-pod{STATIC}.slice/cri-containerd-{IDS['etcd']}.scope"
+    for folder in ("user.slice", "user.slice/user-1000.slice", home, fake.rpartition("/")[0]):
+        node.cgroup(folder)
+    node.cgroup(fake, 0)
+    disk.silent = ALL
+    assert told(People(disk, 16 * GIB))["/" + fake]["role"] == ""
+
+
+def test_the_silence_of_one_makes_nobody_else_wait_for_a_name(node: Node, disk: Disk) -> None:
+    people = People(disk, 16 * GIB)
+    plain = f"{POD}/cri-containerd-{IDS['web']}.scope"
+    node.cgroup(plain, 900)
+    node.write(f"{TASKS}/{IDS['dind']}/config.json", "{}")
+    disk.silent = (f"{IDS['dind']}/config.json",)
+    found = [rows(people)["/" + plain]["role"] for _ in range(4)]
+    assert found == [NOT_NAMED, NOT_NAMED, NOT_NAMED, ""]
+
+
+def test_a_silent_disk_is_left_alone_for_a_while(node: Node) -> None:
+    disk = Disk(node.root)
+    people = People(disk, 16 * GIB)
+    node.container(POD, "web", 900)
+    disk.silent = ALL
+    told(people)
+    asked = disk.asked
+    people.refresh()
+    assert disk.asked == asked
+    assert not people.is_to_be_named
+    assert not people.is_stale()
+
+
+def test_reads_that_were_lost_are_not_refused_for_ever(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The children of a live machine's host, with its deadlines."""
+    stall = node.root / "stall"
+    read, own = LiveHost._read_sieved, os.getpid()
+
+    def slowly(host: LiveHost, path: str, limit_bytes: int) -> bytes:
+        while os.getpid() != own and stall.exists():
+            time.sleep(0.02)
+        return read(host, path, limit_bytes)
+
+    monkeypatch.setattr(LiveHost, "_read_sieved", slowly)
+    monkeypatch.setattr(roles_unread, "REST_SECONDS", 0.0)
+    host = LiveHost(str(node.root))
+    host.is_live = True
+    people = People(host, 16 * GIB)
+    told(people)
+    stall.touch()
+    web = node.container(POD, "web", 900)
+    assert told(people)[web]["role"] == NOT_SEEN
+    assert "not asked" in getattr(host.names("/var/log/pods"), "detail", "")
+    stall.unlink()
+    row = told(people)[web]
+    host.close()
+    assert (row["name"], row["role"]) == ("shop/cart/web", "")
