@@ -14,7 +14,7 @@ from seawall.actions.background import Background
 from seawall.actions.clamp_effects import Clamps
 from seawall.actions.freeze_effects import Freezes, wait_frozen
 from seawall.actions.identity import Identity, own_cgroups
-from seawall.actions.journal import Journal
+from seawall.actions.journal import Change, Journal
 from seawall.actions.kill_effects import Kills
 from seawall.actions.members import Members
 from seawall.actions.mrelease_effects import Releases
@@ -90,6 +90,10 @@ class Hands:
         self.perform(order)
         self.perform(order._replace(target=Target("/seawall-is-not-there", 0, "rehearsal")))
         self._signals.rehearse(self._identity.tree, self.mounts.version, Work(order))
+        # Where cgroup.kill does it, the first freeze would be the journal's first line.
+        number = self._journal.begin(Change("freeze2", "/seawall-is-not-there", 0, "0", "1", ""))
+        if number is not None:
+            self._journal.end(number)
         self.tend(time.monotonic())
 
     def rule(self, scope: tuple[str, ...], freeze_seconds: float) -> None:
