@@ -6,6 +6,7 @@ Else a whole run has more than the 1,024 that select(2) takes and many a shell a
 import contextlib
 import gc
 import os
+import resource
 from collections.abc import Iterator
 
 import pytest
@@ -31,3 +32,20 @@ def no_descriptors_left() -> Iterator[None]:
         # The root itself: room that is kept for what comes.
         if before.get(number) != path and (path == "/" or path.startswith(_RAW)):
             os.close(number)
+
+
+@contextlib.contextmanager
+def few_free(count: int) -> Iterator[None]:
+    """Just so many descriptors can be opened."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(map(int, os.listdir("/proc/self/fd")))
+    taken = [os.open("/dev/null", os.O_RDONLY)]
+    try:
+        while taken[-1] < highest:
+            taken.append(os.dup(taken[0]))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1 + count, hard))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for fd in taken:
+            os.close(fd)

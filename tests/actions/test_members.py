@@ -4,7 +4,6 @@ signals.
 
 import contextlib
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.actions.descriptors import few_free
 
 from seawall.actions.members import Members, started, state
 from seawall.actions.plan import Order, Target
@@ -193,35 +193,17 @@ def test_never_who_must_not(tmp_path: Path, sleepers: list[int], pid: int) -> No
     assert not [sleeper for sleeper in sleepers if state(sleeper) == "Z"]
 
 
-@contextlib.contextmanager
-def full() -> Iterator[int]:
-    """All descriptors up to this one are taken."""
-    highest = max(int(name) for name in os.listdir("/proc/self/fd"))
-    taken = [os.open("/dev/null", os.O_RDONLY)]
-    while taken[-1] < highest:
-        taken.append(os.dup(taken[0]))
-    try:
-        yield taken[-1]
-    finally:
-        for fd in taken:
-            os.close(fd)
-
-
 @pytest.mark.parametrize("room", [9, 10, 15, 27, 28, 29, 30, 31, 36, 38, 39, 40])
 def test_in_batches_when_descriptors_are_few(tmp_path: Path, room: int) -> None:
     """Twenty-eight processes: more than there is room for, and just as many."""
     children = [subprocess.Popen(["sleep", "60"]) for _ in range(28)]
     pids = [child.pid for child in children]
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     done = work()
     try:
-        with opened(group(tmp_path / "pod", *pids)) as fd, full() as highest:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1 + room, hard))
+        with opened(group(tmp_path / "pod", *pids)) as fd, few_free(room):
             Signals(Members(), frozenset()).send(fd, 2, signal.SIGKILL, done)
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         assert done.pids == {*pids} == ended(pids)
     finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         for child in children:
             child.kill()
             child.wait()

@@ -4,14 +4,14 @@ real processes.
 
 import contextlib
 import os
-import resource
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.actions.test_members import full, group, opened, work
+from tests.actions.descriptors import few_free
+from tests.actions.test_members import group, opened, work
 
 from seawall.actions import room
 from seawall.actions.background import Background
@@ -78,25 +78,21 @@ def test_whoever_is_followed_is_let_go_at_once(tmp_path: Path, pursuits: Pursuit
 def test_its_descriptors_are_not_those_of_the_next_order(tmp_path: Path, left: int) -> None:
     """However few are free, as many stay as an order needs, and none is lost."""
     children = [subprocess.Popen(["sleep", "60"]) for _ in range(12)]
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     background = Background()
     background.start()
     releases = Releases(background)
     before = len(os.listdir("/proc/self/fd"))
     try:
         with opened(group(tmp_path / "pod", *(child.pid for child in children))) as fd:
-            with full() as highest:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1 + left, hard))
+            with few_free(left):
                 with contextlib.suppress(OSError):
                     releases.take(fd, 2, Members())
                 kept = room.keep(left)
                 free = len(kept)
                 room.let_go(kept)
-                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             assert free >= min(left, room.SPARE)
             releases.drop()
     finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         for child in children:
             child.kill()
             child.wait()

@@ -1,13 +1,12 @@
 """When descriptors are few: as many as the machine allows, and a guard that says what it lacks."""
 
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.actions.test_members import full
+from tests.actions.descriptors import few_free
 
 from seawall.actions.hands import Hands
 from seawall.actions.journal import Journal
@@ -42,14 +41,8 @@ def test_a_child_that_cannot_be_seen_ends_the_test_and_not_the_guard(tmp_path: P
     test._folder = os.open(tmp_path, os.O_PATH)
     test._order = Order("self-test", "kill", Target("/x", 1, "self-test"), "self_test")
     test._began = 1.0
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        with full() as highest:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1, hard))
-            words = test.poll(2.0)
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        test.close()
+    with few_free(0):
+        words = test.poll(2.0)
+    test.close()
     assert words == "CANNOT KILL: its child cannot be seen: refused: Too many open files"
     assert not test.is_waiting

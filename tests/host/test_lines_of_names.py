@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from seawall.accounts.tracing.places import memory_path
+from seawall.actions.identity import cgroups_of
 from seawall.actions.plan import Mounts
 from seawall.cli import oom_live
-from seawall.guard.own_place import cgroup_text, named
+from seawall.guard.own_place import named
 from seawall.guard.tell.rivals import _is_of_host, _is_roots, _is_within
 from seawall.held_files import executed
 from seawall.host import kernel_messages
@@ -54,7 +55,7 @@ def test_a_cgroup_is_pinned_and_spared_by_its_own_path(tmp_path: Path, cut: str)
     assert wanted._memory_path(line(cut) + "\n") == line(cut)[3:]
     assert wanted._memory_path(v1 + "\n0::/\n") == v1[9:]
     (tmp_path / "cgroup").write_bytes(f"{v1}\n{line(cut)}\n".encode())
-    text = cgroup_text(f"..{tmp_path}")
+    text = cgroups_of(f"..{tmp_path}")
     assert named(text, Mounts("/u", 2, None, "/u")) == line(cut)[3:]
     assert named(text, Mounts("/m", 1)) == v1[9:]
 

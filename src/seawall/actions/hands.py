@@ -13,7 +13,7 @@ from seawall.actions import room
 from seawall.actions.background import Background
 from seawall.actions.clamp_effects import Clamps
 from seawall.actions.freeze_effects import Freezes, wait_frozen
-from seawall.actions.identity import Identity, own_cgroups
+from seawall.actions.identity import Identity, cgroups_of
 from seawall.actions.journal import Change, Journal
 from seawall.actions.kill_effects import Kills
 from seawall.actions.members import Members
@@ -74,7 +74,7 @@ class Hands:
 
     def prepare(self) -> None:
         """After the aide's fork, before memory is locked.  OSError when there is no tree."""
-        self._identity.prepare(self.mounts, own_cgroups(), self._own)
+        self._identity.prepare(self.mounts, cgroups_of("self"), self._own)
         self._trees.prepare()
         try:  # noqa: SIM105 - contextlib and what it imports are 0.5 MB
             self._journal.open()

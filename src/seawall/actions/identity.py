@@ -115,7 +115,9 @@ def _inodes(tree: int, path: str) -> list[int]:
     return found
 
 
-def own_cgroups() -> str:
-    """The text of /proc/self/cgroup (cgroups(7)).  OSError."""
-    with open("/proc/self/cgroup", "rb") as file:  # as text a \r in a name would end a line
-        return os.fsdecode(file.read())
+def cgroups_of(process: int | str) -> str:
+    """Of /proc/PID/cgroup (cgroups(7)), byte for byte: read as text, a ``\\r`` in a name became a
+    newline.  OSError.
+    """
+    with open(f"/proc/{process}/cgroup", "rb") as file:
+        return file.read().decode("utf-8", "surrogateescape")

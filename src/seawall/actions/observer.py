@@ -3,7 +3,7 @@
 
 import os
 
-from seawall.actions.identity import Identity, own_cgroups
+from seawall.actions.identity import Identity, cgroups_of
 from seawall.actions.journal import Journal
 from seawall.actions.members import Members
 from seawall.actions.plan import Mounts, Order, Outcome
@@ -24,7 +24,7 @@ class Observer:
 
     def prepare(self) -> None:
         """Open the memory tree.  OSError when there is none."""
-        self._identity.prepare(self.mounts, own_cgroups())
+        self._identity.prepare(self.mounts, cgroups_of("self"))
 
     def rehearse(self) -> None:
         """As with ``Hands``; there is nothing that must not fail."""

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from seawall.actions.identity import cgroups_of
 from seawall.actions.mounts import find_mounts
 from seawall.actions.plan import Mounts
 from seawall.guard.explain import Here, Seen
 from seawall.guard.lock_file import holder
-from seawall.guard.own_place import cgroup_text, named, own_cgroup
+from seawall.guard.own_place import named, own_cgroup
 from seawall.guard.settings import Settings
 from seawall.guard.tell import rivals
 from seawall.host.host import Unread
@@ -122,7 +123,7 @@ def _own(mounts: Mounts | None) -> tuple[str, str]:
     pid = holder()
     try:
         if pid is not None and pid > 0:
-            return named(cgroup_text(pid), mounts), "the guard is in it"
+            return named(cgroups_of(pid), mounts), "the guard is in it"
         return own_cgroup(mounts), "this shell is in it, and no guard runs"
     except (OSError, UsageProblem):
         return "/", ""

@@ -9,6 +9,7 @@ import ctypes
 import os
 from typing import Final
 
+from seawall.actions.identity import cgroups_of
 from seawall.actions.plan import Mounts
 from seawall.problems import UsageProblem
 
@@ -39,7 +40,7 @@ def enter_host_cgroups(pid: int = 1) -> bool:
 def own_cgroup(mounts: Mounts) -> str:
     """Below the mount point of the tree that counts memory; UsageProblem when it is not found."""
     if _namespace() in (_FIRST_NAMESPACE, ""):
-        return named(cgroup_text("self"), mounts)
+        return named(cgroups_of("self"), mounts)
     found = searched(mounts.memory, os.getpid())
     if found is None:
         raise UsageProblem(
@@ -47,12 +48,6 @@ def own_cgroup(mounts: Mounts) -> str:
             "run it privileged and with hostPID, and mount the host's /sys/fs/cgroup"
         )
     return found
-
-
-def cgroup_text(process: int | str) -> str:
-    """Of /proc/PID/cgroup, byte for byte: read as text, a ``\\r`` in a name became a newline."""
-    with open(f"/proc/{process}/cgroup", "rb") as file:
-        return file.read().decode("utf-8", "surrogateescape")
 
 
 def named(proc_cgroup: str, mounts: Mounts) -> str:

@@ -126,9 +126,14 @@ def accuse(rows: Sequence[Row], causes: Causes, look: Look) -> None:
             row.tier = SOURCE
 
 
+def enough_of(need: int) -> int:
+    """So many bytes count: without them half of what is needed would be there."""
+    return max(need // 2, LEAST_GROWTH)
+
+
 def acquit(rows: Sequence[Row], causes: Causes, need: int) -> None:
     """A loss that is small beside what is needed says nothing of who made the shortage."""
-    if max(causes.lost, causes.owed) >= max(need // 2, LEAST_GROWTH):
+    if max(causes.lost, causes.owed) >= enough_of(need):
         return
     for row in rows:
         if row.tier in (SOURCE, SOURCE_OUTSIDE):

@@ -22,7 +22,9 @@ CALM_SECONDS = 6.0
 """Budgets: below the first kill at once; above the second there is time for SIGTERM."""
 NEAR_SECONDS = 10.0
 HURRY_SECONDS = 3.0
-"""Evidence has to come as fast as a processor can bring it."""
+"""With more time than that the proof may come by itself; with less, evidence has to come as fast
+as a processor can bring it, and who may be it stands still.
+"""
 HURRY_GROWTH = 1 << 20
 """Bytes a second of the residual: less is noise."""
 STALLS_PER_SECOND = 1.0

@@ -16,6 +16,7 @@ from seawall.guard.judge.mind import Mind
 from seawall.guard.judge.proof import Causes
 from seawall.guard.judge.ranking import shown
 from seawall.guard.judge.row import Row
+from seawall.guard.judge.shortage import HURRY_SECONDS
 from seawall.guard.judge.suspects import (
     CLEARED_SECONDS,
     REST_SECONDS,
@@ -29,8 +30,6 @@ from seawall.guard.judge.suspects import (
 from seawall.guard.verdict import Told, Verdict
 from seawall.words import size
 
-HURRY_SECONDS = 3.0
-"""With more time than that the proof may come by itself."""
 OBSERVED_SECONDS = 60.0
 SETTLED_SECONDS = 0.5
 """By then what was taken before is counted."""

@@ -9,7 +9,7 @@ that kept it, and not when the best of them together give back less than is need
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from seawall.guard.judge.proof import LEAST_GROWTH, Causes
+from seawall.guard.judge.proof import LEAST_GROWTH, Causes, enough_of
 from seawall.guard.judge.row import PROVED, RANKED, WITHIN, Row
 from seawall.guard.judge.sentences import plain
 from seawall.guard.judge.shortage import URGENT_SECONDS, Shortage
@@ -87,7 +87,7 @@ def as_many_as_urgent(proved: Sequence[Row], about: Context) -> tuple[Row, ...]:
 
 def blocked(able: Sequence[Row], rows: Sequence[Row], about: Context) -> Choice | None:
     """Why nobody may go by order alone: what is missing is held by somebody else."""
-    causes, enough = about.causes, enough_of(about)
+    causes, enough = about.causes, enough_of(about.shortage.need_bytes)
     source = next((row for row in able if is_source_within(row, about)), None)
     held = max(causes.unseen, causes.unexplained)
     if source is None and (causes.is_unseen or held >= enough):
@@ -114,11 +114,6 @@ def blocked(able: Sequence[Row], rows: Sequence[Row], about: Context) -> Choice 
             return Choice((source,), "", "")
         return Choice((), "unripe", "nobody is proved, and it has been short for a moment only")
     return None
-
-
-def enough_of(about: Context) -> int:
-    """Somebody else's bytes that count: without them half of what is needed would be there."""
-    return max(about.shortage.need_bytes // 2, LEAST_GROWTH)
 
 
 def is_guilty(row: Row) -> bool:
