@@ -130,3 +130,38 @@ def test_an_old_answer_stays_until_the_next_one_is_there(asker: Asker) -> None:
     assert host.oldest is not None
     assert host.oldest > first
     assert host.is_idle, "asked once, though it was wanted meanwhile too"
+
+
+def rested(host: AskedHost, probe: str) -> float:
+    """Seconds from an answer until the next question is on its way."""
+    host.ask(probe)
+    until = time.monotonic() + 10
+    while not host.go_on():
+        assert time.monotonic() < until
+        time.sleep(0.001)
+    began = time.monotonic()
+    host.refresh(0.0)
+    host.ask(probe)
+    while host._asker.is_free:
+        host.go_on()
+        assert time.monotonic() < until
+        time.sleep(0.001)
+    return time.monotonic() - began
+
+
+def test_while_seconds_are_left_an_answer_is_asked_for_again_at_once(asker: Asker) -> None:
+    asker.start()
+    host = AskedHost(Nothing(), asker)  # type: ignore[arg-type]
+    assert rested(host, "packet_rings") >= 0.39
+    host.is_hurried = True
+    assert min(rested(host, "packet_rings") for _ in range(3)) < 0.2
+
+
+def test_what_is_told_soon_is_asked_before_what_looks_into_every_process(asker: Asker) -> None:
+    host = AskedHost(Nothing(), asker)  # type: ignore[arg-type]
+    host.ask("driver_files")
+    host.ask("packet_rings")
+    host.go_on()
+    told = answer(asker)
+    assert isinstance(told, dict)
+    assert told["probe"] == "packet_rings"

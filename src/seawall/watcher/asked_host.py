@@ -18,6 +18,8 @@ DEAR: Final = frozenset({"driver_files", "driver_mappings"})
 DEAR_SECONDS: Final = 10.0
 REST_SECONDS: Final = 0.4
 """After an answer, or as long as it took: the child takes half a CPU at the most."""
+_REST_SHARE_HURRIED: Final = 0.1
+"""Of what it took: while seconds are left, an answer is worth its CPU."""
 _NOT_YET: Final = "asked now; told at one of the next looks"
 
 
@@ -33,6 +35,8 @@ class AskedHost:
         self._wanted: dict[Question, float] = {}
         self.may_ask = True
         """False: what is not known already is not asked for."""
+        self.is_hurried = False
+        """Seconds are left."""
         self.oldest: float | None = None
         """When the oldest answer that was given since ``refresh`` was asked for."""
 
@@ -77,13 +81,15 @@ class AskedHost:
         """Fetch an answer and ask what is wanted next; whether something new is known."""
         told, now = self._asker.take(), time.monotonic()
         if told is not None:
-            self._rest_until = now + max(REST_SECONDS, now - self._asked)
+            took = now - self._asked
+            rest = took * _REST_SHARE_HURRIED if self.is_hurried else max(REST_SECONDS, took)
+            self._rest_until = now + rest
             if len(self._answers) >= _KEPT_MOST:
                 del self._answers[min(self._answers, key=lambda q: self._answers[q][1])]
             self._answers[told[0]] = self._asked, now, told[1]
             self._wanted.pop(told[0], None)  # wanted again while it was on its way
         if self._wanted and self._asker.is_free and now >= self._rest_until:
-            question = min(self._wanted, key=lambda q: self._wanted[q])
+            question = min(self._wanted, key=lambda q: (q.probe in DEAR, self._wanted[q]))
             del self._wanted[question]
             self._asked = now
             self._asker.ask(question, SLOW_PROBES[question.probe].deadline_seconds + 0.5)

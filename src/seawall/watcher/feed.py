@@ -171,6 +171,7 @@ class Feed:
     def _set_pace(self, seconds: object) -> None:
         if isinstance(seconds, int | float) and seconds == seconds:  # noqa: PLR0124 - not nan
             self._pace = min(max(float(seconds), _PACE_LEAST), _PACE_MOST)
+            self._host.is_hurried = self._pace <= _HURRIED_PACE
 
     def _asked_to_look(self, message: dict[str, Any]) -> None:
         cgroups = message.get("cgroups")

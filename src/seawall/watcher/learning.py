@@ -43,6 +43,7 @@ class Learning:
         self.following = Following()
         self._inodes = Inodes(self._host)
         self._strangers_at = 0.0
+        self._strangers: frozenset[tuple[str, int | None]] = frozenset()
         kept = Snapshot(host).get(KeptClaims)
         known = None if isinstance(kept, Unread) else kept
         growth = Growth((SURGE, BURST, LEAK))
@@ -125,11 +126,15 @@ class Learning:
         """A cgroup that is not known yet must not be taken for one that is gone."""
         if time.monotonic() < self._strangers_at:
             return
-        version = self._people.cgroups.layout.memory_version
-        paths = {memory_path(task.cgroups, version) for task in trace.tasks}
-        if not paths - {None} <= set(self._people.cgroups.paths):
+        version, known = self._people.cgroups.layout.memory_version, set(self._people.cgroups.paths)
+        paths = ((memory_path(task.cgroups, version), task.cgroup_inode) for task in trace.tasks)
+        strangers = frozenset(
+            (path, inode) for path, inode in paths if path is not None and path not in known
+        )
+        if not strangers <= self._strangers:
             self._strangers_at = time.monotonic() + _STRANGERS_EVERY_SECONDS
             self._people.refresh()
+        self._strangers = strangers  # those that are still not there are gone
 
     def place(self) -> Place:
         """For what is kept."""

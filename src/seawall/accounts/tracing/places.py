@@ -93,13 +93,14 @@ class Places:
 
     def _as_if_there(self, path: str) -> Workload | None:
         """The workload of a path that is not in the tree any more."""
-        missing: list[str] = []
-        above = path
-        while above != "/" and above not in self._there and len(missing) < DEPTH_MOST:
-            missing.append(above)
-            above = above.rpartition("/")[0] or "/"
-        paths = (*self._cgroups.paths, *missing)
-        tree = replace(self._cgroups, paths=paths, pids={})
+        above = [path]
+        while above[-1] != "/":
+            above.append(above[-1].rpartition("/")[0] or "/")
+        # Those above alone decide what it is, and the whole tree for each of a hundred pods that
+        # have gone takes seconds.
+        there = [one for one in above if one in self._there]
+        missing = [one for one in above if one not in self._there][:DEPTH_MOST]
+        tree = replace(self._cgroups, paths=(*there, *missing), pids={})
         return workloads.account(tree, self._files).of_cgroup(path)
 
 

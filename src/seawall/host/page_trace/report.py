@@ -56,6 +56,8 @@ class Material:
     drivers: tuple[Driver, ...]
     sums: Sums | None = None
     buffer_bytes: int = 0
+    tells_gross: bool = True
+    """Also who took what is long given back: hundreds of threads, each looked up."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -75,7 +77,8 @@ def report(material: Material) -> dict[str, Any]:
         for key, row in sorted(rows.items(), key=lambda item: -item[1].kept - item[1].young)
     ][:HELD_MOST]
     ledger = material.ledger
-    gross = sorted(ledger.gross.items(), key=lambda item: -item[1])[:GROSS_MOST]
+    gross = ledger.gross.items() if material.tells_gross else ()
+    gross = sorted(gross, key=lambda item: -item[1])[:GROSS_MOST]
     told_gross = [{"task": tasks.number(task), "pages": pages} for task, pages in gross if pages]
     kprobes = _driver_rows(material, tasks)
     return {

@@ -129,7 +129,8 @@ class PageTracer:
 
     def glance(self) -> dict[str, Any]:
         """As ``look``, without waiting: held is what was taken before a mark that is older than
-        the settling time.  Frames that nothing happened to since are not asked again.
+        the settling time.  Frames that nothing happened to since are not asked again, and of
+        whom nothing is held nothing is told.
         """
         self.mark()
         if self.is_on:
@@ -137,10 +138,11 @@ class PageTracer:
             self.follower.check_recording()
         settled = self._settling.before(time.monotonic()) if self.is_on else self.ledger.stretch + 1
         self._looker.trust(self.ledger, settled if self.is_on else 0)
-        return self._reported(settled, *self._examined(self._looker.examine))
+        return self._reported(settled, *self._examined(self._looker.examine), tells_gross=False)
 
     def _reported(
-        self, settled: int, found: dict[int, Found], notes: list[str]
+        self, settled: int, found: dict[int, Found], notes: list[str],
+        *, tells_gross: bool = True,
     ) -> dict[str, Any]:  # fmt: skip
         material = Material(
             ledger=self.ledger,
@@ -152,6 +154,7 @@ class PageTracer:
             drivers=self._armed.options.drivers,
             sums=self._armed.sums(),
             buffer_bytes=self._armed.buffer_bytes(),
+            tells_gross=tells_gross,
             notes=notes,
         )
         return report(material)
