@@ -14,14 +14,24 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
-from tests.films.film import play
+from tests.films.film import Film, play
 from tests.films.scripts import random_film
 
 CHUNK = 250
 SWAP_EVERY = 3
 """So often a node has swap."""
+DOCKER_EVERY = 5
+"""So often it is Docker's: containers with limits, and no requests."""
 BEGINS = 1000.0
 A_TICK = 0.3
+
+
+def film_of_seed(seed: int, *, holds: bool) -> Film:
+    """What this seed stands for in a campaign."""
+    is_kubernetes = seed % DOCKER_EVERY != 0
+    film = random_film(seed, swap=seed % SWAP_EVERY == 0, is_kubernetes=is_kubernetes)
+    film.settings = film.settings._replace(hold_suspects=holds)
+    return film
 
 
 def run(first: int, films: int, *, holds: bool = True) -> tuple[Counter[str], list[str]]:
@@ -29,8 +39,7 @@ def run(first: int, films: int, *, holds: bool = True) -> tuple[Counter[str], li
     counts: Counter[str] = Counter()
     wrong = []
     for seed in range(first, first + films):
-        film = random_film(seed, swap=seed % SWAP_EVERY == 0)
-        film.settings = film.settings._replace(hold_suspects=holds)
+        film = film_of_seed(seed, holds=holds)
         shown = play(film)
         name = shown.film.name
         counts["films"] += 1
@@ -58,8 +67,7 @@ def run(first: int, films: int, *, holds: bool = True) -> tuple[Counter[str], li
 
 def first_at(seed: int, *, holds: bool) -> tuple[str, float | None]:
     """Which film it is, and after how many seconds the first was chosen in time in it."""
-    film = random_film(seed, swap=seed % SWAP_EVERY == 0)
-    film.settings = film.settings._replace(hold_suspects=holds)
+    film = film_of_seed(seed, holds=holds)
     shown = play(film)
     return film.name, (shown.chosen_at[0] - BEGINS if shown.in_time else None)
 

@@ -35,6 +35,8 @@ class Cast:
         self.other_class = GUARANTEED if mix == "hog_best_effort" else BURSTABLE
         self.actors: list[Actor] = []
         self.has_swap = False
+        self.is_kubernetes = True
+        """False: containers of Docker, with limits and without requests."""
         self.unit = min(self.total / 1536, 24 * MIB)
         """As many bytes as 1 MiB is on a node of 1.5 GiB; no program takes 50 GiB a second."""
 
@@ -51,6 +53,8 @@ class Cast:
             "class_rank": klass, "adj": adj, "limit": None if limit is None else int(limit),
             "request": wanted if known else None, "inode": 1000 + number,
         }  # fmt: skip
+        if not self.is_kubernetes:
+            given |= {"class_rank": BURSTABLE, "adj": 0, "request": None}
         actor = Actor(f"ns/{name}/c", path, **{**given, **more})  # type: ignore[arg-type]
         self.actors.append(actor)
         return actor
@@ -104,6 +108,17 @@ class Cast:
     def batch(self) -> list[Actor]:
         """Who may go when somebody presses who is in his right."""
         return [actor for actor in self.actors if "/batch" in actor.name]
+
+    @property
+    def unpromised(self) -> list[Actor]:
+        """Whom nobody promised anything: some batches; without Kubernetes all without a limit."""
+        free = [a for a in self.actors if a.limit is None and not self.is_kubernetes]
+        return [*self.batch, *free]
+
+    @property
+    def loader(self) -> list[Actor]:
+        """Without Kubernetes it has a mere limit, and takes all that is left within it."""
+        return [a for a in self.actors if a.name == "ns/loader/c" and not self.is_kubernetes]
 
     def rest(self, room: float) -> float:
         """What is left for kernel and daemons."""
@@ -183,7 +198,8 @@ def anon_bomb(cast: Cast) -> Film:
     hog = cast.add("hog0", klass, request, limit, anon=unit * 5, starts=1003.0,
                    anon_rate=unit * chance.uniform(20, 250))  # fmt: skip
     # A Guaranteed one takes what it was promised: then Kubernetes' order holds.
-    right = [hog, *cast.batch] if klass == GUARANTEED else [hog]
+    in_its_right = limit is not None if not cast.is_kubernetes else klass == GUARANTEED
+    right = [hog, *cast.unpromised] if in_its_right else [hog]
     return film_of(cast, "anon_bomb", right, chance.uniform(200, 500), seconds=35.0,
                    must=klass != GUARANTEED)  # fmt: skip
 
@@ -285,7 +301,7 @@ def outside_scope(cast: Cast) -> Film:
     daemon = Actor("unit:agent", "/system.slice/agent.service", SYSTEM, anon=cast.unit * 20,
                    anon_rate=cast.unit * cast.chance.uniform(20, 200), inode=77)  # fmt: skip
     cast.actors.append(daemon)
-    return film_of(cast, "outside_scope", [], cast.chance.uniform(150, 400), must=False)
+    return film_of(cast, "outside_scope", cast.loader, cast.chance.uniform(150, 400), must=False)
 
 
 def restarted(cast: Cast) -> Film:
@@ -331,7 +347,8 @@ def pressed(cast: Cast) -> Film:
     """A model is loaded within its promise where there is no room: only who was promised less
     than it uses may go.
     """
-    film = film_of(cast, "pressed", cast.batch, 1, must=False, seconds=18.0)
+    right = [*cast.unpromised, *cast.loader]
+    film = film_of(cast, "pressed", right, 1, must=False, seconds=18.0)
     film.world.system += cast.unit * cast.chance.uniform(-150, 20)
     return film
 
@@ -353,12 +370,13 @@ SCRIPTS: tuple[Callable[[Cast], Film], ...] = (
 
 
 def random_film(
-    seed: int, script: Callable[[Cast], Film] | None = None, mix: str = "", *, swap: bool = False
-) -> Film:
+    seed: int, script: Callable[[Cast], Film] | None = None, mix: str = "", *, swap: bool = False,
+    is_kubernetes: bool = True,
+) -> Film:  # fmt: skip
     """The film of this seed, always the same; ``swap``: on a node that has some."""
     chance = random.Random(seed)
     cast = Cast(chance, mix or chance.choice(MIXES))
-    cast.has_swap = swap
+    cast.has_swap, cast.is_kubernetes = swap, is_kubernetes
     chosen = script or chance.choice(SCRIPTS)
     cast.innocents()
     return chosen(cast)

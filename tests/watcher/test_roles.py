@@ -83,12 +83,14 @@ def test_evidence_of_the_host_protects(facts: Facts, words: str) -> None:
         unit("session-3.scope"),
         Facts(cgroup="/user.slice/user-1000.slice/session-3.scope", is_container=False,
               unit="session-3.scope", programs=("sshd", "nvidia-cuda-mps-server")),
+        # With more than 512 cgroups made in it, a user's manager is one workload.
+        unit("user@1000.service"),
         unit("shop.service"),
         unit("kubelet.service.d.scope"),
         unit("evil\nkubelet.service"),
         unit("my.service", programs=("nvidia-cuda-mps-server2", "kubelet\n")),
     ],
-    ids=range(25),
+    ids=range(26),
 )  # fmt: skip
 def test_what_a_container_chooses_protects_nobody(facts: Facts) -> None:
     assert role_of(facts) == ""

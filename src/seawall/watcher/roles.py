@@ -71,7 +71,8 @@ _OPERATORS_FOUND: Final = tuple((re.compile(f"(?:{n})\\Z"), b, r) for n, b, r in
 
 # Units of the host's own manager: root named them.
 _UNITS: Final[tuple[tuple[str, str], ...]] = (
-    (r"init\.scope|systemd-.+|dbus(-broker)?\.(service|socket)|user@\d+\.service", "systemd"),
+    # Not user@N.service: with very many cgroups in it that is one workload, and its user's.
+    (r"init\.scope|systemd-.+|dbus(-broker)?\.(service|socket)", "systemd"),
     (r"(ssh|sshd|ssh@.+|sshd@.+)\.(service|socket)", "sshd"),
     (r"(kubelet|k3s|k3s-agent|k0s.*|rke2-.+|microk8s.*|snap\.microk8s.+|kube-proxy)\.service",
      "kubelet"),

@@ -17,6 +17,7 @@ LEAST_ADJ_OF_BURSTABLE, MOST_ADJ_OF_BURSTABLE = 3, 999
 """Between them the kubelet writes 1000 - 1000 * request / capacity, rounded down."""
 TOLERANCE_BYTES = 32 << 20
 TOLERANCE_SHARE = 8
+HOLLOW_SHARE = 0.5
 
 
 def is_fresh(node: Node, window: Window) -> bool:
@@ -52,17 +53,31 @@ def sources_of(group: Group) -> tuple[str, ...]:
 def promised_to(group: Group, total_bytes: int, limit: int | None) -> int:
     """What it may use without owing it to anybody: its request.
 
-    Where none is known, its limit (the only promise that somebody wrote down), else nothing.
+    Where none is known, its limit (the only thing that somebody wrote down), else nothing.
     ``limit`` is its own, also where we have lowered it.
     """
+    asked = asked_by(group, total_bytes)
+    if asked is None or (group.class_rank == GUARANTEED and limit is not None):
+        return limit or asked or 0
+    return asked if limit is None else min(asked, limit)
+
+
+def asked_by(group: Group, total_bytes: int) -> int | None:
+    """Its request, or what is protected; None: nobody wrote one down."""
     if group.class_rank == BEST_EFFORT:
         return 0
-    request = group.request_bytes
-    if request is None and group.class_rank == BURSTABLE and group.adj is not None:
-        request = request_of(group.adj, total_bytes)
-    if request is None or (group.class_rank == GUARANTEED and limit is not None):
-        return limit or request or 0
-    return request if limit is None else min(request, limit)
+    if group.request_bytes is None and group.class_rank == BURSTABLE and group.adj is not None:
+        return request_of(group.adj, total_bytes)
+    return group.request_bytes
+
+
+def is_hollow(group: Group, total_bytes: int, promise: int) -> bool:
+    """Nobody can rely on such a promise: more than half of the node, or a limit alone (``docker
+    run --memory``, MemoryMax=), for limits together may be a multiple of the node.
+    """
+    if promise > total_bytes * HOLLOW_SHARE:
+        return True
+    return group.class_rank != GUARANTEED and asked_by(group, total_bytes) is None
 
 
 def request_of(adj: int, total_bytes: int) -> int | None:

@@ -26,7 +26,6 @@ OVERRUN_MOST = 16.0
 GROWTH_WEIGHT = 8.0
 ALONE_SHARE = 0.5
 BESIDE_SHARE = 0.2
-HOLLOW_SHARE = 0.5
 """Within its promise only who took over half of what was lost may go, and only when nobody else
 took a fifth of it: who merely loads a model beside a leak must not look like the leak."""
 NO_LIMITS: Mapping[str, int] = {}
@@ -69,7 +68,7 @@ def rank(
             row.tier = WITHIN
         row.score = score_of(row, causes)
         row.is_taker = is_taker(row, causes)
-    only_source_within(rows, causes, total_bytes)
+    only_source_within(rows, causes)
     able = [row for row in rows if not row.against]
     able.sort(key=lambda row: sort_key(row, total_bytes))
     return able
@@ -80,11 +79,12 @@ def is_over_promise(row: Row) -> bool:
     return row.over > tolerance_of(row.promise)
 
 
-def only_source_within(rows: Sequence[Row], causes: Causes, total_bytes: int) -> None:
+def only_source_within(rows: Sequence[Row], causes: Causes) -> None:
     """Of those within their promise, all but the one that alone makes the shortage stay.
 
-    And that one only where its promise was no promise: more than half of the node, which the
-    node cannot hold beside the others.  Who loads a model within what it asked for stays.
+    And that one only where its promise was hollow: more than half of the node, which the node
+    cannot hold beside the others, or a mere limit.  Who loads a model within what it asked for
+    stays.
     """
     beside = [row for row in rows if row.grown > BESIDE_SHARE * causes.lost]
     for row in rows:
@@ -93,8 +93,7 @@ def only_source_within(rows: Sequence[Row], causes: Causes, total_bytes: int) ->
         grows = row.group.charge_slope + row.group.outside_slope > 0
         is_alone = not beside or (len(beside) == 1 and beside[0] is row)
         is_source = is_alone and grows and row.is_read
-        is_hollow = row.promise > total_bytes * HOLLOW_SHARE
-        if is_source and is_hollow and row.grown > ALONE_SHARE * causes.lost > 0:
+        if is_source and row.is_hollow and row.grown > ALONE_SHARE * causes.lost > 0:
             continue
         row.against.append(sentences.within(row))
 

@@ -2,7 +2,7 @@
 """One group as the ranking sees it, before it becomes words."""
 
 from seawall.guard.facts import Group
-from seawall.guard.judge.evidence import promised_to
+from seawall.guard.judge.evidence import is_hollow, promised_to
 
 OVER_LIMIT, SOURCE, SOURCE_OUTSIDE, RANKED, WITHIN = range(5)
 """Who goes first.  OVER_LIMIT: holds more than its own limit, with what it holds outside.
@@ -25,8 +25,8 @@ class Row:
     """Sums of one group; bytes."""
 
     __slots__ = (
-        "against", "beyond", "certain", "expected", "group", "grown", "hard", "is_read", "is_taker",
-        "limit", "over", "over_limit", "promise", "score", "taken", "tier",
+        "against", "beyond", "certain", "expected", "group", "grown", "hard", "is_hollow",
+        "is_read", "is_taker", "limit", "over", "over_limit", "promise", "score", "taken", "tier",
     )  # fmt: skip
 
     def __init__(
@@ -37,6 +37,8 @@ class Row:
         self.hard = group.hard_bytes
         self.is_read = group.gives_back_bytes is not None
         self.promise = promised_to(group, total_bytes, limit)
+        self.is_hollow = is_hollow(group, total_bytes, self.promise)
+        """That is a promise on which nobody can rely."""
         self.taken = group.taken_bytes + certain
         """In memory or in swap, and what is certain outside its charge."""
         self.expected = self.hard + certain

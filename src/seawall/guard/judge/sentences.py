@@ -77,8 +77,9 @@ def evidence(row: Row) -> str:
 
 def within(row: Row) -> str:
     """Why a group that keeps its promise stays."""
-    used = size(max(0, row.expected))
-    return f"{used} used of {size(row.promise)} promised to it: it is not the cause"
+    used, most = size(max(0, row.expected)), size(row.promise)
+    whose = f"its limit of {most}" if row.is_hollow else f"{most} promised to it"
+    return f"{used} used of {whose}: it is not the cause"
 
 
 def left(headroom: int, total: int, shortage: Shortage, slope: float) -> str:

@@ -21,7 +21,7 @@ RIPE_SECONDS = 1.0
 """Nor in so short a shortage: claims and counters come late, and the cause shows itself."""
 LAST_SECONDS = 2.0
 """But when time runs out before order may decide, who alone takes it all goes, if its promise
-was larger than half of the node."""
+was hollow (see evidence)."""
 BLUR_SHARE = 8
 """What nobody owns is no cause beside one who took so many times as much."""
 SUSPECTS_MOST = 3

@@ -75,9 +75,9 @@ class Details:
     def _gives_back(self, group: Group, pids: list[int], *, is_whole: bool) -> int | None:
         path = group.path
         text = first_bytes(self._names.of(path, "memory.stat"), _STAT_BYTES)
-        if text is None or not is_whole:
+        if text is None:
             return None
-        if not pids:
+        if not pids and is_whole:
             return 0
         stat = rows(text)
         if group.swap_cached_bytes:
@@ -86,6 +86,8 @@ class Details:
         anonymous = stat.get(b"anon" if self._names.version == 2 else b"total_rss")
         if anonymous is None:
             return None
+        if not pids:
+            return anonymous  # some live below, where nobody looked: theirs alone is sure
         shared = stat.get(b"shmem" if self._names.version == 2 else b"total_shmem", 0)
         if shared:
             if self._hosts is None:

@@ -77,8 +77,9 @@ def report(material: Material) -> dict[str, Any]:
         for key, row in sorted(rows.items(), key=lambda item: -item[1].kept - item[1].young)
     ][:HELD_MOST]
     ledger = material.ledger
-    gross = ledger.gross.items() if material.tells_gross else ()
-    gross = sorted(gross, key=lambda item: -item[1])[:GROSS_MOST]
+    gross = sorted(ledger.gross.items(), key=lambda item: -item[1])[:GROSS_MOST]
+    if not material.tells_gross:
+        gross = []
     told_gross = [{"task": tasks.number(task), "pages": pages} for task, pages in gross if pages]
     kprobes = _driver_rows(material, tasks)
     return {
