@@ -64,6 +64,14 @@ def test_a_child_moves_itself_and_dies_by_our_hand(aide: Aide, tmp_path: Path) -
     found = answer(aide, {"do": "self_test_child", "cgroup_procs": paths})
     assert found["problem"] == ""
     pid = found["pid"]
+    status = Path(f"/proc/{pid}/status").read_text()
+    if os.geteuid():
+        assert found["still_root"] == "Operation not permitted, it needs CAP_SETUID"
+    else:
+        assert found["still_root"] == ""
+        for ids in ("Uid:", "Gid:"):
+            assert status.split(ids)[1].split()[:4] == ["65534"] * 4
+        assert status.split("Groups:")[1].split("\n")[0].strip() == ""
     assert first.read_text() == second.read_text() == str(pid)
     assert lives(pid)
     os.kill(pid, signal.SIGKILL)

@@ -1,9 +1,11 @@
 """It proves on a real child that it can kill, and says so loudly when it cannot."""
 
+import ctypes
 import os
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +89,82 @@ def test_a_guard_that_may_not_signal(tmp_path: Path, own: str, aide: aide_proces
     made.allow(f"{own}/{NAME}")
     test.begin(time.monotonic())
     assert finished(test).startswith("can kill: proved")
+    test.close()
+
+
+GUARD = """
+import sys, time
+from pathlib import Path
+from tests.guard.test_self_test_v1 import SelfTest, aide_process, finished, hands, mounts
+
+own, folder = sys.argv[1:]
+aide = aide_process.start()
+test = SelfTest(hands("/nowhere", Path(folder)), aide, mounts(), own)
+assert test.prepare() == ""
+test.begin(time.monotonic())
+print(finished(test), test.is_proved, flush=True)
+"""
+NOT_PERMITTED = "Operation not permitted"
+CANNOT_KILL = (
+    f"CANNOT KILL: a process could not be signalled: {NOT_PERMITTED}: CAP_KILL is lacking, or a "
+    "security module forbids it False"
+)
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def without(capability: int) -> Callable[[], None]:
+    """As in a unit whose CapabilityBoundingSet= lacks it (prctl(2), PR_CAPBSET_DROP)."""
+
+    def drop() -> None:
+        assert LIBC.prctl(24, capability, 0, 0, 0) == 0
+
+    return drop
+
+
+def in_a_namespace() -> None:
+    """A user namespace that has root and nobody else (user_namespaces(7), CLONE_NEWUSER)."""
+    assert LIBC.unshare(0x10000000) == 0
+    Path("/proc/self/uid_map").write_text("0 0 1")
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        (without(5), CANNOT_KILL),
+        (without(7), f"could not become another user's: {NOT_PERMITTED}, it needs CAP_SETUID True"),
+        (in_a_namespace, "could not become another user's: Invalid argument True"),
+    ],
+    ids=["no CAP_KILL", "no CAP_SETUID", "namespace"],
+)
+def test_what_it_may_do_to_other_users_is_not_claimed(
+    tmp_path: Path, own: str, first: Callable[[], None], words: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", GUARD, own, str(tmp_path)],
+        preexec_fn=first, stdout=subprocess.PIPE, text=True, check=True,
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    said = done.stdout.strip()
+    assert said.endswith(words)
+    if words != CANNOT_KILL:
+        assert said.startswith("can kill: proved 0 s ago in ")
+        assert " ms, of root's own processes only: its child could not become" in said
+
+
+def test_a_child_that_says_nothing_is_killed_as_whosoever_it_is(tmp_path: Path, own: str) -> None:
+    """The aide may be held up just then; what was proved by it is told for what it is."""
+    test = SelfTest(hands("/nowhere", tmp_path), Silent(), mounts(), own)
+    test.prepare()
+    now = time.monotonic()
+    test.begin(now)
+    with subprocess.Popen(["sleep", "60"]) as child:
+        for tree in ("freezer", "memory"):
+            (ROOT / tree / own[1:] / NAME / "cgroup.procs").write_text(str(child.pid))
+        assert test.poll(now + 1) is None
+        words = test.poll(now + 6)
+    assert words is not None
+    assert words.startswith("can kill: proved 0 s ago in ")
+    assert words.endswith(", of root's own processes only: its child did not say whose it is")
     test.close()
 
 

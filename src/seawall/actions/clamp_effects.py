@@ -180,8 +180,9 @@ def _check(folder: int, old: str | None, new: int, members: Members) -> None:
         )
     if small_files.read(folder, "memory.oom.group") != "1":
         count = len(members.read(folder, 2)) + members.strangers
-        if count > 1:
+        if count > 1 or members.is_cut:
+            more = " or more" if members.is_cut else ""
             raise Refused(
-                f"the kernel would end the largest of its {count} processes alone "
+                f"the kernel would end the largest of its {count}{more} processes alone "
                 "(memory.oom.group is 0)"
             )

@@ -3,12 +3,13 @@
 
 Kernel documents: admin-guide/cgroup-v2.rst, admin-guide/cgroup-v1/freezer-subsystem.rst.  What
 another froze is not frozen again and never thawed as if it were ours.  Every freeze of ours is
-journalled first and has a deadline.
+journalled first and has a deadline, of which another process is told: should we hang, it thaws.
 """
 
 import os
 import time
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeAlias
 
 from seawall.actions import small_files
 from seawall.actions.journal import Change, Journal
@@ -19,6 +20,8 @@ FROZEN_SECONDS: Final = 0.02
 """So long it may take to stand still; who is in the kernel by then stays FREEZING."""
 HELD_MOST: Final = 64
 KIND: Final = {1: "freeze1", 2: "freeze2"}
+Tell: TypeAlias = Callable[[str, Change, float], object]
+"""Path of the journal, what is written down there, and the deadline (monotonic)."""
 
 
 class Held(NamedTuple):
@@ -37,10 +40,11 @@ class Held(NamedTuple):
 class Freezes:
     """What we froze, until it is thawed."""
 
-    __slots__ = ("_journal", "held", "seconds")
+    __slots__ = ("_journal", "_tell", "held", "seconds")
 
-    def __init__(self, journal: Journal, seconds: float) -> None:
+    def __init__(self, journal: Journal, seconds: float, tell: Tell | None = None) -> None:
         self._journal = journal
+        self._tell = tell
         self.seconds = seconds
         self.held: list[Held] = []
 
@@ -51,8 +55,10 @@ class Freezes:
         """
         fd, version = place
         inode = os.fstat(fd).st_ino
-        if self.find(inode, version):
-            return True
+        if held := self.find(inode, version):
+            if is_frozen(fd, version):
+                return True
+            self.thaw(held)  # somebody thawed it before: that one is over
         word = is_frozen(fd, version)
         if word is None:
             work.say("this kernel has no freezer for it (cgroup.freeze since 5.2)")
@@ -75,6 +81,8 @@ class Freezes:
         if number is None:
             raise Refused("it cannot be journalled, so nothing could undo it")
         deadline = time.monotonic() + self.seconds
+        if self._tell:
+            self._tell(self._journal.path, change, deadline)
         kept = os.dup(fd)
         self.held.append(Held(kept, version, inode, work.order.target.path, number, deadline))
 
@@ -130,7 +138,7 @@ def _write(fd: int, version: int, *, is_on: bool) -> bool:
 def thaw_all(fd: int) -> None:
     """v1: it and every cgroup below it that was frozen by itself; for the dying only.
 
-    SIGKILL to a frozen v1 task does nothing until it is thawed.
+    SIGKILL to a frozen v1 task does nothing until it is thawed.  GaveUp: these were not all.
     """
     for folder in walk(fd):
         if small_files.read(folder, "freezer.self_freezing") == "1":

@@ -12,7 +12,7 @@ from typing import Final
 from seawall.actions import room
 from seawall.actions.background import Background
 from seawall.actions.clamp_effects import Clamps
-from seawall.actions.freeze_effects import Freezes, wait_frozen
+from seawall.actions.freeze_effects import Freezes, Tell, wait_frozen
 from seawall.actions.identity import Identity, cgroups_of
 from seawall.actions.journal import Change, Journal
 from seawall.actions.kill_effects import Kills
@@ -47,9 +47,11 @@ class Hands:
         freeze_seconds: float = 2.0,
         never: frozenset[int] = frozenset(),
         own_cgroup: str = "/",
+        tell: Tell | None = None,
     ) -> None:
         """``never``: process ids that no order may reach (watcher, aide), beside our own and 1.
         ``own_cgroup``: in the memory tree, where /proc/self/cgroup does not tell it.
+        ``tell``: of each freeze, before it, whoever thaws it should we not.
         """
         self.mounts = mounts
         self.words: list[str] = []
@@ -64,7 +66,7 @@ class Hands:
         self._signals = Signals(Members(), never)
         self._releases = Releases(self._releasing)
         self._trees = Trees(mounts, self._signals)
-        self._freezes = Freezes(journal, freeze_seconds)
+        self._freezes = Freezes(journal, freeze_seconds, tell)
         self._clamps = Clamps(journal, self._limits)
         self._kills = Kills(self._signals, self._trees, self._freezes, self._releases)
         self._pursuits = Pursuits(self._signals, self._releases, mounts.version)
@@ -229,7 +231,10 @@ class Hands:
         fd = self._trees.unified(path, folder)
         if fd is not None:
             return fd, (fd, 2), self.mounts.unified or ""
-        raise Refused("no freezer has a cgroup of that path with the same processes")
+        raise Refused(
+            "no freezer has a cgroup of that path with the same processes, or it is too large to "
+            "be looked through"
+        )
 
     def _thaw(self, order: Order, work: Work) -> bool:
         for held in [h for h in self._freezes.held if h.path == order.target.path]:

@@ -137,6 +137,20 @@ class Journal:
         return self._last
 
 
+def in_force(path: str) -> list[Change]:
+    """What another process has changed by its journal, as it says now; only read.  OSError."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return []
+    try:
+        lines = os.read(fd, SIZE).split(b"\n")
+    finally:
+        os.close(fd)
+    boot = _boot_id()
+    return [change for line in lines if (change := _change(line, boot))]
+
+
 def _change(line: bytes, boot: str) -> Change | None:
     """None for what is done, torn, of another boot, or not from us."""
     if not line.startswith(_OPEN):

@@ -14,6 +14,7 @@ from typing import Final
 
 from seawall.actions import small_files
 from seawall.actions.freeze_effects import Freezes, is_frozen, thaw_all, wait_frozen
+from seawall.actions.members import CUT, GaveUp
 from seawall.actions.mrelease_effects import Releases
 from seawall.actions.signal_effects import Signals
 from seawall.actions.trees import Trees
@@ -42,7 +43,10 @@ class Kills:
         self.seconds = KILL_SECONDS
 
     def kill(self, folder: int, work: Work) -> bool:
-        """``folder``: of the memory tree, identity checked.  OSError or Refused: nothing done."""
+        """``folder``: of the memory tree, identity checked.  OSError or Refused: nothing done.
+
+        Where one by one did not find all, the answer is no.
+        """
         version = self._trees.mounts.version
         is_whole = self._at_once(folder, work) if version == 2 else self._hybrid(folder, work)
         if not is_whole:
@@ -53,17 +57,21 @@ class Kills:
             # All was signalled; that nobody can be seen is no reason to forget them.
             work.left = 1
             work.say(f"who is left cannot be seen: {refusal(problem)}")
-        if not work.pids and not work.left and not work.unsignalled:
+        if work.unseen:
+            work.say(work.unseen)
+            # Who is found in the next second is one of them.
+            work.may_have_forked = work.may_have_forked or not is_whole
+        elif not work.pids and not work.more and not work.left and not work.unsignalled:
             work.say("nobody is in it")
-        return not work.unsignalled
+        return not work.unsignalled and (is_whole or not work.unseen)
 
     # --- cgroup.kill ---------------------------------------------------------------------
 
     def _at_once(self, folder: int, work: Work) -> bool:
-        there = self._signals.listed(folder, 2)
-        return not (there or self._signals.members.strangers) or self._write_kill(
-            folder, there, work
-        )
+        there, members = self._signals.listed(folder, 2), self._signals.members
+        if not (there or members.strangers or members.unseen(folder, there)):
+            return True
+        return self._write_kill(folder, there, work)
 
     def _hybrid(self, folder: int, work: Work) -> bool:
         """In the unified tree; whole when all of the memory tree's are there."""
@@ -72,7 +80,8 @@ class Kills:
             return False
         try:
             there = self._signals.listed(folder, 1)
-            whole = there <= self._signals.members.read(twin, 2)
+            is_cut = self._signals.members.is_cut
+            whole = not is_cut and there <= self._signals.members.read(twin, 2)
             if not self._write_kill(twin, there, work) or not whole:
                 return False
         finally:
@@ -101,6 +110,7 @@ class Kills:
             return False
         if is_done:
             work.pids |= there
+            work.more = self._signals.members.strangers or int(not there)
             # In whichever tree: on a hybrid host it was frozen in that of v1, where nobody dies.
             path = work.order.target.path
             for held in [h for h in self._freezes.held if h.path == path]:
@@ -130,10 +140,10 @@ class Kills:
         is_all = False
         try:
             self._signals.send(folder, self._trees.mounts.version, signal.SIGKILL, work)
-            is_all = not work.unsignalled
+            is_all = not work.unsignalled and not work.unseen
         finally:
-            if is_ours:
-                self._thaw(place)
+            if is_ours and not self._thaw(place):
+                work.may_have_forked = True  # somebody thawed it before all were signalled
         # v2 lets the frozen die.  Nobody of v1 who runs on here is not dying.
         if place[1] == 1 and is_all:
             _thaw_for_good(place, work)
@@ -149,10 +159,9 @@ class Kills:
             wait_frozen(*place)
         return is_ours
 
-    def _thaw(self, place: tuple[int, int]) -> None:
+    def _thaw(self, place: tuple[int, int]) -> bool:
         held = self._freezes.find(os.fstat(place[0]).st_ino, place[1])
-        if held:
-            self._freezes.thaw(held)
+        return held is not None and self._freezes.thaw(held)
 
     def _absolute(self, work: Work, version: int) -> str:
         mounts = self._trees.mounts
@@ -167,7 +176,8 @@ class Kills:
         pause = WAIT_LEAST
         while True:
             there = self._signals.members.read(folder, version)
-            left = len(there) + self._signals.members.strangers
+            work.unseen = self._signals.members.unseen(folder, there)
+            left = len(there) + self._signals.members.strangers or int(bool(work.unseen))
             passed = time.monotonic() - began
             if left and passed >= min(RELEASE_SECONDS, self.seconds):
                 self._releases.take(folder, version, self._signals.members)
@@ -181,6 +191,9 @@ class Kills:
 
 def _thaw_for_good(place: tuple[int, int], work: Work) -> None:
     """v1, and all of it is dying: whoever froze it."""
-    thaw_all(place[0])
+    try:
+        thaw_all(place[0])
+    except GaveUp:
+        work.say(CUT)
     if is_frozen(*place):
         work.say("a cgroup above it was frozen by somebody else: they die once it is thawed")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which processes a cgroup and all below it have: ``cgroup.procs``.
+"""Which processes a cgroup and all below it have: ``cgroup.procs``; whether any: ``cgroup.events``.
 
 Kernel documents: admin-guide/cgroup-v2.rst, admin-guide/cgroup-v1/cgroups.rst.  0 stands for a
 process of another pid namespace.  On v1 a process is listed wherever one of its threads is; here
@@ -11,18 +11,36 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
+from seawall.actions import small_files
+
 FOLDERS_MOST = 20_000
-"""Cgroups below one target that are looked into in one pass."""
+"""Cgroups of one target that are looked into in one pass."""
 PIDS_MOST = 65_536
-"""Processes of one pass; a further pass takes the next."""
+"""Processes of one pass, and all of the cgroup that it comes to then; a further pass takes the
+next.
+"""
 NAME_MOST = 1_000
 """Characters of a relative path (four bytes each at most) before the walk begins anew there."""
 _PASSING: Final = (errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP)
 """Removed meanwhile; EOPNOTSUPP: a threaded cgroup, whose processes the domain above lists."""
 
 
+CUT: Final = (
+    "it may have processes that were not found: there are more cgroups or processes in it than "
+    "are looked into at once"
+)
+UNLISTED: Final = "it has processes that its lists do not show"
+
+
+class GaveUp(Exception):
+    """There are more cgroups than are looked into."""
+
+
 def walk(top: int) -> Iterator[int]:
-    """A descriptor (readable) of a folder and of each below it, closed at the next step."""
+    """A descriptor (readable) of a folder and of each below it, closed at the next step.
+
+    GaveUp at the end when these were not all.
+    """
     waiting = [(top, ".")]
     held: list[int] = []
     try:
@@ -45,17 +63,34 @@ def walk(top: int) -> Iterator[int]:
                     if len(name) > NAME_MOST:
                         base, name = os.dup(fd), "."
                         held.append(base)
-                    waiting += _below(fd, base, name)
+                    waiting += _below(fd, base, name, FOLDERS_MOST + 1 - len(waiting))
             finally:
                 os.close(fd)
+        if waiting:
+            raise GaveUp
     finally:
         for fd in held:
             os.close(fd)
 
 
-def _below(fd: int, base: int, name: str) -> list[tuple[int, str]]:
+def _below(fd: int, base: int, name: str, most: int) -> list[tuple[int, str]]:
+    """Not more than would be looked into: whoever makes cgroups could fill the memory else."""
+    found: list[tuple[int, str]] = []
     with os.scandir(fd) as entries:
-        return [(base, f"{name}/{e.name}") for e in entries if e.is_dir(follow_symlinks=False)]
+        for entry in entries:
+            if len(found) >= most:
+                break
+            if entry.is_dir(follow_symlinks=False):
+                found.append((base, f"{name}/{entry.name}"))
+    return found
+
+
+def is_populated(folder: int) -> bool | None:
+    """Whether anybody lives in it or below it, by the kernel's own count; None: v1 has none."""
+    events = small_files.read(folder, "cgroup.events")
+    if not events or "populated" not in events:
+        return None
+    return "populated 0" not in events.split("\n")
 
 
 class Members:
@@ -68,7 +103,7 @@ class Members:
         self.strangers = 0
         """Of the last pass: processes that another pid namespace hides from us."""
         self.is_cut = False
-        """Of the last pass: there were more."""
+        """Of the last pass: there were more, so whom it did not find may be there all the same."""
 
     def read(self, folder: int, version: int) -> set[int]:
         """Process ids of a cgroup and all below it."""
@@ -76,18 +111,33 @@ class Members:
         threads: set[int] = set()
         self.strangers = 0
         self.is_cut = False
-        for fd in walk(folder):
-            self._add(fd, "cgroup.procs", pids)
-            if version == 1:
-                self._add(fd, "tasks", threads)
-            if len(pids) >= PIDS_MOST:
-                self.is_cut = True
-                break
+        try:
+            for fd in walk(folder):
+                if len(pids) >= PIDS_MOST:
+                    self.is_cut = True
+                    break
+                self._add(fd, "cgroup.procs", pids)
+                if version == 1:
+                    self._add(fd, "tasks", threads)
+        except GaveUp:
+            self.is_cut = True
         if version == 1:
             # Both lists are read while processes come and go: who is in the first only is
             # looked at.
             pids -= {pid for pid in pids - threads if not _lives_by_threads(pid, threads)}
         return pids
+
+    def unseen(self, folder: int, found: set[int]) -> str:
+        """Why somebody may be in it whom the last pass, which ``found`` these, did not find.
+
+        Empty: that pass saw all, or the kernel says that nobody is there.
+        """
+        if not self.is_cut and (found or self.strangers):
+            return ""
+        is_there = is_populated(folder)
+        if self.is_cut:
+            return "" if is_there is False else CUT
+        return UNLISTED if is_there else ""
 
     def _add(self, folder: int, name: str, to: set[int]) -> None:
         try:
@@ -115,6 +165,7 @@ class Members:
                 elif counts_strangers:
                     self.strangers += 1
             if len(to) >= PIDS_MOST * 8:
+                self.is_cut = True
                 return
 
 

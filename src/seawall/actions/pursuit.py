@@ -10,7 +10,7 @@ import os
 import signal
 from typing import Final
 
-from seawall.actions.members import started
+from seawall.actions.members import is_populated, started
 from seawall.actions.mrelease_effects import Releases
 from seawall.actions.plan import Order
 from seawall.actions.signal_effects import Signals
@@ -23,13 +23,15 @@ FORKED_SECONDS: Final = 1.0
 
 
 class _One:
-    __slots__ = ("began", "fd", "may_have_forked", "meant", "order")
+    __slots__ = ("began", "fd", "may_have_forked", "meant", "order", "unseen")
 
     def __init__(self, fd: int, work: Work, meant: set[int]) -> None:
         self.fd = fd
         self.order: Order = work.order
         self.began = work.began
         self.may_have_forked = work.may_have_forked
+        self.unseen = ""
+        """Why somebody may be there whom nobody finds."""
         self.meant: dict[int, str] = {}
         """Process ids with their start times."""
         self.mean(meant)
@@ -82,9 +84,8 @@ class Pursuits:
             if not left:
                 words.append(f"{one.order.target.name}: all are gone after {passed:.1f} s")
             elif passed > SECONDS_MOST:
-                words.append(
-                    f"{one.order.target.name}: {left} killed processes are stuck in the kernel"
-                )
+                stuck = f"{left} killed processes are stuck in the kernel"
+                words.append(f"{one.order.target.name}: {one.unseen or stuck}")
             else:
                 continue
             self._ones.remove(one)
@@ -99,8 +100,11 @@ class Pursuits:
             left = self._signals.send(
                 one.fd, self._version, signal.SIGKILL, work, only=one.meant
             )  # fmt: skip
+            strangers = self._signals.members.strangers
+            is_empty = not work.unseen or is_populated(one.fd) is False
+            one.unseen = "" if is_empty or left else work.unseen
             if left:
                 self._releases.take(one.fd, self._version, self._signals.members)
         except (Refused, OSError):
             return 1  # asked again until its time is over
-        return len(left) + self._signals.members.strangers
+        return len(left) + strangers or int(bool(one.unseen))

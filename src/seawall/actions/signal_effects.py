@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from seawall.actions import room
-from seawall.actions.members import Members, started
+from seawall.actions.members import CUT, Members, started
 from seawall.actions.work import Refused, Work
 
 BATCH: Final = 4_096
@@ -54,6 +54,7 @@ class Signals:
         ``only``: nobody but these, process id and start time, is meant.
         """
         pids = self.listed(folder, version)
+        work.unseen = CUT if self.members.is_cut else ""
         if only is not None:
             pids = {pid for pid in pids if pid in only and _started(pid) == only[pid]}
         if self.members.strangers:
@@ -134,7 +135,10 @@ class Signals:
             self.has_pidfd = False
             return
         work.unsignalled += 1
-        work.say(f"a process could not be signalled: {os.strerror(problem.errno or 0)}")
+        words = f"a process could not be signalled: {os.strerror(problem.errno or 0)}"
+        if problem.errno == errno.EPERM:
+            words += ": CAP_KILL is lacking, or a security module forbids it"
+        work.say(words)
 
 
 def _started(pid: int) -> str:

@@ -17,6 +17,9 @@ def terminate(folder: int, work: Work, signals: Signals, trees: Trees, freezes: 
     """One pass.  A freeze of ours is ended after it: the frozen do not hear."""
     version = trees.mounts.version
     signals.send(folder, version, signal.SIGTERM, work)
+    unseen = work.unseen
+    if unseen:
+        work.say(unseen)
     path = work.order.target.path
     twin = os.dup(folder) if version == 2 else trees.freezer(path, folder)
     for held in [h for h in freezes.held if h.path == path]:
@@ -27,4 +30,4 @@ def terminate(folder: int, work: Work, signals: Signals, trees: Trees, freezes: 
                 work.say("somebody else froze it: SIGTERM is heard once it is thawed")
         finally:
             os.close(twin)
-    return not work.unsignalled
+    return not work.unsignalled and not unseen

@@ -3,7 +3,7 @@
 
 A path is no proof there: systemd's units share ``/`` of the freezer, and a cgroup of the same
 path may hold others.  So it counts as the same only when no process is in it that is not in the
-one that was judged.
+one that was judged; one that is too large to be looked through never does.
 """
 
 import os
@@ -65,9 +65,9 @@ class Trees:
         for _ in range(LOOKS):
             # As v2 reads it: what is asked is whether anybody stands in one list only.
             there = self._members.read(fd, 2)
-            strangers = self._members.strangers
+            strangers, is_cut = self._members.strangers, self._members.is_cut
             here = self._members.read(folder, 2)
-            if self._signals.has_spared(there) or not (there or strangers):
+            if is_cut or self._signals.has_spared(there) or not (there or strangers):
                 return False
             others = there - here
             foreign = others if foreign is None else foreign & others

@@ -16,6 +16,7 @@ from seawall.actions.work import refusal
 
 _LIMITS: Final = {"clamp": "memory.max", "low": "memory.low"}
 """Files whose number was changed."""
+THAWED: Final = "thawed"
 
 
 def undo(journal: Journal) -> list[str]:
@@ -24,7 +25,7 @@ def undo(journal: Journal) -> list[str]:
     words = []
     for number, change in journal.changes():
         try:
-            text = _undo(change)
+            text = undo_one(change)
         except OSError as problem:
             words.append(f"not undone: {change.folder}: {_value(change)}: {refusal(problem)}")
             continue
@@ -33,8 +34,8 @@ def undo(journal: Journal) -> list[str]:
     return words
 
 
-def _undo(change: Change) -> str:
-    """OSError when it is refused: then it stays in the journal."""
+def undo_one(change: Change) -> str:
+    """What became of it, in words; OSError when it is refused: then it stays in the journal."""
     try:
         fd = os.open(change.folder, FOLDER)
     except FileNotFoundError:
@@ -55,7 +56,7 @@ def _thaw(fd: int, change: Change) -> str:
         return "was thawed already"
     name = "freezer.state" if version == 1 else "cgroup.freeze"
     small_files.write(fd, name, change.old)
-    return "thawed"
+    return THAWED
 
 
 def _put_back(fd: int, change: Change, name: str) -> str:

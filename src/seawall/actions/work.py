@@ -18,8 +18,8 @@ class Work:
     """One order under way."""
 
     __slots__ = (
-        "began", "first", "left", "may_have_forked", "old_value", "order", "pids", "problems",
-        "unsignalled",
+        "began", "first", "left", "may_have_forked", "more", "old_value", "order", "pids",
+        "problems", "unseen", "unsignalled",
     )  # fmt: skip
 
     def __init__(self, order: Order) -> None:
@@ -31,6 +31,10 @@ class Work:
         """That were signalled, by whichever road."""
         self.unsignalled = 0
         """Processes that the kernel did not let us signal."""
+        self.more = 0
+        """At least so many beside them, whose numbers nobody knows."""
+        self.unseen = ""
+        """Why the last look may not have found all of them."""
         self.left = 0
         self.may_have_forked = False
         """Nothing made them stand still while they were signalled."""
@@ -54,7 +58,7 @@ class Work:
             self.order,
             is_done,
             "; ".join(self.problems),
-            len(self.pids),
+            len(self.pids) + self.more,
             self.left,
             first,
             time.monotonic() - self.began,

@@ -8,8 +8,9 @@ with a deadline, so a stuck disk holds up that child only.
 ===================  =============================================================
 ``do``               further keys, and what ``take(do)`` answers
 ===================  =============================================================
-self_test_child      cgroup_procs [paths]: a child moves itself into each and sleeps;
-                     ``{pid}``, or ``{pid: 0, problem}``
+self_test_child      cgroup_procs [paths]: a child moves itself into each, becomes another
+                     user's and sleeps; ``{pid, still_root: why it could not}``, or ``{pid: 0,
+                     problem}``
 run                  command, stdin, decision: ``{decision, status, problem}``
 termination_message  cgroup, name, words, decision, unix_seconds, kubelet_root:
                      ``{decision, path, problem}``
@@ -22,7 +23,10 @@ watcher              number of the pair whose end it gets, in the place of those
 recorder             number, path, size: likewise
 hold                 the files that the guard executes are locked in memory: ``{problem}``
 ping                 it is there: ``{}``
-say, kmsg            words to our own log, record to the kernel's: no answer
+frozen               journal, change, until (monotonic): it is thawed when the guard did not do
+                     that by a second later (``tell/late_thaw``): no answer
+say                  words to our own log: no answer
+kmsg                 record to the kernel's log: ``{problem}``
 ===================  =============================================================
 """
 
@@ -30,13 +34,14 @@ import json
 import os
 import signal
 import socket
+from collections.abc import Sequence
 from typing import Any, Final
 
 from seawall.guard import lean_re
 
 DATAGRAM_MOST_BYTES: Final = 60_000
 _KINDS: Final = frozenset({"self_test_child", "run", "termination_message", "textfile", "rivals",
-                    "config", "ping", "hold"})  # fmt: skip
+                    "config", "ping", "hold", "kmsg"})  # fmt: skip
 _ANSWERS_MOST: Final = 32
 _UNWANTED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 
@@ -83,6 +88,10 @@ class Aide:
             self._gone()
             return False
         return True
+
+    def frozen(self, journal: str, change: Sequence[str | int], until: float) -> bool:
+        """Told before a freeze; False as with ``send``: then nobody but the guard ends it."""
+        return self.send({"do": "frozen", "journal": journal, "change": change, "until": until})
 
     def take(self, kind: str, *, is_ready: bool = True) -> dict[str, Any] | None:
         """The latest answer to a request of this kind that was not taken yet; never waits.

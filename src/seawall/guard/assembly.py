@@ -70,7 +70,7 @@ def assemble(
     teller.open()
     hands = Hands(
         mounts, hands_scope(settings), journal, freeze_seconds=settings.freeze_seconds, never=never,
-        own_cgroup=handed.own_cgroup,
+        own_cgroup=handed.own_cgroup, tell=aide.frozen,
     )  # fmt: skip
     hands.prepare()
     observer = Observer(mounts, settings.scope, journal)

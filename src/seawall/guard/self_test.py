@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Can it kill?  Proved, not believed: a child of the aide dies in a cgroup of its own.
 
+By then the child is another user's, as workloads are.  Where it could not become that, the words
+say that nothing was proved but of root's processes; cgroup.kill does not ask whose they are.
 Through the very same ``Hands``, whose scope is wider by exactly that cgroup.  Its folders are
 made before "ready" and used again in every round: below our own cgroup, where a process may be
 as long as no controller is handed down (admin-guide/cgroup-v2.rst, no internal processes), which
@@ -22,7 +24,7 @@ UNIT: Final = "seawall-guard.service"
 """Where the unit is; on v1 the freezer gets a folder of that name for the test alone."""
 _DEPTH_MOST: Final = 12
 CHILD_SECONDS: Final = 5.0
-"""So long the aide has to bring a child."""
+"""So long the aide has to bring a child; one that is there and said nothing is killed then."""
 
 
 class Sender(Protocol):
@@ -40,7 +42,7 @@ class SelfTest:
 
     __slots__ = (
         "_aide", "_began", "_entries", "_folder", "_hands", "_is_new", "_made", "_mounts", "_name",
-        "_order", "_own", "is_proved", "kill_seconds", "proved_at", "why_not",
+        "_order", "_own", "_said", "is_proved", "kill_seconds", "proved_at", "root_only", "why_not",
     )  # fmt: skip
 
     def __init__(
@@ -61,12 +63,16 @@ class SelfTest:
         self._order: Order | None = None
         self._began: float | None = None
         self._is_new = False
+        self._said: dict[str, Any] | None = None
+        """By the child, or by the aide in its place."""
         self.is_proved: bool | None = None
         """None: not tried yet."""
         self.proved_at = 0.0
         self.kill_seconds = 0.0
         """Of the last one that was proved: until the child was gone."""
         self.why_not = ""
+        self.root_only = ""
+        """Why nothing was proved of other users' processes; empty: it was."""
 
     def prepare(self) -> str:
         """Make the test cgroup; why it cannot be made, or empty."""
@@ -91,7 +97,8 @@ class SelfTest:
             self._end(self.why_not or "the test cgroup was not made")
             self._is_new = True
             return
-        self._problem()  # of a test that was put off
+        self._listen()  # to a test that was put off
+        self._said = None
         if self._aide is None or not self._aide.send(request):
             self._end("the aide takes no request for a child")
             self._is_new = True
@@ -117,27 +124,46 @@ class SelfTest:
         except OSError as refused:
             self._end(f"its child cannot be seen: {refusal(refused)}")
             return self.words(now)
-        if not there:
-            problem = self._problem()
-            if not problem and now - self._began <= CHILD_SECONDS:
+        self._listen()
+        is_late = now - self._began > CHILD_SECONDS
+        if there:
+            if self._said is None and not is_late:
+                return None
+            self._kill(self._order, now)
+        else:
+            problem = str((self._said or {}).get("problem") or "")
+            if not problem and not is_late:
                 return None
             self._end(problem or f"no child came from the aide within {CHILD_SECONDS:.0f} s")
-            return self.words(now)
-        outcome = self._hands.perform(self._order)
+        return self.words(now)
+
+    def _kill(self, order: Order, now: float) -> None:
+        outcome = self._hands.perform(order)
         if outcome.is_observed:
             self._end("not tried: observed only")
         elif outcome.is_done and outcome.processes and not outcome.left:
             self.is_proved, self.why_not, self._began = True, "", None
             self.proved_at, self.kill_seconds = now, outcome.seconds
+            self.root_only = self._why_root_only()
         else:
             self._end(outcome.problem or "the child outlived it")
-        return self.words(now)
+
+    def _why_root_only(self) -> str:
+        if self._mounts.version == 2 and os.access("cgroup.kill", os.F_OK, dir_fd=self._folder):
+            return ""
+        still_root = (self._said or {}).get("still_root")
+        if still_root is None:
+            return "its child did not say whose it is"
+        return f"its child could not become another user's: {still_root}" if still_root else ""
 
     def words(self, now: float) -> str:
         """For the status: ``can kill: proved 12 s ago in 4 ms``, or why not."""
         if self.is_proved:
             ago, took = now - self.proved_at, self.kill_seconds * 1000
-            return f"can kill: proved {ago:.0f} s ago in {took:.0f} ms"
+            words = f"can kill: proved {ago:.0f} s ago in {took:.0f} ms"
+            if self.root_only:
+                words += f", of root's own processes only: {self.root_only}"
+            return words
         if self.is_proved is None:
             return "can kill: not proved yet"
         return f"CANNOT KILL: {self.why_not}"
@@ -151,10 +177,9 @@ class SelfTest:
         self._began = None
         self._remove()
 
-    def _problem(self) -> str:
-        """Of the aide, when it tells one; a child shows itself by being there."""
+    def _listen(self) -> None:
         answer = self._aide.take("self_test_child") if self._aide else None
-        return str(answer.get("problem") or "") if answer else ""
+        self._said = answer or self._said
 
     def _end(self, why: str) -> None:
         self.is_proved, self.why_not, self._began = False, why, None

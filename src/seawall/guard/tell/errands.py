@@ -2,7 +2,8 @@
 """The aide's side: takes requests, starts a child for each, and ends it when it takes too long.
 
 It holds no file of the guard and does nothing itself that can wait for a disk; but at the start
-it reads what the guard executes (``held_files``).
+it reads what the guard executes (``held_files``), and where no child can be had for a line to the
+kernel's log it writes that itself.
 """
 
 import json
@@ -19,6 +20,7 @@ from seawall.guard import lean_library
 from seawall.guard.aide import DATAGRAM_MOST_BYTES
 from seawall.guard.tell import commands, rivals, self_test_child, termination, textfile
 from seawall.guard.tell.child import COMPANIONS, LIMITS, Child, be_gentle, ending, parsed
+from seawall.guard.tell.late_thaw import LateThaw
 from seawall.guard.tell.own_programs import become_companion, give_away, read_config
 
 _ANSWER_MOST: Final = 32 << 10
@@ -67,6 +69,7 @@ class Desk:
         self.end = end
         self._errands = errands
         self.children: list[Child] = []
+        self.late_thaw = LateThaw()
 
     def take(self, request: dict[str, Any]) -> None:
         """Start a child for it, or answer why not."""
@@ -77,20 +80,26 @@ class Desk:
             self.answer(kind, "", {})
         elif kind == "hold":
             self.answer(kind, "", {"problem": held_files.hold(os.getppid())})
+        elif kind == "frozen":
+            self.late_thaw.watch(request)
         elif kind in COMPANIONS:
             self._end_others(kind)
         if kind not in LIMITS:
             return
         most = LIMITS[kind][0]
         decision = str(request.get("decision", ""))[:64]
-        if sum([child.kind == kind for child in self.children]) >= most:
-            problem = f"{most} of these still run: not started"
-            self.answer(kind, decision, {"problem": problem, "is_busy": True})
-            return
+        words: dict[str, Any] = {"problem": f"{most} of these still run: not started",
+                                 "is_busy": True}  # fmt: skip
         try:
-            self.children.append(self._start(kind, decision, request))
+            if sum([child.kind == kind for child in self.children]) < most:
+                self.children.append(self._start(kind, decision, request))
+                return
         except OSError as error:
-            self.answer(kind, decision, {"problem": f"not started: {error.strerror}"})
+            words = {"problem": f"not started: {error.strerror}"}
+        if kind == "kmsg":
+            # A serial console may hold us up: better late errands than a decision without a line.
+            words = kmsg(request, self._errands.kmsg)
+        self.answer(kind, decision, words)
 
     def _end_others(self, kind: str) -> None:
         """One that is to be replaced may hang: it would keep the tracer or the file, locked."""
@@ -173,8 +182,14 @@ class Desk:
         if child.kind != "self_test_child":
             self.answer(child.kind, child.decision, words)
 
+    def thaw(self, now: float) -> None:
+        """What the guard should have thawed by now."""
+        for words in self.late_thaw.tend(now):
+            say({"words": words})
+
     def close(self) -> None:
         """The guard is gone."""
+        self.thaw(float("inf"))
         for child in self.children:
             child.end()
 
@@ -221,6 +236,7 @@ def one_round(desk: Desk, wake: int) -> bool:
         if request:
             desk.take(request)
     desk.reap(time.monotonic())
+    desk.thaw(time.monotonic())
     return True
 
 
@@ -228,6 +244,7 @@ def _wait(end: socket.socket, desk: Desk, wake: int) -> set[int]:
     """Whoever has something to say; ends of stuck children are looked for now and then."""
     said = [child.answers for child in desk.children if not child.is_heard]
     has_deadline = any(child.deadline < float("inf") for child in desk.children)
+    has_deadline = has_deadline or desk.late_thaw.is_waiting
     seconds = _POLL_SECONDS if has_deadline else None
     ready = set(select.select([end.fileno(), wake, *said], [], [], seconds)[0])
     if wake in ready:
@@ -246,6 +263,12 @@ def kmsg(request: dict[str, Any], path: str) -> dict[str, Any]:
     """A line for the kernel's log.  Whoever writes there may have to print what others left for
     a serial console, and wait for it: the guard must not.
     """
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND)
-    os.write(fd, str(request.get("record", "")).encode("ascii", "replace"))
-    return {}
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            os.write(fd, str(request.get("record", "")).encode("ascii", "replace"))
+        finally:
+            os.close(fd)
+    except OSError as error:
+        return {"problem": f"{path}: {error.strerror}"}
+    return {"problem": ""}
