@@ -40,14 +40,14 @@ def test_reported_once_after_it_lasted_with_what_to_do() -> None:
     )
 
 
-def test_said_again_after_ten_minutes_or_half_as_much_more() -> None:
+def test_said_again_after_ten_minutes_or_twice_as_much() -> None:
     judge, groups = judge_of(), scene(over())
     assert len(run(judge, groups, 605)) == 1
     assert len(run(judge, groups, 10, 1605.0)) == 1
-    groups["/kubepods/burstable/big"].outside = Outside(351 * MIB, 0, 0, "x")
-    assert len(run(judge, groups, 5, 1620.0)) == 1
-    groups["/kubepods/burstable/big"].outside = Outside(420 * MIB, 0, 0, "x")
-    assert len(run(judge, groups, 5, 1630.0)) == 0
+    groups["/kubepods/burstable/big"].outside = Outside(399 * MIB, 0, 0, "x")
+    assert len(run(judge, groups, 5, 1620.0)) == 0
+    groups["/kubepods/burstable/big"].outside = Outside(400 * MIB, 0, 0, "x")
+    assert len(run(judge, groups, 5, 1630.0)) == 1
 
 
 @pytest.mark.parametrize("certain", [0, 263])

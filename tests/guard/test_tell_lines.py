@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.guard.telling import BOOT, HOSTILE, MIB, is_harmless
+from tests.guard.telling import BOOT, GIB, HOSTILE, MIB, group, is_harmless, node, verdict
 
+from seawall.guard.facts import NOTHING_OUTSIDE, Group
+from seawall.guard.settings import Settings
 from seawall.guard.tell import pmsg
 from seawall.guard.tell.datagram import MOST_BYTES, Datagram, resolved, split_address
 from seawall.guard.tell.kmsg import (
@@ -20,7 +22,9 @@ from seawall.guard.tell.kmsg import (
     LineFile,
     kernel_record,
 )
+from seawall.guard.tell.paths import Paths
 from seawall.guard.tell.plain import plain
+from seawall.guard.tell.teller import Teller
 
 RECORD_MOST = 976  # LOG_LINE_MAX: the kernel refuses what is longer
 
@@ -158,3 +162,29 @@ def test_a_host_that_nobody_knows_is_a_problem() -> None:
     datagram = Datagram("nobody.invalid:514")
     datagram.open()
     assert datagram.problem.startswith("datagram_to nobody.invalid:514: n")
+
+
+def test_it_names_the_largest_shadow_charges(tmp_path: Path, listener: socket.socket) -> None:
+    """What is counted and what is held outside, in one: who holds a little outside is not large."""
+
+    def made(name: str, charge: int, outside: int) -> Group:
+        one = group(name, f"/{name}", outside=outside)
+        one.charge_bytes = charge
+        return one
+
+    few = [made(f"few{n}", 10 * MIB, 5) for n in range(3)]
+    large, rings = made("large", 9 * GIB, 0), made("rings", 1 * GIB, 9 * GIB)
+    small = made("small", 2 * GIB, 1 * GIB)
+    large.outside = NOTHING_OUTSIDE
+    settings = Settings(datagram_to=f"127.0.0.1:{listener.getsockname()[1]}")
+    teller = Teller(settings, Paths(str(tmp_path), kmsg="/none", pmsg="/none"), BOOT, None)
+    teller.open()
+    seen = {one.path: one for one in (*few, small, large, rings)}
+    teller.status(node(), seen, "near", {})
+    teller.verdict(verdict())
+    teller.close()
+    rows = json.loads(listener.recv(65536))["top"]
+    assert [row["name"] for row in rows] == ["rings", "large", "small"]
+    assert [row["counted_bytes"] + row["outside_bytes"] for row in rows] == [
+        10 * GIB, 9 * GIB, 3 * GIB
+    ]  # fmt: skip

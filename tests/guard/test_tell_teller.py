@@ -304,7 +304,6 @@ def test_all_it_makes_is_in_the_list_of_its_files(made: Teller, tmp_path: Path) 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     teller = Teller(ENFORCE, Paths(f"{tmp_path}/none", kmsg="/none", pmsg="/none"), BOOT, None)
     teller.open()
-    teller.rehearse(node(), groups(), verdict())
     teller.status(node(), groups(), "peace", {})
     teller.verdict(verdict())
     assert f"{tmp_path}/none/status: {os.strerror(errno.ENOENT)}" in teller.problems
@@ -325,9 +324,7 @@ teller = Teller(Settings(mode="enforce"), Paths(folder, kmsg=folder + "/kmsg"), 
 teller.open()
 many = groups(20)
 ranking = tuple([rank(i + 1) for i in range(250)])
-whole = verdict(ranking[:32])
 extra = {"can kill": "can kill: proved 12 s ago in 4 ms", "watcher": "heard", "blind": "a"}
-teller.rehearse(node(), many, whole)
 
 def round(number):
     teller.is_due = True

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything once, before memory is locked: what was never walked would fault from disk later.
 
-A shortage that is not there is judged over groups that are not there; nothing is done and
-nothing is written but the status.
+A shortage that is not there is judged over groups that are not there and told to nobody; nothing
+is done and nothing is written but the status.
 """
 
+import gc
 import socket
 import time
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.remembered import remembered
 from seawall.guard.loop import Loop
 from seawall.guard.settings import Settings
+from seawall.guard.tell.paper import tell_on_paper
 from seawall.guard.told_recorder import RecorderLink
 
 GROUPS, FEW_GROUPS = 250, 10
@@ -26,10 +28,15 @@ _MIB = 1 << 20
 
 
 def rehearse(loop: Loop) -> None:
-    """Some ticks of the real loop, a kill of the self-test's child, and a shortage on paper."""
+    """Some ticks of the real loop, a kill of the self-test's child, a shortage on paper and a
+    decision that nobody is told.
+    """
     own_process.let_go_of_files()
     parts = loop.parts
     shortages_on_paper(loop.settings, FEW_GROUPS)
+    few = {group.path: group for group in map(_group, range(FEW_GROUPS))}
+    tell_on_paper(loop.settings, loop.handed.folder, _node(0.0, 0), few)
+    gc.collect()  # its places are for what stays
     parts.hands.rehearse()
     parts.observer.rehearse()
     parts.observer.perform(Order("rehearsal", "kill", Target("/", 0, "rehearsal"), "self_test"))

@@ -12,7 +12,7 @@ from seawall.guard.judge.case import Aim, Case, Phase
 from seawall.guard.judge.hold import Hold, Kept
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.mind import Mind
-from seawall.guard.judge.over_limit import OverLimit, Overrun
+from seawall.guard.judge.over_limit import OverLimit, Overrun, Said
 from seawall.guard.judge.protection import Protection
 from seawall.guard.judge.shortage import Shortage
 from seawall.guard.judge.suspects import Rests, Suspicion
@@ -46,11 +46,14 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
         "_kept": list[Kept], "_kills": list[float], "_off_until": float,
         "distrusted": dict[str, float], "done": dict[Place, str],
     },
-    OverLimit: {"entries": dict[str, Overrun], "opted_in": tuple[str, ...]},
+    OverLimit: {
+        "entries": dict[str, Overrun], "opted_in": tuple[str, ...], "ranked_seconds": float,
+        "said": dict[Place, Said],
+    },
     Overrun: {
         "asked": str, "bytes": int, "inode": int, "is_in_force": bool, "limit": int,
         "lowered": int, "lowered_before": int, "more_since": float | None, "refused": str,
-        "said_bytes": int | None, "said_seconds": float, "since": float,
+        "since": float,
     },
     Protection: {
         "own": str, "protect": tuple[str, ...], "scope": tuple[str, ...], "scope_words": str,

@@ -37,9 +37,11 @@ def judge_over_limit(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Ver
             continue
         if node.seconds - entry.since < mind.settings.over_limit_seconds:
             continue
+        is_first = mind.overruns.said_of(group) is None
         verdict = _over(mind, node, entry, group)
         if verdict is not None:
-            return _with_ranking(verdict, mind, node, groups, group)
+            is_news = is_first or verdict.orders
+            return _with_ranking(verdict, mind, node, groups, group) if is_news else verdict
     return None
 
 
@@ -74,7 +76,10 @@ def _is_to_tighten(mind: Mind, node: Node, entry: Overrun, group: Group) -> bool
 def _with_ranking(
     verdict: Verdict, mind: Mind, node: Node, groups: Mapping[str, Group], meant: Group
 ) -> Verdict:
-    """Who else was looked at, and why it is none of them."""
+    """Who else was looked at, and why it is none of them; when nobody ends, not every time."""
+    is_end = any(order.step in ("terminate", "kill") for order in verdict.orders)
+    if not (mind.overruns.takes_ranking(node.seconds) or is_end):
+        return verdict
     own_limits = mind.overruns.own_limits()
     rows, _ = rows_of(node, groups.values(), mind.window, mind.hold.distrusted, own_limits)
     for row in rows:
@@ -119,15 +124,18 @@ def _sources(group: Group) -> tuple[str, ...]:
 def _report(
     mind: Mind, node: Node, entry: Overrun, group: Group, refused: str
 ) -> Verdict | None:  # fmt: skip
-    if not over_limit.is_news(entry, node.seconds):
+    said = mind.overruns.said_of(group)
+    if not over_limit.is_news(entry, said, node.seconds):
         return None
-    entry.said_bytes, entry.said_seconds = entry.bytes, node.seconds
+    decision = mind.next_decision()
+    mind.overruns.say(group, node.seconds, decision)
     text = f"{over_limit.words(entry, group)}. Nothing is done: {refused}. "
     text += f"Before the node is short: {over_limit.advice(entry, group)}"
+    if said is not None:
+        text += f"; told first as {said.decision}"
     return mind.verdict(
-        mind.next_decision(), node, "over_limit", need=max(0, entry.bytes), refused=refused,
-        sentence=text,
-    )  # fmt: skip
+        decision, node, "over_limit", need=max(0, entry.bytes), refused=refused, sentence=text
+    )
 
 
 def _kill(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict:
@@ -180,7 +188,6 @@ def learn_clamp(mind: Mind, path: str, problem: str) -> None:
         else:
             entry.asked = ""
         entry.refused = problem or "the limit could not be lowered"
-        entry.said_bytes = None
 
 
 def judge_stuck(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Verdict | None:

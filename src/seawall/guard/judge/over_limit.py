@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A workload that holds more than its own limit, while the node still has room.
 
-By default it is said, once, and again when it changed by a half or after ten minutes.  Killed
-or clamped is only who was opted in by name, on evidence that is certain, covers the whole
-overrun (the charge alone cannot pass the limit, so it always does) and lasts.
+By default it is said, once, and again when it has doubled or after ten minutes, then twenty, at
+last an hour: whoever takes and gives back must not fill the journal.  Killed or clamped is only
+who was opted in by name, on evidence that is certain, covers the whole overrun (the charge alone
+cannot pass the limit, so it always does) and lasts.
 
 Clamp (v2): the cgroup's limit is lowered by what it holds outside, so that the kernel's own OOM
 killer takes it.  That acts only where the new limit is below what is charged (feasibility C2).
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from seawall.guard.facts import NOTHING_OUTSIDE, Group
 from seawall.guard.judge.proof import least_overrun
@@ -19,12 +21,32 @@ from seawall.guard.judge.sentences import plain
 from seawall.guard.settings import Settings
 from seawall.words import size
 
-AGAIN_SECONDS = 600.0
-CHANGED_SHARE = 0.5
-"""A driver that takes 31 GiB bit by bit is told of some fifteen times, not seventy."""
+AGAIN_SECONDS, AGAIN_MOST_SECONDS = 600.0, 3600.0
+"""From one report of a cgroup to the next: twice as long each time."""
+GROWN_TIMES = 2
+"""A driver that takes 31 GiB bit by bit is told of nine times at once, not seventy."""
+FORGOTTEN_SECONDS = 2 * AGAIN_MOST_SECONDS
+"""After the last report: who is over its limit is told of each hour, so it was not for one."""
+RANKING_SECONDS = 600.0
+"""Between two rankings of all that were looked at, which are much the same and take 130 KB for
+250 pods; but beside a kill there always is one."""
 ENTRIES_MOST = 512
+SAID_MOST = 2 * ENTRIES_MOST
 LOWERED = frozenset({"clamp", "unclamp", "left"})
 """What may be read as the limit is ours, not its own."""
+
+
+class Said(NamedTuple):
+    """The reports of one cgroup, whether it is over its limit still or was and may be again."""
+
+    seconds: float
+    """Of the last one."""
+    most_bytes: int
+    """The largest overrun that was told."""
+    wait: float
+    """So long until the next one, unless it has doubled."""
+    decision: str
+    """The first one's."""
 
 
 class Overrun:
@@ -40,8 +62,6 @@ class Overrun:
         "lowered_before",
         "more_since",
         "refused",
-        "said_bytes",
-        "said_seconds",
         "since",
     )
 
@@ -51,8 +71,6 @@ class Overrun:
         self.limit = limit
         """Its own, before it was clamped."""
         self.bytes = 0
-        self.said_bytes: int | None = None
-        self.said_seconds = now
         self.asked = ""
         """What was ordered: ``kill``, ``clamp``, ``unclamp``; ``left``: its limit is not ours any
         more.  The last two stand until the limit is read again, which in peace takes seconds."""
@@ -86,12 +104,16 @@ class Overrun:
 
 
 class OverLimit:
-    """All groups that are over their limits now; bounded."""
+    """All groups that are over their limits now, and what was said of them; bounded."""
 
-    __slots__ = ("entries", "opted_in")
+    __slots__ = ("entries", "opted_in", "ranked_seconds", "said")
 
     def __init__(self, settings: Settings) -> None:
         self.entries: dict[str, Overrun] = {}
+        self.said: dict[tuple[str, int], Said] = {}
+        """By path and inode, the one that was told longest ago first."""
+        self.ranked_seconds = float("-inf")
+        """When all that were looked at were told."""
         self.opted_in: Sequence[str] = ()
         self.use(settings)
 
@@ -115,6 +137,35 @@ class OverLimit:
         if entries:
             for path in [p for p, entry in entries.items() if is_ended(entry, groups.get(p))]:
                 del entries[path]
+        if self.said:
+            self._forget(groups, now)
+
+    def _forget(self, groups: Mapping[str, Group], now: float) -> None:
+        """Cgroups that are gone, and what was long ago."""
+        past = [
+            place for place, said in self.said.items()
+            if now - said.seconds >= FORGOTTEN_SECONDS
+            or (group := groups.get(place[0])) is None or group.inode != place[1]
+        ]  # fmt: skip
+        for place in past:
+            del self.said[place]
+
+    def said_of(self, group: Group) -> Said | None:
+        """None: nothing yet, or long ago."""
+        return self.said.get((group.path, group.inode))
+
+    def say(self, group: Group, now: float, decision: str) -> None:
+        """It is reported."""
+        place, over_bytes = (group.path, group.inode), self.entries[group.path].bytes
+        before = self.said.pop(place, None)
+        if before is None:
+            made = Said(now, over_bytes, AGAIN_SECONDS, decision)
+        else:
+            wait = min(2 * before.wait, AGAIN_MOST_SECONDS)
+            made = Said(now, max(before.most_bytes, over_bytes), wait, before.decision)
+        if len(self.said) >= SAID_MOST:
+            del self.said[next(iter(self.said))]
+        self.said[place] = made
 
     def _note(self, path: str, group: Group, now: float) -> None:
         entry = self.entries.get(path)
@@ -132,6 +183,13 @@ class OverLimit:
         if len(self.entries) < ENTRIES_MOST:
             self.entries[path] = entry = Overrun(group.inode, now, limit)
             entry.bytes = overrun_of(group, limit)
+
+    def takes_ranking(self, now: float) -> bool:
+        """All that were looked at are told again by now; if so, it is now."""
+        if now - self.ranked_seconds < RANKING_SECONDS:
+            return False
+        self.ranked_seconds = now
+        return True
 
     def own_limits(self) -> dict[str, int]:
         """By path: limits as they were before we lowered them; those read now are ours."""
@@ -182,12 +240,11 @@ def is_ended(entry: Overrun, group: Group | None) -> bool:
     return overrun_of(group, entry.limit) < least_overrun(entry.limit) // 2
 
 
-def is_news(entry: Overrun, now: float) -> bool:
-    """Not said yet, changed by a half, or ten minutes old."""
-    said = entry.said_bytes
-    if said is None or now - entry.said_seconds >= AGAIN_SECONDS:
+def is_news(entry: Overrun, said: Said | None, now: float) -> bool:
+    """Not said yet, twice as much as ever was said, or said so long ago that it is time."""
+    if said is None or now - said.seconds >= said.wait:
         return True
-    return abs(entry.bytes - said) > CHANGED_SHARE * max(said, 1)
+    return entry.bytes >= GROWN_TIMES * said.most_bytes
 
 
 def clamp_of(entry: Overrun, group: Group) -> tuple[int, str]:

@@ -102,7 +102,7 @@ class Datagram:
 
 
 def facts_of(node: Node, top: list[Group], host: str, boot_id: str, mode: str) -> dict[str, Any]:
-    """What a datagram begins with."""
+    """What a datagram begins with; ``top``: the largest shadow charges."""
     return {
         "node": plain(host, 64),
         "boot_id": boot_id,

@@ -29,7 +29,8 @@ class Decisions:
     """``add`` never raises: what went wrong stands in ``problem``."""
 
     __slots__ = (
-        "_fallocate", "_fds", "_names", "_swap", "_used", "last_id", "path", "problem", "size",
+        "_fallocate", "_fds", "_is_short", "_names", "_swap", "_used", "last_id", "path",
+        "problem", "size",
     )  # fmt: skip
 
     def __init__(self, folder: str, size: int = FILE_MOST_BYTES) -> None:
@@ -42,11 +43,15 @@ class Decisions:
         self._names = (os.fsencode(self.path), os.fsencode(f"{folder}/{OLDER_DECISIONS}"))
         self._fds: list[int] = []
         self._used = 0
+        self._is_short = False
+        """Of blocks; they are asked for again in peace."""
         self._swap = Exchange()
         self._fallocate = _fallocate()
 
     def open(self) -> None:
-        """Make both files, take their blocks, and find the last id."""
+        """Make both files, find the last id and where to go on, and take blocks: on a full disk
+        there are none, and lines are written as soon as there is room.
+        """
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             for name in self._names:
@@ -55,10 +60,11 @@ class Decisions:
                 os.fchmod(fd, MODE)
                 if os.fstat(fd).st_size > self.size:
                     os.ftruncate(fd, 0)
-                self._take_blocks(fd)
+            self.last_id = highest([one for fd in self._fds for one in _ids(fd)])
             self._used = os.fstat(self._fds[0]).st_size
             self._mend()
-            self.last_id = highest([one for fd in self._fds for one in _ids(fd)])
+            for fd in self._fds:
+                self._take_blocks(fd)
         except OSError as error:
             self.problem = f"{self.path}: {error.strerror}"
 
@@ -86,11 +92,18 @@ class Decisions:
 
     def tend(self) -> None:
         """In peace: make room, so that no file has to be turned in a bad moment."""
-        if self._used > self.size * _CALM_SHARE and len(self._fds) == 2:
-            try:
+        if len(self._fds) < 2:
+            return
+        try:
+            if self._is_short:
+                self._is_short = False
+                for fd in self._fds:
+                    self._take_blocks(fd)
+                self.problem = ""
+            if self._used > self.size * _CALM_SHARE:
                 self._turn()
-            except OSError as error:
-                self.problem = f"{self.path}: {error.strerror}"
+        except OSError as error:
+            self.problem = f"{self.path}: {error.strerror}"
 
     def close(self) -> None:
         """The files stay."""
@@ -112,6 +125,7 @@ class Decisions:
             return
         code = ctypes.get_errno()
         if code not in (errno.EOPNOTSUPP, errno.ENOSYS):
+            self._is_short = True
             raise OSError(code, os.strerror(code))
 
     def _mend(self) -> None:

@@ -9,6 +9,7 @@ KINDS: Final = {
     "run": "run_after_kill",
     "termination_message": "no termination message",
     "textfile": "no textfile",
+    "kmsg": "no line in the kernel's log",
     "hold": "not all that it executes is kept in memory for it",
 }
 """Of its answers, and how a failure of each begins."""

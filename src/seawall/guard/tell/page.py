@@ -38,16 +38,22 @@ class Page:
         self._swap = Exchange()
 
     def open(self) -> None:
-        """Make both, take their blocks, keep them in memory; nothing is taken after this."""
+        """Make both, take their blocks, keep them in memory; nothing is taken after this.  On a
+        full disk there are none: it is written as soon as there is room.
+        """
         try:
             for name in self._names:
-                self._fds.append(self._made(name))
+                self._fds.append(_opened(name))
         except OSError as error:
             self.close()
             self.problem = f"{self.path}: {error.strerror}"
             return
-        for fd in self._fds:
-            _hold(fd, self.size)
+        try:
+            for fd in self._fds:
+                self._fill(fd)
+                _hold(fd, self.size)
+        except OSError as error:
+            self.problem = f"{self.path}: {error.strerror}"
 
     def write(self, text: bytes) -> bool:
         """Show ``text``, which is cut or filled up with spaces to the page's size."""
@@ -82,19 +88,12 @@ class Page:
         if os.pwrite(fd, text, 0) != self.size:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    def _made(self, name: bytes) -> int:
-        fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, MODE)
-        try:
-            os.fchmod(fd, MODE)
-            if os.fstat(fd).st_size != self.size:
-                os.ftruncate(fd, 0)
-            os.posix_fallocate(fd, 0, self.size)
-            if not os.pread(fd, 1, 0).strip(b"\0"):
-                self._put(fd, b"")
-        except OSError:
-            os.close(fd)
-            raise
-        return fd
+    def _fill(self, fd: int) -> None:
+        if os.fstat(fd).st_size != self.size:
+            os.ftruncate(fd, 0)
+        os.posix_fallocate(fd, 0, self.size)
+        if not os.pread(fd, 1, 0).strip(b"\0"):
+            self._put(fd, b"")
 
 
 class Exchange:
@@ -139,3 +138,13 @@ def _hold(fd: int, size: int) -> None:
     place = library.mmap(None, size, _PROT_READ, _MAP_SHARED, fd, 0)
     if place is not None and place != ctypes.c_void_p(-1).value:
         library.mlock(place, size)
+
+
+def _opened(name: bytes) -> int:
+    fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, MODE)
+    try:
+        os.fchmod(fd, MODE)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd

@@ -52,25 +52,19 @@ def verdict_line(verdict: Verdict, stamp: Stamp) -> bytes:
         "orders_left_out": max(0, len(verdict.orders) - _ORDERS_MOST),
     }
     base = line_of(document)
-    room = LINE_MOST_BYTES - len(base) - _MARGIN_BYTES
-    rows: list[bytes] = []
-    for rank in _leaders_first(verdict.ranking):
-        row = line_of(_rank(rank))[:-1]
-        room -= len(row) + 1
-        if room < 0:
-            break
-        rows.append(row)
-    left_out = len(verdict.ranking) - len(rows)
-    return b'%s,"ranking_left_out":%d,"ranking":[%s]}\n' % (base[:-2], left_out, b",".join(rows))
+    rows, count = _rows(_leaders_first(verdict.ranking), LINE_MOST_BYTES - len(base))
+    left_out = len(verdict.ranking) - count
+    return b'%s,"ranking_left_out":%d,"ranking":[%s]}\n' % (base[:-2], left_out, rows)
 
 
 def ranking_lines(verdict: Verdict, rest: Iterable[Rank], stamp: Stamp) -> Iterator[bytes]:
     """Whom the verdict's own line had no room for, one line for as many as it takes."""
     rest = iter(rest)
-    while rows := [line_of(_rank(rank))[:-1] for rank in islice(rest, ROWS_A_LINE)]:
-        head = _head("ranking", verdict.decision, verdict.seconds, stamp)
-        head["sentence"] = "who else was looked at"
-        yield b'%s,"ranking":[%s]}\n' % (line_of(head)[:-2], b",".join(rows))
+    head = _head("ranking", verdict.decision, verdict.seconds, stamp)
+    head["sentence"] = "who else was looked at"
+    base = line_of(head)
+    while rows := _rows(islice(rest, ROWS_A_LINE), LINE_MOST_BYTES - len(base))[0]:
+        yield b'%s,"ranking":[%s]}\n' % (base[:-2], rows)
 
 
 def outcome_line(outcome: Outcome, words: str, seconds: float, stamp: Stamp) -> bytes:
@@ -105,18 +99,6 @@ def kernel_line(kills: int, seconds: float, stamp: Stamp) -> bytes:
     return line_of(document)
 
 
-def rehearse(verdict: Verdict, stamp: Stamp) -> None:
-    """A line of every kind, for nobody."""
-    verdict_line(verdict, stamp)
-    for _ in ranking_lines(verdict, verdict.ranking, stamp):
-        pass
-    event_line(verdict.sentence, stamp)
-    kernel_line(1, verdict.seconds, stamp)
-    told_line(Told(verdict.decision, verdict.seconds, None, 0, verdict.sentence), stamp)
-    for order in verdict.orders[:1]:
-        outcome_line(Outcome(order, is_done=True), verdict.sentence, verdict.seconds, stamp)
-
-
 def _head(kind: str, decision: str | None, seconds: float | None, stamp: Stamp) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
@@ -128,6 +110,22 @@ def _head(kind: str, decision: str | None, seconds: float | None, stamp: Stamp) 
         "mode": stamp.mode,
         "frame": stamp.frame,
     }
+
+
+def _rows(ranking: Iterable[Rank], most_bytes: int) -> tuple[bytearray, int]:
+    """As many as have room, with their commas, and how many those are.  None is kept beside the
+    whole: so many small pieces would take pages that were never touched.
+    """
+    rows, count = bytearray(), 0
+    for rank in ranking:
+        row = line_of(_rank(rank))[:-1]
+        if len(rows) + len(row) + _MARGIN_BYTES > most_bytes:
+            break
+        if count:
+            rows += b","
+        rows += row
+        count += 1
+    return rows, count
 
 
 def _leaders_first(ranking: Iterable[Rank]) -> list[Rank]:

@@ -78,6 +78,15 @@ def top_of(groups: Iterable[Group]) -> list[Group]:
     return sorted(groups, key=_weight, reverse=True)[:TOP]
 
 
+def top_shadow_charges(groups: Iterable[Group]) -> list[Group]:
+    """The three largest by what is counted and what they certainly hold outside."""
+    return sorted(groups, key=_shadow_charge, reverse=True)[:TOP]
+
+
+def _shadow_charge(group: Group) -> int:
+    return group.charge_bytes + group.outside.certain_bytes
+
+
 def _weight(group: Group) -> tuple[int, int, int]:
     outside = group.outside
     return outside.certain_bytes, outside.likely_bytes, group.charge_bytes

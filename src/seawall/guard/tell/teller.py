@@ -24,7 +24,7 @@ from seawall.guard.tell.kmsg import INFO, NOTICE, WARNING, LineFile, kernel_reco
 from seawall.guard.tell.page import Page
 from seawall.guard.tell.paths import STATUS, STATUS_JSON, Paths
 from seawall.guard.tell.plain import moment, plain
-from seawall.guard.tell.shown import Last, Shown, top_of
+from seawall.guard.tell.shown import Last, Shown, top_of, top_shadow_charges
 from seawall.guard.tell.tally import ENDS, Tally
 from seawall.guard.tell.textfile_values import values_of
 from seawall.guard.told_recorder import RecorderLink
@@ -82,6 +82,8 @@ class Teller:
         self._disk = stands_in_memory(self._paths.folder)
         for part in (self._page, self._json, self._decisions, self._kmsg):
             part.open()
+        for failed in filter(None, [p.problem for p in (self._page, self._json, self._decisions)]):
+            self.event(failed)  # in the status, where problems are shown, it may not be
         self._footprint = Footprint()
         self._datagram.open()
         if self.settings.pmsg:
@@ -130,6 +132,7 @@ class Teller:
         self._page.write(status_page.page(shown))
         self._json.write(status_json.document(shown))
         if self._datagram.to:
+            top = top_shadow_charges(groups.values())
             self._datagram.prepare(
                 datagram.facts_of(node, top, self._host, self._boot_id, self.settings.mode)
             )
@@ -189,21 +192,6 @@ class Teller:
         """Something about the guard itself (``tell/sentences.py`` has the words)."""
         if self._say(INFO, words):
             self._add(records.event_line(words, self._stamp(time.time())))
-        self.is_due = True
-
-    def rehearse(self, node: Node, groups: Mapping[str, Group], v: Verdict) -> None:
-        """Everything once before memory is locked, on a made-up decision of full size; the
-        status is written, nothing else is seen by anybody.
-        """
-        self.is_due = True
-        self.status(node, groups, "peace", {})
-        stamp = self._stamp(time.time())
-        records.rehearse(v, stamp)
-        for order in v.orders[:1]:
-            sentences.ended(Outcome(order, is_done=False))
-        kernel_record(NOTICE, sentences.decided(v, "acted"))
-        pmsg.record(v.sentence, stamp.unix_seconds, 1)
-        self._decisions.add(b"")
         self.is_due = True
 
     def close(self) -> None:
