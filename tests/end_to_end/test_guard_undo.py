@@ -79,8 +79,10 @@ def test_undo_of_somebody_who_may_not_look_says_so(tmp_path: Path) -> None:
     assert "Permission denied; undo needs root" in done.stderr.splitlines()[-1]
 
 
-def test_undo_all_is_refused_while_a_guard_runs(tmp_path: Path) -> None:
-    lock = lock_file.take(str(tmp_path))
+@pytest.mark.parametrize("place", ["", "/second"])
+def test_undo_all_is_refused_while_a_guard_runs(tmp_path: Path, place: str) -> None:
+    """The second one too: the first may have ended, and it will take its place."""
+    lock = lock_file.take(f"{tmp_path}{place}")
     with pytest.raises(UsageProblem, match=r"a guard runs .*: stop it first"):
         undo(everything=True, folder=str(tmp_path))
     assert undo(everything=False, folder=str(tmp_path)) == 0

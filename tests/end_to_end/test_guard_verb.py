@@ -165,6 +165,30 @@ def test_status_of_a_guard_that_writes_and_of_one_that_hangs(
     os.close(lock.fd)
 
 
+def test_status_of_a_page_from_the_future(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It hangs, and the clock was set back by an hour since: nobody knows for how long."""
+    lock = lock_file.take(str(tmp_path))
+    page = tmp_path / "status"
+    page.write_text("seawall guard ENFORCE\n")
+    (tmp_path / "status.json").write_text('{"mode": "enforce", "can_kill": true}\n')
+    os.utime(page, (time.time() + 3000,) * 2)
+    told = "the clock was set back, so when this was written cannot be told:"
+    assert said(capsys, tmp_path)[1].splitlines()[0] == f"A guard runs (pid {os.getpid()}); {told}"
+    for fail_on in ("critical", "warning"):
+        assert status(as_json=True, fail_on=fail_on, folder=str(tmp_path)) == 11
+        document = valid(capsys.readouterr().out, "guard-status")
+        assert (document["age_seconds"], document["is_old"]) == (None, True)
+    os.close(lock.fd)
+    assert status(as_json=False, fail_on="critical", folder=str(tmp_path)) == 10, "none runs"
+    assert told in capsys.readouterr().out
+    lock = lock_file.take(str(tmp_path))
+    os.utime(page, (time.time() + 1,) * 2)
+    assert status(as_json=False, fail_on="critical", folder=str(tmp_path)) == 0, "clocks are slewed"
+    os.close(lock.fd)
+
+
 def test_status_says_the_same_as_json_without_a_guard() -> None:
     done = guard("status", "--json")
     page = valid(done.stdout, "guard-status")
@@ -180,6 +204,7 @@ def test_status_says_the_same_as_json_without_a_guard() -> None:
         (7, 31.0, {"mode": "observe", "can_kill": True}, 10, 10),  # it hangs
         (None, None, None, 11, 11),  # an ordinary user
         (7, 1.0, None, 11, 11),
+        (7, None, {"mode": "enforce", "can_kill": True}, 11, 11),  # the clock was set back
         (7, 1.0, {"mode": "enforce", "can_kill": False}, 10, 10),
         (7, 1.0, {"mode": "observe", "can_kill": False}, 0, 0),
         (7, 1.0, {"mode": "enforce", "can_kill": True, "problems": []}, 0, 0),

@@ -16,6 +16,7 @@ from seawall.guard.handed import (
     handed_from_json,
     handed_json,
     kept,
+    left_for_start,
     reloaded,
     take_handed,
     take_kept,
@@ -24,6 +25,7 @@ from seawall.guard.handed import (
 from seawall.guard.notify import Notify
 from seawall.guard.own_place import named, searched
 from seawall.guard.settings import Settings
+from seawall.guard.start import take_place
 from seawall.problems import UsageProblem
 
 HANDED = Handed(
@@ -67,6 +69,57 @@ def test_a_second_guard_observes_whatever_the_file_says_later() -> None:
     assert reloaded(text, HANDED).mode == "enforce"
     second = HANDED._replace(other_guard_pid=12)
     assert reloaded(text, second) == Settings(mode="observe", kills_per_minute=2)
+
+
+def test_what_is_read_at_the_start_only_stays_at_a_reload() -> None:
+    """A guard without a watcher does not come to believe in one: who a pod is nobody tells it."""
+    started = HANDED._replace(settings=Settings(mode="enforce", watch=False, blackbox="/box"))
+    text = to_json(Settings(mode="enforce", blackbox="/box", stuck=False))
+    in_force = reloaded(text, started)
+    assert in_force == started.settings._replace(stuck=False)
+    assert left_for_start(text, in_force) == (
+        "; watch is read at the start only: as before until it is started anew"
+    )
+    text = to_json(Settings(watch=False, blackbox="", blackbox_size_bytes=1 << 20))
+    in_force = reloaded(text, started)
+    assert in_force == started.settings._replace(mode="observe")
+    assert left_for_start(text, in_force) == (
+        "; blackbox, blackbox_size are read at the start only: as before until it is started anew"
+    )
+    assert left_for_start(to_json(started.settings), started.settings) == ""
+
+
+@pytest.mark.parametrize("key", ["protect", "unprotect", "over_limit_opt_in"])
+def test_names_are_refused_by_a_guard_that_has_no_watcher(key: str) -> None:
+    """The file alone is right: it says watch = true."""
+    started = HANDED._replace(settings=Settings(watch=False))
+    names: dict[str, tuple[str, ...]] = {key: ("/a", "*x", "shop/*")}
+    with pytest.raises(
+        ValueError, match=f'{key}: "shop/\\*" is a name, and this guard was started'
+    ):
+        reloaded(to_json(Settings()._replace(**names)), started)
+    assert getattr(reloaded(to_json(Settings()._replace(**names)), HANDED), key) == names[key]
+
+
+def test_a_second_guard_has_a_place_of_its_own_and_a_third_has_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(tmp_path / "run")
+    first = take_place(folder)
+    assert first == (folder, first.lock_fd, 0)
+    second = take_place(folder)
+    assert second == (f"{folder}/second", second.lock_fd, os.getpid())
+    assert f"this one observes, its status is in {folder}/second" in capsys.readouterr().err
+    with pytest.raises(UsageProblem, match=r"two guards run .*: a third one is not started"):
+        take_place(folder)
+    os.close(second.lock_fd)
+    again = take_place(folder)
+    assert again == (f"{folder}/second", again.lock_fd, os.getpid())
+    os.close(first.lock_fd)
+    third = take_place(folder)
+    assert third == (folder, third.lock_fd, 0), "the first place is free"
+    for place in (again, third):
+        os.close(place.lock_fd)
 
 
 def test_one_lock_a_machine(tmp_path: Path) -> None:

@@ -13,9 +13,12 @@ import pytest
 from seawall.guard import aide as aide_process
 from seawall.guard import config
 from seawall.guard.aide import Aide
+from seawall.guard.handed import SETTINGS_MOST_BYTES, from_json, quoted_bytes, to_json
 from seawall.guard.loop import Loop
 from seawall.guard.reload import LOST_SECONDS, Reload
+from seawall.guard.settings import Settings
 from seawall.guard.tell import sentences
+from seawall.problems import UsageProblem
 
 SIGNALS_FD = 3
 
@@ -183,6 +186,73 @@ def test_the_last_word_of_the_file_is_in_force(slow_aide: Aide, tmp_path: Path) 
     reload.ask()
     until(hear)
     assert modes == ["enforce", "observe"]
+
+
+def test_what_waits_for_the_next_start_is_told_and_not_taken() -> None:
+    scene, used = Scene(), list[Settings]()
+    del scene.loop._take_config  # the real one
+    started = Settings(mode="enforce", watch=False)
+    handed: Any = SimpleNamespace(settings=started, other_guard_pid=0)
+    scene.loop.handed, scene.loop.settings = handed, started
+    scene.loop._use = used.append  # type: ignore[method-assign]
+    for text in (to_json(Settings(mode="enforce", protect=("shop/*",))),
+                 to_json(Settings(mode="enforce", stuck=False))):  # fmt: skip
+        scene.hear(hups=1)
+        scene.hear(said={"settings": text})
+    refused, taken = scene.events
+    old = "the configuration was not taken, the old one stays"
+    assert refused.startswith(f'{old}: protect: "shop/*" is a name')
+    assert "read anew, mode ENFORCE" in taken
+    assert taken.endswith("; watch is read at the start only: as before until it is started anew")
+    assert used == [started._replace(stuck=False)]
+
+
+def test_who_asked_and_was_not_answered_asks_the_guard_that_comes() -> None:
+    """By a signal, which ``main`` lets wait over the exec."""
+    come: list[int] = []
+    before = signal.signal(signal.SIGHUP, lambda number, _frame: come.append(number))
+    scene = Scene()
+    try:
+        scene.loop._reload.hand_on()
+        assert come == []
+        scene.hear(hups=1)
+        scene.loop._reload.hand_on()
+        assert come == [signal.SIGHUP]
+        scene.hear(said={"settings": "new"})
+        scene.loop._reload.hand_on()
+        assert come == [signal.SIGHUP]
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def long_lists(length: int) -> Settings:
+    """Settings that are exactly so long where they are handed on."""
+    names: list[str] = ["shop/caf\u00e9"]
+    while (left := length - quoted_bytes(Settings(protect=tuple(names)))) > 0:
+        much = 500 if left > 1000 else left - len('\\"\\", ')
+        names.append(f"{len(names):03d}".ljust(much, "x"))
+    assert quoted_bytes(Settings(protect=tuple(names))) == length
+    return Settings(protect=tuple(names))
+
+
+def test_the_longest_lists_that_are_right_can_be_read_anew(tmp_path: Path) -> None:
+    """By a real aide, whose answers have a bound; longer ones are refused by every reader."""
+    path, longest = tmp_path / "guard.toml", long_lists(SETTINGS_MOST_BYTES)
+    path.write_text(f"protect = {json.dumps(longest.protect)}\n")
+    path.chmod(0o644)
+    aide = aide_process.start()
+    answers: list[dict[str, Any]] = []
+    try:
+        assert aide.send({"do": "config", "path": str(path)})
+        until(lambda: answers.append(aide.take("config") or {}) or answers[-1])
+    finally:
+        aide.close()
+    assert from_json(answers[-1]["settings"]) == longest
+    more = json.dumps(long_lists(SETTINGS_MOST_BYTES + 1).protect)
+    with pytest.raises(
+        UsageProblem, match=r"\AG: expected lists of names and .* at most 32,000 by"
+    ):
+        config.parse(f"protect = {more}\n".encode(), "G")
 
 
 def test_the_aide_says_that_another_one_runs(slow_aide: Aide, tmp_path: Path) -> None:

@@ -53,7 +53,6 @@ def test_an_old_page_is_not_believed() -> None:
         "       hangs"
     )
     assert text(STATUS, None) == "guard: observes only, in peace, of when is not known"
-    assert text(STATUS, 5.0) == "guard: observes only, in peace"  # the clock was set back
 
 
 def test_one_that_was_stopped_does_not_hang() -> None:
@@ -85,6 +84,15 @@ def test_without_a_guard_nothing_is_said(why: str) -> None:
 def test_a_page_that_is_none_is_named() -> None:
     shown = text(Unread("/run/seawall/status.json", "malformed", "expected JSON"))
     assert shown == "guard: /run/seawall/status.json: expected JSON"
+
+
+def test_from_the_future_it_is_of_when_is_not_known() -> None:
+    """The clock was set back since: a guard that hangs must not look fresh."""
+    assert text(changed(), 999.0) == "guard: observes only, in peace"
+    assert text(changed(), 400.0) == "guard: observes only, in peace, of when is not known"
+    found = guard_object(changed(), 400.0)
+    assert found is not None
+    assert (found["age_seconds"], found["is_old"]) == (None, True)
 
 
 def test_for_programs() -> None:

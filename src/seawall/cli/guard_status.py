@@ -12,6 +12,7 @@ from seawall.host.live import LiveHost
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
 from seawall.views.document import head, render
+from seawall.views.guard_line import AHEAD_SECONDS
 from seawall.views.terminal import plain
 from seawall.words import duration
 
@@ -39,11 +40,12 @@ def exit_status(
     pid: int | None, age: float | None, page: dict[str, Any] | None, fail_on: str
 ) -> int:  # fmt: skip
     """10: none runs, or it hangs, or it should kill and cannot; with ``warning`` also when it
-    tells of a problem of its own.  11: that could not be seen.
+    tells of a problem of its own.  11: that could not be seen, for ``age`` None neither: nobody
+    knows then whether the page still holds.
     """
     if pid == 0 or (age is not None and age > OLD_SECONDS):
         return statuses.FIRES
-    if pid is None or page is None:
+    if pid is None or page is None or age is None:
         return statuses.BLIND
     if page.get("mode") == "enforce" and page.get("can_kill") is not True:
         return statuses.FIRES
@@ -59,8 +61,10 @@ def _state_words(pid: int | None, text: str | None, age: float | None, folder: s
         who = "No guard runs on this machine"
     else:
         who = f"A guard runs (pid {pid})" if pid > 0 else "A guard runs"
-    if text is None or age is None:
+    if text is None:
         return f"{who}; {folder}/status is not there or not ours to read."
+    if age is None:
+        return f"{who}; the clock was set back, so when this was written cannot be told:"
     if pid == 0:
         return f"{who}; the last one wrote this {duration(age)} ago:"
     if age > OLD_SECONDS:
@@ -69,19 +73,21 @@ def _state_words(pid: int | None, text: str | None, age: float | None, folder: s
 
 
 def _page(path: str) -> tuple[str | None, float | None]:
-    """The text and its age; None, None when it cannot be read."""
+    """The text and its age; None, None when it cannot be read.  An age of None alone: it cannot
+    be told, for the file is from the future.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None, None
     try:
         data = os.read(fd, _PAGE_MOST)
-        age = max(0.0, time.time() - os.fstat(fd).st_mtime)
+        age = time.time() - os.fstat(fd).st_mtime
     except OSError:
         return None, None
     finally:
         os.close(fd)
-    return data.decode("utf-8", "replace"), age
+    return data.decode("utf-8", "replace"), None if age < -AHEAD_SECONDS else max(0.0, age)
 
 
 def _document(

@@ -14,7 +14,7 @@ from seawall.actions.journal import Journal
 from seawall.actions.mounts import find_mounts
 from seawall.actions.undo import undo as undo_journal
 from seawall.cli import statuses
-from seawall.guard.lock_file import FOLDER, NAME, holder
+from seawall.guard.lock_file import FOLDER, NAME, SECOND, holder
 from seawall.guard.self_test import remove_leftovers
 from seawall.guard.tell.paths import FILES
 from seawall.host.page_trace.instances import sweep
@@ -27,7 +27,6 @@ from seawall.problems import UsageProblem
 from seawall.views.terminal import plain
 
 JOURNAL: Final = "guard.undo"
-SECOND: Final = "second"
 _WATCH_LOCK: Final = "watch.lock"
 _WATCHERS: Final = ("claims", "base.json", _WATCH_LOCK)
 """What a watcher leaves.  Bundles, the black box and notes of the lab lie there too: evidence."""
@@ -35,7 +34,7 @@ _WATCHERS: Final = ("claims", "base.json", _WATCH_LOCK)
 
 def undo(*, everything: bool, folder: str = FOLDER) -> int:
     """Say what was taken back, a line each; status 2 when something could not be."""
-    pid = holder(folder)
+    pid = holder(folder) or holder(f"{folder}/{SECOND}")
     if everything and pid:
         who = f" (pid {pid})" if pid > 0 else ""
         raise UsageProblem(

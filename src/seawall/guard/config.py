@@ -7,23 +7,26 @@ on, so nobody but its owner may be able to write it.
 """
 
 import difflib
+import errno
 import os
 import re
 import stat
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from seawall.guard.config_values import WrongValue, value_of
-from seawall.guard.handed import to_json
+from seawall.guard.handed import SETTINGS_MOST_BYTES, quoted_bytes, to_json
 from seawall.guard.keys import BY_NAME
-from seawall.guard.settings import Settings
+from seawall.guard.settings import Settings, first_name
 from seawall.problems import UsageProblem
 
 PATH: Final = "/etc/seawall/guard.toml"
 VARIABLE: Final = "SEAWALL_CONFIG"
 _BYTES_MOST: Final = 256 << 10
+_LINKS_MOST: Final = 40
+"""As the kernel: path_resolution(7)."""
 
 
 def chosen_path(flag: str | None, environ: Mapping[str, str] = os.environ) -> str:
@@ -87,30 +90,61 @@ def _content(path: str) -> bytes | None:
 
 
 def _check_owner(fd: int, path: str) -> None:
-    """Neither the file nor the folder that it is in is in other hands."""
+    """Neither the file nor anything on the way to it is in other hands."""
     found = os.fstat(fd)
     if not stat.S_ISREG(found.st_mode):
         raise UsageProblem(f"{path}: expected a file")
-    _check_hands(found, path, "others may write this file")
-    if os.fstatvfs(fd).f_flag & os.ST_RDONLY:
-        return  # as a ConfigMap is mounted: its folder is open to all and can be changed by none
-    folder = os.path.dirname(os.path.realpath(path))
-    above = os.stat(folder)
-    if not above.st_mode & stat.S_ISVTX:
-        _check_hands(above, folder, "others may replace the file in it")
+    _check_hands(found, path, "others may write this file, and it can turn killing on")
+    words = f"others may put another file in the place of {path}, and it can turn killing on"
+    try:
+        for place in dict.fromkeys(_way(path)):
+            about = os.lstat(place)
+            folder = place if stat.S_ISDIR(about.st_mode) else os.path.dirname(place)
+            # As a ConfigMap is mounted: its folder is open to all and can be changed by none.
+            if not os.statvfs(folder).f_flag & os.ST_RDONLY:
+                _check_hands(about, place, words)
+    except OSError as error:
+        raise UsageProblem(f"{path}: on the way to it: {error.strerror}") from error
+
+
+def _way(path: str) -> Iterator[str]:
+    """Each folder in which the kernel takes a step to the file, and each link that it follows."""
+    at, links = "/", 0
+    ahead = (path if path.startswith("/") else f"{os.getcwd()}/{path}").split("/")[::-1]
+    while ahead:
+        name = ahead.pop()
+        if name == "..":
+            at = os.path.dirname(at)
+        if name in ("", ".", ".."):
+            continue
+        yield at
+        step = os.path.join(at, name)
+        if not os.path.islink(step):
+            at = step
+            continue
+        yield step
+        links += 1
+        if links > _LINKS_MOST:  # it is being changed
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        target = os.readlink(step)
+        at = "/" if target.startswith("/") else at
+        ahead += target.split("/")[::-1]
 
 
 def _check_hands(found: os.stat_result, path: str, words: str) -> None:
-    mode = stat.S_IMODE(found.st_mode)
+    """In a folder with the sticky bit others may put something, but replace nothing of ours."""
+    mode, is_link = stat.S_IMODE(found.st_mode), stat.S_ISLNK(found.st_mode)
+    is_sticky = stat.S_ISDIR(found.st_mode) and mode & stat.S_ISVTX
     if found.st_uid not in {0, os.geteuid()}:
         what = f"found owner {found.st_uid}"
-    elif mode & 0o022:
+    elif mode & 0o022 and not is_link and not is_sticky:
         what = f"found mode {mode:04o}"
     else:
         return
+    mend = f"chown -h root {path}" if is_link else f"chown root {path} && chmod go-w {path}"
     raise UsageProblem(
-        f"{path}: {words}, and it can turn killing on: expected owner root and no write bit for "
-        f"group and others, {what}; mend with: chown root {path} && chmod go-w {path}"
+        f"{path}: {words}: expected owner root and no write bit for group and others, {what}; "
+        f"mend with: {mend}"
     )
 
 
@@ -156,17 +190,23 @@ def _check_together(settings: Settings, path: str, text: str) -> None:
         )
     if not settings.watch:
         _check_unnamed(settings, path, text)
+    if (length := quoted_bytes(settings)) > SETTINGS_MOST_BYTES:
+        raise UsageProblem(
+            f"{path}: expected lists of names and paths that take at most {SETTINGS_MOST_BYTES:,} "
+            f"bytes with all else, found {length:,}: a guard that runs could not read them anew; "
+            'a word with "*" stands for many'
+        )
 
 
 def _check_unnamed(settings: Settings, path: str, text: str) -> None:
     """Names of pods come from the watcher: without it a name would protect nobody."""
-    for key in ("protect", "unprotect", "over_limit_opt_in"):
-        word = next((w for w in getattr(settings, key) if w[0] not in "/*"), None)
-        if word is not None:
-            raise UsageProblem(
-                f"{path}:{_line_of(key, text)}: {key}: expected cgroup paths, for with "
-                f'watch = false nobody tells the names of pods; found "{word}"'
-            )
+    named = first_name(settings)
+    if named is not None:
+        key, word = named
+        raise UsageProblem(
+            f"{path}:{_line_of(key, text)}: {key}: expected cgroup paths, for with "
+            f'watch = false nobody tells the names of pods; found "{word}"'
+        )
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -32,7 +32,10 @@ def shown(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, dict):
         return "a section"
-    text = f'"{value}"' if isinstance(value, str) else f"{value}"
+    try:
+        text = f'"{value}"' if isinstance(value, str) else f"{value}"
+    except ValueError:  # Python writes no more than 4,300 digits
+        return "a number of thousands of digits"
     return text if len(text) <= 60 else f"{text[:58]}.."
 
 
@@ -49,10 +52,12 @@ def _truth(_key: Key, value: object) -> bool:
 
 
 def _number(key: Key, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise WrongValue(shown(value))
+    if isinstance(value, float) and math.isnan(value):
         raise WrongValue(shown(value))
     _check_bounds(key, value, shown(value))
-    return float(value)
+    return float(value)  # in bounds, so it is no whole number that is too large for that
 
 
 def _count(key: Key, value: object) -> int:
@@ -94,6 +99,9 @@ def _names(_key: Key, value: object) -> tuple[str, ...]:
     for word in value:
         if not isinstance(word, str) or not word.strip() or len(word) > _TEXT_MOST:
             raise WrongValue(f"{shown(word)} in it")
+        if "\0" in word:  # the guard could not even ask the kernel for such a path
+            escaped = word.replace("\0", r"\u0000")
+            raise WrongValue(f"{shown(escaped)} in it, with a NUL")
         if word != word.strip():
             raise WrongValue(f"{shown(word)} in it, with blanks around it")
         first, slash, _ = word.partition("/")

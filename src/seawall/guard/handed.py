@@ -9,9 +9,13 @@ import os
 from typing import Any, NamedTuple
 
 from seawall.actions.plan import Mounts
-from seawall.guard.settings import Settings
+from seawall.guard.settings import START_ONLY, Settings, first_name
 
 HANDED_VERSION = 1
+SETTINGS_MOST_BYTES = 32_000
+"""Of settings as JSON, quoted once more: a reload has them in an answer of the aide, which
+(``tell/errands.py``) has room for 32 KiB.
+"""
 
 
 class Handed(NamedTuple):
@@ -27,14 +31,14 @@ class Handed(NamedTuple):
     folder: str
     """Where status and decisions go: ``/run/seawall``, of a second guard a folder in it."""
     lock_fd: int
-    """The lock file; the lock lives as long as this is open.  -1: another guard holds it."""
+    """The lock file in ``folder``; the lock lives as long as this is open."""
     other_guard_pid: int
-    """Of the guard that holds the lock: this one observes.  0: there is none."""
+    """Of the guard that has the folder above: this one observes.  0: there is none."""
     watcher_fd: int
     """The guard's end of the pair; -1: there is no watcher."""
     watcher_pid: int
     others: tuple[str, ...]
-    """Other guards and thresholds that live beside this one, in words."""
+    """What the status says of other guards until the aide has looked for them."""
     is_afresh: bool = False
     """It takes the place of a guard that had lost something which only a new start brings."""
     recorder_fd: int = -1
@@ -45,6 +49,11 @@ class Handed(NamedTuple):
 def to_json(settings: Settings) -> str:
     """The settings as one line."""
     return json.dumps(settings._asdict())
+
+
+def quoted_bytes(settings: Settings) -> int:
+    """How long they are where JSON stands in JSON; at most SETTINGS_MOST_BYTES are right."""
+    return len(json.dumps(to_json(settings)))
 
 
 def from_json(text: str) -> Settings:
@@ -118,7 +127,29 @@ def take_handed(fd: int) -> Handed:
 def reloaded(text: str, handed: Handed) -> Settings:
     """Settings that were read anew, for a guard that runs; ValueError when they are unusable.
 
-    A second guard observes, whatever the file says.
+    What is read at the start only stays as it was.  A second guard observes, whatever the file
+    says.
     """
-    settings = from_json(text)
+    old = {field: getattr(handed.settings, field) for field in START_ONLY}
+    settings = from_json(text)._replace(**old)
+    named = None if settings.watch else first_name(settings)
+    if named is not None:
+        raise ValueError(
+            f'{named[0]}: "{named[1]}" is a name, and this guard was started with watch = false, '
+            "so nobody tells it the names of pods; start it anew"
+        )
     return settings._replace(mode="observe") if handed.other_guard_pid else settings
+
+
+def left_for_start(text: str, settings: Settings) -> str:
+    """Which keys of ``text`` say what a guard that runs does not take: ``settings`` are in force.
+    For the end of a sentence; empty: none.
+    """
+    found = from_json(text)
+    keys = [
+        k for field, k in START_ONLY.items() if getattr(found, field) != getattr(settings, field)
+    ]
+    if not keys:
+        return ""
+    verb = "is" if len(keys) == 1 else "are"
+    return f"; {', '.join(keys)} {verb} read at the start only: as before until it is started anew"

@@ -13,11 +13,12 @@ from seawall.actions.plan import Outcome
 from seawall.guard import signals
 from seawall.guard.companions import Companions
 from seawall.guard.facts import Group, Node
-from seawall.guard.handed import Handed, reloaded
+from seawall.guard.handed import Handed, left_for_start, reloaded
 from seawall.guard.judge.stuck import may_be_stuck
 from seawall.guard.parts import Parts, hands_scope
 from seawall.guard.recorder_life import RecorderLife
 from seawall.guard.reload import Reload
+from seawall.guard.renewal import Renewal
 from seawall.guard.settings import Settings
 from seawall.guard.signals import Signals
 from seawall.guard.survival import Survival
@@ -71,6 +72,7 @@ class Loop:
             parts.aide, parts.recorder, parts.teller, handed.settings,
             is_second=bool(handed.other_guard_pid),
         )  # fmt: skip
+        self._renewal = Renewal(self.companions, handed)
         self.is_afresh = False
         """It ends in order to begin again."""
         self._node: Node | None = None
@@ -98,8 +100,9 @@ class Loop:
             survival.count(is_well=is_well)
             if survival.is_over:
                 return 70
-            if self._is_worn_out(time.monotonic()):
-                self.parts.teller.event(sentences.AFRESH)
+            if not self._is_over and (why := self._why_afresh(time.monotonic())):
+                self.parts.teller.event(why)
+                self._reload.hand_on()
                 self.is_afresh = True
                 return AFRESH
         return 0
@@ -214,9 +217,9 @@ class Loop:
         if pace != self._pace and self.parts.watcher.tell({"t": "pace", "seconds": pace}):
             self._pace = pace
 
-    def _is_worn_out(self, now: float) -> bool:
+    def _why_afresh(self, now: float) -> str:
         is_peace = self.judge.state() == "peace"
-        return self.companions.is_worn_out(now, watch=self.settings.watch, is_peace=is_peace)
+        return self._renewal.why(now, watch=self.settings.watch, is_peace=is_peace)
 
     # --- what comes from outside --------------------------------------------------------------
 
@@ -228,7 +231,7 @@ class Loop:
             fds.append(parts.aide.fd)
         # What the watcher says is heard at the next tick, and wakes nobody: near a shortage
         # that is a tenth of a second, in deep peace nothing of it is urgent.
-        pause = parts.sense.pause_seconds
+        pause = self._renewal.pause(parts.sense.pause_seconds)
         if parts.self_test.is_waiting:
             pause = min(pause, TEST_SECONDS)
         elif self.judge.state() in _SHORT:
@@ -270,13 +273,14 @@ class Loop:
 
     def _take_config(self, answer: dict[str, object]) -> None:
         """The file was read anew: by a process that has ended."""
-        problem = str(answer.get("problem") or "")
+        problem, text, left = str(answer.get("problem") or ""), str(answer.get("settings")), ""
         try:
             if not problem:
-                self._use(reloaded(str(answer.get("settings")), self.handed))
+                self._use(reloaded(text, self.handed))
+                left = left_for_start(text, self.settings)
         except ValueError as error:
             problem = str(error)
-        said = sentences.reloaded(self.settings.mode, self.settings.scope)
+        said = sentences.reloaded(self.settings.mode, self.settings.scope) + left
         self.parts.teller.event(sentences.not_reloaded(problem) if problem else said)
 
     def _use(self, settings: Settings) -> None:

@@ -6,6 +6,7 @@ decision, a kill, an error), memory is locked, and only then does it say that it
 """
 
 import os
+import signal
 import socket
 
 from seawall.guard import aide as aide_process
@@ -15,12 +16,15 @@ from seawall.guard.handed import kept, take_handed
 from seawall.guard.link import WatcherLink, spare_pairs
 from seawall.guard.signals import Signals
 
+_ENDS = (signal.SIGTERM, signal.SIGINT)
+
 
 def main(handed_fd: int) -> int:
     """Guard until told to end; the exit status."""
     handed = take_handed(handed_fd)
     lean_re.end()  # the aide has one of its own
     signals = Signals()
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # what has waited since the start is heard
     spares, theirs = spare_pairs() if handed.settings.watch else ([], [])
     is_recorded = handed.recorder_fd >= 0
     recorder_spares, recorder_theirs = spare_pairs() if is_recorded else ([], [])
@@ -35,6 +39,8 @@ def main(handed_fd: int) -> int:
     recorder = RecorderLink(_end(handed.recorder_fd), handed.recorder_pid, recorder_spares)
     status, settings = guard(handed, signals, aide, watcher, recorder)
     if status == AFRESH:
+        if _is_to_end(signals):
+            return 0
         watcher.close()
         if handed.lock_fd >= 0:
             os.close(handed.lock_fd)
@@ -43,6 +49,17 @@ def main(handed_fd: int) -> int:
         argv = start_argv(handed.config_path, fd)
         os.execv(argv[0], argv)  # noqa: S606 - our own interpreter and file
     return status
+
+
+def _is_to_end(signals: Signals) -> bool:
+    """Whether somebody said so while the guard put everything away.  What comes from here on
+    waits, over the exec: the launcher and the next guard hear it; a SIGHUP of before likewise.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, (*_ENDS, signal.SIGHUP))
+    come = signals.come()
+    if signal.SIGHUP in come:
+        os.kill(os.getpid(), signal.SIGHUP)
+    return signal.SIGTERM in come or signal.SIGINT in come
 
 
 def _end(fd: int) -> socket.socket | None:

@@ -5,6 +5,8 @@ A file that changes while it is read may be read as it was before.  So whoever a
 reading is owed another one behind it; however many ask, one is enough.
 """
 
+import os
+import signal
 from typing import Any, Final
 
 from seawall.guard.aide import Aide
@@ -30,6 +32,13 @@ class Reload:
     def ask(self) -> None:
         """The file is to be read; ``take`` sends for it."""
         self._is_owed, self._is_told = True, False
+
+    def hand_on(self) -> None:
+        """The guard starts afresh: who asked and was not answered asks the one that comes, by a
+        SIGHUP that ``main`` lets wait over the exec.
+        """
+        if self._is_owed or self._asked is not None:
+            os.kill(os.getpid(), signal.SIGHUP)
 
     def take(self, now: float, *, is_ready: bool) -> dict[str, Any] | None:
         """The answer, when there is one: ``settings``, or a ``problem``.  ``is_ready`` as of

@@ -3,7 +3,7 @@
 a process that ends before the guard locks its memory.
 """
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 Mode: TypeAlias = Literal["observe", "enforce"]
 OverLimit: TypeAlias = Literal["report", "kill", "clamp"]
@@ -67,3 +67,20 @@ class Settings(NamedTuple):
     datagram_to: str = ""
     """``HOST:PORT``: one UDP datagram at every trigger."""
     pmsg: bool = False
+
+
+START_ONLY: Final = {
+    "watch": "watch", "blackbox": "blackbox", "blackbox_size_bytes": "blackbox_size",
+}  # fmt: skip
+"""Fields that a guard which runs keeps, for its processes were started by them; and their keys."""
+
+
+def first_name(settings: Settings) -> tuple[str, str] | None:
+    """The first key that names a pod, and the name: only the watcher knows names, and without
+    one it would protect nobody.  None: all are cgroup paths.
+    """
+    for key in ("protect", "unprotect", "over_limit_opt_in"):
+        for word in getattr(settings, key):
+            if word[0] not in "/*":
+                return key, word
+    return None

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """The launcher: what has to be done once, by a process that then becomes the guard.
 
-In this order: settings (read by a short-lived child), the lock, where the cgroup trees are,
-who else guards this machine, its companions, and exec of the guard with all of it as one JSON
-text in a memfd.  The guard's pid is the launcher's own, so a unit's main process stays one.
+In this order: settings (read by a short-lived child), where the cgroup trees are, the lock, its
+companions, and exec of the guard with all of it as one JSON text in a memfd.  The guard's pid is
+the launcher's own, so a unit's main process stays one.  Nothing here looks into another process:
+one whose memory is in the kernel's hands would hold the start up (who else guards is the aide's
+to find out).
 """
 
 import json
 import os
 import resource
+import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from seawall import own_process
 from seawall.actions.mounts import find_mounts
@@ -22,13 +26,29 @@ from seawall.guard import entry, lock_file
 from seawall.guard.handed import Handed, from_json, handed_json, take_kept, text_in_memory
 from seawall.guard.own_place import enter_host_cgroups, own_cgroup
 from seawall.guard.settings import Settings
-from seawall.guard.tell import rivals
 from seawall.problems import UsageProblem
 
 FILES_MOST: Final = 65_536
 _CONFIG_SECONDS: Final = 20.0
+WRONG_FILE_SECONDS: Final = 20.0
+"""A unit starts it again a second after it ended, as a guard that died has to be; with a file that
+is wrong until somebody mends it that would take a tenth of a processor for ever.
+"""
 _KEPT: Final = ("PATH", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
 """Of the environment, what the guard or its command may want."""
+_NOT_LOOKED: Final = ("not looked yet",)
+
+
+class WrongFile(UsageProblem):
+    """What is wrong with the guard's file: nothing that passes by itself."""
+
+
+class Place(NamedTuple):
+    """Where this guard stands on the machine, as ``Handed`` has it."""
+
+    folder: str
+    lock_fd: int
+    other_guard_pid: int
 
 
 def run(
@@ -39,25 +59,26 @@ def run(
 
     ``in_force``: the settings of a guard that starts afresh; the file is read by nobody then.
     """
+    # A SIGHUP waits until there is a guard that hears it (``main``); the others end the launcher.
+    signal.pthread_sigmask(signal.SIG_SETMASK, (signal.SIGHUP,))
     own_process.no_huge_pages()
     allow_many_files()
-    settings = in_force or settings_of(config_path)
+    try:
+        settings = in_force or settings_of(config_path)
+    except WrongFile as wrong:
+        hold_back(str(wrong))
+        raise
     enter_host_cgroups()
     mounts = own_mounts()
     own = own_cgroup(mounts)
-    lock = lock_file.take(folder)
-    if lock.other_pid:
+    place = take_place(folder)
+    if place.other_guard_pid:
         settings = settings._replace(mode="observe")
-        folder = second_folder(folder)
-        _say(
-            f"another guard runs{_with_pid(lock.other_pid)}: this one observes, its status is in "
-            f"{folder}"
-        )
-    if not lock.other_pid:
+    else:
         start_pinner(settings, config_path, folder, mounts)
     watcher_fd, watcher_pid = start_watcher() if settings.watch else (-1, 0)
     # Two guards do not write one black box.
-    is_recorded = settings.blackbox and not lock.other_pid
+    is_recorded = settings.blackbox and not place.other_guard_pid
     recorder_fd, recorder_pid = start_recorder(settings) if is_recorded else (-1, 0)
     handed = Handed(
         settings=settings,
@@ -65,17 +86,36 @@ def run(
         mounts=mounts,
         own_cgroup=own,
         boot_id=_text("/proc/sys/kernel/random/boot_id").strip(),
-        folder=folder,
-        lock_fd=lock.fd,
-        other_guard_pid=lock.other_pid,
         watcher_fd=watcher_fd,
         watcher_pid=watcher_pid,
-        others=tuple(rivals.find("/proc", settings.scope)),
+        others=_NOT_LOOKED,
         is_afresh=is_afresh,
         recorder_fd=recorder_fd,
         recorder_pid=recorder_pid,
+        **place._asdict(),
     )
     become(handed)
+
+
+def take_place(folder: str) -> Place:
+    """The first guard's, or that of the one that observes beside it; UsageProblem: neither is
+    free, for two that write the same files would spoil them.
+    """
+    lock = lock_file.take(folder)
+    if not lock.other_pid:
+        return Place(folder, lock.fd, 0)
+    second = second_folder(folder)
+    beside = lock_file.take(second)
+    if beside.other_pid:
+        raise UsageProblem(
+            f"two guards run on this machine, one that guards{_with_pid(lock.other_pid)} and one "
+            f"that observes beside it{_with_pid(beside.other_pid)}: a third one is not started"
+        )
+    _say(
+        f"another guard runs{_with_pid(lock.other_pid)}: this one observes, its status is in "
+        f"{second}"
+    )
+    return Place(second, beside.fd, lock.other_pid)
 
 
 def allow_many_files() -> None:
@@ -97,7 +137,9 @@ def main(words: Sequence[str]) -> int:
 
 
 def settings_of(config_path: str) -> Settings:
-    """By a child that ends: what it took for parsing is gone with it."""
+    """By a child that ends: what it took for parsing is gone with it.  WrongFile, or another
+    UsageProblem where it could not be read at all.
+    """
     try:
         done = subprocess.run(  # noqa: S603 - our own interpreter and file
             entry.config_argv(config_path), stdin=subprocess.DEVNULL, capture_output=True,
@@ -111,9 +153,17 @@ def settings_of(config_path: str) -> Settings:
     if done.returncode == 0:
         return from_json(words)
     if done.returncode == 2 and words:
-        raise UsageProblem(words)
+        raise WrongFile(words)
     detail = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
     raise UsageProblem(f"{config_path}: could not be read: {' '.join(detail) or done.returncode}")
+
+
+def hold_back(words: str) -> None:
+    """Under a unit: say it, stay for a while, and end with status 2."""
+    if "NOTIFY_SOCKET" in os.environ:
+        _say(f"{words}; in {WRONG_FILE_SECONDS:.0f} s it is looked at again")
+        time.sleep(WRONG_FILE_SECONDS)
+        raise SystemExit(2)
 
 
 def own_mounts() -> Mounts:
@@ -123,7 +173,7 @@ def own_mounts() -> Mounts:
 
 def second_folder(folder: str) -> str:
     """Where a guard that only observes beside another one writes."""
-    path = f"{folder}/second"
+    path = f"{folder}/{lock_file.SECOND}"
     os.makedirs(path, mode=0o750, exist_ok=True)
     return path
 

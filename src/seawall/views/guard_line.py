@@ -11,6 +11,8 @@ from seawall.words import duration, size
 
 OLD_SECONDS: Final = 30.0
 """It is written at every tick; the guard itself says the same number in its page."""
+AHEAD_SECONDS: Final = 5.0
+"""A status from further in the future than a clock is ever slewed by: the clock was set back."""
 _STATES: Final = {
     "peace": "in peace",
     "near": "the node comes near its limit",
@@ -60,8 +62,8 @@ def _age_words(status: GuardStatus, now: float | None) -> str:
 
 
 def age_seconds(status: GuardStatus, now_unix_seconds: float | None) -> float | None:
-    """None when now is not known; never below zero, for clocks are set back."""
-    if now_unix_seconds is None:
+    """Never below zero; None when now is not known, or the clock was set back since."""
+    if now_unix_seconds is None or status.unix_seconds > now_unix_seconds + AHEAD_SECONDS:
         return None
     return max(0.0, now_unix_seconds - status.unix_seconds)
 
