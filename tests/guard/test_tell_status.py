@@ -21,6 +21,8 @@ LAST = Last(
     "700 MiB have to come back within 4 s: shop/cart/worker holds 1.1 GiB outside its charge.",
     "1.4 GiB came back in 0.3 s",
 )  # fmt: skip
+SECTIONS = ["headroom", "uncounted", "signs", "decided", "last", "watcher", "black box",
+            "beside it", "scope", "config", "unseen", "also"]  # fmt: skip
 
 
 def shown(**changes: Any) -> Shown:
@@ -57,6 +59,27 @@ def test_every_line_has_its_place() -> None:
         labels = [line[:9].strip() for line in data.decode().splitlines()]
         places = [labels.index(w) for w in ("headroom", "uncounted", "decided", "scope", "config")]
         assert places == sorted(places)
+
+
+def test_however_much_is_wrong_every_section_is_there() -> None:
+    """Thirty lines and more have to become 24: each section is cut at its own end."""
+    long = "much is wrong here " * 20
+    found = lines(
+        can_kill="CANNOT KILL: " + long, problems=[long], watcher=long, blackbox=long,
+        others=[long], scope=(long,), config=long, blind=[long], notes=[long], top=[group()] * 3,
+        last=LAST._replace(sentence=long, result=long),
+        node=node(swap_bytes=GIB, slope_bytes_per_second=9e8, stalls_per_second=1e6, is_min=True,
+                  swap_used_bytes=GIB, late_seconds=9.0),
+    )  # fmt: skip
+    labels = [label for line in found if (label := line[:10].strip()) and line[:1].isalpha()]
+    assert [label for label in labels if label in SECTIONS] == SECTIONS
+    assert len(found) == LINES
+    assert found[-2].startswith("unseen     much is wrong here")
+    assert all(line.endswith(" ...") for line in found[-6:])
+    assert any(line.startswith("           ->") for line in found)
+    few = lines(others=[long], blind=[long])
+    assert few[-1].endswith(" ...")  # where there is room the lowest takes it
+    assert LINES - next(i for i, line in enumerate(few) if line.startswith("unseen")) >= 3
 
 
 def test_a_guard_that_cannot_kill_says_so_loudly_near_the_top() -> None:

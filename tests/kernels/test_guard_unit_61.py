@@ -18,7 +18,7 @@ from tests.kernels import guard_peers
 from tests.kernels.guard_node import GUEST, packet_diag
 from tests.kernels.vm import PYTHON, Image, Outcome, build_image, missing, run_job
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(600)]
 PACKAGING = Path(__file__).parents[2] / "packaging"
 UNIT = "seawall-guard.service"
 SHOWN = "MainPID,ActiveState,SubState,Result,NRestarts,WatchdogTimestampMonotonic,ControlGroup"

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 from tests.kernels.vm import Image, Outcome, run_job
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
 MIB = 1 << 20
 LIMIT = 64 * MIB
 SCHEMA = json.loads((files("seawall.views.schemas") / "lab.json").read_text())

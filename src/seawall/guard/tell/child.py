@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """One job of the aide: a child with a deadline, which tells what it found through a pipe."""
 
+import ctypes
 import json
 import os
 import signal
 import time
-from collections.abc import Callable
 from typing import Any, Final
 
 from seawall.guard.tell import commands
@@ -22,49 +22,50 @@ LIMITS: Final = {
     "kmsg": (8, 20.0),
 }
 """At most so many children at once, and so many seconds for each."""
+_SYS_IOPRIO_SET: Final = {
+    "x86_64": 251, "aarch64": 30, "riscv64": 30, "ppc64le": 273, "s390x": 282,
+}  # fmt: skip
+_IOPRIO_WHO_PROCESS: Final = 1
+_IOPRIO_NONE: Final = 0
+"""As its nice value says: best effort."""
 COMPANIONS: Final = ("watcher", "recorder")
 
 
 class Child:
     """One job that runs."""
 
-    __slots__ = ("answers", "deadline", "decision", "has_group", "is_heard", "kind", "pid", "said")
+    __slots__ = ("answers", "deadline", "decision", "is_given_up", "is_heard", "kind", "pid",
+                 "said")  # fmt: skip
 
     def __init__(self, kind: str, pid: int, answers: int, decision: str) -> None:
         self.kind, self.pid, self.answers, self.decision = kind, pid, answers, decision
         self.deadline = time.monotonic() + LIMITS[kind][1]
         self.said = b""
-        self.has_group = kind == "run"
         self.is_heard = kind != "self_test_child"
         """Nothing is expected from it before it ends."""
+        self.is_given_up = False
+        """It was killed, does not end, and that was answered."""
 
     def end(self) -> None:
-        """Kill it, and its group: only as long as it was not waited for, for then its number
-        may be another's.
+        """Only as long as it was not waited for, for then its number may be another's.  Who
+        oversees a command is told to: killed, it would leave behind what it has to end.
         """
-        _quietly(os.kill, self.pid)
-        if self.has_group:
-            _quietly(os.killpg, self.pid)
+        try:
+            os.kill(self.pid, signal.SIGTERM if self.kind == "run" else signal.SIGKILL)
+        except OSError:
+            return
 
     def ended(self) -> int | None:
-        """Its wait status; None: it runs.  What it left behind in its group ends with it."""
-        if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-            return None
-        if self.has_group:
-            _quietly(os.killpg, self.pid)
-        return os.waitpid(self.pid, 0)[1]
-
-
-def _quietly(kill: Callable[[int, int], None], number: int) -> None:
-    try:
-        kill(number, signal.SIGKILL)
-    except OSError:
-        return
+        """Its wait status; None: it runs."""
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        return status if pid else None
 
 
 def ending(child: Child, status: int, now: float) -> dict[str, Any]:
     """How a child ended, in what its request is answered with."""
     code = os.waitstatus_to_exitcode(status)
+    if child.kind == "run":
+        code = parsed(child.said).get("status", code)
     if now >= child.deadline:
         return {"status": code, "problem": f"took over {LIMITS[child.kind][1]:g} s: killed"}
     if child.kind == "run":
@@ -84,14 +85,16 @@ def parsed(data: bytes) -> dict[str, Any]:
 
 
 def be_gentle(kind: str) -> None:
-    """A child is nobody special: no real-time priority, and the kernel may kill it.  But a
-    watcher is as the guard is, and a recorder sees to that itself.
+    """A child is nobody special: no real-time priority, at the disk neither, and the kernel may
+    kill it.  But a watcher is as the guard is, and a recorder sees to that itself.
     """
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     if kind in COMPANIONS:
         return
+    if call := _SYS_IOPRIO_SET.get(os.uname().machine, 0):
+        ctypes.CDLL(None).syscall(call, _IOPRIO_WHO_PROCESS, 0, _IOPRIO_NONE)
     try:
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
         os.setpriority(os.PRIO_PROCESS, 0, 0 if kind in ("run", "self_test_child") else 5)

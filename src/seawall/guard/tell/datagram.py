@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """One UDP datagram at a trigger: evidence that outlives the machine.
 
-The socket is connected at the start and the name resolved by a child with a deadline.  Most of
-the text is made in peace; at the trigger the decision is put behind it and it goes out without
+The socket is made at the start and the name resolved by a child with a deadline.  It is not
+connected: the guard starts before the network, and addresses and routes come and go.  Most of the
+text is made in peace; at the trigger the decision is put behind it and it goes out without
 waiting.  At most 1,400 bytes, so no router has to divide it.
 """
 
+import errno
 import os
 import select
 import signal
@@ -18,6 +20,7 @@ from seawall.guard.tell.sentences import DATAGRAM_WAITS
 
 SCHEMA: Final = "seawall.datagram/1"
 MOST_BYTES: Final = 1400
+_KIND: Final = socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
 _RESOLVE_SECONDS: Final = 5.0
 _HEAD_MOST: Final = 900
 _SENTENCES: Final = (400, 250, 120, 40)
@@ -26,7 +29,7 @@ _SENTENCES: Final = (400, 250, 120, 40)
 class Datagram:
     """``send`` never raises and never waits."""
 
-    __slots__ = ("_head", "_socket", "problem", "sent", "to")
+    __slots__ = ("_address", "_head", "_is_way_known", "_socket", "problem", "sent", "to")
 
     def __init__(self, to: str) -> None:
         self.to = to
@@ -34,7 +37,9 @@ class Datagram:
         self.problem = ""
         self.sent = 0
         self._head: bytes = b""
+        self._address = ("", 0)
         self._socket: socket.socket | None = None
+        self._is_way_known = False
 
     def open(self) -> None:
         """Before memory is locked: it forks once for a host that is not a number."""
@@ -43,12 +48,12 @@ class Datagram:
         try:
             host, port = split_address(self.to)
             family, number = resolved(host, _RESOLVE_SECONDS)
-            kind = socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
-            self._socket = socket.socket(family, kind)
-            self._socket.connect((number, port))
+            self._socket = socket.socket(family, _KIND)
+            self._address = (number, port)
         except (OSError, ValueError) as error:
             self.problem = f"datagram_to {plain(self.to, 80)}: {plain(str(error), 100)}"
-            self.close()
+            return
+        self._look_for_way()
 
     def change(self, to: str) -> None:
         """After a reload.  A name is resolved by a child, which only a start may have: another
@@ -62,6 +67,8 @@ class Datagram:
         """The part that is known before anything is decided (``facts_of``)."""
         if self._socket is None:
             return
+        if not self._is_way_known:
+            self._look_for_way()
         head = line_of({"schema": SCHEMA, **facts})
         while len(head) > _HEAD_MOST and facts.get("top"):
             facts["top"].pop()
@@ -86,19 +93,28 @@ class Datagram:
             self._socket.close()
             self._socket = None
 
+    def _look_for_way(self) -> None:
+        """Connecting sends nothing, and tells whether there is a route."""
+        if self._socket is None:
+            return
+        try:
+            with socket.socket(self._socket.family, _KIND) as other:
+                other.connect(self._address)
+        except OSError as error:
+            self.problem = f"datagram_to {plain(self.to, 80)}: {error.strerror}"
+            return
+        self.problem, self._is_way_known = "", True
+
     def _out(self, out: socket.socket, whole: bytes) -> bool:
-        for _ in range(2):  # the first may only report that an earlier one was not wanted
-            try:
-                out.send(whole, socket.MSG_DONTWAIT)
-            except ConnectionRefusedError:
-                continue
-            except OSError as error:
-                self.problem = f"datagram_to {plain(self.to, 80)}: {error.strerror}"
-                return False
-            self.sent += 1
-            self.problem = ""
-            return True
-        return False
+        try:
+            out.sendto(whole, socket.MSG_DONTWAIT, self._address)
+        except OSError as error:
+            self.problem = f"datagram_to {plain(self.to, 80)}: {error.strerror}"
+            self._is_way_known = error.errno != errno.ENETUNREACH
+            return False
+        self.sent += 1
+        self.problem, self._is_way_known = "", True
+        return True
 
 
 def facts_of(node: Node, top: list[Group], host: str, boot_id: str, mode: str) -> dict[str, Any]:

@@ -88,15 +88,18 @@ class Desk:
             return
         most = LIMITS[kind][0]
         decision = str(request.get("decision", ""))[:64]
-        words: dict[str, Any] = {"problem": f"{most} of these still run: not started",
-                                 "is_busy": True}  # fmt: skip
+        same = [child for child in self.children if child.kind == kind]
+        stuck = len([child for child in same if child.is_given_up])
+        what = "do not end" if stuck else "still run"
+        words: dict[str, Any] = {"problem": f"{most} of these {what}: not started",
+                                 "is_busy": not stuck}  # fmt: skip
         try:
-            if sum([child.kind == kind for child in self.children]) < most:
+            if len(same) < most:
                 self.children.append(self._start(kind, decision, request))
                 return
         except OSError as error:
             words = {"problem": f"not started: {error.strerror}"}
-        if kind == "kmsg":
+        if kind == "kmsg" and not stuck:
             # A serial console may hold us up: better late errands than a decision without a line.
             words = kmsg(request, self._errands.kmsg)
         self.answer(kind, decision, words)
@@ -126,13 +129,13 @@ class Desk:
         """In the child."""
         status = 70
         try:
-            self.end.close()
-            for child in self.children:
-                os.close(child.answers)
             be_gentle(kind)
+            if kind not in COMPANIONS:  # they exec; a copy of an end would hide that it was closed
+                os.closerange(3, answers)
+                os.closerange(answers + 1, commands.FDS_MOST)
             lean_library.uninstall()
             if kind == "run":
-                commands.become(request)
+                commands.oversee(request, answers)
             elif kind in COMPANIONS:
                 become_companion(kind, self._errands.companion_fds[kind], request)
             elif kind == "self_test_child":
@@ -164,21 +167,25 @@ class Desk:
             self.answer(child.kind, child.decision, parsed(child.said) or nothing)
 
     def reap(self, now: float) -> None:
-        """Children that ended, or that should have."""
+        """Children that ended, or that should have.  One that nobody can kill, for it waits for a
+        disk, stays and counts: else every try would leave another one, until no task is left.
+        """
         for child in list(self.children):
             if now >= child.deadline:
                 child.end()
             status = child.ended()
             if status is None:
-                if now >= child.deadline + 1.0:  # stuck in the kernel: nobody waits for it
-                    self._forget(child, {"problem": "took too long and does not end"})
+                if now >= child.deadline + 1.0 and not child.is_given_up:
+                    child.is_given_up = True
+                    self._tell(child, {"problem": "took too long and does not end"})
                 continue
             self.hear(child)
-            self._forget(child, ending(child, status, now))
+            os.close(child.answers)
+            self.children.remove(child)
+            if not child.is_given_up:
+                self._tell(child, ending(child, status, now))
 
-    def _forget(self, child: Child, words: dict[str, Any]) -> None:
-        os.close(child.answers)
-        self.children.remove(child)
+    def _tell(self, child: Child, words: dict[str, Any]) -> None:
         if child.kind != "self_test_child":
             self.answer(child.kind, child.decision, words)
 
@@ -217,7 +224,7 @@ def serve(end: socket.socket, errands: Errands) -> int:
             failures = 0
         except (OSError, ValueError, LookupError, TypeError) as error:
             failures += 1
-            os.write(_STDERR, f"seawall guard's aide: {error}\n".encode("ascii", "replace"))
+            log(f"seawall guard's aide: {error}")
     desk.close()
     return 0 if failures < _FAILURES_MOST else 70
 
@@ -253,10 +260,17 @@ def _wait(end: socket.socket, desk: Desk, wake: int) -> set[int]:
 
 
 def say(request: dict[str, Any]) -> None:
-    """To our own log: the journal of the unit, ``kubectl logs``; nothing when nobody reads it."""
-    if select.select([], [_STDERR], [], 0)[1]:
-        words = f"seawall guard: {request.get('words', '')}\n"
-        os.write(_STDERR, words.encode("utf-8", "replace")[:_LINE_MOST])
+    """To our own log: the journal of the unit, ``kubectl logs``."""
+    log(f"seawall guard: {request.get('words', '')}")
+
+
+def log(words: str) -> None:
+    """A line; none when nobody reads it, or it has no room.  That is no failure of an errand."""
+    try:
+        if select.select([], [_STDERR], [], 0)[1]:
+            os.write(_STDERR, f"{words}\n".encode("utf-8", "replace")[:_LINE_MOST])
+    except OSError:
+        return
 
 
 def kmsg(request: dict[str, Any], path: str) -> dict[str, Any]:

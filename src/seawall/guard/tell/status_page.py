@@ -3,7 +3,8 @@
 
 24 lines, so the first are still on an 80x25 rescue console when the last are; each 79 columns
 wide, ASCII.  The page is always as long: whoever reads it in two goes gets no tail of another
-one.  First what matters most; what has no room is cut at the end of its own section.
+one.  First what matters most; what has no room is cut at the end of its own section, the lower
+ones to one line before the upper ones, and none is left out.
 """
 
 import time
@@ -20,6 +21,8 @@ PAGE_BYTES: Final = LINES * (COLUMNS + 1)
 """And no more: what is behind the last line would scroll the first ones off a console."""
 _LABEL: Final = 11
 _ROOM: Final = COLUMNS - _LABEL
+_MORE: Final = "\t" + " " * (_LABEL - 1)
+"""So a section's second line begins until the page is made: one that may be taken away."""
 _STATES: Final = {
     "peace": "node is in peace",
     "near": "node comes NEAR its limit",
@@ -45,11 +48,21 @@ def page(shown: Shown) -> bytes:
         *_labelled("scope", " ".join(shown.scope) or "nothing", 1),
         *_labelled("config", f"{shown.config}; decisions in {shown.folder}/decisions.jsonl", 2),
     ]
-    room = LINES - len(lines)
-    lines += _labelled("unseen", "; ".join(shown.blind), max(1, room - bool(shown.notes)))
-    lines += _labelled("also", "; ".join(shown.notes), LINES)
+    _take_away(lines, LINES - bool(shown.blind) - bool(shown.notes))
+    room = LINES - len(lines) - bool(shown.notes)
+    lines += _labelled("unseen", "; ".join(shown.blind), room)
+    lines += _labelled("also", "; ".join(shown.notes), LINES - len(lines))
     lines += [""] * (LINES - len(lines))
-    return "".join([f"{line[:COLUMNS]:<{COLUMNS}}\n" for line in lines[:LINES]]).encode("ascii")
+    text = "".join([f"{line[:COLUMNS]:<{COLUMNS}}\n" for line in lines])
+    return text.replace("\t", " ").encode("ascii")
+
+
+def _take_away(lines: list[str], room: int) -> None:
+    """Second lines, the lowest first, until the rest has ``room``."""
+    for at in range(len(lines) - 1, 0, -1):
+        if len(lines) > room and lines[at].startswith(_MORE):
+            del lines[at]
+            lines[at - 1] = f"{lines[at - 1][: COLUMNS - 4]} ..."
 
 
 def _head(shown: Shown) -> list[str]:
@@ -130,7 +143,7 @@ def _claims(node: Node) -> str:
 
 def _table(top: list[Group]) -> list[str]:
     if not top:
-        return [_first("workloads", "none seen in the scope")]
+        return [_first("workloads", "none seen")]
     head = f"{'counted':>9} {'outside':>9} {'at most':>9} {'limit':>9}  who holds most outside"
     return [head, *[_row(group) for group in top[:TOP]]]
 
@@ -175,7 +188,7 @@ def _first(label: str, words: str) -> str:
 
 def _labelled(label: str, words: str, lines: int) -> list[str]:
     folded = _folded(plain(words, 1200), _ROOM, lines)
-    return [_first("" if i else label, line) for i, line in enumerate(folded)]
+    return [f"{_MORE}{line}" if i else _first(label, line) for i, line in enumerate(folded)]
 
 
 def _folded(words: str, width: int, lines: int) -> list[str]:

@@ -70,7 +70,7 @@ class Teller:
         self._last: Last | None = None
         self._sentences: dict[str, str] = {}
         self._others = list(others)
-        self._host = self._disk = self._state = ""
+        self._disk = self._state = ""
         self._since = time.time()
         self._written = self._listed = self._looked = -CALM_SECONDS * 1000
         self.is_due = True
@@ -78,7 +78,6 @@ class Teller:
 
     def open(self) -> None:
         """Make and open everything; what could not be stands in ``problems``."""
-        self._host = os.uname().nodename
         self._disk = stands_in_memory(self._paths.folder)
         for part in (self._page, self._json, self._decisions, self._kmsg):
             part.open()
@@ -134,7 +133,7 @@ class Teller:
         if self._datagram.to:
             top = top_shadow_charges(groups.values())
             self._datagram.prepare(
-                datagram.facts_of(node, top, self._host, self._boot_id, self.settings.mode)
+                datagram.facts_of(node, top, shown.host, self._boot_id, self.settings.mode)
             )
         if judge_state == "peace":
             self._decisions.tend()
@@ -280,7 +279,8 @@ class Teller:
             others=_lines(extra.get("others", "")) or self._others,
             notes=[f"{key}: {words}" for key, words in extra.items() if key not in _OWN_KEYS],
             scope=self.settings.scope, config=self._paths.config, folder=self._paths.folder,
-            pid=os.getpid(), since=self._since, boot_id=self._boot_id, host=self._host,
+            pid=os.getpid(), since=self._since, boot_id=self._boot_id,
+            host=os.uname().nodename,  # at every boot it gets its name after the guard's start
         )  # fmt: skip
 
 

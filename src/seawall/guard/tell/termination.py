@@ -116,12 +116,12 @@ def append(kubelet: str, below: str, words: str) -> str:
         size = os.fstat(fd).st_size
         last = os.pread(fd, 1, size - 1) if size else b"\n"
         line = (b"" if last == b"\n" else b"\n") + words.encode("ascii") + b"\n"
-        os.write(fd, line[:MOST_BYTES])
+        is_whole = os.write(fd, line[:MOST_BYTES]) == len(line[:MOST_BYTES])
     except OSError as error:
         return f"{below}: {error.strerror}"
     finally:
         os.close(fd)
-    return ""
+    return "" if is_whole else f"{below}: {os.strerror(errno.ENOSPC)}"
 
 
 def _opened(kubelet: str, below: str) -> int:
@@ -195,18 +195,21 @@ def _newest_of_one(kubelet: str, killed: Killed, name: str) -> list[str]:
 
 
 def _newest(kubelet: str, killed: Killed) -> Iterator[str]:
-    """Of each container of the pod, the file of its last start before the kill."""
+    """Of each container of the pod, the file of its last start before the kill.  When all are
+    younger the clock was set back since: then the youngest.
+    """
     top = f"pods/{killed.uid}/containers"
     for name in _names(f"{kubelet}/{top}"):
-        times = []
+        starts, before = [], []
         for number in _names(f"{kubelet}/{top}/{name}", _LINKS_MOST):
             try:
                 seen = os.stat(f"{kubelet}/{top}/{name}/{number}", follow_symlinks=False)
             except OSError:
                 continue
+            starts.append((seen.st_ctime, number))
             if min(seen.st_atime, seen.st_mtime, seen.st_ctime) <= killed.unix_seconds:
-                times.append((seen.st_ctime, number))
-        if times and _BELOW.match(below := f"{top}/{name}/{max(times)[1]}"):
+                before.append(starts[-1])
+        if starts and _BELOW.match(below := f"{top}/{name}/{max(before or starts)[1]}"):
             yield below
 
 
