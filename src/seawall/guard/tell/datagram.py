@@ -98,8 +98,11 @@ class Datagram:
         if self._socket is None:
             return
         try:
-            with socket.socket(self._socket.family, _KIND) as other:
+            other = socket.socket(self._socket.family, _KIND)  # the lean one knows no ``with``
+            try:
                 other.connect(self._address)
+            finally:
+                other.close()
         except OSError as error:
             self.problem = f"datagram_to {plain(self.to, 80)}: {error.strerror}"
             return
