@@ -37,6 +37,7 @@ def started(own: Room, out: Path) -> "subprocess.Popen[str]":
 
 
 @pytest.mark.system
+@pytest.mark.beside
 @needs_room
 def test_a_second_guard_takes_over_and_a_third_is_refused(own: Room, tmp_path: Path) -> None:
     """As when the guard moves from a DaemonSet to the unit, and the old one goes last."""
@@ -95,6 +96,7 @@ def stuck_kubelet(tmp_path: Path) -> Iterator[int]:
 
 
 @pytest.mark.system
+@pytest.mark.beside
 @needs_room
 def test_a_kubelet_that_cannot_be_asked_holds_no_start_up(
     own: Room, tmp_path: Path, stuck_kubelet: int
@@ -109,6 +111,7 @@ def test_a_kubelet_that_cannot_be_asked_holds_no_start_up(
 
 
 @pytest.mark.system
+@pytest.mark.beside
 @needs_room
 def test_no_status_says_that_nobody_else_guards_before_it_was_looked(
     own: Room, tmp_path: Path
@@ -131,6 +134,7 @@ def test_no_status_says_that_nobody_else_guards_before_it_was_looked(
 
 
 @pytest.mark.system
+@pytest.mark.beside
 @needs_room
 def test_sighup_while_it_starts_is_done_when_it_has_started(own: Room, tmp_path: Path) -> None:
     own.write(mode="observe", watch=False, tick_most_seconds=1)
@@ -144,6 +148,7 @@ def test_sighup_while_it_starts_is_done_when_it_has_started(own: Room, tmp_path:
 
 
 @pytest.mark.system
+@pytest.mark.beside
 @needs_room
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 def test_a_signal_while_it_starts_afresh_is_not_forgotten(
@@ -165,6 +170,7 @@ def test_a_signal_while_it_starts_afresh_is_not_forgotten(
 
 
 @pytest.mark.system
+@pytest.mark.beside
 @needs_room
 def test_a_reload_makes_no_guard_believe_in_a_watcher(own: Room, tmp_path: Path) -> None:
     own.write(mode="enforce", watch=False, tick_most_seconds=1)

@@ -16,6 +16,7 @@ from seawall.guard.tell.teller import Teller
 
 pytestmark = [
     pytest.mark.system,
+    pytest.mark.beside,
     pytest.mark.skipif(
         os.geteuid() != 0, reason="only root mounts a small tmpfs; make test-system as root"
     ),
