@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.kernels import vm_monitor
 
 PYTHON = "/usr/bin/python3.11"
 STDLIB = Path("/usr/lib/python3.11")
@@ -289,8 +290,8 @@ def run_job(
     another runs it (it did not lock the page that it translates), and runs the kernel's own
     breakpoint for ever: in every boot within seconds where tracepoints are switched under load.
     ``built_modules.hold_tracepoints`` keeps the kernel from writing there.  For what is left a VM
-    that never ended its job is booted once more, with a warning; at the latest when its time is
-    over, sooner where its job says something at least every ``silence_seconds``.
+    that never ended its job is booted once more, with a warning; when its time is over, or its
+    job said nothing for ``silence_seconds``.
     """
     job_disk, back_disk = folder / "job.tar", folder / "back.raw"
     _write_job(job_disk, {"job.sh": script.encode(), **(files or {})})
@@ -301,6 +302,7 @@ def run_job(
         "qemu-system-x86_64", "-accel", "tcg,thread=multi",
         "-cpu", CPU, "-smp", "2", "-m", str(memory_mib), "-nodefaults", "-no-user-config",
         "-no-reboot", "-display", "none", "-serial", "stdio",
+        "-monitor", f"unix:{folder}/monitor,server=on,wait=off",
         "-kernel", image.kernel, "-initrd", str(image.initramfs),
         "-append",
         f"console=ttyS0 quiet loglevel=4 panic=-1 psi=1 node.cgroup={cgroup} {kernel_words}",
@@ -313,23 +315,26 @@ def run_job(
         with open(swap, "wb") as empty:
             empty.truncate(swap_mib << 20)
         command += ["-drive", f"file={swap},if=virtio,format=raw,snapshot=on"]
-    outcome = _boot(command, timeout_seconds, silence_seconds)
+    limits, monitor = (timeout_seconds, silence_seconds), folder / "monitor"
+    outcome = _boot(command, monitor, *limits)
     if outcome.status is None:
         warnings.warn(f"a VM never ended its job and is booted again: {folder}", stacklevel=2)
-        lost, outcome = outcome.console, _boot(command, timeout_seconds, silence_seconds)
+        lost, outcome = outcome.console, _boot(command, monitor, *limits)
         outcome.lost_console = lost
     outcome.files = _read_back(back_disk)
     back_disk.unlink()
     return outcome
 
 
-def _boot(command: list[str], timeout_seconds: float, silence_seconds: float) -> Outcome:
+def _boot(command: list[str], monitor: Path, seconds: float, silence_seconds: float) -> Outcome:
     outcome = Outcome()
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as vm:
         try:
-            _follow(vm, outcome, timeout_seconds, silence_seconds)
+            _follow(vm, outcome, seconds, silence_seconds)
+            if outcome.status is None and vm.poll() is None:
+                outcome.console += "\n" + "\n".join(vm_monitor.places(monitor))
         finally:
             vm.kill()
     return outcome
