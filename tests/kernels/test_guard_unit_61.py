@@ -140,7 +140,7 @@ def test_the_sandbox_takes_nothing_that_it_needs(node: Outcome) -> None:
     status = dict(re.findall(r"^(\w+):\s+(.+)$", node.text("main-status"), re.MULTILINE))
     assert status["NoNewPrivs"] == "1"
     assert status["Seccomp"] == "2"
-    assert int(status["CapBnd"], 16).bit_count() == 11
+    assert int(status["CapBnd"], 16).bit_count() == 13
     assert int(status["VmLck"].split()[0]) > 5000
     assert int(node.text("main-oom_score_adj")) == -999
     fields = node.text("main-stat").rpartition(") ")[2].split()
