@@ -7,17 +7,16 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.guard.aides import answer, lives, until
 from tests.guard.telling import CGROUP, CONTAINER, HOSTILE, POD_UID
 
 from seawall.guard import aide as aide_process
 from seawall.guard.aide import DATAGRAM_MOST_BYTES, Aide
-
-PATIENCE = 20.0
 
 
 @pytest.fixture
@@ -30,29 +29,6 @@ def aide(tmp_path: Path) -> Iterator[Aide]:
     started.close()
     with contextlib.suppress(ChildProcessError):
         os.waitpid(started.pid, 0)
-
-
-def until(found: Callable[[], Any], what: str) -> Any:
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if value := found():
-            return value
-        time.sleep(0.01)
-    pytest.fail(f"not within {PATIENCE:g} s: {what}")
-
-
-def answer(aide: Aide, request: dict[str, Any]) -> dict[str, Any]:
-    assert aide.send(request)
-    found: dict[str, Any] = until(lambda: aide.take(request["do"]), f"answer to {request['do']}")
-    return found
-
-
-def lives(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in "ZX"
 
 
 def test_a_child_moves_itself_and_dies_by_our_hand(aide: Aide, tmp_path: Path) -> None:

@@ -6,19 +6,17 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.guard import hung_disk
+from tests.guard.aides import answer, lives, until
 
 from seawall.guard import aide as aide_process
 from seawall.guard.aide import Aide
 from seawall.guard.tell import errands
 from seawall.guard.tell.child import _SYS_IOPRIO_SET
-
-PATIENCE = 20.0
 
 
 @contextlib.contextmanager
@@ -30,29 +28,6 @@ def started() -> Iterator[Aide]:
         aide.close()
         with contextlib.suppress(ChildProcessError):
             os.waitpid(aide.pid, 0)
-
-
-def until(found: Callable[[], Any], what: str) -> Any:
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if value := found():
-            return value
-        time.sleep(0.01)
-    pytest.fail(f"not within {PATIENCE:g} s: {what}")
-
-
-def answer(aide: Aide, request: dict[str, Any]) -> dict[str, Any]:
-    assert aide.send(request)
-    found: dict[str, Any] = until(lambda: aide.take(request["do"]), f"answer to {request['do']}")
-    return found
-
-
-def lives(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in "ZX"
 
 
 def below(pid: int) -> list[str]:

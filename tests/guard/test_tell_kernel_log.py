@@ -6,11 +6,11 @@ import resource
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.guard.aides import answer, until
 from tests.guard.telling import BOOT, groups, lines_of, node
 
 from seawall.guard import aide as aide_process
@@ -21,22 +21,7 @@ from seawall.guard.tell.child import LIMITS
 from seawall.guard.tell.paths import Paths
 from seawall.guard.tell.teller import Teller
 
-PATIENCE = 20.0
 NOBODY = 65_534
-
-
-def until(found: Callable[[], Any], what: str) -> Any:
-    patience = time.monotonic() + PATIENCE
-    while time.monotonic() < patience:
-        if (value := found()) is not None:
-            return value
-        time.sleep(0.01)
-    pytest.fail(f"not within {PATIENCE:g} s: {what}")
-
-
-def answer(aide: Aide, request: dict[str, Any]) -> Any:
-    assert aide.send(request)
-    return until(lambda: aide.take(request["do"]), f"answer to {request['do']}")
 
 
 def end(aide: Aide) -> None:
@@ -90,7 +75,7 @@ def test_while_all_that_write_there_hang_the_next_line_is_not_lost(open_folder: 
     for _ in range(LIMITS["kmsg"][0]):
         assert started.send({"do": "kmsg", "record": "hangs\n"})
     children = f"/proc/{started.pid}/task/{started.pid}/children"
-    until(lambda: len(Path(children).read_text().split()) == 8 or None, "eight that hang")
+    until(lambda: len(Path(children).read_text().split()) == 8, "eight that hang")
     (open_folder / "file").touch()
     os.replace(open_folder / "file", open_folder / "kmsg")
     assert answer(started, {"do": "kmsg", "record": "the ninth\n"})["problem"] == ""

@@ -12,12 +12,10 @@ from seawall.host.live import LiveHost
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
 from seawall.views.document import head, render
-from seawall.views.guard_line import AHEAD_SECONDS
+from seawall.views.guard_line import AHEAD_SECONDS, OLD_SECONDS
 from seawall.views.terminal import plain
 from seawall.words import duration
 
-OLD_SECONDS: Final = 30.0
-"""A guard writes it at every tick; older than that it hangs, or it has gone."""
 _PAGE_MOST: Final = 64 << 10
 
 

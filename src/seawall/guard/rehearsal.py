@@ -34,8 +34,7 @@ def rehearse(loop: Loop) -> None:
     own_process.let_go_of_files()
     parts = loop.parts
     shortages_on_paper(loop.settings, FEW_GROUPS)
-    few = {group.path: group for group in map(_group, range(FEW_GROUPS))}
-    tell_on_paper(loop.settings, loop.handed.folder, _node(0.0, 0), few)
+    tell_on_paper(loop.settings, loop.handed.folder, _node(0.0, 0), _groups(FEW_GROUPS))
     gc.collect()  # its places are for what stays
     parts.hands.rehearse()
     parts.observer.rehearse()
@@ -60,7 +59,7 @@ def shortages_on_paper(settings: Settings, groups: int = GROUPS) -> None:
 def on_paper(settings: Settings, count: int = GROUPS) -> int:
     """How many verdicts a made-up node with a culprit that takes 300 MiB/s led to."""
     judge = Judge(settings, "rehearsal")
-    groups = {group.path: group for group in map(_group, range(count))}
+    groups = _groups(count)
     culprit = groups["/kubepods/burstable/pod3/c3"]
     verdicts = 0
     for number in range(TICKS):
@@ -94,6 +93,10 @@ def record_on_paper(
     link.close()
     theirs.close()
     return link.lost
+
+
+def _groups(count: int) -> dict[str, Group]:
+    return {group.path: group for group in map(_group, range(count))}
 
 
 def _group(number: int) -> Group:

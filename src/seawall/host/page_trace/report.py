@@ -77,9 +77,9 @@ def report(material: Material) -> dict[str, Any]:
         for key, row in sorted(rows.items(), key=lambda item: -item[1].kept - item[1].young)
     ][:HELD_MOST]
     ledger = material.ledger
-    gross = sorted(ledger.gross.items(), key=lambda item: -item[1])[:GROSS_MOST]
-    if not material.tells_gross:
-        gross = []
+    gross: list[tuple[int, int]] = []
+    if material.tells_gross:
+        gross = sorted(ledger.gross.items(), key=lambda item: -item[1])[:GROSS_MOST]
     told_gross = [{"task": tasks.number(task), "pages": pages} for task, pages in gross if pages]
     kprobes = _driver_rows(material, tasks)
     return {

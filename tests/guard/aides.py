@@ -1,0 +1,35 @@
+"""What tests of a real aide wait for."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seawall.guard.aide import Aide
+
+PATIENCE = 20.0
+
+
+def until(found: Callable[[], Any], what: str) -> Any:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if value := found():
+            return value
+        time.sleep(0.01)
+    pytest.fail(f"not within {PATIENCE:g} s: {what}")
+
+
+def answer(aide: Aide, request: dict[str, Any]) -> dict[str, Any]:
+    assert aide.send(request)
+    found: dict[str, Any] = until(lambda: aide.take(request["do"]), f"answer to {request['do']}")
+    return found
+
+
+def lives(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
