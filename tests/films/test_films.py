@@ -17,6 +17,7 @@ from tests.films.scripts import (
 )
 
 from seawall.guard.judge import node_short, ranking, row, suspicion, usefulness
+from seawall.guard.judge.descent import Descent
 
 CAMPAIGN = 2000
 CHUNK = 500
@@ -74,6 +75,7 @@ def test_a_judge_without_its_rules_is_caught(
 def test_without_proof_nobody_is_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranking, "accuse", nothing)
     monkeypatch.setattr(node_short, "accuse_of_all", nothing)
+    monkeypatch.setattr(Descent, "accuse", lambda _, rows, causes, node, need: causes)
     counts, _ = run(1, 200)
     must = sum(number for name, number in counts.items() if name.startswith("must "))
     in_time = sum(number for name, number in counts.items() if name.startswith("in time "))

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from seawall.actions.plan import Target
 from seawall.guard.judge.case import Aim, Case, Phase
+from seawall.guard.judge.descent import Descent, Moment
 from seawall.guard.judge.hold import Hold, Kept
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.mind import Mind
@@ -28,8 +29,8 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     Mind: {
         "boot": str, "cases": list[Case], "hold": Hold, "is_believed": bool,
         "low_since": float | None, "number": int,
-        "overruns": OverLimit, "own_cgroup": str, "protection": Protection, "refusal": str,
-        "refusal_said": float | None, "refusal_since": float, "rests": Rests,
+        "overruns": OverLimit, "own_cgroup": str, "protection": Protection, "descent": Descent,
+        "refusal": str, "refusal_said": float | None, "refusal_since": float, "rests": Rests,
         "settings": Settings, "short_since": float | None, "shortage": Shortage | None,
         "suspicion": Suspicion | None, "told": list[Told], "window": Window,
     },
@@ -41,6 +42,11 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     Look: {
         "groups": dict[str, tuple[int, int, int, int, int]], "has_bounds": bool, "headroom": int,
         "residual": int | None, "seconds": float,
+    },
+    Descent: {"is_falling": bool, "newer": Moment, "older": Moment},
+    Moment: {
+        "headroom": int, "is_claimed": bool, "most": dict[str, tuple[int, int]], "residual": int,
+        "seconds": float,
     },
     Hold: {
         "_kept": list[Kept], "_kills": list[float], "_off_until": float,

@@ -130,7 +130,9 @@ class Judge:
             self._short_seconds = node.seconds
         elif node.seconds - self._short_seconds > CALM_AGAIN_SECONDS:
             mind.refusal, mind.refusal_said = "", None
-        mind.window.tick(node, groups, is_short=shortage.is_short or mind.is_busy)
+        is_short = shortage.is_short or mind.is_busy
+        mind.window.tick(node, groups, is_short=is_short)
+        mind.descent.tick(node, mind.window, 0.0 if is_short else shortage.budget_seconds)
         mind.hold.look(node)
         mind.is_believed = is_fresh(node, mind.window)
         mind.overruns.look(groups, node.seconds, is_believed=mind.is_believed)

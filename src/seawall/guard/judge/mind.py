@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from seawall.actions.plan import Order, Outcome
 from seawall.guard.facts import Node
 from seawall.guard.judge.case import Case
+from seawall.guard.judge.descent import Descent
 from seawall.guard.judge.hold import Hold
 from seawall.guard.judge.over_limit import OverLimit
 from seawall.guard.judge.protection import Protection
@@ -24,9 +25,9 @@ class Mind:
     """State between ticks."""
 
     __slots__ = (
-        "boot", "cases", "hold", "is_believed", "low_since", "number", "overruns", "own_cgroup",
-        "protection", "refusal", "refusal_said", "refusal_since", "rest", "rests", "settings",
-        "short_since", "shortage", "suspicion", "told", "window",
+        "boot", "cases", "descent", "hold", "is_believed", "low_since", "number", "overruns",
+        "own_cgroup", "protection", "refusal", "refusal_said", "refusal_since", "rest", "rests",
+        "settings", "short_since", "shortage", "suspicion", "told", "window",
     )  # fmt: skip
 
     def __init__(self, settings: Settings, boot_id: str, own_cgroup: str) -> None:
@@ -37,6 +38,7 @@ class Mind:
         self.protection = Protection(settings, own_cgroup)
         self.hold = Hold()
         self.window = Window()
+        self.descent = Descent()
         self.overruns = OverLimit(settings)
         self.cases: list[Case] = []
         """Decisions of which it is not known yet what came back."""

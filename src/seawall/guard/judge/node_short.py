@@ -101,6 +101,7 @@ def _rows(
     if mind.shortage is not None:
         accuse_of_all(rows, causes, mind.shortage.need_bytes)
         acquit(rows, causes, mind.shortage.need_bytes)
+        causes = mind.descent.accuse(rows, causes, node, mind.shortage.need_bytes)
     _mark(mind, rows, node)
     return rows, causes
 
