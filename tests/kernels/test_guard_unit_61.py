@@ -21,6 +21,7 @@ from tests.kernels.vm import PYTHON, Image, Outcome, build_image, missing, run_j
 pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(600)]
 PACKAGING = Path(__file__).parents[2] / "packaging"
 UNIT = "seawall-guard.service"
+WATCHDOG_SECONDS = 12
 SHOWN = "MainPID,ActiveState,SubState,Result,NRestarts,WatchdogTimestampMonotonic,ControlGroup"
 VOLATILE = r"^fs\.\(aio-nr\|dentry-state\|file-nr\|inode\)\|^kernel\.\(random\|ns_last_pid\|pty\)"
 JOB = f"""
@@ -68,7 +69,15 @@ do sleep 0.2; done
 show killed
 n=0; until [ "$(systemctl show {UNIT} -p ActiveState --value)" = active ] ||
     [ $((n += 1)) -gt 150 ]; do sleep 0.2; done
-show again; systemctl stop {UNIT}; show stopped
+show again
+python3.11 -S guard_freezes.py /sys/fs/cgroup/test.slice/web
+systemctl kill --kill-whom=main -s STOP {UNIT}; show hangs
+n=0; until [ "$(systemctl show {UNIT} -p NRestarts --value)" = 2 ] || [ $((n += 1)) -gt 200 ]
+do sleep 0.2; done
+show ended
+n=0; until [ "$(systemctl show {UNIT} -p ActiveState --value)" = active ] ||
+    [ $((n += 1)) -gt 150 ]; do sleep 0.2; done
+show third; systemctl stop {UNIT}; show stopped
 find /sys/fs/cgroup -name 'seawall*' > $OUT/left; ls /sys/kernel/tracing/instances >> $OUT/left
 /usr/bin/seawall guard undo --all > $OUT/undone 2>&1; state > $OUT/state-after
 dmesg > $OUT/dmesg
@@ -86,8 +95,10 @@ def add(root: Path) -> None:
     shutil.copy(PACKAGING / UNIT, root / "etc/systemd/system")
     beside = root / f"etc/systemd/system/{UNIT}.d"
     beside.mkdir()
-    # Here is no journald.
-    (beside / "log.conf").write_text("[Service]\nStandardOutput=append:/run/out/log\n")
+    # Here is no journald.  As shipped a hang would last a minute.
+    (beside / "log.conf").write_text(
+        f"[Service]\nStandardOutput=append:/run/out/log\nWatchdogSec={WATCHDOG_SECONDS}\n"
+    )
     shutil.copy(PACKAGING / "guard.toml", root / "etc/seawall")
 
 
@@ -182,6 +193,20 @@ def test_after_kill_9_nothing_is_frozen_and_there_is_another(node: Outcome) -> N
     assert again["MainPID"] != shown(node, "started")["MainPID"]
     assert str(page(node, "again")["pid"]) == again["MainPID"]
     assert page(node, "again")["mode"] == "enforce"
+
+
+def test_a_guard_that_hangs_is_ended_and_there_is_another(node: Outcome) -> None:
+    """What it had frozen is thawed by ``ExecStopPost=``, for it does nothing any more."""
+    hangs, ended, third = (shown(node, moment) for moment in ("hangs", "ended", "third"))
+    assert (hangs["ActiveState"], hangs["NRestarts"]) == ("active", "1")
+    assert node.text("frozen-hangs").strip() == "1"
+    assert (ended["NRestarts"], node.text("frozen-ended").strip()) == ("2", "0")
+    assert f"{UNIT}: Watchdog timeout" in node.console
+    said = node.text("log").partition("=== hangs\n")[2].partition("=== ended\n")[0]
+    assert "/sys/fs/cgroup/test.slice/web: thawed\n" in said
+    assert third["ActiveState"] == "active"
+    assert third["MainPID"] not in {hangs["MainPID"], "0"}
+    assert str(page(node, "third")["pid"]) == third["MainPID"]
 
 
 def test_after_a_stop_nothing_of_it_is_left(node: Outcome) -> None:
