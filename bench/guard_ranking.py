@@ -1,32 +1,132 @@
 """The guard's judge over 250 workloads of 5,000 processes: a tick in peace, and a whole ranking.
 
-The judge looks at cgroups only; processes count where details of those that lead are read
-(bench/guard_tick.py).  So 5,000 processes cost it nothing, which is the point.
+``python -m bench.guard_ranking``.  On numbers, the judge alone; and as root on real cgroups of
+this machine's memory tree, twenty real processes in each: from the look of a tick to its verdict,
+with all that is read of those that lead (their processes, their oom_score_adj, what their end
+gives back).
 """
 
+import json
+import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from bench.guard_tick import PODS, PYTHON, SOURCES, compile_sources, pod_folders, real_tree
 
 from seawall.guard.facts import BURSTABLE, Group, Node, Outside
 from seawall.guard.judge.judge import Judge
 from seawall.guard.settings import Settings
 
-GROUPS = 250
 PROCESSES = 5_000
 ROUNDS = 30
 MARK_RANKING_SECONDS = 0.050
 MARK_PEACE_SECONDS = 0.001
 MIB = 1 << 20
 
+_SLEEPERS = """
+import os, signal, sys
+for folder in {folders!r}:
+    for _ in range({each}):
+        if not os.fork():
+            with open(folder + "/cgroup.procs", "w") as procs:
+                procs.write("0")
+            os.write(1, b".")
+            signal.pause()
+            os._exit(0)
+signal.pause()
+"""
+_REAL = """
+import json, sys, time
+sys.path.insert(0, {sources!r})
+from seawall.actions.plan import Mounts
+from seawall.guard.facts import BURSTABLE, Outside
+from seawall.guard.judge.judge import Judge
+from seawall.guard.sense.sense import Sense
+from seawall.guard.settings import Settings
+MIB = 1 << 20
+settings = Settings(mode="enforce", scope=("/",))
+sense = Sense(settings, Mounts({mount!r}, 1), "/")
+sense.open()
+sense.look(time.monotonic())
+times, counts = [], []
+for _ in range({rounds}):
+    judge = Judge(settings, "5eed0000")
+    node = sense.look(time.monotonic())
+    groups = sense.groups
+    for number, group in enumerate(groups.values()):
+        group.protected_by, group.class_rank, group.name = "", BURSTABLE, "ns/pod%d/c" % number
+        group.outside = Outside(0, 0, 0, "")
+    calm = node._replace(
+        headroom_bytes=9000 * MIB, comparable_bytes=9000 * MIB, claims_seconds=0.5
+    )
+    judge.step(calm, groups)
+    culprit = groups[sorted(groups)[7]]
+    culprit.limit_bytes = 100 * MIB
+    culprit.outside = Outside(4000 * MIB, 4000 * MIB, 4000 * MIB, "packet rings")
+    short = node._replace(
+        seconds=node.seconds + 1.0, headroom_bytes=200 * MIB, free_bytes=200 * MIB,
+        comparable_bytes=200 * MIB, slope_bytes_per_second=300.0 * MIB, is_low=True, is_min=True,
+        stalls_per_second=20.0, claims_seconds=0.5,
+    )
+    began = time.perf_counter()
+    wanted = judge.wants(short, groups)
+    sense.detail_all(wanted)
+    verdict = judge.step(short, groups)
+    times.append(time.perf_counter() - began)
+    counts.append(sum(group.processes or 0 for group in wanted))
+    if verdict is None or verdict.orders[0].target.path != culprit.path:
+        raise RuntimeError("the culprit was not chosen")
+times.sort()
+print(json.dumps(dict(median=times[len(times) // 2], most=times[-1], groups=len(groups),
+                      processes_read=max(counts))))
+"""
+
+
+@contextmanager
+def sleepers(mount: str) -> Iterator[int]:
+    """Processes in each pod's container; how many there are."""
+    folders = [folder for folder in pod_folders(mount, PODS) if len(folder.rsplit("/")[-1]) == 64]
+    text = _SLEEPERS.format(folders=folders, each=PROCESSES // len(folders))
+    with subprocess.Popen(
+        [PYTHON, "-I", "-S", "-c", text], stdout=subprocess.PIPE, start_new_session=True
+    ) as parent:
+        try:
+            assert parent.stdout is not None
+            found = len(parent.stdout.read(PROCESSES // len(folders) * len(folders)))
+            yield found
+        finally:
+            subprocess.run(["pkill", "-KILL", "-s", str(parent.pid)], check=False)
+    for _ in range(100):
+        if all(not open(f"{folder}/cgroup.procs").read() for folder in folders):  # noqa: SIM115
+            return
+        time.sleep(0.1)
+
+
+def measure_real() -> dict[str, Any] | None:
+    """Seconds from the look to the verdict; None where one may not make cgroups."""
+    compile_sources()
+    with real_tree(PODS) as mount:
+        if mount is None:
+            return None
+        with sleepers(mount) as count:
+            text = _REAL.format(sources=str(SOURCES), mount=mount, rounds=ROUNDS)
+            output = subprocess.run(
+                [PYTHON, "-I", "-S", "-c", text], check=True, stdout=subprocess.PIPE, text=True
+            ).stdout
+    return {"processes": count, **json.loads(output)}
+
 
 def groups_of() -> dict[str, Group]:
     """Pods of all sizes; one of them holds driver memory."""
     found = {}
-    for number in range(GROUPS):
+    for number in range(PODS):
         group = Group(f"/kubepods/burstable/pod{number:04d}/c", number + 1, f"ns/pod{number}/c")
         group.class_rank, group.adj = BURSTABLE, 900
         group.charge_bytes = group.gives_back_bytes = (number % 50 + 5) * MIB
         group.limit_bytes = 100 * MIB
-        group.processes = PROCESSES // GROUPS
+        group.processes = PROCESSES // PODS
         found[group.path] = group
     return found
 
@@ -40,7 +140,7 @@ def node_at(seconds: float, headroom: int) -> Node:
 
 
 def measure() -> dict[str, float]:
-    """Seconds, the best of ROUNDS."""
+    """Seconds of the judge alone, the best of ROUNDS."""
     groups = groups_of()
     settings = Settings(mode="enforce")
     rankings, peace = [], []
@@ -69,6 +169,19 @@ def measure() -> dict[str, float]:
     }  # fmt: skip
 
 
-if __name__ == "__main__":
+def main() -> None:
     for name, value in measure().items():
-        print(f"{name:18} {value * 1000:8.3f} ms")
+        print(f"{name:24} {value * 1000:8.3f} ms")
+    real = measure_real()
+    if real is None:
+        print("look to verdict, over real processes: needs root and a memory cgroup (v1)")
+        return
+    where = f"{real['groups']} cgroups, {real['processes']} processes"
+    print(
+        f"look to verdict, {where}, {real['processes_read']} of them in those that lead: "
+        f"median {real['median'] * 1000:.1f} ms, most {real['most'] * 1000:.1f} ms"
+    )
+
+
+if __name__ == "__main__":
+    main()
