@@ -160,7 +160,8 @@ KEYS: Final = (
         "One UDP datagram goes there at every trigger: evidence that outlives the machine. "
         "Another address is used from the next start on."),
     Key("pmsg", "pmsg", "truth",
-        "One line to /dev/pmsg0 at every trigger, where the platform keeps it over a reset."),
+        "One line to /dev/pmsg0 at every trigger, where the platform keeps it over a reset "
+        "(CONFIG_PSTORE_PMSG, which Debian's kernels lack)."),
 )  # fmt: skip
 
 BY_NAME: Final = {key.name: key for key in KEYS}
