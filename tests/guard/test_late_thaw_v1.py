@@ -23,6 +23,7 @@ from seawall.actions.freeze_effects import Freezes
 from seawall.actions.hands import Hands
 from seawall.actions.journal import Change, Journal
 from seawall.actions.signal_effects import Signals
+from seawall.actions.undo import undo
 from seawall.actions.work import Work
 from seawall.guard import aide as aide_process
 from seawall.guard.assembly import assemble
@@ -247,3 +248,20 @@ def test_who_thawed_it_before_is_no_freeze_of_ours(tmp_path: Path) -> None:
         assert freezes.held[0].deadline > first
         assert freezes.thaw(freezes.held[0])
         os.close(fd)
+
+
+def test_what_another_froze_behind_a_killed_guard_is_not_thawed_by_the_next(
+    tmp_path: Path, guards: list[Guard]
+) -> None:
+    with group(NAME) as top:
+        top.sleepers(1)
+        order = top.order("freeze")
+        guards.append(Guard(lambda made: made.perform(order) and None, tmp_path))
+        guards[0].tell(signal.SIGKILL)
+        wait_until(lambda: top.freezer().read_text() == THAWED, 1)
+        wait_until(lambda: in_force(tmp_path) == [], 1)
+        top.freezer().write_text("FROZEN")
+        next_one = Journal(str(tmp_path / "guard.undo"))
+        assert undo(next_one) == []
+        next_one.close()
+        assert top.freezer().read_text() == FROZEN

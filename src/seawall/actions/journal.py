@@ -151,6 +151,19 @@ def in_force(path: str) -> list[Change]:
     return [change for line in lines if (change := _change(line, boot))]
 
 
+def strike_out(path: str, change: Change) -> None:
+    """Ends what another process wrote down, which lives no more.  OSError."""
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        at, boot = 0, _boot_id()
+        for line in os.read(fd, SIZE).split(b"\n"):
+            if _change(line, boot) == change:
+                os.pwrite(fd, _DONE, at)
+            at += len(line) + 1
+    finally:
+        os.close(fd)
+
+
 def _change(line: bytes, boot: str) -> Change | None:
     """None for what is done, torn, of another boot, or not from us."""
     if not line.startswith(_OPEN):

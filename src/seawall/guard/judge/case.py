@@ -109,6 +109,11 @@ class Case:
         least = 0 if self.others is None else max(0, held - self.others)
         return least, max(least, held + int(slope * age) - self.others_then)
 
+    @property
+    def by_order(self) -> bool:
+        """Nobody was proved; of the proved the relief is over the floor."""
+        return self.trigger == "node_short" and self.relief <= self.floor
+
     def is_under(self, mark: int, node: Node) -> bool:
         """Whether less is left than ``mark``, the floor or the relief."""
         return (node.headroom_bytes if self.counts_swap else node.memory_bytes) < mark

@@ -41,6 +41,8 @@ def _next_step(
     if all(aim.is_gone(groups) for aim in case.aims):
         start_verifying(mind, case, node)
         return None
+    if case.by_order and mind.hold.is_off(node.seconds):
+        return None  # something else gives memory back: it may be enough
     is_needed = _is_needed(mind, case, node, groups)
     if case.phase == "frozen":
         return _kill(mind, case, node) if is_needed else _let_go(mind, case, node)

@@ -189,14 +189,14 @@ class Desk:
         if child.kind != "self_test_child":
             self.answer(child.kind, child.decision, words)
 
-    def thaw(self, now: float) -> None:
+    def thaw(self, now: float, *, is_gone: bool = False) -> None:
         """What the guard should have thawed by now."""
-        for words in self.late_thaw.tend(now):
+        for words in self.late_thaw.tend(now, is_gone=is_gone):
             say({"words": words})
 
     def close(self) -> None:
         """The guard is gone."""
-        self.thaw(float("inf"))
+        self.thaw(float("inf"), is_gone=True)
         for child in self.children:
             child.end()
 

@@ -3,14 +3,15 @@
 
 The aide does it, which hears of every freeze before it is made.  A second after the freeze should
 have ended it looks whether the guard's journal still has it in force, and thaws once, by inode.
-It never writes to the journal.  A guard that was only slow loses nothing: it freezes anew what it
-finds thawed before a kill, and signals whoever is there until nobody is.
+While the guard lives it never writes to the journal.  A guard that was only slow loses nothing: it
+freezes anew what it finds thawed before a kill, and signals whoever is there until nobody is.  When
+the guard is gone the line is struck out, for the next one must not thaw what others froze since.
 """
 
 import time
 from typing import Any, Final
 
-from seawall.actions.journal import Change, in_force
+from seawall.actions.journal import Change, in_force, strike_out
 from seawall.actions.undo import THAWED, undo_one
 from seawall.actions.work import refusal
 from seawall.guard.tell.plain import plain
@@ -43,15 +44,19 @@ class LateThaw:
             del self._due[next(iter(self._due))]
         self._due[told] = float(request["until"]) + MARGIN_SECONDS
 
-    def tend(self, now: float) -> list[str]:
+    def tend(self, now: float, *, is_gone: bool = False) -> list[str]:
         """What was thawed, or could not be, in words.  ``now``: monotonic."""
         words: list[str] = []
         for told in [told for told, due in self._due.items() if now >= due]:
             journal, change = told
             del self._due[told]
             try:
-                if change in in_force(journal) and undo_one(change) == THAWED:
+                if change not in in_force(journal):
+                    continue
+                if undo_one(change) == THAWED:
                     words.append(f"{change.folder}: thawed, for the guard does not")
+                if is_gone:
+                    strike_out(journal, change)
             except OSError as problem:
                 self._due[told] = time.monotonic() + AGAIN_SECONDS
                 words.append(f"{change.folder}: could not be thawed: {refusal(problem)}")
