@@ -7,8 +7,9 @@ TCP, one that forks, and some that look guilty by evidence that is not certain.
 import random
 from collections.abc import Callable
 
+from tests.films.actor import MAPPED, TRACED, Actor
 from tests.films.film import Film
-from tests.films.world import MIB, Actor, World
+from tests.films.world import MIB, World
 
 from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM
 from seawall.guard.settings import Settings
@@ -80,17 +81,30 @@ class Cast:
         )  # fmt: skip
         vague = unit * chance.uniform(0, 500)
         self.innocent("sender", unit * 15, outside=unit * 2, suspected=vague,
-                      certainty=chance.uniform(0, 1), sources="traced page frames")  # fmt: skip
+                      certainty=chance.uniform(0, 1), sources=TRACED)  # fmt: skip
         self.innocent("forker", unit * 25, wobble=unit * 12)
         if chance.random() < 0.3:
             held = unit * chance.uniform(10, 60)
             self.innocent("pinned", held * 3, anon=held, outside=held, sources="DRM fdinfo")
+        if chance.random() < 0.3:
+            self.holds("mapped", is_asked_late=True, sources=MAPPED)
+        if chance.random() < 0.3:
+            self.holds("rings", restarts=1000 + chance.uniform(2, 30))
         if chance.random() < 0.3:
             self.innocent("reader", unit * 40, anon=unit * 5, cache_rate=unit * 150)
         if chance.random() < 0.5:
             self.batches()
         if chance.random() < 0.2:
             self.innocent("kube-proxy", unit * 20, protected_by="CNI", adj=-997)
+
+    def holds(self, name: str, **more: object) -> None:
+        """Much outside its cgroup, for weeks: promised to it, or by nobody to anybody."""
+        held = self.unit * self.chance.uniform(50, 250)
+        more |= {"anon": self.unit * 20, "outside": held}
+        if self.chance.random() < 0.5:
+            self.innocent(name, held + self.unit * 20, **more)
+        else:
+            self.add(f"batch-{name}", BEST_EFFORT, 0, None, **more)
 
     def batches(self) -> None:
         """Large, promised little or nothing, first in Kubernetes' order; they hold still, and
@@ -236,7 +250,7 @@ def two_late(cast: Cast) -> Film:
 def late_beside(cast: Cast) -> Film:
     """Beside a culprit whose proof is late somebody whose bound grows as well."""
     bound = cast.unit * cast.chance.uniform(20, 250)
-    cast.innocent("traced", cast.unit * 40, suspected_rate=bound, sources="traced page frames")
+    cast.innocent("traced", cast.unit * 40, suspected_rate=bound, sources=TRACED)
     film = rings_late(cast)
     film.name, film.must_act = "late_beside", False
     return film
@@ -250,7 +264,7 @@ def leak_beside(cast: Cast) -> Film:
     for number, share in enumerate(shares):
         role = "CNI" if chance.random() < 0.2 else ""
         cast.innocent(f"traced{number}", unit * 40, suspected_rate=rate * share,
-                      sources="traced page frames", protected_by=role)  # fmt: skip
+                      sources=TRACED, protected_by=role)  # fmt: skip
     film = film_of(cast, "leak_beside", [], chance.uniform(300, 500), must=False, seconds=40.0)
     film.world.leak_rate, film.world.leak_starts = rate, 1000 + chance.uniform(2, 6)
     film.world.leak_most = film.world.total * chance.uniform(0.2, 1.0)

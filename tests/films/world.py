@@ -5,106 +5,21 @@ with the noise and the delays that real counters have.
 """
 
 import random
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from tests.films.actor import Actor
+
 from seawall.actions.plan import Order, Outcome
-from seawall.guard.facts import BURSTABLE, GUARANTEED, NOTHING_OUTSIDE, Group, Node, Outside
+from seawall.guard.facts import Group, Node, Outside
 
 MIB = 1 << 20
 FREEZE_SECONDS = 2.0
 FIRST_PRICE = 0.5
 PRICE_BYTES = 16 * MIB
-CLAIMS_ALL = "packet rings (PACKET_DIAG)"
-
-
-@dataclass
-class Actor:
-    """One group as it really is.  Bytes, bytes a second, seconds."""
-
-    name: str
-    path: str
-    class_rank: int = BURSTABLE
-    adj: int | None = None
-    limit: int | None = None
-    request: int | None = None
-    pod: str = ""
-    protected_by: str = ""
-    anon: float = 0.0
-    """In memory or in swap."""
-    swapped: float = 0.0
-    """Of that, what is in swap alone."""
-    kept_in_swap: float = 0.0
-    """Of the rest, what was read back, and its place in swap is kept."""
-    cache: float = 0.0
-    outside: float = 0.0
-    anon_rate: float = 0.0
-    cache_rate: float = 0.0
-    outside_rate: float = 0.0
-    starts: float = 0.0
-    """From then on it takes."""
-    anon_most: float = float("inf")
-    outside_most: float = float("inf")
-    sources: str = CLAIMS_ALL
-    certainty: float = 1.0
-    """Share of what it holds outside that certain evidence shows; the rest is only likely."""
-    suspected: float = 0.0
-    """Bytes of ``most`` that it does not hold."""
-    suspected_rate: float = 0.0
-    """They grow by so much."""
-    wobble: float = 0.0
-    """Its anonymous memory goes up and down by so much: a fork storm."""
-    driver_keeps: bool = False
-    """What it held outside stays when it ends."""
-    gives_back: bool = True
-    """False: its memory (a tmpfs of the host) stays when it ends."""
-    lets_go: float = float("inf")
-    """Then it gives back what it holds outside."""
-    stuck_seconds: float = 0.0
-    """So long its end takes, in the kernel."""
-    term_seconds: float | None = 1.0
-    """It ends so long after SIGTERM; None: it ignores it."""
-    inode: int = 0
-    is_frozen: bool = False
-    frozen_at: float = 0.0
-    ends: float | None = None
-    """When its memory begins to come back; None: it lives."""
-    is_gone: bool = False
-    sees: Group = field(init=False)
-    told: Outside = NOTHING_OUTSIDE
-    past: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=256))
-    """When it held how much outside; proof may be older than the bound."""
-
-    def __post_init__(self) -> None:
-        self.inode = self.inode or abs(hash(self.path)) % 10**9 + 10
-        self.sees = Group(self.path, self.inode, self.name)
-        self.sees.class_rank, self.sees.adj = self.class_rank, self.adj
-        self.sees.limit_bytes, self.sees.request_bytes = self.limit, self.request
-        self.sees.pod, self.sees.protected_by = self.pod, self.protected_by
-        self.sees.processes = 3
-
-    @property
-    def is_in_reach(self) -> bool:
-        """Of a guard with the usual scope; told here once more, not asked of the judge."""
-        is_adj_low = self.adj is not None and (
-            self.adj < -997 or (self.adj == -997 and self.class_rank != GUARANTEED)
-        )
-        return self.path.startswith("/kubepods/") and not self.protected_by and not is_adj_low
-
-    def take(self, now: float, seconds: float) -> None:
-        """What it takes in ``seconds``; its charge never passes its limit."""
-        if now < self.starts or self.is_frozen or self.ends is not None:
-            return
-        if now >= self.lets_go:
-            self.outside_most = 0.0
-        self.outside = min(self.outside_most, self.outside + self.outside_rate * seconds)
-        self.suspected += self.suspected_rate * seconds
-        self.anon = min(self.anon_most, self.anon + self.anon_rate * seconds)
-        self.cache += self.cache_rate * seconds
-        if self.limit is not None:
-            self.anon = min(self.anon, float(self.limit))
-            self.cache = min(self.cache, self.limit - self.anon)
+LATE_GROWN = 256 * MIB
+LATE_SHARE = 0.12
+"""The watcher asks drivers when so much has grown, or so little of the node is free."""
 
 
 @dataclass
@@ -187,6 +102,10 @@ class World:
             if not actor.is_gone:
                 if actor.is_frozen and self.now - actor.frozen_at >= FREEZE_SECONDS:
                     actor.is_frozen = False  # by the hands, whatever the judge does
+                if self.now >= actor.restarts and actor.ends is None:
+                    actor.begin_anew(self.now)
+                    self.groups[actor.path] = actor.sees
+                    self.exits += 1
                 actor.take(self.now, seconds)
                 if self.proof_late:
                     actor.past.append((self.now, actor.outside))
@@ -278,18 +197,26 @@ class World:
             self.claims_at = self.now
             held = [
                 (a, self._proved(a), a.outside, a.suspected)
-                for a in self.actors if a.outside or a.suspected
+                for a in self.actors
+                if (a.outside or a.suspected) and not (a.is_asked_late and self._is_calm)
             ]  # fmt: skip
             self.pending.append((self.now + self.claims_late, held))
         while self.pending and self.pending[0][0] <= self.now:
             due, held = self.pending.pop(0)
             self.told_of = due - self.claims_late
             for actor, proved, outside, suspected in held:
+                if self.told_of < actor.born:
+                    continue
                 sure = int(proved * actor.certainty * self.chance.uniform(0.98, 1.0))
                 most = max(sure, int(outside + suspected))
                 old = actor.told.certain_bytes
                 actor.told = Outside(sure, max(sure, most // 2), most, actor.sources)
                 actor.sees.outside_slope = (sure - old) / self.claims_every
+
+    @property
+    def _is_calm(self) -> bool:
+        grown = self.residual - self.residual_base
+        return grown < LATE_GROWN and self.free() > LATE_SHARE * self.total
 
     def _proved(self, actor: Actor) -> float:
         """What it held when its proof was made."""

@@ -74,7 +74,7 @@ def test_as_live(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "node-7 - Linux 6.1.0" in text
     assert "As live: 3 of 3 decisions, to the frame" in text
     assert "Incident 1:" in text
-    assert "ns/hog0/c is 2.2 GiB over its limit of 8.8 GiB" in text
+    assert "ns/hog1/c is 7.3 GiB over its limit of 3.0 GiB" in text
     assert "other policy" not in text
     document = as_json(capsys, str(path))
     assert document["boots"][0]["as_live"]["same"] == 3
@@ -216,7 +216,7 @@ def test_a_line_that_was_too_long_is_the_same(
 
 
 def test_only_other_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, _ = box(tmp_path, scripts.leak_beside, seed=8)
+    path, _ = box(tmp_path, scripts.leak_beside, seed=18)
     other = policy(tmp_path, ENFORCE + 'act_fraction = 0.2\nact_at_most = "64 GiB"\n')
     text = flat(page(capsys, str(path), "--config", other))
     assert "nobody is touched either; only what it says differs, or when" in text

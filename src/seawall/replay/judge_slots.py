@@ -10,6 +10,7 @@ from typing import Any, Final
 from seawall.actions.plan import Target
 from seawall.guard.judge.case import Aim, Case, Phase
 from seawall.guard.judge.descent import Descent, Moment
+from seawall.guard.judge.gone import Gone, Lately
 from seawall.guard.judge.hold import Hold, Kept
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.mind import Mind
@@ -36,17 +37,22 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     },
     Window: {
         "claimed_seconds": float, "fell_seconds": float, "first_seconds": float | None,
-        "lately": dict[str, tuple[int, int, int, float]], "looks": tuple[Look, Look, Look, Look],
+        "gone": Gone, "late": list[tuple[str, int, int]], "lately": dict[str, Lately],
+        "looks": tuple[Look, Look, Look, Look],
         "moved_from": int | None, "moved_seconds": float, "peak": int, "residual_least": int | None,
     },
     Look: {
         "groups": dict[str, tuple[int, int, int, int, int]], "has_bounds": bool, "headroom": int,
         "residual": int | None, "seconds": float,
     },
-    Descent: {"is_falling": bool, "newer": Moment, "older": Moment},
+    Gone: {"_held": dict[Place, tuple[int, int, float]]},
+    Descent: {
+        "_least": int | None, "_least_before": int | None, "_least_seconds": float,
+        "is_falling": bool, "newer": Moment, "older": Moment,
+    },
     Moment: {
         "headroom": int, "is_claimed": bool, "most": dict[str, tuple[int, int]], "residual": int,
-        "seconds": float,
+        "seconds": float, "unclaimed": int,
     },
     Hold: {
         "_kept": list[Kept], "_kills": list[float], "_off_until": float,

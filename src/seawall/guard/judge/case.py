@@ -6,8 +6,8 @@ from typing import Literal, TypeAlias
 
 from seawall.actions.plan import Order, Step, Target
 from seawall.guard.facts import Group, Node
-from seawall.guard.judge.evidence import sources_of
 from seawall.guard.judge.sentences import plain
+from seawall.guard.judge.sources import sources_of
 from seawall.guard.verdict import Trigger
 
 Phase: TypeAlias = Literal["terminating", "frozen", "killed", "clamped", "observed"]

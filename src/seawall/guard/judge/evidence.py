@@ -8,6 +8,7 @@ back once is not believed again for a while.
 from collections.abc import Collection
 
 from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, Group, Node
+from seawall.guard.judge.sources import sources_of
 from seawall.guard.judge.window import Window
 
 FRESH_SECONDS = 5.0
@@ -43,11 +44,6 @@ def certain_of(group: Group, distrusted: Collection[str], *, is_believed: bool) 
     if distrusted and any(source in distrusted for source in sources_of(group)):
         return 0
     return held
-
-
-def sources_of(group: Group) -> tuple[str, ...]:
-    """The kinds of evidence behind its claims."""
-    return tuple(part.strip() for part in group.outside.sources.split(",") if part.strip())
 
 
 def promised_to(group: Group, total_bytes: int, limit: int | None) -> int:

@@ -131,7 +131,7 @@ class Judge:
         elif node.seconds - self._short_seconds > CALM_AGAIN_SECONDS:
             mind.refusal, mind.refusal_said = "", None
         is_short = shortage.is_short or mind.is_busy
-        mind.window.tick(node, groups, is_short=is_short)
+        mind.window.tick(node, groups, is_short=is_short, done=mind.hold.done)
         mind.descent.tick(node, mind.window, 0.0 if is_short else shortage.budget_seconds)
         mind.hold.look(node)
         mind.is_believed = is_fresh(node, mind.window)

@@ -101,7 +101,8 @@ def _rows(
     if mind.shortage is not None:
         accuse_of_all(rows, causes, mind.shortage.need_bytes)
         acquit(rows, causes, mind.shortage.need_bytes)
-        causes = mind.descent.accuse(rows, causes, node, mind.shortage.need_bytes)
+        need, gone = mind.shortage.need_bytes, mind.window.gone
+        causes = mind.descent.accuse(rows, causes, node, need, gone)
     _mark(mind, rows, node)
     return rows, causes
 

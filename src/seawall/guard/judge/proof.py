@@ -9,7 +9,8 @@ fault of somebody who cannot be seen.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from seawall.guard.facts import NOTHING_OUTSIDE, Node
+from seawall.guard.facts import Node
+from seawall.guard.judge.gone import is_young
 from seawall.guard.judge.row import OVER_LIMIT, RANKED, SOURCE, SOURCE_OUTSIDE, Row
 from seawall.guard.judge.window import Look, Window
 
@@ -57,11 +58,15 @@ def is_over_limit(row: Row) -> bool:
     return limit is not None and row.certain > 0 and row.over_limit >= least_overrun(limit)
 
 
-def grow(rows: Sequence[Row], look: Look) -> None:
+def grow(rows: Sequence[Row], node: Node, look: Look, window: Window) -> None:
     """Fills what every group took since ``look``."""
+    gone = look.gone_outside(row.group for row in rows) + window.gone.least(look.seconds)
     for row in rows:
-        outside = max(0, row.certain - look.before(row.group)[1])
-        row.grown = _taken_since(row, look) + outside
+        outside = row.certain - look.before(row.group)[1]
+        if not look.knows(row.group) or is_young(row.group, node.seconds):
+            outside -= gone  # it may be the same workload, in a new cgroup
+        row.outside_grown = max(0, outside)
+        row.grown = _taken_since(row, look) + row.outside_grown
         row.beyond = max(0, min(row.grown, row.hard + row.certain - row.promise))
         if not row.is_read:
             row.beyond = max(0, min(row.grown, row.taken - row.promise))
@@ -88,7 +93,7 @@ def find_causes(rows: Sequence[Row], node: Node, look: Look, window: Window) -> 
     unseen = max(0, lost - seen)
     unexplained, lately = node.unexplained_growth_bytes, 0
     if node.residual_bytes is not None and look.residual is not None:
-        claimed = sum(outside_grown(row, look) for row in rows)
+        claimed = sum(row.outside_grown for row in rows)
         lately = node.residual_bytes - look.residual - claimed
         unexplained = max(unexplained, lately)
         held = sum(row.certain for row in rows)
@@ -101,14 +106,7 @@ def find_causes(rows: Sequence[Row], node: Node, look: Look, window: Window) -> 
     return Causes(seconds, lost, seen, unseen, owed, max(0, unexplained))
 
 
-def outside_grown(row: Row, look: Look) -> int:
-    """Certain bytes outside that came since the look."""
-    if row.group.outside is NOTHING_OUTSIDE:
-        return 0
-    return max(0, row.certain - look.before(row.group)[1])
-
-
-def accuse(rows: Sequence[Row], causes: Causes, look: Look) -> None:
+def accuse(rows: Sequence[Row], causes: Causes) -> None:
     """Gives every row whose guilt is proved its tier; protected ones too, for who reads it."""
     least = max(LEAST_GROWTH, int(LEAST_SHARE * causes.lost))
     quarter = causes.owed / 4
@@ -117,13 +115,16 @@ def accuse(rows: Sequence[Row], causes: Causes, look: Look) -> None:
     for row in rows:
         if is_over_limit(row):
             row.tier = OVER_LIMIT
-        elif row.group.outside is not NOTHING_OUTSIDE and row.tier > SOURCE_OUTSIDE:
-            outside = outside_grown(row, look)
-            if outside >= least and 2 * outside > causes.lost:
-                row.tier = SOURCE_OUTSIDE
+        elif _is_source_outside(row, causes, least) and row.tier > SOURCE_OUTSIDE:
+            row.tier = SOURCE_OUTSIDE
     for row in large:
         if is_most and row.tier > SOURCE:
             row.tier = SOURCE
+
+
+def _is_source_outside(row: Row, causes: Causes, least: int) -> bool:
+    grown = row.outside_grown
+    return row.is_unpromised and grown >= least and 2 * grown > causes.lost
 
 
 def enough_of(need: int) -> int:

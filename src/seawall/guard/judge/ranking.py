@@ -50,9 +50,9 @@ def rows_of(
         limit = own_limits.get(group.path, group.limit_bytes)
         rows.append(Row(group, certain, total, limit))
     look = window.best(node)
-    grow(rows, look)
+    grow(rows, node, look, window)
     causes = find_causes(rows, node, look, window)
-    accuse(rows, causes, look)
+    accuse(rows, causes)
     return rows, causes
 
 

@@ -6,8 +6,9 @@ from seawall.guard.judge.evidence import is_hollow, promised_to
 
 OVER_LIMIT, SOURCE, SOURCE_OUTSIDE, RANKED, WITHIN = range(5)
 """Who goes first.  OVER_LIMIT: holds more than its own limit, with what it holds outside.
-SOURCE: most of what nobody was promised was taken by it.  SOURCE_OUTSIDE: so by what it holds
-outside alone, within its promise.  RANKED: over its promise, in Kubernetes' order.
+SOURCE: most of what nobody was promised was taken by it.  SOURCE_OUTSIDE: most of what was lost,
+by what it holds outside alone; over its promise, or one on which nobody can rely.  RANKED: over its
+promise, in Kubernetes' order.
 WITHIN: within its promise, and it alone makes the shortage."""
 PROVED = SOURCE_OUTSIDE
 """Up to here guilt is proved; beyond it only order decides."""
@@ -26,7 +27,8 @@ class Row:
 
     __slots__ = (
         "against", "beyond", "certain", "expected", "group", "grown", "hard", "is_hollow",
-        "is_read", "is_taker", "limit", "over", "over_limit", "promise", "score", "taken", "tier",
+        "is_read", "is_taker", "limit", "outside_grown", "over", "over_limit", "promise", "score",
+        "taken", "tier",
     )  # fmt: skip
 
     def __init__(
@@ -49,6 +51,8 @@ class Row:
         """Over its own limit, with its shadow charge; below zero: under it."""
         self.over = self.expected - self.promise
         """Over its promise, without cache that can be dropped anyway."""
+        self.outside_grown = 0
+        """Certain bytes outside that came since the look back."""
         self.grown = 0
         """Since the look back: what only its end gives back, and certain bytes outside."""
         self.beyond = 0
@@ -58,3 +62,8 @@ class Row:
         self.score = 0.0
         self.tier = RANKED
         self.against: list[str] = []
+
+    @property
+    def is_unpromised(self) -> bool:
+        """It holds more than anybody could rely on to be its own."""
+        return self.over > 0 or self.is_hollow

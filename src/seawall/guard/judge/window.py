@@ -8,9 +8,11 @@ be measured against what others had held.  A group that was not there at the loo
 nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from seawall.guard.facts import NOTHING_OUTSIDE, Group, Node
+from seawall.guard.judge.gone import Gone, Lately
+from seawall.guard.judge.sources import is_asked_late
 
 STEPS = (60.0, 900.0)
 LOOKS = 2 * len(STEPS)
@@ -42,11 +44,10 @@ class Look:
         only its end gave back of what it took (below zero: not read)."""
 
     def take(
-        self, node: Node, groups: Mapping[str, Group],
-        lately: Mapping[str, tuple[int, int, int, float]],
+        self, node: Node, groups: Mapping[str, Group], lately: Mapping[str, Lately], least: float
     ) -> None:  # fmt: skip
-        """Reuses its dictionary: no growth however often groups come and go.  ``lately``: claims
-        that hold for whom the last account did not name.
+        """Reuses its dictionary: no growth however often groups come and go.  ``lately``: claims,
+        not older than ``least``, that hold for whom the last account did not name.
         """
         self.seconds = node.seconds
         self.headroom = node.comparable_bytes
@@ -57,8 +58,9 @@ class Look:
         for path, group in groups.items():
             outside = group.outside
             certain, most = outside.certain_bytes, outside.most_bytes
-            if not most and path in lately and lately[path][0] == group.inode:
-                _, certain, most, _ = lately[path]
+            named = lately.get(path)
+            if not most and named and named.inode == group.inode and named.seconds >= least:
+                certain, most = named.certain, named.most
             hard = -1 if group.gives_back_bytes is None else group.hard_bytes
             held[path] = (
                 group.inode, group.taken_at_most_bytes, certain, most, hard,
@@ -80,6 +82,24 @@ class Look:
                 self.groups[path] = (
                     group.inode, taken, outside.certain_bytes, outside.most_bytes, hard
                 )  # fmt: skip
+
+    def learn_late(self, group: Group, found: int) -> None:
+        """``found`` bytes outside are told of a kind that nobody had asked for until now."""
+        known = self.groups.get(group.path)
+        if known is not None and known[0] == group.inode:
+            inode, taken, certain, most, hard = known
+            certain = max(certain, min(certain + found, group.outside.certain_bytes))
+            self.groups[group.path] = (inode, taken, certain, max(most, certain), hard)
+
+    def knows(self, group: Group) -> bool:
+        """It was there."""
+        found = self.groups.get(group.path)
+        return found is not None and found[0] == group.inode
+
+    def gone_outside(self, groups: Iterable[Group]) -> int:
+        """Certain bytes outside of those that are not among ``groups`` any more."""
+        there = {(group.path, group.inode) for group in groups}
+        return sum(row[2] for path, row in self.groups.items() if (path, row[0]) not in there)
 
     def before(self, group: Group) -> tuple[int, int]:
         """What ``group`` had taken, in memory or in swap, and held outside for certain; zero when
@@ -109,7 +129,8 @@ class Window:
     """The looks, oldest and newest of each pair."""
 
     __slots__ = (
-        "claimed_seconds", "fell_seconds", "first_seconds", "lately", "looks", "moved_from",
+        "claimed_seconds", "fell_seconds", "first_seconds", "gone", "late", "lately", "looks",
+        "moved_from",
         "moved_seconds", "peak", "residual_least",
     )  # fmt: skip
 
@@ -118,11 +139,15 @@ class Window:
         self.first_seconds: float | None = None
         self.claimed_seconds = float("-inf")
         """When the last account was made."""
-        self.lately: dict[str, tuple[int, int, int, float]] = {}
-        """Who held what, by the last account that named it: inode, the least and the most, when.
+        self.lately: dict[str, Lately] = {}
+        """Who held what, by the last account that named it.
+
         An account that does not name somebody (a source did not answer) makes no look of the next
-        minute think that it held nothing; unless the residual has fallen, and it gave it back.
+        minute think that it held nothing; unless the residual has fallen: it gave it back.
         """
+        self.gone = Gone()
+        self.late: list[tuple[str, int, int]] = []
+        """Of this tick: path, inode and bytes of what nobody had asked for until now."""
         self.moved_seconds = float("-inf")
         """When the residual was last seen to grow or to shrink."""
         self.moved_from: int | None = None
@@ -133,14 +158,20 @@ class Window:
         self.residual_least: int | None = None
         """The smallest residual since the start: a leak that crept is not forgotten."""
 
-    def tick(self, node: Node, groups: Mapping[str, Group], *, is_short: bool) -> None:
-        """Called every tick; in a shortage the looks stay as they were before it."""
+    def tick(
+        self, node: Node, groups: Mapping[str, Group], *, is_short: bool,
+        done: Collection[tuple[str, int]] = (),
+    ) -> None:  # fmt: skip
+        """Called every tick; in a shortage the looks stay as they were before it.  ``done``: path
+        and inode of those that were acted on.
+        """
+        self.gone.tick(node.seconds, groups, self.lately, done)
         self._follow(node)
         self._remember(node, groups)
         if self.first_seconds is None:
             self.first_seconds = node.seconds
             for look in self.looks:
-                look.take(node, groups, self.lately)
+                look.take(node, groups, self.lately, self.fell_seconds)
             return
         if node.claims_seconds is not None:
             for look in self.looks:
@@ -189,23 +220,37 @@ class Window:
 
     def _remember(self, node: Node, groups: Mapping[str, Group]) -> None:
         """Once for each account."""
+        self.late.clear()
         if node.claims_seconds is None:
             return
         claimed, held = node.seconds - node.claims_seconds, self.lately
         for path, group in groups.items() if claimed > self.claimed_seconds else ():
             outside = group.outside
             if outside is not NOTHING_OUTSIDE:
-                held[path] = group.inode, outside.certain_bytes, outside.most_bytes, claimed
+                self._learn_late(group, held.get(path))
+                held[path] = Lately(
+                    group.inode, outside.certain_bytes, outside.most_bytes, claimed,
+                    is_asked_late(group),
+                )  # fmt: skip
         self.claimed_seconds = max(claimed, self.claimed_seconds)
-        least = max(claimed - STEPS[0], self.fell_seconds)
         for path in list(held):
-            if held[path][3] < least or path not in groups:
+            if held[path].seconds < claimed - STEPS[0] or path not in groups:
                 del held[path]
+
+    def _learn_late(self, group: Group, known: Lately | None) -> None:
+        """Its first bytes of such a kind may have been there for weeks."""
+        known = known if known and known.inode == group.inode else None
+        if not is_asked_late(group) or (known and known.is_asked_late):
+            return
+        found = group.outside.certain_bytes - (known.certain if known else 0)
+        for look in self.looks:
+            look.learn_late(group, found)
+        self.late.append((group.path, group.inode, found))
 
     def _roll(self, at: int, node: Node, groups: Mapping[str, Group]) -> None:
         looks = list(self.looks)
         looks[at], looks[at + 1] = looks[at + 1], looks[at]
-        looks[at + 1].take(node, groups, self.lately)
+        looks[at + 1].take(node, groups, self.lately, self.fell_seconds)
         self.looks = tuple(looks)
 
     def _take_again(self, node: Node, groups: Mapping[str, Group]) -> None:
@@ -218,7 +263,7 @@ class Window:
                 for group in groups.values()
             )
             unowned = max(0, node.residual_bytes - look.residual - owned)
-        look.take(node, groups, self.lately)
+        look.take(node, groups, self.lately, self.fell_seconds)
         if look.residual is not None:
             look.residual -= unowned
 
