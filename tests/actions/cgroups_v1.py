@@ -104,8 +104,8 @@ def remove(folder: Path) -> None:
             with contextlib.suppress(OSError):
                 for pid in procs.read_text().split():
                     os.kill(int(pid), signal.SIGKILL)
-        with contextlib.suppress(OSError):
-            for procs in below:
+        for procs in below:
+            with contextlib.suppress(OSError):
                 procs.parent.rmdir()
         if not folder.exists():
             return

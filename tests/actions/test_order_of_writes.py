@@ -3,24 +3,30 @@ at every write to a file of a cgroup, in an ordinary folder.
 """
 
 import os
+import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around each test
+from tests.actions.test_pursuit import sleeper
 
+from seawall.actions import clamp_effects
 from seawall.actions.background import Background
 from seawall.actions.clamp_effects import Clamps
 from seawall.actions.freeze_effects import Freezes
+from seawall.actions.hands import Hands
 from seawall.actions.journal import Change, Journal
 from seawall.actions.members import Members
-from seawall.actions.plan import Order, Target
+from seawall.actions.plan import Mounts, Order, Step, Target
+from seawall.actions.undo import undo
 from seawall.actions.work import Refused, Work
 
-FILES = ("memory.max", "cgroup.freeze")
+FILES = ("memory.max", "cgroup.freeze", "cgroup.kill", "freezer.state")
 Seen = list[tuple[str, list[str]]]
 
 
@@ -63,17 +69,54 @@ def seen(tmp_path: Path) -> Iterator[Seen]:
     Watch.journal = None
 
 
+LOWERED = 40960000
+VERSION_2 = {
+    "memory.max": "max\n", "memory.current": "90000000\n", "memory.oom.group": "1\n",
+    "cgroup.freeze": "0\n", "cgroup.events": "populated 1\nfrozen 0\n", "cgroup.procs": "",
+}  # fmt: skip
+
+
+def container(tree: Path, files: dict[str, str]) -> Path:
+    """``/c`` of a tree, as files."""
+    place = tree / "c"
+    place.mkdir(parents=True)
+    for name, text in files.items():
+        (place / name).write_text(text)
+    return place
+
+
+def hybrid(top: Path, *pids: int, here: Collection[int] = ()) -> Mounts:
+    """``/c`` of version 1 with these in it, and of the unified tree; ``here``: only those of it."""
+    listed, unified = ("".join(f"{pid}\n" for pid in some) for some in (pids, here or pids))
+    container(top / "memory", {"cgroup.procs": listed, "tasks": listed})
+    container(top / "freezer", {"cgroup.procs": listed, "freezer.state": "THAWED"})
+    container(top / "unified", {"cgroup.procs": unified, "cgroup.kill": ""})
+    return Mounts(str(top / "memory"), 1, str(top / "freezer"), str(top / "unified"))
+
+
+def hands(mounts: Mounts, folder: Path) -> Hands:
+    made = Hands(mounts, ("/c",), Journal(str(folder / "guard.undo")))
+    made.prepare()
+    return made
+
+
+def order(mounts: Mounts, step: Step, limit_bytes: int | None = None) -> Order:
+    target = Target("/c", Path(f"{mounts.memory}/c").stat().st_ino, "c")
+    return Order("b0-1", step, target, "node_short", 0, limit_bytes)
+
+
+def lower(made: Hands, mounts: Mounts) -> None:
+    """A limit of ``LOWERED``; the thread is waited for, however busy this machine is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clamp_effects, "SEEN_SECONDS", 10.0)
+        assert made.perform(order(mounts, "clamp", LOWERED)).is_done
+    while made._limits.is_busy:
+        time.sleep(0.001)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[int]:
-    """A container, as files."""
-    place = tmp_path / "c"
-    place.mkdir()
-    for name, text in {
-        "memory.max": "max", "memory.current": "90000000", "memory.oom.group": "1",
-        "cgroup.freeze": "0", "cgroup.events": "populated 1\nfrozen 0", "cgroup.procs": "",
-    }.items():  # fmt: skip
-        (place / name).write_text(f"{text}\n")
-    fd = os.open(place, os.O_RDONLY)
+    fd = os.open(container(tmp_path, VERSION_2), os.O_RDONLY)
     yield fd
     os.close(fd)
 
@@ -90,8 +133,8 @@ def test_a_limit(tmp_path: Path, folder: int, seen: Seen) -> None:
     thread.start()
     clamps = Clamps(journal, thread)
     for new in ("40960000", "20480000"):
-        order = Order("b0-1", "clamp", Target("/c", 0, "c"), "over_limit", 0, int(new))
-        assert clamps.clamp(folder, str(tmp_path), Work(order), Members())
+        clamp = Order("b0-1", "clamp", Target("/c", 0, "c"), "over_limit", 0, int(new))
+        assert clamps.clamp(folder, str(tmp_path), Work(clamp), Members())
         while thread.is_busy:
             time.sleep(0.001)
         # The kernel reads back what was written, and nothing of the value before.
@@ -135,8 +178,8 @@ def test_a_limit_that_comes_late_does_not_stay(
 
     thread.hand = hand
     clamps = Clamps(journal, cast("Background", thread))
-    order = Order("b0-1", "clamp", Target("/c", 0, "c"), "over_limit", 0, 40960000)
-    assert not clamps.clamp(folder, str(tmp_path), Work(order), Members())
+    clamp = Order("b0-1", "clamp", Target("/c", 0, "c"), "over_limit", 0, 40960000)
+    assert not clamps.clamp(folder, str(tmp_path), Work(clamp), Members())
     if has_begun:
         clamps._text = b"40960000"
     if is_taken_back:
@@ -151,3 +194,83 @@ def test_a_limit_that_comes_late_does_not_stay(
     assert clamps.held == []
     assert journal.changes() == []
     journal.close()
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_all_at_once(tmp_path: Path, seen: Seen, *, is_changed: bool) -> None:
+    """A freeze and a limit are taken back, and a limit of somebody else's is left."""
+    limit = container(tmp_path, VERSION_2) / "memory.max"
+    mounts = Mounts(str(tmp_path), 2, None, str(tmp_path))
+    made = hands(mounts, tmp_path)
+    lower(made, mounts)
+    assert made.perform(order(mounts, "freeze")).is_done
+    if is_changed:
+        limit.write_text("20480000\n")
+    seen.clear()
+    told = "somebody changed memory.max since: left" if is_changed else "memory.max is max again"
+    assert made.undo_all() == ["/c: thawed", f"/c: {told}"]
+    freeze, clamp = ("cgroup.freeze", ["40960000", "1"]), ("memory.max", ["40960000"])
+    assert seen == ([freeze] if is_changed else [freeze, clamp])
+    assert (tmp_path / "c/cgroup.freeze").read_text().startswith("0")
+    assert limit.read_text().startswith("20480000" if is_changed else "max")
+    assert read(tmp_path / "guard.undo") == []
+    assert made.undo_all() == []
+
+
+def test_a_kill_on_a_hybrid_host(tmp_path: Path, seen: Seen) -> None:
+    """``cgroup.kill`` of the unified tree, which takes all; they die once it is thawed."""
+    with sleeper() as child:
+        mounts = hybrid(tmp_path, child.pid)
+        made = hands(mounts, tmp_path)
+        assert made.perform(order(mounts, "freeze")).is_done
+        outcome = made.perform(order(mounts, "kill"))
+        assert (outcome.is_done, outcome.processes, outcome.left) == (True, 1, 1)
+        assert child.poll() is None, "no signal: the file of an ordinary folder kills nobody"
+        made.undo_all()
+    assert seen == [
+        ("freezer.state", ["FROZEN"]),
+        ("cgroup.kill", ["FROZEN"]),
+        ("freezer.state", ["FROZEN"]),
+    ]
+    assert (tmp_path / "unified/c/cgroup.kill").read_text() == "1"
+    assert (tmp_path / "freezer/c/freezer.state").read_text() == "THAWED"
+    assert read(tmp_path / "guard.undo") == []
+
+
+def test_who_is_not_in_the_unified_tree_is_killed_one_by_one(tmp_path: Path, seen: Seen) -> None:
+    with sleeper() as child, sleeper() as moved:
+        mounts = hybrid(tmp_path, child.pid, moved.pid, here=[child.pid])
+        made = hands(mounts, tmp_path)
+        outcome = made.perform(order(mounts, "kill"))
+        assert (outcome.is_done, outcome.processes) == (True, 2)
+        assert moved.wait(5) == -signal.SIGKILL
+        made.undo_all()
+    assert seen == [
+        ("cgroup.kill", []),
+        ("freezer.state", ["FROZEN"]),
+        ("freezer.state", ["FROZEN"]),
+    ]
+
+
+def test_a_limit_that_may_come_still_stays_in_the_journal(tmp_path: Path, seen: Seen) -> None:
+    """At an orderly end: whoever reads the journal next puts it back."""
+    limit = container(tmp_path, VERSION_2) / "memory.max"
+    mounts = Mounts(str(tmp_path), 2, None, str(tmp_path))
+    made, jobs = hands(mounts, tmp_path), list[Callable[[], None]]()
+    thread = SimpleNamespace(is_busy=False)
+
+    def hand(job: Callable[[], None]) -> bool:
+        jobs.append(job)
+        thread.is_busy = True
+        return True
+
+    thread.hand = hand
+    made._clamps._background = cast("Background", thread)
+    assert not made.perform(order(mounts, "clamp", LOWERED)).is_done
+    assert made.undo_all() == ["/c: the new limit may come still: it is put back when it does"]
+    made._clamps._text = b"%d" % LOWERED  # the thread is in its write
+    jobs[0]()
+    assert limit.read_text().startswith(str(LOWERED))
+    next_one = opened(tmp_path)
+    assert undo(next_one) == [f"{limit.parent}: memory.max is max again"]
+    next_one.close()

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from tests.end_to_end.verbs import SOURCES, Ran, run, seawall
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.beside]
 READING = ("why", "memory", "pods", "numbers", "cache")
 ON_DEMAND = ("gpu",)
 """What they want they only lack where a container was promised a device."""

@@ -15,7 +15,7 @@ from tests.end_to_end import cgroups, fuse_server, held_process, loads, verbs
 from tests.end_to_end.verbs import Ran, run, seawall
 from tests.ready import ready
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.beside]
 TIMEOUT_SECONDS = 12.0
 GRACE_SECONDS = 5.0  # the watchdog's own 2 s, and a busy machine
 READING_VERBS = ("why", "memory", "pods", "numbers", "cache")

@@ -22,15 +22,21 @@ class Test:
         self.polled = 0
         self.why_not = "no child came"
         self.answer: str | None = None
+        self.proves: bool | None = None
+        """What its answer means."""
+        self.begun: list[float] = []
 
     def begin(self, now: float) -> None:
         self.is_waiting = True
+        self.begun.append(now)
 
     def put_off(self) -> None:
         self.is_waiting = False
 
     def poll(self, now: float) -> str | None:
         self.polled += 1
+        if self.answer is not None:
+            self.is_proved = self.proves
         return self.answer
 
 
@@ -40,9 +46,10 @@ class Scene:
     def __init__(self) -> None:
         self.test, self.said, self.state = Test(), list[dict[str, Any]](), "peace"
         self.hurried: list[Node] = []
+        self.events: list[str] = []
         self.loop = loop = Loop.__new__(Loop)
         watcher = SimpleNamespace(tell=self.said.append)
-        teller = SimpleNamespace(is_due=False, event=lambda _words: None)
+        teller = SimpleNamespace(is_due=False, event=self.events.append)
         sense = SimpleNamespace(is_near=False, breath_seconds=1.0)
         parts: Any = SimpleNamespace(
             self_test=self.test, watcher=watcher, teller=teller, sense=sense
@@ -78,6 +85,52 @@ def test_one_that_failed_is_made_again_soon() -> None:
     assert not scene.test.is_waiting
     scene.loop._test(40.0)
     assert scene.test.is_waiting
+
+
+def ends(scene: Scene, now: float, *, is_proved: bool) -> None:
+    """A tick in which the self-test is over, if it had begun by then."""
+    scene.test.answer, scene.test.proves = "in words", is_proved
+    scene.loop._test(now)
+    scene.test.answer, scene.test.is_waiting = None, False
+
+
+def test_one_that_succeeded_is_made_again_in_its_time() -> None:
+    scene = Scene()
+    scene.loop.settings = Settings(self_test_seconds=120.0)
+    for began in (10.0, 130.0, 250.0):
+        scene.loop._test(began)
+        ends(scene, began + 0.1, is_proved=True)
+        scene.loop._test(began + 119.9)
+    assert scene.test.begun == [10.0, 130.0, 250.0]
+    assert scene.events == []
+
+
+def test_that_it_cannot_kill_is_said_once() -> None:
+    """And again when it could meanwhile."""
+    scene = Scene()
+    loud = ["IT CANNOT KILL: no child came"]
+    ends(scene, 10.0, is_proved=False)
+    assert scene.events == loud
+    ends(scene, 40.0, is_proved=False)
+    assert scene.events == loud
+    ends(scene, 70.0, is_proved=True)
+    assert scene.events == loud
+    ends(scene, 370.0, is_proved=False)
+    assert scene.events == loud * 2
+    assert scene.test.begun == [10.0, 40.0, 70.0, 370.0]
+
+
+def test_one_that_cannot_even_begin_is_said_too() -> None:
+    """The aide takes no request: it is known at once."""
+    scene = Scene()
+
+    def begin(_: float) -> None:
+        scene.test.is_proved = False
+
+    scene.test.begin = begin  # type: ignore[method-assign]
+    scene.test.answer, scene.test.proves = "it cannot", False
+    scene.loop._test(10.0)
+    assert scene.events == ["IT CANNOT KILL: no child came"]
 
 
 @pytest.mark.parametrize("state", ["short", "holding"])

@@ -1,6 +1,7 @@
 """Many scenarios over few boots, two VMs at a time: for the tests, the campaign and the bench."""
 
 import math
+import random
 import sys
 import tempfile
 import time
@@ -41,19 +42,25 @@ def run_boot(image: vm.Image, group: Sequence[Scenario], killer: Killer) -> list
 def run_all(
     image: vm.Image, scenarios: Sequence[Scenario], killers: Sequence[Killer] = (GUARD,),
     *, vms: int = VMS_AT_A_TIME, a_boot: int = SCENARIOS_A_BOOT, until: float = math.inf,
+    chance: random.Random | None = None,
 ) -> Iterator[Report]:  # fmt: skip
     """As they come; ``vms`` at a time, ``a_boot`` scenarios in each; ``until``: monotonic time
-    after which no boot begins."""
+    after which no boot begins; ``chance``: shuffles the boots, so that those that were run are
+    a sample of all.
+    """
 
     def run(group: Sequence[Scenario], killer: Killer) -> list[Report]:
         return run_boot(image, group, killer) if time.monotonic() < until else []
 
+    wanted = [
+        (group, killer)
+        for killer in killers
+        for group in boots([s for s in scenarios if fits(s, killer)], a_boot)
+    ]
+    if chance is not None:
+        chance.shuffle(wanted)
     with ThreadPoolExecutor(vms) as pool:
-        jobs = [
-            pool.submit(run, group, killer)
-            for killer in killers
-            for group in boots([s for s in scenarios if fits(s, killer)], a_boot)
-        ]
+        jobs = [pool.submit(run, *one) for one in wanted]
         for job in as_completed(jobs):
             yield from job.result()
 

@@ -9,10 +9,12 @@ import argparse
 import json
 import math
 import random
+import re
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
@@ -82,7 +84,8 @@ def main() -> int:
     done, version = {row["id"] for row in rows}, commit()
     wanted = quiet(given.quiet) if given.quiet else drawn(given.runs, given.seed, given.tail)
     left = [one for one in wanted if one.id not in done]
-    for report in reports(left, given.vms, time.monotonic() + given.seconds):
+    until, chance = time.monotonic() + given.seconds, random.Random(given.seed)
+    for report in reports(left, given.vms, until, chance):
         rows.append({**summary(report), "version": version})
         say(f"{len(rows):3} {rows[-1]['line'] if report.raw else report.scenario.id}")
         if given.journal:
@@ -93,10 +96,12 @@ def main() -> int:
     return conclude_quiet(rows) if given.quiet else conclude(rows)
 
 
-def reports(scenarios: Sequence[Scenario], vms: int, until: float) -> Iterator[Report]:
+def reports(
+    scenarios: Sequence[Scenario], vms: int, until: float, chance: random.Random
+) -> Iterator[Report]:
     with tempfile.TemporaryDirectory(prefix="seawall-campaign-") as folder:
         image = vm.build_image(Path(folder) / "image", guard_peers.add_systemd)
-        yield from run_all(image, scenarios, vms=vms, a_boot=A_BOOT, until=until)
+        yield from run_all(image, scenarios, vms=vms, a_boot=A_BOOT, until=until, chance=chance)
 
 
 def keep(report: Report, folder: Path) -> None:
@@ -138,6 +143,8 @@ def summary(report: Report) -> dict[str, Any]:
     }  # fmt: skip
     if not report.raw or not report.is_right:
         row["log"] = report.log_tail
+    if report.lost_console:
+        row["lost"] = report.lost_console[-2000:]
     if not report.raw:
         return row
     canary = report.told["canary"]
@@ -147,6 +154,13 @@ def summary(report: Report) -> dict[str, Any]:
         "served": canary["served"], "slots": canary["slots"], "guard": own(report),
         "acted": len(report.actions), "rates": report.rates, "seconds": report.told["seconds"],
     }  # fmt: skip
+
+
+def nodes_of(rows: list[dict[str, Any]]) -> list[tuple[str, int]]:
+    """Kinds of nodes by their runs: ``v2, systemd``."""
+    kinds = Counter(re.sub(r", (all burstable|hog \w+).*", "", row["id"].partition("[")[2])
+                    for row in rows)  # fmt: skip
+    return kinds.most_common()
 
 
 def own(report: Report) -> dict[str, Any]:
@@ -183,13 +197,14 @@ def conclude(rows: list[dict[str, Any]]) -> int:
     )
     for row in harmed:
         say(f"  {row['line']}")
+    say(", ".join(f"{count} of {node}" for node, count in nodes_of(came)))
     told = [row["guard"] for row in came if row.get("guard")]
     if told:
         grown = [sum(one["grown_kib"].values()) for one in told]
         say(
             f"the guard itself: at most {max(one['major_faults'] for one in told)} major faults "
             f"since it was ready in its boot, {max(grown)} KiB more than then, "
-            f"{max(one['resident_kib'] for one in told)} KiB resident"
+            f"{max(one['resident_kib'] for one in told)} KiB resident ({len(told)} runs)"
         )
     for name in sorted({name for row in came for name in row.get("rates", {})}):
         rates = [row["rates"][name] for row in came if name in row.get("rates", {})]

@@ -73,8 +73,10 @@ echo -1000 > /proc/$$/oom_score_adj
 prepare() { %s
 }
 prepare
-mount -t tracefs tracefs /sys/kernel/tracing 2> /dev/null
-mount -t debugfs debugfs /sys/kernel/debug 2> /dev/null
+if [ -z "$NO_TRACING" ]; then
+    mount -t tracefs tracefs /sys/kernel/tracing 2> /dev/null
+    mount -t debugfs debugfs /sys/kernel/debug 2> /dev/null
+fi
 mkdir -p /etc/seawall && cp guard.toml /etc/seawall/
 python3.11 -S -E -s PROGRAM spec.json
 """

@@ -80,7 +80,9 @@ SENDER = Load(
     own_network=False,
 )
 FORKER = Load("forker", (LOADS, "forks", "500"), limit_mib=64, request_mib=64, cpu=0.2)
-INNOCENTS = (MODEL, RECEIVER, SENDER, FORKER)
+AT_WORK = (RECEIVER, SENDER, FORKER)
+"""Where a disk is slow, or there is no room for a model: without the one that loads it."""
+INNOCENTS = (MODEL, *AT_WORK)
 
 
 def culprit(name: str, *program: str, **more: Any) -> Load:
@@ -193,8 +195,11 @@ SMALL = tuple(Load(f"small-{n:03}", ("2",), limit_mib=16, is_small=True) for n i
 FEW_WORDS = "dmesg -n 1; echo 0 > /proc/sys/vm/oom_dump_tasks"
 """Each of many reports would name 1,280 tasks on an emulated serial line."""
 MODEL_IN_HUGE = "echo 60 > /proc/sys/vm/nr_hugepages"
-LOCKED = {"kernel_words": "lockdown=confidentiality", "sees_rings": False, "kernel_may": True,
-          "most_seconds": 45}  # fmt: skip
+UNPROVED: dict[str, Any] = {
+    "sees_rings": False, "kernel_may": True, "may_die": ("hog",), "most_seconds": 45,
+}  # fmt: skip
+LOCKED = {**UNPROVED, "kernel_words": "lockdown=confidentiality"}
+TRACELESS = {**UNPROVED, "prepare": "NO_TRACING=1"}
 SLOW = 1500
 KILL = {"over_limit": "kill", "over_limit_opt_in": ["*"], "over_limit_seconds": 3}
 CLAMP = {**KILL, "over_limit": "clamp"}
@@ -226,14 +231,16 @@ _RIGHT = (
     hog("over limit, clamp", fill("both", 250, 60, limit_mib=300), guard=CLAMP),
     # Beside so many there is room for some 500 MiB: with more it is over no limit in time.
     Scenario(
-        "a hundred pods", (*SERVICES, *SMALL, replace(rings(160), limit_mib=200)), ("hog",)
+        "a hundred pods",
+        (*SERVICES, *AT_WORK, *SMALL, replace(rings(160), limit_mib=200)), ("hog",)
     ),
     Scenario(
-        "thrash, few", (*SERVICES, *programs(1, 4), fill("rings", 24, 100)), ("hog",),
+        "thrash, few", (*SERVICES, *AT_WORK, *programs(1, 4), fill("rings", 24, 100)), ("hog",),
         disk_iops=SLOW, acts=((8, "cat status"),),
     ),
     Scenario(
-        "thrash, many", (*SERVICES, *programs(4, 10), fill("anonymous", 24, 100, limit_mib=1400)),
+        "thrash, many",
+        (*SERVICES, *AT_WORK, *programs(4, 10), fill("anonymous", 24, 100, limit_mib=1400)),
         ("hog",), disk_iops=SLOW, acts=((8, "cat status"),), most_seconds=40,
     ),
 )  # fmt: skip
@@ -254,7 +261,18 @@ _NOBODY = (
     Scenario("over limit, report", beside(fill("rings", 250, 60)), most_seconds=15),
     Scenario("hugepages", beside(), prepare=MODEL_IN_HUGE, most_seconds=15),
     Scenario("zram nearly full", (*beside(), COLD), swap="zram", most_seconds=15),
-    Scenario("lockdown", beside(rings(160)), may_die=("hog",), **LOCKED),
+    Scenario("lockdown", beside(rings(160)), **LOCKED),
+    Scenario("no tracefs", beside(rings(160)), **TRACELESS),
+    Scenario(
+        "thrash, observed",
+        (*SERVICES, *AT_WORK, *programs(4, 10), fill("anonymous", 24, 100, limit_mib=1400)),
+        disk_iops=SLOW,
+        acts=((6, "cat status"), (10, "cat status"), (14, "cat status")),
+        most_seconds=18,
+        kernel_may=True,
+        may_die=("hog",),
+        guard={"mode": "observe"},
+    ),
 )
 
 MURDERED = ("held", "murder"), (0, "restart")
@@ -325,7 +343,7 @@ def _ci() -> tuple[Scenario, ...]:
             "handed on", "rings fast",
         ), start=41)),
         *(on(mixed(ALL[name], seed), swap="zram") for seed, name in enumerate((
-            "rings fast", "anonymous bomb",
+            "rings fast", "anonymous bomb", "tmpfs bomb",
         ), start=25)),
         ALL["module holds"], ALL["module churns"], ALL["module forgets"],
     )  # fmt: skip
@@ -343,17 +361,18 @@ def _marks() -> tuple[Scenario, ...]:
         ), start=11)),
         on(ALL["guard murdered"], **unit),
         *(on(mixed(ALL[name], seed), **v1) for seed, name in enumerate((
-            "rings fast", "tmpfs bomb", "anonymous bomb",
+            "rings fast", "tmpfs bomb", "anonymous bomb", "rings slow", "two culprits",
+            "victim in D", "a hundred pods",
         ), start=21)),
         on(fast, cgroup="hybrid"),
         on(fast, swap="disk"),
         on(fast, swap="zram"),
         *(ALL[name] for name in (
             "module holds", "module forgets", "thrash, few", "thrash, many",
-            "over limit, kill", "over limit, clamp", "lockdown", "over limit, report",
-            "small processes", "rings slow", "two culprits, fast",
+            "over limit, kill", "over limit, clamp", "lockdown", "no tracefs", "over limit, report",
+            "thrash, observed", "small processes", "rings slow", "two culprits, fast",
         )),
-        HELD, CLAMPED, HOPELESS,
+        HELD, CLAMPED, HOPELESS, on(HOPELESS, **v1),
         *quiet(30),
     )  # fmt: skip
 

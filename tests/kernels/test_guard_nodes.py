@@ -16,7 +16,7 @@ import pytest
 from tests.kernels import built_modules, guard_peers, vm
 from tests.kernels.guard_boots import run_all
 from tests.kernels.guard_node import Report
-from tests.kernels.guard_scenarios import CI, MARKS, Scenario
+from tests.kernels.guard_scenarios import CI, MARKS, QUIET, Scenario
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(5400)]
 SERVED_LEAST = 0.99
@@ -59,6 +59,18 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Repo
     shutil.rmtree(folder)
 
 
+@pytest.fixture(scope="module")
+def second(
+    reports: dict[str, Report], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Report]]:
+    """Those that went wrong, once more: an emulator's bad luck does not come twice."""
+    wrong = [r.scenario for r in reports.values() if r.raw and not r.is_right]
+    folder = tmp_path_factory.mktemp("guard-again")
+    image = vm.build_image(folder, guard_peers.add_systemd) if wrong else None
+    yield {r.scenario.id: r for r in run_all(image, wrong, vms=1, a_boot=8)} if image else {}
+    shutil.rmtree(folder)
+
+
 def found(reports: dict[str, Report], case: Scenario) -> Report:
     if case.id not in reports:
         pytest.skip(guard_peers.missing(guard_peers.SYSTEMD) or "it did not run")
@@ -69,15 +81,29 @@ CASES = pytest.mark.parametrize("case", RUNS, ids=lambda case: case.id)
 
 
 @CASES
-def test_the_culprit_goes_and_nobody_else(reports: dict[str, Report], case: Scenario) -> None:
+def test_the_culprit_goes_and_nobody_else(
+    reports: dict[str, Report], second: dict[str, Report], case: Scenario
+) -> None:
+    """What the guard may never do is asserted of each run; that the kernel came first may be the
+    emulator's luck once, and not twice.
+    """
     report = found(reports, case)
-    print(report.line())  # noqa: T201 - shown by -rP, with its seed
-    assert report.told["is_up"], f"the guard did not get ready\n{report.log_tail}"
-    assert not report.by_guard - {*case.victims, *case.may_die}, (
-        f"{report.line()}\n{report.log_tail}"
-    )
+    runs = [report, *([second[case.id]] if case.id in second else [])]
+    may = set() if case.kernel_may else {*case.victims, *case.may_die}
+    for run in runs:
+        print(run.line())  # noqa: T201 - shown by -rP, with its seed
+        assert run.told["is_up"], f"the guard did not get ready\n{run.log_tail}"
+        assert not run.by_guard - may, f"{run.line()}\n{run.log_tail}"
+    assert any(run.is_right for run in runs), "".join(f"{r.line()}\n{r.log_tail}\n" for r in runs)
     if not report.is_right:
         missed(report.line())
+
+
+def test_no_boot_fell_silent(reports: dict[str, Report]) -> None:
+    """A node that hangs with the guard on must not be hidden by its second boot."""
+    lost = {r.scenario.id: r.lost_console[-1500:] for r in reports.values() if r.lost_console}
+    if lost:
+        missed(f"booted again: {lost}")
 
 
 def test_nearly_all_culprits_go_by_the_guards_hand(reports: dict[str, Report]) -> None:
@@ -100,7 +126,7 @@ def test_the_innocents_were_at_work(reports: dict[str, Report], name: str) -> No
 
 
 def test_without_a_culprit_nothing_is_done(reports: dict[str, Report]) -> None:
-    cases = [r for r in reports.values() if not r.scenario.victims and not r.scenario.may_die]
+    cases = [r for r in reports.values() if r.scenario.name in QUIET]
     assert cases
     assert [(r.scenario.id, r.actions) for r in cases if r.actions] == []
 
@@ -193,15 +219,24 @@ def test_the_canary_is_served(reports: dict[str, Report]) -> None:
 
 
 def test_status_is_read_at_once_in_a_thrash(reports: dict[str, Report]) -> None:
-    seconds = [
-        float(note.split()[2])
-        for report in reports.values()
-        for note in report.told["notes"]
-        if note.startswith("cat status")
-    ]
-    if not seconds:
+    """Of a guard that only observes, so that the thrash goes on; nor does it fault itself."""
+    rows = [r for r in reports.values() if r.scenario.name == "thrash, observed"]
+    if not rows:
         pytest.skip("no thrash among these runs: make marks")
-    assert max(seconds) < STATUS_SECONDS
+    for report in rows:
+        told = report.told
+        notes = [note for note in told["notes"] if note.startswith("cat status")]
+        seconds = [float(note.split()[2]) for note in notes]
+        low = told["memory"]["low_at"]
+        assert low is not None
+        assert low < report.scenario.acts[0][0]
+        assert not told["memory"]["is_back"]
+        began, ended = report.guard_numbers
+        faults = ended["major_faults"] - began["major_faults"]
+        print(f"cat status in {seconds} s, {faults} major faults, short since {low:.1f} s")  # noqa: T201 - shown by -rP
+        assert len(seconds) == len(report.scenario.acts)
+        assert max(seconds) < STATUS_SECONDS
+        assert faults == 0
 
 
 def test_the_first_action_follows_the_decision_at_once(reports: dict[str, Report]) -> None:

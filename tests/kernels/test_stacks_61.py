@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from tests.kernels.vm import Image, Outcome, run_job
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
 DISK_IOPS = 2000
 ROOM_MIB = 40
 WALKERS = 16

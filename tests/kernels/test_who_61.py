@@ -15,7 +15,7 @@ from tests.end_to_end.innocents import guest_files, guest_innocents, in_shell
 from tests.kernels import built_modules, runc_in_guest
 from tests.kernels.vm import Image, Outcome, run_job
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
 MIB = 1 << 20
 BEFORE, DURING, FORKED, CHURNED, DRIVEN = 256 * MIB, 2048 * MIB, 128 * MIB, 32 * MIB, 64 * MIB
 FORGOTTEN = 160 * MIB

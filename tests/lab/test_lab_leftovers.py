@@ -17,7 +17,7 @@ from tests.end_to_end.verbs import ENVIRONMENT, seawall
 from tests.lab.running import NOTES, cgroup_of, is_running, left, pids_in, start, wait_for
 from tests.lab.test_lab_runs import SCHEMA
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.beside]
 SMALL = ("hog", "--size", "8MiB", "--limit", "16MiB")
 OTHER = "seawall-lab-1-1"
 

@@ -153,6 +153,7 @@ class Hands:
         orderly end, and when nothing may be done from now on.
         """
         words: list[str] = []
+        late: set[int] = set()
         room.let_go(self._spare)
         self._pursuits.drop()
         for held in list(self._freezes.held):
@@ -169,9 +170,10 @@ class Hands:
             except OSError as problem:
                 words.append(f"{clamp.path}: {refusal(problem)}")
             except Refused as refused:
+                late.add(clamp.number)  # whoever reads the journal next puts it back
                 words.append(f"{clamp.path}: {refused}")
         try:
-            words += undo(self._journal) if self._journal.is_open else []
+            words += undo(self._journal, late) if self._journal.is_open else []
         except OSError as problem:
             words.append(f"{self._journal.path}: {refusal(problem)}")
         self._keep_spare()

@@ -55,8 +55,7 @@ class Signals:
         """
         pids = self.listed(folder, version)
         work.unseen = CUT if self.members.is_cut else ""
-        if only is not None:
-            pids = {pid for pid in pids if pid in only and _started(pid) == only[pid]}
+        pids = _meant(pids, only)
         if self.members.strangers:
             work.unsignalled += self.members.strangers
             work.say(
@@ -67,10 +66,12 @@ class Signals:
         while waiting:
             batch = self._open(waiting)
             if batch:
-                self._send_batch(batch, self.members.read(folder, version), number, work)
+                there = self.members.read(folder, version)
+                self._send_batch(batch, _meant(there, only), number, work)
             elif waiting:
                 chunk, waiting = waiting[:BATCH], waiting[BATCH:]
-                self._by_number(chunk, (folder, version), number, work)
+                times = {pid: only[pid] if only else _started(pid) for pid in chunk}
+                self._by_number(times, (folder, version), number, work)
         return pids
 
     def rehearse(self, tree: int, version: int, work: Work) -> None:
@@ -78,7 +79,7 @@ class Signals:
         self.members.read(tree, version)
         ours = os.getpid()
         self._send_batch(self._open([ours]), {ours}, 0, work)
-        self._by_number([ours], (tree, version), 0, work)
+        self._by_number({ours: _started(ours)}, (tree, version), 0, work)
 
     def _open(self, waiting: list[int]) -> list[tuple[int, int]]:
         """(pid, pidfd) of as many as there is room for, taken off ``waiting``."""
@@ -115,8 +116,9 @@ class Signals:
             finally:
                 os.close(fd)
 
-    def _by_number(self, pids: list[int], place: tuple[int, int], number: int, work: Work) -> None:
-        times = {pid: _started(pid) for pid in pids}
+    def _by_number(
+        self, times: Mapping[int, str], place: tuple[int, int], number: int, work: Work
+    ) -> None:
         there = self.members.read(*place)
         work.touch()
         for pid, time in times.items():
@@ -139,6 +141,13 @@ class Signals:
         if problem.errno == errno.EPERM:
             words += ": CAP_KILL is lacking, or a security module forbids it"
         work.say(words)
+
+
+def _meant(pids: set[int], only: Mapping[int, str] | None) -> set[int]:
+    """Asked once more when they are open: a number that came again in between is not meant."""
+    if only is None:
+        return pids
+    return {pid for pid in pids if pid in only and _started(pid) == only[pid]}
 
 
 def _started(pid: int) -> str:

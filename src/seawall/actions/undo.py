@@ -6,6 +6,7 @@ changed since stays theirs; and only what we froze is thawed.
 """
 
 import os
+from collections.abc import Collection
 from typing import Final
 
 from seawall.actions import small_files
@@ -19,11 +20,16 @@ _LIMITS: Final = {"clamp": "memory.max", "low": "memory.low"}
 THAWED: Final = "thawed"
 
 
-def undo(journal: Journal) -> list[str]:
-    """A sentence per change: what was put back, or why it was left.  OSError: no journal."""
+def undo(journal: Journal, but: Collection[int] = ()) -> list[str]:
+    """A sentence per change: what was put back, or why it was left.  OSError: no journal.
+
+    ``but``: numbers of those that stay in it.
+    """
     journal.open()
     words = []
     for number, change in journal.changes():
+        if number in but:
+            continue
         try:
             text = undo_one(change)
         except OSError as problem:

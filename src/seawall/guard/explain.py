@@ -85,7 +85,8 @@ def explained(settings: Settings, here: Here, config_path: str, *, is_default: b
     floor, floor_by = _floor(settings, here.total_bytes)
     target = None
     if floor is not None and here.total_bytes is not None:
-        target = floor + int(settings.target_fraction * here.total_bytes)
+        share = int(settings.target_fraction * here.total_bytes)
+        target = floor + min(share, settings.act_at_most_bytes)
     protection = Protection(settings)
     inside = [seen for seen in here.seen if protection.is_in_scope(seen.path)]
     judged = [seen._replace(protected_by=_reason(seen, protection)) for seen in inside]

@@ -98,7 +98,8 @@ KEYS: Final = (
     Key("act_fraction", "act_fraction", "fraction",
         "The node is short when its headroom is below this share of its memory.", 0.005, 0.5),
     Key("act_at_most", "act_at_most_bytes", "size",
-        "And never before so little is left, however large the node.", 16 << 20, 1 << 40),
+        "And never before so little is left, however large the node; twice that at most, while it "
+        "shrinks fast.  No more than so much has to come back over it.", 16 << 20, 1 << 40),
     Key("target_fraction", "target_fraction", "fraction",
         "What has to come back over that floor, as a share of the memory.", 0.0, 0.5),
     Key("freeze_seconds", "freeze_seconds", "seconds",
@@ -143,8 +144,8 @@ KEYS: Final = (
         "Cgroups whose present use memory.low protects (cgroup v2), such as /system.slice; put "
         "back at the end."),
     Key("blackbox", "blackbox", "file",
-        'The black box: a third process keeps there what was seen and done, for after the node has '
-        'died; "": none. Read at the start only.'),
+        'The black box: a process of its own keeps there what was seen and done, for after the '
+        'node has died; "": none. Read at the start only.'),
     Key("blackbox_size", "blackbox_size_bytes", "size",
         "The whole file, written beforehand; the oldest gives way. Read at the start only.",
         1 << 20, 4 << 30),
@@ -157,8 +158,9 @@ KEYS: Final = (
     Key("kubelet_root", "kubelet_root", "folder",
         "The kubelet's --root-dir, where those messages are, if it is none of the usual ones."),
     Key("datagram_to", "datagram_to", "address",
-        "One UDP datagram goes there at every trigger: evidence that outlives the machine. "
-        "Another address is used from the next start on."),
+        "One UDP datagram goes there at every trigger: evidence that outlives the machine. It is "
+        "sent when the orders were carried out, for to send takes memory.  Another address is used "
+        "from the next start on."),
     Key("pmsg", "pmsg", "truth",
         "One line to /dev/pmsg0 at every trigger, where the platform keeps it over a reset "
         "(CONFIG_PSTORE_PMSG, which Debian's kernels lack)."),

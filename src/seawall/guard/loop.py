@@ -175,10 +175,10 @@ class Loop:
         if self.judge.state() in _SHORT:
             test.put_off()
             return
+        was = test.is_proved
         if now >= self._test_due:
             self._test_due = now + self.settings.self_test_seconds
             test.begin(now)
-        was = test.is_proved
         if test.poll(now) is None:
             return
         self.parts.teller.is_due = True

@@ -1,0 +1,110 @@
+"""Who is held while the guard's file says that it only observes from now on, and when it ends:
+real hands, in an ordinary folder.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around each test
+from tests.actions.test_order_of_writes import VERSION_2, container, hands, lower, order, read
+
+from seawall.actions.plan import Mounts
+from seawall.guard import assembly
+from seawall.guard.handed import to_json
+from seawall.guard.loop import Loop
+from seawall.guard.settings import Settings
+from seawall.guard.tell import sentences
+
+ENFORCE = Settings(mode="enforce", scope=("/c",))
+PUT_BACK = ["/c: thawed", "/c: memory.max is max again"]
+
+
+class Scene:
+    """A loop whose hands hold a container; of the rest, what is told and in which order it ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        container(folder, VERSION_2)
+        self.mounts = Mounts(str(folder), 2, None, str(folder))
+        self.hands = hands(self.mounts, folder)
+        lower(self.hands, self.mounts)
+        self.hands.perform(order(self.mounts, "freeze"))
+        assert self.is_held
+        self.said: list[str] = []
+        self.loop = loop = Loop.__new__(Loop)
+        parts: Any = SimpleNamespace(
+            hands=self.hands, judge=self.part("judge", last_decision=""),
+            teller=self.part("teller", event=self.said.append), sense=self.part("sense"),
+            recorder=self.part("recorder"), observer=self.part("observer"),
+            self_test=self.part("self_test"), aide=self.part("aide"), notify=self.part("notify"),
+        )  # fmt: skip
+        loop.parts, loop.judge = parts, parts.judge
+        loop.settings, loop._node, loop.is_afresh = ENFORCE, None, False
+        loop.handed = SimpleNamespace(settings=ENFORCE, other_guard_pid=0)  # type: ignore[assignment]
+        loop.companions, loop.recorder_life = self.part("companions"), self.part("recorder_life")
+
+    def part(self, name: str, **has: Any) -> Any:
+        """Takes whatever it is told; that it is closed is written down."""
+        nothing = dict.fromkeys(("use", "change", "rule", "say", "bye"), lambda *_: None)
+        return SimpleNamespace(**nothing | {"close": lambda: self.said.append(name)} | has)
+
+    @property
+    def is_held(self) -> bool:
+        frozen = (self.folder / "c/cgroup.freeze").read_text().startswith("1")
+        lowered = not (self.folder / "c/memory.max").read_text().startswith("max")
+        assert frozen is lowered is bool(read(self.folder / "guard.undo"))
+        return frozen
+
+    def read_anew(self, settings: Settings) -> list[str]:
+        """What is said of the file, and before that."""
+        self.loop._take_config({"settings": to_json(settings)})
+        return self.said
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    made = Scene(tmp_path)
+    yield made
+    made.hands.undo_all()
+    made.hands._journal.close()
+
+
+def test_what_only_observes_holds_nobody(scene: Scene) -> None:
+    observe = ENFORCE._replace(mode="observe")
+    assert scene.read_anew(observe) == [*PUT_BACK, sentences.reloaded("observe", ("/c",))]
+    assert not scene.is_held
+    assert "outside the scope" in scene.hands.perform(order(scene.mounts, "freeze")).problem
+
+
+def test_with_the_mode_as_before_they_are_held_on(scene: Scene) -> None:
+    longer = ENFORCE._replace(freeze_seconds=4.0)
+    assert scene.read_anew(longer) == [sentences.reloaded("enforce", ("/c",))]
+    assert scene.is_held
+
+
+@pytest.mark.parametrize("is_afresh", [False, True])
+def test_at_its_end_it_lets_go_and_says_so(scene: Scene, *, is_afresh: bool) -> None:
+    """Before the last words, which claim it, and while there is somebody to tell."""
+    scene.loop.is_afresh = is_afresh
+    assembly._end(scene.loop)
+    assert not scene.is_held
+    assert scene.said[:2] == PUT_BACK
+    closed = ["companions", "recorder_life", "teller", "aide"]
+    assert scene.said[2:] == ["self_test", sentences.STOPPED, *closed]
+
+
+def test_one_whose_loop_breaks_lets_go_too(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(_loop: Loop) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(assembly, "assemble", lambda *_: (scene.loop.parts, []))
+    monkeypatch.setattr(assembly, "Loop", lambda *_: scene.loop)
+    monkeypatch.setattr(assembly, "rehearse", breaks)
+    outside: Any = SimpleNamespace(send=lambda _request: True)
+    with pytest.raises(MemoryError):
+        assembly.guard(scene.loop.handed, outside, outside, outside, outside)
+    assert not scene.is_held
+    assert scene.said[:2] == PUT_BACK
