@@ -157,7 +157,8 @@ def test_a_driver_that_keeps_it_costs_nobody_else() -> None:
     assert "the driver kept it" in told[-1].sentence
     # The same kind of evidence proves nothing now.
     other = group_of("other", 5, limit=400, certain=700)
-    assert judge.step(short(1016, 30, 160), {**rest, **scene(other)}) is None
+    found = judge.step(short(1016, 30, 160, residual_bytes=1340 * MIB), {**rest, **scene(other)})
+    assert found is None or not found.orders
 
 
 @pytest.mark.parametrize(

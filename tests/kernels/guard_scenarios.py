@@ -195,11 +195,10 @@ SMALL = tuple(Load(f"small-{n:03}", ("2",), limit_mib=16, is_small=True) for n i
 FEW_WORDS = "dmesg -n 1; echo 0 > /proc/sys/vm/oom_dump_tasks"
 """Each of many reports would name 1,280 tasks on an emulated serial line."""
 MODEL_IN_HUGE = "echo 60 > /proc/sys/vm/nr_hugepages"
-UNPROVED: dict[str, Any] = {
-    "sees_rings": False, "kernel_may": True, "may_die": ("hog",), "most_seconds": 45,
+LOCKED: dict[str, Any] = {
+    "kernel_words": "lockdown=confidentiality", "sees_rings": False, "kernel_may": True,
+    "may_die": ("hog",), "most_seconds": 45,
 }  # fmt: skip
-LOCKED = {**UNPROVED, "kernel_words": "lockdown=confidentiality"}
-TRACELESS = {**UNPROVED, "prepare": "NO_TRACING=1"}
 SLOW = 1500
 KILL = {"over_limit": "kill", "over_limit_opt_in": ["*"], "over_limit_seconds": 3}
 CLAMP = {**KILL, "over_limit": "clamp"}
@@ -226,6 +225,8 @@ _RIGHT = (
     hog("tmpfs bomb", SHM),
     hog("module holds", device("keep", 1000), needs_module=True),
     hog("victim in D", STUCK, helpers=(FUSE,)),
+    # Where nobody mounted one the watcher does, for itself.
+    hog("tracefs not mounted", rings(160), prepare="NO_TRACING=1", sees_rings=False),
     hog("guard murdered", rings(20), acts=((4, "murder"), (4.1, "restart"))),
     hog("over limit, kill", fill("rings", 250, 60), guard=KILL),
     hog("over limit, clamp", fill("both", 250, 60, limit_mib=300), guard=CLAMP),
@@ -262,12 +263,11 @@ _NOBODY = (
     Scenario("hugepages", beside(), prepare=MODEL_IN_HUGE, most_seconds=15),
     Scenario("zram nearly full", (*beside(), COLD), swap="zram", most_seconds=15),
     Scenario("lockdown", beside(rings(160)), **LOCKED),
-    Scenario("no tracefs", beside(rings(160)), **TRACELESS),
     Scenario(
         "thrash, observed",
         (*SERVICES, *AT_WORK, *programs(4, 10), fill("anonymous", 24, 100, limit_mib=1400)),
         disk_iops=SLOW,
-        acts=((6, "cat status"), (10, "cat status"), (14, "cat status")),
+        acts=((10, "cat status"), (13, "cat status"), (16, "cat status")),
         most_seconds=18,
         kernel_may=True,
         may_die=("hog",),
@@ -369,8 +369,8 @@ def _marks() -> tuple[Scenario, ...]:
         on(fast, swap="zram"),
         *(ALL[name] for name in (
             "module holds", "module forgets", "thrash, few", "thrash, many",
-            "over limit, kill", "over limit, clamp", "lockdown", "no tracefs", "over limit, report",
-            "thrash, observed", "small processes", "rings slow", "two culprits, fast",
+            "over limit, kill", "over limit, clamp", "lockdown", "tracefs not mounted",
+            "over limit, report", "thrash, observed", "small processes", "rings slow", "two culprits, fast",
         )),
         HELD, CLAMPED, HOPELESS, on(HOPELESS, **v1),
         *quiet(30),

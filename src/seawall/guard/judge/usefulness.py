@@ -34,7 +34,7 @@ class Choice(NamedTuple):
     rows: tuple[Row, ...]
     code: str
     """Of the refusal, stable: ``unseen``, ``protected``, ``kept``, ``too_little``, ``young``,
-    ``nobody``."""
+    ``unripe``, ``spent``, ``nobody``."""
     refused: str
 
 
