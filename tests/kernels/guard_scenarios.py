@@ -370,7 +370,8 @@ def _marks() -> tuple[Scenario, ...]:
         *(ALL[name] for name in (
             "module holds", "module forgets", "thrash, few", "thrash, many",
             "over limit, kill", "over limit, clamp", "lockdown", "tracefs not mounted",
-            "over limit, report", "thrash, observed", "small processes", "rings slow", "two culprits, fast",
+            "over limit, report", "thrash, observed", "small processes", "rings slow",
+            "two culprits, fast",
         )),
         HELD, CLAMPED, HOPELESS, on(HOPELESS, **v1),
         *quiet(30),
