@@ -14,7 +14,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import cache, gpu, oom_log, page_trace, scan_processes
+from bench import (
+    cache,
+    gpu,
+    guard_ranking,
+    guard_reaction,
+    guard_tick,
+    oom_log,
+    page_trace,
+    scan_processes,
+)
 
 SOURCES = Path(__file__).resolve().parents[1] / "src"
 ORDINARY_PROCESSES = 500
@@ -268,6 +277,21 @@ def gpu_figures() -> list[Figure]:
     return [Figure(name, found["seconds"], "s", found["mark"])]
 
 
+def guard_figures() -> list[Figure]:
+    """What stands between a look and the first action; none where no cgroups can be made."""
+    tick, ranked, acted = (
+        guard_tick.measure_tick(), guard_ranking.measure_real(), guard_reaction.measure(),
+    )  # fmt: skip
+    if ranked is None or acted is None:
+        return []
+    return [
+        Figure("guard: one tick with 250 pods, p99", tick["hot"][1], "s", 0.005),
+        Figure("guard: once a second, p99", tick["cold"][1], "s", 0.005),
+        Figure("guard: look to verdict, 250 cgroups", ranked["median"], "s", 0.050),
+        Figure("guard: decision to action", acted["decision_to_action_ms"] / 1000, "s", 0.020),
+    ]
+
+
 def all_figures() -> list[Figure]:
     return [
         *why_figures(),
@@ -277,6 +301,7 @@ def all_figures() -> list[Figure]:
         *cache_figures(),
         *trace_figures(),
         *gpu_figures(),
+        *guard_figures(),
     ]
 
 

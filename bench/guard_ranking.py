@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from bench.guard_tick import PODS, PYTHON, SOURCES, compile_sources, pod_folders, real_tree
@@ -71,6 +72,10 @@ for _ in range({rounds}):
         stalls_per_second=20.0, claims_seconds=0.5,
     )
     began = time.perf_counter()
+    sense.look(time.monotonic())
+    for group in groups.values():
+        group.protected_by = ""
+    culprit.outside = Outside(4000 * MIB, 4000 * MIB, 4000 * MIB, "packet rings")
     wanted = judge.wants(short, groups)
     sense.detail_all(wanted)
     verdict = judge.step(short, groups)
@@ -99,7 +104,7 @@ def sleepers(mount: str) -> Iterator[int]:
         finally:
             subprocess.run(["pkill", "-KILL", "-s", str(parent.pid)], check=False)
     for _ in range(100):
-        if all(not open(f"{folder}/cgroup.procs").read() for folder in folders):  # noqa: SIM115
+        if not any(Path(folder, "cgroup.procs").read_text() for folder in folders):
             return
         time.sleep(0.1)
 
