@@ -62,7 +62,7 @@ check: $(VENV)/dev.ready
 bench: $(VENV)/dev.ready
 	$(BIN)/python -m bench
 
-# The guard beside other guards and none, on the same emulated nodes: some hours.
+# The guard beside other guards and none, on the same emulated nodes: a day, or by --scenario.
 bench-guards: $(VENV)/dev.ready
 	tests/install_system_packages
 	$(BIN)/python -m bench.guards

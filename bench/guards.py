@@ -1,7 +1,7 @@
 """`make bench-guards`: the same nodes under no guard, each peer and Seawall; a Markdown table.
 
 ``python -m bench.guards [--scenario NAME]... [--killer LABEL]... [--mix MIX]... [--runs N]``.
-All of it takes some four hours; ``--tail`` shortens how long the canary is looked at afterwards.
+All of it takes a day; ``--tail`` shortens how long the canary is looked at afterwards.
 """
 
 import argparse
@@ -20,15 +20,15 @@ from tests.kernels.guard_node import GUARD, NOBODY, Killer, Report, run_tenant
 from tests.kernels.guard_scenarios import ALL, MIXES, TAIL_SECONDS, Scenario, mixed, on
 
 KILLERS = (NOBODY, *guard_peers.ALL, GUARD)
+NAMES = (
+    "rings fast", "rings slow", "two culprits", "handed on", "anonymous bomb", "tmpfs bomb",
+    "module holds", "victim in D", "a hundred pods", "thrash, few", "thrash, many",
+    "module forgets", "small processes", "thrash in limit", "lockdown", "quiet",
+)  # fmt: skip
 SCENARIOS = {
-    "rings fast": ALL["rings fast"],
+    **{name: ALL[name] for name in NAMES},
     "rings fast, swap": on(ALL["rings fast"], swap="disk"),
-    "rings slow": ALL["rings slow"],
-    "anonymous bomb": ALL["anonymous bomb"],
-    "tmpfs bomb": ALL["tmpfs bomb"],
-    "thrash, few": ALL["thrash, few"],
-    "module forgets": ALL["module forgets"],
-    "thrash in limit": ALL["thrash in limit"],
+    "rings fast, zram": on(ALL["rings fast"], swap="zram"),
 }
 HEAD = (
     "| scenario | guard | runs | innocents killed, by whom | culprit | canary served |"
