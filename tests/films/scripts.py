@@ -89,7 +89,7 @@ class Cast:
         if chance.random() < 0.3:
             self.holds("mapped", is_asked_late=True, sources=MAPPED)
         if chance.random() < 0.3:
-            self.holds("rings", restarts=1000 + chance.uniform(2, 30))
+            self.holds("rings", restarts=1000 + chance.uniform(6, 30))
         if chance.random() < 0.3:
             self.innocent("reader", unit * 40, anon=unit * 5, cache_rate=unit * 150)
         if chance.random() < 0.5:
@@ -321,6 +321,8 @@ def outside_scope(cast: Cast) -> Film:
 def restarted(cast: Cast) -> Film:
     film = rings_fast(cast)
     film.name, film.restart_at = "restarted", 1000 + cast.chance.uniform(3, 9)
+    for actor in cast.actors:  # whom a guard never saw it cannot know again
+        actor.restarts = float("inf")
     return film
 
 

@@ -45,7 +45,7 @@ def acted_on(judge: Judge, node: Node, groups: dict[str, Group]) -> set[str]:
 
 
 OWNERS = [
-    {"request_bytes": 700 * MIB, "limit": 900}, {"limit": 900},
+    {"request_bytes": 700 * MIB, "limit": 900}, {"limit": 900, "adj": 0},
     {"class_rank": BEST_EFFORT, "adj": 1000},
 ]  # fmt: skip
 OWNER_IDS = ["within its request", "a limit alone", "nothing was promised"]
@@ -69,7 +69,7 @@ def test_who_is_asked_only_now_held_it_before(owner: dict[str, int], rate: int) 
 
 def test_who_is_asked_only_now_took_nothing_where_others_load() -> None:
     """The residual does not move; three pods load what they asked for."""
-    judge, rdma = judge_of(), group_of("rdma", 100, limit=900)
+    judge, rdma = judge_of(), group_of("rdma", 100, limit=900, adj=0)
     models = [group_of(f"model{n}", 5, request_bytes=290 * MIB) for n in range(3)]
     groups = scene(rdma, web(), *models)
     rested(judge, groups, 640)
@@ -169,4 +169,18 @@ def test_who_is_restarted_in_peace_holds_what_it_held() -> None:
         hold(ids, back, RINGS)
         node = at(1000 + tenth / 10, 670 - back, 140 + back)
         gone |= acted_on(judge, node._replace(slope_bytes_per_second=500.0 * MIB), groups)
+    assert gone == set()
+
+
+def test_within_a_mere_limit_nobody_caused_a_loss_that_is_nothing() -> None:
+    """On a node that has long been short: what it holds blurs by 32 MiB between two accounts."""
+    judge, rdma = judge_of(), group_of("rdma", 100, limit=900, adj=0)
+    groups = scene(rdma, web())
+    hold(rdma, 500, RINGS)
+    rested(judge, groups, 640, 40)
+    gone: set[str] = set()
+    for tenth in range(1, 60):
+        hold(rdma, 500 + 8 * min(4, tenth), RINGS)
+        rdma.outside_slope = 16.0 * MIB
+        gone |= acted_on(judge, at(1000 + tenth / 10, 39, 640), groups)
     assert gone == set()

@@ -12,7 +12,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from seawall.guard.facts import BURSTABLE, SYSTEM, Group, Node
 from seawall.guard.judge import sentences
 from seawall.guard.judge.evidence import certain_of, is_fresh, tolerance_of
-from seawall.guard.judge.proof import LEAST_GROWTH, Causes, accuse, find_causes, grow
+from seawall.guard.judge.proof import (
+    LEAST_GROWTH,
+    Causes,
+    accuse,
+    enough_of,
+    find_causes,
+    grow,
+)
 from seawall.guard.judge.protection import Protection
 from seawall.guard.judge.row import OVER_LIMIT, RANKED, SOURCE_OUTSIDE, WITHIN, Row
 from seawall.guard.judge.window import Window
@@ -57,7 +64,7 @@ def rows_of(
 
 
 def rank(
-    rows: list[Row], causes: Causes, protection: Protection, total_bytes: int
+    rows: list[Row], causes: Causes, protection: Protection, total_bytes: int, need: int = 0
 ) -> list[Row]:  # fmt: skip
     """Those that may go, first to last; every row gets its tier and what speaks against it."""
     for row in rows:
@@ -68,7 +75,7 @@ def rank(
             row.tier = WITHIN
         row.score = score_of(row, causes)
         row.is_taker = is_taker(row, causes)
-    only_source_within(rows, causes)
+    only_source_within(rows, causes, need)
     able = [row for row in rows if not row.against]
     able.sort(key=lambda row: sort_key(row, total_bytes))
     return able
@@ -79,12 +86,12 @@ def is_over_promise(row: Row) -> bool:
     return row.over > tolerance_of(row.promise)
 
 
-def only_source_within(rows: Sequence[Row], causes: Causes) -> None:
+def only_source_within(rows: Sequence[Row], causes: Causes, need: int) -> None:
     """Of those within their promise, all but the one that alone makes the shortage stay.
 
     And that one only where its promise was hollow: more than half of the node, which the node
     cannot hold beside the others, or a mere limit.  Who loads a model within what it asked for
-    stays.
+    stays.  A loss that is small beside what is needed has no source.
     """
     beside = [row for row in rows if row.grown > BESIDE_SHARE * causes.lost]
     for row in rows:
@@ -92,7 +99,7 @@ def only_source_within(rows: Sequence[Row], causes: Causes) -> None:
             continue
         grows = row.group.charge_slope + row.group.outside_slope > 0
         is_alone = not beside or (len(beside) == 1 and beside[0] is row)
-        is_source = is_alone and grows and row.is_read
+        is_source = is_alone and grows and row.is_read and causes.lost >= enough_of(need)
         if is_source and row.is_hollow and row.grown > ALONE_SHARE * causes.lost > 0:
             continue
         row.against.append(sentences.within(row))
