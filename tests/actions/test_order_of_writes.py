@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -161,6 +160,19 @@ def test_a_freeze(tmp_path: Path, folder: int, seen: Seen) -> None:
     journal.close()
 
 
+class HeldUp:
+    """A thread that takes its job and does not get to it."""
+
+    def __init__(self) -> None:
+        self.is_busy = False
+        self.jobs: list[Callable[[], None]] = []
+
+    def hand(self, job: Callable[[], None]) -> bool:
+        self.jobs.append(job)
+        self.is_busy = True
+        return True
+
+
 @pytest.mark.parametrize("is_taken_back", [False, True])
 @pytest.mark.parametrize("has_begun", [False, True])
 def test_a_limit_that_comes_late_does_not_stay(
@@ -168,15 +180,7 @@ def test_a_limit_that_comes_late_does_not_stay(
 ) -> None:
     """The thread is held up, before its write or in it; what was told as not done is not left."""
     journal, limit = opened(tmp_path), tmp_path / "c" / "memory.max"
-    jobs: list[Callable[[], None]] = []
-    thread = SimpleNamespace(is_busy=False)
-
-    def hand(job: Callable[[], None]) -> bool:
-        jobs.append(job)
-        thread.is_busy = True
-        return True
-
-    thread.hand = hand
+    thread = HeldUp()
     clamps = Clamps(journal, cast("Background", thread))
     clamp = Order("b0-1", "clamp", Target("/c", 0, "c"), "over_limit", 0, 40960000)
     assert not clamps.clamp(folder, str(tmp_path), Work(clamp), Members())
@@ -186,7 +190,7 @@ def test_a_limit_that_comes_late_does_not_stay(
         with pytest.raises(Refused):
             clamps.unclamp(clamps.held[0])
     assert clamps.tend() == []
-    jobs[0]()
+    thread.jobs[0]()
     thread.is_busy = False
     told = clamps.tend()
     assert told == (["/c: its new limit came late, memory.max is max again"] if has_begun else [])
@@ -256,20 +260,12 @@ def test_a_limit_that_may_come_still_stays_in_the_journal(tmp_path: Path, seen: 
     """At an orderly end: whoever reads the journal next puts it back."""
     limit = container(tmp_path, VERSION_2) / "memory.max"
     mounts = Mounts(str(tmp_path), 2, None, str(tmp_path))
-    made, jobs = hands(mounts, tmp_path), list[Callable[[], None]]()
-    thread = SimpleNamespace(is_busy=False)
-
-    def hand(job: Callable[[], None]) -> bool:
-        jobs.append(job)
-        thread.is_busy = True
-        return True
-
-    thread.hand = hand
+    made, thread = hands(mounts, tmp_path), HeldUp()
     made._clamps._background = cast("Background", thread)
     assert not made.perform(order(mounts, "clamp", LOWERED)).is_done
     assert made.undo_all() == ["/c: the new limit may come still: it is put back when it does"]
     made._clamps._text = b"%d" % LOWERED  # the thread is in its write
-    jobs[0]()
+    thread.jobs[0]()
     assert limit.read_text().startswith(str(LOWERED))
     next_one = opened(tmp_path)
     assert undo(next_one) == [f"{limit.parent}: memory.max is max again"]

@@ -72,10 +72,10 @@ class Look:
         """
         self.has_bounds = True
         for path, group in groups.items():
-            outside, found = group.outside, self.groups.get(path)
+            outside, found = group.outside, self._of(group)
             if not outside.most_bytes:
                 continue
-            if found is None or found[0] != group.inode:
+            if found is None:
                 self.groups[path] = (group.inode, 0, 0, outside.most_bytes, 0)
             else:
                 taken, hard = found[1], found[4]
@@ -85,16 +85,19 @@ class Look:
 
     def learn_late(self, group: Group, found: int) -> None:
         """``found`` bytes outside are told of a kind that nobody had asked for until now."""
-        known = self.groups.get(group.path)
-        if known is not None and known[0] == group.inode:
+        known = self._of(group)
+        if known is not None:
             inode, taken, certain, most, hard = known
             certain = max(certain, min(certain + found, group.outside.certain_bytes))
             self.groups[group.path] = (inode, taken, certain, max(most, certain), hard)
 
+    def _of(self, group: Group) -> tuple[int, int, int, int, int] | None:
+        found = self.groups.get(group.path)
+        return found if found is not None and found[0] == group.inode else None
+
     def knows(self, group: Group) -> bool:
         """It was there."""
-        found = self.groups.get(group.path)
-        return found is not None and found[0] == group.inode
+        return self._of(group) is not None
 
     def gone_outside(self, groups: Iterable[Group]) -> int:
         """Certain bytes outside of those that are not among ``groups`` any more."""
@@ -105,24 +108,22 @@ class Look:
         """What ``group`` had taken, in memory or in swap, and held outside for certain; zero when
         it was not there.
         """
-        found = self.groups.get(group.path)
-        if found is None or found[0] != group.inode:
-            return 0, 0
-        return found[1], found[2]
+        found = self._of(group)
+        return (found[1], found[2]) if found else (0, 0)
 
     def hard_before(self, group: Group) -> int | None:
         """What only its end gave back of what it had taken; None: it was not read then."""
-        found = self.groups.get(group.path)
-        if found is None or found[0] != group.inode:
+        found = self._of(group)
+        if found is None:
             return 0
         return found[4] if found[4] >= 0 else None
 
     def bound_before(self, group: Group) -> int | None:
         """The most that ``group`` held outside; None: there were no claims then."""
-        found = self.groups.get(group.path)
         if not self.has_bounds:
             return None
-        return 0 if found is None or found[0] != group.inode else found[3]
+        found = self._of(group)
+        return found[3] if found else 0
 
 
 class Window:
@@ -227,11 +228,12 @@ class Window:
         for path, group in groups.items() if claimed > self.claimed_seconds else ():
             outside = group.outside
             if outside is not NOTHING_OUTSIDE:
-                self._learn_late(group, held.get(path))
+                known, is_late = held.get(path), is_asked_late(group)
+                if is_late:
+                    self._learn_late(group, known)
                 held[path] = Lately(
-                    group.inode, outside.certain_bytes, outside.most_bytes, claimed,
-                    is_asked_late(group),
-                )  # fmt: skip
+                    group.inode, outside.certain_bytes, outside.most_bytes, claimed, is_late
+                )
         self.claimed_seconds = max(claimed, self.claimed_seconds)
         for path in list(held):
             if held[path].seconds < claimed - STEPS[0] or path not in groups:
@@ -240,7 +242,7 @@ class Window:
     def _learn_late(self, group: Group, known: Lately | None) -> None:
         """Its first bytes of such a kind may have been there for weeks."""
         known = known if known and known.inode == group.inode else None
-        if not is_asked_late(group) or (known and known.is_asked_late):
+        if known and known.is_asked_late:
             return
         found = group.outside.certain_bytes - (known.certain if known else 0)
         for look in self.looks:
