@@ -15,6 +15,7 @@ from seawall.guard.settings import Settings
 
 SIZES = st.integers(0, 2000)
 OWN = "/kubepods/burstable/own/x"
+PROTECTION = Protection(Settings(scope=("/",)), OWN)
 PATHS = (
     "/kubepods/burstable/own", OWN, "/kubepods/a", "/kubepods/b", "/kubepods/burstable/c",
     "/kubepods/burstable/d", "/kubepods/besteffort/e", "/system.slice/f", "/", "/kubepods2/g",
@@ -61,6 +62,7 @@ def drawn(path: str) -> st.SearchStrategy[Drawn]:
 
 SCENES = st.tuples(*(drawn(path) for path in PATHS))
 HEADROOMS = st.integers(0, 200)
+NEEDS = st.integers(0, 2000).map(lambda mib: mib * MIB)
 
 
 def protected(group: Group) -> bool:
@@ -103,9 +105,9 @@ def test_over_time_only_who_may_be_and_never_twice(
 
 
 @settings(max_examples=80, deadline=None)
-@given(SCENES, st.integers(0, 9), st.integers(1, 2000), HEADROOMS)
+@given(SCENES, st.integers(0, 9), st.integers(1, 2000), HEADROOMS, NEEDS)
 def test_more_certain_overrun_never_makes_it_go_later(
-    scene_: tuple[Drawn, ...], at: int, more: int, headroom: int
+    scene_: tuple[Drawn, ...], at: int, more: int, headroom: int, need: int
 ) -> None:
     def place(extra: int) -> tuple[int, int] | None:
         window = Window()
@@ -115,7 +117,7 @@ def test_more_certain_overrun_never_makes_it_go_later(
         groups[at].outside = Outside(sure, sure, sure, "packet rings")
         node = short(1005, headroom)
         rows, causes = rows_of(node, groups, window, ())
-        able = rank(rows, causes, Protection(Settings(scope=("/",)), OWN), node.total_bytes)
+        able = rank(rows, causes, PROTECTION, node.total_bytes, need)
         found = [n for n, row in enumerate(able) if row.group is groups[at]]
         return (found[0], able[found[0]].tier) if found else None
 
@@ -126,8 +128,10 @@ def test_more_certain_overrun_never_makes_it_go_later(
 
 
 @settings(max_examples=80, deadline=None)
-@given(SCENES, HEADROOMS)
-def test_vague_evidence_changes_no_place(scene_: tuple[Drawn, ...], headroom: int) -> None:
+@given(SCENES, HEADROOMS, NEEDS)
+def test_vague_evidence_changes_no_place(
+    scene_: tuple[Drawn, ...], headroom: int, need: int
+) -> None:
     def order(vague: int) -> list[tuple[str, int]]:
         window = Window()
         window.tick(CALM, scene(*(d.group(then=True) for d in scene_)), is_short=False)
@@ -136,7 +140,7 @@ def test_vague_evidence_changes_no_place(scene_: tuple[Drawn, ...], headroom: in
             sure = one.certain * MIB
             group.outside = Outside(sure, sure + vague * MIB, sure + vague * MIB, "packet rings")
         rows, causes = rows_of(short(1005, headroom), groups, window, ())
-        able = rank(rows, causes, Protection(Settings(scope=("/",)), OWN), CALM.total_bytes)
+        able = rank(rows, causes, PROTECTION, CALM.total_bytes, need)
         assert all(row.certain for row in able if row.tier == 0)
         assert all(row.tier > PROVED or row.grown or row.certain for row in able)
         return [(row.group.path, row.tier) for row in able]

@@ -12,6 +12,7 @@ import pytest
 from bench.guard_tick import PYTHON, SOURCES, compile_sources, file_tree
 from tests.guard.telling import check, groups, lines_of, node
 
+from seawall.guard.rehearsal import cgroup_on_paper
 from seawall.guard.settings import Settings
 from seawall.guard.tell import paper
 from seawall.guard.tell.paper import tell_on_paper
@@ -131,7 +132,28 @@ def tell(number):
     teller.status(node, parts.sense.groups, "short", loop._extra)
     now = faults()
     return [now[0] - before[0], now[1] - before[1]]
-print(json.dumps(dict(left=left, faults=[tell(number) for number in (1, 2, 3)])))
+def code_kib():
+    found = 0
+    with open("/proc/self/smaps", "rb") as file:
+        for line in file:
+            words = line.split()
+            if b"-" in words[0]:
+                is_code = words[1] in (b"r--p", b"r-xp")
+            found += int(words[1]) if is_code and words[0] == b"Rss:" else 0
+    return found
+def come_and_go(number):
+    pod = {mount!r} + "/kubepods/burstable/pod-that-came-%d" % number
+    code_kib()
+    before = code_kib(), len(parts.sense.groups)
+    os.mkdir(pod)
+    loop.tick(time.monotonic())
+    came = len(parts.sense.groups)
+    os.rmdir(pod)
+    loop.tick(time.monotonic())
+    return [came - before[1], code_kib() - before[0]]
+told = [tell(number) for number in (1, 2, 3)]
+pods = [come_and_go(number) for number in (1, 2)]
+print(json.dumps(dict(left=left, faults=told, pods=pods)))
 sys.stdout.flush()
 parts.self_test.close()
 aide.close()
@@ -162,6 +184,19 @@ def test_the_first_decision_takes_no_pages_that_the_second_one_does_not(more: in
     _, middle, _ = sorted(first[0] - second[0] for first, second, _ in found)
     assert middle <= 1, found
     assert all(major == 0 for run in found for _, major in run)
+
+
+def test_the_first_pod_brings_in_no_page_of_the_interpreter() -> None:
+    """16 KiB of constants came with the first event of inotify, in a thrash from the disk."""
+    assert told(0, 0)["pods"] == [[1, 0], [1, 0]]
+
+
+def test_a_cgroup_on_paper_comes_and_goes_and_is_not_left(tmp_path: Path) -> None:
+    for _ in range(2):
+        assert cgroup_on_paper(str(tmp_path)) == 2
+        assert os.listdir(tmp_path) == []
+        (tmp_path / ".rehearsal-tree").mkdir()  # of a guard that was killed in its rehearsal
+    assert cgroup_on_paper(f"{tmp_path}/none") == 0
 
 
 def test_a_guard_that_has_rehearsed_has_decided_nothing_and_told_nobody() -> None:

@@ -6,6 +6,7 @@ is done and nothing is written but the status.
 """
 
 import gc
+import os
 import socket
 import time
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, Group, Node,
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.remembered import remembered
 from seawall.guard.loop import Loop
+from seawall.guard.sense.tree import Tree
 from seawall.guard.settings import Settings
 from seawall.guard.tell.paper import tell_on_paper
 from seawall.guard.told_recorder import RecorderLink
@@ -23,6 +25,7 @@ from seawall.guard.told_recorder import RecorderLink
 GROUPS, FEW_GROUPS = 250, 10
 """Many for the memory that it takes; a few touch the same code."""
 TICKS = 40
+_TREE = ".rehearsal-tree"
 SELF_TEST_SECONDS = 5.0
 _MIB = 1 << 20
 
@@ -35,6 +38,7 @@ def rehearse(loop: Loop) -> None:
     parts = loop.parts
     shortages_on_paper(loop.settings, FEW_GROUPS)
     tell_on_paper(loop.settings, loop.handed.folder, _node(0.0, 0), _groups(FEW_GROUPS))
+    cgroup_on_paper(loop.handed.folder)
     gc.collect()  # its places are for what stays
     parts.hands.rehearse()
     parts.observer.rehearse()
@@ -48,6 +52,39 @@ def rehearse(loop: Loop) -> None:
         if (number >= 3 and not parts.self_test.is_waiting) or time.monotonic() > until:
             break
         time.sleep(0.01)
+
+
+def cgroup_on_paper(folder: str) -> int:
+    """One comes and goes below ``folder``, as inotify tells it: the first pod after the start may
+    come on a node that thrashes.  How much of it was heard; nothing of it is left, and a full
+    ``/run`` is no reason not to start.
+    """
+    below = f"{folder}/{_TREE}"
+    tree = Tree(below)
+    try:
+        if not os.path.isdir(below):  # of a guard that was killed in its rehearsal
+            os.mkdir(below, 0o700)
+        tree.open(0.0)
+        os.mkdir(f"{below}/pod", 0o700)
+        tree.update(0.0)
+        heard = len(tree.born)
+        tree.born.clear()
+        os.rmdir(f"{below}/pod")
+        tree.update(0.0)
+        return heard + len(tree.gone)
+    except OSError:
+        return 0
+    finally:
+        tree.close()
+        for path in (f"{below}/pod", below):
+            _remove(path)
+
+
+def _remove(folder: str) -> None:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return
 
 
 def shortages_on_paper(settings: Settings, groups: int = GROUPS) -> None:

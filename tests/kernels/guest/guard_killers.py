@@ -14,6 +14,7 @@ import guard_tree
 JOB = Path(os.environ.get("JOB", "/run/job"))
 READY_SECONDS = 60
 STATUS = Path("/run/seawall/status")
+JOURNAL = Path("/run/seawall/decisions.jsonl")
 
 
 class Killer:
@@ -74,7 +75,8 @@ class Killer:
     def _is_ready(self) -> bool:
         with suppress(OSError):
             if self.name == "guard":
-                return self.ready in STATUS.read_text()
+                # The page comes with the rehearsal; the journal's first line with READY=1.
+                return self.ready in STATUS.read_text() and bool(JOURNAL.stat().st_size)
             if self.spec["is_unit"]:
                 return not self.ready
             return self.ready in self.log.read_text(errors="replace")

@@ -64,7 +64,7 @@ def rows_of(
 
 
 def rank(
-    rows: list[Row], causes: Causes, protection: Protection, total_bytes: int, need: int = 0
+    rows: list[Row], causes: Causes, protection: Protection, total_bytes: int, need: int
 ) -> list[Row]:  # fmt: skip
     """Those that may go, first to last; every row gets its tier and what speaks against it."""
     for row in rows:

@@ -7,7 +7,6 @@ kernfs answers for mkdir and rmdir, on both cgroup versions.  The kernel keeps a
 
 import ctypes
 import os
-import sys
 from typing import Final
 
 CREATED: Final = 0x100
@@ -19,7 +18,9 @@ OVERFLOW: Final = 0x4000
 _IS_FOLDER: Final = 0x40000000
 _ONLY_FOLDERS: Final = 0x01000000
 _WANTED: Final = CREATED | DELETED | MOVED_FROM | MOVED_TO | _ONLY_FOLDERS
-_HEAD_BYTES: Final = 16
+_WORD_BYTES: Final = 4
+_HEAD_WORDS: Final = 4
+_HEAD_BYTES: Final = _HEAD_WORDS * _WORD_BYTES
 _BUFFER_BYTES: Final = 16 << 10
 _READS_MOST: Final = 64
 
@@ -27,11 +28,13 @@ _READS_MOST: Final = 64
 class Inotify:
     """One inotify descriptor with its buffer."""
 
-    __slots__ = ("_add", "_buffer", "_fd", "_init", "_into", "problem")
+    __slots__ = ("_add", "_buffer", "_fd", "_init", "_into", "_words", "problem")
 
     def __init__(self) -> None:
         self._buffer = bytearray(_BUFFER_BYTES)
         self._into = (self._buffer,)
+        # struct inotify_event, include/uapi/linux/inotify.h: watch, mask, cookie, length, name.
+        self._words = memoryview(self._buffer).cast("i")
         self._fd = -1
         self.problem = ""
         library = ctypes.CDLL(None, use_errno=True)
@@ -69,9 +72,8 @@ class Inotify:
                 break
             at, buffer = 0, self._buffer
             while at + _HEAD_BYTES <= size:
-                watch = int.from_bytes(buffer[at : at + 4], sys.byteorder, signed=True)
-                mask = int.from_bytes(buffer[at + 4 : at + 8], sys.byteorder)
-                length = int.from_bytes(buffer[at + 12 : at + 16], sys.byteorder)
+                first = at // _WORD_BYTES
+                watch, mask, _, length = self._words[first : first + _HEAD_WORDS]
                 at += _HEAD_BYTES
                 if mask & (_IS_FOLDER | IGNORED | OVERFLOW):
                     found.append((watch, mask, bytes(buffer[at : at + length]).rstrip(b"\0")))
