@@ -76,6 +76,36 @@ def test_protect_and_unprotect() -> None:
     assert CSI.name in [seen.name for seen in found.may_act_on]
 
 
+def test_without_a_watcher_nobody_tells_names_and_roles() -> None:
+    """Only paths, scope and oom_score_adj protect then."""
+    node = Seen("/system.slice/node.service", "unit:node.service", "", "", SYSTEM, -997)
+    settings = Settings(watch=False, scope=("/",), protect=(f"{PODS}/a",))
+    found = of(settings, HERE._replace(seen=(*HERE.seen, node)))
+    assert {seen.name: seen.protected_by for seen in found.protected} == {
+        WEB.name: "protected by the configuration",
+        OURS.name: "the guard is in it",
+        node.name: "protected: oom_score_adj -997",
+    }
+    assert {seen.name for seen in found.may_act_on} == {JOB.name, DATA.name, CSI.name, SSHD.name}
+    shown = " ".join(text(found).split())
+    assert "spares always: what is outside the scope, the guard and what it is in, oom" in shown
+    assert "kube-system, node-critical pods" not in shown
+    assert "know names and roles: watch = false, so only" in shown
+
+
+@pytest.mark.parametrize("watch", [True, False])
+@pytest.mark.parametrize("lifted", ["pod", "container", "slice"])
+def test_what_lifts_a_minus_1000_is_spelt_out(lifted: str, *, watch: bool) -> None:
+    """As the judge has it: a pod by its path too."""
+    uid = "3f0c9a4e_0b1d_4c61_9f4e_2d8a1c6b7e50"
+    pod = f"{PODS}/kubepods-burstable.slice/kubepods-burstable-pod{uid}.slice"
+    path = f"{pod}/cri-containerd-{'a' * 64}.scope"
+    never = Seen(path, "shop/web/nginx", "", "", BURSTABLE, -1000)
+    word = {"pod": pod, "container": path, "slice": pod.rpartition("/")[0]}[lifted]
+    found = of(Settings(watch=watch, unprotect=(word,)), HERE._replace(seen=(never,)))
+    assert bool(found.may_act_on) == (lifted != "slice")
+
+
 @pytest.mark.parametrize("mode", ["observe", "enforce"])
 def test_the_mode_comes_first(mode: str) -> None:
     first = text(of(Settings(mode=mode))).splitlines()[0]  # type: ignore[arg-type]
@@ -104,7 +134,7 @@ def test_what_a_machine_does_not_offer() -> None:
     none = of(Settings(watch=False), HERE._replace(mounts=None))
     assert none.kills_by.startswith("nothing")
     assert [row.partition(":")[0] for row in none.cannot] == [
-        "act at all", "know who holds driver memory",
+        "act at all", "know who holds driver memory", "know names and roles",
     ]  # fmt: skip
 
 

@@ -149,7 +149,7 @@ def test_it_imports_little() -> None:
     )
     assert not loaded & HEAVY
     layers = {name.split(".")[1] for name in loaded if name.startswith("seawall.")}
-    assert layers == {"actions", "guard", "cgroup_paths", "quick_residual"}
+    assert layers == {"actions", "guard", "cgroup_paths", "kubelet_names", "quick_residual"}
 
 
 def test_ticks_leave_nothing_behind(fake: FakeTree) -> None:

@@ -167,6 +167,12 @@ def test_a_process_that_went_has_none(machine: Machine) -> None:
 
 
 def test_this_machine() -> None:
+    """Each tmpfs that is there, and what lies at its point is it."""
     found = mounts_of("/proc", os.getpid())
-    for point in found.values():
-        assert point == b"" or point.startswith(b"/")
+    lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    there = {line.split(b" ")[2] for line in lines if b" - tmpfs " in line}
+    assert found.keys() == there, "as of a file that cannot be read it is not"
+    for device, point in found.items():
+        if point:
+            number = os.stat(point).st_dev
+            assert device == b"%d:%d" % (os.major(number), os.minor(number))

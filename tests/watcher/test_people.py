@@ -48,6 +48,22 @@ def test_groups_of_a_node(node: Node) -> None:
     assert found["/system.slice/shop.service"]["class_rank"] == 3
 
 
+@pytest.mark.parametrize(
+    ("folder", "role"),
+    [
+        ("/var/lib/k0s/kubelet/plugins/smb.csi.k8s.io", "CSI driver"),
+        ("/var/snap/microk8s/common/var/lib/kubelet/plugins_registry", "CSI or device driver"),
+        ("/data/kubelet/device-plugins", "device plugin"),
+        (f"/var/lib/k0s/kubelet/pods/{UID}/volume-subpaths/kubelet/plugins/0", ""),
+        ("/data/kubelet/backup", ""),
+    ],
+)
+def test_other_kubelets_folders_tell_the_role_too(node: Node, folder: str, role: str) -> None:
+    """Through the sieve."""
+    driver = node.container(POD, "plugin", 999, mounts=(folder,))
+    assert rows(node.people())[driver]["role"].partition(" (")[0] == role
+
+
 @pytest.mark.parametrize("root", ["run/containerd", "run/docker/containerd/daemon"])
 def test_with_docker_the_folders_tell_the_role_too(node: Node, root: str) -> None:
     tasks = f"{root}/io.containerd.runtime.v2.task/moby"
@@ -146,6 +162,22 @@ def test_a_user_makes_up_a_static_pod(node: Node) -> None:
     assert found["/" + fake]["pod"] == ""
     assert found["/" + fake]["class_rank"] == 1
     assert found[f"/{home}/kubelet.service"]["role"] == ""
+
+
+def test_a_user_makes_up_a_request(node: Node) -> None:
+    """No kubelet was asked for anything there; what the kernel itself protects counts."""
+    home = "user.slice/user-1000.slice/user@1000.service"
+    pods = [f"{home}/kubepods-{qos}-pod{STATIC}.slice" for qos in ("burstable", "besteffort")]
+    pods.append(f"{home}/kubepods-pod{STATIC}.slice")
+    for folder in ("user.slice", "user.slice/user-1000.slice", home, *pods):
+        node.cgroup(folder)
+    fakes = [f"{pod}/cri-containerd-{IDS['etcd']}.scope" for pod in pods]
+    for fake in fakes:
+        node.cgroup(fake, 500, limit=str(GIB))
+    found = rows(node.people())
+    assert [found["/" + fake]["request"] for fake in fakes] == [None, None, None]
+    node.write(f"sys/fs/cgroup/{fakes[0]}/memory.low", f"{GIB}\n")
+    assert rows(node.people())["/" + fakes[0]]["request"] == GIB
 
 
 def test_hostile_names_of_cgroups_are_cut_and_told(node: Node) -> None:

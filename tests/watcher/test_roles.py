@@ -2,9 +2,14 @@
 
 import pytest
 
+from seawall.guard.tell import termination
+from seawall.host import pod_resources
+from seawall.kubelet_folders import ROOTS
+from seawall.readings import kubelet_devices
 from seawall.watcher.roles import Facts, role_of
 
 UID = "3f0c9a4e-0b1d-4c61-9f4e-2d8a1c6b7e50"
+MICROK8S = "/var/snap/microk8s/common/var/lib/kubelet"
 HASH = "3f0c9a4e0b1d4c619f4e2d8a1c6b7e50"
 
 
@@ -25,6 +30,14 @@ def unit(name: str, **told: object) -> Facts:
         (container(folders=("/var/lib/kubelet/device-plugins",)), "device plugin"),
         (container(folders=("/etc/hosts", "/var/lib/kubelet/plugins/csi.ceph.com")), "CSI driver"),
         (container(folders=("/var/lib/kubelet/pods/",)), "CSI driver"),
+        (container(folders=("/var/lib/kubelet",)), "CSI driver"),
+        (container(folders=("/var/lib/k0s/kubelet/plugins/smb.csi.k8s.io",)), "CSI driver"),
+        (container(folders=("/var/lib/k0s/kubelet/plugins_registry/",)), "CSI or device driver"),
+        (container(folders=(f"{MICROK8S}",)), "CSI driver"),
+        (container(folders=(f"{MICROK8S}/device-plugins",)), "device plugin"),
+        (container(folders=("/data/kubelet/pods",)), "CSI driver"),
+        (container(folders=("/opt/rke/var/lib/kubelet/plugins/x", "/data/kubelet/device-plugins")),
+         "device plugin (the host's /data/kubelet/device-plugins is mounted into it)"),
         (container(folders=("/opt/cni/bin",)), "network (CNI)"),
         (container(folders=("/run/nvidia/driver",)), "GPU driver container"),
         (container(folders=("/var/lib/rook/mon-a/data",)), "storage daemon"),
@@ -33,6 +46,10 @@ def unit(name: str, **told: object) -> Facts:
         (container(adj=-997), "node-critical pod"),
         (container(adj=-999), "node-critical pod"),
         (unit("kubelet.service"), "kubelet"),
+        (unit("k0scontroller.service"), "kubelet"),
+        (unit("snap.kubelet.daemon.service"), "kubelet"),
+        (unit("snap.microk8s.daemon-kubelite.service"), "kubelet"),
+        (unit("my.service", programs=("k3s",)), "kubelet"),
         (unit("ssh.service"), "sshd"),
         (unit("systemd-journald.service"), "systemd"),
         (unit("init.scope"), "systemd"),
@@ -64,6 +81,16 @@ def test_evidence_of_the_host_protects(facts: Facts, words: str) -> None:
         container(folders=(f"/var/lib/kubelet/pods/{UID}/volumes/kubernetes.io~csi/pvc/mount",)),
         container(folders=("/var/lib/kubelet/plugins/kubernetes.io/csi/volumeDevices/pvc",)),
         container(folders=("/var/lib/kubelet/device-plugins-of-mine",)),
+        # Below a kubelet's pods whoever makes one names volumes, claims and containers.
+        *(container(folders=(f"{root}/pods/{UID}/{below}",)) for root in (*ROOTS, "/data/kubelet")
+          for below in ("volume-subpaths/kubelet/plugins/0", "volumes/x/kubelet/pods",
+                        "volumes/kubernetes.io~empty-dir/kubelet", "kubelet/plugins")),
+        # By the shape only what daemons are given, and near the root of all.
+        container(folders=("/var/log/kubelet", "/etc/kubernetes/kubelet", "/data/kubelet")),
+        container(folders=("/a/b/c/d/e/kubelet/plugins", "/data/kubelet/plugins/x/y")),
+        container(folders=("/data/../kubelet/pods", "/data/kubelet/pods/../x", "kubelet/pods")),
+        container(folders=("/data/my-kubelet/pods", "/data/kubelet/pods2", "/d\x1b/kubelet/pods")),
+        unit("kubeletXservice"),
         container(namespace="gpu-operator", pod="hog"),
         container(programs=("nvidia-persistenced",)),
         # Every Guaranteed pod has -997; a pause container has -998.
@@ -90,7 +117,7 @@ def test_evidence_of_the_host_protects(facts: Facts, words: str) -> None:
         unit("evil\nkubelet.service"),
         unit("my.service", programs=("nvidia-cuda-mps-server2", "kubelet\n")),
     ],
-    ids=range(26),
+    ids=range(47),
 )  # fmt: skip
 def test_what_a_container_chooses_protects_nobody(facts: Facts) -> None:
     assert role_of(facts) == ""
@@ -101,3 +128,9 @@ def test_every_role_says_how_it_is_known() -> None:
     given = role_of(container(folders=("/opt/cni/bin",)))
     assert given == "network (CNI) (the host's /opt/cni is mounted into it)"
     assert role_of(unit("sshd.service")) == "sshd (unit sshd.service)"
+
+
+def test_all_know_the_same_folders_of_kubelets() -> None:
+    assert termination.KUBELET == ROOTS
+    assert [path.partition("/device-plugins/")[0] for path in kubelet_devices.PATHS] == list(ROOTS)
+    assert [path.partition("/pod-resources/")[0] for path in pod_resources.SOCKETS] == list(ROOTS)

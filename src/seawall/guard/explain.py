@@ -7,6 +7,7 @@ Pure: the facts of the machine are handed in (``cli/guard_here.py`` reads them).
 from typing import Final, NamedTuple
 
 from seawall.actions.plan import Mounts
+from seawall.cgroup_paths import place_of
 from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM, Group
 from seawall.guard.judge.protection import Protection
 from seawall.guard.settings import Settings
@@ -89,7 +90,10 @@ def explained(settings: Settings, here: Here, config_path: str, *, is_default: b
         target = floor + min(share, settings.act_at_most_bytes)
     protection = Protection(settings)
     inside = [seen for seen in here.seen if protection.is_in_scope(seen.path)]
-    judged = [seen._replace(protected_by=_reason(seen, protection)) for seen in inside]
+    judged = [
+        seen._replace(protected_by=_reason(seen, protection, is_told=settings.watch))
+        for seen in inside
+    ]
     return Explained(
         settings=settings,
         config_path=config_path,
@@ -116,13 +120,16 @@ def _floor(settings: Settings, total: int | None) -> tuple[int | None, str]:
     return settings.act_at_most_bytes, "act_at_most"
 
 
-def _reason(seen: Seen, protection: Protection) -> str:
-    """The judge's own words: why it is never acted on; empty: it may be."""
+def _reason(seen: Seen, protection: Protection, *, is_told: bool) -> str:
+    """The judge's own words: why it is never acted on; empty: it may be.  ``is_told``: a watcher
+    tells the guard names and roles.
+    """
     if seen.own_why:
         return seen.own_why
-    group = Group(seen.path, 0, seen.name)
+    group = Group(seen.path, 0, seen.name if is_told else "")
+    group.pod = place_of(seen.path).pod_uid or ""
     group.adj, group.class_rank = seen.adj, seen.class_rank
-    group.protected_by = seen.protected_by
+    group.protected_by = seen.protected_by if is_told else ""
     return protection.reason(group)
 
 
@@ -173,4 +180,8 @@ def cannot(settings: Settings, here: Here) -> list[str]:
         )
     if not settings.watch:
         words.append("know who holds driver memory: watch = false")
+        words.append(
+            "know names and roles: watch = false, so only paths, the scope and oom_score_adj "
+            "protect"
+        )
     return words + list(here.lacks)

@@ -17,6 +17,11 @@ _SPARED: Final = (
     "always: what is outside the scope, the guard and what it is in, static pods, kube-system, "
     "node-critical pods, CNI, CSI, device plugins and drivers, MPS, storage daemons, slurmd"
 )
+_SPARED_UNTOLD: Final = (
+    "always: what is outside the scope, the guard and what it is in, oom_score_adj -997 and less "
+    "(but not a Guaranteed pod's -997), what protect names by its path"
+)
+"""Without a watcher."""
 _OVER_LIMIT: Final = {
     "report": "reported, nobody is killed (over_limit)",
     "kill": "killed",
@@ -40,7 +45,7 @@ def lines(found: Explained, paper: Paper, *, whole: bool = False) -> Iterator[st
     yield from _row(paper, "kills by", found.kills_by)
     yield from _row(paper, "over", _over_words(found))
     yield from _row(paper, "stuck", _stuck_words(found))
-    yield from _row(paper, "spares", _SPARED)
+    yield from _row(paper, "spares", _SPARED if settings.watch else _SPARED_UNTOLD)
     yield from _row(paper, "blackbox", _blackbox_words(settings))
     yield ""
     title = f"May be acted on: {count(len(found.may_act_on)) if found.may_act_on else 'nothing'}"

@@ -19,17 +19,11 @@ from seawall.host.grpc_unix.call import Connection
 from seawall.host.grpc_unix.problems import CallProblem, StatusProblem
 from seawall.host.grpc_unix.reasons import reason_of
 from seawall.host.host import JSON
+from seawall.kubelet_folders import ROOTS
 from seawall.problems import ParseProblem
 from seawall.protobuf_wire import messages
 
-SOCKETS: Final = tuple(
-    f"{folder}/pod-resources/kubelet.sock"
-    for folder in (
-        "/var/lib/kubelet",
-        "/var/lib/k0s/kubelet",
-        "/var/snap/microk8s/common/var/lib/kubelet",
-    )
-)
+SOCKETS: Final = tuple(f"{folder}/pod-resources/kubelet.sock" for folder in ROOTS)
 SECONDS: Final = 1.0
 _SERVICE: Final = "/v1.PodResourcesLister/"
 _WORD_MOST: Final = 512

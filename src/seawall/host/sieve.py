@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from seawall import kubelet_folders
+
 ENVIRONMENT_NAMES: Final = re.compile(
     rb"(?:(?:NVIDIA|CUDA|ROCR?|HIP|HSA|GPU|AMD|ZE|ONEAPI)_[A-Z0-9_]+|PASS_DEVICE_SPECS)\Z"
 )
@@ -24,9 +26,9 @@ ANNOTATION_NAMES: Final = re.compile(
 )
 # Of the host's folders that a container was given, those that only daemons of the node get: they
 # tell a device plugin, a CSI or CNI driver, a storage daemon.  Volumes have names of users.
+# The kubelet's are ``kubelet_folders.FOLDER``.
 GIVEN_FOLDERS: Final = re.compile(
-    r"(?:/var/lib/kubelet(?:/pods|/device-plugins|/plugins_registry|/plugins(?:/[^/]+)?)?"
-    r"|/(?:etc|opt)/cni(?:/[a-z.]+)?|/run/nvidia(?:/driver|/validations)?"
+    r"(?:/(?:etc|opt)/cni(?:/[a-z.]+)?|/run/nvidia(?:/driver|/validations)?"
     r"|/var/lib/(?:rook(?:/[^/]+)?|ceph|longhorn|osd|glusterd)|/etc/(?:pwx|iscsi))/?\Z"
 )
 _URL_USER: Final = re.compile(rb"://[^/ ]*@")
@@ -163,11 +165,15 @@ def _mounts(mounts: object) -> dict[str, object]:
         if not isinstance(row, dict):
             continue
         source, kept = row.get("source"), device_mount(row)
-        if isinstance(source, str) and GIVEN_FOLDERS.match(source):
+        if isinstance(source, str) and _is_daemons(source):
             kept["source"] = source
         if kept:
             given.append(kept)
     return {"mounts": given} if given else {}
+
+
+def _is_daemons(source: str) -> bool:
+    return bool(GIVEN_FOLDERS.match(source) or kubelet_folders.FOLDER.match(source))
 
 
 def _allowed(labels: dict[object, object]) -> dict[str, object]:

@@ -14,18 +14,12 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from seawall.host.host import Host, Unread
+from seawall.kubelet_folders import ROOTS
 from seawall.problems import ParseProblem
 from seawall.protobuf_wire import fields
 from seawall.readings.reading import decode_name, read_as
 
-PATHS: Final = tuple(
-    f"{folder}/device-plugins/kubelet_internal_checkpoint"
-    for folder in (
-        "/var/lib/kubelet",
-        "/var/lib/k0s/kubelet",
-        "/var/snap/microk8s/common/var/lib/kubelet",
-    )
-)
+PATHS: Final = tuple(f"{folder}/device-plugins/kubelet_internal_checkpoint" for folder in ROOTS)
 LIMIT_BYTES: Final = 2 << 20
 WORD_MOST: Final = 4096
 CDI_ANNOTATION: Final = "cdi.k8s.io/"

@@ -221,9 +221,9 @@ class People:
         if isinstance(inode, Unread):
             return None
         adj = self._adj(pids)
-        place = place_of(workload.cgroup)
+        is_made_up = place_of(workload.cgroup).is_delegated
         is_container = workload.kind == "container"
-        is_given = is_container and not place.is_delegated
+        is_given = is_container and not is_made_up
         folders = given_folders(self._host, workload) if is_given else ()
         role_before = ""
         if isinstance(folders, Unread):
@@ -233,7 +233,7 @@ class People:
         facts = Facts(
             cgroup=workload.cgroup,
             is_container=is_container,
-            is_delegated=place.is_delegated,
+            is_delegated=is_made_up,
             unit=workload.unit or "",
             namespace=workload.namespace or "",
             pod=workload.pod or "",
@@ -249,10 +249,10 @@ class People:
             "cgroup": workload.cgroup,
             "inode": inode,
             "name": word(workload.name),
-            "pod": "" if place.is_delegated else word(workload.pod_uid or ""),
-            "class_rank": class_rank_of(workload, is_delegated=place.is_delegated),
+            "pod": "" if is_made_up else word(workload.pod_uid or ""),
+            "class_rank": class_rank_of(workload, is_delegated=is_made_up),
             "adj": adj,
-            "request": request_of(workload, asked, adj, self._capacity),
+            "request": request_of(workload, asked, adj, self._capacity, is_delegated=is_made_up),
             "role": role_of(facts) or role_before or self._role_until_named(workload),
         }
 

@@ -49,12 +49,14 @@ def class_rank_of(workload: Workload, *, is_delegated: bool = False) -> int:
 
 
 def request_of(
-    workload: Workload, asked: Asked, adj: int | None, capacity: int | None
-) -> int | None:
+    workload: Workload, asked: Asked, adj: int | None, capacity: int | None, *,
+    is_delegated: bool = False,
+) -> int | None:  # fmt: skip
     """Bytes: what the kubelet was asked for, or what is protected; the most that it can be,
-    for who keeps a promise owes nothing.
+    for who keeps a promise owes nothing.  No kubelet was asked where a user made up the path
+    (``is_delegated``).
     """
-    found = _of_kubernetes(workload, asked, adj, capacity)
+    found = None if is_delegated else _of_kubernetes(workload, asked, adj, capacity)
     if asked.protected is None:
         return found
     return max(asked.protected, found or 0)

@@ -8,14 +8,16 @@ it was given, and the oom_score_adj that the kubelet wrote.  Every role says how
 
 Pure.  Sources: pkg/kubelet/config/common.go (the uid of a static pod is a hash without dashes),
 pkg/kubelet/qos/policy.go (-997 for node-critical pods, and for all Guaranteed ones), the device
-manager's and plugin watcher's folders below /var/lib/kubelet.
+manager's and plugin watcher's folders below the kubelet's (``kubelet_folders``).
 """
 
 import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from seawall import kubelet_names
 from seawall.cgroup_paths import Qos
+from seawall.kubelet_folders import FOLDER
 
 _STATIC_UID: Final = re.compile(r"[0-9a-f]{32}\Z")
 _SYSTEM_NAMESPACES: Final = frozenset({"kube-system"})
@@ -24,15 +26,9 @@ _NEVER_ADJ: Final = -998
 """And below: the kubelet's own (-999), the pause container's (-998)."""
 
 # Folders of the host that only their own kind of daemon is given: (folder, role).  The folder
-# itself, not what lies in it: volumes of every pod lie in /var/lib/kubelet/pods, libraries and
-# pipes for every GPU program in /run/nvidia.  A path that ends with "/" means what is in it.
+# itself, not what lies in it: libraries and pipes for every GPU program lie in /run/nvidia.
+# A path that ends with "/" means what is in it.
 _FOLDERS: Final = (
-    ("/var/lib/kubelet/device-plugins", "device plugin"),
-    ("/var/lib/kubelet/plugins_registry", "CSI or device driver"),
-    ("/var/lib/kubelet/plugins", "CSI driver"),
-    ("/var/lib/kubelet/plugins/", "CSI driver"),
-    ("/var/lib/kubelet/pods", "CSI driver"),
-    ("/var/lib/kubelet", "CSI driver"),
     ("/etc/cni", "network (CNI)"),
     ("/etc/cni/", "network (CNI)"),
     ("/opt/cni", "network (CNI)"),
@@ -49,8 +45,14 @@ _FOLDERS: Final = (
     ("/var/lib/glusterd", "storage daemon"),
     ("/etc/iscsi", "storage daemon"),
 )
-_NOT_THERE: Final = "/var/lib/kubelet/plugins/kubernetes.io/"
-"""Where the kubelet itself keeps what it publishes of volumes."""
+# Those in the kubelet's folder, by their names; the first that was given counts.
+_OF_KUBELET: Final = (
+    ("device-plugins", "device plugin"),
+    ("plugins_registry", "CSI or device driver"),
+    ("plugins", "CSI driver"),
+    ("pods", "CSI driver"),
+    ("", "CSI driver"),
+)
 # (namespaces, beginnings of names of pods, role): made by whoever may make pods there.
 _OPERATORS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     (r"(nvidia-)?gpu-operator(-resources)?",
@@ -74,8 +76,8 @@ _UNITS: Final[tuple[tuple[str, str], ...]] = (
     # Not user@N.service: with very many cgroups in it that is one workload, and its user's.
     (r"init\.scope|systemd-.+|dbus(-broker)?\.(service|socket)", "systemd"),
     (r"(ssh|sshd|ssh@.+|sshd@.+)\.(service|socket)", "sshd"),
-    (r"(kubelet|k3s|k3s-agent|k0s.*|rke2-.+|microk8s.*|snap\.microk8s.+|kube-proxy)\.service",
-     "kubelet"),
+    ("|".join(map(re.escape, kubelet_names.UNITS)), "kubelet"),
+    (r"(k0s.*|rke2-.+|microk8s.*|snap\.microk8s.+|kube-proxy)\.service", "kubelet"),
     (r"(containerd|crio|cri-o|docker|dockerd|podman|cri-docker)\.(service|socket)",
      "container runtime"),
     (r"(libpod|crio)-conmon-.+\.scope", "monitor of a container"),
@@ -96,7 +98,8 @@ _UNITS_FOUND: Final = tuple((re.compile(f"(?:{pattern})\\Z"), role) for pattern,
 
 # Programs of the host's own cgroups, by the file that they run (a file of root's).
 _PROGRAMS: Final = {
-    "kubelet": "kubelet", "containerd": "container runtime", "dockerd": "container runtime",
+    **dict.fromkeys(kubelet_names.PROGRAMS, "kubelet"),
+    "containerd": "container runtime", "dockerd": "container runtime",
     "crio": "container runtime", "sshd": "sshd", "slurmd": "Slurm", "slurmstepd": "Slurm",
     "nvidia-persistenced": "GPU driver daemon", "nv-fabricmanager": "GPU driver daemon",
     "nvidia-cuda-mps-server": "MPS server, whose memory is its clients'",
@@ -145,6 +148,8 @@ def _of_container(facts: Facts) -> str:
         return "static pod (its uid is the kubelet's own hash)"
     if facts.namespace in _SYSTEM_NAMESPACES:
         return f"part of the cluster (namespace {facts.namespace})"
+    if role := _by_kubelets_folders(facts.folders):
+        return role
     for home, role in _FOLDERS:
         if any(_is_given(folder, home) for folder in facts.folders):
             return f"{role} (the host's {home.rstrip('/')} is mounted into it)"
@@ -154,10 +159,18 @@ def _of_container(facts: Facts) -> str:
     return _by_adj(facts)
 
 
+def _by_kubelets_folders(folders: Sequence[str]) -> str:
+    found = [match for folder in folders if (match := FOLDER.match(folder))]
+    for name, role in _OF_KUBELET:
+        for match in found:
+            if (match["name"] or "").partition("/")[0] == name:
+                where = f"{match['root']}/{name}".rstrip("/")
+                return f"{role} (the host's {where} is mounted into it)"
+    return ""
+
+
 def _is_given(folder: str, home: str) -> bool:
-    if home.endswith("/"):
-        return folder.startswith(home) and not folder.startswith(_NOT_THERE)
-    return folder.rstrip("/") == home
+    return folder.startswith(home) if home.endswith("/") else folder.rstrip("/") == home
 
 
 def _by_adj(facts: Facts) -> str:

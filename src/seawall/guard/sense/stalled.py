@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from seawall import kubelet_names
 from seawall.cgroup_paths import place_of
 from seawall.guard.sense.cadence import Cadence
 from seawall.guard.sense.canary import number, stat_fields
@@ -22,14 +23,13 @@ from seawall.guard.sense.member import Names
 from seawall.guard.sense.pressure import Pressure
 from seawall.guard.sense.vmstat import Rate
 
-NAMES: Final = frozenset({
-    "kubelet", "containerd", "dockerd", "crio", "cri-dockerd", "podman", "sshd", "k3s",
-    "k3s-server", "k3s-agent", "rke2", "kube-proxy", "systemd-logind", "dbus-daemon",
-})  # fmt: skip
+NAMES: Final = kubelet_names.PROGRAMS | {
+    "containerd", "dockerd", "crio", "cri-dockerd", "podman", "sshd", "kube-proxy",
+    "systemd-logind", "dbus-daemon",
+}  # fmt: skip
 _UNITS: Final = frozenset({
-    "kubelet.service", "containerd.service", "docker.service", "crio.service", "ssh.service",
-    "sshd.service", "k3s.service", "k3s-agent.service", "rke2-server.service",
-    "rke2-agent.service",
+    *kubelet_names.UNITS, "containerd.service", "docker.service", "crio.service", "ssh.service",
+    "sshd.service",
 })  # fmt: skip
 _VERIFY_SECONDS: Final = 60.0
 _WALK_SECONDS: Final = 600.0

@@ -14,17 +14,18 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from seawall import kubelet_names
 from seawall.guard.tell.plain import plain
 
 GUARDS: Final = frozenset({"earlyoom", "oomd", "systemd-oomd", "nohang"})
-KUBELETS: Final = frozenset({"kubelet", "k3s", "k3s-server", "k3s-agent", "k0s"})
-READABLE: Final = frozenset({"kubelet"})
+KUBELETS: Final = kubelet_names.WITH_KUBELET | {kubelet_names.KUBELET}
 DEFAULT_CONFIG: Final = "/var/lib/kubelet/config.yaml"
 DEFAULT_EVICTION: Final = "100Mi"
 _MOST: Final = 8
+_DROP_INS_MOST: Final = 64
+"""Files and folders below a kubelet's ``--config-dir``."""
 _FILE_MOST: Final = 256 << 10
 _SESSIONS: Final = "/user.slice"
-_FLAG: Final = re.compile(r"-*eviction-hard(?:=|\Z)")
 _QUANTITY: Final = r"([0-9.]+(?:%|[KMGTPE]i?)?)"
 _IN_FLAG: Final = re.compile(rf"memory\.available\s*<\s*{_QUANTITY}")
 _IN_FILE: Final = re.compile(rf"""memory\.available["']?\s*:\s*["']?{_QUANTITY}""")
@@ -72,40 +73,91 @@ def host_processes(proc: str, names: frozenset[str], scope: Sequence[str]) -> It
         yield Process(int(entry), comm, _is_within(paths, scope), _is_roots(status), is_of_session)
 
 
-def eviction_of(arguments: list[str], config: str) -> str:
-    """The kubelet's evictionHard for memory.available: flag, else file, else its default;
-    empty when it has one without memory.
+def eviction_of(arguments: list[str], config: str, drop_ins: Sequence[str] = ()) -> str:
+    """The kubelet's evictionHard for memory.available: flag, else the last drop-in that names it,
+    else file, else its default; empty when it has one without memory.
     """
-    for number, word in enumerate(arguments):
-        name, _, value = word.lstrip("-").partition("=")
-        if name == "eviction-hard":
-            value = value or "".join(arguments[number + 1 : number + 2])
-            found = _IN_FLAG.search(value)
-            return found[1] if found else ""
-    hard = _HARD.search(config)
+    if flags := _given(arguments, "eviction-hard"):
+        found = _IN_FLAG.findall(",".join(flags))
+        return str(found[-1]) if found else ""
+    below = _in_file(config)
+    for text in drop_ins:  # a JSON merge patch each: keys that it does not name stay
+        below = _in_file(text) or below
+    return DEFAULT_EVICTION if below is None else below
+
+
+def _in_file(text: str) -> str | None:
+    """None: it has no evictionHard; empty: one without memory."""
+    hard = _HARD.search(text)
     if hard is None:
-        return DEFAULT_EVICTION
+        return None
     found = _IN_FILE.search(hard[1])
     return found[1] if found else ""
 
 
-def _eviction(proc: str, kubelet: Process) -> str:
-    who = f"{kubelet.comm} (pid {kubelet.pid})"
-    if kubelet.comm not in READABLE:
-        return f"{who} has a kubelet in it, whose eviction threshold is not to be seen"
-    arguments = _read(f"{proc}/{kubelet.pid}/cmdline", _FILE_MOST).split("\0")
-    path, is_needed = DEFAULT_CONFIG, False
+def _given(arguments: list[str], flag: str) -> list[str]:
+    """Each value of a flag; where only one can be, the last counts."""
+    values = []
     for number, word in enumerate(arguments):
         name, _, value = word.lstrip("-").partition("=")
-        if name == "config":
-            path, is_needed = value or "".join(arguments[number + 1 : number + 2]), True
-    text = _regular(f"{proc}/{kubelet.pid}/root{path}") if path[:1] == "/" else None
-    if text is None and is_needed and not any(map(_FLAG.match, arguments)):
+        if name == flag and word[:1] == "-":
+            values.append(value or "".join(arguments[number + 1 : number + 2]))
+    return values
+
+
+def _eviction(proc: str, kubelet: Process) -> str:
+    who = f"{kubelet.comm} (pid {kubelet.pid})"
+    if kubelet.comm != kubelet_names.KUBELET:
+        return f"{who} has a kubelet in it, whose eviction threshold is not to be seen"
+    arguments = _read(f"{proc}/{kubelet.pid}/cmdline", _FILE_MOST).split("\0")
+    root = f"{proc}/{kubelet.pid}/root"
+    given = _given(arguments, "config")
+    text = _regular_below(root, given[-1] if given else DEFAULT_CONFIG)
+    drop_ins = _drop_ins(root, _given(arguments, "config-dir"))
+    is_unseen = drop_ins is None or (text is None and bool(given))
+    if is_unseen and not _given(arguments, "eviction-hard"):
         return f"{who} has an eviction threshold that is not to be seen"
-    below = eviction_of(arguments, text or "")
+    below = eviction_of(arguments, text or "", drop_ins or ())
     if not below:
         return f"{who} evicts nothing for memory"
     return plain(f"{who} evicts below memory.available {below}", 120)
+
+
+def _drop_ins(root: str, folders: Sequence[str]) -> list[str] | None:
+    """The texts of ``*.conf`` in the kubelet's ``--config-dir`` and below, in the order in which
+    it merges them (filepath.WalkDir: by name, a folder where its name stands); None: one of them
+    cannot be read, or there are very many.
+    """
+    texts: list[str] = []
+    todo = list(folders[-1:])
+    for _ in range(_DROP_INS_MOST):
+        if not todo:
+            return texts
+        path = todo.pop()
+        below = _names(f"{root}{path}") if path[:1] == "/" else None
+        if below is not None:
+            todo += [f"{path}/{name}" for name in reversed(below)]
+        elif path.endswith(".conf") and (text := _regular_below(root, path)) is not None:
+            texts.append(text)
+        elif path.endswith(".conf") or path in folders:
+            return None
+    return None
+
+
+def _names(folder: str) -> list[str] | None:
+    """Sorted, ``_DROP_INS_MOST`` of them; None: it is no folder, or a link to one, which the
+    kubelet does not follow.
+    """
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        with os.scandir(fd) as entries:
+            found = [entry.name for entry, _ in zip(entries, range(_DROP_INS_MOST), strict=False)]
+        return sorted(found, key=os.fsencode)
+    finally:
+        os.close(fd)
 
 
 def _is_within(paths: str, scope: Sequence[str]) -> bool:
@@ -137,12 +189,15 @@ def _is_dead(stat: str) -> bool:
     return stat.rpartition(")")[2].strip()[:1] in ("Z", "X", "x", "")
 
 
-def _regular(path: str) -> str | None:
+def _regular_below(root: str, path: str) -> str | None:
     """Of a regular file, looked at before it is opened: opening a device may do something (a
     watchdog begins to run), and so may reading a file of /proc or tracefs, which has no size.
+    None: it is none, or ``path`` is not whole.
     """
+    if path[:1] != "/":
+        return None
     try:
-        seen = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        seen = os.open(root + path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return None
     try:

@@ -22,10 +22,9 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from seawall.guard.tell.plain import plain
+from seawall.kubelet_folders import ROOTS
 
-KUBELET: Final = (
-    "/var/lib/kubelet", "/var/lib/k0s/kubelet", "/var/snap/microk8s/common/var/lib/kubelet",
-)  # fmt: skip
+KUBELET: Final = ROOTS
 CONFIGS: Final = (
     "/run/containerd/io.containerd.runtime.v2.task/k8s.io/{id}/config.json",
     "/run/containerd/io.containerd.runtime.v2.task/moby/{id}/config.json",

@@ -43,6 +43,7 @@ from seawall.host.device_log.tails import (
 from seawall.host.device_log.times import Line, container_line, service_line
 from seawall.host.expendable import unread_for
 from seawall.host.host import JSON
+from seawall.kubelet_names import UNITS
 
 SECONDS: Final = 4.0
 """Of all of it; its reader waits a second longer."""
@@ -51,12 +52,6 @@ _EVENTS_MOST: Final = 2000
 _LOG_SECONDS: Final = 1.2
 _KEPT_MOST: Final = 20_000
 """Of one log, the newest; what repeats is thinned out after that."""
-_UNITS: Final = (
-    "kubelet.service", "k3s.service", "k3s-agent.service", "rke2-server.service",
-    "rke2-agent.service", "k0scontroller.service", "k0sworker.service",
-    "snap.microk8s.daemon-kubelite.service", "snap.microk8s.daemon-kubelet.service",
-    "snap.kubelet.daemon.service",
-)  # fmt: skip
 # A log of the system in which no kubelet says anything is not the kubelet's.
 _SPEAKS: Final = re.compile(
     rb"^[IWEF]\d{4} \d\d:"
@@ -66,7 +61,7 @@ _SPEAKS: Final = re.compile(
 _PROGRAMS: Final = re.compile(r"kubelet\Z|k3s|rke2|k0s|microk8s\.daemon-kubel|kubelite|hyperkube")
 JOURNAL: Final = (
     "journalctl", "-q", "--no-pager", "-o", "short-unix", "-b", "-r", "-n", "400000",
-    *(word for unit in _UNITS for word in ("-u", unit)),
+    *(word for unit in UNITS for word in ("-u", unit)),
 )  # fmt: skip
 _GPUS: Final = "/proc/driver/nvidia/gpus"
 _ADDRESS: Final = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]\Z")
