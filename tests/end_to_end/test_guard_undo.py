@@ -46,6 +46,44 @@ def test_undo_all_leaves_only_evidence(tmp_path: Path, capsys: pytest.CaptureFix
     assert not folder.exists()
 
 
+def killed_in(folder: Path, rehearse: str, moment: str) -> None:
+    """A guard that ends in this part of its rehearsal, at the first call of ``moment``."""
+    line = (
+        "import os, sys; from tests.guard.telling import groups, node; "
+        "from seawall.guard import rehearsal; from seawall.guard.settings import Settings; "
+        f"import {moment.rpartition('.')[0]} as there; "
+        f"there.{moment.rpartition('.')[2]} = lambda *_: os._exit(9); "
+        f"rehearsal.{rehearse}"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", line, str(folder)], cwd=SOURCES.parent, check=False,
+        env=os.environ | {"PYTHONPATH": f"{SOURCES}:{SOURCES.parent}"},
+    )  # fmt: skip
+    assert done.returncode == 9
+
+
+def test_undo_all_removes_what_a_guard_killed_in_its_rehearsal_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "seawall"
+    (folder / "second").mkdir(parents=True)
+    told = "tell_on_paper(Settings(), sys.argv[1], node(), groups())"
+    for place in (folder, folder / "second"):
+        killed_in(place, told, "seawall.guard.tell.paper._remove")
+        killed_in(place, "cgroup_on_paper(sys.argv[1])", "os.rmdir")
+        assert (place / ".rehearsal/kmsg").exists()
+        assert (place / ".rehearsal-tree/pod").exists()
+    stranger = folder / ".rehearsal/somebodys"
+    stranger.touch()
+    assert undo(everything=True, folder=str(folder)) == 2
+    assert [path for path in folder.rglob("*") if path.is_file()] == [stranger]
+    out = capsys.readouterr().out
+    assert f"{folder}/.rehearsal could not be removed: Directory not empty\n" in out
+    stranger.unlink()
+    assert undo(everything=True, folder=str(folder)) == 0
+    assert not folder.exists()
+
+
 def test_undo_all_keeps_what_is_still_to_be_undone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,7 +18,7 @@ from seawall.guard.settings import Settings
 
 SOURCES = str(Path(__file__).resolve().parents[2] / "src")
 MARK_KIB = 14_000_000 >> 10
-OWN_MARK_KIB = 7_650
+OWN_MARK_KIB = 7_950
 """Of it 192 are the reserve."""
 FORBIDDEN = {
     "argparse", "ast", "asyncio", "collections", "contextlib", "copy", "dataclasses", "enum",

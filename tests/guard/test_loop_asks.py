@@ -1,13 +1,18 @@
 """What the loop asks of others, and when: the self-test, a closer look of the watcher."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.guard.judge_scene import CALM, group_of
 
+from seawall.actions.journal import Journal
+from seawall.actions.observer import Observer
+from seawall.actions.plan import Mounts
 from seawall.guard.facts import Group, Node
 from seawall.guard.loop import Loop
+from seawall.guard.self_test import NAME, SelfTest
 from seawall.guard.settings import Settings
 
 
@@ -61,6 +66,7 @@ class Scene:
         loop.judge = self.judge  # type: ignore[assignment]
         loop.settings = Settings()
         loop._test_due = loop._look_due = loop._pace = loop._hurried_until = 0.0
+        loop._cannot_kill = ""
 
     def ask(self, now: float, *wanted: Group) -> list[dict[str, Any]]:
         self.said.clear()
@@ -131,6 +137,42 @@ def test_one_that_cannot_even_begin_is_said_too() -> None:
     scene.test.answer, scene.test.proves = "it cannot", False
     scene.loop._test(10.0)
     assert scene.events == ["IT CANNOT KILL: no child came"]
+
+
+def test_without_a_cgroup_for_it_that_is_said_and_tried_again(tmp_path: Path) -> None:
+    """As where cgroupfs can only be read: found before the loop runs, and by every test anew."""
+    tree, scene = tmp_path / "tree", Scene()
+    mounts = Mounts(str(tree), 2, None, str(tree))
+    asked: list[dict[str, Any]] = []
+    aide: Any = SimpleNamespace(
+        send=lambda request: not asked.append(request), take=lambda _kind: None
+    )
+    test = SelfTest(Observer(mounts, (), Journal(f"{tmp_path}/undo")), aide, mounts, "/own")
+    scene.loop.parts.self_test = test  # type: ignore[misc]
+    notes = [test.prepare(), "no lock"]
+    for now in (10.0, 39.0, 40.0):
+        scene.loop._test(now)
+    why = f"no test cgroup could be made: {tree}/{NAME}: No such file or directory"
+    assert (scene.events, notes[0]) == ([f"IT CANNOT KILL: {why}"], why)
+    tree.touch()
+    scene.loop._test(70.0)
+    assert scene.events[1:] == [scene.events[0].replace("No such file or", "Not a")]
+    tree.unlink()
+    tree.mkdir()
+    scene.loop._test(100.0)
+    assert (scene.events[2:], asked) == ([], [{
+        "do": "self_test_child", "cgroup_procs": [f"{tree}/own/{NAME}/cgroup.procs"]
+    }])  # fmt: skip
+    test.close()
+
+
+def test_what_was_said_loudly_is_no_blind_spot() -> None:
+    scene = Scene()
+    scene.loop.parts.notify = SimpleNamespace(say=lambda _words: None)  # type: ignore[misc, assignment]
+    why = scene.loop._cannot_kill = "no test cgroup could be made: read-only"
+    scene.loop.begin("started", [why, "no lock"])
+    assert scene.loop._blind == "no lock"
+    assert scene.events == ["started", why, "no lock"]
 
 
 @pytest.mark.parametrize("state", ["short", "holding"])

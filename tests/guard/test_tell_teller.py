@@ -16,6 +16,7 @@ import pytest
 from tests.guard.telling import (
     BOOT,
     CGROUP,
+    GIB,
     HOSTILE,
     MIB,
     check,
@@ -223,6 +224,16 @@ def test_the_status_is_written_seldom_in_peace_and_at_once_when_it_changes(
     assert written(111.3, "short")
 
 
+def test_whom_the_kernel_ended_all_the_same_is_in_the_journal(made: Teller, tmp_path: Path) -> None:
+    """What a decision is held against later, where no black box is."""
+    made.verdict(verdict())
+    made.status(node(kernel_kills=2), groups(), "holding", {})
+    last = lines_of(tmp_path / "decisions.jsonl")[-1]
+    check(last, "decision")
+    assert (last["kind"], last["kernel_kills"]) == ("event", 2)
+    assert last["sentence"] == "processes that the kernel's OOM killer ended: 2"
+
+
 def test_metrics_and_rivals_are_errands(tmp_path: Path, aide: Heard) -> None:
     aide.answers["rivals"] = {"rivals": ["earlyoom (pid 7) kills on its own"]}
     for teller in opened(tmp_path, aide, Settings(textfile="/x/seawall.prom")):
@@ -285,6 +296,9 @@ def test_the_trigger_goes_out_by_udp(tmp_path: Path) -> None:
     assert [row["name"] for row in found["top"]] == ["shop/cart/w3", "shop/cart/w2", "shop/cart/w1"]
     assert found["decision"]["id"] == "5eed0000-0001"
     assert found["decision"]["how"] == "observed"
+    # What a driver took is in no counter of anybody: this alone tells of it.
+    figures = ("headroom_bytes", "residual_bytes", "residual_grown_bytes")
+    assert [found[key] for key in figures] == [4 * GIB, 3 * GIB, 1 * GIB]
 
 
 def test_hostile_words_reach_nobody_as_they_are(made: Teller, tmp_path: Path) -> None:

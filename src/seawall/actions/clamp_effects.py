@@ -20,6 +20,8 @@ from seawall.words import size
 
 SEEN_SECONDS: Final = 0.05
 HELD_MOST: Final = 64
+CHANGED: Final = "somebody changed memory.max since, it is left so"
+GONE: Final = "it is gone, with its limit"
 KIND: Final = "clamp"
 LIMIT: Final = "memory.max"
 
@@ -127,38 +129,43 @@ class Clamps:
                 return held
         return None
 
-    def unclamp(self, held: Clamped) -> bool:
-        """Put the old limit back; False when somebody changed ours since: theirs stays.
+    def unclamp(self, held: Clamped) -> str:
+        """Put the old limit back; why it is not, or empty: ``GONE``, or ``CHANGED`` by somebody
+        since, whose own stays.
 
-        Refused while ours may still come.
+        Refused while ours may still come.  OSError: it is tried again, or undone, later.
         """
-        is_ours = small_files.read(held.fd, LIMIT) == held.new
-        if not is_ours and held is self._late and self._background.is_busy:
+        now = small_files.read(held.fd, LIMIT)
+        if now != held.new and held is self._late and self._background.is_busy:
             raise Refused("the new limit may come still: it is put back when it does")
-        is_done = is_ours and small_files.write(held.fd, LIMIT, held.old)
+        why = CHANGED if now is not None else GONE
+        if now == held.new:
+            why = "" if small_files.write(held.fd, LIMIT, held.old) else GONE
         self._forget(held)
-        return is_done
+        return why
 
     def tend(self) -> list[str]:
         """Each tick, in words: limits that somebody changed since (systemd does at daemon-reload)
-        are forgotten, and one that came late is taken back.
+        are forgotten, and one that came late is taken back.  Of a cgroup that is gone nothing is
+        said: that is what a limit is lowered for.
         """
         if not self.held or self._background.is_busy:
             return []
         try:
             late, self._late = self._late, None
-            if late is not None and late in self.held and self.unclamp(late):
+            if late is not None and late in self.held and not self.unclamp(late):
                 return [f"{late.path}: its new limit came late, memory.max is {late.old} again"]
-            gone = [held for held in self.held if small_files.read(held.fd, LIMIT) != held.new]
+            found = [(held, small_files.read(held.fd, LIMIT)) for held in self.held]
         except OSError as problem:
             self._late = late
             return [f"memory.max cannot be read: {refusal(problem)}"]
-        for held in gone:
+        past = [(held, now) for held, now in found if now != held.new]
+        for held, _ in past:
             self._forget(held)
         # Of one that was lowered twice, one of the two values was never in force.
         return [
-            f"{held.path}: somebody changed memory.max since, it is left so"
-            for held in gone if self.find(held.inode) is None
+            f"{held.path}: {CHANGED}"
+            for held, now in past if now is not None and self.find(held.inode) is None
         ]  # fmt: skip
 
     def _forget(self, held: Clamped) -> None:

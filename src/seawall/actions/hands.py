@@ -163,10 +163,8 @@ class Hands:
                 words.append(f"{held.path}: {refusal(problem)}")
         for clamp in list(self._clamps.held):
             try:
-                told = f"memory.max is {clamp.old} again"
-                if not self._clamps.unclamp(clamp):
-                    told = "somebody changed memory.max since: left"
-                words.append(f"{clamp.path}: {told}")
+                why = self._clamps.unclamp(clamp)
+                words.append(f"{clamp.path}: {why or f'memory.max is {clamp.old} again'}")
             except OSError as problem:
                 words.append(f"{clamp.path}: {refusal(problem)}")
             except Refused as refused:
@@ -254,9 +252,9 @@ class Hands:
             raise Refused("no limit of ours is in force there")
         work.old_value = held.new
         work.touch()
-        if self._clamps.unclamp(held):
-            return True
-        raise Refused("somebody changed memory.max since, it is left so")
+        if why := self._clamps.unclamp(held):
+            raise Refused(why)
+        return True
 
     # --- small things ----------------------------------------------------------------------
 

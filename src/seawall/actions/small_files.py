@@ -5,6 +5,8 @@ import errno
 import os
 
 SIZE_MOST = 4096
+_ABSENT = (errno.ENOENT, errno.ENODEV)
+"""The second one while the cgroup is being removed."""
 
 
 def read(folder: int, name: str) -> str | None:
@@ -14,8 +16,10 @@ def read(folder: int, name: str) -> str | None:
     """
     try:
         fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=folder)
-    except FileNotFoundError:
-        return None
+    except OSError as problem:
+        if problem.errno in _ABSENT:
+            return None
+        raise
     try:
         return os.read(fd, SIZE_MOST).decode("ascii", "replace").strip()
     except OSError as problem:
@@ -33,8 +37,10 @@ def write(folder: int, name: str, value: str) -> bool:
     """
     try:
         fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=folder)
-    except FileNotFoundError:
-        return False
+    except OSError as problem:
+        if problem.errno in _ABSENT:
+            return False
+        raise
     try:
         os.write(fd, value.encode("ascii"))
     except OSError as problem:

@@ -7,6 +7,7 @@ watcher left; ``--all`` removes the guard's own files.
 
 import fcntl
 import os
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -16,7 +17,7 @@ from seawall.actions.undo import undo as undo_journal
 from seawall.cli import statuses
 from seawall.guard.lock_file import FOLDER, NAME, SECOND, holder
 from seawall.guard.self_test import remove_leftovers
-from seawall.guard.tell.paths import FILES
+from seawall.guard.tell.paths import FILES, REHEARSAL, REHEARSAL_FILES, REHEARSAL_TREE
 from seawall.host.page_trace.instances import sweep
 from seawall.host.page_trace.kprobes import sweep_probes
 from seawall.host.page_trace.problems import TracingProblem
@@ -114,17 +115,32 @@ def _remove_files(folder: str, *, keeps: bool) -> list[str]:
         names += _WATCHERS
     told = []
     for place in (f"{folder}/{SECOND}", folder):
-        for name in (*names, NAME):
-            try:
-                os.unlink(f"{place}/{name}")
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                told.append(f"{place}/{name} could not be removed: {error.strerror}")
-            else:
-                told.append(f"removed {place}/{name}")
+        told += _removed(os.unlink, [f"{place}/{name}" for name in (*names, NAME)])
+        told += _remove_rehearsal(place)
         with suppress(OSError):
             os.rmdir(place)
+    return told
+
+
+def _remove_rehearsal(place: str) -> list[str]:
+    """Of a guard that was killed in it; what else lies there is somebody's."""
+    folder = f"{place}/{REHEARSAL}"
+    told = _removed(os.unlink, [f"{folder}/{name}" for name in REHEARSAL_FILES])
+    return told + _removed(os.rmdir, [folder, *(f"{place}/{name}" for name in REHEARSAL_TREE)])
+
+
+def _removed(remove: Callable[[str], None], paths: Iterable[str]) -> list[str]:
+    """A line for each that was there."""
+    told = []
+    for path in paths:
+        try:
+            remove(path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            told.append(f"{path} could not be removed: {error.strerror}")
+        else:
+            told.append(f"removed {path}")
     return told
 
 

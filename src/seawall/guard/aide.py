@@ -11,9 +11,10 @@ with a deadline, so a stuck disk holds up that child only.
 self_test_child      cgroup_procs [paths]: a child moves itself into each, becomes another
                      user's and sleeps; ``{pid, still_root: why it could not}``, or ``{pid: 0,
                      problem}``
-run                  command, stdin, decision: ``{decision, status, problem}``
+run                  command, stdin, decision: ``{decision, status, problem}``; beside it, of
+                     what was not taken before, ``failed``: so many had a problem
 termination_message  cgroup, name, words, decision, unix_seconds, kubelet_root:
-                     ``{decision, path, problem}``
+                     ``{decision, path, problem}``, and ``failed``
 textfile             path, values: ``{problem}``
 rivals               scope: ``{rivals: [words]}``
 config               path: ``{settings: text}``, or ``{problem}``; ``is_busy`` beside it:
@@ -26,7 +27,7 @@ ping                 it is there: ``{}``
 frozen               journal, change, until (monotonic): it is thawed when the guard did not do
                      that by a second later (``tell/late_thaw``): no answer
 say                  words to our own log: no answer
-kmsg                 record to the kernel's log: ``{problem}``
+kmsg                 record to the kernel's log: ``{problem}``, and ``failed``
 ===================  =============================================================
 """
 
@@ -42,6 +43,8 @@ from seawall.guard import lean_re
 DATAGRAM_MOST_BYTES: Final = 60_000
 _KINDS: Final = frozenset({"self_test_child", "run", "termination_message", "textfile", "rivals",
                     "config", "ping", "hold", "kmsg"})  # fmt: skip
+_ONCE: Final = frozenset({"run", "termination_message", "kmsg"})
+"""Each is a thing of its own: that a later one was done says nothing of it."""
 _ANSWERS_MOST: Final = 32
 _UNWANTED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 
@@ -94,8 +97,8 @@ class Aide:
         return self.send({"do": "frozen", "journal": journal, "change": change, "until": until})
 
     def take(self, kind: str, *, is_ready: bool = True) -> dict[str, Any] | None:
-        """The latest answer to a request of this kind that was not taken yet; never waits.
-        ``is_ready`` False: poll says that nothing new has come.
+        """The latest answer to a request of this kind that was not taken yet, or of what is done
+        once the latest failure; never waits.  ``is_ready`` False: poll says that nothing has come.
         """
         for _ in range(_ANSWERS_MOST if is_ready else 0):
             if not self._receive():
@@ -123,8 +126,17 @@ class Aide:
         except (ValueError, RecursionError):
             return True
         if isinstance(answer, dict) and answer.get("did") in _KINDS:
-            self._answers[answer["did"]] = answer
+            self._keep(answer["did"], answer)
         return True
+
+    def _keep(self, kind: str, answer: dict[str, Any]) -> None:
+        if kind in _ONCE:
+            before = self._answers.get(kind, {})
+            failed = before.get("failed", 0) + bool(answer.get("problem"))
+            if before.get("problem") and not answer.get("problem"):
+                answer = before
+            answer["failed"] = failed
+        self._answers[kind] = answer
 
     def _gone(self) -> None:
         if self._end is not None:

@@ -29,6 +29,7 @@ from seawall.guard.told_recorder import RecorderLink
 from seawall.version import VERSION
 
 UNDO_FILE = "guard.undo"
+SECOND_FROM = 5000
 
 
 def guard(
@@ -82,7 +83,9 @@ def assemble(
     sense = Sense(settings, mounts, handed.own_cgroup)
     sense.open()
     judge = Judge(settings, handed.boot_id, own_cgroup=handed.own_cgroup)
-    judge.count_from(teller.last_decision)
+    # A second one's decisions stand in the kernel's log beside the first one's.
+    second = f"-{SECOND_FROM}" if handed.other_guard_pid else ""
+    judge.count_from(teller.last_decision or second)
     parts = Parts(sense, judge, hands, observer, teller, test, aide, watcher, recorder, Notify())
     return parts, [text for text in words if text]
 

@@ -64,7 +64,7 @@ class Loop:
         self._tick_seconds = 0.0
         self._young_until = 0.0
         self._pace = self._hurried_until = 0.0
-        self._blind = ""
+        self._blind = self._cannot_kill = ""
         self.companions = Companions(
             parts.aide, parts.watcher, parts.teller, is_afresh=handed.is_afresh
         )
@@ -83,7 +83,7 @@ class Loop:
         teller.event(words)
         for text in notes:
             teller.event(text)
-        self._blind = "\n".join(notes)
+        self._blind = "\n".join([text for text in notes if text != self._cannot_kill])
         self._young_until = time.monotonic() + YOUNG_SECONDS
         self.parts.notify.say(b"READY=1")
 
@@ -175,7 +175,6 @@ class Loop:
         if self.judge.state() in _SHORT:
             test.put_off()
             return
-        was = test.is_proved
         if now >= self._test_due:
             self._test_due = now + self.settings.self_test_seconds
             test.begin(now)
@@ -184,8 +183,10 @@ class Loop:
         self.parts.teller.is_due = True
         if not test.is_proved:  # its child may have been killed by somebody else
             self._test_due = min(self._test_due, now + TEST_AGAIN_SECONDS)
-        if test.is_proved is not was and test.is_proved is not True:
-            self.parts.teller.event(sentences.self_test_failed(test.why_not))
+        why = "" if test.is_proved else test.why_not
+        if why and why != self._cannot_kill:
+            self.parts.teller.event(sentences.self_test_failed(why))
+        self._cannot_kill = why
 
     def _ask(self, now: float, wanted: Sequence[Group]) -> None:
         """The watcher looks at those that lead, before they are judged; at those that have long

@@ -75,7 +75,7 @@ class SelfTest:
         """Why nothing was proved of other users' processes; empty: it was."""
 
     def prepare(self) -> str:
-        """Make the test cgroup; why it cannot be made, or empty."""
+        """Make the test cgroup; why it cannot be made, or empty: then the next test tries again."""
         if self._order:
             return ""
         why = ""
@@ -92,11 +92,11 @@ class SelfTest:
         if self._began is not None:
             return
         self._began = now
-        request: dict[str, Any] = {"do": "self_test_child", "cgroup_procs": self._entries}
-        if not self._order:
-            self._end(self.why_not or "the test cgroup was not made")
+        if why := self.prepare():
+            self._end(why)
             self._is_new = True
             return
+        request: dict[str, Any] = {"do": "self_test_child", "cgroup_procs": self._entries}
         self._listen()  # to a test that was put off
         self._said = None
         if self._aide is None or not self._aide.send(request):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The aide's side: takes requests, starts a child for each, and ends it when it takes too long.
 
-It holds no file of the guard and does nothing itself that can wait for a disk; but at the start
-it reads what the guard executes (``held_files``), and where no child can be had for a line to the
-kernel's log it writes that itself.
+Messages to containers and commands after a kill wait for a place when all are taken.  It holds
+no file of the guard and does nothing itself that can wait for a disk; but at the start it reads
+what the guard executes (``held_files``), and where no child can be had for a line to the kernel's
+log it writes that itself.
 """
 
 import json
@@ -21,12 +22,12 @@ from seawall.guard.aide import DATAGRAM_MOST_BYTES
 from seawall.guard.tell import commands, rivals, self_test_child, termination, textfile
 from seawall.guard.tell.child import COMPANIONS, LIMITS, Child, be_gentle, ending, parsed
 from seawall.guard.tell.late_thaw import LateThaw
+from seawall.guard.tell.own_log import log, say
 from seawall.guard.tell.own_programs import become_companion, give_away, read_config
+from seawall.guard.tell.waiting import KINDS as WAITS
+from seawall.guard.tell.waiting import Waiting
 
 _ANSWER_MOST: Final = 32 << 10
-_STDERR: Final = 2
-_LINE_MOST: Final = 4096
-"""What a pipe takes as a whole when it takes anything."""
 _POLL_SECONDS: Final = 0.5
 _FAILURES_MOST: Final = 20
 
@@ -69,6 +70,7 @@ class Desk:
         self.end = end
         self._errands = errands
         self.children: list[Child] = []
+        self.waiting = Waiting()
         self.late_thaw = LateThaw()
 
     def take(self, request: dict[str, Any]) -> None:
@@ -84,13 +86,30 @@ class Desk:
             self.late_thaw.watch(request)
         elif kind in COMPANIONS:
             self._end_others(kind)
-        if kind not in LIMITS:
+        if kind not in LIMITS or (self._is_full(kind) and self.waiting.put(kind, request)):
             return
-        most = LIMITS[kind][0]
+        self._begin(kind, request)
+
+    def tend(self) -> None:
+        """Who waits gets a place that became free; where none ever will be, that is answered."""
+        for kind in WAITS if self.waiting else ():
+            while not self._is_full(kind) and (request := self.waiting.take(kind)) is not None:
+                self._begin(kind, request)
+
+    def _is_full(self, kind: str) -> bool:
+        """All places are taken, and one of them at least will be free again."""
+        same = self._same(kind)
+        return len(same) >= LIMITS[kind][0] and not all(child.is_given_up for child in same)
+
+    def _same(self, kind: str) -> list[Child]:
+        return [child for child in self.children if child.kind == kind]
+
+    def _begin(self, kind: str, request: dict[str, Any]) -> None:
+        most, same = LIMITS[kind][0], self._same(kind)
         decision = str(request.get("decision", ""))[:64]
-        same = [child for child in self.children if child.kind == kind]
         stuck = len([child for child in same if child.is_given_up])
         what = "do not end" if stuck else "still run"
+        what += f", {len(self.waiting)} wait" if kind in WAITS and self._is_full(kind) else ""
         words: dict[str, Any] = {"problem": f"{most} of these {what}: not started",
                                  "is_busy": not stuck}  # fmt: skip
         try:
@@ -106,9 +125,8 @@ class Desk:
 
     def _end_others(self, kind: str) -> None:
         """One that is to be replaced may hang: it would keep the tracer or the file, locked."""
-        for child in self.children:
-            if child.kind == kind:
-                child.end()
+        for child in self._same(kind):
+            child.end()
 
     def _start(self, kind: str, decision: str, request: dict[str, Any]) -> Child:
         ours, theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -199,6 +217,8 @@ class Desk:
         self.thaw(float("inf"), is_gone=True)
         for child in self.children:
             child.end()
+        if self.waiting:
+            log(f"seawall guard's aide: {len(self.waiting)} errands were not begun: it ends")
 
 
 def _fitting(answer: bytes) -> bytes:
@@ -243,6 +263,7 @@ def one_round(desk: Desk, wake: int) -> bool:
         if request:
             desk.take(request)
     desk.reap(time.monotonic())
+    desk.tend()
     desk.thaw(time.monotonic())
     return True
 
@@ -257,20 +278,6 @@ def _wait(end: socket.socket, desk: Desk, wake: int) -> set[int]:
     if wake in ready:
         os.read(wake, 512)
     return ready
-
-
-def say(request: dict[str, Any]) -> None:
-    """To our own log: the journal of the unit, ``kubectl logs``."""
-    log(f"seawall guard: {request.get('words', '')}")
-
-
-def log(words: str) -> None:
-    """A line; none when nobody reads it, or it has no room.  That is no failure of an errand."""
-    try:
-        if select.select([], [_STDERR], [], 0)[1]:
-            os.write(_STDERR, f"{words}\n".encode("utf-8", "replace")[:_LINE_MOST])
-    except OSError:
-        return
 
 
 def kmsg(request: dict[str, Any], path: str) -> dict[str, Any]:

@@ -28,8 +28,7 @@ class Failures:
         """What is news, in words; empty: nothing is."""
         if answer is None:
             return ""
-        problem = plain(str(answer.get("problem") or ""), _MOST)
-        words = f"{KINDS[kind]}: {problem}" if problem else ""
+        words = _words(kind, answer)
         before, self._words[kind] = self._words.get(kind, ""), words
         return words if words != before else ""
 
@@ -37,3 +36,15 @@ class Failures:
     def words(self) -> list[str]:
         """Those that still hold."""
         return [words for words in self._words.values() if words]
+
+
+def _words(kind: str, answer: dict[str, Any]) -> str:
+    """Of which decision too: the next one's failure is news, though it fails in the same way."""
+    problem = plain(str(answer.get("problem") or ""), _MOST)
+    if not problem:
+        return ""
+    decision = plain(str(answer.get("decision") or ""), 64)
+    whose = f" of {decision}" if decision else ""
+    failed = answer.get("failed", 1)
+    many = f" (the last of {failed} that failed)" if isinstance(failed, int) and failed > 1 else ""
+    return f"{KINDS[kind]}{whose}: {problem}{many}"

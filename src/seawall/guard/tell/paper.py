@@ -13,13 +13,17 @@ from seawall.actions.plan import Order, Outcome, Target
 from seawall.guard.aide import Aide
 from seawall.guard.facts import BURSTABLE, Group, Node
 from seawall.guard.settings import Settings
-from seawall.guard.tell.paths import FILES, Paths
+from seawall.guard.tell.paths import (
+    REHEARSAL,
+    REHEARSAL_FILES,
+    REHEARSAL_KMSG,
+    REHEARSAL_PMSG,
+    Paths,
+)
 from seawall.guard.tell.records import ROWS_A_LINE
 from seawall.guard.tell.teller import Teller
 from seawall.guard.verdict import Rank, Told, Verdict
 
-FOLDER: Final = ".rehearsal"
-_KMSG, _PMSG = "kmsg", "pmsg"
 _DECISION: Final = "rehearse-0001"
 _BYTES: Final = 1 << 28
 
@@ -47,8 +51,8 @@ def tell_on_paper(settings: Settings, folder: str, node: Node, groups: Mapping[s
     """A kill of full size, its outcome and what came back, below ``folder``; nothing of it is
     left.  Never raises OSError: a full ``/run`` is no reason not to start.
     """
-    below = f"{folder}/{FOLDER}"
-    paths = Paths(below, kmsg=f"{below}/{_KMSG}", pmsg=f"{below}/{_PMSG}")
+    below = f"{folder}/{REHEARSAL}"
+    paths = Paths(below, kmsg=f"{below}/{REHEARSAL_KMSG}", pmsg=f"{below}/{REHEARSAL_PMSG}")
     ear, to = _ear() if settings.datagram_to else (None, "")
     # Whatever a reload may switch on.
     settings = settings._replace(
@@ -117,7 +121,7 @@ def _make(paths: Paths) -> None:
 
 
 def _remove(paths: Paths) -> None:
-    for name in (*FILES, _KMSG, _PMSG):
+    for name in REHEARSAL_FILES:
         try:
             os.unlink(f"{paths.folder}/{name}")
         except OSError:

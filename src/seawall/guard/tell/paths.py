@@ -15,6 +15,12 @@ FILES: Final = (
     DECISIONS, OLDER_DECISIONS,
 )  # fmt: skip
 """All that is ever made in the folder by a teller."""
+REHEARSAL: Final = ".rehearsal"
+"""A folder in it that is there for a moment, with ``REHEARSAL_FILES``; beside it a tree."""
+REHEARSAL_KMSG, REHEARSAL_PMSG = "kmsg", "pmsg"
+REHEARSAL_FILES: Final = (*FILES, REHEARSAL_KMSG, REHEARSAL_PMSG)
+REHEARSAL_TREE: Final = (".rehearsal-tree/pod", ".rehearsal-tree")
+"""Folders of ``rehearsal.cgroup_on_paper``, in the order in which they can be removed."""
 
 
 class Paths(NamedTuple):

@@ -34,6 +34,9 @@ NO_BLACKBOX: Final = 'blackbox = ""'
 SECOND_HAS_NONE: Final = "the other guard has it"
 AFRESH: Final = "the node is in peace: it starts afresh, to have all of its parts again"
 STOPPED: Final = "stopped; what it had changed is put back"
+STEPS_MOST: Final = 800
+"""Characters of one decision: a termination message takes 1,024, with who did it and when."""
+_STEP_MOST: Final = 300
 _STEPS: Final = {
     "freeze": ("froze", "would have frozen"),
     "thaw": ("thawed", "would have thawed"),
@@ -96,6 +99,16 @@ def decided(verdict: Verdict, how: str) -> str:
     if how == "observed":
         words = f"(observing only) {words}"
     return f"{verdict.decision}: {words}"
+
+
+def with_step(before: str, sentence: str) -> str:
+    """A decision's sentences so far, and that of its next step.  Only the first one says why, the
+    last one what is done in the end: what has no room goes from between them.
+    """
+    if not before or before.endswith(sentence):
+        return before or sentence
+    last = f"; then: {sentence[:_STEP_MOST]}"
+    return before[: STEPS_MOST - len(last)] + last
 
 
 def ended(outcome: Outcome) -> str:

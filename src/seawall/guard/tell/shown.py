@@ -23,6 +23,7 @@ class Last(NamedTuple):
     how: str
     """``acted``, ``observed``, ``refused``, ``reported``."""
     sentence: str
+    """Of its first step, which says why, and of its last one."""
     result: str
     """How it went on; empty: nothing is known yet."""
 

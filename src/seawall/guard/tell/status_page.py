@@ -31,6 +31,8 @@ _STATES: Final = {
     "blind": "guard is BLIND",
     "stopped": "guard has STOPPED",
 }
+_WHY_LINES: Final = 4
+"""The first ones tell how much was left, and for how long: who is guilty stands behind."""
 _LATE_SECONDS: Final = 0.1
 _DAYS_SECONDS: Final = 7 * 86400
 
@@ -177,7 +179,7 @@ def _decisions(shown: Shown) -> list[str]:
     return [
         _first("decided", total),
         _first("last", f"{plain(last.decision, 24)}  {at}  {plain(last.trigger, 20)}: {last.how}"),
-        *_labelled("", last.sentence, 2),
+        *_labelled("", last.sentence, _WHY_LINES),
         *_labelled("", f"-> {last.result}" if last.result else "", 1),
     ]
 

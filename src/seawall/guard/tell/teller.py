@@ -69,6 +69,7 @@ class Teller:
         self._tally, self._failures = Tally(), Failures()
         self._last: Last | None = None
         self._sentences: dict[str, str] = {}
+        """Of the last decisions, all steps of each: why, and what is done in the end."""
         self._others = list(others)
         self._disk = self._state = ""
         self._since = time.time()
@@ -148,8 +149,9 @@ class Teller:
         """One decision; the orders should be on their way already."""
         how = self._tally.verdict(v, self.settings.mode)
         now = time.time()
-        self._last = Last(v.decision, now, v.trigger, how, v.sentence, "")
-        self._sentences[v.decision] = v.sentence
+        why = sentences.with_step(self._sentences.pop(v.decision, ""), v.sentence)
+        self._last = Last(v.decision, now, v.trigger, how, why, "")
+        self._sentences[v.decision] = why
         while len(self._sentences) > _SENTENCES_KEPT:
             del self._sentences[next(iter(self._sentences))]
         self.is_due = True
@@ -242,7 +244,16 @@ class Teller:
         if self.settings.run_after_kill:
             about = records.outcome_line(o, sentence, seconds, self._stamp(now))
         for request in requests(self.settings, o, sentence, now, about):
-            self._ask(request)
+            if not self._ask(request):
+                self._lost(request["do"], o)
+
+    def _lost(self, kind: str, o: Outcome) -> None:
+        """That the aide is gone is told anyway, and means all of it."""
+        if self._aide is None or not self._aide.is_alive:
+            return
+        why = f"its aide has too much to do: {o.order.target.name}"
+        if words := self._failures.learn(kind, {"problem": why, "decision": o.order.decision}):
+            self.event(words)
 
     def _ask(self, request: dict[str, Any]) -> bool:
         return self._aide is not None and self._aide.send(request)
