@@ -70,6 +70,21 @@ def test_headroom_is_what_can_be_had(seen: dict[str, Any]) -> None:
     assert any(row["low"] for row in rows)
 
 
+def test_cache_that_memory_min_keeps_is_no_headroom(seen: dict[str, Any]) -> None:
+    if seen["version"] == 1:
+        pytest.skip("cgroup v1 has no memory.min")
+    kept = seen["kept"]
+    rows, began, total = kept["rows"], kept["began"], kept["total"]
+    print(  # noqa: T201 - shown by -rP
+        f"headroom {began / MIB:.0f} MiB of {total / MIB:.0f} beside {kept['told'] / MIB:.0f} MiB "
+        f"that are kept; taken {rows[-1]['taken'] / MIB:.0f}, {kept['left'] / MIB:.0f} kept still"
+    )
+    assert 80 * MIB < kept["told"] <= 97 * MIB
+    assert kept["left"] > 0.9 * kept["told"]
+    assert rows[-1]["taken"] == pytest.approx(began, abs=0.1 * total)
+    assert rows[-1]["headroom"] < 0.1 * total
+
+
 def test_no_residual_where_nothing_is_hidden(seen: dict[str, Any]) -> None:
     rows = seen["fill"]["rows"]
     moved = max(row["residual"] for row in rows) - min(row["residual"] for row in rows)

@@ -28,6 +28,13 @@ while True:
     with open('/opt/text', 'rb', buffering=0) as file:
         while file.read(1 << 20): pass
 """
+# All of it becomes page cache of its cgroup.
+_READ = """
+with open('/opt/text', 'rb', buffering=0) as file:
+    while file.read(1 << 20): pass
+print('ready', flush=True)
+import sys; sys.stdin.read()
+"""
 # A byte on standard input: four MiB more.
 _FILL = """
 import mmap, sys
@@ -87,10 +94,14 @@ def fill(sense: Sense) -> dict[str, Any]:
     with open("/opt/text", "rb", buffering=0) as file:
         while file.read(MIB):
             pass
+    return {**take(sense, "/filler"), "mapped": mapped}
+
+
+def take(sense: Sense, cgroup: str) -> dict[str, Any]:
     for _ in range(5):
         sense.wait(0.2, ())
         began = sense.look(time.monotonic())
-    hog = start(_FILL, "/filler")
+    hog = start(_FILL, cgroup)
     rows, taken = [], 0
     head = sense.headroom
     for _ in range(600):
@@ -116,8 +127,30 @@ def fill(sense: Sense) -> dict[str, Any]:
             break
     hog.kill()
     hog.wait()
-    return {"began": began.headroom_bytes, "total": began.total_bytes, "rows": rows,
-            "mapped": mapped}  # fmt: skip
+    return {"began": began.headroom_bytes, "total": began.total_bytes, "rows": rows}
+
+
+def kept(sense: Sense) -> dict[str, Any]:
+    """The node is filled beside page cache that memory.min keeps."""
+    with open("/proc/sys/vm/drop_caches", "w") as file:
+        file.write("3")
+    os.mkdir(f"{MOUNT}/keep")
+    for name, text in (("cgroup.subtree_control", "+memory"), ("memory.min", str(200 * MIB))):
+        with open(f"{MOUNT}/keep/{name}", "w") as file:
+            file.write(text)
+    keeper = start(_READ, "/keep/db")
+    with open(f"{MOUNT}/keep/db/memory.min", "w") as file:
+        file.write(str(200 * MIB))
+    sense.wait(0.2, ())
+    sense.look(time.monotonic() + 60.0)  # whatever is read now and then
+    told = sense._table.protected_bytes
+    found = take(sense, "/beside")
+    keeper.kill()
+    keeper.wait()
+    with open(f"{MOUNT}/keep/db/memory.stat") as file:
+        stat = dict(line.split() for line in file)
+    left = int(stat["active_file"]) + int(stat["inactive_file"])
+    return {**found, "told": told, "left": left}
 
 
 def main() -> None:
@@ -126,7 +159,8 @@ def main() -> None:
     sense.open()
     rows, after = at_its_limit(sense)
     found = {"limit": rows, "after": after, "fill": fill(sense), "blind": sense.blind,
-             "triggers": list(sense._triggers.by_fd.values())}  # fmt: skip
+             "triggers": list(sense._triggers.by_fd.values()),
+             "kept": kept(sense) if VERSION == 2 else None}  # fmt: skip
     with open(f"{os.environ['OUT']}/sense.json", "w") as file:
         json.dump(found, file)
 

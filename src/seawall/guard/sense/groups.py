@@ -30,6 +30,7 @@ from seawall.guard.sense.member import (
     unswappable_of,
 )
 from seawall.guard.sense.pressure import Pressure
+from seawall.guard.sense.protected_cache import protected_cache
 from seawall.guard.sense.tree import Folder, Tree
 
 _LIMITS_SECONDS: Final = 10.0
@@ -48,7 +49,8 @@ class Groups:
 
     __slots__ = (
         "_again", "_had_swap", "_limits", "_unknown", "_was", "by_path", "exits", "is_quiet",
-        "members", "names", "problem", "swap_problem", "tree", "unswappable_bytes",
+        "members", "names", "problem", "protected_bytes", "swap_problem", "tree",
+        "unswappable_bytes",
     )  # fmt: skip
 
     def __init__(self, mounts: Mounts, *, are_told: bool = True) -> None:
@@ -67,6 +69,8 @@ class Groups:
         self.is_quiet = True
         """Nobody is close to a limit."""
         self.unswappable_bytes = 0
+        self.protected_bytes = 0
+        """Page cache that memory.min keeps from reclaim."""
         self.problem = ""
         self.swap_problem = ""
 
@@ -93,6 +97,7 @@ class Groups:
         self._read_charges(now, swap_cached)
         if self._limits.is_due(now, is_near=is_near):
             self._read_limits(now, has_swap=has_swap)
+            self.protected_bytes = protected_cache(self.tree, self.names)
         self._look_at_full(now, total_bytes // _MATTERS_SHARE if is_near else total_bytes)
         self._was = now
 

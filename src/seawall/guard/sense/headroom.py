@@ -6,15 +6,17 @@
     headroom = MemFree + per-CPU lists - low watermarks
              + cache - min(cache / 2, low)      cache = Active(file) + Inactive(file)
                                                       - mapped file - Dirty - Writeback
+                                                      - what memory.min keeps (protected_cache)
              + min(slab / 2, slab - min(slab / 2, low))       slab = KReclaimable
              + swap at its real cost, of anonymous memory that may go there
              + half of what the ZFS ARC holds above its least
 
 The shape is si_mem_available of mm/show_mem.c (MemAvailable, 3.14), which this differs from in
-four ways.  Page cache that programs map is theirs: taking it away is the thrash (mm/vmscan.c
+five ways.  Page cache that programs map is theirs: taking it away is the thrash (mm/vmscan.c
 gives mapped executable pages a second round for that reason).  Dirty pages have to be written
 first.  Of the slab half at most, for one object holds its page.  Shared memory and tmpfs are on
-the anonymous lists and come back only through swap.
+the anonymous lists and come back only through swap.  What a cgroup is promised by memory.min
+nobody else gets.
 
 ``Mapped`` counts mapped shared memory too, and no counter splits it: what rose and fell together
 in Mapped and Shmem is taken for shared, at first as much as can be.
@@ -93,11 +95,13 @@ class Headroom:
             if size is not None and least is not None:
                 self.arc_bytes = max(0, size - least) // 2
 
-    def look(self, memory: Meminfo, unswappable: int) -> None:
-        """One tick.  ``unswappable``: charge of cgroups that may not swap."""
+    def look(self, memory: Meminfo, unswappable: int, protected: int = 0) -> None:
+        """One tick.  ``unswappable``: charge of cgroups that may not swap; ``protected``: page
+        cache that memory.min keeps from reclaim.
+        """
         low = self.zones.low_bytes if self.zones.is_known else memory.mem_total // _RESERVE_SHARE
         free = memory.mem_free + self.zones.listed_bytes - low
-        cache = max(0, self._clean_cache(memory))
+        cache = max(0, self._clean_cache(memory) - protected)
         cache -= min(cache // 2, low)
         slab = memory.k_reclaimable
         if slab is None:

@@ -34,11 +34,11 @@ class Member:
         self.folder = folder
         self.group = group = Group(folder.path, folder.inode)
         place = place_of(folder.path)
-        group.pod = place.pod_uid or ""
+        group.pod = "" if place.is_delegated else place.pod_uid or ""
         group.protected_by = unknown
         group.started_seconds = now
         group.class_rank = _RANKS.get(place.qos or "", SYSTEM)
-        if place.kind == "container" and not place.qos:
+        if place.kind == "container" and (not place.qos or place.is_delegated):
             group.class_rank = BURSTABLE
         self.charge_fd = open_quietly(charge_path)
         self.events_fd = self.swap_fd = -1

@@ -166,7 +166,7 @@ class Sense:
         )  # fmt: skip
         merge.settle(now)
         if is_seen:
-            head.look(memory, self._table.unswappable_bytes)
+            head.look(memory, self._table.unswappable_bytes, self._table.protected_bytes)
             self._trend.add(now, head.bytes)
             beside = (self.vmstat.zspages or 0) * self._page + head.zones.listed_bytes
             self.residual.look(now, memory, beside, merge.certain_bytes)
