@@ -35,8 +35,8 @@ def test_reported_once_after_it_lasted_with_what_to_do() -> None:
     assert found[0].sentence == (
         "100 MiB over its limit of 400 MiB: ns/big has 200 MiB charged and holds 300 MiB outside "
         'its cgroup (packet rings (PACKET_DIAG)). Nothing is done: the policy is "report". Before '
-        "the node is short: restart it, or lower its limit to 100 MiB, so that the kernel ends "
-        "it alone"
+        "the node is short: restart it; on cgroup v2 a limit of 100 MiB would have the kernel end "
+        "it (all of it where memory.oom.group is 1)"
     )
 
 

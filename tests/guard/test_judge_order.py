@@ -29,10 +29,14 @@ class Kind(NamedTuple):
 
     def before(self, name: str) -> Group:
         charge, outside = self.charge - self.grown, self.outside - self.outside_grown
-        return group_of(name, charge, certain=outside, **self.values)
+        return self._group(name, charge, outside)
 
     def after(self, name: str) -> Group:
-        return group_of(name, self.charge, certain=self.outside, **self.values)
+        return self._group(name, self.charge, self.outside)
+
+    def _group(self, name: str, charge: int, outside: int) -> Group:
+        path = f"/kubepods/burstable/pod{name}/c"
+        return group_of(name, charge, certain=outside, **{"path": path, **self.values})
 
 
 def of(
@@ -47,6 +51,11 @@ def of(
 
 def best(*args: int, **values: int) -> Kind:
     return of(*args, class_rank=BEST_EFFORT, adj=1000, **values)
+
+
+def container(adj: int) -> Kind:
+    """``docker run --oom-score-adj``."""
+    return of(request_bytes=None, adj=adj, path=f"/kubepods/docker/{adj:064x}")
 
 
 def unit(adj: int) -> Kind:
@@ -85,6 +94,7 @@ def first_to_go(*kinds: Kind) -> list[str]:
         pytest.param(of(adj=599), of(), id="priority beyond what the request explains"),
         pytest.param(of(request=GIB), of(40 * GIB, request=16 * GIB), id="priority explained"),
         pytest.param(unit(0), unit(400), id="priority of a unit"),
+        pytest.param(container(0), container(400), id="priority of a container"),
         pytest.param(of(3000), of(4000), id="what comes back"),
         pytest.param(of(request=2 * GIB), of(request=GIB), id="so many times over its promise"),
         pytest.param(of(), of(grown=60), id="growth, of which less than a blur is nobody's fault"),

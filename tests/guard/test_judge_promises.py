@@ -13,7 +13,7 @@ TOTAL = 1500 * MIB
 
 def docker(name: str, charge: int, **values: object) -> Group:
     """``docker run --memory=700m``: three of them are more than the node has."""
-    return group_of(name, charge, limit=700, adj=0, **values)
+    return group_of(name, charge, **{"limit": 700, "adj": 0, **values})  # type: ignore[arg-type]
 
 
 def filled(judge: Judge, groups: dict[str, Group], takers: dict[str, int]) -> list[Verdict]:
@@ -48,6 +48,14 @@ def test_who_fills_the_node_within_a_mere_limit_goes() -> None:
     assert [order.target.name for order in verdict.orders] == ["ns/hog"]
     told = {rank.name: rank.against for rank in verdict.ranking}
     assert told["ns/web"] == ("200 MiB used of its limit of 700 MiB: it is not the cause",)
+
+
+@pytest.mark.parametrize("adj", [3, 200, 500, 999])
+def test_what_a_container_wishes_for_itself_is_no_promise(adj: int) -> None:
+    """Whoever is in it may raise its oom_score_adj; Docker writes what ``--oom-score-adj`` says."""
+    hog = docker("hog", 50, adj=adj, path=f"/kubepods/docker/{1:064x}")
+    verdict = filled(judge_of(), groups_of(hog, docker("web", 200)), {hog.path: 15})[-1]
+    assert [order.target.name for order in verdict.orders] == ["ns/hog"]
 
 
 def test_what_kubernetes_was_asked_for_is_kept() -> None:
@@ -89,3 +97,20 @@ def test_promises(
     group = group_of("one", 10, class_rank=klass, adj=adj, request_bytes=request)
     promise = promised_to(group, TOTAL, limit)
     assert (promise, is_hollow(group, TOTAL, promise)) == (promise_mib * MIB, hollow)
+
+
+@pytest.mark.parametrize(
+    ("folder", "is_promise"),
+    [
+        ("/kubepods/burstable/podaa/c", True),
+        ("/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podaa.slice/c.scope", True),
+        ("/user.slice/user-1.slice/user@1.service/kubepods/burstable/podaa/c", False),
+        (f"/docker/{1:064x}", False),
+    ],
+    ids=["cgroupfs", "systemd", "made up by a user", "docker"],
+)
+def test_only_the_kubelet_tells_a_request_by_oom_score_adj(
+    folder: str, *, is_promise: bool
+) -> None:
+    group = group_of("one", 10, adj=900, path=folder)
+    assert promised_to(group, TOTAL, None) == (TOTAL * 101 // 1000 if is_promise else 0)

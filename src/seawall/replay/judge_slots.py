@@ -14,7 +14,8 @@ from seawall.guard.judge.gone import Gone, Lately
 from seawall.guard.judge.hold import Hold, Kept
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.mind import Mind
-from seawall.guard.judge.over_limit import OverLimit, Overrun, Said
+from seawall.guard.judge.over_limit import OverLimit, Said
+from seawall.guard.judge.overrun import Overrun
 from seawall.guard.judge.protection import Protection
 from seawall.guard.judge.shortage import Shortage
 from seawall.guard.judge.suspects import Rests, Suspicion
@@ -56,16 +57,16 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     },
     Hold: {
         "_kept": list[Kept], "_kills": list[float], "_off_until": float,
-        "distrusted": dict[str, float], "done": dict[Place, str],
+        "barred": dict[Place, str], "distrusted": dict[str, float], "done": dict[Place, str],
     },
     OverLimit: {
         "entries": dict[str, Overrun], "opted_in": tuple[str, ...], "ranked_seconds": float,
         "said": dict[Place, Said],
     },
     Overrun: {
-        "asked": str, "bytes": int, "inode": int, "is_in_force": bool, "limit": int,
-        "lowered": int, "lowered_before": int, "more_since": float | None, "refused": str,
-        "since": float,
+        "again_seconds": float, "asked": str, "asked_seconds": float, "bytes": int, "inode": int,
+        "is_in_force": bool, "limit": int, "lowered": int, "lowered_before": int,
+        "more_since": float | None, "refused": str, "since": float, "wait": float,
     },
     Protection: {
         "own": str, "protect": tuple[str, ...], "scope": tuple[str, ...], "scope_words": str,

@@ -9,7 +9,7 @@ from seawall.guard.judge import over_limit, stuck
 from seawall.guard.judge.case import Case
 from seawall.guard.judge.mind import Mind
 from seawall.guard.judge.node_short import begin, step_words
-from seawall.guard.judge.over_limit import Overrun
+from seawall.guard.judge.overrun import LOWERED, Overrun, clamp_of, has_shrunk
 from seawall.guard.judge.ranking import rows_of, shown
 from seawall.guard.judge.sentences import plain
 from seawall.guard.verdict import Verdict
@@ -23,17 +23,15 @@ def judge_over_limit(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Ver
     """The first of them of which there is something to say or to do; old claims say nothing, but
     a limit does not stay lowered on them.
     """
-    for path, entry in mind.overruns.entries.items():
-        if entry.asked == "clamp" and (why := _why_unclamp(mind, node, entry, groups[path])):
-            return _unclamp(mind, node, entry, groups[path], why)
-    if not mind.is_believed:
-        return None
+    verdict = _judge_lowered(mind, node, groups)
+    if verdict is not None or not mind.is_believed:
+        return verdict
     for path, entry in mind.overruns.entries.items():
         if _is_to_tighten(mind, node, entry, groups[path]):
             return _clamp(mind, node, entry, groups[path])
     for path, entry in mind.overruns.entries.items():
         group = groups[path]
-        if entry.asked in over_limit.LOWERED:
+        if entry.asked in LOWERED:
             continue
         if node.seconds - entry.since < mind.settings.over_limit_seconds:
             continue
@@ -42,6 +40,17 @@ def judge_over_limit(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Ver
         if verdict is not None:
             is_news = is_first or verdict.orders
             return _with_ranking(verdict, mind, node, groups, group) if is_news else verdict
+    return None
+
+
+def _judge_lowered(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Verdict | None:
+    """The first limit of ours that must not stay."""
+    for path, entry in mind.overruns.entries.items():
+        if entry.asked == "clamp" and node.seconds >= entry.again_seconds:
+            if entry.is_undercut(groups[path]):
+                return _undercut(mind, node, entry, groups[path])
+            if why := _why_unclamp(mind, node, entry, groups[path]):
+                return _unclamp(mind, node, entry, groups[path], why)
     return None
 
 
@@ -54,7 +63,7 @@ def _why_unclamp(mind: Mind, node: Node, entry: Overrun, group: Group) -> str:
         return f"{name} may not be acted on: {reason}"
     if node.claims_seconds is None or node.claims_seconds > UNTOLD_SECONDS:
         return f"nobody tells any more what {name} holds outside"
-    if mind.is_believed and over_limit.has_shrunk(entry, group):
+    if mind.is_believed and has_shrunk(entry, group):
         return f"{name} holds {size(group.outside.certain_bytes)} outside its cgroup now"
     return ""
 
@@ -114,6 +123,8 @@ def _over(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict | Non
         return _clamp(mind, node, entry, group)
     if not mind.hold.kills_left(node.seconds, mind.settings.kills_per_minute):
         return _report(mind, node, entry, group, "no further kill is allowed in this minute")
+    if mind.hold.is_off(node.seconds):
+        return None  # the kernel ended something: it may have been what held it
     return _kill(mind, node, entry, group)
 
 
@@ -153,10 +164,10 @@ def _kill(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict:
 
 
 def _clamp(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict | None:
-    limit, refused = over_limit.clamp_of(entry, group)
+    limit, refused = clamp_of(entry, group)
     if refused:
         return _report(mind, node, entry, group, refused)
-    entry.lower(limit)
+    entry.lower(limit, float("inf") if mind.is_observing else node.seconds)
     decision = mind.next_decision()
     target = Target(group.path, group.inode, plain(group.name))
     order = Order(decision, "clamp", target, "over_limit", max(0, entry.bytes), limit)
@@ -169,14 +180,23 @@ def _clamp(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict | No
 
 
 def _unclamp(mind: Mind, node: Node, entry: Overrun, group: Group, why: str) -> Verdict:
-    entry.asked = "unclamp"
+    entry.leave("unclamp", node.seconds)
+    text = f"{why}: its limit is {size(entry.limit)} as before"
+    return _put_back(mind, node, entry, group, text)
+
+
+def _undercut(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict:
+    """What is there counts; where it is the limit of a cgroup above, ours is put back below it."""
+    entry.leave("left", node.seconds)
+    text = f"{plain(group.name)} has a limit below the {size(entry.lowered)} that were set"
+    return _put_back(mind, node, entry, group, f"{text}: that is the one that counts")
+
+
+def _put_back(mind: Mind, node: Node, entry: Overrun, group: Group, text: str) -> Verdict:
     decision = mind.next_decision()
     target = Target(group.path, group.inode, plain(group.name))
     order = Order(decision, "unclamp", target, "over_limit", 0, entry.limit)
-    return mind.verdict(
-        decision, node, "over_limit", orders=(order,),
-        sentence=f"{why}: its limit is {size(entry.limit)} as before",
-    )  # fmt: skip
+    return mind.verdict(decision, node, "over_limit", orders=(order,), sentence=text)
 
 
 def learn_clamp(mind: Mind, path: str, problem: str) -> None:
@@ -190,23 +210,31 @@ def learn_clamp(mind: Mind, path: str, problem: str) -> None:
         entry.refused = problem or "the limit could not be lowered"
 
 
+def learn_unclamp(mind: Mind, path: str, now: float) -> None:
+    """It was refused: ours is in force still, and it is tried again."""
+    entry = mind.overruns.entries.get(path)
+    if entry is not None and entry.asked == "unclamp":
+        entry.keep_lowered(now)
+
+
 def judge_stuck(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Verdict | None:
     """The first group that stands still at its limit for good."""
     for group in groups.values():
         if group.at_limit_seconds and stuck.is_stuck(group, mind.settings):
             if mind.hold.why_done(group):
                 continue
-            verdict = _end_stuck(mind, node, group)
+            against = mind.protection.reason(group)
+            if mind.hold.is_barred(group, against):
+                continue
+            verdict = _end_stuck(mind, node, group, against)
             return verdict and _with_ranking(verdict, mind, node, groups, group)
     return None
 
 
-def _end_stuck(mind: Mind, node: Node, group: Group) -> Verdict | None:
+def _end_stuck(mind: Mind, node: Node, group: Group, against: str) -> Verdict | None:
     """Reported once when it may not be killed, killed as a whole when it may."""
     seen = f"{plain(group.name)} {stuck.words(group)}: {plain(group.hopeless_why)}"
-    against = mind.protection.reason(group)
     if against:
-        mind.hold.mark_done(group.path, group.inode, against)
         return mind.verdict(
             mind.next_decision(), node, "stuck_at_limit", refused=against,
             sentence=f"{seen}. Nothing is done: {against}",

@@ -7,6 +7,7 @@ back once is not believed again for a while.
 
 from collections.abc import Collection
 
+from seawall.cgroup_paths import place_of
 from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, Group, Node
 from seawall.guard.judge.sources import sources_of
 from seawall.guard.judge.window import Window
@@ -62,9 +63,19 @@ def asked_by(group: Group, total_bytes: int) -> int | None:
     """Its request, or what is protected; None: nobody wrote one down."""
     if group.class_rank == BEST_EFFORT:
         return 0
-    if group.request_bytes is None and group.class_rank == BURSTABLE and group.adj is not None:
+    if group.request_bytes is None and group.adj is not None and is_kubelets(group):
         return request_of(group.adj, total_bytes)
     return group.request_bytes
+
+
+def is_kubelets(group: Group) -> bool:
+    """Burstable, and its oom_score_adj tells its request.  That of Docker's or Podman's containers
+    is a mere wish, which whoever is in there may raise.
+    """
+    if group.class_rank != BURSTABLE:
+        return False
+    place = place_of(group.path)
+    return place.qos == "Burstable" and not place.is_delegated
 
 
 def is_hollow(group: Group, total_bytes: int, promise: int) -> bool:

@@ -37,7 +37,7 @@ class Kept(NamedTuple):
 class Hold:
     """Bounded memory of one judge."""
 
-    __slots__ = ("_kept", "_kills", "_off_until", "distrusted", "done")
+    __slots__ = ("_kept", "_kills", "_off_until", "barred", "distrusted", "done")
 
     def __init__(self) -> None:
         self._kills: list[float] = []
@@ -45,6 +45,9 @@ class Hold:
         self._off_until = float("-inf")
         self.done: dict[tuple[str, int], str] = {}
         """Acted on before: path and inode, with the words why not again."""
+        self.barred: dict[tuple[str, int], str] = {}
+        """Who hangs at its limit and may not be acted on, and the reason that was told: it may be
+        a passing one, as that nobody knows yet who it is."""
         self.distrusted: dict[str, float] = {}
         """Kinds of evidence, until when they are not believed."""
 
@@ -90,6 +93,18 @@ class Hold:
         if len(self.done) >= DONE_MOST:
             del self.done[next(iter(self.done))]
         self.done[path, inode] = why
+
+    def is_barred(self, group: Group, why: str) -> bool:
+        """``why`` it may not be acted on was told already; if not, it is now."""
+        place = (group.path, group.inode)
+        if self.barred.get(place) == why:
+            return True
+        self.barred.pop(place, None)
+        if why:
+            if len(self.barred) >= DONE_MOST:
+                del self.barred[next(iter(self.barred))]
+            self.barred[place] = why
+        return False
 
     def why_done(self, group: Group) -> str:
         """Why not again; empty: it was not acted on yet."""

@@ -10,7 +10,12 @@ from collections.abc import Iterable, Mapping
 
 from seawall.actions.plan import Outcome
 from seawall.guard.facts import Group, Node
-from seawall.guard.judge.at_limit import judge_over_limit, judge_stuck, learn_clamp
+from seawall.guard.judge.at_limit import (
+    judge_over_limit,
+    judge_stuck,
+    learn_clamp,
+    learn_unclamp,
+)
 from seawall.guard.judge.evidence import is_fresh, promised_to
 from seawall.guard.judge.going_on import go_on, learn
 from seawall.guard.judge.mind import Mind
@@ -179,8 +184,12 @@ class Judge:
     def learn(self, outcome: Outcome, node: Node) -> None:
         """What became of an order; told with ``told``."""
         learn(self._mind, outcome, node)
-        if outcome.order.step == "clamp" and not outcome.is_done and not outcome.is_observed:
+        if outcome.is_done or outcome.is_observed:
+            return
+        if outcome.order.step == "clamp":
             learn_clamp(self._mind, outcome.order.target.path, outcome.problem)
+        elif outcome.order.step == "unclamp":
+            learn_unclamp(self._mind, outcome.order.target.path, node.seconds)
 
     def told(self, node: Node, groups: Mapping[str, Group]) -> list[Told]:  # noqa: ARG002 - the loop's interface: what is told was measured in ``step``
         """How decisions ended, since it was asked last."""

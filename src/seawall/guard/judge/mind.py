@@ -68,17 +68,15 @@ class Mind:
         With another mode what was only observed has not been done, and the loop has put back
         what was in force.
         """
-        kept: tuple[str, ...] = (DONE, OBSERVED)
         if settings.mode != self.settings.mode:
             self.overruns.leave()
             self.cases = [case for case in self.cases if case.phase != "observed"]
             if settings.mode == "enforce":
-                kept = (DONE,)
+                done = self.hold.done.items()
+                self.hold.done = {at: why for at, why in done if why.startswith(DONE)}
         self.settings = settings
         self.protection = Protection(settings, self.own_cgroup)
         self.overruns.use(settings)
-        # Who hung and was left alone may be in the scope by now.
-        self.hold.done = {at: why for at, why in self.hold.done.items() if why.startswith(kept)}
 
     @property
     def is_busy(self) -> bool:

@@ -14,9 +14,16 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from seawall.guard.facts import NOTHING_OUTSIDE, Group
+from seawall.guard.judge.overrun import (
+    LOWERED,
+    Overrun,
+    clamp_of,
+    is_above,
+    is_ended,
+    overrun_of,
+)
 from seawall.guard.judge.proof import least_overrun
 from seawall.guard.judge.protection import matches
-from seawall.guard.judge.row import over
 from seawall.guard.judge.sentences import plain
 from seawall.guard.settings import Settings
 from seawall.words import size
@@ -32,8 +39,6 @@ RANKING_SECONDS = 600.0
 250 pods; but beside a kill there always is one."""
 ENTRIES_MOST = 512
 SAID_MOST = 2 * ENTRIES_MOST
-LOWERED = frozenset({"clamp", "unclamp", "left"})
-"""What may be read as the limit is ours, not its own."""
 
 
 class Said(NamedTuple):
@@ -47,60 +52,6 @@ class Said(NamedTuple):
     """So long until the next one, unless it has doubled."""
     decision: str
     """The first one's."""
-
-
-class Overrun:
-    """What is remembered of one group over its limit."""
-
-    __slots__ = (
-        "asked",
-        "bytes",
-        "inode",
-        "is_in_force",
-        "limit",
-        "lowered",
-        "lowered_before",
-        "more_since",
-        "refused",
-        "since",
-    )
-
-    def __init__(self, inode: int, now: float, limit: int) -> None:
-        self.inode = inode
-        self.since = now
-        self.limit = limit
-        """Its own, before it was clamped."""
-        self.bytes = 0
-        self.asked = ""
-        """What was ordered: ``kill``, ``clamp``, ``unclamp``; ``left``: its limit is not ours any
-        more.  The last two stand until the limit is read again, which in peace takes seconds."""
-        self.lowered = 0
-        """The limit that was ordered."""
-        self.lowered_before = 0
-        """The one before that, of a limit that is lowered again; 0: there was none."""
-        self.is_in_force = False
-        """It was read back since."""
-        self.more_since: float | None = None
-        """Since when it holds more outside than the lowered limit makes up for."""
-        self.refused = ""
-        """Why that was not done, as the hands told."""
-
-    def lower(self, limit: int) -> None:
-        """It is ordered."""
-        self.lowered_before = self.lowered if self.asked == "clamp" else 0
-        self.asked, self.lowered, self.is_in_force, self.more_since = "clamp", limit, False, None
-
-    def lower_as_before(self) -> None:
-        """It was refused: what was in force before still is."""
-        self.lowered, self.lowered_before, self.is_in_force = self.lowered_before, 0, True
-
-    def see_more(self, group: Group, now: float) -> None:
-        """Whether a limit that is in force would have to be lower by now, and may be."""
-        limit, refused = clamp_of(self, group)
-        if refused or self.lowered - limit < least_overrun(self.limit):
-            self.more_since = None
-        elif self.more_since is None:
-            self.more_since = now
 
 
 class OverLimit:
@@ -125,7 +76,7 @@ class OverLimit:
         """No limit is lowered any more: all were put back, or none ever was."""
         for entry in self.entries.values():
             if entry.asked in ("clamp", "unclamp"):
-                entry.asked = "left"
+                entry.leave("left", float("inf"))
 
     def look(self, groups: Mapping[str, Group], now: float, *, is_believed: bool) -> None:
         """Once a tick: who is over, and since when.  Old claims neither begin nor end it."""
@@ -135,7 +86,10 @@ class OverLimit:
                 if group.outside is not NOTHING_OUTSIDE and group.outside.certain_bytes > 0:
                     self._note(path, group, now)
         if entries:
-            for path in [p for p, entry in entries.items() if is_ended(entry, groups.get(p))]:
+            for entry in entries.values():
+                if entry.asked == "left":  # from the first look on
+                    entry.asked_seconds = min(entry.asked_seconds, now)
+            for path in [p for p, e in entries.items() if is_ended(e, groups.get(p), now)]:
                 del entries[path]
         if self.said:
             self._forget(groups, now)
@@ -209,57 +163,11 @@ class OverLimit:
         return settings.over_limit
 
 
-def overrun_of(group: Group, limit: int) -> int:
-    """Of its shadow charge over ``limit``; below zero: under it."""
-    return over(group, group.outside.certain_bytes, limit)
-
-
-def has_shrunk(entry: Overrun, group: Group) -> bool:
-    """It holds less outside than its lowered limit makes up for.  That the charge fits in is no
-    sign of it: the lowered limit sees to that.
-    """
-    limit = entry.limit - group.outside.certain_bytes
-    return limit - entry.lowered >= min(entry.limit - entry.lowered, least_overrun(entry.limit))
-
-
-def is_above(group: Group, lowered: int) -> bool:
-    """Its limit is not the one that we set, nor less (the kernel cuts it to whole pages)."""
-    return group.limit_bytes is None or group.limit_bytes > lowered
-
-
-def is_ended(entry: Overrun, group: Group | None) -> bool:
-    """It is gone, under its limit again, or its limit is somebody else's: what is read then
-    counts.  One that is clamped stays until it is undone.
-    """
-    if group is None or group.inode != entry.inode:
-        return True
-    if entry.asked == "clamp":
-        return entry.is_in_force and is_above(group, entry.lowered)
-    if entry.asked in LOWERED:
-        return is_above(group, entry.lowered)
-    return overrun_of(group, entry.limit) < least_overrun(entry.limit) // 2
-
-
 def is_news(entry: Overrun, said: Said | None, now: float) -> bool:
     """Not said yet, twice as much as ever was said, or said so long ago that it is time."""
     if said is None or now - said.seconds >= said.wait:
         return True
     return entry.bytes >= GROWN_TIMES * said.most_bytes
-
-
-def clamp_of(entry: Overrun, group: Group) -> tuple[int, str]:
-    """The new limit; or why lowering it would do nothing."""
-    limit = entry.limit - group.outside.certain_bytes
-    if limit <= 0:
-        return 0, (
-            f"it holds {size(group.outside.certain_bytes)} outside, more than its whole limit: "
-            "no limit is left to set"
-        )
-    if limit >= group.charge_bytes:
-        return 0, (
-            f"a limit of {size(limit)} does not act: only {size(group.charge_bytes)} are charged"
-        )
-    return limit, ""
 
 
 def words(entry: Overrun, group: Group) -> str:
@@ -276,4 +184,5 @@ def advice(entry: Overrun, group: Group) -> str:
     limit, refused = clamp_of(entry, group)
     if refused:
         return "restart it, or give it a limit that holds all of this, while there is time"
-    return f"restart it, or lower its limit to {size(limit)}, so that the kernel ends it alone"
+    text = f"restart it; on cgroup v2 a limit of {size(limit)} would have the kernel end it"
+    return text if group.processes == 1 else f"{text} (all of it where memory.oom.group is 1)"

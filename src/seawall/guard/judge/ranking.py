@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from seawall.guard.facts import BURSTABLE, SYSTEM, Group, Node
 from seawall.guard.judge import sentences
-from seawall.guard.judge.evidence import certain_of, is_fresh, tolerance_of
+from seawall.guard.judge.evidence import certain_of, is_fresh, is_kubelets, tolerance_of
 from seawall.guard.judge.proof import (
     LEAST_GROWTH,
     Causes,
@@ -134,7 +134,7 @@ def priority_step(group: Group, total_bytes: int) -> int:
     adj = group.adj
     if adj is None:
         return 0
-    if group.class_rank == SYSTEM:
+    if group.class_rank == SYSTEM or (group.class_rank == BURSTABLE and not is_kubelets(group)):
         return adj // ADJ_STEP
     if group.class_rank == BURSTABLE and group.request_bytes is not None and total_bytes > 0:
         usual = 1000 - 1000 * group.request_bytes // total_bytes
