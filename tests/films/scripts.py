@@ -55,7 +55,10 @@ class Cast:
             "request": wanted if known else None, "inode": 1000 + number,
         }  # fmt: skip
         if not self.is_kubernetes:
-            given |= {"class_rank": BURSTABLE, "adj": 0, "request": None}
+            # Less than a step of priority: what whoever is in there wishes is no request either.
+            wish = self.chance.choice((0, 3, 100, 199))
+            given |= {"class_rank": BURSTABLE, "adj": wish, "request": None}
+            path = f"/kubepods/docker/{number:064x}"
         actor = Actor(f"ns/{name}/c", path, **{**given, **more})  # type: ignore[arg-type]
         self.actors.append(actor)
         return actor
