@@ -304,6 +304,13 @@ class Report:
         return began, ended[0]
 
     @property
+    def has_another_guard(self) -> bool:
+        """In its boot one was killed, by a scenario before it too, and another one started."""
+        began = min((row["pid"] for row in self.told["killer_at_ready"]), default=0)
+        is_gone = began not in {row["pid"] for row in self.told["killer_processes"]}
+        return is_gone and b"".join(self.logs.values()).count(b" started, mode ") > 1
+
+    @property
     def log_tail(self) -> str:
         """The last that was said by whoever watched."""
         return b"\n".join(self.logs.values()).decode(errors="replace")[-6000:]
