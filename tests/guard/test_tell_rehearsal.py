@@ -38,7 +38,7 @@ def test_all_of_it_is_told_and_nothing_of_it_is_left(
     assert [line["kind"] for line in seen["lines"][:5]] == KINDS
     for line in seen["lines"]:
         check(line, "decision")
-    assert len(seen["pmsg"]) == 4
+    assert len(seen["pmsg"]) == 5
     assert "-> 256 MiB came back in 0.3 s" in seen["status"]
 
 

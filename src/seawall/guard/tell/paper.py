@@ -85,6 +85,7 @@ def _tell(teller: Teller, node: Node, groups: Mapping[str, Group]) -> None:
     teller.told(Told(_DECISION, node.seconds, outcome, None, ""))
     teller.told(Told(_DECISION, node.seconds, None, _BYTES, "256 MiB came back in 0.3 s"))
     teller.event(sentence)
+    teller.verdict(verdict._replace(sentence=f"{order.target.name} is killed at last"), ())
     teller.status(node._replace(kernel_kills=1), groups, "short", {"paper": "a note"})
 
 
