@@ -17,7 +17,7 @@ from seawall.guard.settings import Settings
 from seawall.guard.tell import paper
 from seawall.guard.tell.paper import tell_on_paper
 
-KINDS = ["verdict", "ranking", "outcome", "told", "event"]
+KINDS = ["verdict", "ranking", "verdict", "outcome", "told", "event"]
 
 
 def test_all_of_it_is_told_and_nothing_of_it_is_left(
@@ -35,7 +35,7 @@ def test_all_of_it_is_told_and_nothing_of_it_is_left(
     monkeypatch.setattr(paper, "_remove", look_first)
     tell_on_paper(Settings(), str(tmp_path), node(), groups())
     assert os.listdir(tmp_path) == []
-    assert [line["kind"] for line in seen["lines"][:5]] == KINDS
+    assert [line["kind"] for line in seen["lines"][:6]] == KINDS
     for line in seen["lines"]:
         check(line, "decision")
     assert len(seen["pmsg"]) == 5

@@ -81,11 +81,11 @@ def _tell(teller: Teller, node: Node, groups: Mapping[str, Group]) -> None:
         _DECISION, node.seconds, "node_short", False, _BYTES, 4.0, (order,), rows, "", sentence
     )
     teller.verdict(verdict, rest)
+    teller.verdict(verdict._replace(ranking=(), sentence="it is killed at last"), ())
     outcome = Outcome(order, is_done=True, processes=3)
     teller.told(Told(_DECISION, node.seconds, outcome, None, ""))
     teller.told(Told(_DECISION, node.seconds, None, _BYTES, "256 MiB came back in 0.3 s"))
     teller.event(sentence)
-    teller.verdict(verdict._replace(sentence=f"{order.target.name} is killed at last"), ())
     teller.status(node._replace(kernel_kills=1), groups, "short", {"paper": "a note"})
 
 
