@@ -141,8 +141,10 @@ def kept(sense: Sense) -> dict[str, Any]:
     keeper = start(_READ, "/keep/db")
     with open(f"{MOUNT}/keep/db/memory.min", "w") as file:
         file.write(str(200 * MIB))
-    sense.wait(0.2, ())
-    sense.look(time.monotonic() + 60.0)  # whatever is read now and then
+    until = time.monotonic() + 30.0  # limits are read every ten seconds
+    while not sense._table.protected_bytes and time.monotonic() < until:
+        sense.wait(0.5, ())
+        sense.look(time.monotonic())
     told = sense._table.protected_bytes
     found = take(sense, "/beside")
     keeper.kill()
