@@ -106,9 +106,7 @@ def take(sense: Sense, cgroup: str) -> dict[str, Any]:
     head = sense.headroom
     for _ in range(600):
         asked = time.monotonic()
-        hog.stdin.write(b".")
-        hog.stdin.flush()
-        if hog.stdout.readline() != b"took\n":
+        if not asked_for_more(hog):
             break
         taken += STEP
         took = time.monotonic() - asked
@@ -128,6 +126,16 @@ def take(sense: Sense, cgroup: str) -> dict[str, Any]:
     hog.kill()
     hog.wait()
     return {"began": began.headroom_bytes, "total": began.total_bytes, "rows": rows}
+
+
+def asked_for_more(hog: "subprocess.Popen[bytes]") -> bool:
+    """False: the kernel killed it, in a step or between two."""
+    try:
+        hog.stdin.write(b".")
+        hog.stdin.flush()
+    except BrokenPipeError:
+        return False
+    return hog.stdout.readline() == b"took\n"
 
 
 def kept(sense: Sense) -> dict[str, Any]:
