@@ -55,10 +55,9 @@ class Cast:
             "request": wanted if known else None, "inode": 1000 + number,
         }  # fmt: skip
         if not self.is_kubernetes:
-            # Less than a step of priority: what whoever is in there wishes is no request either.
-            wish = self.chance.choice((0, 3, 100, 199))
-            given |= {"class_rank": BURSTABLE, "adj": wish, "request": None}
-            path = f"/kubepods/docker/{number:064x}"
+            given |= {"class_rank": BURSTABLE, "request": None}
+            given["adj"] = self.chance.choice((0, 3, 100, 199))
+            path = f"/kubepods/docker/{number:064x}"  # its wish: less than a step of priority
         actor = Actor(f"ns/{name}/c", path, **{**given, **more})  # type: ignore[arg-type]
         self.actors.append(actor)
         return actor
