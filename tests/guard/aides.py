@@ -1,15 +1,29 @@
 """What tests of a real aide wait for."""
 
+import contextlib
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from seawall.guard import aide as aide_process
 from seawall.guard.aide import Aide
 
 PATIENCE = 20.0
+
+
+@contextlib.contextmanager
+def started(**options: Any) -> Iterator[Aide]:
+    aide = aide_process.start(**options)
+    try:
+        yield aide
+    finally:
+        aide.close()
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(aide.pid, 0)
 
 
 def until(found: Callable[[], Any], what: str) -> Any:

@@ -11,23 +11,11 @@ from pathlib import Path
 
 import pytest
 from tests.guard import hung_disk
-from tests.guard.aides import answer, lives, until
+from tests.guard.aides import answer, lives, started, until
 
-from seawall.guard import aide as aide_process
 from seawall.guard.aide import Aide
 from seawall.guard.tell import errands
 from seawall.guard.tell.child import _SYS_IOPRIO_SET
-
-
-@contextlib.contextmanager
-def started() -> Iterator[Aide]:
-    aide = aide_process.start()
-    try:
-        yield aide
-    finally:
-        aide.close()
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(aide.pid, 0)
 
 
 def below(pid: int) -> list[str]:

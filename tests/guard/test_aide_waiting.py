@@ -1,15 +1,13 @@
 """More at once than the aide begins at once: who waits, what is lost, and that it is told."""
 
-import contextlib
 import json
 import os
 import select
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.guard.aides import answer, lives, until
+from tests.guard.aides import answer, lives, started, until
 from tests.guard.telling import CGROUP, POD_UID, groups, lines_of, node, outcome, verdict
 from tests.guard.test_tell_teller import ENFORCE, Heard, opened
 
@@ -21,17 +19,6 @@ from seawall.guard.tell.failures import Failures
 
 CONTAINERS = 6
 SLOW = 0.3
-
-
-@contextlib.contextmanager
-def started(**options: Any) -> Iterator[Aide]:
-    aide = aide_process.start(**options)
-    try:
-        yield aide
-    finally:
-        aide.close()
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(aide.pid, 0)
 
 
 def pod(kubelet: Path) -> tuple[list[dict[str, Any]], list[Path]]:

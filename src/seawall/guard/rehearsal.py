@@ -20,12 +20,12 @@ from seawall.guard.loop import Loop
 from seawall.guard.sense.tree import Tree
 from seawall.guard.settings import Settings
 from seawall.guard.tell.paper import tell_on_paper
+from seawall.guard.tell.paths import REHEARSAL_TREE
 from seawall.guard.told_recorder import RecorderLink
 
 GROUPS, FEW_GROUPS = 250, 10
 """Many for the memory that it takes; a few touch the same code."""
 TICKS = 40
-_TREE = ".rehearsal-tree"
 SELF_TEST_SECONDS = 5.0
 _MIB = 1 << 20
 
@@ -59,24 +59,24 @@ def cgroup_on_paper(folder: str) -> int:
     come on a node that thrashes.  How much of it was heard; nothing of it is left, and a full
     ``/run`` is no reason not to start.
     """
-    below = f"{folder}/{_TREE}"
+    pod, below = (f"{folder}/{name}" for name in REHEARSAL_TREE)
     tree = Tree(below)
     try:
         if not os.path.isdir(below):  # of a guard that was killed in its rehearsal
             os.mkdir(below, 0o700)
         tree.open(0.0)
-        os.mkdir(f"{below}/pod", 0o700)
+        os.mkdir(pod, 0o700)
         tree.update(0.0)
         heard = len(tree.born)
         tree.born.clear()
-        os.rmdir(f"{below}/pod")
+        os.rmdir(pod)
         tree.update(0.0)
         return heard + len(tree.gone)
     except OSError:
         return 0
     finally:
         tree.close()
-        for path in (f"{below}/pod", below):
+        for path in (pod, below):
             _remove(path)
 
 

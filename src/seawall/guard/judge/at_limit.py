@@ -224,7 +224,7 @@ def judge_stuck(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Verdict 
             if mind.hold.why_done(group):
                 continue
             against = mind.protection.reason(group)
-            if mind.hold.is_barred(group, against):
+            if not mind.hold.bar(group, against):
                 continue
             verdict = _end_stuck(mind, node, group, against)
             return verdict and _with_ranking(verdict, mind, node, groups, group)

@@ -94,17 +94,17 @@ class Hold:
             del self.done[next(iter(self.done))]
         self.done[path, inode] = why
 
-    def is_barred(self, group: Group, why: str) -> bool:
-        """``why`` it may not be acted on was told already; if not, it is now."""
+    def bar(self, group: Group, why: str) -> bool:
+        """Keep ``why`` it may not be acted on (empty: it may be); False: that was told already."""
         place = (group.path, group.inode)
         if self.barred.get(place) == why:
-            return True
+            return False
         self.barred.pop(place, None)
         if why:
             if len(self.barred) >= DONE_MOST:
                 del self.barred[next(iter(self.barred))]
             self.barred[place] = why
-        return False
+        return True
 
     def why_done(self, group: Group) -> str:
         """Why not again; empty: it was not acted on yet."""
