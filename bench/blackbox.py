@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from bench.guard_peace import guard
-from bench.guard_tick import PODS, SOURCES, real_tree
+from bench.pods import PODS, SOURCES, real_tree
 from tests.blackbox.box_maker import MIB, Plot, tell, write
 from tests.replay.report_nodes import month
 

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from typing import Any
 
-from bench.guard_tick import FILES, PYTHON, SOURCES, compile_sources, file_tree
+from bench.pods import FILES, PYTHON, SOURCES, compile_sources, file_tree
 
 TICKS = 100_000
 WARM_TICKS = 2_000

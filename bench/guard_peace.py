@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.guard_tick import PODS, PYTHON, SOURCES, real_tree
+from bench.pods import PODS, PYTHON, SOURCES, inhabitants, real_tree
 
 from seawall.guard.sense.pause import glance_seconds
 
@@ -111,27 +111,35 @@ def faults(pid: int) -> list[int]:
 
 def measure(case: str, seconds: float = SECONDS) -> dict[str, Any]:
     """Of each process: CPU milliseconds a minute, wake-ups, memory, faults meanwhile."""
-    tick_most, pods = CASES[case]
+    _, pods = CASES[case]
     with real_tree(pods) as mount:
         if mount is None:
             return {"problem": "no cgroups of our own can be made here: run it as root"}
-        scope = "/" + os.path.basename(mount)
-        with _little_left(case), _peer() as peer, guard(tick_most, scope) as pids:
-            if peer:
-                pids["earlyoom"] = peer
-            before = {name: _counters(pid) for name, pid in pids.items()}
-            began = time.monotonic()
-            time.sleep(seconds)
-            minutes = (time.monotonic() - began) / 60
-            return {
-                name: {
-                    "cpu_ms_per_minute": round(1000 * (cpu_seconds(pid) - was[0]) / minutes, 1),
-                    "wakeups_per_minute": round((wakeups(pid) - was[1]) / minutes, 1),
-                    "faults": [now - then for now, then in zip(faults(pid), was[2], strict=True)],
-                    **memory(pid),
-                }
-                for (name, pid), was in zip(pids.items(), before.values(), strict=True)
+        if not pods:
+            return _measure(case, seconds, mount)
+        with inhabitants(mount, pods, are_busy=True):
+            return _measure(case, seconds, mount)
+
+
+def _measure(case: str, seconds: float, mount: str) -> dict[str, Any]:
+    tick_most, _ = CASES[case]
+    scope = "/" + os.path.basename(mount)
+    with _little_left(case), _peer() as peer, guard(tick_most, scope) as pids:
+        if peer:
+            pids["earlyoom"] = peer
+        before = {name: _counters(pid) for name, pid in pids.items()}
+        began = time.monotonic()
+        time.sleep(seconds)
+        minutes = (time.monotonic() - began) / 60
+        return {
+            name: {
+                "cpu_ms_per_minute": round(1000 * (cpu_seconds(pid) - was[0]) / minutes, 1),
+                "wakeups_per_minute": round((wakeups(pid) - was[1]) / minutes, 1),
+                "faults": [now - then for now, then in zip(faults(pid), was[2], strict=True)],
+                **memory(pid),
             }
+            for (name, pid), was in zip(pids.items(), before.values(), strict=True)
+        }
 
 
 def _counters(pid: int) -> tuple[float, int, list[int]]:

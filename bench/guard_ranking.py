@@ -9,35 +9,19 @@ gives back).
 import json
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-from bench.guard_tick import PODS, PYTHON, SOURCES, compile_sources, pod_folders, real_tree
+from bench.pods import PODS, PROCESSES, PYTHON, SOURCES, compile_sources, inhabitants, real_tree
 
 from seawall.guard.facts import BURSTABLE, Group, Node, Outside
 from seawall.guard.judge.judge import Judge
 from seawall.guard.settings import Settings
 
-PROCESSES = 5_000
 ROUNDS = 30
 MARK_RANKING_SECONDS = 0.050
 MARK_PEACE_SECONDS = 0.001
 MIB = 1 << 20
 
-_SLEEPERS = """
-import os, signal, sys
-for folder in {folders!r}:
-    for _ in range({each}):
-        if not os.fork():
-            with open(folder + "/cgroup.procs", "w") as procs:
-                procs.write("0")
-            os.write(1, b".")
-            signal.pause()
-            os._exit(0)
-signal.pause()
-"""
 _REAL = """
 import json, sys, time
 sys.path.insert(0, {sources!r})
@@ -89,33 +73,13 @@ print(json.dumps(dict(median=times[len(times) // 2], most=times[-1], groups=len(
 """
 
 
-@contextmanager
-def sleepers(mount: str) -> Iterator[int]:
-    """Processes in each pod's container; how many there are."""
-    folders = [folder for folder in pod_folders(mount, PODS) if len(folder.rsplit("/")[-1]) == 64]
-    text = _SLEEPERS.format(folders=folders, each=PROCESSES // len(folders))
-    with subprocess.Popen(
-        [PYTHON, "-I", "-S", "-c", text], stdout=subprocess.PIPE, start_new_session=True
-    ) as parent:
-        try:
-            assert parent.stdout is not None
-            found = len(parent.stdout.read(PROCESSES // len(folders) * len(folders)))
-            yield found
-        finally:
-            subprocess.run(["pkill", "-KILL", "-s", str(parent.pid)], check=False)
-    for _ in range(100):
-        if not any(Path(folder, "cgroup.procs").read_text() for folder in folders):
-            return
-        time.sleep(0.1)
-
-
 def measure_real() -> dict[str, Any] | None:
     """Seconds from the look to the verdict; None where one may not make cgroups."""
     compile_sources()
     with real_tree(PODS) as mount:
         if mount is None:
             return None
-        with sleepers(mount) as count:
+        with inhabitants(mount) as count:
             text = _REAL.format(sources=str(SOURCES), mount=mount, rounds=ROUNDS)
             output = subprocess.run(
                 [PYTHON, "-I", "-S", "-c", text], check=True, stdout=subprocess.PIPE, text=True

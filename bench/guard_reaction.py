@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench.guard_tick import PODS, PYTHON, SOURCES, compile_sources, real_tree
+from bench.pods import PODS, PYTHON, SOURCES, compile_sources, real_tree
 
 RUNS = 10
 FREEZER = "/sys/fs/cgroup/freezer"

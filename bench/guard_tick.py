@@ -2,31 +2,35 @@
 
 Each figure comes from a process of its own as the guard is started: Debian's python3.11 with
 ``-I -S``, memory locked ONFAULT, gc frozen and off after a rehearsal.  As root the pods are real
-cgroups of this machine's memory tree, below one of their own; else, and for the long run, a
-tree of files that looks like one.  ``python -m bench.guard_tick [tick|growth|peace]``.
+cgroups of this machine's memory tree, below one of their own, with 5,000 processes in them in
+``tick``; else, and for the long run, a tree of files that looks like one.
+``python -m bench.guard_tick [tick|growth|peace]``.
 """
 
 import json
-import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-SOURCES = Path(__file__).resolve().parents[1] / "src"
-PYTHON = "/usr/bin/python3.11" if os.path.exists("/usr/bin/python3.11") else sys.executable
-PODS = 250
+from bench.pods import (
+    FILES,
+    PODS,
+    PYTHON,
+    SOURCES,
+    compile_sources,
+    file_tree,
+    inhabitants,
+    some_tree,
+)  # fmt: skip
+
 TICKS = 300
 GROWTH_TICKS = 100_000
 CHURN = 5
 PEACE_SECONDS = 60
-V1, V2 = "/sys/fs/cgroup/memory", "/sys/fs/cgroup"
-FILES = {"memory.usage_in_bytes": b"1048576\n", "memory.limit_in_bytes": b"268435456\n"}
 
 _BEGIN = """
 import ctypes, gc, json, os, sys, time
@@ -146,81 +150,13 @@ def run(program: str, mount: str, version: int, **told: object) -> dict[str, Any
     return answer
 
 
-def compile_sources() -> None:
-    """Beforehand, for compiling in the measured process costs memory."""
-    folders = [SOURCES / "seawall/guard", SOURCES / "seawall/actions"]
-    subprocess.run([PYTHON, "-m", "compileall", "-q", *map(str, folders)], check=False)
-    subprocess.run([PYTHON, "-m", "compileall", "-q", "-l", str(SOURCES / "seawall")], check=False)
-
-
-# --- trees ------------------------------------------------------------------------------------
-
-
-def pod_folders(mount: str, pods: int) -> list[str]:
-    """Outer folders first."""
-    folders = [
-        f"{mount}/kubepods",
-        *(f"{mount}/kubepods/{qos}" for qos in ("burstable", "besteffort")),
-    ]
-    for number in range(pods):
-        qos = ("/burstable", "/besteffort", "")[number % 3]
-        pod = f"{mount}/kubepods{qos}/pod{number:08x}-0000-4000-8000-000000000000"
-        folders += [pod, f"{pod}/{number + 1:064x}"]
-    return folders
-
-
-@contextmanager
-def real_tree(pods: int) -> Iterator[str | None]:
-    """250 pods below a cgroup of our own; None where one may not make any."""
-    mount = f"{V1}/seawall-TEST-tick-{os.getpid()}"
-    made: list[str] = []
-    try:
-        try:
-            for folder in (mount, *pod_folders(mount, pods)):
-                os.mkdir(folder)
-                made.append(folder)
-        except OSError:
-            yield None
-        else:
-            yield mount
-    finally:
-        for folder in reversed(made):
-            os.rmdir(folder)
-
-
-@contextmanager
-def file_tree(pods: int) -> Iterator[str]:
-    """The same as files, in memory where there is a place."""
-    parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    mount = tempfile.mkdtemp(prefix="seawall-tick-", dir=parent)
-    try:
-        for folder in pod_folders(mount, pods):
-            os.mkdir(folder)
-            for name, text in FILES.items():
-                Path(folder, name).write_bytes(text)
-        yield mount
-    finally:
-        shutil.rmtree(mount)
-
-
-@contextmanager
-def some_tree(pods: int) -> Iterator[tuple[str, str]]:
-    """(mount, what it is)."""
-    with real_tree(pods) as mount:
-        if mount is not None:
-            yield mount, "real cgroups"
-            return
-    with file_tree(pods) as mount:
-        yield mount, "files"
-
-
-# --- figures ----------------------------------------------------------------------------------
-
-
 def measure_tick(pods: int = PODS) -> dict[str, Any]:
     """Seconds of a tick: median and p99, one after the other, at 1 s, and near the end."""
-    with some_tree(pods) as (mount, kind):
-        return {"tree": kind, **run(_TICK, mount, 1, ticks=TICKS)}
+    with ExitStack() as stack:
+        mount, kind = stack.enter_context(some_tree(pods))
+        is_real = kind == "real cgroups"
+        lives = stack.enter_context(inhabitants(mount, pods, are_busy=True)) if is_real else 0
+        return {"tree": kind, "processes": lives, **run(_TICK, mount, 1, ticks=TICKS)}
 
 
 def measure_growth(ticks: int = GROWTH_TICKS) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.guard_tick import PYTHON, SOURCES, compile_sources, file_tree
+from bench.pods import PYTHON, SOURCES, compile_sources, file_tree
 from tests.guard.telling import check, groups, lines_of, node
 
 from seawall.guard.rehearsal import cgroup_on_paper
