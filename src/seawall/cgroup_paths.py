@@ -5,11 +5,14 @@ Kubernetes, cgroupfs: ``/kubepods/burstable/podUID/ID`` (guaranteed pods directl
 ``kubepods``); systemd: ``/kubepods.slice/kubepods-burstable.slice/
 kubepods-burstable-podUID.slice/cri-containerd-ID.scope``, where ``-`` in a uid is ``_``.
 Docker ``/docker/ID`` or ``docker-ID.scope``; Podman ``libpod-ID[.scope]``; LXC
-``lxc.payload.NAME`` or ``/lxc/NAME``; machined ``machine-NAME.scope`` with systemd's ``\x2d``.
+``lxc.payload.NAME`` or ``/lxc/NAME``; machined ``machine-NAME.scope`` with systemd's ``\x2d``;
+Kata ``kata_ID`` where the pod's sandbox would be; Slurm's jobs in ``slurmstepd.scope`` (v2) or
+``/slurm/uid_N`` (v1).
 Sources of the forms stand beside the recorded paths in tests/accounts/test_cgroup_paths.py.
 
 A container can make cgroups below its own, and a user below ``user@UID.service``, under any
-name: ``is_delegated`` marks what was found there, and no name of the host belongs to it.
+name: ``is_delegated`` marks what was found there, and no name of the host belongs to it.  Nor
+does one to a batch job: whatever runs in it, its user chose.
 
 Beside the layers and without ``dataclasses``: the guard holds it in locked memory too.
 """
@@ -25,6 +28,8 @@ _CONTAINER: Final = re.compile(
 )
 # containerd told to use cgroupfs by a kubelet that uses systemd writes all three in one name.
 _UNSPLIT: Final = re.compile(r"(?P<slice>[^:]+\.slice):(?P<prefix>[a-z-]+):(?P<id>[0-9a-f]{64})\Z")
+# Kata renames what would be the sandbox's where a path and not systemd names it.
+_KATA: Final = re.compile(r"kata_(?P<id>[0-9a-f]{64})\Z")
 _NAMED_SCOPE: Final = re.compile(r"(?P<runtime>runc|crun)-(?P<id>[A-Za-z0-9][\w+.-]*)\.scope\Z")
 _POD_SLICE: Final = re.compile(
     r"(?:.+-)?kubepods(?:-(?P<qos>burstable|besteffort))?-pod(?P<uid>[A-Za-z0-9_]+)\.slice\Z"
@@ -36,6 +41,11 @@ _ESCAPED: Final = re.compile(r"\\x([0-9a-f]{2})")
 _USER_MANAGER: Final = re.compile(r"user@\d+\.service\Z")
 _NSPAWN: Final = re.compile(r"systemd-nspawn@(?P<name>.+)\.service\Z")
 _MACHINE: Final = re.compile(r"machine-(?P<name>.+)\.scope\Z")
+_STEPD: Final = re.compile(r"(?:.+_)?slurmstepd\.scope\Z")
+_SLURM: Final = re.compile(r"slurm(?:_.+)?\Z")
+# By number; since 26.05 by Slurm's own id, in Crockford's base 32.
+_JOB: Final = re.compile(r"(?:job_[0-9]+|s[0-9A-HJKMNP-TV-Z]{13})\Z")
+_JOBS_USER: Final = re.compile(r"uid_[0-9]+\Z")
 _UNIT: Final = re.compile(r".+\.(?:service|scope|slice|socket|mount|swap)\Z")
 
 _RUNTIMES: Final = {
@@ -70,6 +80,8 @@ class Place(NamedTuple):
     """Below a container or a user's manager, who may have made up every name here."""
     is_machine: bool = False
     """A virtual machine's scope."""
+    job: str | None = None
+    """Slurm's, as its folder is called."""
 
 
 def place_of(path: str) -> Place:
@@ -78,7 +90,10 @@ def place_of(path: str) -> Place:
     for part in path.strip("/").split("/"):
         if part:
             walk.step(part)
-    return walk.place
+    place = walk.place
+    if place.kind == "pod" and place.cgroup != walk.here:
+        return place._replace(kind="cgroup", cgroup=walk.here)  # somebody's whom we do not know
+    return place
 
 
 class _Walk:
@@ -95,7 +110,7 @@ class _Walk:
     def step(self, part: str) -> None:
         self.here += "/" + part
         before = self.place
-        found = self._pod(part) or self._container(part)
+        found = self._pod(part) or self._container(part) or self._job(part)
         if found is None and before.kind not in ("container", "pod"):
             found = self._system(part)
         self.place = found or before
@@ -139,6 +154,8 @@ class _Walk:
                 pod_uid=pod["uid"].replace("_", "-") if pod else None,
                 qos=_QOS[pod["qos"]] if pod else None,
             )  # fmt: skip
+        if match := _KATA.match(part):
+            return self._by_id(None, match["id"], is_scope=False)
         if match := _NAMED_SCOPE.match(part):
             return self._inner("container", runtime=match["runtime"], container_id=match["id"])
         return self._lxc(part) or self._nspawn(part)
@@ -183,12 +200,28 @@ class _Walk:
             return self._at("container", runtime=runtime, machine=name)
         return None
 
+    # --- batch jobs ---------------------------------------------------------------------
+
+    def _job(self, part: str) -> Place | None:
+        homes = self.context[-2:]
+        if not homes or not _JOB.match(part):
+            return None
+        if self.place.kind == "unit":
+            is_job = self.place.unit == homes[-1] and bool(_STEPD.match(homes[-1]))
+        else:
+            is_users = self.place.kind == "cgroup" and _JOBS_USER.match(homes[-1])
+            is_job = bool(is_users and _SLURM.match(homes[0]))
+        if not is_job:
+            return None
+        self.is_delegated = True
+        return self._at("cgroup", job=part)
+
     # --- the host's own system ----------------------------------------------------------
 
     def _system(self, part: str) -> Place | None:
         """A unit, or a plain cgroup; None for what a service made below itself."""
         is_manager = self.place.unit is not None and self.place.unit == self.manager
-        if self.place.kind == "unit" and not is_manager:
+        if self.place.job or (self.place.kind == "unit" and not is_manager):
             return None
         if _UNIT.match(part):
             unit = f"{self.manager}/{part}" if self.manager else part

@@ -24,6 +24,8 @@ LXC = "LXC 4 and LXD: lxc.cgroup.dir payload, /sys/fs/cgroup/memory/lxc.payload.
 MACHINED = "systemd: machine.slice of machinectl(1) status"
 NSPAWN = "systemd-nspawn"
 RUNC = "runc: libcontainer/cgroups/systemd, ScopePrefix"
+KATA = "Kata: docs/design/host-cgroups.md, RenameCgroupPath and resCtrlKataOverheadID"
+KATA_RS = "Kata: runtime-rs, gen_overhead_path under systemd"
 SYSTEMD = "systemd: systemd-cgls(1) of a desktop and a server"
 
 # path, source, kind, runtime, id or machine, pod uid, QoS; the workload is the path itself.
@@ -61,6 +63,11 @@ CONTAINERS = [
         f"/kubepods-besteffort-pod{UID_}.slice:cri-containerd:{ID}",
         UNSPLIT, "containerd", ID, UID, "BestEffort",
     ),
+    (f"/kubepods/burstable/pod{UID}/kata_{ID}", KATA, None, ID, UID, "Burstable"),
+    (f"/kubepods/pod{UID}/kata_crio-{ID}", KATA + ", CRI-O", None, ID, UID, "Guaranteed"),
+    (f"/docker/kata_{ID}", KATA, "docker", ID, None, None),
+    (f"/kata_overhead/{ID}", KATA, None, ID, None, None),
+    (f"/kata.slice/kata-overhead.slice/runtime-rs-{ID}.scope", KATA_RS, None, ID, None, None),
     (f"/docker/{ID}", DOCKERD, "docker", ID, None, None),
     (f"/system.slice/docker-{ID}.scope", DOCKERD, "docker", ID, None, None),
     (f"/batch/jobs/{ID}", PARENT, None, ID, None, None),
@@ -157,7 +164,8 @@ def test_pod(path: str, uid: str, qos: str | None) -> None:
         ("/kubepods.slice/kubepods-burstable.slice", "slice", "kubepods-burstable.slice", None),
         ("/docker", "cgroup", None, None),
         ("/docker/buildkit/n4eu0udvbz9vfzjy71jkvgkwh", "cgroup", None, None),
-        ("/slurm/uid_1000/job_42/step_0", "cgroup", None, None),
+        ("/slurm/uid_1000", "cgroup", None, None),
+        ("/batch/uid_1000/job_42", "cgroup", None, None),
         ("/lxc.monitor.web", "cgroup", None, None),
         ("/process_api/4c85a83b433f7ebc3e86a263c0c8dde9", "cgroup", None, None),
         ("/podinfo", "cgroup", None, None),
@@ -181,6 +189,60 @@ def test_conmon_is_no_container() -> None:
     assert (place.kind, place.monitors, place.container_id) == ("unit", ID, None)
     place = place_of(f"/kubepods/pod{UID}/crio-conmon-{ID}")
     assert (place.kind, place.monitors) == ("cgroup", ID)
+
+
+STEPD = "/system.slice/slurmstepd.scope"
+SLUID = "sEKNKTV3WPV500"
+
+
+@pytest.mark.parametrize(
+    ("job", "name"),
+    [
+        # Slurm: cgroup_v2.c, the drawing of its hierarchy and cgroup_p_step_create
+        (f"{STEPD}/job_7", "job_7"),
+        ("/system.slice/node1_slurmstepd.scope/job_7", "job_7"),  # several slurmd on one node
+        ("/batch.slice/slurmstepd.scope/job_7", "job_7"),  # CgroupSlice of cgroup.conf(5)
+        (f"{STEPD}/{SLUID}", SLUID),  # CgroupJobIdPaths of cgroup.conf(5), since 26.05
+        # Slurm: xcgroup.c, xcgroup_create_hierarchy
+        ("/slurm/uid_1000/job_42", "job_42"),
+        ("/slurm_node1/uid_1000/job_42", "job_42"),
+    ],
+)
+@pytest.mark.parametrize("below", ["", "/step_0/user/task_0", "/step_batch/slurm", "/job_8"])
+def test_a_batch_job_is_one_whole_and_its_users(job: str, name: str, below: str) -> None:
+    place = place_of(job + below)
+    assert (place.kind, place.cgroup, place.job, place.unit) == ("cgroup", job, name, None)
+    assert place.is_delegated, "its user chose what runs there"
+
+
+@pytest.mark.parametrize(
+    ("path", "cgroup"),
+    [
+        (f"{STEPD}/system", STEPD),  # where slurmstepd itself waits
+        (f"{STEPD}/system/job_7", STEPD),
+        (f"{STEPD}/job_x", STEPD),
+        ("/system.slice/job.service/job_7", "/system.slice/job.service"),
+        ("/slurm/job_7", "/slurm/job_7"),
+        ("/job_7", "/job_7"),
+    ],
+)
+def test_what_is_only_called_like_a_job(path: str, cgroup: str) -> None:
+    assert (place_of(path).cgroup, place_of(path).job) == (cgroup, None)
+
+
+def test_a_container_in_a_job_is_made_up() -> None:
+    place = place_of(f"{STEPD}/job_7/step_0/user/task_0/{ID}")
+    assert (place.kind, place.container_id, place.is_delegated) == ("container", ID, True)
+
+
+@pytest.mark.parametrize("below", ["vm", "vm/inner", "run-1.scope"])
+def test_what_is_in_a_pod_and_no_container_is_a_plain_cgroup_of_the_pod(below: str) -> None:
+    path = f"/kubepods/burstable/pod{UID}/{below}"
+    place = place_of(path)
+    assert (place.kind, place.cgroup) == ("cgroup", path)
+    assert (place.pod_uid, place.qos) == (UID, "Burstable")
+    inside = place_of(f"{path}/{ID}")
+    assert (inside.kind, inside.pod_uid, inside.qos) == ("container", UID, "Burstable")
 
 
 @pytest.mark.parametrize(
@@ -246,6 +308,7 @@ PARTS = st.sampled_from([
     "kubepods", "burstable", "besteffort", f"pod{UID}", "kubepods.slice", "docker", "default", ID,
     f"kubepods-burstable-pod{UID_}.slice", f"cri-containerd-{ID}.scope", f"crio-conmon-{ID}.scope",
     "user@1000.service", "app.slice", "x.service", "machine.slice", "machine-a.scope", "lxc", "",
+    "slurmstepd.scope", "slurm", "uid_7", "job_7", f"kata_{ID}",
     "libpod_parent", f"libpod_pod_{ID}.slice", f"k.slice:cri-containerd:{ID}", "lxc.payload.",
 ]) | st.text(max_size=20)  # fmt: skip
 

@@ -109,16 +109,16 @@ class Cast:
             self.add(f"batch-{name}", BEST_EFFORT, 0, None, **more)
 
     def batches(self) -> None:
-        """Large, promised little or nothing, first in Kubernetes' order; they hold still, and
-        what somebody else takes is not their fault.
+        """Large, promised little or nothing, first in Kubernetes' order; they hold still, or are
+        started again as large as before: what somebody else takes is not their fault.
         """
         chance, unit = self.chance, self.unit
         for number in range(chance.randint(1, 3)):
-            klass = chance.choice(
-                (BEST_EFFORT, self.other_class if self.other_class == BURSTABLE else BEST_EFFORT)
-            )
+            other = BURSTABLE if self.other_class == BURSTABLE else BEST_EFFORT
+            klass = chance.choice((BEST_EFFORT, other))
+            again = 1000 + chance.uniform(3, 30) if chance.random() < 0.3 else float("inf")
             self.add(f"batch{number}", klass, 0 if klass == BEST_EFFORT else unit * 20, None,
-                     anon=unit * chance.uniform(60, 250))  # fmt: skip
+                     anon=unit * chance.uniform(60, 250), restarts=again)  # fmt: skip
 
     @property
     def batch(self) -> list[Actor]:

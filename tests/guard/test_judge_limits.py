@@ -40,6 +40,18 @@ def test_reported_once_after_it_lasted_with_what_to_do() -> None:
     )
 
 
+def test_why_nothing_is_done_is_said_by_its_right_name() -> None:
+    """A name that was misspelt in the file, and a scope that holds nobody."""
+    (missed,) = run(judge_of(over_limit="kill", over_limit_opt_in=("ns/bgi",)), scene(over()), 30)
+    assert "Nothing is done: over_limit_opt_in does not name it. Before" in missed.sentence
+    (apart,) = run(judge_of(scope=("/kubepods.slcie",)), scene(over()), 30)
+    assert (
+        'Nothing is done: the policy is "report", and outside the scope (/kubepods.slcie). Before'
+    ) in apart.sentence
+    (no_clamp,) = run(judge_of(), scene(over(500, 10)), 30)
+    assert "or let it hold less; a higher limit would only end this report" in no_clamp.sentence
+
+
 def test_said_again_after_ten_minutes_or_twice_as_much() -> None:
     judge, groups = judge_of(), scene(over())
     assert len(run(judge, groups, 605)) == 1

@@ -114,3 +114,18 @@ def test_only_the_kubelet_tells_a_request_by_oom_score_adj(
 ) -> None:
     group = group_of("one", 10, adj=900, path=folder)
     assert promised_to(group, TOTAL, None) == (TOTAL * 101 // 1000 if is_promise else 0)
+
+
+@pytest.mark.parametrize(
+    ("folder", "is_promise"),
+    [
+        ("/user.slice/user-1.slice/user@1.service/app.slice/x.service", False),
+        ("/system.slice/x.service", True),
+        ("/system.slice/slurmstepd.scope/job_7", True),
+    ],
+    ids=["a user's own", "the administrator's", "Slurm's"],
+)
+def test_a_limit_that_its_user_wrote_is_no_promise(folder: str, *, is_promise: bool) -> None:
+    """``MemoryMax=15G`` of a user's own unit: x took all of it, and y went for it."""
+    group = group_of("one", 10, class_rank=SYSTEM, adj=None, path=folder)
+    assert promised_to(group, TOTAL, 700 * MIB) == (700 * MIB if is_promise else 0)

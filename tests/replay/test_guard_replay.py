@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import re
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -25,6 +26,8 @@ from seawall.guard.tell import records
 from seawall.replay.compare import difference
 from seawall.replay.found import Found, Live
 from seawall.replay.replay import replay as judge_again
+from seawall.replay.replay_text import lines
+from seawall.views.terminal import Paper
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/guard-replay.json").read_text())
 
@@ -90,7 +93,7 @@ def test_the_same_policy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_policy_that_never_acts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, _ = box(tmp_path, scripts.two_culprits, seed=4)
+    path, _ = box(tmp_path, scripts.two_culprits, seed=11)
     other = policy(tmp_path, 'mode = "enforce"\nscope = ["/nowhere"]\n')
     text = flat(page(capsys, str(path), "--config", other))
     assert "scope /nowhere (live /kubepods.slice /kubepods)" in text
@@ -148,6 +151,17 @@ def test_to_observe_instead(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     path, _ = box(tmp_path, scripts.rings_fast, seed=4)
     text = flat(page(capsys, str(path), "--config", policy(tmp_path, 'mode = "observe"\n')))
     assert "only noted as killed (observe) at the same moment (live: killed)" in text
+
+
+def test_a_long_title_fits_80_columns(tmp_path: Path) -> None:
+    path, _ = box(tmp_path, scripts.two_culprits)
+    found = judge_again(Box.open(str(path)), Settings())
+    for stretch in found.boots[0].stretches:
+        stretch.ends = "another guard began, or its recorder anew"
+    for paper in (Paper(), Paper(colour=True)):
+        shown = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in lines(found, paper)]
+        assert all(len(line) <= 80 for line in shown)
+        assert "(another guard began, or its recorder anew)" in flat("\n".join(shown))
 
 
 def test_at_a_moment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -216,7 +230,7 @@ def test_a_line_that_was_too_long_is_the_same(
 
 
 def test_only_other_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, _ = box(tmp_path, scripts.leak_beside, seed=18)
+    path, _ = box(tmp_path, scripts.leak_beside, seed=21)
     other = policy(tmp_path, ENFORCE + 'act_fraction = 0.2\nact_at_most = "64 GiB"\n')
     text = flat(page(capsys, str(path), "--config", other))
     assert "nobody is touched either; only what it says differs, or when" in text

@@ -165,7 +165,7 @@ def test_a_user_makes_up_a_static_pod(node: Node) -> None:
 
 
 def test_a_user_makes_up_a_request(node: Node) -> None:
-    """No kubelet was asked for anything there; what the kernel itself protects counts."""
+    """No kubelet was asked for anything there, and what is protected the user wrote too."""
     home = "user.slice/user-1000.slice/user@1000.service"
     pods = [f"{home}/kubepods-{qos}-pod{STATIC}.slice" for qos in ("burstable", "besteffort")]
     pods.append(f"{home}/kubepods-pod{STATIC}.slice")
@@ -177,7 +177,19 @@ def test_a_user_makes_up_a_request(node: Node) -> None:
     found = rows(node.people())
     assert [found["/" + fake]["request"] for fake in fakes] == [None, None, None]
     node.write(f"sys/fs/cgroup/{fakes[0]}/memory.low", f"{GIB}\n")
-    assert rows(node.people())["/" + fakes[0]]["request"] == GIB
+    assert rows(node.people())["/" + fakes[0]]["request"] is None
+
+
+@pytest.mark.parametrize(
+    ("low", "request_"), [(f"{GIB}\n", GIB), ("max\n", 2 * GIB), ("0\n", None)]
+)
+def test_what_an_administrator_protects_is_a_request(
+    node: Node, low: str, request_: int | None
+) -> None:
+    node.cgroup("batch.slice")
+    node.cgroup("batch.slice/db.service", 0, limit=str(2 * GIB))
+    node.write("sys/fs/cgroup/batch.slice/db.service/memory.low", low)
+    assert rows(node.people())["/batch.slice/db.service"]["request"] == request_
 
 
 def test_hostile_names_of_cgroups_are_cut_and_told(node: Node) -> None:

@@ -57,6 +57,7 @@ def unit(name: str, **told: object) -> Facts:
         (unit("nvidia-fabricmanager.service"), "GPU driver daemon"),
         (unit("nvidia-mps.service"), "MPS server"),
         (unit("slurmstepd.scope"), "Slurm"),
+        (unit("node1_slurmstepd.scope"), "Slurm"),
         (unit("ceph-osd@3.service"), "storage daemon"),
         (unit("multipathd.service"), "storage daemon"),
         (unit("my.service", programs=("nvidia-cuda-mps-server",)), "MPS server"),

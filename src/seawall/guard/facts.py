@@ -31,8 +31,9 @@ class Node(NamedTuple):
     """SwapTotal less SwapFree."""
     comparable_bytes: int
     """To compare two moments: it falls by what somebody took, and by nothing else.  The headroom
-    with all pages of files, mapped or not yet written as well, and with swap at its first price
-    (memory that zram does not compress makes room there worth less)."""
+    with all pages of files, mapped or not yet written as well, with swap at its first price
+    (memory that zram does not compress makes room there worth less), and as if the node had its
+    first size (a balloon or a larger hugetlb pool takes memory that no program has)."""
     slope_bytes_per_second: float
     """How fast the headroom shrinks, of the last second or two; below zero: it grows."""
     residual_bytes: int | None
@@ -61,6 +62,13 @@ class Node(NamedTuple):
     """Groups that disappeared or emptied since the last tick."""
     claims_seconds: float | None
     """How old the watcher's claims are; None: there is no watcher."""
+    mem_total_bytes: int = 0
+    """MemTotal, the hugetlb pool with it; 0: not told."""
+
+    @property
+    def capacity_bytes(self) -> int:
+        """By which the kubelet writes oom_score_adj (``MemoryCapacity``, cAdvisor's MemTotal)."""
+        return self.mem_total_bytes or self.total_bytes
 
     @property
     def memory_bytes(self) -> int:
@@ -123,7 +131,7 @@ class Group:
         self.outside_slope = 0.0
         """Of ``outside.certain_bytes``."""
         self.adj: int | None = None
-        """oom_score_adj of its processes, the lowest."""
+        """oom_score_adj of its processes, the lowest; None: not known, or stale since a resize."""
         self.class_rank = SYSTEM
         self.protected_by = ""
         """Why it is never acted on; empty: it may be."""

@@ -13,13 +13,14 @@ from seawall.guard.judge.descent import Descent, Moment
 from seawall.guard.judge.gone import Gone, Lately
 from seawall.guard.judge.hold import Hold, Kept
 from seawall.guard.judge.judge import Judge
+from seawall.guard.judge.look import Look
 from seawall.guard.judge.mind import Mind
 from seawall.guard.judge.over_limit import OverLimit, Said
 from seawall.guard.judge.overrun import Overrun
 from seawall.guard.judge.protection import Protection
 from seawall.guard.judge.shortage import Shortage
 from seawall.guard.judge.suspects import Rests, Suspicion
-from seawall.guard.judge.window import Look, Window
+from seawall.guard.judge.window import Window
 from seawall.guard.settings import Settings
 from seawall.guard.verdict import Told, Trigger
 
@@ -43,10 +44,10 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
         "moved_from": int | None, "moved_seconds": float, "peak": int, "residual_least": int | None,
     },
     Look: {
-        "groups": dict[str, tuple[int, int, int, int, int]], "has_bounds": bool, "headroom": int,
-        "residual": int | None, "seconds": float,
+        "groups": dict[str, tuple[int, int, int, int, int, int]], "has_bounds": bool,
+        "headroom": int, "residual": int | None, "seconds": float,
     },
-    Gone: {"_held": dict[Place, tuple[int, int, float]]},
+    Gone: {"_held": dict[Place, tuple[int, int, float, int, int]]},
     Descent: {
         "_least": int | None, "_least_before": int | None, "_least_seconds": float,
         "is_falling": bool, "newer": Moment, "older": Moment,

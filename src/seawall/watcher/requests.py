@@ -7,7 +7,7 @@ from seawall.accounts.entitlements import request_range
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Host, Unread
 from seawall.readings.cgroup_tree import one_limit
-from seawall.readings.reading import Unlimited, read_as
+from seawall.readings.reading import UNLIMITED, Unlimited, read_as
 
 BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM = 0, 1, 2, 3
 """As ``guard.facts``; a test holds them together."""
@@ -19,7 +19,7 @@ class Asked(NamedTuple):
     """Of one cgroup; bytes, None: none or not read."""
 
     limit: int | None
-    protected: int | None
+    protected: int | Unlimited | None
     """The larger of memory.min and memory.low."""
 
     @classmethod
@@ -27,16 +27,22 @@ class Asked(NamedTuple):
         """Three files on v2, one on v1 (its soft limit protects nothing)."""
         if version == 1:
             return cls(_number(host, f"{folder}/memory.limit_in_bytes"), None)
-        found = [_number(host, f"{folder}/memory.{name}") for name in ("min", "low")]
-        least = max((value for value in found if value), default=None)
-        return cls(_number(host, f"{folder}/memory.max"), least)
+        found = [_limit(host, f"{folder}/memory.{name}") for name in ("min", "low")]
+        least = max((value for value in found if isinstance(value, int) and value), default=None)
+        is_all = UNLIMITED in found
+        return cls(_number(host, f"{folder}/memory.max"), UNLIMITED if is_all else least)
 
 
 def _number(host: Host, path: str) -> int | None:
+    value = _limit(host, path)
+    return value if isinstance(value, int) else None
+
+
+def _limit(host: Host, path: str) -> int | Unlimited | None:
     value = read_as(host, path, one_limit)
-    if isinstance(value, Unread | Unlimited) or value >= _V1_UNLIMITED:
+    if isinstance(value, Unread):
         return None
-    return value
+    return UNLIMITED if isinstance(value, Unlimited) or value >= _V1_UNLIMITED else value
 
 
 def class_rank_of(workload: Workload, *, is_delegated: bool = False) -> int:
@@ -53,13 +59,15 @@ def request_of(
     is_delegated: bool = False,
 ) -> int | None:  # fmt: skip
     """Bytes: what the kubelet was asked for, or what is protected; the most that it can be,
-    for who keeps a promise owes nothing.  No kubelet was asked where a user made up the path
-    (``is_delegated``).
+    for who keeps a promise owes nothing.  Where a user made up the path (``is_delegated``) no
+    kubelet was asked, and the user wrote what is protected.
     """
-    found = None if is_delegated else _of_kubernetes(workload, asked, adj, capacity)
-    if asked.protected is None:
-        return found
-    return max(asked.protected, found or 0)
+    if is_delegated:
+        return None
+    found, protected = _of_kubernetes(workload, asked, adj, capacity), asked.protected
+    if isinstance(protected, Unlimited):
+        protected = capacity if asked.limit is None else asked.limit
+    return found if protected is None else max(protected, found or 0)
 
 
 def _of_kubernetes(

@@ -84,7 +84,7 @@ _UNITS: Final[tuple[tuple[str, str], ...]] = (
     (r"nvidia-(persistenced|fabricmanager|imex|dcgm|powerd|gridd)\.service", "GPU driver daemon"),
     (r"nv-?(fabricmanager|hostengine)\.service|amdgpu.*\.service", "GPU driver daemon"),
     (r"(nvidia-)?(cuda-)?mps.*\.service", "MPS server, whose memory is its clients'"),
-    (r"slurm(d|stepd|ctld|dbd)(_.+)?\.(service|scope)", "Slurm: jobs end with it"),
+    (r"(.+_)?slurm(d|stepd|ctld|dbd)(_.+)?\.(service|scope)", "Slurm: jobs end with it"),
     (r"(ceph.*|gluster.*|iscsi.*|open-iscsi|multipathd|lvm2-.+|drbd.*|zfs-.+)\.service",
      "storage daemon"),
     (r"(rpc-.+|nfs-.+|portworx|px-.+|lustre.*|beegfs.*|weka.*|rdma-.+|openibd)\.service",

@@ -116,7 +116,11 @@ def _over(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict | Non
     if any(source in mind.hold.distrusted for source in _sources(group)):
         against = against or "this kind of evidence did not hold a moment ago"
     if policy == "report":
-        return _report(mind, node, entry, group, 'the policy is "report"')
+        why = 'the policy is "report"'
+        if mind.settings.over_limit != "report":
+            why = "over_limit_opt_in does not name it"
+        apart = mind.protection.reason(group)
+        return _report(mind, node, entry, group, f"{why}, and {apart}" if apart else why)
     if against:
         return _report(mind, node, entry, group, against)
     if policy == "clamp":

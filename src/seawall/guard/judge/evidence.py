@@ -47,25 +47,33 @@ def certain_of(group: Group, distrusted: Collection[str], *, is_believed: bool) 
     return held
 
 
-def promised_to(group: Group, total_bytes: int, limit: int | None) -> int:
+def promised_to(group: Group, capacity_bytes: int, limit: int | None) -> int:
     """What it may use without owing it to anybody: its request.
 
-    Where none is known, its limit (the only thing that somebody wrote down), else nothing.
-    ``limit`` is its own, also where we have lowered it.
+    Where none is known, its limit (the only thing that somebody wrote down, unless its own user
+    did), else nothing.  ``limit`` is its own, also where we have lowered it.
     """
-    asked = asked_by(group, total_bytes)
+    asked = asked_by(group, capacity_bytes)
+    if asked is None and limit is not None and _is_wish(group):
+        return 0
     if asked is None or (group.class_rank == GUARANTEED and limit is not None):
         return limit or asked or 0
     return asked if limit is None else min(asked, limit)
 
 
-def asked_by(group: Group, total_bytes: int) -> int | None:
-    """Its request, or what is protected; None: nobody wrote one down."""
+def asked_by(group: Group, capacity_bytes: int) -> int | None:
+    """Its request, or what is protected (``max``: the whole node); None: nobody wrote one down."""
     if group.class_rank == BEST_EFFORT:
         return 0
     if group.request_bytes is None and group.adj is not None and is_kubelets(group):
-        return request_of(group.adj, total_bytes)
-    return group.request_bytes
+        return request_of(group.adj, capacity_bytes)
+    return None if group.request_bytes is None else min(group.request_bytes, capacity_bytes)
+
+
+def _is_wish(group: Group) -> bool:
+    """Its user may write its limits himself; Slurm's jobs have theirs from Slurm."""
+    place = place_of(group.path)
+    return place.is_delegated and place.job is None
 
 
 def is_kubelets(group: Group) -> bool:
@@ -87,11 +95,11 @@ def is_hollow(group: Group, total_bytes: int, promise: int) -> bool:
     return group.class_rank != GUARANTEED and asked_by(group, total_bytes) is None
 
 
-def request_of(adj: int, total_bytes: int) -> int | None:
+def request_of(adj: int, capacity_bytes: int) -> int | None:
     """The most that a Burstable container asked for, from the kubelet's oom_score_adj."""
     if not LEAST_ADJ_OF_BURSTABLE <= adj <= MOST_ADJ_OF_BURSTABLE:
         return None
-    return total_bytes * (1001 - adj) // 1000
+    return capacity_bytes * (1001 - adj) // 1000
 
 
 def tolerance_of(promise: int) -> int:

@@ -20,6 +20,7 @@ from seawall.guard.judge.evidence import is_fresh, promised_to
 from seawall.guard.judge.going_on import go_on, learn
 from seawall.guard.judge.mind import Mind
 from seawall.guard.judge.node_short import judge_low, judge_short
+from seawall.guard.judge.proof import LEAST_GROWTH
 from seawall.guard.judge.shortage import HURRY_GROWTH, HURRY_SECONDS, judge_shortage
 from seawall.guard.judge.stuck import in_turn, is_candidate
 from seawall.guard.judge.suspicion import look_after
@@ -27,9 +28,12 @@ from seawall.guard.settings import Settings
 from seawall.guard.verdict import Rank, Told, Verdict
 
 WANTED_MOST = 16
-LARGE_MOST = 32
+GROWN_MOST = 32
+"""Before them, that grew beyond their promise: whoever is not read cannot be the source."""
+LARGE_MOST = 64
 LARGE_SHARE = 64
-"""Of all memory: smaller groups are not worth a read in peace."""
+"""Of all memory, and at most half of what the guard acts at: smaller groups are not worth a read in
+peace, and cache of larger ones hides what they take."""
 CALM_AGAIN_SECONDS = 10.0
 
 
@@ -61,8 +65,8 @@ class Judge:
         return f"{mind.boot}-{mind.number:04d}" if mind.number else ""
 
     def wants(self, node: Node, groups: Mapping[str, Group]) -> list[Group]:
-        """Groups whose details are worth reading now: at most 16, and 32 large ones when a look
-        is taken that others will be compared with.  The same list every time.
+        """Groups whose details are worth reading now: at most 16, 40 where many grew, and 64 large
+        ones when a look is taken that others will be compared with.  The same list every time.
         """
         wanted = self._wanted
         wanted.clear()
@@ -76,32 +80,49 @@ class Judge:
                 (group.taken_bytes + group.outside.certain_bytes, sum(look.before(group)), path)
                 for path, group in groups.items()
             ]
-            self._lead(held, groups, node.total_bytes)
+            self._lead(held, groups, node.capacity_bytes)
         is_looked = not shortage.is_short and not self._mind.is_busy
         if is_looked and self._mind.window.is_due(node):
             self._add_large(node, groups)
         return wanted
 
     def _lead(
-        self, held: list[tuple[int, int, str]], groups: Mapping[str, Group], total_bytes: int
+        self, held: list[tuple[int, int, str]], groups: Mapping[str, Group], capacity_bytes: int
     ) -> None:
-        """By growth, by size and by Kubernetes' order in turn, until the list is full; by order
-        only those who could go.
+        """Whoever grew beyond its promise; and by growth, by size and by Kubernetes' order in
+        turn, until the list is full; by order only those who could go.
         """
         wanted = self._wanted
+        grown = self._grown(held, groups, capacity_bytes)
+        wanted += grown
+        most = max(WANTED_MOST, len(grown) + WANTED_MOST // 2)
         orders = (
             sorted(held, key=_growth, reverse=True)[:WANTED_MOST],
             sorted(held, reverse=True)[:WANTED_MOST],
-            self._in_order(held, groups, total_bytes),
+            self._in_order(held, groups, capacity_bytes),
         )
         for place in range(WANTED_MOST):
             for order in orders:
                 group = groups[order[place][2]] if place < len(order) else None
-                if group is not None and len(wanted) < WANTED_MOST and group not in wanted:
+                if group is not None and len(wanted) < most and group not in wanted:
                     wanted.append(group)
 
+    def _grown(
+        self, held: list[tuple[int, int, str]], groups: Mapping[str, Group], capacity_bytes: int
+    ) -> list[Group]:
+        """Beyond their promise, and by more than proves nothing; the most first."""
+        beyond: list[tuple[int, str]] = []
+        for row in held:
+            if _growth(row) >= LEAST_GROWTH and groups[row[2]] not in self._wanted:
+                group = groups[row[2]]
+                over = row[0] - promised_to(group, capacity_bytes, group.limit_bytes)
+                if over >= LEAST_GROWTH:
+                    beyond.append((-min(over, _growth(row)), row[2]))
+        beyond.sort()
+        return [groups[path] for _, path in beyond[:GROWN_MOST]]
+
     def _in_order(
-        self, held: list[tuple[int, int, str]], groups: Mapping[str, Group], total_bytes: int
+        self, held: list[tuple[int, int, str]], groups: Mapping[str, Group], capacity_bytes: int
     ) -> list[tuple[int, int, str]]:
         """Best effort first, and the largest of them: who may be acted on, and may be over its
         promise.
@@ -109,7 +130,7 @@ class Judge:
         mind, found = self._mind, []
         for row in sorted(held, key=lambda row: (groups[row[2]].class_rank, -row[0])):
             group = groups[row[2]]
-            if row[0] <= promised_to(group, total_bytes, group.limit_bytes):
+            if row[0] <= promised_to(group, capacity_bytes, group.limit_bytes):
                 continue
             if not mind.protection.reason(group) and not mind.hold.why_done(group):
                 found.append(row)
@@ -119,7 +140,9 @@ class Judge:
 
     def _add_large(self, node: Node, groups: Mapping[str, Group]) -> None:
         """What only their end gives back is compared with what it was then."""
-        least, wanted = node.total_bytes // LARGE_SHARE, self._wanted
+        wanted = self._wanted
+        act = self._mind.settings.act_at_most_bytes
+        least = min(node.total_bytes // LARGE_SHARE, act // 2)
         large = [(-group.charge_bytes, path) for path, group in groups.items()
                  if group.charge_bytes >= least]  # fmt: skip
         large.sort()

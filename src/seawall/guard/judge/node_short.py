@@ -43,7 +43,7 @@ def judge_short(
     if mind.hold.is_off(node.seconds) or (is_beside and not _may_choose_beside(mind, node)):
         return None
     rows, causes = _rows(mind, node, groups)
-    able = rank(rows, causes, mind.protection, node.total_bytes, shortage.need_bytes)
+    able = rank(rows, causes, mind.protection, node.capacity_bytes, shortage.need_bytes)
     if is_beside and not _is_urgent(mind):
         able = [row for row in able if takes_on(row)]
     kills_left = mind.hold.kills_left(node.seconds, mind.settings.kills_per_minute)
@@ -78,7 +78,7 @@ def judge_low(
     if all(group.outside.certain_bytes < LEAST_GROWTH for group in groups.values()):
         return None
     rows, causes = _rows(mind, node, groups)
-    able = rank(rows, causes, mind.protection, node.total_bytes, shortage.need_bytes)
+    able = rank(rows, causes, mind.protection, node.capacity_bytes, shortage.need_bytes)
     tiers = (OVER_LIMIT,) if shortage.is_swapping else (OVER_LIMIT, SOURCE_OUTSIDE)
     guilty = [row for row in able if row.tier in tiers and row.beyond >= LEAST_GROWTH]
     if mind.cases:

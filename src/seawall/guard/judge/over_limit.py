@@ -183,6 +183,6 @@ def advice(entry: Overrun, group: Group) -> str:
     """What to do before the node is short."""
     limit, refused = clamp_of(entry, group)
     if refused:
-        return "restart it, or give it a limit that holds all of this, while there is time"
+        return "restart it, or let it hold less; a higher limit would only end this report"
     text = f"restart it; on cgroup v2 a limit of {size(limit)} would have the kernel end it"
     return text if group.processes == 1 else f"{text} (all of it where memory.oom.group is 1)"

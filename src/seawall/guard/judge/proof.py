@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 from seawall.guard.facts import Node
 from seawall.guard.judge.gone import is_young
+from seawall.guard.judge.look import Look
+from seawall.guard.judge.returned import back_of, left_since, seen_of
 from seawall.guard.judge.row import OVER_LIMIT, RANKED, SOURCE, SOURCE_OUTSIDE, Row
-from seawall.guard.judge.window import Look, Window
+from seawall.guard.judge.window import Window
 
 LEAST_OVERRUN = 64 << 20
 LIMIT_SHARE = 20
@@ -58,15 +60,19 @@ def is_over_limit(row: Row) -> bool:
     return limit is not None and row.certain > 0 and row.over_limit >= least_overrun(limit)
 
 
-def grow(rows: Sequence[Row], node: Node, look: Look, window: Window) -> None:
+def grow(rows: Sequence[Row], look: Look, window: Window) -> None:
     """Fills what every group took since ``look``."""
     gone = look.gone_outside(row.group for row in rows) + window.gone.least(look.seconds)
+    left = left_since(look, rows) + window.gone.left(look.seconds)
     for row in rows:
         outside = row.certain - look.before(row.group)[1]
-        if not look.knows(row.group) or is_young(row.group, node.seconds):
+        may_be_back = not look.knows(row.group) or is_young(row.group, look.seconds)
+        if may_be_back:
             outside -= gone  # it may be the same workload, in a new cgroup
         row.outside_grown = max(0, outside)
-        row.grown = _taken_since(row, look) + row.outside_grown
+        taken = _taken_since(row, look)
+        row.back = back_of(row, look, left, taken) if may_be_back else 0
+        row.grown = taken - row.back + row.outside_grown
         row.beyond = max(0, min(row.grown, row.hard + row.certain - row.promise))
         if not row.is_read:
             row.beyond = max(0, min(row.grown, row.taken - row.promise))
@@ -89,7 +95,7 @@ def _taken_since(row: Row, look: Look) -> int:
 def find_causes(rows: Sequence[Row], node: Node, look: Look, window: Window) -> Causes:
     """After ``grow``: how the loss divides."""
     lost = max(0, look.headroom - node.comparable_bytes)
-    seen = sum(row.grown for row in rows)
+    seen = seen_of(rows, left_since(look, rows))
     unseen = max(0, lost - seen)
     unexplained, lately = node.unexplained_growth_bytes, 0
     if node.residual_bytes is not None and look.residual is not None:

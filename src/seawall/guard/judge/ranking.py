@@ -50,21 +50,21 @@ def rows_of(
     ``own_limits``: of those whose limit was lowered by us.
     """
     is_believed = is_fresh(node, window)
-    total = node.total_bytes
+    total, capacity = node.total_bytes, node.capacity_bytes
     rows = []
     for group in groups:
         certain = certain_of(group, distrusted, is_believed=is_believed)
         limit = own_limits.get(group.path, group.limit_bytes)
-        rows.append(Row(group, certain, total, limit))
+        rows.append(Row(group, certain, total, limit, capacity))
     look = window.best(node)
-    grow(rows, node, look, window)
+    grow(rows, look, window)
     causes = find_causes(rows, node, look, window)
     accuse(rows, causes)
     return rows, causes
 
 
 def rank(
-    rows: list[Row], causes: Causes, protection: Protection, total_bytes: int, need: int
+    rows: list[Row], causes: Causes, protection: Protection, capacity_bytes: int, need: int
 ) -> list[Row]:  # fmt: skip
     """Those that may go, first to last; every row gets its tier and what speaks against it."""
     for row in rows:
@@ -77,7 +77,7 @@ def rank(
         row.is_taker = is_taker(row, causes)
     only_source_within(rows, causes, need)
     able = [row for row in rows if not row.against]
-    able.sort(key=lambda row: sort_key(row, total_bytes))
+    able.sort(key=lambda row: sort_key(row, capacity_bytes))
     return able
 
 
@@ -117,27 +117,27 @@ def score_of(row: Row, causes: Causes) -> float:
     return row.expected * (1 + min(OVERRUN_MOST, over)) * (1 + GROWTH_WEIGHT * share)
 
 
-def sort_key(row: Row, total_bytes: int) -> tuple[int, float, float, float, str]:
+def sort_key(row: Row, capacity_bytes: int) -> tuple[int, float, float, float, str]:
     """Smaller goes first; paths decide between equals, so that two looks agree."""
     path = row.group.path
     if row.tier == OVER_LIMIT:
         return (row.tier, -float(row.over_limit + row.grown), 0.0, 0.0, path)
     if row.tier <= SOURCE_OUTSIDE:
         return (row.tier, -float(row.beyond), -float(row.grown), 0.0, path)
-    step = -float(priority_step(row.group, total_bytes))
+    step = -float(priority_step(row.group, capacity_bytes))
     order = float(row.group.class_rank) + (0 if row.is_taker else 10)
     return (row.tier, order, step, -row.score, path)
 
 
-def priority_step(group: Group, total_bytes: int) -> int:
+def priority_step(group: Group, capacity_bytes: int) -> int:
     """oom_score_adj in steps, less what class and request explain; higher goes first."""
     adj = group.adj
     if adj is None:
         return 0
     if group.class_rank == SYSTEM or (group.class_rank == BURSTABLE and not is_kubelets(group)):
         return adj // ADJ_STEP
-    if group.class_rank == BURSTABLE and group.request_bytes is not None and total_bytes > 0:
-        usual = 1000 - 1000 * group.request_bytes // total_bytes
+    if group.class_rank == BURSTABLE and group.request_bytes is not None and capacity_bytes > 0:
+        usual = 1000 - 1000 * group.request_bytes // capacity_bytes
         return round((adj - min(999, max(3, usual))) / ADJ_STEP)
     return 0
 

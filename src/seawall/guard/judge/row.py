@@ -26,19 +26,20 @@ class Row:
     """Sums of one group; bytes."""
 
     __slots__ = (
-        "against", "beyond", "certain", "expected", "group", "grown", "hard", "is_hollow",
+        "against", "back", "beyond", "certain", "expected", "group", "grown", "hard", "is_hollow",
         "is_read", "is_taker", "limit", "outside_grown", "over", "over_limit", "promise", "score",
         "taken", "tier",
     )  # fmt: skip
 
     def __init__(
-        self, group: Group, certain: int, total_bytes: int, limit: int | None
+        self, group: Group, certain: int, total_bytes: int, limit: int | None,
+        capacity_bytes: int = 0,
     ) -> None:  # fmt: skip
         self.group = group
         self.certain = certain
         self.hard = group.hard_bytes
         self.is_read = group.gives_back_bytes is not None
-        self.promise = promised_to(group, total_bytes, limit)
+        self.promise = promised_to(group, capacity_bytes or total_bytes, limit)
         self.is_hollow = is_hollow(group, total_bytes, self.promise)
         """That is a promise on which nobody can rely."""
         self.taken = group.taken_bytes + certain
@@ -55,6 +56,8 @@ class Row:
         """Certain bytes outside that came since the look back."""
         self.grown = 0
         """Since the look back: what only its end gives back, and certain bytes outside."""
+        self.back = 0
+        """Not in ``grown``: what it took that it may have had in another cgroup before."""
         self.beyond = 0
         """Of ``grown``, what nobody had promised to it."""
         self.is_taker = False

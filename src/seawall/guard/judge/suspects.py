@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from seawall.actions.plan import Order, Step, Target
 from seawall.guard.facts import Group, Node
+from seawall.guard.judge.look import Look
 from seawall.guard.judge.proof import LEAST_GROWTH, Causes
 from seawall.guard.judge.row import Row
 from seawall.guard.judge.sentences import plain
 from seawall.guard.judge.sources import sources_of
-from seawall.guard.judge.window import Look
 from seawall.guard.settings import Settings
 
 MOST_SECONDS = 2.0

@@ -19,6 +19,8 @@ YOUNG_SECONDS = 3.0
 """After so short a look nobody is chosen by order alone."""
 RIPE_SECONDS = 1.0
 """Nor in so short a shortage: claims and counters come late, and the cause shows itself."""
+UNREAD_SECONDS = 3.0
+"""For so long order waits for one that has grown and was not read."""
 LAST_SECONDS = 2.0
 """But when time runs out before order may decide, who alone takes it all goes, if its promise
 was hollow (see evidence)."""
@@ -140,6 +142,9 @@ def suspects(rows: Sequence[Row]) -> str:
 def by_order(able: Sequence[Row], about: Context) -> Choice:
     """Kubernetes' order, a class after the other, until what may go can bring back enough."""
     need = about.shortage.need_bytes
+    if (row := _unread(able, about)) is not None:
+        text = f"{plain(row.group.name)} has grown, and what its end gives back is not read yet"
+        return Choice((), "unripe", text)
     # Of whom it was not read what their end gives back, a guess would decide.
     ranked = [row for row in able if row.tier == RANKED and row.is_read]
     takers = [row for row in ranked if row.is_taker and row.expected >= need]
@@ -158,6 +163,14 @@ def by_order(able: Sequence[Row], about: Context) -> Choice:
         if is_source_within(row, about):
             return Choice((row,), "", "")
     return too_little(ranked, about)
+
+
+def _unread(able: Sequence[Row], about: Context) -> Row | None:
+    """Who may be the source; who cannot be read at all does not stay in the others' way."""
+    if about.short_seconds >= UNREAD_SECONDS:
+        return None
+    enough = enough_of(about.shortage.need_bytes)
+    return next((row for row in able if not row.is_read and row.beyond >= enough), None)
 
 
 def is_source_within(row: Row, about: Context) -> bool:

@@ -8,10 +8,11 @@ be measured against what others had held.  A group that was not there at the loo
 nothing.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from seawall.guard.facts import NOTHING_OUTSIDE, Group, Node
 from seawall.guard.judge.gone import Gone, Lately
+from seawall.guard.judge.look import Look
 from seawall.guard.judge.sources import is_asked_late
 
 STEPS = (60.0, 900.0)
@@ -25,105 +26,6 @@ CAME_BACK = 0.05
 """By this share of the node more is left than at the newest look: it is taken again."""
 MEANS_SOMETHING = 0.03
 """A loss below this share of the node says nothing of who made it."""
-
-
-class Look:
-    """The node at one moment, and every group's charge and what it held outside."""
-
-    __slots__ = ("groups", "has_bounds", "headroom", "residual", "seconds")
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self.headroom = 0
-        """At the first price of swap."""
-        self.residual: int | None = None
-        self.has_bounds = False
-        """There were claims then, or these are the first that came later."""
-        self.groups: dict[str, tuple[int, int, int, int, int]] = {}
-        """Inode, the most that it took, the least and the most that it held outside, and what
-        only its end gave back of what it took (below zero: not read)."""
-
-    def take(
-        self, node: Node, groups: Mapping[str, Group], lately: Mapping[str, Lately], least: float
-    ) -> None:  # fmt: skip
-        """Reuses its dictionary: no growth however often groups come and go.  ``lately``: claims,
-        not older than ``least``, that hold for whom the last account did not name.
-        """
-        self.seconds = node.seconds
-        self.headroom = node.comparable_bytes
-        self.residual = node.residual_bytes
-        self.has_bounds = node.claims_seconds is not None
-        held = self.groups
-        held.clear()
-        for path, group in groups.items():
-            outside = group.outside
-            certain, most = outside.certain_bytes, outside.most_bytes
-            named = lately.get(path)
-            if not most and named and named.inode == group.inode and named.seconds >= least:
-                certain, most = named.certain, named.most
-            hard = -1 if group.gives_back_bytes is None else group.hard_bytes
-            held[path] = (
-                group.inode, group.taken_at_most_bytes, certain, most, hard,
-            )  # fmt: skip
-
-    def learn_bounds(self, groups: Mapping[str, Group]) -> None:
-        """From the first claims: what was held before them has not grown since.  Nor is it
-        growth what was there already, and proved only now.
-        """
-        self.has_bounds = True
-        for path, group in groups.items():
-            outside, found = group.outside, self._of(group)
-            if not outside.most_bytes:
-                continue
-            if found is None:
-                self.groups[path] = (group.inode, 0, 0, outside.most_bytes, 0)
-            else:
-                taken, hard = found[1], found[4]
-                self.groups[path] = (
-                    group.inode, taken, outside.certain_bytes, outside.most_bytes, hard
-                )  # fmt: skip
-
-    def learn_late(self, group: Group, found: int) -> None:
-        """``found`` bytes outside are told of a kind that nobody had asked for until now."""
-        known = self._of(group)
-        if known is not None:
-            inode, taken, certain, most, hard = known
-            certain = max(certain, min(certain + found, group.outside.certain_bytes))
-            self.groups[group.path] = (inode, taken, certain, max(most, certain), hard)
-
-    def _of(self, group: Group) -> tuple[int, int, int, int, int] | None:
-        found = self.groups.get(group.path)
-        return found if found is not None and found[0] == group.inode else None
-
-    def knows(self, group: Group) -> bool:
-        """It was there."""
-        return self._of(group) is not None
-
-    def gone_outside(self, groups: Iterable[Group]) -> int:
-        """Certain bytes outside of those that are not among ``groups`` any more."""
-        there = {(group.path, group.inode) for group in groups}
-        return sum(row[2] for path, row in self.groups.items() if (path, row[0]) not in there)
-
-    def before(self, group: Group) -> tuple[int, int]:
-        """What ``group`` had taken, in memory or in swap, and held outside for certain; zero when
-        it was not there.
-        """
-        found = self._of(group)
-        return (found[1], found[2]) if found else (0, 0)
-
-    def hard_before(self, group: Group) -> int | None:
-        """What only its end gave back of what it had taken; None: it was not read then."""
-        found = self._of(group)
-        if found is None:
-            return 0
-        return found[4] if found[4] >= 0 else None
-
-    def bound_before(self, group: Group) -> int | None:
-        """The most that ``group`` held outside; None: there were no claims then."""
-        if not self.has_bounds:
-            return None
-        found = self._of(group)
-        return found[3] if found else 0
 
 
 class Window:
@@ -166,7 +68,7 @@ class Window:
         """Called every tick; in a shortage the looks stay as they were before it.  ``done``: path
         and inode of those that were acted on.
         """
-        self.gone.tick(node.seconds, groups, self.lately, done)
+        self._follow_gone(node, groups, done)
         self._follow(node)
         self._remember(node, groups)
         if self.first_seconds is None:
@@ -184,6 +86,16 @@ class Window:
             self._take_again(node, groups)
         for pair in self._due(node):
             self._roll(2 * pair, node, groups)
+
+    def _follow_gone(
+        self, node: Node, groups: Mapping[str, Group], done: Collection[tuple[str, int]]
+    ) -> None:
+        moments = [*(look.seconds for look in self.looks), node.seconds]
+        self.gone.tick(moments, groups, self.lately, done, self.looks[1].groups)
+        for path, inode in done:
+            if (group := groups.get(path)) is None or group.inode != inode:
+                for look in self.looks:
+                    look.forget(path, inode)
 
     def is_due(self, node: Node) -> bool:
         """The next tick takes a look: the parts of the large are worth reading before."""

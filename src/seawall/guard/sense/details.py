@@ -4,14 +4,15 @@
 ::
 
     gives back = anonymous + shared memory that ends with it + kernel memory charged to it
+                 + locked pages of files
 
 memory.stat of v2 (cgroup-v2.rst): ``anon``, ``shmem``, ``kernel`` (5.18) or its parts, less
 ``slab_reclaimable``, which stays as long as nobody wants the memory; ``sock``.  v1
 (cgroup-v1/memory.rst): ``total_rss``, ``total_shmem`` and half of memory.kmem.usage_in_bytes,
 which does not say what of it is slab that stays.  What is in swap comes on top, and there is
 told which of it is in memory as well (``swapcached``, 5.12).  Page cache is not in it: it can be
-dropped anyway.  A group without processes gives back nothing: what is charged to it outlives its
-end.
+dropped anyway; but what of it a program locked (mlock) only its end gives back.  A group without
+processes gives back nothing: what is charged to it outlives its end.
 """
 
 import os
@@ -35,6 +36,12 @@ _CUTIME: Final = 13
 _KERNEL_PARTS: Final = (
     b"kernel_stack", b"pagetables", b"sec_pagetables", b"percpu", b"vmalloc", b"slab_unreclaimable",
 )  # fmt: skip
+_FILES: Final = {
+    2: (b"file", b"shmem", b"active_file", b"inactive_file", b"unevictable"),
+    1: (b"total_cache", b"total_shmem", b"total_active_file", b"total_inactive_file",
+        b"total_unevictable"),
+}  # fmt: skip
+"""All pages of files and shared memory, and the lists on which they are."""
 
 
 class Details:
@@ -93,7 +100,14 @@ class Details:
             if self._hosts is None:
                 self._hosts = mounts_of(self._proc, 1)
             shared = max(0, shared - lasting_shared_bytes(self._proc, pids[0], self._hosts))
-        return anonymous + shared + self._kernel(path, stat)
+        return anonymous + shared + self._locked(stat) + self._kernel(path, stat)
+
+    def _locked(self, stat: dict[bytes, int]) -> int:
+        """Pages of files that mlock took off the lists of what can be dropped."""
+        file, shared, active, inactive, unevictable = (
+            stat.get(name, 0) for name in _FILES[self._names.version]
+        )
+        return max(0, min(file - shared - active - inactive, unevictable))
 
     def _kernel(self, path: str, stat: dict[bytes, int]) -> int:
         if self._names.version != 2:

@@ -32,6 +32,7 @@ from seawall.guard.sense.member import (
 from seawall.guard.sense.pressure import Pressure
 from seawall.guard.sense.protected_cache import protected_cache
 from seawall.guard.sense.tree import Folder, Tree
+from seawall.guard.sense.units import show_or_hide
 
 _LIMITS_SECONDS: Final = 10.0
 _YOUNG_SECONDS: Final = 30.0
@@ -109,7 +110,7 @@ class Groups:
             member = self.members.pop(folder.path, None)
             if member is not None:
                 member.close()
-                del self.by_path[folder.path]
+                self.by_path.pop(folder.path, None)
                 gone += not member.is_empty
         tree.gone.clear()
         for folder in tree.born:
@@ -122,6 +123,7 @@ class Groups:
             read_promises(member, self.names, has_swap=has_swap)
             self._read_limit_of(member)
         tree.born.clear()
+        show_or_hide(tree, self.members, self.by_path)
         return gone
 
     def _miss(self, name: str, number: int) -> None:
@@ -154,8 +156,7 @@ class Groups:
                 self._open_limit(folder)
 
     def _open_limit(self, folder: Folder) -> None:
-        number = read_limit(folder, self.names)
-        if number:
+        if number := read_limit(folder, self.names):
             self._miss(self.names.of(folder.path, self.names.limit), number)
 
     # --- each tick --------------------------------------------------------------------------
@@ -164,6 +165,8 @@ class Groups:
         """The hot loop: one system call a group, and little more for one that did not move."""
         pread, unswappable, vanished = os.pread, 0, None
         for member in self.members.values():
+            if member.folder.inner:
+                continue
             try:
                 charge = int(pread(member.charge_fd, _CHARGE_BYTES, 0))
             except (OSError, ValueError):
@@ -255,6 +258,8 @@ class Groups:
     def _look_at_full(self, now: float, matters: int) -> None:
         self.is_quiet = True
         for member in self.members.values():
+            if member.folder.inner:
+                continue
             group = member.group
             limit = group.limit_bytes
             is_close = limit is not None and group.charge_bytes >= limit * _NEAR_LIMIT

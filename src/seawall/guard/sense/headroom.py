@@ -39,9 +39,9 @@ class Headroom:
     """Reused from tick to tick; bytes."""
 
     __slots__ = (
-        "_arcstats", "_gains", "_mapped_shared", "_repriced", "_swap", "_sys", "_was_mapped",
-        "_was_shared", "arc_bytes", "bytes", "cache_bytes", "comparable_bytes", "free_bytes",
-        "is_zswap", "slab_bytes", "swap_bytes", "total_bytes", "zones",
+        "_arcstats", "_first_size", "_gains", "_mapped_shared", "_repriced", "_swap", "_sys",
+        "_was_mapped", "_was_shared", "arc_bytes", "bytes", "cache_bytes", "comparable_bytes",
+        "free_bytes", "is_zswap", "slab_bytes", "swap_bytes", "total_bytes", "zones",
     )  # fmt: skip
 
     def __init__(self, proc: str, sys: str, page_size: int) -> None:
@@ -61,6 +61,7 @@ class Headroom:
         """See ``Node``."""
         self._repriced = 0
         """The sum of what new prices of swap took from ``bytes`` since the start."""
+        self._first_size: int | None = None
         self._gains: tuple[float, float] | None = None
         self.arc_bytes = 0
         self._was_mapped = 0
@@ -117,7 +118,17 @@ class Headroom:
         beside = free + slab + self.swap_bytes + self.arc_bytes
         self.bytes = max(0, beside + cache)
         lists = (memory.active_file or 0) + (memory.inactive_file or 0)
-        self.comparable_bytes = beside + lists + self._repriced
+        self.comparable_bytes = beside + lists + self._repriced + self._shrunk(memory)
+
+    def _shrunk(self, memory: Meminfo) -> int:
+        """By so much the node is smaller than at first: a balloon, memory that was unplugged, a
+        larger pool of huge pages.  Not by surplus huge pages: those a program took.
+        """
+        surplus = (memory.huge_pages_surp or 0) * (memory.hugepagesize or 0)
+        size = self.total_bytes + surplus
+        if self._first_size is None:
+            self._first_size = size
+        return self._first_size - size
 
     def _look_at_swap(self, memory: Meminfo, could_go: int) -> None:
         rooms = self._swap.rooms(could_go)

@@ -24,9 +24,10 @@ class Member:
     """One workload's files; closed when it goes."""
 
     __slots__ = (
-        "anchors", "at_limit_since", "certain_anchors", "charge_fd", "claims_round",
-        "events_fd", "events_path", "folder", "group", "hits", "is_empty", "is_idle", "is_new",
-        "kernel_kills", "pressure", "swap_fd", "swap_most", "told_progress", "user_rate",
+        "anchors", "at_limit_since", "certain_anchors", "charge_fd", "claims_round", "events_fd",
+        "events_path", "first_limit", "folder", "group", "hits", "is_burstable", "is_delegated",
+        "is_empty", "is_idle", "is_new", "kernel_kills", "pressure", "swap_fd", "swap_most",
+        "told_progress", "user_rate",
     )  # fmt: skip
 
     def __init__(self, folder: Folder, now: float, charge_path: str, unknown: str = "") -> None:
@@ -34,6 +35,11 @@ class Member:
         self.folder = folder
         self.group = group = Group(folder.path, folder.inode)
         place = place_of(folder.path)
+        self.is_delegated = place.is_delegated
+        self.is_burstable = place.qos == "Burstable" and not place.is_delegated
+        """The kubelet wrote its oom_score_adj after its request."""
+        self.first_limit: int | None = None
+        """Its own limit when it was first seen to have one."""
         group.pod = "" if place.is_delegated else place.pod_uid or ""
         group.protected_by = unknown
         group.started_seconds = now
@@ -149,15 +155,35 @@ def limiter_of(folder: Folder) -> Folder | None:
 
 
 def read_promises(member: Member, names: Names, *, has_swap: bool) -> None:
-    """memory.min and memory.low as its request, and how much of it may be in swap; v2."""
+    """memory.min and memory.low as its request, and how much of it may be in swap; v2.
+
+    Below a user's manager its own user writes them: a wish (decision 0022), to which the kernel
+    gives no more than the cgroups above have.
+    """
+    _forget_stale(member)
     if names.version != 2:
         return
-    path = member.folder.path
-    promised = max(plain(names.of(path, "memory.min")), plain(names.of(path, "memory.low")))
-    if member.group.request_bytes is None and promised:
-        member.group.request_bytes = promised
+    group = member.group
+    if group.request_bytes is None and not member.is_delegated:
+        files = (names.of(group.path, "memory.min"), names.of(group.path, "memory.low"))
+        group.request_bytes = max(plain(path, UNLIMITED_BYTES) for path in files) or None
     if has_swap:
         member.swap_most = _swap_most(member.folder, names)
+
+
+def _forget_stale(member: Member) -> None:
+    """A resize in place (Kubernetes 1.33) raises the limit of what runs, and its oom_score_adj
+    stays that of the start (kubernetes#130657, runc#4669): what it asks for now nobody tells.
+
+    A limit that was lowered may be our own clamp, and bounds the promise by itself.
+    """
+    limit, group = member.folder.limit, member.group
+    if member.first_limit is None:
+        member.first_limit = limit
+    elif limit is not None and limit > member.first_limit and member.is_burstable:
+        group.request_bytes = None
+        if group.adj is not None and group.adj > 0:
+            group.adj = None
 
 
 def _swap_most(folder: Folder, names: Names) -> int | None:
@@ -180,9 +206,13 @@ def unswappable_of(member: Member, charge: int) -> int:
     return max(0, charge - room)
 
 
-def plain(path: str) -> int:
-    """The one number of a file that is read once in a while; 0 where it cannot be read."""
+def plain(path: str, most: int = 0) -> int:
+    """The one number of a file that is read once in a while, ``most`` for ``max``; 0 where it
+    cannot be read.
+    """
     text = (first_bytes(path, 32) or b"").strip()
+    if text == b"max":
+        return most
     return int(text) if text.isdigit() else 0
 
 

@@ -30,8 +30,9 @@ _NAMES: Final = (
     (b"HardwareCorrupted:", "hardware_corrupted"), (b"GPUActive:", "gpu_active"),
     (b"GPUReclaim:", "gpu_reclaim"), (b"Hugepagesize:", "hugepagesize"),
     (b"Hugetlb:", "hugetlb"), (b"HugePages_Total:", "huge_pages_total"),
+    (b"HugePages_Surp:", "huge_pages_surp"),
 )  # fmt: skip
-_COUNTS: Final = frozenset({"huge_pages_total"})
+_COUNTS: Final = frozenset({"huge_pages_total", "huge_pages_surp"})
 _NEEDED: Final = frozenset({"mem_total", "mem_free"})
 
 
@@ -40,10 +41,10 @@ class Meminfo:
 
     __slots__ = (
         "_file", "_places", "_words", "active", "active_file", "anon_pages", "bounce", "buffers",
-        "cached", "dirty", "gpu_active", "gpu_reclaim", "hardware_corrupted", "huge_pages_total",
-        "hugepagesize", "hugetlb", "inactive", "inactive_file", "k_reclaimable", "kernel_stack",
-        "mapped", "mem_available", "mem_free", "mem_total", "page_tables", "percpu", "problem",
-        "quicklists", "s_reclaimable", "sec_page_tables", "shmem", "slab", "swap_cached",
+        "cached", "dirty", "gpu_active", "gpu_reclaim", "hardware_corrupted", "huge_pages_surp",
+        "huge_pages_total", "hugepagesize", "hugetlb", "inactive", "inactive_file", "k_reclaimable",
+        "kernel_stack", "mapped", "mem_available", "mem_free", "mem_total", "page_tables", "percpu",
+        "problem", "quicklists", "s_reclaimable", "sec_page_tables", "shmem", "slab", "swap_cached",
         "swap_free", "swap_total", "unevictable", "vmalloc_used", "writeback", "writeback_tmp",
         "zswap", "zswapped",
     )  # fmt: skip
@@ -68,6 +69,7 @@ class Meminfo:
         self.gpu_active: int | None = None
         self.gpu_reclaim: int | None = None
         self.hardware_corrupted: int | None = None
+        self.huge_pages_surp: int | None = None
         self.huge_pages_total: int | None = None
         self.hugepagesize: int | None = None
         self.hugetlb: int | None = None

@@ -15,7 +15,7 @@ from typing import Final
 
 from seawall.guard.sense.details import rows
 from seawall.guard.sense.files import first_bytes
-from seawall.guard.sense.member import Names, plain
+from seawall.guard.sense.member import UNLIMITED_BYTES, Names, plain
 from seawall.guard.sense.tree import Folder, Tree
 
 _STAT_BYTES: Final = 8192
@@ -36,7 +36,7 @@ def _below(tree: Tree, names: Names, above: Folder, effective: int | None) -> in
     found: list[tuple[Folder, int, int]] = []
     for path in above.children:
         folder = tree.folders.get(path)
-        wanted = _least(names, path) if folder is not None else 0
+        wanted = plain(names.of(path, "memory.min"), UNLIMITED_BYTES) if folder is not None else 0
         if folder is not None and wanted:
             usage = plain(names.of(path, names.charge))
             found.append((folder, usage, min(usage, wanted)))
@@ -50,13 +50,6 @@ def _below(tree: Tree, names: Names, above: Folder, effective: int | None) -> in
         else:
             total += _out_of_reach(names, folder, usage, least)
     return total
-
-
-def _least(names: Names, path: str) -> int:
-    text = (first_bytes(names.of(path, "memory.min"), 32) or b"").strip()
-    if text == b"max":
-        return 1 << 62
-    return int(text) if text.isdigit() else 0
 
 
 def _out_of_reach(names: Names, folder: Folder, usage: int, least: int) -> int:

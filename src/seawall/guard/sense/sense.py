@@ -209,6 +209,7 @@ class Sense:
             kernel_kills=kills,
             exits=self._table.exits,
             claims_seconds=None if claims is None else max(0.0, now - claims),
+            mem_total_bytes=self.memory.mem_total,
         )
 
     def _swap_moved(self, memory: Meminfo) -> int | None:

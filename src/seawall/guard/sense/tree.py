@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which cgroups are workloads, kept up to date without listing the tree in each tick.
 
-A workload is a container as a whole, a unit, or a plain cgroup that has none below it.  What a
-container or a unit made below itself is never looked at (its names are its own invention).
-Slices, pods and users' managers only lead there.
-
-A user makes as many cgroups below the own manager as there is room for.  They are counted by
-themselves, so that nobody hides a pod behind them; a manager with too many is taken as a whole,
-until it goes.
+``folder.py`` says which are.  A user makes as many cgroups below the own manager, and a service
+below its unit, as there is room for.  They are counted by themselves, so that nobody hides a pod
+behind them; a manager or unit with too many is taken as a whole, until it goes.
 
 New and gone folders come from inotify.  As a backstop every folder is looked at once a minute,
 some in each tick: its link count says how many folders are in it (kernfs and tmpfs both keep it
@@ -17,13 +13,15 @@ so: two more than there are), and only one that does not agree is listed.
 import os
 from typing import Final
 
-from seawall.cgroup_paths import place_of
 from seawall.guard.sense.cadence import Cadence
+from seawall.guard.sense.folder import Folder as Folder  # noqa: PLC0414 - its home for others
 from seawall.guard.sense.inotify import CREATED, DELETED, MOVED_FROM, MOVED_TO, OVERFLOW, Inotify
 
 FOLDERS_MOST: Final = 8192
-"""Of the host's own; and of all users together."""
+"""Of the host's own; and of all users and units together."""
 OF_A_USER_MOST: Final = 512
+OF_A_UNIT_MOST: Final = 4096
+"""A runtime may keep all pods of the node below its own unit."""
 _DEPTH_MOST: Final = 16
 _LOOKED_AT_A_TICK: Final = 64
 _RESCAN_SECONDS: Final = 60.0
@@ -31,49 +29,12 @@ _LISTED_EVERY: Final = 10
 """Rescans: then every folder is listed whatever its link count says."""
 
 
-class Folder:
-    """One folder of the tree.  Refers to the one above it, never below: no reference cycle."""
-
-    __slots__ = (
-        "above", "children", "inode", "is_group", "is_leaf", "is_plain", "limit", "limit_fd",
-        "manager", "path", "watch",
-    )  # fmt: skip
-
-    def __init__(self, path: str, inode: int, above: "Folder | None") -> None:
-        self.path = path
-        """Below the mount point; the root's is ``/``."""
-        self.inode = inode
-        self.above = above
-        self.children: dict[str, None] = {}
-        """Their paths; not a set, which takes 200 bytes where there are none."""
-        place = place_of(path)  # and not kept: two in three of all folders need it never again
-        kind = place.kind
-        unit = place.unit or ""
-        # Not what a user runs below it: nothing of that is a group of its own.
-        is_manager = kind == "unit" and unit.startswith("user@") and "/" not in unit
-        self.is_plain = kind == "cgroup" or is_manager
-        """A workload as long as it has no folder below it."""
-        self.is_leaf = kind == "container" or (kind == "unit" and not is_manager)
-        if place.monitors:
-            self.is_plain, self.is_leaf = False, True
-        self.is_group = False
-        self.watch = -1
-        self.limit_fd = -1
-        """-1: not opened yet; -2: it could not be."""
-        self.limit: int | None = None
-        """Its own, of the last time."""
-        self.manager: str = above.manager if above is not None else ""
-        """Path of the user's manager that it is or is below."""
-        if is_manager and not self.manager:  # what a user made has the manager's unit too
-            self.manager = path
-
-
 class Tree:
     """All folders that lead to workloads, and those that are."""
 
     __slots__ = (
-        "_by_watch", "_inotify", "_mount", "_of_users", "_rescan", "_rescans", "_todo", "_whole",
-        "born", "folders", "gone", "problem",
+        "_by_watch", "_delegated", "_inotify", "_mount", "_of_users", "_rescan", "_rescans",
+        "_todo", "_whole", "born", "folders", "gone", "problem", "turned",
     )  # fmt: skip
 
     def __init__(self, mount: str) -> None:
@@ -81,9 +42,11 @@ class Tree:
         self._inotify = Inotify()
         self.folders: dict[str, Folder] = {}
         self._of_users: dict[str, int] = {}
-        """How many are below each manager."""
+        """How many are below each manager or unit."""
+        self._delegated = 0
+        """The sum of them."""
         self._whole: dict[str, None] = {}
-        """Managers that are taken as a whole."""
+        """Managers and units that are taken as a whole."""
         self._by_watch: dict[int, str] = {}
         self._rescan = Cadence(_RESCAN_SECONDS)
         self._rescans = 0
@@ -91,6 +54,8 @@ class Tree:
         self.born: list[Folder] = []
         """Workloads that are new; whoever reads it clears it."""
         self.gone: list[Folder] = []
+        self.turned: list[Folder] = []
+        """Units whose first workload came, or whose last one went."""
         self.problem = ""
 
     @property
@@ -98,7 +63,8 @@ class Tree:
         """What cannot be seen, in words."""
         found = self.problem or self._inotify.problem
         if not found and (whole := next(iter(self._whole), "")):
-            found = f"{self._mount}{whole}: more than {OF_A_USER_MOST} cgroups: taken as one"
+            most = _most_below(self.folders[whole])
+            found = f"{self._mount}{whole}: more than {most} cgroups: taken as one"
         return found
 
     def open(self, now: float) -> None:
@@ -175,11 +141,14 @@ class Tree:
         if found is None or not self._has_room(path, above):
             return
         folder = Folder(path, found.st_ino, above)
+        if folder.is_within_unit and folder.is_leaf and not self._is_charged(path):
+            return  # of its unit, until a rescan finds that it is
         self.folders[path] = folder
         if folder.manager == path:
             self._of_users[path] = 0
         elif folder.manager:
             self._of_users[folder.manager] += 1
+            self._delegated += 1
         if above is not None:
             above.children[path] = None
             self._settle(above)
@@ -204,13 +173,12 @@ class Tree:
         if path.count("/") > _DEPTH_MOST:
             self.problem = f"{self._mount}: more than {FOLDERS_MOST} cgroups, or nested too deep"
             return False
-        of_users = sum(self._of_users.values())
         if above is not None and (manager := self.folders.get(above.manager)) is not None:
-            is_much = self._of_users[manager.path] >= OF_A_USER_MOST or of_users >= FOLDERS_MOST
-            if is_much and not manager.is_leaf:
+            is_much = self._of_users[manager.path] >= _most_below(manager)
+            if (is_much or self._delegated >= FOLDERS_MOST) and not manager.is_leaf:
                 self._take_whole(manager)
             return not manager.is_leaf
-        if len(self.folders) - of_users >= FOLDERS_MOST:
+        if len(self.folders) - self._delegated >= FOLDERS_MOST:
             self.problem = f"{self._mount}: more than {FOLDERS_MOST} cgroups, or nested too deep"
             return False
         return True
@@ -237,6 +205,7 @@ class Tree:
             self._whole.pop(folder.path, None)
         elif folder.manager:
             self._of_users[folder.manager] -= 1
+            self._delegated -= 1
         if folder.watch >= 0:
             # Removed by the kernel with the folder; its IN_IGNORED then belongs to nobody.
             self._by_watch.pop(folder.watch, None)
@@ -246,6 +215,7 @@ class Tree:
         if folder.is_group:
             folder.is_group = False
             self._say_gone(folder)
+            self._note_inner(folder, -1)
         above = folder.above
         if above is not None:
             above.children.pop(folder.path, None)
@@ -254,7 +224,8 @@ class Tree:
 
     def _settle(self, folder: Folder) -> None:
         """A plain cgroup stops being a workload when something is made in it."""
-        is_group = folder.is_leaf or (folder.is_plain and not folder.children)
+        is_single = folder.is_leaf or folder.is_unit
+        is_group = is_single or (folder.is_plain and not folder.children)
         if is_group == folder.is_group or folder.path == "/":
             return
         folder.is_group = is_group
@@ -262,6 +233,13 @@ class Tree:
             self.born.append(folder)
         else:
             self._say_gone(folder)
+        self._note_inner(folder, 1 if is_group else -1)
+
+    def _note_inner(self, folder: Folder, change: int) -> None:
+        if folder.is_within_unit and (unit := self.folders.get(folder.manager)) is not None:
+            before, unit.inner = unit.inner, unit.inner + change
+            if not before or not unit.inner:
+                self.turned.append(unit)
 
     def _say_gone(self, folder: Folder) -> None:
         """One that came and went within one tick was never there."""
@@ -269,6 +247,11 @@ class Tree:
             self.born.remove(folder)
         else:
             self.gone.append(folder)
+
+    def _is_charged(self, path: str) -> bool:
+        """Whether memory is counted there: v2 does only where the unit passed the controller on."""
+        files = ("memory.current", "memory.usage_in_bytes")
+        return any(self.stat(f"{path}/{name}") is not None for name in files)
 
     def _names(self, path: str) -> list[str]:
         try:
@@ -288,3 +271,7 @@ class Tree:
 
 def _join(path: str, name: str) -> str:
     return f"{path.rstrip('/')}/{name}"
+
+
+def _most_below(manager: Folder) -> int:
+    return OF_A_UNIT_MOST if manager.is_unit else OF_A_USER_MOST
