@@ -111,6 +111,7 @@ def test_undo_thaws_and_raises(tmp_path: Path) -> None:
 def test_undo_leaves_what_is_not_ours(tmp_path: Path) -> None:
     """Thawed by somebody, a limit written since, a path that came again, one that went."""
     made = journal(tmp_path)
+    (tmp_path / "cgroup.procs").touch()
     made.begin(frozen(tmp_path, "0", "thawed"))
     made.begin(clamped(tmp_path, "777", "changed"))
     again = clamped(tmp_path, "4096000", "again")

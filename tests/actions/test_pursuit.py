@@ -4,18 +4,20 @@ real processes.
 
 import contextlib
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.actions.cgroups_v1 import wait_until
 from tests.actions.descriptors import few_free
 from tests.actions.test_members import group, opened, work
 
-from seawall.actions import room
+from seawall.actions import pursuit, room, signal_effects
 from seawall.actions.background import Background
-from seawall.actions.members import Members
+from seawall.actions.members import Members, started, state
 from seawall.actions.mrelease_effects import Releases
 from seawall.actions.pursuit import Pursuits
 from seawall.actions.signal_effects import Signals
@@ -72,6 +74,68 @@ def test_whoever_is_followed_is_let_go_at_once(tmp_path: Path, pursuits: Pursuit
         assert pursuits.is_idle
         assert pursuits.tend(done.began + 1) == []
         assert stuck.poll() is None
+
+
+@contextlib.contextmanager
+def many(count: int) -> Iterator[list[int]]:
+    """Who are killed are listed all the same: nobody reaps them."""
+    children = [subprocess.Popen(["sleep", "60"]) for _ in range(count)]
+    try:
+        yield [child.pid for child in children]
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+
+
+def test_a_tick_does_not_grow_with_the_square(
+    tmp_path: Path, pursuits: Pursuits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Start times are read before and after each is opened, of those that are opened."""
+    looks: list[int] = []
+    done = work()
+    with many(24) as pids, opened(group(tmp_path / "pod", *pids)) as fd:
+        done.pids = {*pids}
+        pursuits.take(fd, done)
+        monkeypatch.setattr(signal_effects, "BATCH", 4)
+        monkeypatch.setattr(signal_effects, "started", lambda p: looks.append(p) or started(p))
+        pursuits.tend(done.began + 1)
+        assert len(looks) == 2 * len(pids)
+
+
+def test_of_many_some_get_their_signal_in_each_tick(
+    tmp_path: Path, pursuits: Pursuits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nobody is left out, nor forgotten."""
+    sent: list[int] = []
+    send = signal.pidfd_send_signal
+    monkeypatch.setattr(pursuit, "LOOKS_MOST", 5)
+    monkeypatch.setattr(
+        signal, "pidfd_send_signal", lambda fd, number: sent.append(fd) or send(fd, number)
+    )
+    done = work()
+    with many(12) as pids, opened(group(tmp_path / "pod", *pids)) as fd:
+        done.pids = {*pids}
+        pursuits.take(fd, done)
+        for tick in range(1, 4):
+            assert pursuits.tend(done.began + tick) == []
+            assert len(sent) == 5 * tick
+        wait_until(lambda: all(state(pid) == "Z" for pid in pids))
+        stuck = ["x: 12 killed processes are stuck in the kernel"]
+        assert pursuits.tend(done.began + 61) == stuck
+
+
+def test_whose_number_came_again_is_left_no_more(
+    tmp_path: Path, pursuits: Pursuits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = work()
+    with many(2) as pids, opened(group(tmp_path / "pod", *pids)) as fd:
+        done.pids = {*pids}
+        pursuits.take(fd, done)
+        for module in (signal_effects, pursuit):
+            monkeypatch.setattr(module, "started", lambda _: "1")
+        assert pursuits.tend(done.began + 1) == ["x: all are gone after 1.0 s"]
+        assert "Z" not in [state(pid) for pid in pids]
 
 
 @pytest.mark.parametrize("left", [0, 5, 30, 33, 36, 41, 45])

@@ -15,7 +15,7 @@ from tests.actions.test_members import group, opened, work
 from tests.actions.test_order_of_writes import VERSION_2, container, hands, hybrid, order, read
 from tests.actions.test_pursuit import sleeper
 
-from seawall.actions import signal_effects
+from seawall.actions import kill_effects, signal_effects
 from seawall.actions.members import Members, started, state
 from seawall.actions.plan import Mounts
 from seawall.actions.signal_effects import Signals
@@ -175,6 +175,7 @@ def test_on_a_hybrid_host_nobody_is_signalled_by_us(
         children = top.sleepers(2)
         assert f"\n0::{NAME}\n" in Path(f"/proc/{children[0].pid}/cgroup").read_text()
         sent: list[object] = []
+        monkeypatch.setattr(kill_effects, "RELEASE_SECONDS", 5.0)  # however busy this machine is
         monkeypatch.setattr(Signals, "send", lambda *given, **_: sent.append(given))
         outcome = cgroups_v1.hands(NAME, tmp_path).perform(top.order())
         assert (outcome.is_done, outcome.processes, outcome.left) == (True, 2, 0)

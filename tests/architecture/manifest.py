@@ -12,10 +12,10 @@ from seawall.readings import cdi_yaml
 PACKAGING = Path(__file__).parents[2] / "packaging"
 
 
-def manifest() -> dict[str, Any]:
+def manifest(path: Path = PACKAGING / "daemonset.yaml") -> dict[str, Any]:
     """``{"ConfigMap": ..., "DaemonSet": ...}``; ParseProblem when it is no such YAML."""
     found = {}
-    for document in (PACKAGING / "daemonset.yaml").read_text().split("\n---\n"):
+    for document in path.read_text().split("\n---\n"):
         head, block, body = document.partition(": |\n")
         text = document if not block else f"{head}:\n"
         parsed: Any = cdi_yaml.load(text.encode())

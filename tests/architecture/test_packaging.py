@@ -35,7 +35,7 @@ def directives() -> dict[str, list[str]]:
 def test_the_unit_runs_undoes_and_watches() -> None:
     unit = directives()
     assert unit["ExecStart"] == ["/usr/bin/seawall guard run"]
-    assert unit["ExecStopPost"] == ["/usr/bin/seawall guard undo"]
+    assert unit["ExecStopPost"] == ["/usr/bin/seawall guard undo --after-stop"]
     assert unit["ExecReload"] == ["/bin/kill -HUP $MAINPID"]
     assert unit["Type"] == ["notify"]
     # A guard that died is back at once, and for ever, whatever its exit status was: 2 may be a

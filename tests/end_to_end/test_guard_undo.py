@@ -12,6 +12,7 @@ import pytest
 from tests.end_to_end.guard_room import within
 
 from seawall.actions.journal import Change, Journal
+from seawall.cli import guard_undo
 from seawall.cli.guard_undo import undo
 from seawall.guard import lock_file
 from seawall.guard.start import own_mounts
@@ -125,6 +126,113 @@ def test_undo_all_is_refused_while_a_guard_runs(tmp_path: Path, place: str) -> N
         undo(everything=True, folder=str(tmp_path))
     assert undo(everything=False, folder=str(tmp_path)) == 0
     os.close(lock.fd)
+
+
+def test_whoever_removes_all_leaves_nothing_to_another_guard() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "seawall", "guard", "undo", "--all", "--after-stop"],
+        env=os.environ | {"PYTHONPATH": str(SOURCES)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "not allowed with argument --all" in done.stderr
+
+
+def in_force(folder: Path, change: Change | None = None) -> list[Change]:
+    """What the journal holds; ``change`` is written first."""
+    journal = Journal(str(folder / "guard.undo"))
+    journal.open()
+    if change is not None:
+        assert journal.begin(change) is not None
+    held = [change for _, change in journal.changes()]
+    journal.close()
+    return held
+
+
+def stands_still(folder: Path) -> tuple[Path, Change]:
+    """A cgroup as an ordinary folder, frozen by its words; and what a guard wrote of it."""
+    place = folder / "pod"
+    place.mkdir()
+    for name, text in (("cgroup.freeze", "1\n"), ("cgroup.events", "populated 1\nfrozen 1\n")):
+        (place / name).write_text(text)
+    inode = place.stat().st_ino
+    return place / "cgroup.freeze", Change("freeze2", str(place), inode, "0", "1", "5eed-1")
+
+
+def test_behind_a_unit_that_ends_what_another_guard_has_in_force_is_left_to_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The unit's was a second one, or had a wrong file: the first one, in a pod, lives."""
+    monkeypatch.delenv("MAINPID", raising=False)
+    file, change = stands_still(tmp_path)
+    assert in_force(tmp_path, change) == [change]
+    lock = lock_file.take(str(tmp_path))
+    assert undo(everything=False, is_after_stop=True, folder=str(tmp_path)) == 0
+    who = f"a guard runs (pid {os.getpid()})"
+    assert capsys.readouterr().out == f"{who}: what it froze or lowered is left to it\n"
+    assert file.read_text() == "1\n"
+    assert in_force(tmp_path) == [change]
+    # Whoever asks for it by hand gets it.
+    assert undo(everything=False, folder=str(tmp_path)) == 0
+    assert capsys.readouterr().out == f"{file.parent}: thawed\n"
+    assert file.read_text().startswith("0")
+    os.close(lock.fd)
+
+
+@pytest.mark.parametrize("is_stuck", [False, True])
+def test_behind_a_unit_that_ends_what_its_own_guard_left_is_taken_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    *, is_stuck: bool,
+) -> None:  # fmt: skip
+    """Also when that one cannot die: systemd names it then."""
+    file, change = stands_still(tmp_path)
+    in_force(tmp_path, change)
+    lock = lock_file.take(str(tmp_path))
+    if is_stuck:
+        monkeypatch.setenv("MAINPID", str(os.getpid()))
+    else:
+        os.close(lock.fd)
+    assert undo(everything=False, is_after_stop=True, folder=str(tmp_path)) == 0
+    assert capsys.readouterr().out == f"{file.parent}: thawed\n"
+    assert in_force(tmp_path) == []
+    if is_stuck:
+        os.close(lock.fd)
+    assert lock_file.holder(str(tmp_path)) == 0
+    nothing = tmp_path / "none"
+    assert undo(everything=False, is_after_stop=True, folder=str(nothing)) == 0
+    assert not nothing.exists()
+
+
+def test_while_undo_all_works_no_guard_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The next one of a unit comes a second after the last one died."""
+    for place in (tmp_path, tmp_path / "second"):
+        os.close(lock_file.take(str(place)).fd)
+        (place / "status").touch()
+    moments: list[str] = []
+    unlink = os.unlink
+
+    def seen(moment: str) -> None:
+        moments.append(moment)
+        for place in (tmp_path, tmp_path / "second"):
+            if (place / lock_file.NAME).exists():
+                assert lock_file.holder(str(place)) != 0, moment
+
+    def removes(path: str) -> None:
+        seen(path)
+        unlink(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(guard_undo, "_sweep_tracing", lambda: seen("sweep") or [])
+        patch.setattr(os, "unlink", removes)
+        assert undo(everything=True, folder=str(tmp_path)) == 0
+    assert moments[0] == "sweep"
+    assert moments[-1] == f"{tmp_path}/guard.lock"
+    assert not tmp_path.exists()
+    assert f"removed {tmp_path}/second/guard.lock\n" in capsys.readouterr().out
+    tmp_path.mkdir()
+    assert undo(everything=True, folder=str(tmp_path)) == 0
+    assert capsys.readouterr().out == "Nothing was left to undo.\n", "its own lock is no news"
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from seawall.cli.guard import VERBS
 from seawall.cli.guard_status import exit_status, status
 from seawall.guard import lock_file, own_place
 from seawall.guard.start import own_mounts, settings_of
@@ -58,8 +59,16 @@ def test_alone_it_says_what_it_can() -> None:
 
 def test_no_option_turns_killing_on() -> None:
     pages = [guard(verb, "--help").stdout for verb in ("run", "check", "explain", "undo")]
-    options = {word for page in pages for word in re.findall(r"--[a-z]+", page)}
-    assert options <= {"--help", "--config", "--json", "--whole", "--color", "--all"}
+    options = {word for page in pages for word in re.findall(r"--[a-z-]+", page)}
+    known = {"--help", "--config", "--json", "--whole", "--color", "--all", "--after-stop"}
+    assert options <= known
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_its_help_fits_80_columns(verb: str) -> None:
+    lines = guard(verb, "--help", COLUMNS="80").stdout.splitlines()
+    assert len(lines) > 5
+    assert [line for line in lines if len(line) > 80] == []
 
 
 def test_check(config: Path) -> None:
@@ -126,7 +135,9 @@ def said(capsys: pytest.CaptureFixture[str], folder: Path) -> tuple[int, str]:
 
 def test_status_without_a_guard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     nothing = f"{tmp_path}/none/status is not there or not ours to read"
-    assert said(capsys, tmp_path / "none") == (0, f"No guard runs on this machine; {nothing}.\n")
+    code, text = said(capsys, tmp_path / "none")
+    assert (code, " ".join(text.split())) == (0, f"No guard runs on this machine; {nothing}.")
+    assert all(len(line) <= 80 for line in text.splitlines() if " " in line.strip())
     (tmp_path / "status").write_text("seawall guard OBSERVE  \n   \n\n")
     os.utime(tmp_path / "status", (time.time() - 7205,) * 2)
     code, text = said(capsys, tmp_path)
@@ -165,6 +176,12 @@ def test_status_of_a_guard_that_writes_and_of_one_that_hangs(
     os.close(lock.fd)
 
 
+def lead(text: str) -> str:
+    """What stands above the page."""
+    words, _, _ = text.partition("seawall guard ")
+    return " ".join(words.split())
+
+
 def test_status_of_a_page_from_the_future(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -175,14 +192,14 @@ def test_status_of_a_page_from_the_future(
     (tmp_path / "status.json").write_text('{"mode": "enforce", "can_kill": true}\n')
     os.utime(page, (time.time() + 3000,) * 2)
     told = "the clock was set back, so when this was written cannot be told:"
-    assert said(capsys, tmp_path)[1].splitlines()[0] == f"A guard runs (pid {os.getpid()}); {told}"
+    assert lead(said(capsys, tmp_path)[1]) == f"A guard runs (pid {os.getpid()}); {told}"
     for fail_on in ("critical", "warning"):
         assert status(as_json=True, fail_on=fail_on, folder=str(tmp_path)) == 11
         document = valid(capsys.readouterr().out, "guard-status")
         assert (document["age_seconds"], document["is_old"]) == (None, True)
     os.close(lock.fd)
     assert status(as_json=False, fail_on="critical", folder=str(tmp_path)) == 10, "none runs"
-    assert told in capsys.readouterr().out
+    assert lead(capsys.readouterr().out) == f"No guard runs on this machine; {told}"
     lock = lock_file.take(str(tmp_path))
     os.utime(page, (time.time() + 1,) * 2)
     assert status(as_json=False, fail_on="critical", folder=str(tmp_path)) == 0, "clocks are slewed"

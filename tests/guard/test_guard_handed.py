@@ -167,6 +167,28 @@ def test_somebody_who_only_asks_makes_no_second_guard(tmp_path: Path) -> None:
     os.close(lock.fd)
 
 
+@pytest.mark.parametrize("is_left", ["folder", "nothing"])
+def test_a_lock_file_that_is_removed_while_it_is_waited_for(tmp_path: Path, is_left: str) -> None:
+    """``guard undo --all``: the lock is taken on the file that is there, which everybody finds."""
+    folder = tmp_path / "run"
+    held = lock_file.hold(str(folder))
+
+    def ends() -> None:
+        (folder / lock_file.NAME).unlink()
+        if is_left == "nothing":
+            folder.rmdir()
+        os.close(held.fd)
+
+    timer = threading.Timer(0.15, ends)
+    timer.start()
+    lock = lock_file.take(str(folder))
+    timer.join()
+    assert lock.other_pid == 0
+    assert lock_file.holder(str(folder)) == os.getpid()
+    assert lock_file.take(str(folder)) == (-1, os.getpid())
+    os.close(lock.fd)
+
+
 def test_systemd_hears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:

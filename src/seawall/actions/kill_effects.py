@@ -4,7 +4,8 @@
 ``cgroup.kill`` (v2, 5.14; on a hybrid host through the unified tree) takes all at once.  Else it
 is made to stand still, every process is signalled, and it is thawed whatever happened: v1 lets
 nobody die who is frozen.  Where there is no freezer, SIGKILL in rounds: who is signalled forks
-no more, and each round takes those that were forked in the one before.
+no more, and each round takes those that were forked in the one before.  After ``cgroup.kill`` too:
+it passes over a process whose main thread has ended while others live (seen on 6.18).
 """
 
 import os
@@ -23,7 +24,7 @@ from seawall.actions.work import Refused, Work, refusal
 KILL_SECONDS: Final = 0.2
 """So long a kill is waited for; who is there still is looked after from ``tend``."""
 RELEASE_SECONDS: Final = 0.02
-"""Who is there after that is helped by process_mrelease."""
+"""Who is there after that is helped by process_mrelease, and signalled behind ``cgroup.kill``."""
 WAIT_LEAST: Final = 0.001
 WAIT_MOST: Final = 0.01
 
@@ -174,19 +175,36 @@ class Kills:
         """How many are there at the deadline."""
         began = time.monotonic()
         pause = WAIT_LEAST
+        is_sure = not is_whole
         while True:
             there = self._signals.members.read(folder, version)
             work.unseen = self._signals.members.unseen(folder, there)
             left = len(there) + self._signals.members.strangers or int(bool(work.unseen))
             passed = time.monotonic() - began
-            if left and passed >= min(RELEASE_SECONDS, self.seconds):
+            is_slow = passed >= min(RELEASE_SECONDS, self.seconds)
+            if left and is_slow:
                 self._releases.take(folder, version, self._signals.members)
+            if is_whole and not there <= work.pids:
+                work.may_have_forked = True  # by one that cgroup.kill passed over
             if not left or passed >= self.seconds:
+                work.may_have_forked = work.may_have_forked or (left > 0 and not is_sure)
                 return left
             time.sleep(pause)
             pause = min(2 * pause, WAIT_MOST)
-            if not is_whole and there:
+            if there and not is_whole:
                 self._signals.send(folder, version, signal.SIGKILL, work)
+            elif there and is_slow:
+                is_sure = self._send_again(folder, version, work)
+
+    def _send_again(self, folder: int, version: int, work: Work) -> bool:
+        """Behind ``cgroup.kill``; whether all were signalled.  That one may not be is no problem of
+        the kill: the kernel, which asks nobody whose they are, has done it mostly.
+        """
+        again = Work(work.order)
+        self._signals.send(folder, version, signal.SIGKILL, again)
+        work.may_have_forked = work.may_have_forked or not again.pids <= work.pids
+        work.pids |= again.pids
+        return not again.unsignalled and not again.unseen
 
 
 def _thaw_for_good(place: tuple[int, int], work: Work) -> None:

@@ -66,7 +66,7 @@ class Signals:
         while waiting:
             batch = self._open(waiting)
             if batch:
-                there = self.members.read(folder, version)
+                there = self.members.read(folder, version) & {pid for pid, _ in batch}
                 self._send_batch(batch, _meant(there, only), number, work)
             elif waiting:
                 chunk, waiting = waiting[:BATCH], waiting[BATCH:]

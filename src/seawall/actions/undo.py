@@ -18,6 +18,7 @@ from seawall.actions.work import refusal
 _LIMITS: Final = {"clamp": "memory.max", "low": "memory.low"}
 """Files whose number was changed."""
 THAWED: Final = "thawed"
+NOT_HERE: Final = "no such cgroup tree is mounted there, as this process sees it"
 
 
 def undo(journal: Journal, but: Collection[int] = ()) -> list[str]:
@@ -33,7 +34,9 @@ def undo(journal: Journal, but: Collection[int] = ()) -> list[str]:
         try:
             text = undo_one(change)
         except OSError as problem:
-            words.append(f"not undone: {change.folder}: {_value(change)}: {refusal(problem)}")
+            is_away = isinstance(problem, FileNotFoundError)
+            why = NOT_HERE if is_away else refusal(problem)
+            words.append(f"not undone: {change.folder}: {_value(change)}: {why}")
             continue
         journal.end(number)
         words.append(f"{change.folder}: {text}")
@@ -41,10 +44,15 @@ def undo(journal: Journal, but: Collection[int] = ()) -> list[str]:
 
 
 def undo_one(change: Change) -> str:
-    """What became of it, in words; OSError when it is refused: then it stays in the journal."""
+    """What became of it, in words; OSError when it is refused: then it stays in the journal.
+
+    FileNotFoundError: its tree is elsewhere, as in a container that saw it below another path.
+    """
     try:
         fd = os.open(change.folder, FOLDER)
     except FileNotFoundError:
+        if not _is_tree_there(change):
+            raise
         return "is gone, nothing to put back"
     try:
         if os.fstat(fd).st_ino != change.inode:
@@ -54,6 +62,15 @@ def undo_one(change: Change) -> str:
         return _thaw(fd, change)
     finally:
         os.close(fd)
+
+
+def _is_tree_there(change: Change) -> bool:
+    """Whether what is left of its path ends in a cgroup, of its version: only v1 has ``tasks``."""
+    above = os.path.dirname(change.folder)
+    while above != "/" and not os.path.lexists(above):
+        above = os.path.dirname(above)
+    is_v1 = os.path.lexists(f"{above}/tasks")
+    return os.path.lexists(f"{above}/cgroup.procs") and is_v1 is (change.kind == "freeze1")
 
 
 def _thaw(fd: int, change: Change) -> str:

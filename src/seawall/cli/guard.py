@@ -21,23 +21,23 @@ VERBS: Final = {
 _ABOUT: Final = {
     "run": 'Looks all the time; acts only with mode = "enforce" in its file. No option turns\n'
     "killing on.  A second guard on a machine observes.",
-    "check": "Reads FILE (else $SEAWALL_CONFIG, else /etc/seawall/guard.toml) as the guard would,\n"
-    "owner and mode included.",
+    "check": "Reads FILE (else $SEAWALL_CONFIG, else /etc/seawall/guard.toml) as the guard\n"
+    "would, owner and mode included.",
     "explain": "Mode, scope, floor and target in bytes, who is protected and why, what cannot be\n"
     "done here, which other guards live.  Reads only.",
     "status": "Prints /run/seawall/status, and says whether a guard runs and how old it is.\n"
     "Exit 0 whatever it says, unless --fail-on is given.",
-    "pins": "By program: its text, how much of it was in memory, what is pinned, what is left out\n"
-    "and why.  Where no pinner runs: what would be pinned.  Reads only.",
+    "pins": "By program: its text, how much of it was in memory, what is pinned, what is left\n"
+    "out and why.  Where no pinner runs: what would be pinned.  Reads only.",
     "replay": "Judges the ticks of a black box once more, and holds every decision against the\n"
-    "journal in it.  --config: also by other settings: whom, how much sooner or later, who is\n"
-    "spared.  Reads only, whoever owns the files.",
-    "report": "From decision journals and black boxes, of one node or many: each time it acted or\n"
-    "would have, whom, how many seconds before what really happened, who died, and where it\n"
-    "would have been wrong.  Reads only.",
+    "journal in it.  --config: also by other settings: whom, how much sooner or\n"
+    "later, who is spared.  Reads only, whoever owns the files.",
+    "report": "From decision journals and black boxes, of one node or many: each time it acted\n"
+    "or would have, whom, how many seconds before what really happened, who died, and\n"
+    "where it would have been wrong.  Reads only.",
     "undo": "Thaws what a guard froze and puts limits back, as its journal says.  Never what\n"
-    "others froze or changed since.  Removes the tracing that a killed watcher left.  --all:\n"
-    "its files in /run/seawall too.",
+    "others froze or changed since.  Removes the tracing that a killed watcher left.\n"
+    "--all: its files in /run/seawall too.",
 }  # fmt: skip
 
 
@@ -77,7 +77,16 @@ def add_arguments(parser: ArgumentParser) -> None:
         if name == "report":
             _add_report(verb)
         if name == "undo":
-            verb.add_argument("--all", action="store_true", help="remove its files too")
+            _add_undo(verb)
+
+
+def _add_undo(verb: ArgumentParser) -> None:
+    how = verb.add_mutually_exclusive_group()
+    how.add_argument("--all", action="store_true", help="remove its files too")
+    how.add_argument(
+        "--after-stop", action="store_true",
+        help="what the unit runs: leave to a guard that lives what it froze or lowered",
+    )  # fmt: skip
 
 
 def _add_replay(verb: ArgumentParser) -> None:
@@ -142,7 +151,7 @@ def run(arguments: Namespace) -> int:
         case "undo":
             from seawall.cli.guard_undo import undo  # noqa: PLC0415 - only this verb's
 
-            return undo(everything=arguments.all)
+            return undo(everything=arguments.all, is_after_stop=arguments.after_stop)
     lines = [f"  {name:9} {words}" for name, words in VERBS.items()]
     sys.stderr.write("usage: seawall guard VERB ...   (seawall guard VERB --help)\n\n")
     sys.stderr.write("\n".join(lines) + "\n")

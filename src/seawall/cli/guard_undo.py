@@ -2,12 +2,12 @@
 """``seawall guard undo``: what a guard changed and that can be taken back, taken back.
 
 Works without a guard, after one was killed, and twice.  It also sweeps the tracing that a killed
-watcher left; ``--all`` removes the guard's own files.
+watcher left; ``--all`` removes the guard's own files, and lets no guard start meanwhile.
 """
 
 import fcntl
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -15,7 +15,7 @@ from seawall.actions.journal import Journal
 from seawall.actions.mounts import find_mounts
 from seawall.actions.undo import undo as undo_journal
 from seawall.cli import statuses
-from seawall.guard.lock_file import FOLDER, NAME, SECOND, holder
+from seawall.guard.lock_file import FOLDER, NAME, SECOND, Lock, hold
 from seawall.guard.self_test import remove_leftovers
 from seawall.guard.tell.paths import FILES, REHEARSAL, REHEARSAL_FILES, REHEARSAL_TREE
 from seawall.host.page_trace.instances import sweep
@@ -33,26 +33,83 @@ _WATCHERS: Final = ("claims", "base.json", _WATCH_LOCK)
 """What a watcher leaves.  Bundles, the black box and notes of the lab lie there too: evidence."""
 
 
-def undo(*, everything: bool, folder: str = FOLDER) -> int:
-    """Say what was taken back, a line each; status 2 when something could not be."""
-    pid = holder(folder) or holder(f"{folder}/{SECOND}")
-    if everything and pid:
-        who = f" (pid {pid})" if pid > 0 else ""
-        raise UsageProblem(
-            f"a guard runs{who}: stop it first, with systemctl stop seawall-guard; "
-            "undo without --all takes back what it froze or lowered"
-        )
-    path = f"{folder}/{JOURNAL}"
-    told = _undo_journal(path)
-    told += [] if is_held(f"{folder}/{LOCK}") else _undo_journal(f"{folder}/{UNDO}")
-    told += [f"removed the trace instance {name}" for name in _sweep_tracing()]
+def undo(*, everything: bool, is_after_stop: bool = False, folder: str = FOLDER) -> int:
+    """Say what was taken back, a line each; status 2 when something could not be.
+
+    ``is_after_stop``: what a guard that lives has in force is left to it.
+    """
     if everything:
-        told += _remove_cgroups() + _remove_files(folder, keeps=any(map(_is_failure, told)))
+        told = _undo_everything(folder)
+    elif is_after_stop:
+        told = _undo_after_stop(folder)
+    else:
+        told = _undo_journals(folder) + _swept()
     for line in told:
         print(plain(line))
     if not told:
         print("Nothing was left to undo.")
     return statuses.USAGE if any(map(_is_failure, told)) else 0
+
+
+def _undo_journals(folder: str, other: str = "") -> list[str]:
+    """``other``: the guard to which its own one is left, in words."""
+    told = [f"{other}: what it froze or lowered is left to it"] if other else []
+    told += [] if other else _undo_journal(f"{folder}/{JOURNAL}")
+    return told + ([] if is_held(f"{folder}/{LOCK}") else _undo_journal(f"{folder}/{UNDO}"))
+
+
+def _swept() -> list[str]:
+    return [f"removed the trace instance {name}" for name in _sweep_tracing()]
+
+
+def _undo_after_stop(folder: str) -> list[str]:
+    try:
+        lock = hold(folder) if os.path.isdir(folder) else Lock(-1, 0)
+    except OSError:  # a full /run is no reason to let anybody stand still
+        lock = Lock(-1, 0)
+    try:
+        # The unit's own, which is stuck in the kernel, takes nothing back any more.
+        is_other = lock.other_pid and str(lock.other_pid) != os.environ.get("MAINPID")
+        told = _undo_journals(folder, _words(lock) if is_other else "")
+    finally:
+        _let_go([lock])
+    return told + _swept()
+
+
+def _undo_everything(folder: str) -> list[str]:
+    """No guard starts meanwhile: what it writes would be removed under it, its lock too."""
+    both = [place for place in (f"{folder}/{SECOND}", folder) if os.path.isdir(place)]
+    places = {place: os.path.lexists(f"{place}/{NAME}") for place in both}
+    locks: list[Lock] = []
+    try:
+        locks.extend(map(_hold, places))
+        told = _undo_journals(folder) + _swept() + _remove_cgroups()
+        return told + _remove_files(folder, places, keeps=any(map(_is_failure, told)))
+    finally:
+        _let_go(locks)
+
+
+def _hold(place: str) -> Lock:
+    try:
+        lock = hold(place)
+    except OSError as error:
+        raise UsageProblem(f"{place}/{NAME}: {error.strerror}; undo needs root") from error
+    if lock.other_pid:
+        raise UsageProblem(
+            f"{_words(lock)}: stop it first, with systemctl stop seawall-guard; "
+            "undo without --all takes back what it froze or lowered"
+        )
+    return lock
+
+
+def _words(lock: Lock) -> str:
+    return "a guard runs" + (f" (pid {lock.other_pid})" if lock.other_pid > 0 else "")
+
+
+def _let_go(locks: Iterable[Lock]) -> None:
+    for lock in locks:
+        if lock.fd >= 0:
+            os.close(lock.fd)
 
 
 def _is_failure(line: str) -> bool:
@@ -104,9 +161,10 @@ def _remove_cgroups() -> list[str]:
     return [f"removed {folder}" for folder in remove_leftovers(mounts)]
 
 
-def _remove_files(folder: str, *, keeps: bool) -> list[str]:
+def _remove_files(folder: str, places: Mapping[str, bool], *, keeps: bool) -> list[str]:
     """What a guard and its watcher make, and nothing else that lies there; the folders if they
-    are empty then.  ``keeps`` the journals: something in them is still to be undone.
+    are empty then.  ``places``: whose lock is held, which goes last, and whether it was there
+    before that.  ``keeps`` the journals: something in them is still to be undone.
     """
     names = [*FILES, JOURNAL, *PIN_FILES]
     if keeps:
@@ -114,9 +172,11 @@ def _remove_files(folder: str, *, keeps: bool) -> list[str]:
     if not is_held(f"{folder}/{_WATCH_LOCK}"):
         names += _WATCHERS
     told = []
-    for place in (f"{folder}/{SECOND}", folder):
-        told += _removed(os.unlink, [f"{place}/{name}" for name in (*names, NAME)])
+    for place, had_lock in places.items():
+        told += _removed(os.unlink, [f"{place}/{name}" for name in names])
         told += _remove_rehearsal(place)
+        lock = _removed(os.unlink, [f"{place}/{NAME}"])
+        told += lock if had_lock else []
         with suppress(OSError):
             os.rmdir(place)
     return told

@@ -5,6 +5,7 @@ The lock belongs to the open file: it outlives exec, and it is gone with the pro
 that ended.
 """
 
+import errno
 import fcntl
 import os
 import time
@@ -34,22 +35,49 @@ def take(folder: str = FOLDER) -> Lock:
 
     UsageProblem: neither.
     """
-    path = f"{folder}/{NAME}"
     try:
-        os.makedirs(folder, mode=0o750, exist_ok=True)
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640)
+        lock = hold(folder)
     except OSError as error:
-        raise UsageProblem(f"{path}: {error.strerror}; a guard needs root and {folder}") from error
-    if not _is_taken(fd):
-        pid = _pid(fd)
+        why = f"{folder}/{NAME}: {error.strerror}"
+        raise UsageProblem(f"{why}; a guard needs root and {folder}") from error
+    if lock.fd >= 0:
+        try:
+            os.ftruncate(lock.fd, 0)
+            os.pwrite(lock.fd, b"%d\n" % os.getpid(), 0)
+        except OSError:  # /run is full: the lock holds without our number in it
+            pass
+    return lock
+
+
+def hold(folder: str) -> Lock:
+    """The same without our pid in it, for who is no guard and wants none meanwhile.  OSError.
+
+    ``guard undo --all`` removes folder and file while it holds the lock: whoever got it then, on a
+    file that is at no path any more, would be alone with it.
+    """
+    path = f"{folder}/{NAME}"
+    for _ in range(_TRIES):
+        os.makedirs(folder, mode=0o750, exist_ok=True)
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640)
+        except FileNotFoundError:  # the folder went in between
+            continue
+        is_ours = _is_taken(fd)
+        if _is_at(fd, path):
+            if is_ours:
+                return Lock(fd, 0)
+            pid = _pid(fd)
+            os.close(fd)
+            return Lock(-1, pid or -1)
         os.close(fd)
-        return Lock(-1, pid or -1)
+    raise FileNotFoundError(errno.ENOENT, "it is removed time and again", path)
+
+
+def _is_at(fd: int, path: str) -> bool:
     try:
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
-    except OSError:  # /run is full: the lock holds without our number in it
-        pass
-    return Lock(fd, 0)
+        return os.path.samestat(os.fstat(fd), os.lstat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _is_taken(fd: int) -> bool:
