@@ -41,8 +41,11 @@ def label(killer: Killer) -> str:
 
 
 def row(name: str, killer: str, reports: Sequence[Report]) -> str:
-    """One line, as it came out."""
-    hands = Counter(death.by for report in reports for death in report.innocents)
+    """One line, as it came out: also where nobody is blamed because nothing could be proved."""
+    hands = Counter(
+        death.by for report in reports for death in report.deaths
+        if death.name not in {*report.scenario.victims, *report.scenario.may_die}
+    )  # fmt: skip
     names = sum(hands.values()) / len(reports)
     told = ", ".join(f"{count} by {hand}" for hand, count in hands.most_common())
     culprits = Counter(

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import select
 import shutil
 import signal
 import time
@@ -36,6 +37,28 @@ def test_a_log_that_takes_nothing_does_not_end_it(trouble: str) -> None:
             assert aide.send({"do": "frozen"})  # nonsense: an error that goes to the log too
             assert answer(aide, {"do": "ping"})["did"] == "ping"
         assert answer(aide, {"do": "run", "command": "true"})["problem"] == ""
+
+
+def test_a_guard_that_ends_with_answers_not_taken_is_no_trouble() -> None:
+    """An ordinary stop.  The kernel says so before what was still asked for, which is done."""
+    log, theirs = os.pipe()
+    with started_with(theirs) as aide:
+        os.close(theirs)
+        assert aide.send({"do": "ping"})
+        until(lambda: select.select([aide.fd], [], [], 0)[0], "the answer that is left")
+        os.kill(aide.pid, signal.SIGSTOP)
+        until(lambda: state(aide.pid) == "T", "it stands still")
+        assert aide.send({"do": "say", "words": "stopped"})
+        aide.close()
+        os.kill(aide.pid, signal.SIGCONT)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(aide.pid, 0)
+    with open(log, "rb") as said:
+        assert said.read() == b"seawall guard: stopped\n"
+
+
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 @contextlib.contextmanager

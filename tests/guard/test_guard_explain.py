@@ -1,6 +1,8 @@
 """``guard explain``: bytes and names by hand, both cgroup versions, what protects whom."""
 
 import itertools
+import re
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +36,10 @@ def of(settings: Settings, here: Here = HERE) -> Explained:
 
 def text(found: Explained) -> str:
     return "\n".join(lines(found, Paper()))
+
+
+def flat(words: str) -> str:
+    return " ".join(words.split())
 
 
 def test_the_floor_in_bytes() -> None:
@@ -144,6 +150,54 @@ def test_other_keys_in_words() -> None:
     assert "is left alone (stuck = false)" in " ".join(shown.split())
     quick = " ".join(text(of(Settings(freeze_seconds=0, terminate_seconds=0))).split())
     assert "steps SIGKILL to the whole workload; 3 s for the memory" in quick
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """With every key that names a path, and what they name."""
+    program = tmp_path / "told"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o700)
+    (tmp_path / "kubelet/pods").mkdir(parents=True)
+    return Settings(
+        run_after_kill=f"'{program}' --page", textfile=f"{tmp_path}/seawall.prom",
+        kubelet_root=f"{tmp_path}/kubelet",
+    )  # fmt: skip
+
+
+def test_what_the_settings_name_is_there(settings: Settings, tmp_path: Path) -> None:
+    shown = flat(text(of(settings)))
+    assert f"after '{tmp_path}/told' --page: run after a kill" in shown
+    assert f"textfile {tmp_path}/seawall.prom: metrics for the node exporter" in shown
+    assert f"kubelet {tmp_path}/kubelet/pods: termination messages" in shown
+    assert [row["problem"] for row in document({}, of(settings))["paths"]] == ["", "", ""]
+    assert of(Settings()).paths == ()
+    assert not re.search("^(after|textfile|kubelet) ", text(of(Settings())), re.MULTILINE)
+
+
+def test_what_the_settings_name_is_not_there(settings: Settings, tmp_path: Path) -> None:
+    wrong = settings._replace(
+        run_after_kill="/nonexist --page", textfile=f"{tmp_path}/told/x.prom",
+        kubelet_root=str(tmp_path),
+    )  # fmt: skip
+    shown = flat(text(of(wrong)))
+    assert "after /nonexist is not there: nothing is run after a kill (run_after_kill)" in shown
+    assert f"textfile {tmp_path}/told is no folder: no metrics are written (textfile)" in shown
+    assert f"kubelet {tmp_path}/pods is not there: no termination message is written" in shown
+    assert document({}, of(wrong))["paths"][0] == {
+        "key": "run_after_kill", "path": "/nonexist", "problem": "is not there",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ["its bits", "a folder"])
+def test_a_program_that_cannot_be_run(settings: Settings, tmp_path: Path, what: str) -> None:
+    """Root too runs none without an x bit."""
+    (tmp_path / "told").chmod(0o600)
+    if what == "a folder":
+        settings = settings._replace(run_after_kill=str(tmp_path))
+    row = of(settings).paths[0]
+    assert (row.key, row.problem) == ("run_after_kill", "is not executable")
+    assert "is not executable: nothing is run after a kill" in flat(text(of(settings)))
 
 
 def test_a_hundred_workloads_are_cut_and_none_is_lost_with_whole() -> None:

@@ -17,6 +17,7 @@ from seawall.guard.handed import to_json
 from seawall.guard.loop import Loop
 from seawall.guard.settings import Settings
 from seawall.guard.tell import sentences
+from seawall.guard.tell.failures import Failures
 
 ENFORCE = Settings(mode="enforce", scope=("/c",))
 PUT_BACK = ["/c: thawed", "/c: memory.max is max again"]
@@ -37,7 +38,8 @@ class Scene:
         self.loop = loop = Loop.__new__(Loop)
         parts: Any = SimpleNamespace(
             hands=self.hands, judge=self.part("judge", last_decision=""),
-            teller=self.part("teller", event=self.said.append), sense=self.part("sense"),
+            teller=self.part("teller", event=self.said.append, failures=Failures()),
+            sense=self.part("sense"),
             recorder=self.part("recorder"), observer=self.part("observer"),
             self_test=self.part("self_test"), aide=self.part("aide"), notify=self.part("notify"),
         )  # fmt: skip

@@ -18,6 +18,7 @@ from seawall.guard.loop import Loop
 from seawall.guard.reload import LOST_SECONDS, Reload
 from seawall.guard.settings import Settings
 from seawall.guard.tell import sentences
+from seawall.guard.tell.failures import Failures
 from seawall.problems import UsageProblem
 
 SIGNALS_FD = 3
@@ -54,7 +55,7 @@ class Scene:
         self.used: list[str] = []
         self.now = 100.0
         self.parts: Any = SimpleNamespace(
-            aide=self.aide, teller=SimpleNamespace(event=self.events.append),
+            aide=self.aide, teller=SimpleNamespace(event=self.events.append, failures=Failures()),
             watcher=SimpleNamespace(messages=lambda _now: ()),
         )  # fmt: skip
         self.loop = loop = Loop.__new__(Loop)

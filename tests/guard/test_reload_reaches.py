@@ -6,6 +6,7 @@ from tests.guard.judge_scene import CALM, hog, judge_of, scene, short
 from tests.guard.test_loop_ends import ENFORCE, Scene
 from tests.guard.test_loop_ends import scene as loop_scene  # noqa: F401 - the fixture
 
+from seawall.guard.handed import to_json
 from seawall.guard.settings import Settings
 
 NEW = ENFORCE._replace(scope=("/d",), protect=("ns/*",), stalled=("/x",), freeze_seconds=1.0)
@@ -37,3 +38,21 @@ def test_whom_the_new_file_protects_is_not_killed(loop_scene: Scene) -> None:  #
     kubepods = NEW._replace(scope=("/kubepods",))
     assert orders(kubepods._replace(protect=()))
     assert orders(kubepods) == []
+
+
+def test_a_file_that_was_refused_is_a_problem_until_one_is_taken(loop_scene: Scene) -> None:  # noqa: F811
+    """Whoever wrote ``observe`` with a slip must not believe that it observes."""
+    loop = loop_scene.loop
+    problems = loop.parts.teller.failures
+    for why in ("/etc/seawall/guard.toml:1: x: no such key", "mode: expected"):
+        loop._take_config({"problem": why})
+        words = f"the configuration was not taken, the old one stays: {why}"
+        assert problems.words == [words]
+        assert loop_scene.said[-1] == words
+        assert loop.settings == ENFORCE
+    assert problems.is_held("config")
+    loop_scene.read_anew(NEW)
+    assert problems.words == []
+    assert not problems.is_held("config")
+    loop._take_config({"settings": to_json(NEW._replace(watch=False, protect=("ns/web",)))})
+    assert problems.is_held("config") is not NEW.watch

@@ -17,7 +17,8 @@ from seawall.guard.tell.rivals import eviction_of, find
 from seawall.guard.tell.textfile import METRICS, label, render, write
 
 VALUES: dict[str, Any] = {
-    "mode": "enforce", "can_kill": True, "headroom_bytes": 4096 * MIB, "residual_bytes": None,
+    "mode": "enforce", "can_kill": True, "config_taken": False, "headroom_bytes": 4096 * MIB,
+    "residual_bytes": None,
     "residual_grown_bytes": 0,
     "decisions": [["node_short", "acted", 2], ["over_limit", 'a"\\\n', 1]],
     "kills": 2, "predicted_bytes": 5, "returned_bytes": 4, "reaction_seconds": 0.004,
@@ -35,6 +36,7 @@ def test_values_stand_under_their_names() -> None:
     assert found['seawall_guard_mode{mode="enforce"}'] == "1"
     assert found['seawall_guard_mode{mode="observe"}'] == "0"
     assert found["seawall_guard_can_kill"] == "1"
+    assert found["seawall_guard_config_taken"] == "0"
     assert found["seawall_guard_watcher_up"] == "0"
     assert found["seawall_guard_headroom_bytes"] == "4294967296"
     assert found["seawall_guard_last_tick_seconds"] == "0.003"

@@ -294,7 +294,7 @@ def test_what_is_not_recorded_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("hours", "words"), [(12, "12 h"), (48, "2 days"), (720, "30 days")])
 def test_the_time_that_was_asked_for(hours: int, words: str) -> None:
-    report = Report(0.0, hours * 3600.0, [], [], 0, [])
+    report = Report(0.0, hours * 3600.0, [], [], [], [])
     assert verdict_words(report)[0].startswith(f"0 nodes, {words}")
 
 

@@ -16,7 +16,7 @@ from seawall.problems import UsageProblem
 from seawall.replay import report_files, report_whole
 from seawall.replay.report_files import read
 from seawall.replay.report_lines import line_of, names_in
-from seawall.replay.report_whole import kind_of
+from seawall.replay.report_names import kind_of
 
 BOOT = "5eed0000-1111-2222-3333-444455556666"
 UNIX = 1_790_000_000.0

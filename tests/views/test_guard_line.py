@@ -30,8 +30,8 @@ def changed(**values: object) -> GuardStatus:
     return GuardStatus(**(fields | values))
 
 
-def text(status: GuardStatus | Unread, now: float | None = 1001.0) -> str:
-    return "\n".join(guard_lines(status, now, Paper()))
+def text(status: GuardStatus | Unread, now: float | None = 1001.0, every: float = 0.0) -> str:
+    return "\n".join(guard_lines(Paper(), status, now, every))
 
 
 def test_one_short_line_in_peace() -> None:
@@ -53,6 +53,16 @@ def test_an_old_page_is_not_believed() -> None:
         "       hangs"
     )
     assert text(STATUS, None) == "guard: observes only, in peace, of when is not known"
+
+
+def test_where_a_record_keeps_it_seldom_its_age_alone_is_no_fault() -> None:
+    assert text(STATUS, 1030.0, 60.0) == "guard: observes only, in peace"
+    assert " ".join(text(STATUS, 1089.0, 60.0).split()) == (
+        "guard: observes only, in peace 89 s before; what it said later is not in this record"
+    )
+    assert "it has ended, or it" in text(STATUS, 1091.0, 60.0)
+    olds = [guard_object(STATUS, now, 60.0) for now in (1089.0, 1091.0)]
+    assert [found and found["is_old"] for found in olds] == [False, True]
 
 
 def test_one_that_was_stopped_does_not_hang() -> None:

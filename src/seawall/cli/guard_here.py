@@ -3,6 +3,7 @@
 
 import os
 import re
+import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -24,6 +25,7 @@ from seawall.readings.meminfo import Meminfo
 from seawall.readings.pressure import HostPressure
 from seawall.readings.snapshot import Snapshot
 from seawall.watcher.people import People
+from seawall.watcher.roles_unread import NOT_NAMED
 
 _NEEDED: Final = {
     "CAP_KILL": (5, "signal what is not its own"),
@@ -32,6 +34,11 @@ _NEEDED: Final = {
     "CAP_SYS_NICE": (23, "run before those that it kills"),
     "CAP_SYS_RESOURCE": (24, "lower its own oom_score_adj"),
 }
+_LOOKS_SECONDS: Final = 1.0
+"""All looks for names together, and no more than the first where that alone takes longer."""
+_BETWEEN_SECONDS: Final = 0.15
+_UNNAMED: Final = "until it is named, some seconds after its start"
+_UNNAMED_TO_USERS: Final = "not known: its name and its role need root"
 _TRACEFS: Final = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 
 
@@ -41,7 +48,7 @@ def here(settings: Settings, snapshot: Snapshot, host: LiveHost) -> Here:
     meminfo, kernel = snapshot.get(Meminfo), snapshot.get(Kernel)
     total = None if isinstance(meminfo, Unread) else _total(meminfo)
     people = People(host, total)
-    people.refresh()
+    _look(people)
     return Here(
         total_bytes=total,
         mounts=mounts,
@@ -55,6 +62,28 @@ def here(settings: Settings, snapshot: Snapshot, host: LiveHost) -> Here:
         others=tuple(rivals.find("/proc", settings.scope)),
         unseen=tuple(_unseen(people.problem, meminfo)),
     )
+
+
+def _look(people: People) -> None:
+    """Until it is settled who has a name: it may come after the cgroup, so the watcher gives up
+    only after some looks, which a guard that runs has had.
+    """
+    until = time.monotonic() + _LOOKS_SECONDS
+    began = time.monotonic()
+    people.refresh()
+    while _is_open(people) and not os.geteuid():
+        took = time.monotonic() - began
+        if began + 2 * took + _BETWEEN_SECONDS > until:
+            return
+        time.sleep(_BETWEEN_SECONDS)
+        began = time.monotonic()
+        people.refresh()
+
+
+def _is_open(people: People) -> bool:
+    """Somebody has no name and may get one; of who has one nothing is asked again."""
+    rows, _ = people.news()
+    return people.is_to_be_named and any(row["role"] == NOT_NAMED for row in rows)
 
 
 def _unseen(problem: str, meminfo: Meminfo | Unread) -> Iterator[tuple[str, str, str]]:
@@ -113,7 +142,15 @@ def _seen(people: People, mounts: Mounts | None) -> Iterator[Seen]:
     for row in sorted(rows, key=lambda row: (row["name"], row["cgroup"])):
         path = row["cgroup"]
         why = words if own == path or own.startswith(path + "/") else ""
-        yield Seen(path, row["name"], row["role"], why, row["class_rank"], row["adj"])
+        role = _unnamed_words(people) if row["role"] == NOT_NAMED else row["role"]
+        yield Seen(path, row["name"], role, why, row["class_rank"], row["adj"])
+
+
+def _unnamed_words(people: People) -> str:
+    """Why a container without a name is left alone, and for how long."""
+    if os.geteuid():
+        return _UNNAMED_TO_USERS
+    return _UNNAMED if people.is_to_be_named else NOT_NAMED
 
 
 def _own(mounts: Mounts | None) -> tuple[str, str]:

@@ -57,7 +57,7 @@ def run(arguments: Namespace) -> int:
     if arguments.json:
         judged = [*judging.at_once(), *judging.over_window()]
         page = head("why", source.first.get(Kernel), judging.scene.window_seconds)
-        page["guard"] = guard_object(source.first.get(GuardStatus), _now(source))
+        page["guard"] = guard_object(*_guard(source, arguments))
         unseen = not_seen(judged, judging.snapshots())
         print(render(document(page, judged, unseen, source.notes)))
         learn_if_idle(source, arguments)
@@ -65,7 +65,7 @@ def run(arguments: Namespace) -> int:
     paper = paper_for(arguments.color)
     for line in heading(head("why", source.first.get(Kernel), None), paper, source.notes):
         print(line)
-    for line in guard_lines(source.first.get(GuardStatus), _now(source), paper):
+    for line in guard_lines(paper, *_guard(source, arguments)):
         print(line)
     if arguments.bundle is not None or arguments.root is not None:
         # Of this very machine `console` has said it already, before it imported anything.
@@ -74,6 +74,19 @@ def run(arguments: Namespace) -> int:
     judged = _print_findings(judging, paper, whole=arguments.whole)
     learn_if_idle(source, arguments)
     return exit_status(judged, arguments.fail_on)
+
+
+def _guard(
+    source: Source, arguments: Namespace
+) -> tuple[GuardStatus | Unread, float | None, float]:
+    """What it last said, now, and how often a record keeps that (0: whenever it says it)."""
+    status, now = source.first.get(GuardStatus), _now(source)
+    if arguments.bundle is None or isinstance(status, Unread):
+        return status, now, 0.0
+    # Imported here: the machine itself needs none of it.
+    from seawall.cli.box_guard import guard_then  # noqa: PLC0415
+
+    return guard_then(source, arguments.bundle, arguments.at, status, now)
 
 
 def _now(source: Source) -> float | None:

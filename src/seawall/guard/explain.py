@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the settings mean on one very machine, in bytes and names.
 
-Pure: the facts of the machine are handed in (``cli/guard_here.py`` reads them).
+Pure but for the few paths that the settings name (``explain_paths``): all other facts of the
+machine are handed in (``cli/guard_here.py`` reads them).
 """
 
 from typing import Final, NamedTuple
 
 from seawall.actions.plan import Mounts
 from seawall.cgroup_paths import place_of
+from seawall.guard.explain_paths import Named, named_paths
 from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM, Group
 from seawall.guard.judge.protection import Protection
 from seawall.guard.settings import Settings
@@ -78,6 +80,8 @@ class Explained(NamedTuple):
     """Workloads that are outside the scope."""
     kills_by: str
     cannot: tuple[str, ...]
+    paths: tuple[Named, ...]
+    """Of the keys that name one and are set."""
     here: Here
 
 
@@ -107,6 +111,7 @@ def explained(settings: Settings, here: Here, config_path: str, *, is_default: b
         outside=len(here.seen) - len(inside),
         kills_by=kills_by(here),
         cannot=tuple(cannot(settings, here)),
+        paths=named_paths(settings),
         here=here,
     )
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from seawall.guard.explain import Explained
+from seawall.guard.explain_paths import Named
 from seawall.guard.judge.suspects import hold_seconds
 from seawall.guard.keys import KEYS
 from seawall.guard.settings import Settings
@@ -27,6 +28,12 @@ _OVER_LIMIT: Final = {
     "kill": "killed",
     "clamp": "its memory.max is lowered by what it holds outside, raised again when that shrinks",
 }
+_PATH_LABELS: Final = {"run_after_kill": "after", "textfile": "textfile", "kubelet_root": "kubelet"}
+_FOR_WHAT: Final = {
+    "run_after_kill": "nothing is run after a kill",
+    "textfile": "no metrics are written",
+    "kubelet_root": "no termination message is written",
+}
 
 
 def lines(found: Explained, paper: Paper, *, whole: bool = False) -> Iterator[str]:
@@ -47,6 +54,8 @@ def lines(found: Explained, paper: Paper, *, whole: bool = False) -> Iterator[st
     yield from _row(paper, "stuck", _stuck_words(found))
     yield from _row(paper, "spares", _SPARED if settings.watch else _SPARED_UNTOLD)
     yield from _row(paper, "blackbox", _blackbox_words(settings))
+    for named in found.paths:
+        yield from _row(paper, _PATH_LABELS[named.key], _path_words(named, settings))
     yield ""
     title = f"May be acted on: {count(len(found.may_act_on)) if found.may_act_on else 'nothing'}"
     yield from _workloads(paper, title, _by_class(found), whole=whole)
@@ -143,6 +152,17 @@ def _blackbox_words(settings: Settings) -> str:
     )
 
 
+def _path_words(named: Named, settings: Settings) -> str:
+    if named.problem:
+        missing = f"{named.path} {named.problem}"
+        return f"{missing}: {_FOR_WHAT[named.key]} ({named.key}), as far as this shell sees"
+    if named.key == "run_after_kill":
+        return f"{settings.run_after_kill}: run after a kill"
+    if named.key == "textfile":
+        return f"{settings.textfile}: metrics for the node exporter"
+    return f"{named.path}: termination messages"
+
+
 def _by_class(found: Explained) -> list[str]:
     """In Kubernetes' order, as the ranking has it when nothing else speaks."""
     rows = sorted(found.may_act_on, key=lambda seen: (seen.class_rank, seen.name))
@@ -189,6 +209,7 @@ def document(head: dict[str, Any], found: Explained) -> dict[str, Any]:
         "outside_scope": found.outside,
         "kills_by": found.kills_by,
         "cannot": list(found.cannot),
+        "paths": [named._asdict() for named in found.paths],
         "other_guards": list(here.others),
         "could_not_see": [
             {"what": what, "why": why, "provide": provide} for what, why, provide in here.unseen

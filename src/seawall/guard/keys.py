@@ -150,9 +150,12 @@ KEYS: Final = (
         "The whole file, written beforehand; the oldest gives way. Read at the start only.",
         1 << 20, 4 << 30),
     Key("run_after_kill", "run_after_kill", "command",
-        "Run after a kill, with the decision as JSON on standard input; never waited for."),
+        "Run after a kill, with the decision as JSON on standard input; never waited for. In the "
+        "DaemonSet it has to be in the image; the unit has a /tmp of its own."),
     Key("textfile", "textfile", "textfile",
-        "Metrics for the textfile collector of the node exporter."),
+        "Metrics for the textfile collector of the node exporter. The unit may write to "
+        "/var/lib/prometheus/node-exporter; another folder wants a drop-in with ReadWritePaths=. "
+        "In the DaemonSet each of them wants a volume (hostPath) with its mount."),
     Key("termination_message", "termination_message", "truth",
         "One sentence in a killed container's termination message: kubectl describe shows it."),
     Key("kubelet_root", "kubelet_root", "folder",

@@ -13,11 +13,11 @@ from seawall.actions.plan import Outcome
 from seawall.guard import signals
 from seawall.guard.companions import Companions
 from seawall.guard.facts import Group, Node
-from seawall.guard.handed import Handed, left_for_start, reloaded
+from seawall.guard.handed import Handed
 from seawall.guard.judge.stuck import may_be_stuck
 from seawall.guard.parts import Parts, hands_scope
 from seawall.guard.recorder_life import RecorderLife
-from seawall.guard.reload import Reload
+from seawall.guard.reload import Reload, read
 from seawall.guard.renewal import Renewal
 from seawall.guard.settings import Settings
 from seawall.guard.signals import Signals
@@ -274,15 +274,11 @@ class Loop:
 
     def _take_config(self, answer: dict[str, object]) -> None:
         """The file was read anew: by a process that has ended."""
-        problem, text, left = str(answer.get("problem") or ""), str(answer.get("settings")), ""
-        try:
-            if not problem:
-                self._use(reloaded(text, self.handed))
-                left = left_for_start(text, self.settings)
-        except ValueError as error:
-            problem = str(error)
-        said = sentences.reloaded(self.settings.mode, self.settings.scope) + left
-        self.parts.teller.event(sentences.not_reloaded(problem) if problem else said)
+        settings, said, problem = read(answer, self.handed)
+        if settings is not None:
+            self._use(settings)
+        self.parts.teller.failures.hold("config", problem)
+        self.parts.teller.event(problem or said)
 
     def _use(self, settings: Settings) -> None:
         """From the next tick on."""

@@ -10,11 +10,25 @@ import signal
 from typing import Any, Final
 
 from seawall.guard.aide import Aide
+from seawall.guard.handed import Handed, left_for_start, reloaded
 from seawall.guard.parts import Parts
+from seawall.guard.settings import Settings
 from seawall.guard.tell import sentences
 
 LOST_SECONDS: Final = 30.0
 """The aide ends a reading after 20 s: so late, nothing comes any more."""
+
+
+def read(answer: dict[str, Any], handed: Handed) -> tuple[Settings | None, str, str]:
+    """The settings that hold from here on and words for it; or None, and why it is as before."""
+    problem, text = str(answer.get("problem") or ""), str(answer.get("settings"))
+    try:
+        if not problem:
+            new = reloaded(text, handed)
+            return new, sentences.reloaded(new.mode, new.scope) + left_for_start(text, new), ""
+    except ValueError as error:
+        problem = str(error)
+    return None, "", sentences.not_reloaded(problem)
 
 
 class Reload:

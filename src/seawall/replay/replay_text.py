@@ -12,7 +12,7 @@ from seawall.replay.compare import SILENT
 from seawall.replay.found import BootReplay, Found, Live, Replayed, Victim
 from seawall.replay.incidents import Incident, WhatIf, held, in_peace, incidents
 from seawall.version import VERSION
-from seawall.views.terminal import Paper, plain, shorten_path
+from seawall.views.terminal import Paper, shorten_path
 from seawall.words import count, size
 
 ROWS_MOST: Final = 12
@@ -158,7 +158,8 @@ def _incident(boot: BootReplay, number: int, incident: Incident, paper: Paper) -
     title = f"Incident {number}: {span}, ticks #{stretch.first} to #{stretch.last}"
     if stretch.ends:
         title += f" ({stretch.ends})"
-    yield paper.paint(plain(title), "bold")
+    for words in paper.wrap(title, "  ", ""):
+        yield paper.paint(words, "bold")
     if not incident.found:
         yield from _then(paper, "nothing was decided")
     for one in incident.found[:ROWS_MOST]:

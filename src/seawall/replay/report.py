@@ -26,25 +26,23 @@ _NO_END: Final = (HELD, "undo", "self_test")
 _COUNTED_TOGETHER_SECONDS: Final = 5.0
 
 
-def occasions_of(node: str, story: Story, since: float) -> tuple[list[Occasion], int]:
-    """Of one boot since then (Unix seconds), oldest first; and how many decisions were mere
-    reports of limits.
+def occasions_of(node: str, story: Story, since: float) -> list[Occasion]:
+    """Of one boot since then (Unix seconds), oldest first; mere reports of limits are none
+    (``report_limits``).
     """
     found: list[Occasion] = []
-    reports = 0
     for some in _together(story):
         verdicts = [said for said in some if said.kind == "verdict"]
         if verdicts[0].unix_seconds < since:
             continue
         if all(not v.aims and v.trigger != "node_short" for v in verdicts):
-            reports += len(verdicts)
             continue
         occasion = _occasion(node, story, some, verdicts)
         occasion.truth = _truth(story, occasion, story.seconds_of(verdicts[-1]))
         occasion.ending = _ending(occasion)
         occasion.judgement = _judgement(occasion)
         found.append(occasion)
-    return found, reports
+    return found
 
 
 def _together(story: Story) -> Iterable[list[Said]]:

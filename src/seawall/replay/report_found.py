@@ -119,6 +119,21 @@ class Occasion:
         ]  # fmt: skip
 
 
+class Reported(NamedTuple):
+    """A decision that only said that a workload is over its own limit, or stuck at it."""
+
+    node: str
+    unix_seconds: float
+    decision: str
+    trigger: str
+    name: str
+    """Empty: the sentence names nobody in a way that this version knows."""
+    over_bytes: int | None
+    """None: it is stuck at its limit, not over it."""
+    limit_bytes: int | None
+    """As the sentence says it: to a tenth of its unit.  None: it does not."""
+
+
 class NodeSeen(NamedTuple):
     """What there was of one node."""
 
@@ -138,6 +153,5 @@ class Report:
     until_unix_seconds: float
     nodes: list[NodeSeen]
     occasions: list[Occasion]
-    reports: int
-    """Workloads over their limits that were only reported."""
+    reported: list[Reported]
     unseen: list[NotSeen]

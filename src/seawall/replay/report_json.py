@@ -5,6 +5,7 @@ from typing import Any
 
 from seawall.blackbox.times import written
 from seawall.replay.report_found import Ended, NodeSeen, Occasion, Report
+from seawall.replay.report_limits import OverLimit, over_limits
 from seawall.replay.report_whole import poison_in
 from seawall.replay.report_words import verdict, what_happened
 from seawall.views.document import not_seen_rows
@@ -18,7 +19,8 @@ def document(head: dict[str, Any], report: Report) -> dict[str, Any]:
         "until": written(report.until_unix_seconds),
         "verdict": verdict(report),
         "nodes": [_node(node) for node in report.nodes],
-        "reports": report.reports,
+        "reports": len(report.reported),
+        "reported": [_over_limit(row) for row in over_limits(report.reported)],
         "workloads": [
             {"name": row.name, "occasions": row.occasions, "nodes": list(row.nodes),
              "harmed": row.harmed, "others_killed": row.others}
@@ -35,6 +37,17 @@ def _node(node: NodeSeen) -> dict[str, Any]:
         "node": node.name, "has_blackbox": node.has_box, "has_journal": node.has_journal,
         "from": None if first is None else written(first),
         "to": None if last is None else written(last), "boots": node.boots,
+    }  # fmt: skip
+
+
+def _over_limit(row: OverLimit) -> dict[str, Any]:
+    most = row.most
+    return {
+        "name": row.name, "trigger": most.trigger, "reports": row.reports,
+        "nodes": list(row.nodes), "first_at": written(row.first_unix_seconds),
+        "last_at": written(row.last_unix_seconds), "most_overrun_bytes": most.over_bytes,
+        "limit_bytes": most.limit_bytes, "most_overrun_name": most.name,
+        "most_overrun_decision": most.decision,
     }  # fmt: skip
 
 

@@ -64,6 +64,8 @@ class Said(NamedTuple):
     """Its guard also writes a line when the kernel kills."""
     trigger: str = ""
     refused: str = ""
+    need_bytes: int = 0
+    """So much should come back; of a report: so much it is over its limit."""
     aims: tuple[Aim, ...] = ()
     done: Done | None = None
     returned_bytes: int | None = None
@@ -129,6 +131,7 @@ def _whole(head: Said, document: dict[str, Any], ranking: bytes) -> Said:
     if head.kind == "verdict":
         return head._replace(
             trigger=_text(document, "trigger", 32), refused=_text(document, "refused", _TEXT_MOST),
+            need_bytes=_bytes(document.get("need_bytes", 0)),
             aims=_aims(document.get("orders")), ranking=ranking,
         )  # fmt: skip
     if head.kind == "outcome":

@@ -6,6 +6,7 @@ from typing import Final
 
 from seawall.blackbox.times import written
 from seawall.replay.report_found import Occasion, Report
+from seawall.replay.report_limits import OverLimit, over_limits
 from seawall.replay.report_whole import Poison, poison_in
 from seawall.replay.report_words import (
     did_words,
@@ -16,7 +17,7 @@ from seawall.replay.report_words import (
     what_happened,
 )  # fmt: skip
 from seawall.views.terminal import Paper
-from seawall.words import count, first
+from seawall.words import count, first, size
 
 BLOCKS_SHOWN: Final = 40
 _ROWS_SHOWN: Final = 12
@@ -29,6 +30,7 @@ def lines(report: Report, paper: Paper, *, whole: bool = False) -> Iterator[str]
     for words in verdict(report):
         for line in paper.wrap(words):
             yield paper.paint(line, "bold")
+    yield from _reported(report, paper, whole=whole)
     yield from _workloads(report, paper)
     shown = report.occasions if whole else report.occasions[-BLOCKS_SHOWN:]
     if len(shown) < len(report.occasions):
@@ -38,6 +40,38 @@ def lines(report: Report, paper: Paper, *, whole: bool = False) -> Iterator[str]
     for occasion in shown:
         yield ""
         yield from _block(occasion, paper)
+
+
+def _reported(report: Report, paper: Paper, *, whole: bool) -> Iterator[str]:
+    """Whom it only spoke of: most nodes never see more of a guard."""
+    rows = over_limits(report.reported)
+    if not rows:
+        return
+    yield ""
+    yield paper.paint("Reported for their own limits, the most overrun first", "bold")
+    shown = rows if whole else rows[:_ROWS_SHOWN]
+    for row in shown:
+        yield from paper.wrap(_over_limit_words(row, len(report.nodes)), "      ", "  ")
+    if len(rows) > len(shown):
+        yield f"  and {count(len(rows) - len(shown))} more with --whole"
+
+
+def _over_limit_words(row: OverLimit, nodes: int) -> str:
+    """``nodes``: of the whole report."""
+    most = row.most
+    name = row.name if len(row.names) > 1 else most.name
+    limit = "" if most.limit_bytes is None else f" of {size(most.limit_bytes)}"
+    over = "stuck at" if row.is_stuck else f"{size(most.over_bytes or 0)} over"
+    words = f"{name or 'whom, its sentence does not tell'}: {over} its limit{limit}; told "
+    words += "once" if row.reports == 1 else f"{count(row.reports)} times"
+    if nodes > 1:
+        many = len(row.nodes)
+        names = first(row.nodes, 3)
+        words += f" on {names}" if many == 1 else f" on {count(many)} nodes ({names})"
+    begin, end = written(row.first_unix_seconds), written(row.last_unix_seconds)
+    if end == begin:
+        return f"{words}, {begin} ({most.decision})"
+    return f"{words}, {begin} to {end} ({'' if row.is_stuck else 'the most: '}{most.decision})"
 
 
 def _workloads(report: Report, paper: Paper) -> Iterator[str]:

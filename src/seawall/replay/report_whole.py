@@ -3,7 +3,6 @@
 and will take the next, and what no file tells.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -11,7 +10,9 @@ from typing import Final, NamedTuple
 from seawall.blackbox.times import written
 from seawall.findings.blindness import NotSeen
 from seawall.replay.report import occasions_of
-from seawall.replay.report_found import HARM, NodeSeen, Occasion, Report
+from seawall.replay.report_found import HARM, NodeSeen, Occasion, Report, Reported
+from seawall.replay.report_limits import reported_in
+from seawall.replay.report_names import kind_of
 from seawall.replay.report_story import Story
 from seawall.words import count, first
 
@@ -20,10 +21,6 @@ BOOTS_MOST: Final = 10_000
 _NAMES_SHOWN: Final = 4
 _LATE_SECONDS: Final = 3600.0
 _PROBLEMS_SHOWN: Final = 20
-# Kubernetes' own letters for what it adds to names (k8s.io/apimachinery util/rand): no vowels.
-_LETTERS: Final = "[bcdfghjklmnpqrstvwxz2456789]"
-_MADE: Final = re.compile(rf"-(?:{_LETTERS}{{6,10}}-)?{_LETTERS}{{5}}\Z")
-_NAME_MOST: Final = 512
 
 
 @dataclass(eq=False)
@@ -72,15 +69,14 @@ class Poison(NamedTuple):
 def report_of(sources: Sequence[Source], since: float, until: float) -> Report:
     """Oldest first; times in Unix seconds."""
     occasions: list[Occasion] = []
-    reports = 0
+    reported: list[Reported] = []
     for source in sources:
         for story in source.stories.values():
-            found, only_told = occasions_of(source.node, story, since)
-            occasions += found
-            reports += only_told
+            occasions += occasions_of(source.node, story, since)
+            reported += reported_in(source.node, story, since)
     occasions.sort(key=lambda one: one.unix_seconds)
     nodes = [_seen(source) for source in sources]
-    return Report(since, until, nodes, occasions, reports, list(_unseen(sources, since)))
+    return Report(since, until, nodes, occasions, reported, list(_unseen(sources, since)))
 
 
 def _seen(source: Source) -> NodeSeen:
@@ -151,15 +147,6 @@ def _poison(name: str, some: list[Occasion]) -> Poison:
     others = sum(not kill.is_target for one in some for kill in one.truth.kills)
     nodes = tuple(dict.fromkeys(one.node for one in some))
     return Poison(name, len(some), nodes, sum(one.ending in HARM for one in some), others)
-
-
-def kind_of(name: str) -> str:
-    """The name without what differs from pod to pod of one workload."""
-    parts = name[:_NAME_MOST].split("/")
-    if len(parts) != 3:
-        return name
-    parts[1] = _MADE.sub("-*", parts[1])
-    return "/".join(parts)
 
 
 # --- what the files do not tell -----------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from seawall.replay.report_found import HARM, KILLED, Ended, Occasion, Report
+from seawall.replay.report_limits import STUCK
 from seawall.words import count, duration, first, percent, size
 
 _NAMES_SHOWN: Final = 4
@@ -35,10 +36,17 @@ def verdict(report: Report) -> list[str]:
     if still:
         lines.append(f"{_times(len(still)).capitalize()} it was short and chose nobody: "
                      f"{_parts(_refusals(still))}.")  # fmt: skip
-    if report.reports:
-        lines.append(f"{_number(report.reports, 'report')} of workloads over their own limits, "
-                     "for which nobody would be killed.")  # fmt: skip
+    if report.reported:
+        lines.append(_reports_words(report))
     return lines
+
+
+def _reports_words(report: Report) -> str:
+    stuck = sum(one.trigger == STUCK for one in report.reported)
+    over = len(report.reported) - stuck
+    parts = [f"{_number(over, 'report')} of workloads over their own limits"] if over else []
+    parts += [f"{_number(stuck, 'report')} of workloads stuck at theirs"] if stuck else []
+    return f"{' and '.join(parts)}, for which nobody would be killed."
 
 
 def _span(report: Report) -> str:

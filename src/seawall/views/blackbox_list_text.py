@@ -15,14 +15,18 @@ from seawall.words import count, duration, size
 _BOOTS_SHOWN: Final = 10
 _STRETCHES_SHOWN: Final = 6
 _EVENTS_SHOWN: Final = 15
-_KINDS: Final = {"tick": "ticks", "round": "passes", "line": "lines", "mind": "minds"}
+_KINDS: Final = {
+    "tick": ("tick", "ticks"), "round": ("pass", "passes"), "line": ("line", "lines"),
+    "mind": ("mind", "minds"),
+}  # fmt: skip
 
 
 def lines(top: dict[str, Any], page: BoxPage, paper: Paper, *, whole: bool) -> Iterator[str]:
     """``whole``: every boot, gap, burst and decision."""
     yield from heading(top, paper)
     frames = sum(sum(boot.frames.values()) for boot in page.boots)
-    yield from paper.wrap(f"{page.path}: {size(page.size_bytes)}, {count(frames)} frames")
+    told = _counted(frames, "frame", "frames")
+    yield from paper.wrap(f"{page.path}: {size(page.size_bytes)}, {told}")
     if page.torn:
         yield from paper.wrap(
             f"{count(page.torn)} torn: their checksum is wrong (a power cut in the middle of a "
@@ -32,7 +36,7 @@ def lines(top: dict[str, Any], page: BoxPage, paper: Paper, *, whole: bool) -> I
         yield from paper.wrap(f"The file was cut: {size(page.missing_bytes)} of it are missing.")
     boots = page.boots if whole else page.boots[-_BOOTS_SHOWN:]
     if len(boots) < len(page.boots):
-        yield f"{len(page.boots) - len(boots)} boots before these: --whole"
+        yield f"{_counted(len(page.boots) - len(boots), 'boot', 'boots')} before these: --whole"
     for boot in boots:
         yield ""
         yield from _boot_lines(boot, paper, whole=whole)
@@ -47,7 +51,7 @@ def lines(top: dict[str, Any], page: BoxPage, paper: Paper, *, whole: bool) -> I
 def _boot_lines(boot: BootSummary, paper: Paper, *, whole: bool) -> Iterator[str]:
     span = _words(boot.span)
     yield paper.paint(f"Boot {plain(boot.boot_id[:8])}  {span}", "bold")
-    kinds = ", ".join(f"{count(boot.frames[kind])} {words}" for kind, words in _KINDS.items()
+    kinds = ", ".join(_counted(boot.frames[kind], *words) for kind, words in _KINDS.items()
                       if boot.frames.get(kind))  # fmt: skip
     yield from paper.wrap(f"{kinds}; {size(boot.bytes)}", "  ", "  ")
     yield from _stretch_lines("every tick", boot.bursts, paper, whole=whole)
@@ -59,7 +63,8 @@ def _stretch_lines(
 ) -> Iterator[str]:  # fmt: skip
     shown = stretches if whole else stretches[-_STRETCHES_SHOWN:]
     if len(shown) < len(stretches):
-        yield f"  {what}: {len(stretches) - len(shown)} times before these: --whole"
+        before = _counted(len(stretches) - len(shown), "time", "times")
+        yield f"  {what}: {before} before these: --whole"
     for stretch in shown:
         yield from paper.wrap(f"{what}: {_words(stretch)}", "    ", "  ")
 
@@ -86,6 +91,10 @@ def _next_steps(page: BoxPage) -> Iterator[str]:
     yield ""
     yield f"  seawall blackbox show {path}{at}"
     yield f"  seawall why --from {path}{at}"
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{count(number)} {one if number == 1 else many}"
 
 
 def _words(stretch: Stretch) -> str:

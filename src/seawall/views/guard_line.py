@@ -23,16 +23,20 @@ _STATES: Final = {
 
 
 def guard_lines(
-    status: GuardStatus | Unread, now_unix_seconds: float | None, paper: Paper
-) -> Iterator[str]:
-    """Nothing where there has never been a guard in this boot, or what it says is root's."""
+    paper: Paper, status: GuardStatus | Unread, now_unix_seconds: float | None,
+    every_seconds: float = 0.0,
+) -> Iterator[str]:  # fmt: skip
+    """Nothing where there has never been a guard in this boot, or what it says is root's.
+
+    ``every_seconds``: a record keeps what it says only so often.
+    """
     if isinstance(status, Unread):
         if status.why == "malformed":
             yield from paper.wrap(
                 f"guard: {status.path}: {status.detail or status.why}", "       ", ""
             )
         return
-    words = f"guard: {_mode_words(status)}{_age_words(status, now_unix_seconds)}"
+    words = f"guard: {_mode_words(status)}{_age_words(status, now_unix_seconds, every_seconds)}"
     if not status.can_kill and status.mode == "enforce":
         words += f"; IT CANNOT KILL: {status.can_kill_words}"
     if status.kills:
@@ -50,7 +54,7 @@ def _mode_words(status: GuardStatus) -> str:
     return f"{mode}, {state}"
 
 
-def _age_words(status: GuardStatus, now: float | None) -> str:
+def _age_words(status: GuardStatus, now: float | None, every_seconds: float) -> str:
     age = age_seconds(status, now)
     if age is None:
         return ", of when is not known"
@@ -58,6 +62,8 @@ def _age_words(status: GuardStatus, now: float | None) -> str:
         return ""
     if status.state == "stopped":
         return f" {duration(age)} ago"
+    if age <= OLD_SECONDS + every_seconds:
+        return f" {duration(age)} before; what it said later is not in this record"
     return f", but it wrote that {duration(age)} ago: it has ended, or it hangs"
 
 
@@ -69,7 +75,7 @@ def age_seconds(status: GuardStatus, now_unix_seconds: float | None) -> float | 
 
 
 def guard_object(
-    status: GuardStatus | Unread, now_unix_seconds: float | None
+    status: GuardStatus | Unread, now_unix_seconds: float | None, every_seconds: float = 0.0
 ) -> dict[str, Any] | None:
     """The same for programs; None where there is no guard, or it could not be read."""
     if isinstance(status, Unread):
@@ -81,7 +87,7 @@ def guard_object(
         "state": status.state,
         "can_kill": status.can_kill,
         "age_seconds": None if age is None else round(age, 1),
-        "is_old": age is None or age > OLD_SECONDS,
+        "is_old": age is None or age > OLD_SECONDS + every_seconds,
         "headroom_bytes": status.headroom_bytes,
         "decisions": status.decisions,
         "kills": status.kills,

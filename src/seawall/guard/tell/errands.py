@@ -256,7 +256,10 @@ def one_round(desk: Desk, wake: int) -> bool:
         if child.answers in ready:
             desk.hear(child)
     if desk.end.fileno() in ready:
-        data = desk.end.recv(DATAGRAM_MOST_BYTES)
+        try:
+            data = desk.end.recv(DATAGRAM_MOST_BYTES)
+        except ConnectionResetError:  # it ended with answers not taken; its last requests are next
+            return True
         if not data:
             return False
         request = parsed(data)

@@ -14,6 +14,7 @@ KINDS: Final = {
 }
 """Of its answers, and how a failure of each begins."""
 _MOST: Final = 200
+_CONFIG_MOST: Final = 400
 
 
 class Failures:
@@ -31,6 +32,14 @@ class Failures:
         words = _words(kind, answer)
         before, self._words[kind] = self._words.get(kind, ""), words
         return words if words != before else ""
+
+    def hold(self, kind: str, words: str) -> None:
+        """Of what the aide is not asked for: so until it is told otherwise; empty: it is well."""
+        self._words[kind] = plain(words, _CONFIG_MOST)
+
+    def is_held(self, kind: str) -> bool:
+        """The last one of its kind failed."""
+        return bool(self._words.get(kind))
 
     @property
     def words(self) -> list[str]:

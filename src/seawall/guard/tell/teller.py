@@ -66,7 +66,7 @@ class Teller:
         self._pmsg = LineFile(paths.pmsg)
         self._datagram = datagram.Datagram(settings.datagram_to)
         self._footprint: Footprint | None = None
-        self._tally, self._failures = Tally(), Failures()
+        self._tally, self.failures = Tally(), Failures()
         self._last: Last | None = None
         self._sentences: dict[str, str] = {}
         """Of the last decisions, all steps of each: why, and what is done in the end."""
@@ -108,7 +108,7 @@ class Teller:
         """What it cannot tell, in words; shown in the status, at most eight."""
         parts = (self._page, self._json, self._decisions, self._kmsg, self._pmsg, self._datagram)
         found = [part.problem for part in parts if part.problem]
-        found += self._failures.words
+        found += self.failures.words
         if self._disk:
             found.append(self._disk)
         if self._aide is not None and not self._aide.is_alive:
@@ -252,7 +252,7 @@ class Teller:
         if self._aide is None or not self._aide.is_alive:
             return
         why = f"its aide has too much to do: {o.order.target.name}"
-        if words := self._failures.learn(kind, {"problem": why, "decision": o.order.decision}):
+        if words := self.failures.learn(kind, {"problem": why, "decision": o.order.decision}):
             self.event(words)
 
     def _ask(self, request: dict[str, Any]) -> bool:
@@ -270,13 +270,14 @@ class Teller:
         if answer is not None and isinstance(answer.get("rivals"), list):
             self._others = [str(words) for words in answer["rivals"][:8]]
         for kind in KINDS:
-            if failed := self._failures.learn(kind, self._aide.take(kind)):
+            if failed := self.failures.learn(kind, self._aide.take(kind)):
                 self.event(failed)
         if self.settings.textfile and now - self._listed >= TEXTFILE_SECONDS:
             self._listed = now
             self._ask({"do": "textfile", "path": self.settings.textfile,
-                       "values": values_of(shown, self._tally, self._footprint,
-                                            extra.get("tick_seconds"))})  # fmt: skip
+                       "values": values_of(
+                           shown, self._tally, self._footprint, extra.get("tick_seconds"),
+                           is_config_taken=not self.failures.is_held("config"))})  # fmt: skip
 
     def _shown(self, node: Node, top: list[Group], state: str, extra: dict[str, str]) -> Shown:
         own = extra.get("problem", "")

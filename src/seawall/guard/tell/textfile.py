@@ -26,6 +26,8 @@ class Metric(NamedTuple):
 
 METRICS: Final = (
     Metric("can_kill", "gauge", "can_kill", "Whether the last self-test proved that it can kill."),
+    Metric("config_taken", "gauge", "config_taken",
+           "Whether its file was taken when it was last read; else the settings before it hold."),
     Metric("headroom_bytes", "gauge", "headroom_bytes",
            "What programs can still have before reclaim hurts."),
     Metric("residual_bytes", "gauge", "residual_bytes", "Memory of the node in no counter."),

@@ -10,8 +10,9 @@ from seawall.guard.tell.tally import Tally
 
 
 def values_of(
-    shown: Shown, tally: Tally, footprint: Footprint | None, tick_seconds: str | None
-) -> dict[str, Any]:
+    shown: Shown, tally: Tally, footprint: Footprint | None, tick_seconds: str | None, *,
+    is_config_taken: bool,
+) -> dict[str, Any]:  # fmt: skip
     """Bytes and seconds; None: not known."""
     node = shown.node
     return {
@@ -21,7 +22,7 @@ def values_of(
         "kills": tally.kills, "predicted_bytes": tally.predicted_bytes,
         "returned_bytes": tally.returned_bytes,
         "reaction_seconds": finite(tally.reaction_seconds, 6),
-        "last_tick_seconds": tick_seconds,
+        "last_tick_seconds": tick_seconds, "config_taken": is_config_taken,
         "watcher_up": node.claims_seconds is not None,
         "own_major_faults": tally.own_major_faults,
         "resident_bytes": footprint and footprint.resident_bytes(),
