@@ -187,17 +187,18 @@ def test_one_that_came_again_is_left_alone(tmp_path: Path) -> None:
         assert top.freezer().read_text() == FROZEN
 
 
-def test_without_a_journal_nothing_is_known_to_be_ours(tmp_path: Path) -> None:
-    late = LateThaw()
-    change = ["freeze1", str(tmp_path), tmp_path.stat().st_ino, "THAWED", "FROZEN", "b0-1"]
-    late.watch({"journal": str(tmp_path / "guard.undo"), "change": change, "until": 1.0})
-    (tmp_path / "freezer.state").write_text("FROZEN")
-    assert late.is_waiting
-    assert late.tend(1.9) == []
-    assert late.is_waiting
-    assert late.tend(2.0) == []
-    assert not late.is_waiting
-    assert (tmp_path / "freezer.state").read_text() == "FROZEN"
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_whom_it_held_is_thawed_although_somebody_removed_its_journal(
+    tmp_path: Path, guards: list[Guard], number: int
+) -> None:
+    with group(NAME) as top:
+        top.sleepers(1)
+        order = top.order("freeze")
+        guards.append(Guard(lambda made: made.perform(order) and None, tmp_path))
+        (tmp_path / "guard.undo").unlink()
+        guards[0].tell(number)
+        assert top.freezer().read_text() == FROZEN
+        wait_until(lambda: top.freezer().read_text() == THAWED, 4)
 
 
 def test_a_slow_guard_kills_whom_the_aide_has_thawed(

@@ -28,7 +28,7 @@ class Worn:
 
 
 def renewal(folder: str, *, other: int, is_worn_out: bool = False) -> Renewal:
-    handed: Any = SimpleNamespace(folder=folder, other_guard_pid=other)
+    handed: Any = SimpleNamespace(folder=folder, other_guard_pid=other, lock_fd=-1)
     companions: Any = Worn(is_worn_out=is_worn_out)
     return Renewal(companions, handed)
 

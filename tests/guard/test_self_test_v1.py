@@ -13,10 +13,13 @@ import pytest
 from tests.actions.cgroups_v1 import ROOT, group, hands, missing, mounts, remove
 from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around each test
 
+from seawall.actions import small_files
 from seawall.actions.hands import Hands
 from seawall.actions.journal import Journal
 from seawall.actions.observer import Observer
+from seawall.actions.plan import Mounts
 from seawall.guard import aide as aide_process
+from seawall.guard import pid_namespace
 from seawall.guard.self_test import NAME, SelfTest, remove_leftovers
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
@@ -149,6 +152,81 @@ def test_what_it_may_do_to_other_users_is_not_claimed(
     if words != CANNOT_KILL:
         assert said.startswith("can kill: proved 0 s ago in ")
         assert " ms, of root's own processes only: its child could not become" in said
+
+
+ELSEWHERE = """
+import sys, time
+from pathlib import Path
+from tests.guard.test_self_test_v1 import *
+
+own, folder, kind = sys.argv[1:]
+place = mounts() if kind == "v1" else Mounts(str(ROOT / "unified"), 2, None, None)
+SelfTest._has_kill_file = property(lambda _: kind == "v2")  # since 5.14
+aide = aide_process.start()
+made = Hands(place, ("/nowhere",), Journal(f"{folder}/guard.undo"))
+made.prepare()
+test = SelfTest(made, aide, place, own)
+assert test.prepare() == ""
+test.begin(time.monotonic())
+print(pid_namespace.is_own(), finished(test))
+test.close()
+"""
+
+
+@pytest.mark.parametrize("kind", ["v1", "v2", "v2 before 5.14"])
+@pytest.mark.parametrize("is_elsewhere", [False, True])
+def test_in_a_pid_namespace_of_its_own_it_would_reach_only_its_own_child(
+    tmp_path: Path, kind: str, is_elsewhere: bool
+) -> None:
+    """As by ``docker run`` without ``--pid=host``; ``cgroup.kill`` needs nobody's number."""
+    if pid_namespace.is_own():
+        pytest.skip("this is no first pid namespace itself: run it on the machine")
+    if kind != "v1" and not (ROOT / "unified/cgroup.procs").exists():
+        pytest.skip("no unified tree is mounted beside v1's")
+    trees = ("freezer", "memory") if kind == "v1" else ("unified",)
+    away = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"] if is_elsewhere else []
+    with group(OWN, trees):
+        done = subprocess.run(
+            [*away, sys.executable, "-c", ELSEWHERE, OWN, str(tmp_path), kind],
+            stdout=subprocess.PIPE, text=True, check=True, cwd=Path(__file__).parents[2],
+        )  # fmt: skip
+    is_blind = is_elsewhere and kind != "v2"
+    words = f"CANNOT KILL: {pid_namespace.CANNOT_KILL}\n" if is_blind else "can kill: proved"
+    assert done.stdout.startswith(f"{is_elsewhere} {words}")
+
+
+@pytest.mark.parametrize("trees", [("memory", "freezer"), ("freezer",), ("memory",)])
+def test_a_cgroup_that_somebody_swept_away_is_made_anew(
+    tmp_path: Path, own: str, aide: aide_process.Aide, trees: tuple[str, ...]
+) -> None:
+    """It is empty: a release agent or a sweeper of empty cgroups may take it."""
+    test = SelfTest(hands("/nowhere", tmp_path), aide, mounts(), own)
+    assert test.prepare() == ""
+    for came_again in (False, True):
+        for tree in trees:
+            (ROOT / tree / own[1:] / NAME).rmdir()
+            if came_again:
+                (ROOT / tree / own[1:] / NAME).mkdir()
+        test.begin(time.monotonic())
+        assert finished(test).startswith("can kill: proved")
+    test.close()
+    assert not any((ROOT / tree / own[1:] / NAME).exists() for tree in ("memory", "freezer"))
+
+
+def test_no_descriptor_is_lost_where_it_cannot_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below a threaded cgroup it is tried again every 30 s."""
+    monkeypatch.setattr(small_files, "read", lambda _folder, _name: "domain invalid")
+    test = SelfTest(hands("/nowhere", tmp_path), None, Mounts(str(tmp_path), 2, None, None), "/x")
+    before = len(os.listdir("/proc/self/fd"))
+    for now in range(3):
+        test.begin(float(now))
+        words = test.poll(float(now))
+        assert words is not None
+        assert words.startswith("CANNOT KILL: no test cgroup could be made")
+        assert not test.is_waiting
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_child_that_says_nothing_is_killed_as_whosoever_it_is(tmp_path: Path, own: str) -> None:

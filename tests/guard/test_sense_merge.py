@@ -14,6 +14,7 @@ from seawall.actions.plan import Mounts
 from seawall.guard.facts import GUARANTEED, NOTHING_OUTSIDE, Outside
 from seawall.guard.sense.groups import Groups
 from seawall.guard.sense.member import NOT_TOLD
+from seawall.guard.sense.meminfo import Meminfo
 from seawall.guard.sense.merge import Merge
 from seawall.guard.sense.residual import Residual
 
@@ -27,7 +28,8 @@ class Scene:
             fake.make(container(number))
         self.groups = Groups(Mounts(str(fake.mount), 2))
         self.groups.open(0.0)
-        self.merge = Merge(self.groups.members, Residual())
+        self.residual = Residual()
+        self.merge = Merge(self.groups.members, self.residual)
         self.one, self.two = (self.groups.by_path[container(n)] for n in (1, 2))
 
     def row(self, number: int, **told: object) -> dict[str, object]:
@@ -43,6 +45,13 @@ class Scene:
         message = {"t": kind, "seconds": now, **told}
         self.merge.hear(json.loads(json.dumps(message)), now)
         return self.merge.dropped - before
+
+
+def meminfo() -> Meminfo:
+    """This machine's."""
+    memory = Meminfo("/proc")
+    assert memory.read()
+    return memory
 
 
 @pytest.fixture
@@ -166,7 +175,7 @@ def test_what_the_guard_does_not_count_the_watcher_tells(
     "wrong",
     [
         {"certain": -1}, {"certain": True, "likely": "x"}, {"certain": 10 * MIB}, {"most": None},
-        {"certain": 1.5}, {"cgroup": 7}, {"likely": 0},
+        {"certain": 1.5}, {"cgroup": 7}, {"likely": 0}, {"most": 10**400}, {"most": 1 << 62},
     ],
 )  # fmt: skip
 def test_an_absurd_claim_is_dropped_and_counted(scene: Scene, wrong: dict[str, Any]) -> None:
@@ -181,11 +190,31 @@ def test_an_absurd_claim_is_dropped_and_counted(scene: Scene, wrong: dict[str, A
         {"t": "claims", "seconds": 1e9, "rows": []}, {"t": "groups", "rows": [None] * 20_000},
         {"t": "claims", "seconds": 1.0, "rows": [], "part": -1}, {"t": "hello", "pid": "x"},
         {"t": "ledger", "seconds": None}, {"t": "stuck"}, {"t": "what"},
+        {"t": "claims", "seconds": -(10**400), "rows": []}, {"t": "hello", "pid": 10**400},
+        {"t": "ledger", "seconds": -(10**400), "residual": 1, "quick": 1},
+        {"t": "ledger", "seconds": 1.0, "residual": 10**400, "quick": 1},
+        {"t": "ledger", "seconds": 1.0, "residual": 1, "quick": -(10**400)},
+        {"t": "ledger", "seconds": 1.0, "residual": True, "quick": 1},
     ],
 )  # fmt: skip
 def test_what_is_no_message_is_dropped(scene: Scene, message: object) -> None:
     scene.merge.hear(message, 100.0)
     assert scene.merge.dropped == 1
+
+
+@pytest.mark.parametrize(
+    "absurd", [10**400, -(10**400), 1 << 62, True], ids=["large", "small", "64 bits", "no number"]
+)
+@pytest.mark.parametrize("key", ["error", "grown", "unexplained"])
+def test_what_is_absurd_in_a_ledger_is_not_told(scene: Scene, key: str, absurd: int) -> None:
+    """It would come again in every tick: twenty of them, and the guard would end."""
+    told = {"residual": -5, "quick": 5, "error": 7, "grown": 8, "unexplained": 9}
+    assert scene.hear("ledger", **(told | {key: absurd})) == 0
+    assert scene.residual.error_bytes == (None if key == "error" else 7)
+    scene.residual.look(101.0, meminfo(), 0, 0)
+    assert (scene.residual.bytes or 0) < 1 << 60
+    assert scene.residual.grown_bytes < 1 << 60
+    assert abs(scene.residual.slope) < 1 << 60
 
 
 def test_the_past_does_not_come_back(scene: Scene) -> None:
@@ -194,7 +223,10 @@ def test_the_past_does_not_come_back(scene: Scene) -> None:
     assert scene.one.outside.certain_bytes == MIB
 
 
-LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+LEAVES = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+    | st.sampled_from([10**400, -(10**400), 1 << 62])
+)  # fmt: skip
 KEYS = st.sampled_from(
     ["t", "seconds", "rows", "part", "parts", "cgroup", "inode", "certain", "likely", "most",
      "sources", "residual", "quick", "grown", "unexplained", "name", "role", "returns", "refused"]
@@ -213,3 +245,4 @@ def test_nothing_escapes(scene: Scene, message: object) -> None:
     for group in scene.groups.by_path.values():
         assert 0 <= group.outside.certain_bytes <= group.outside.most_bytes
         assert isinstance(group.name, str)
+    scene.residual.look(101.0, meminfo(), 0, 0)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,51 @@ def test_a_line_that_was_cut_off_gets_its_end(tmp_path: Path) -> None:
     decisions = opened(tmp_path)
     decisions.add(b'{"decision":"b"}\n')
     assert files(tmp_path)[0].splitlines() == [b'{"decision":"a"}', b'{"decis', b'{"decision":"b"}']
+
+
+@pytest.mark.parametrize(
+    "names", [["decisions.jsonl"], ["decisions.1.jsonl"], ["decisions.jsonl", "decisions.1.jsonl"]]
+)
+def test_what_somebody_removed_is_made_anew_by_the_next_line(
+    tmp_path: Path, names: list[str]
+) -> None:
+    decisions = opened(tmp_path, 4096)
+    decisions.add(b'{"decision":"a-1"}\n')
+    for name in names:
+        (tmp_path / name).unlink()
+    lines = [b'{"decision":"a-%04d"}\n' % number for number in range(400)]
+    taken = [decisions.add(line) for line in lines[:5]]
+    assert decisions.news == f"{tmp_path}/decisions.jsonl was removed under it: it is made anew"
+    assert files(tmp_path)[0].endswith(b"".join(lines[:5]))
+    taken += [decisions.add(line) for line in lines[5:]]  # it is turned some times
+    assert all(taken)
+    assert decisions.problem == ""
+    now, before = files(tmp_path)
+    assert (before + now).splitlines()[-1] == lines[-1].strip()
+    assert not (tmp_path / "decisions.jsonl").stat().st_mode & 0o007
+    decisions.close()
+
+
+def test_in_peace_they_come_again_by_themselves_and_take_blocks(tmp_path: Path) -> None:
+    """Not before: a node that is short has none to spare."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    decisions = opened(folder, 64 << 10)
+    decisions.last_id = "5eed0000-0007"
+    shutil.rmtree(folder)
+    assert decisions.add(b"{}\n")
+    assert [path.stat().st_blocks * 512 < decisions.size for path in folder.iterdir()] == [True] * 2
+    decisions.tend()
+    assert [path.stat().st_blocks * 512 for path in folder.iterdir()] == [decisions.size] * 2
+    assert decisions.last_id == "5eed0000-0007"
+    shutil.rmtree(folder)
+    decisions.tend()
+    assert files(folder) == (b"", b"")
+    decisions.close()
+    shutil.rmtree(folder)
+    decisions.tend()
+    assert not decisions.add(b"{}\n")
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize("length", [LINE_MOST_BYTES + 1, 2 << 20])

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from seawall.guard.tell.decisions import Decisions
-from seawall.guard.tell.page import Page
+from seawall.guard.tell.page import Page, news_of
 
 SIZE = 4096
 SHM = Path("/dev/shm")
@@ -88,11 +88,71 @@ def test_what_the_guard_before_wrote_is_read_until_the_first_write(tmp_path: Pat
     second.close()
 
 
-def test_a_page_that_somebody_removed_is_a_problem_and_no_crash(tmp_path: Path) -> None:
+def locked_kib() -> int:
+    found = [line for line in Path("/proc/self/status").read_text().splitlines() if "VmLck" in line]
+    return int(found[0].split()[1])
+
+
+@pytest.mark.parametrize("names", [["status"], [".status.spare"], ["status", ".status.spare"]])
+def test_a_page_that_somebody_removed_is_made_anew(memory_folder: Path, names: list[str]) -> None:
+    """What was removed is let go of: else each time two pages more would stay in memory."""
+    page = opened(memory_folder)
+    locked = locked_kib()
+    for _ in range(3):
+        for name in names:
+            (memory_folder / name).unlink()
+        for text in (b"one\n", b"two\n"):
+            assert page.write(text)
+            assert (memory_folder / "status").read_bytes().startswith(text)
+            assert page.problem == ""
+        words = f"{memory_folder}/status was removed under it: it is made anew"
+        assert (list(news_of(page)), list(news_of(page))) == ([words], [])
+        assert page.write(b"three\n")
+        assert page.news == ""
+    assert locked_kib() == locked
+    page.close()
+    assert not page.write(b"four\n")
+
+
+def test_another_file_in_its_place_is_not_shown_in_turn_with_it(tmp_path: Path) -> None:
     page = opened(tmp_path)
-    (tmp_path / "status").unlink()
-    assert not page.write(b"x")
-    assert os.strerror(errno.ENOENT) in page.problem
+    (tmp_path / "status").rename(tmp_path / "kept")
+    (tmp_path / "status").write_bytes(b"another's\n")
+    for number in range(4):
+        assert page.write(b"%d\n" % number)
+        assert (tmp_path / "status").read_bytes().startswith(b"%d\n" % number)
+    page.close()
+
+
+def test_it_comes_again_when_its_folder_can_be_made_again(tmp_path: Path) -> None:
+    """What is lost is said once, however often it is tried."""
+    folder = tmp_path / "run" / "second"
+    folder.mkdir(parents=True)
+    page = opened(folder)
+    shutil.rmtree(tmp_path / "run")
+    (tmp_path / "run").touch()
+    said = []
+    for _ in range(3):
+        assert not page.write(b"x")
+        assert page.problem == f"{folder}/status: {os.strerror(errno.ENOTDIR)}"
+        said.append(page.news)
+        page.news = ""
+    assert [bool(words) for words in said] == [True, False, False]
+    (tmp_path / "run").unlink()
+    assert page.write(b"x")
+    assert (page.problem, page.news) == ("", "")
+    assert (folder / "status").read_bytes().startswith(b"x")
+    page.close()
+
+
+def test_where_names_cannot_be_changed_it_is_made_anew_too(tmp_path: Path) -> None:
+    page = opened(tmp_path)
+    page._swap.is_possible, page._swap.problem = False, "renameat2: no"
+    for text in (b"one\n", b"two\n"):
+        (tmp_path / "status").unlink()
+        assert page.write(text)
+        assert (tmp_path / "status").read_bytes().startswith(text)
+        assert page.problem == f"{tmp_path}/status: a reader may see half a page: renameat2: no"
     page.close()
 
 
@@ -138,7 +198,7 @@ head -c 65536 /dev/zero >"$1/filler" 2>/dev/null || true
 exec "$2" -c '
 import sys
 from seawall.guard.tell.decisions import Decisions
-from seawall.guard.tell.page import Page
+from seawall.guard.tell.page import Page, news_of
 page, decisions = Page(sys.argv[1], "status", 4096), Decisions(sys.argv[1])
 page.open(), decisions.open()
 print(page.write(b"x"), decisions.add(b"{}\n"))

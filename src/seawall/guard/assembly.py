@@ -8,7 +8,7 @@ from seawall.actions.hands import Hands
 from seawall.actions.journal import Journal
 from seawall.actions.observer import Observer
 from seawall.actions.undo import undo
-from seawall.guard import lean_re, memory
+from seawall.guard import lean_re, memory, pid_namespace
 from seawall.guard.aide import Aide
 from seawall.guard.handed import Handed
 from seawall.guard.judge.judge import Judge
@@ -79,7 +79,7 @@ def assemble(
     # Also where nothing is ever killed: its user wants to know whether it could.
     name = f"{SELF_TEST}-second" if handed.other_guard_pid else SELF_TEST
     test = SelfTest(hands, aide, mounts, handed.own_cgroup, name)
-    words += [test.prepare()]
+    words += [test.prepare(), pid_namespace.UNSEEN if pid_namespace.is_own() else ""]
     sense = Sense(settings, mounts, handed.own_cgroup)
     sense.open()
     judge = Judge(settings, handed.boot_id, own_cgroup=handed.own_cgroup)

@@ -72,7 +72,7 @@ class Loop:
             parts.aide, parts.recorder, parts.teller, handed.settings,
             is_second=bool(handed.other_guard_pid),
         )  # fmt: skip
-        self._renewal = Renewal(self.companions, handed)
+        self._renewal = Renewal(self.companions, handed, parts.teller.event)
         self.is_afresh = False
         """It ends in order to begin again."""
         self._node: Node | None = None
@@ -156,6 +156,7 @@ class Loop:
         extra["watcher"] = self.companions.words(now)
         extra["black box"] = self.recorder_life.words()
         extra["tick_seconds"] = f"{self._tick_seconds:.4f}"
+        extra["problem"] = self._renewal.lock.problem
         extra["blind"] = "\n".join([*self._blind.splitlines(), *parts.sense.blind])
         if self.handed.other_guard_pid:
             extra["mode_why"] = sentences.lock_held(self.handed.other_guard_pid)

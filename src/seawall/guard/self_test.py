@@ -18,6 +18,7 @@ from seawall.actions.hands import Hands
 from seawall.actions.observer import Observer
 from seawall.actions.plan import Mounts, Order, Target
 from seawall.actions.work import refusal
+from seawall.guard import pid_namespace
 
 NAME: Final = "seawall-self-test"
 UNIT: Final = "seawall-guard.service"
@@ -91,11 +92,13 @@ class SelfTest:
         """Ask the aide for a child; nothing while one is awaited.  ``now``: monotonic."""
         if self._began is not None:
             return
-        self._began = now
+        if self._is_swept():
+            self.close()
         if why := self.prepare():
             self._end(why)
             self._is_new = True
             return
+        self._began = now
         request: dict[str, Any] = {"do": "self_test_child", "cgroup_procs": self._entries}
         self._listen()  # to a test that was put off
         self._said = None
@@ -142,14 +145,22 @@ class SelfTest:
         if outcome.is_observed:
             self._end("not tried: observed only")
         elif outcome.is_done and outcome.processes and not outcome.left:
+            if pid_namespace.is_own() and not self._has_kill_file:  # its child is of our own
+                self._end(pid_namespace.CANNOT_KILL)
+                return
             self.is_proved, self.why_not, self._began = True, "", None
             self.proved_at, self.kill_seconds = now, outcome.seconds
             self.root_only = self._why_root_only()
         else:
             self._end(outcome.problem or "the child outlived it")
 
+    @property
+    def _has_kill_file(self) -> bool:
+        """By which everybody in a cgroup dies, whosoever it is and wherever it is seen."""
+        return self._mounts.version == 2 and os.access("cgroup.kill", os.F_OK, dir_fd=self._folder)
+
     def _why_root_only(self) -> str:
-        if self._mounts.version == 2 and os.access("cgroup.kill", os.F_OK, dir_fd=self._folder):
+        if self._has_kill_file:
             return ""
         still_root = (self._said or {}).get("still_root")
         if still_root is None:
@@ -177,6 +188,16 @@ class SelfTest:
         self._began = None
         self._remove()
 
+    def _is_swept(self) -> bool:
+        """Somebody has removed it: it is empty most of the time."""
+        if self._order is None:
+            return False
+        try:
+            inodes = [os.stat(os.path.dirname(entry)).st_ino for entry in self._entries]
+        except OSError:
+            return True
+        return inodes[-1] != self._order.target.inode
+
     def _listen(self) -> None:
         answer = self._aide.take("self_test_child") if self._aide else None
         self._said = answer or self._said
@@ -197,7 +218,7 @@ class SelfTest:
             if self._mounts.version == 2:
                 _check_type(self._folder)
         except OSError as problem:
-            self._remove()
+            self.close()
             return f"{trees[-1]}{path}: {os.strerror(problem.errno or 0)}"
         self._entries = [f"{tree}{path}/cgroup.procs" for tree in trees]
         target = Target(path, os.fstat(self._folder).st_ino, "self-test")

@@ -12,9 +12,9 @@ from typing import Final
 from seawall.guard.facts import NOTHING_OUTSIDE, SYSTEM, Outside
 from seawall.guard.sense.member import NOT_TOLD, Member
 from seawall.guard.sense.residual import Residual
+from seawall.guard.sense.told import is_moment, is_whole
 
 _TEXT_MOST: Final = 512
-_FUTURE_SECONDS: Final = 1.0
 _ROWS_MOST: Final = 10_000
 _STUCK_LASTS_SECONDS: Final = 30.0
 _CPUS_MOST: Final = 1e5
@@ -72,7 +72,7 @@ class Merge:
         elif kind == "hello":
             pid = message.get("pid")
             is_good = is_whole(pid)
-            self.watcher_pid = pid if isinstance(pid, int) and is_good else None
+            self.watcher_pid = pid if is_whole(pid) else None
         if not is_good:
             self.dropped += 1
 
@@ -82,9 +82,9 @@ class Merge:
         """All of now: whoever is in no part is not claimed any more."""
         seconds, rows = message.get("seconds"), rows_of(message)
         part, parts = message.get("part", 0), message.get("parts", 1)
-        if not isinstance(seconds, int | float) or isinstance(seconds, bool) or rows is None:
+        if not is_moment(seconds, now) or rows is None:
             return False
-        if not seconds <= now + _FUTURE_SECONDS or not is_whole(part) or not is_whole(parts):
+        if not is_whole(part) or not is_whole(parts):
             return False
         if self.claims_seconds is not None and seconds < self.claims_seconds:
             return False
@@ -98,7 +98,7 @@ class Merge:
         refused = message.get("refused")
         if isinstance(refused, list):
             self.refused = tuple(word(text) for text in refused[:32])
-        if isinstance(parts, int) and self._part >= parts:
+        if self._part >= parts:
             self._forget_others()
             self.claims_seconds = float(seconds)
         return True
@@ -108,10 +108,10 @@ class Merge:
         if member is None or not isinstance(row, dict):
             return
         certain, likely, most = row.get("certain"), row.get("likely"), row.get("most")
-        if not (isinstance(certain, int) and isinstance(likely, int) and isinstance(most, int)):
+        if not (is_whole(certain) and is_whole(likely) and is_whole(most)):
             self.dropped += 1
             return
-        if not 0 <= certain <= likely <= most:
+        if not certain <= likely <= most:
             self.dropped += 1
             return
         group = member.group
@@ -153,11 +153,11 @@ class Merge:
         group.name = word(row.get("name")) or group.name
         group.pod = word(row.get("pod")) or group.pod
         rank, adj, request = row.get("class_rank"), row.get("adj"), row.get("request")
-        if is_whole(rank) and isinstance(rank, int) and rank <= SYSTEM:
+        if is_whole(rank) and rank <= SYSTEM:
             group.class_rank = rank
         if isinstance(adj, int) and not isinstance(adj, bool) and -1000 <= adj <= 1000:
             group.adj = adj
-        if isinstance(request, int) and is_whole(request):
+        if is_whole(request):
             group.request_bytes = request
         if isinstance(row.get("role"), str):
             group.protected_by = word(row["role"])
@@ -186,7 +186,7 @@ class Merge:
                 continue
             member.group.hopeless_why = word(row.get("why"))
             returns = row.get("returns")
-            if isinstance(returns, int) and is_whole(returns):
+            if is_whole(returns):
                 member.group.gives_back_bytes = returns
             busy = row.get("user_cpus")  # of all; the guard asks some of a thousand processes
             if isinstance(busy, int | float) and 0.0 <= busy < _CPUS_MOST:
@@ -230,11 +230,6 @@ def rows_of(message: Mapping[str, object]) -> list[object] | None:
     """None: there are none, or absurdly many."""
     rows = message.get("rows")
     return rows if isinstance(rows, list) and len(rows) <= _ROWS_MOST else None
-
-
-def is_whole(value: object) -> bool:
-    """A number that counts something."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 60
 
 
 def word(value: object) -> str:

@@ -13,6 +13,7 @@ follows a fall at once and a rise only when nothing grew for a minute.
 from collections.abc import Mapping
 from typing import Final
 
+from seawall.guard.sense.told import is_moment, is_number, is_whole
 from seawall.guard.sense.trend import Trend
 from seawall.quick_residual import Counters, quick_residual
 
@@ -103,24 +104,20 @@ class Residual:
         seconds, residual = message.get("seconds"), message.get("residual")
         quick, error = message.get("quick"), message.get("error")
         grown, unexplained = message.get("grown"), message.get("unexplained")
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-            return False
-        if not seconds <= now + 1.0:  # not a number either
-            return False
-        if type(residual) is not int or type(quick) is not int:
+        if not is_moment(seconds, now) or not is_number(residual) or not is_number(quick):
             return False
         if self.ledger_seconds is not None and seconds < self.ledger_seconds:
             return False
         self.ledger_seconds = float(seconds)
-        self.error_bytes = error if isinstance(error, int) else None
+        self.error_bytes = error if is_whole(error) else None
         self.is_armed = message.get("armed") is True
         if self._ledger_beside is None or residual - quick != self._correction:
             self._ledger_beside = self._beside_near(float(seconds))
         # Else the ledger is an older one, brought up to date by meminfo alone.
         self._correct(residual - quick)
         self._told_residual = residual
-        self._told_grown = grown if isinstance(grown, int) else 0
-        self._told_unexplained = unexplained if isinstance(unexplained, int) else 0
+        self._told_grown = grown if is_whole(grown) else 0
+        self._told_unexplained = unexplained if is_whole(unexplained) else 0
         self._ledger_certain = certain
         return True
 

@@ -4,7 +4,8 @@
 Two files of bounded size are made at the start and their blocks taken (fallocate(2) with
 FALLOC_FL_KEEP_SIZE, so the files are as long as what is in them and a line needs no memory any
 more).  When one is full the two change names and the older half is forgotten.  What an earlier
-guard wrote in this boot stays.
+guard wrote in this boot stays.  Where somebody has removed one of them, it is made anew by the
+next line.
 """
 
 import ctypes
@@ -14,7 +15,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, Final
 
-from seawall.guard.tell.page import MODE, Exchange
+from seawall.guard.tell.page import FOLDER_MODE, MODE, REMOVED, Exchange, are_there
 from seawall.guard.tell.paths import DECISIONS, OLDER_DECISIONS
 
 FILE_MOST_BYTES: Final = 1 << 20
@@ -29,8 +30,8 @@ class Decisions:
     """``add`` never raises: what went wrong stands in ``problem``."""
 
     __slots__ = (
-        "_fallocate", "_fds", "_is_short", "_names", "_swap", "_used", "last_id", "path",
-        "problem", "size",
+        "_fallocate", "_fds", "_is_open", "_is_short", "_names", "_swap", "_used", "_was_there",
+        "last_id", "news", "path", "problem", "size",
     )  # fmt: skip
 
     def __init__(self, folder: str, size: int = FILE_MOST_BYTES) -> None:
@@ -38,12 +39,14 @@ class Decisions:
         self.size = size
         self.problem = ""
         """Why the last line is not there; empty: it is."""
+        self.news = ""
+        """That one was removed; for whoever says it, and empties it."""
         self.last_id = ""
         """Of the last decision in the file, also an earlier guard's: ids go on from it."""
         self._names = (os.fsencode(self.path), os.fsencode(f"{folder}/{OLDER_DECISIONS}"))
         self._fds: list[int] = []
         self._used = 0
-        self._is_short = False
+        self._is_open = self._is_short = self._was_there = False
         """Of blocks; they are asked for again in peace."""
         self._swap = Exchange()
         self._fallocate = _fallocate()
@@ -52,17 +55,9 @@ class Decisions:
         """Make both files, find the last id and where to go on, and take blocks: on a full disk
         there are none, and lines are written as soon as there is room.
         """
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._is_open = True
         try:
-            for name in self._names:
-                fd = os.open(name, flags, MODE)
-                self._fds.append(fd)
-                os.fchmod(fd, MODE)
-                if os.fstat(fd).st_size > self.size:
-                    os.ftruncate(fd, 0)
-            self.last_id = highest([one for fd in self._fds for one in _ids(fd)])
-            self._used = os.fstat(self._fds[0]).st_size
-            self._mend()
+            self._take_up()
             for fd in self._fds:
                 self._take_blocks(fd)
         except OSError as error:
@@ -73,9 +68,11 @@ class Decisions:
         if len(line) > min(LINE_MOST_BYTES, self.size):
             self.problem = f"{self.path}: a line of {len(line)} bytes is too long"
             return False
-        if len(self._fds) < 2:
+        if not self._is_open:
             return False
         try:
+            if not are_there(self._names, self._fds):
+                self._make_anew()
             if self._used + len(line) > self.size:
                 self._turn()
             written = os.pwrite(self._fds[0], line, self._used)
@@ -92,9 +89,11 @@ class Decisions:
 
     def tend(self) -> None:
         """In peace: make room, so that no file has to be turned in a bad moment."""
-        if len(self._fds) < 2:
+        if not self._is_open:
             return
         try:
+            if not are_there(self._names, self._fds):
+                self._make_anew()
             if self._is_short:
                 self._is_short = False
                 for fd in self._fds:
@@ -107,6 +106,33 @@ class Decisions:
 
     def close(self) -> None:
         """The files stay."""
+        self._is_open = False
+        self._let_go()
+
+    def _take_up(self) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        for name in self._names:
+            fd = os.open(name, flags, MODE)
+            self._fds.append(fd)
+            os.fchmod(fd, MODE)
+            if os.fstat(fd).st_size > self.size:
+                os.ftruncate(fd, 0)
+        self._was_there = True
+        self.last_id = highest([one for fd in self._fds for one in _ids(fd)]) or self.last_id
+        self._used = os.fstat(self._fds[0]).st_size
+        self._mend()
+
+    def _make_anew(self) -> None:
+        """Blocks come in peace: now the node may have none to spare."""
+        if len(self._fds) == len(self._names):  # else it was said
+            self.news = f"{self.path} {REMOVED}"
+        self._let_go()
+        if self._was_there:
+            os.makedirs(os.path.dirname(self.path), FOLDER_MODE, exist_ok=True)
+        self._is_short = True
+        self._take_up()
+
+    def _let_go(self) -> None:
         for fd in self._fds:
             os.close(fd)
         self._fds.clear()

@@ -91,3 +91,8 @@ def _shadow_charge(group: Group) -> int:
 def _weight(group: Group) -> tuple[int, int, int]:
     outside = group.outside
     return outside.certain_bytes, outside.likely_bytes, group.charge_bytes
+
+
+def lines_of(words: str) -> list[str]:
+    """Those that say something."""
+    return [line for line in words.split("\n") if line]

@@ -21,10 +21,10 @@ from seawall.guard.tell.decisions import Decisions
 from seawall.guard.tell.failures import KINDS, Failures
 from seawall.guard.tell.folder import stands_in_memory
 from seawall.guard.tell.kmsg import INFO, NOTICE, WARNING, LineFile, kernel_record
-from seawall.guard.tell.page import Page
+from seawall.guard.tell.page import Page, news_of
 from seawall.guard.tell.paths import STATUS, STATUS_JSON, Paths
 from seawall.guard.tell.plain import moment, plain
-from seawall.guard.tell.shown import Last, Shown, top_of, top_shadow_charges
+from seawall.guard.tell.shown import Last, Shown, lines_of, top_of, top_shadow_charges
 from seawall.guard.tell.tally import ENDS, Tally
 from seawall.guard.tell.textfile_values import values_of
 from seawall.guard.told_recorder import RecorderLink
@@ -138,6 +138,8 @@ class Teller:
             )
         if judge_state == "peace":
             self._decisions.tend()
+        for words in news_of(self._page, self._json, self._decisions):
+            self.event(words)
         self._errands(shown, extra)
 
     def is_time(self, now: float, judge_state: str) -> bool:
@@ -286,15 +288,11 @@ class Teller:
             unix_seconds=time.time(), node=node, top=top, last=self._last,
             counts=self._tally.counts(), can_kill=extra.get("can kill", ""),
             watcher=extra.get("watcher", "not told"),
-            blackbox=extra.get("black box", "not told"), blind=_lines(extra.get("blind", "")),
-            problems=_lines(own) + self.problems,
-            others=_lines(extra.get("others", "")) or self._others,
+            blackbox=extra.get("black box", "not told"), blind=lines_of(extra.get("blind", "")),
+            problems=lines_of(own) + self.problems,
+            others=lines_of(extra.get("others", "")) or self._others,
             notes=[f"{key}: {words}" for key, words in extra.items() if key not in _OWN_KEYS],
             scope=self.settings.scope, config=self._paths.config, folder=self._paths.folder,
             pid=os.getpid(), since=self._since, boot_id=self._boot_id,
             host=os.uname().nodename,  # at every boot it gets its name after the guard's start
         )  # fmt: skip
-
-
-def _lines(words: str) -> list[str]:
-    return [line for line in words.split("\n") if line]
