@@ -16,7 +16,8 @@ five ways.  Page cache that programs map is theirs: taking it away is the thrash
 gives mapped executable pages a second round for that reason).  Dirty pages have to be written
 first.  Of the slab half at most, for one object holds its page.  Shared memory and tmpfs are on
 the anonymous lists and come back only through swap.  What a cgroup is promised by memory.min
-nobody else gets.
+nobody else gets.  Nor does the kernel get what is in the zone Movable: that is none, once the
+kernel has used up all others.
 
 ``Mapped`` counts mapped shared memory too, and no counter splits it: what rose and fell together
 in Mapped and Shmem is taken for shared, at first as much as can be.
@@ -101,8 +102,9 @@ class Headroom:
         cache that memory.min keeps from reclaim.
         """
         low = self.zones.low_bytes if self.zones.is_known else memory.mem_total // _RESERVE_SHARE
-        free = memory.mem_free + self.zones.listed_bytes - low
-        cache = max(0, self._clean_cache(memory) - protected)
+        zones = self.zones
+        free = memory.mem_free + zones.listed_bytes - low - zones.movable_free_bytes
+        cache = max(0, self._clean_cache(memory) - protected - zones.movable_cache_bytes)
         cache -= min(cache // 2, low)
         slab = memory.k_reclaimable
         if slab is None:
@@ -117,6 +119,7 @@ class Headroom:
         self.total_bytes = memory.mem_total - hugetlb(memory)
         beside = free + slab + self.swap_bytes + self.arc_bytes
         self.bytes = max(0, beside + cache)
+        beside += zones.movable_free_bytes
         lists = (memory.active_file or 0) + (memory.inactive_file or 0)
         self.comparable_bytes = beside + lists + self._repriced + self._shrunk(memory)
 
