@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -91,6 +91,11 @@ def inhabitants(
             yield len(parent.stdout.read(each * len(folders)))
         finally:
             subprocess.run(["pkill", "-KILL", "-s", str(parent.pid)], check=False)
+            _wait_until_empty(folders)
+
+
+def _wait_until_empty(folders: Sequence[str]) -> None:
+    """Else no cgroup can be removed."""
     for _ in range(100):
         if not any(Path(folder, "cgroup.procs").read_text() for folder in folders):
             return
