@@ -42,10 +42,7 @@ def label(killer: Killer) -> str:
 
 def row(name: str, killer: str, reports: Sequence[Report]) -> str:
     """One line, as it came out: also where nobody is blamed because nothing could be proved."""
-    hands = Counter(
-        death.by for report in reports for death in report.deaths
-        if death.name not in {*report.scenario.victims, *report.scenario.may_die}
-    )  # fmt: skip
+    hands = Counter(death.by for report in reports for death in report.bystanders)
     names = sum(hands.values()) / len(reports)
     told = ", ".join(f"{count} by {hand}" for hand, count in hands.most_common())
     culprits = Counter(

@@ -83,6 +83,11 @@ class Place(NamedTuple):
     job: str | None = None
     """Slurm's, as its folder is called."""
 
+    @property
+    def tells_request(self) -> bool:
+        """A Burstable container of the kubelet's own, which wrote oom_score_adj by its request."""
+        return self.qos == "Burstable" and not self.is_delegated
+
 
 def place_of(path: str) -> Place:
     """The innermost workload that ``path`` belongs to, by its name alone."""

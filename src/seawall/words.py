@@ -33,6 +33,16 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """``1 pass``, ``3 passes``; ``many``: what more of it are called, else with an s."""
+    return f"{count(number)} {one if number == 1 else many or one + 's'}"
+
+
+def times(number: int) -> str:
+    """``once``, ``3 times``."""
+    return "once" if number == 1 else f"{count(number)} times"
+
+
 def first(names: Sequence[str], most: int) -> str:
     """``a, b, c and 4 more``."""
     more = len(names) - most

@@ -239,13 +239,17 @@ class Report:
         return ""
 
     @property
+    def bystanders(self) -> list[Death]:
+        """All that died and were not meant to, whoever did it."""
+        others = {*self.scenario.victims, *self.scenario.may_die}
+        return [death for death in self.deaths if death.name not in others]
+
+    @property
     def innocents(self) -> list[Death]:
         """Who should not have died; where the kernel may, it is not counted."""
-        others = {*self.scenario.victims, *self.scenario.may_die}
         return [
-            death for death in self.deaths
-            if death.name not in others
-            and not (self.scenario.kernel_may and death.by.startswith("kernel"))
+            death for death in self.bystanders
+            if not (self.scenario.kernel_may and death.by.startswith("kernel"))
         ]  # fmt: skip
 
     @property

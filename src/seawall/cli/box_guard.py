@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from seawall.blackbox.frame import Head
-from seawall.blackbox.reader import Box, is_box
-from seawall.cli.box_source import BoxSource, box_time, span_of
+from seawall.blackbox.reader import Box
+from seawall.cli.box_source import BoxSource
 from seawall.cli.source import Source
 from seawall.host.host import JSON
 from seawall.problems import BundleProblem
@@ -35,20 +35,14 @@ class Then(NamedTuple):
     """So often what the guard says is kept, where that is less often than it says it."""
 
 
-def guard_then(
-    source: Source, path: str, at: str | None, status: GuardStatus, now: float | None
-) -> Then:
+def guard_then(source: Source, status: GuardStatus, now: float | None) -> Then:
     """``status``: of the last whole pass; ``now``: of the last pass of all."""
     if not isinstance(source, BoxSource):
         return Then(status, now, 0.0)
-    if not is_box(path):
+    box, asked = source.box, source.asked_unix_seconds
+    if box is None or asked is None:
         return Then(status, now, WHOLE_SECONDS)  # an export has no ticks
-    box = Box.open(path)
-    try:
-        asked = box_time(box, at, span_of(box))
-        return Then(_with_tick(box, asked, status), asked, 0.0)
-    finally:
-        box.close()
+    return Then(_with_tick(box, asked, status), asked, 0.0)
 
 
 def _with_tick(box: Box, asked: float, status: GuardStatus) -> GuardStatus:

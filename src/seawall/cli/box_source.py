@@ -47,10 +47,17 @@ class Asked(NamedTuple):
 class BoxSource(Source):
     """The moment is both the first look and the end of the window."""
 
-    def __init__(self, moments: Moments, notes: tuple[str, ...]) -> None:
+    def __init__(
+        self, moments: Moments, notes: tuple[str, ...], box: Box | None = None,
+        asked_unix_seconds: float | None = None,
+    ) -> None:  # fmt: skip
         host = BundleHost(moments.known, NOT_RECORDED)
         super().__init__(host, None, live=None, notes=notes)
         self._moments = moments
+        self.box = box
+        """The whole record; None: an export has the passes alone."""
+        self.asked_unix_seconds = asked_unix_seconds
+        """The moment that was asked for, also where nothing was recorded."""
 
     def later_scene(self, seconds: float = WINDOW_LEAST_SECONDS) -> Scene:  # noqa: ARG002 - nothing to wait for
         """What is known, and windows that end at the moment or shortly before it."""
@@ -65,7 +72,8 @@ def box_source(path: str, at: str | None) -> BoxSource:
     passes = _readable(box, asked)
     moments = choose([*passes[:-1], *with_claims(box, passes[-1:])])
     events = _events(box, moments.now, asked)
-    return BoxSource(moments, (*_notes(moments, asked), *events))
+    notes = (*_notes(moments, asked), *events)
+    return BoxSource(moments, notes, box, asked.unix_seconds)
 
 
 def export_source(bundle: Bundle, path: str, at: str | None) -> BoxSource:

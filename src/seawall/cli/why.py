@@ -86,7 +86,7 @@ def _guard(
     # Imported here: the machine itself needs none of it.
     from seawall.cli.box_guard import guard_then  # noqa: PLC0415
 
-    return guard_then(source, arguments.bundle, arguments.at, status, now)
+    return guard_then(source, status, now)
 
 
 def _now(source: Source) -> float | None:

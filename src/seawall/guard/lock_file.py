@@ -11,6 +11,7 @@ import os
 import time
 from typing import NamedTuple
 
+from seawall.guard.same_file import is_at
 from seawall.problems import UsageProblem
 
 FOLDER = "/run/seawall"
@@ -63,7 +64,7 @@ def hold(folder: str) -> Lock:
         except FileNotFoundError:  # the folder went in between
             continue
         is_ours = _is_taken(fd)
-        if _is_at(fd, path):
+        if is_at(path, fd):
             if is_ours:
                 return Lock(fd, 0)
             pid = _pid(fd)
@@ -71,13 +72,6 @@ def hold(folder: str) -> Lock:
             return Lock(-1, pid or -1)
         os.close(fd)
     raise FileNotFoundError(errno.ENOENT, "it is removed time and again", path)
-
-
-def _is_at(fd: int, path: str) -> bool:
-    try:
-        return os.path.samestat(os.fstat(fd), os.lstat(path))
-    except FileNotFoundError:
-        return False
 
 
 def _is_taken(fd: int) -> bool:

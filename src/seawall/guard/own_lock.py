@@ -10,6 +10,7 @@ import os
 from typing import Final
 
 from seawall.guard import lock_file
+from seawall.guard.same_file import is_at
 from seawall.problems import UsageProblem
 
 LOOK_SECONDS: Final = 10.0
@@ -36,7 +37,7 @@ class OwnLock:
             return False
         self._due = now + LOOK_SECONDS
         try:
-            if self._is_there():
+            if is_at(self._path, self._fd):
                 self.problem = ""
                 return False
             taken = lock_file.take(self._folder)
@@ -49,12 +50,6 @@ class OwnLock:
         os.close(taken.fd)
         self.problem, self.news = "", f"{self._path} was removed under it: it is made anew"
         return False
-
-    def _is_there(self) -> bool:
-        try:
-            return os.path.samestat(os.lstat(self._path), os.fstat(self._fd))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
 
     def _complain(self, why: str) -> None:
         words = f"its lock file was removed, another guard could start beside it: {why}"

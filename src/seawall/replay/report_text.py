@@ -17,7 +17,7 @@ from seawall.replay.report_words import (
     what_happened,
 )  # fmt: skip
 from seawall.views.terminal import Paper
-from seawall.words import count, first, size
+from seawall.words import count, first, size, times
 
 BLOCKS_SHOWN: Final = 40
 _ROWS_SHOWN: Final = 12
@@ -63,7 +63,7 @@ def _over_limit_words(row: OverLimit, nodes: int) -> str:
     limit = "" if most.limit_bytes is None else f" of {size(most.limit_bytes)}"
     over = "stuck at" if row.is_stuck else f"{size(most.over_bytes or 0)} over"
     words = f"{name or 'whom, its sentence does not tell'}: {over} its limit{limit}; told "
-    words += "once" if row.reports == 1 else f"{count(row.reports)} times"
+    words += times(row.reports)
     if nodes > 1:
         many = len(row.nodes)
         names = first(row.nodes, 3)

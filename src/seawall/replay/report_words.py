@@ -7,7 +7,7 @@ from typing import Final
 
 from seawall.replay.report_found import HARM, KILLED, Ended, Occasion, Report
 from seawall.replay.report_limits import STUCK
-from seawall.words import count, duration, first, percent, size
+from seawall.words import count, counted, duration, first, percent, size, times
 
 _NAMES_SHOWN: Final = 4
 _WHOLE_SHARE: Final = 0.9
@@ -25,16 +25,16 @@ def verdict(report: Report) -> list[str]:
     would = [one for one in report.occasions if one.kind == "would"]
     did = [one for one in report.occasions if one.kind == "did"]
     still = [one for one in report.occasions if one.kind in ("refused", "held")]
-    where = f"{_number(len(report.nodes), 'node')}, {_span(report)}"
+    where = f"{counted(len(report.nodes), 'node')}, {_span(report)}"
     lines = []
     if not report.occasions:
         lines.append(f"{where}: it neither acted nor would have.")
     if would:
-        lines.append(f"{where}: it would have acted {_times(len(would))}. {_came(would)}.")
+        lines.append(f"{where}: it would have acted {times(len(would))}. {_came(would)}.")
     if did:
-        lines.append(f"{where}: it acted {_times(len(did))}. {_came_of_deeds(did)}.")
+        lines.append(f"{where}: it acted {times(len(did))}. {_came_of_deeds(did)}.")
     if still:
-        lines.append(f"{_times(len(still)).capitalize()} it was short and chose nobody: "
+        lines.append(f"{times(len(still)).capitalize()} it was short and chose nobody: "
                      f"{_parts(_refusals(still))}.")  # fmt: skip
     if report.reported:
         lines.append(_reports_words(report))
@@ -44,8 +44,8 @@ def verdict(report: Report) -> list[str]:
 def _reports_words(report: Report) -> str:
     stuck = sum(one.trigger == STUCK for one in report.reported)
     over = len(report.reported) - stuck
-    parts = [f"{_number(over, 'report')} of workloads over their own limits"] if over else []
-    parts += [f"{_number(stuck, 'report')} of workloads stuck at theirs"] if stuck else []
+    parts = [f"{counted(over, 'report')} of workloads over their own limits"] if over else []
+    parts += [f"{counted(stuck, 'report')} of workloads stuck at theirs"] if stuck else []
     return f"{' and '.join(parts)}, for which nobody would be killed."
 
 
@@ -67,23 +67,23 @@ def _came(some: Sequence[Occasion]) -> str:
     parts = []
     if killed:
         seconds = _range(list(map(first_kill, killed)))
-        parts.append(f"{_times(len(killed))} the kernel killed {seconds} later{_spared(killed)}")
+        parts.append(f"{times(len(killed))} the kernel killed {seconds} later{_spared(killed)}")
     if died:
-        parts.append(f"{_times(len(died))} the node died {_range(died)} later")
+        parts.append(f"{times(len(died))} the node died {_range(died)} later")
     if by["kernel_before"]:
-        parts.append(f"{_times(by['kernel_before'])} the kernel had killed before it decided")
+        parts.append(f"{times(by['kernel_before'])} the kernel had killed before it decided")
     wrong = sum(one.judgement == "wrong" for one in some)
     if wrong:
-        parts.append(f"{_times(wrong)} nothing happened: it would have been wrong")
+        parts.append(f"{times(wrong)} nothing happened: it would have been wrong")
     doubtful = sum(one.judgement == "doubtful" for one in some)
     if doubtful:
-        parts.append(f"{_times(doubtful)} of these the node recovered although whom it meant "
+        parts.append(f"{times(doubtful)} of these the node recovered although whom it meant "
                      "lives: doubtful")  # fmt: skip
     if by["ended"]:
-        parts.append(f"{_times(by['ended'])} the workload ended by itself")
+        parts.append(f"{times(by['ended'])} the workload ended by itself")
     rest = by["no_kill"] + by["unknown"] + by["recovered"] - wrong
     if rest:
-        parts.append(f"{_times(rest)} what came of it is not known")
+        parts.append(f"{times(rest)} what came of it is not known")
     return _parts(parts)
 
 
@@ -94,17 +94,17 @@ def _came_of_deeds(some: Sequence[Occasion]) -> str:
     foretold = sum(t.predicted_bytes for one in told for t in one.targets)
     parts = []
     if by["worked"]:
-        parts.append(f"{_times(by['worked'])} memory came back and the kernel killed nobody")
+        parts.append(f"{times(by['worked'])} memory came back and the kernel killed nobody")
     after = [one for one in some if one.ending in KILLED]
     if after:
-        parts.append(f"{_times(len(after))} the kernel killed as well{_spared(after)}")
+        parts.append(f"{times(len(after))} the kernel killed as well{_spared(after)}")
     if died := sum(one.ending == "died" for one in some):
-        parts.append(f"{_times(died)} the node died")
+        parts.append(f"{times(died)} the node died")
     if by["too_late"]:
-        parts.append(f"{_times(by['too_late'])} the kernel had killed before")
+        parts.append(f"{times(by['too_late'])} the kernel had killed before")
     rest = len(some) - by["worked"] - len(after) - died - by["too_late"]
     if rest > 0:
-        parts.append(f"{_times(rest)} what came of it is not known")
+        parts.append(f"{times(rest)} what came of it is not known")
     if foretold > 0:
         parts.append(f"{size(back)} came back of {size(foretold)} foretold")
     return _parts(parts)
@@ -115,13 +115,13 @@ def _refusals(some: Sequence[Occasion]) -> list[str]:
     killed = sum(by[ending] for ending in (*KILLED, "kernel_before"))
     parts = []
     if by["died"]:
-        parts.append(f"{_times(by['died'])} the node died")
+        parts.append(f"{times(by['died'])} the node died")
     if killed:
-        parts.append(f"{_times(killed)} the kernel killed")
+        parts.append(f"{times(killed)} the kernel killed")
     if by["recovered"]:
-        parts.append(f"{_times(by['recovered'])} the node recovered by itself")
+        parts.append(f"{times(by['recovered'])} the node recovered by itself")
     rest = len(some) - by["died"] - killed - by["recovered"]
-    return [*parts, f"{_times(rest)} what came of it is not known"] if rest else parts
+    return [*parts, f"{times(rest)} what came of it is not known"] if rest else parts
 
 
 def _spared(some: Sequence[Occasion]) -> str:
@@ -133,7 +133,7 @@ def _spared(some: Sequence[Occasion]) -> str:
         parts.append(f"{count(others)} workloads that it had not chosen" if others > 1
                      else "1 workload that it had not chosen")  # fmt: skip
     if unnamed:
-        parts.append(f"{_number(unnamed, 'process', 'processes')} of which no record tells whose")
+        parts.append(f"{counted(unnamed, 'process', 'processes')} of which no record tells whose")
     return f" ({'; '.join(parts)})" if parts else ""
 
 
@@ -190,7 +190,7 @@ def killed_words(kills: Sequence[Ended], unnamed: int, unnamed_seconds: float) -
     """``the kernel killed ns/a/c 4.1 s later and ns/b/c 0.3 s before``."""
     rows = [f"{kill.name} {_when(kill.seconds)}" for kill in kills]
     if unnamed:
-        many = f"{_number(unnamed, 'process', 'processes')} {_when(unnamed_seconds)}"
+        many = f"{counted(unnamed, 'process', 'processes')} {_when(unnamed_seconds)}"
         rows.append(f"{many} (whose, no record tells)")
     return f"the kernel killed {first(rows, _NAMES_SHOWN)}" if rows else ""
 
@@ -249,7 +249,7 @@ def outcome_words(occasion: Occasion) -> str:
         fast = max(one.first_action_seconds for one in fine)
         ended = sum(one.processes for one in fine if one.aim.step == "kill")
         parts.append(f"first act {fast * 1000:.0f} ms after the order")
-        parts += [f"{_number(ended, 'process', 'processes')} killed"] if ended else []
+        parts += [f"{counted(ended, 'process', 'processes')} killed"] if ended else []
     predicted = sum(target.predicted_bytes for target in occasion.targets)
     if occasion.returned_bytes is not None:
         share = f", {percent(occasion.returned_bytes / predicted)} of it" if predicted else ""
@@ -259,14 +259,6 @@ def outcome_words(occasion: Occasion) -> str:
 
 def _targets(occasion: Occasion) -> str:
     return first([target.name for target in occasion.targets], 2) or "nobody"
-
-
-def _number(number: int, word: str, many: str = "") -> str:
-    return f"{count(number)} {word if number == 1 else many or word + 's'}"
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{count(number)} times"
 
 
 def _parts(parts: Sequence[str]) -> str:

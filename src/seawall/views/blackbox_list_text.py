@@ -10,7 +10,7 @@ from seawall.findings.shell import quote
 from seawall.views.blackbox_page import BoxPage, Event
 from seawall.views.terminal import Paper, plain
 from seawall.views.why_text import heading
-from seawall.words import count, duration, size
+from seawall.words import count, counted, duration, size
 
 _BOOTS_SHOWN: Final = 10
 _STRETCHES_SHOWN: Final = 6
@@ -25,7 +25,7 @@ def lines(top: dict[str, Any], page: BoxPage, paper: Paper, *, whole: bool) -> I
     """``whole``: every boot, gap, burst and decision."""
     yield from heading(top, paper)
     frames = sum(sum(boot.frames.values()) for boot in page.boots)
-    told = _counted(frames, "frame", "frames")
+    told = counted(frames, "frame", "frames")
     yield from paper.wrap(f"{page.path}: {size(page.size_bytes)}, {told}")
     if page.torn:
         yield from paper.wrap(
@@ -36,7 +36,7 @@ def lines(top: dict[str, Any], page: BoxPage, paper: Paper, *, whole: bool) -> I
         yield from paper.wrap(f"The file was cut: {size(page.missing_bytes)} of it are missing.")
     boots = page.boots if whole else page.boots[-_BOOTS_SHOWN:]
     if len(boots) < len(page.boots):
-        yield f"{_counted(len(page.boots) - len(boots), 'boot', 'boots')} before these: --whole"
+        yield f"{counted(len(page.boots) - len(boots), 'boot', 'boots')} before these: --whole"
     for boot in boots:
         yield ""
         yield from _boot_lines(boot, paper, whole=whole)
@@ -51,7 +51,7 @@ def lines(top: dict[str, Any], page: BoxPage, paper: Paper, *, whole: bool) -> I
 def _boot_lines(boot: BootSummary, paper: Paper, *, whole: bool) -> Iterator[str]:
     span = _words(boot.span)
     yield paper.paint(f"Boot {plain(boot.boot_id[:8])}  {span}", "bold")
-    kinds = ", ".join(_counted(boot.frames[kind], *words) for kind, words in _KINDS.items()
+    kinds = ", ".join(counted(boot.frames[kind], *words) for kind, words in _KINDS.items()
                       if boot.frames.get(kind))  # fmt: skip
     yield from paper.wrap(f"{kinds}; {size(boot.bytes)}", "  ", "  ")
     yield from _stretch_lines("every tick", boot.bursts, paper, whole=whole)
@@ -63,7 +63,7 @@ def _stretch_lines(
 ) -> Iterator[str]:  # fmt: skip
     shown = stretches if whole else stretches[-_STRETCHES_SHOWN:]
     if len(shown) < len(stretches):
-        before = _counted(len(stretches) - len(shown), "time", "times")
+        before = counted(len(stretches) - len(shown), "time", "times")
         yield f"  {what}: {before} before these: --whole"
     for stretch in shown:
         yield from paper.wrap(f"{what}: {_words(stretch)}", "    ", "  ")
@@ -91,10 +91,6 @@ def _next_steps(page: BoxPage) -> Iterator[str]:
     yield ""
     yield f"  seawall blackbox show {path}{at}"
     yield f"  seawall why --from {path}{at}"
-
-
-def _counted(number: int, one: str, many: str) -> str:
-    return f"{count(number)} {one if number == 1 else many}"
 
 
 def _words(stretch: Stretch) -> str:

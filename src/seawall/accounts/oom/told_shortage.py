@@ -7,7 +7,7 @@ from typing import Final
 from seawall.accounts.oom.facts import Facts
 from seawall.accounts.oom.told_zones import told_zones
 from seawall.readings.oom_log.report import Counter
-from seawall.words import count, percent, size
+from seawall.words import percent, size, times
 
 DROPPABLE_SHARE: Final = 0.05
 """More page cache than this beside a kill is worth a question."""
@@ -46,9 +46,9 @@ def _limits(facts: Facts) -> Iterator[str]:
         return
     at_limit = [(name, counter) for name, counter in told if hit(counter)]
     for name, counter in at_limit:
-        times = f", hit {_times(counter.failcnt)} so far" if counter.failcnt else ""
+        hits = f", hit {times(counter.failcnt)} so far" if counter.failcnt else ""
         limit = counter.limit_bytes or 0
-        yield f"The limit of {name} was full: {size(counter.usage_bytes)} of {size(limit)}{times}."
+        yield f"The limit of {name} was full: {size(counter.usage_bytes)} of {size(limit)}{hits}."
     full = {name for name, _ in at_limit}
     if report.memory is not None and report.memory.limit_bytes == 0:
         yield "The limit of memory is 0 B: every request is one too many."
@@ -59,10 +59,6 @@ def _limits(facts: Facts) -> Iterator[str]:
             f"When it was printed, {size(counter.usage_bytes)} of {limit_words} was in use: "
             "something had been freed again, or a single request was too large."
         )
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{count(number)} times"
 
 
 def _content(facts: Facts) -> Iterator[str]:

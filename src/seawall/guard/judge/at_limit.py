@@ -112,14 +112,14 @@ def _why_not(verdict: Verdict, mind: Mind, path: str) -> str:
 
 def _over(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict | None:
     policy = mind.overruns.policy_for(group, mind.settings)
-    against = mind.protection.reason(group) or mind.hold.why_done(group) or entry.refused
+    apart = mind.protection.reason(group)
+    against = apart or mind.hold.why_done(group) or entry.refused
     if any(source in mind.hold.distrusted for source in _sources(group)):
         against = against or "this kind of evidence did not hold a moment ago"
     if policy == "report":
         why = 'the policy is "report"'
         if mind.settings.over_limit != "report":
             why = "over_limit_opt_in does not name it"
-        apart = mind.protection.reason(group)
         return _report(mind, node, entry, group, f"{why}, and {apart}" if apart else why)
     if against:
         return _report(mind, node, entry, group, against)

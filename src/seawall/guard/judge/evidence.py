@@ -80,10 +80,7 @@ def is_kubelets(group: Group) -> bool:
     """Burstable, and its oom_score_adj tells its request.  That of Docker's or Podman's containers
     is a mere wish, which whoever is in there may raise.
     """
-    if group.class_rank != BURSTABLE:
-        return False
-    place = place_of(group.path)
-    return place.qos == "Burstable" and not place.is_delegated
+    return group.class_rank == BURSTABLE and place_of(group.path).tells_request
 
 
 def is_hollow(group: Group, total_bytes: int, promise: int) -> bool:

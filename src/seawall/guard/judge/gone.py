@@ -18,6 +18,8 @@ class Left(NamedTuple):
     """One that is gone."""
 
     path: str
+    certain: int
+    """Outside its cgroup."""
     taken: int
     """At most."""
     class_rank: int
@@ -74,10 +76,6 @@ class Gone:
                     taken, rank = (known[3], known[4]) if known else (0, NO_CLASS)
                     held[key] = (named.certain, named.most, now, taken, rank)
 
-    def least(self, until: float) -> int:
-        """Certain bytes of those that went before ``until``."""
-        return sum(row[0] for row in self._held.values() if _counts(row[2], (until,)))
-
     def most(self, until: float) -> int:
         """The most that they can have held."""
         return sum(row[1] for row in self._held.values() if _counts(row[2], (until,)))
@@ -85,7 +83,7 @@ class Gone:
     def left(self, until: float) -> list[Left]:
         """Those that went before ``until``."""
         return [
-            Left(key[0], row[3], row[4])
+            Left(key[0], row[0], row[3], row[4])
             for key, row in self._held.items() if _counts(row[2], (until,))
         ]  # fmt: skip
 

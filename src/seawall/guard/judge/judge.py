@@ -113,8 +113,8 @@ class Judge:
         """Beyond their promise, and by more than proves nothing; the most first."""
         beyond: list[tuple[int, str]] = []
         for row in held:
-            if _growth(row) >= LEAST_GROWTH and groups[row[2]] not in self._wanted:
-                group = groups[row[2]]
+            group = groups[row[2]]
+            if _growth(row) >= LEAST_GROWTH and group not in self._wanted:
                 over = row[0] - promised_to(group, capacity_bytes, group.limit_bytes)
                 if over >= LEAST_GROWTH:
                     beyond.append((-min(over, _growth(row)), row[2]))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One moment to compare with: what was left of the node, and what every group had taken of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from seawall.guard.facts import Group, Node
 from seawall.guard.judge.gone import Lately
@@ -84,11 +84,6 @@ class Look:
         found = self.groups.get(path)
         if found is not None and found[0] == inode:
             del self.groups[path]
-
-    def gone_outside(self, groups: Iterable[Group]) -> int:
-        """Certain bytes outside of those that are not among ``groups`` any more."""
-        there = {(group.path, group.inode) for group in groups}
-        return sum(row[2] for path, row in self.groups.items() if (path, row[0]) not in there)
 
     def before(self, group: Group) -> tuple[int, int]:
         """What ``group`` had taken, in memory or in swap, and held outside for certain; zero when

@@ -60,10 +60,11 @@ def is_over_limit(row: Row) -> bool:
     return limit is not None and row.certain > 0 and row.over_limit >= least_overrun(limit)
 
 
-def grow(rows: Sequence[Row], look: Look, window: Window) -> None:
-    """Fills what every group took since ``look``."""
-    gone = look.gone_outside(row.group for row in rows) + window.gone.least(look.seconds)
-    left = left_since(look, rows) + window.gone.left(look.seconds)
+def grow(rows: Sequence[Row], look: Look, window: Window) -> int:
+    """Fills what every group took since ``look``; the sum of it."""
+    since = left_since(look, rows)
+    left = since + window.gone.left(look.seconds)
+    gone = sum(one.certain for one in left)
     for row in rows:
         outside = row.certain - look.before(row.group)[1]
         may_be_back = not look.knows(row.group) or is_young(row.group, look.seconds)
@@ -76,6 +77,7 @@ def grow(rows: Sequence[Row], look: Look, window: Window) -> None:
         row.beyond = max(0, min(row.grown, row.hard + row.certain - row.promise))
         if not row.is_read:
             row.beyond = max(0, min(row.grown, row.taken - row.promise))
+    return seen_of(rows, since)
 
 
 def _taken_since(row: Row, look: Look) -> int:
@@ -92,10 +94,11 @@ def _taken_since(row: Row, look: Look) -> int:
     return max(0, taken)
 
 
-def find_causes(rows: Sequence[Row], node: Node, look: Look, window: Window) -> Causes:
-    """After ``grow``: how the loss divides."""
+def find_causes(
+    rows: Sequence[Row], node: Node, look: Look, window: Window, seen: int
+) -> Causes:  # fmt: skip
+    """After ``grow``, which has ``seen`` so much taken: how the loss divides."""
     lost = max(0, look.headroom - node.comparable_bytes)
-    seen = seen_of(rows, left_since(look, rows))
     unseen = max(0, lost - seen)
     unexplained, lately = node.unexplained_growth_bytes, 0
     if node.residual_bytes is not None and look.residual is not None:

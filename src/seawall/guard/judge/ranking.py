@@ -57,8 +57,8 @@ def rows_of(
         limit = own_limits.get(group.path, group.limit_bytes)
         rows.append(Row(group, certain, total, limit, capacity))
     look = window.best(node)
-    grow(rows, look, window)
-    causes = find_causes(rows, node, look, window)
+    seen = grow(rows, look, window)
+    causes = find_causes(rows, node, look, window, seen)
     accuse(rows, causes)
     return rows, causes
 

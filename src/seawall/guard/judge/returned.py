@@ -17,7 +17,7 @@ def left_since(look: Look, rows: Sequence[Row]) -> list[Left]:
     """Those that were there at ``look`` and are no more."""
     there = {row.group.path: row.group.inode for row in rows}
     return [
-        Left(path, held[4] if held[4] >= 0 else held[1], held[5])
+        Left(path, held[2], held[4] if held[4] >= 0 else held[1], held[5])
         for path, held in look.groups.items() if there.get(path) != held[0]
     ]  # fmt: skip
 

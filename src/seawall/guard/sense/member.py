@@ -25,9 +25,9 @@ class Member:
 
     __slots__ = (
         "anchors", "at_limit_since", "certain_anchors", "charge_fd", "claims_round", "events_fd",
-        "events_path", "first_limit", "folder", "group", "hits", "is_burstable", "is_delegated",
-        "is_empty", "is_idle", "is_new", "kernel_kills", "pressure", "swap_fd", "swap_most",
-        "told_progress", "user_rate",
+        "events_path", "first_limit", "folder", "group", "hits", "is_delegated", "is_empty",
+        "is_idle", "is_new", "kernel_kills", "pressure", "swap_fd", "swap_most",
+        "tells_request", "told_progress", "user_rate",
     )  # fmt: skip
 
     def __init__(self, folder: Folder, now: float, charge_path: str, unknown: str = "") -> None:
@@ -36,8 +36,7 @@ class Member:
         self.group = group = Group(folder.path, folder.inode)
         place = place_of(folder.path)
         self.is_delegated = place.is_delegated
-        self.is_burstable = place.qos == "Burstable" and not place.is_delegated
-        """The kubelet wrote its oom_score_adj after its request."""
+        self.tells_request = place.tells_request
         self.first_limit: int | None = None
         """Its own limit when it was first seen to have one."""
         group.pod = "" if place.is_delegated else place.pod_uid or ""
@@ -180,7 +179,7 @@ def _forget_stale(member: Member) -> None:
     limit, group = member.folder.limit, member.group
     if member.first_limit is None:
         member.first_limit = limit
-    elif limit is not None and limit > member.first_limit and member.is_burstable:
+    elif limit is not None and limit > member.first_limit and member.tells_request:
         group.request_bytes = None
         if group.adj is not None and group.adj > 0:
             group.adj = None

@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Protocol
 
+from seawall.guard.same_file import is_at
 from seawall.guard.tell.paths import SPARE_SUFFIX
 
 MODE: Final = 0o640
@@ -205,15 +206,7 @@ def are_there(names: Sequence[bytes], fds: Sequence[int]) -> bool:
     """Whether each name leads to its open file: nobody has removed it, or put another in its
     place.  OSError: that cannot be seen.
     """
-    if len(fds) != len(names):
-        return False
-    try:
-        ours = [
-            os.path.samestat(os.lstat(n), os.fstat(fd)) for n, fd in zip(names, fds, strict=True)
-        ]
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return all(ours)
+    return len(fds) == len(names) and all(map(is_at, names, fds))
 
 
 def _opened(name: bytes) -> int:
