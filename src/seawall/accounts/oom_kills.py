@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from seawall.accounts.limit_hits import refusals
-from seawall.accounts.memory_groups import ancestors, parent
+from seawall.accounts.memory_groups import MemoryGroups, ancestors, parent
 from seawall.accounts.rates import gained
 from seawall.accounts.scene import Window
 from seawall.host.host import Unread
@@ -42,6 +42,32 @@ def kills_in(vmstat: Window[Vmstat] | Unread, memcgs: Window[Memcgs] | Unread) -
         return None
     # The files are read one after the other: a kill between them may be in one of them only.
     return Kills(every, 0 if isinstance(memcgs, Unread) else min(every, _at_limits(memcgs)))
+
+
+def kills_by_group(window: Window[MemoryGroups]) -> dict[str, int]:
+    """Path -> kills in the window, each told once: in the cgroup of the victim, or in the one
+    above it when that is gone (v2; v1 forgets those).  A cgroup that is new counts none.
+    """
+    kills = {path: _kills(window, path) for path in window.later.by_path}
+    if window.later.version == 1:
+        return kills
+    left = {parent(path) for path in window.earlier.by_path if path not in kills}
+    own = dict(kills)
+    for path, children in window.later.children().items():
+        if path not in kills:  # the root is left out
+            continue
+        below = sum(kills[child.path] for child in children)
+        beyond = kills[path] - below
+        # The files are read one after the other: a kill between the parent's and the child's
+        # stands in one of them only.  With nobody gone, few beyond the living ones' are such.
+        own[path] = beyond if path in left or beyond > below else 0
+    return own
+
+
+def _kills(window: Window[MemoryGroups], path: str) -> int:
+    before = window.earlier.by_path.get(path)
+    now = window.later.by_path[path]
+    return gained(before.memcg.oom_kill, now.memcg.oom_kill) or 0 if before else 0
 
 
 def _at_limits(window: Window[Memcgs]) -> int:

@@ -8,6 +8,7 @@ A container that is gone already is counted in the cgroup above it (v1 forgets i
 
 from seawall.accounts.limit_hits import refusals
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.oom_kills import kills_by_group
 from seawall.accounts.rates import gained
 from seawall.accounts.scene import Window
 from seawall.findings.finding import Evidence, Finding, fires, quiet
@@ -26,21 +27,13 @@ from seawall.words import count, duration, size
     provide="root on the host, and a window of some seconds",
 )
 def judge(window: Window[MemoryGroups], *, least: int = 1) -> list[Finding]:
-    findings = []
-    children = window.later.children()
-    for group in window.later.by_path.values():
-        kills = _kills(window, group)
-        if group.memcg.version == 2:  # there, the parent counts what its children count
-            kills -= sum(_kills(window, child) for child in children.get(group.path, ()))
-        if kills >= least:
-            findings.append(_finding(window, group, kills))
+    findings = [
+        _finding(window, window.later.by_path[path], kills)
+        for path, kills in kills_by_group(window).items()
+        if kills >= least
+    ]
     nothing = quiet(f"nothing was OOM-killed in {duration(window.seconds)}")
     return findings or unjudged(window.later) or [nothing]
-
-
-def _kills(window: Window[MemoryGroups], group: MemoryGroup) -> int:
-    before = window.earlier.by_path.get(group.path)
-    return gained(before.memcg.oom_kill, group.memcg.oom_kill) or 0 if before else 0
 
 
 def _rose(window: Window[MemoryGroups], group: MemoryGroup, *, here: bool) -> bool:
