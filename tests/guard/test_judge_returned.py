@@ -122,6 +122,21 @@ def test_several_that_came_for_one_are_not_said_to_be_unseen() -> None:
     assert names(verdict)  # by Kubernetes' order
 
 
+def test_what_excuses_several_that_came_for_one_makes_nobody_else_the_source() -> None:
+    """One who took a fifth of it beyond its request must not look like all that is left."""
+    judge, other = judge_of(), group_of("other", 150, request_bytes=60 * MIB)
+    groups = scene(web(1, 380), batch(), other)
+    for tick in range(100):
+        judge.step(calm(LEFT, seconds=1000.0 + tick), groups)
+    groups.pop("/kubepods/pod-web/1")
+    came = [web(number, 350, 1098.0, f"/kubepods/pod-{number}") for number in (4, 5, 6)]
+    groups.update(scene(*came))
+    other.charge_bytes = other.gives_back_bytes = 370 * MIB
+    node = short(1100.0, LEFT + 380 - 3 * 350 - 220)
+    verdict = judge.step(node, groups)
+    assert names(verdict) == []
+
+
 def test_whom_we_ended_grows_from_nothing_when_it_is_back() -> None:
     """What it had before is no excuse."""
     window, hog = Window(), web(1, 450)

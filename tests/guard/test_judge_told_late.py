@@ -184,3 +184,19 @@ def test_within_a_mere_limit_nobody_caused_a_loss_that_is_nothing() -> None:
         rdma.outside_slope = 16.0 * MIB
         gone |= acted_on(judge, at(1000 + tenth / 10, 39, 640), groups)
     assert gone == set()
+
+
+def test_what_came_while_there_was_no_watcher_is_no_growth_when_the_next_one_names_it() -> None:
+    """Claims of forty minutes ago are no bounds of a look that is taken now."""
+    judge, capture = judge_of(), group_of("capture", 100, request_bytes=150 * MIB, limit=900)
+    groups = scene(capture, web())
+    node = CALM._replace(headroom_bytes=LEFT * MIB, comparable_bytes=LEFT * MIB)
+    for tick in range(240):  # its rings came in the first of these minutes
+        age, seconds = 10.0 * tick, 1000.0 + 10.0 * tick
+        judge.step(node._replace(seconds=seconds, claims_seconds=age or 0.5), groups)
+    hold(capture, 600, RINGS)
+    taken = 0
+    for tick in range(1, 60):
+        taken += 15
+        verdict = judge.step(at(3400.0 + tick, LEFT - taken, 40 + taken), groups)
+        assert verdict is None or not verdict.orders, verdict.sentence

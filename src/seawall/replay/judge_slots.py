@@ -59,6 +59,7 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     Hold: {
         "_kept": list[Kept], "_kills": list[float], "_off_until": float,
         "barred": dict[Place, str], "distrusted": dict[str, float], "done": dict[Place, str],
+        "emptied": dict[Place, str],
     },
     OverLimit: {
         "entries": dict[str, Overrun], "opted_in": tuple[str, ...], "ranked_seconds": float,
@@ -76,10 +77,10 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     Case: {
         "aims": tuple[Aim, ...], "comparable": int, "counts_swap": bool, "deadline": float,
         "decision": str,
-        "floor": int, "headroom": int, "is_left": bool, "most": int, "most_seconds": float,
-        "need": int, "others": int | None, "others_then": int | None,
-        "phase": Phase, "relief": int, "residual": int | None, "seconds": float,
-        "sources": tuple[str, ...], "trigger": Trigger, "workloads": int,
+        "floor": int, "headroom": int, "is_asked": bool, "is_left": bool, "most": int,
+        "most_seconds": float, "need": int, "others": int | None, "others_then": int | None,
+        "phase": Phase, "possible_then": int, "relief": int, "residual": int | None,
+        "seconds": float, "sources": tuple[str, ...], "trigger": Trigger, "workloads": int,
     },
     Aim: {"hard": int, "is_failed": bool, "predicted": int, "taken": int, "target": Target},
     Suspicion: {

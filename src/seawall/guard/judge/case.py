@@ -39,6 +39,10 @@ class Aim:
             return self.hard
         return max(0, min(self.hard, self.taken - group.taken_bytes))
 
+    def is_emptied(self, groups: Mapping[str, Group]) -> bool:
+        """What only its end gives back came back."""
+        return not self.is_failed and self.returned_of_taken(groups) >= ENOUGH_SHARE * self.hard
+
     def is_gone(self, groups: Mapping[str, Group]) -> bool:
         """Its cgroup is gone or another one, or it is empty."""
         group = groups.get(self.target.path)
@@ -50,8 +54,8 @@ class Case:
 
     __slots__ = (
         "aims", "comparable", "counts_swap", "deadline", "decision", "floor", "headroom",
-        "is_left", "most", "most_seconds", "need", "others", "others_then", "phase", "relief",
-        "residual", "seconds", "sources", "trigger", "workloads",
+        "is_asked", "is_left", "most", "most_seconds", "need", "others", "others_then", "phase",
+        "possible_then", "relief", "residual", "seconds", "sources", "trigger", "workloads",
     )  # fmt: skip
 
     def __init__(
@@ -71,6 +75,8 @@ class Case:
         stand still lifts the node over the floor, and that they go on takes it back there."""
         self.counts_swap = True
         """Both are meant with what swap gives."""
+        self.is_asked = False
+        """SIGTERM was enough: nobody was killed."""
         self.is_left = False
         """Processes were still there at the deadline: the memory waits for them, no driver."""
         self.deadline = 0.0
@@ -82,6 +88,8 @@ class Case:
         """What all others held outside, by the first claims made since; None: none came yet."""
         self.others_then: int | None = None
         """And by the last ones before; None: not looked at yet."""
+        self.possible_then = 0
+        """The most that they may have held, by those."""
         self.seconds = node.seconds
         self.headroom = node.headroom_bytes
         self.comparable = node.comparable_bytes
@@ -92,22 +100,25 @@ class Case:
 
     def _taken_by_others(self, node: Node, groups: Mapping[str, Group]) -> tuple[int, int]:
         """Outside their cgroups, meanwhile: by claims made since, and at most, if they went on as
-        they did.
+        they did; or if they hold by now what he held (a socket that was handed on).
         """
         age, meant = node.claims_seconds, {aim.target.path for aim in self.aims}
         if age is None:
             return 0, 0
-        held, slope, claimed = 0, 0.0, node.seconds - age
+        held, possible, slope, claimed = 0, 0, 0.0, node.seconds - age
         for path, group in groups.items():
             if path not in meant:
                 held += group.outside.certain_bytes
+                possible += group.outside.most_bytes
                 slope += max(0.0, group.outside_slope)
         if self.others_then is None or claimed < self.seconds:
             self.others_then = held - int(slope * max(0.0, claimed - self.seconds))
+            self.possible_then = possible
         if claimed >= self.seconds and self.others is None:
             self.others = held
         least = 0 if self.others is None else max(0, held - self.others)
-        return least, max(least, held + int(slope * age) - self.others_then)
+        most = held + int(slope * age) - self.others_then
+        return least, max(least, most, possible - self.possible_then)
 
     @property
     def by_order(self) -> bool:
@@ -172,6 +183,10 @@ class Case:
             return False
         is_rising = now - self.most_seconds < verify_seconds / 3
         return not is_rising or now >= self.seconds + EXTENDED * verify_seconds
+
+    def wait_longer(self, seconds: float, verify_seconds: float) -> None:
+        """In which nothing could come back."""
+        self.deadline = min(self.deadline + seconds, self.seconds + EXTENDED * verify_seconds)
 
     def is_little(self, returned: int) -> bool:
         """Less than half of what was foretold."""

@@ -84,19 +84,24 @@ def is_kubelets(group: Group) -> bool:
 
 
 def is_hollow(group: Group, total_bytes: int, promise: int) -> bool:
-    """Nobody can rely on such a promise: more than half of the node, or a limit alone (``docker
-    run --memory``, MemoryMax=), for limits together may be a multiple of the node.
+    """Nobody can rely on such a promise: more than half of the node, or a limit alone."""
+    return promise > total_bytes * HOLLOW_SHARE or is_limit_alone(group, total_bytes)
+
+
+def is_limit_alone(group: Group, total_bytes: int) -> bool:
+    """Nobody asked for anything (``docker run --memory``, MemoryMax=): limits together may be a
+    multiple of the node.
     """
-    if promise > total_bytes * HOLLOW_SHARE:
-        return True
     return group.class_rank != GUARANTEED and asked_by(group, total_bytes) is None
 
 
 def request_of(adj: int, capacity_bytes: int) -> int | None:
-    """The most that a Burstable container asked for, from the kubelet's oom_score_adj."""
-    if not LEAST_ADJ_OF_BURSTABLE <= adj <= MOST_ADJ_OF_BURSTABLE:
+    """The most that a Burstable container asked for, from the kubelet's oom_score_adj; a higher
+    one than it writes was raised in there.
+    """
+    if adj < LEAST_ADJ_OF_BURSTABLE:
         return None
-    return capacity_bytes * (1001 - adj) // 1000
+    return capacity_bytes * (1001 - min(adj, MOST_ADJ_OF_BURSTABLE)) // 1000
 
 
 def tolerance_of(promise: int) -> int:

@@ -17,6 +17,9 @@ from seawall.words import percent, size
 OBSERVED_SECONDS = 60.0
 """After a decision that is only observed, nothing is chosen for so long: who would have been
 killed is still there."""
+STUNNED_SECONDS = 0.5
+"""By so much late the node itself stood still (a VM is paused, its processor stolen): in that time
+nothing could come back."""
 STAYS = "the node is not short any more"
 
 
@@ -31,6 +34,8 @@ def go_on(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Verdict | None
             if node.seconds >= case.deadline:
                 mind.cases.remove(case)
         else:
+            if node.late_seconds >= STUNNED_SECONDS:
+                case.wait_longer(node.late_seconds, mind.settings.verify_seconds)
             _verify(mind, case, node, groups)
     return None
 
@@ -40,6 +45,7 @@ def _next_step(
 ) -> Verdict | None:  # fmt: skip
     if all(aim.is_gone(groups) for aim in case.aims):
         start_verifying(mind, case, node)
+        case.is_asked = True
         return None
     if case.by_order and mind.hold.is_off(node.seconds):
         return None  # something else gives memory back: it may be enough
@@ -50,6 +56,7 @@ def _next_step(
         return _kill(mind, case, node)
     if not is_needed and not case.is_little(case.returned(node, groups)):
         start_verifying(mind, case, node)  # SIGTERM was enough
+        case.is_asked = True
         return None
     if node.seconds < case.deadline:
         return None
@@ -64,7 +71,7 @@ def _forget(mind: Mind, case: Case) -> None:
     """Who was not killed may be chosen again: who ignores SIGTERM must not be safe for ever."""
     mind.cases.remove(case)
     for aim in case.aims:
-        mind.hold.done.pop((aim.target.path, aim.target.inode), None)
+        mind.hold.forget(aim.target.path, aim.target.inode)
 
 
 def _stays(mind: Mind, case: Case) -> str:
@@ -132,6 +139,7 @@ def _verify(mind: Mind, case: Case, node: Node, groups: Mapping[str, Group]) -> 
     if not case.is_over(returned, node.seconds, mind.settings.verify_seconds):
         return
     mind.cases.remove(case)
+    _mark_ended(mind, case, groups)
     predicted, took = case.predicted, node.seconds - case.seconds
     share = percent(returned / predicted) if predicted > 0 else "all"
     text = f"{size(returned)} came back in {took:.1f} s, {share} of what was foretold"
@@ -150,6 +158,17 @@ def _verify(mind: Mind, case: Case, node: Node, groups: Mapping[str, Group]) -> 
             if case.sources:
                 text += f"; {', '.join(case.sources)} prove nothing for the next ten minutes"
     mind.tell(_told(case, node, text, returned))
+
+
+def _mark_ended(mind: Mind, case: Case, groups: Mapping[str, Group]) -> None:
+    """Nobody is safe for good: who lives on after SIGTERM may take it all again, and others may
+    move into the cgroup that was emptied.
+    """
+    for aim in case.aims:
+        if case.is_asked:
+            mind.hold.forget(aim.target.path, aim.target.inode)
+        elif not case.is_left and aim.is_emptied(groups):
+            mind.hold.mark_emptied(aim.target.path, aim.target.inode)
 
 
 def _told(case: Case, node: Node, sentence: str, returned: int | None = None) -> Told:
@@ -181,7 +200,7 @@ def _observe(mind: Mind, case: Case, node: Node) -> None:
     case.deadline = node.seconds + OBSERVED_SECONDS
     if case.trigger == "node_short":
         for aim in case.aims:
-            mind.hold.done.pop((aim.target.path, aim.target.inode), None)
+            mind.hold.forget(aim.target.path, aim.target.inode)
 
 
 def _fail(mind: Mind, case: Case, outcome: Outcome) -> None:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What keeps the judge from acting again: what it did, what others did, what did not come back.
 
-Never the same cgroup (path and inode) twice; at most so many kills a minute; after the kernel
-killed, or groups went away by themselves, the node is measured again before anybody is chosen.
+Never the same workload (path and inode of its cgroup) twice; at most so many kills a minute; after
+the kernel killed, or groups went away by themselves, the node is measured again before anybody is
+chosen.
 Neither may hold it for long: containers that are killed at their own limit again and again, or
 pods that come and go, must not disarm it.
 """
@@ -37,7 +38,7 @@ class Kept(NamedTuple):
 class Hold:
     """Bounded memory of one judge."""
 
-    __slots__ = ("_kept", "_kills", "_off_until", "barred", "distrusted", "done")
+    __slots__ = ("_kept", "_kills", "_off_until", "barred", "distrusted", "done", "emptied")
 
     def __init__(self) -> None:
         self._kills: list[float] = []
@@ -45,6 +46,8 @@ class Hold:
         self._off_until = float("-inf")
         self.done: dict[tuple[str, int], str] = {}
         """Acted on before: path and inode, with the words why not again."""
+        self.emptied: dict[tuple[str, int], str] = {}
+        """Of those, whom the kill left no process: whoever is in there now came after it."""
         self.barred: dict[tuple[str, int], str] = {}
         """Who hangs at its limit and may not be acted on, and the reason that was told: it may be
         a passing one, as that nobody knows yet who it is."""
@@ -91,8 +94,19 @@ class Hold:
     def mark_done(self, path: str, inode: int, why: str) -> None:
         """It is never chosen again."""
         if len(self.done) >= DONE_MOST:
-            del self.done[next(iter(self.done))]
+            self.forget(*next(iter(self.done)))
         self.done[path, inode] = why
+        self.emptied.pop((path, inode), None)
+
+    def mark_emptied(self, path: str, inode: int) -> None:
+        """It was acted on, and nobody was left in it."""
+        if (path, inode) in self.done:
+            self.emptied[path, inode] = self.done[path, inode]
+
+    def forget(self, path: str, inode: int) -> None:
+        """It may be chosen again."""
+        self.done.pop((path, inode), None)
+        self.emptied.pop((path, inode), None)
 
     def bar(self, group: Group, why: str) -> bool:
         """Keep ``why`` it may not be acted on (empty: it may be); False: that was told already."""
@@ -107,8 +121,14 @@ class Hold:
         return True
 
     def why_done(self, group: Group) -> str:
-        """Why not again; empty: it was not acted on yet."""
-        return self.done.get((group.path, group.inode), "")
+        """Why not again; empty: it was not acted on yet, or others are in there by now."""
+        place = (group.path, group.inode)
+        is_read = group.gives_back_bytes is not None  # in this tick, and its processes with it
+        return (
+            ""
+            if place in self.emptied and is_read and group.processes
+            else self.done.get(place, "")
+        )
 
     def distrust(self, sources: Collection[str], now: float) -> None:
         """What they said was there did not come back."""

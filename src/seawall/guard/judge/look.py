@@ -6,6 +6,14 @@ from collections.abc import Mapping
 from seawall.guard.facts import Group, Node
 from seawall.guard.judge.gone import Lately
 
+CLAIMS_SECONDS = 120.0
+"""In peace they come once a minute; older ones say nothing of this moment: there was no watcher."""
+
+
+def are_of_now(node: Node) -> bool:
+    """The watcher's claims, such as they are."""
+    return node.claims_seconds is not None and node.claims_seconds <= CLAIMS_SECONDS
+
 
 class Look:
     """The node at one moment, and every group's charge and what it held outside."""
@@ -32,7 +40,7 @@ class Look:
         self.seconds = node.seconds
         self.headroom = node.comparable_bytes
         self.residual = node.residual_bytes
-        self.has_bounds = node.claims_seconds is not None
+        self.has_bounds = are_of_now(node)
         held = self.groups
         held.clear()
         for path, group in groups.items():

@@ -27,6 +27,14 @@ LEAST_SHARE = 0.1
 LASTS_SECONDS = 2.0
 
 
+class Seen(NamedTuple):
+    """What all groups took since a look; bytes."""
+
+    taken: int
+    unexcused: int
+    """Of it, what was excused in several as what one had before that is gone: it had it once."""
+
+
 class Causes(NamedTuple):
     """What made the loss since the look back.  Bytes."""
 
@@ -38,7 +46,8 @@ class Causes(NamedTuple):
     unseen: int
     """Of ``lost``, what no group took: a driver, the kernel, a claim that is not certain."""
     owed: int
-    """What nobody was promised: all that groups took beyond their promises, and the unseen."""
+    """What nobody was promised: all that groups took beyond their promises or within mere limits,
+    what newcomers took beyond what can have been theirs before, and the unseen."""
     unexplained: int
     """The residual's growth that no certain claim explains: the largest of the window's own, of
     what was added since the start, and of the watcher's."""
@@ -60,7 +69,7 @@ def is_over_limit(row: Row) -> bool:
     return limit is not None and row.certain > 0 and row.over_limit >= least_overrun(limit)
 
 
-def grow(rows: Sequence[Row], look: Look, window: Window) -> int:
+def grow(rows: Sequence[Row], look: Look, window: Window) -> Seen:
     """Fills what every group took since ``look``; the sum of it."""
     since = left_since(look, rows)
     left = since + window.gone.left(look.seconds)
@@ -77,7 +86,9 @@ def grow(rows: Sequence[Row], look: Look, window: Window) -> int:
         row.beyond = max(0, min(row.grown, row.hard + row.certain - row.promise))
         if not row.is_read:
             row.beyond = max(0, min(row.grown, row.taken - row.promise))
-    return seen_of(rows, since)
+        keeps_within = row.is_limit_alone and row.beyond < LEAST_GROWTH
+        row.within_limit = row.grown - row.beyond if keeps_within else 0
+    return Seen(*seen_of(rows, since))
 
 
 def _taken_since(row: Row, look: Look) -> int:
@@ -95,11 +106,11 @@ def _taken_since(row: Row, look: Look) -> int:
 
 
 def find_causes(
-    rows: Sequence[Row], node: Node, look: Look, window: Window, seen: int
+    rows: Sequence[Row], node: Node, look: Look, window: Window, seen: Seen
 ) -> Causes:  # fmt: skip
     """After ``grow``, which has ``seen`` so much taken: how the loss divides."""
     lost = max(0, look.headroom - node.comparable_bytes)
-    unseen = max(0, lost - seen)
+    unseen = max(0, lost - seen.taken)
     unexplained, lately = node.unexplained_growth_bytes, 0
     if node.residual_bytes is not None and look.residual is not None:
         claimed = sum(row.outside_grown for row in rows)
@@ -108,11 +119,12 @@ def find_causes(
         held = sum(row.certain for row in rows)
         least = window.residual_least or 0
         unexplained = max(unexplained, node.residual_bytes - least - held)
-    beyond = sum(row.beyond for row in rows)
+    # Whoever is excused must not make somebody else the source of what is left.
+    groups = sum(row.beyond + row.within_limit for row in rows) + seen.unexcused
     seconds = node.seconds - look.seconds
     # ``lost`` is a balance: what others gave back meanwhile must not hide what a driver took.
-    owed = beyond + max(unseen, lately)
-    return Causes(seconds, lost, seen, unseen, owed, max(0, unexplained))
+    owed = groups + max(unseen, lately)
+    return Causes(seconds, lost, seen.taken, unseen, owed, max(0, unexplained))
 
 
 def accuse(rows: Sequence[Row], causes: Causes) -> None:

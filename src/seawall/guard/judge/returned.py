@@ -39,9 +39,10 @@ def _folder(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def seen_of(rows: Sequence[Row], left: Sequence[Left]) -> int:
-    """What all groups took: what newcomers may have had before counts once, however many of them
-    may be the same one.
+def seen_of(rows: Sequence[Row], left: Sequence[Left]) -> tuple[int, int]:
+    """What all groups took, and of it what newcomers may have had before in excess: that counts
+    once, however many of them may be the same one.
     """
     back = sum(row.back for row in rows)
-    return sum(row.grown + row.back for row in rows) - min(back, sum(one.taken for one in left))
+    excess = max(0, back - sum(one.taken for one in left))
+    return sum(row.grown for row in rows) + excess, excess

@@ -2,7 +2,7 @@
 """One group as the ranking sees it, before it becomes words."""
 
 from seawall.guard.facts import Group
-from seawall.guard.judge.evidence import is_hollow, promised_to
+from seawall.guard.judge.evidence import is_hollow, is_limit_alone, promised_to
 
 OVER_LIMIT, SOURCE, SOURCE_OUTSIDE, RANKED, WITHIN = range(5)
 """Who goes first.  OVER_LIMIT: holds more than its own limit, with what it holds outside.
@@ -27,8 +27,8 @@ class Row:
 
     __slots__ = (
         "against", "back", "beyond", "certain", "expected", "group", "grown", "hard", "is_hollow",
-        "is_read", "is_taker", "limit", "outside_grown", "over", "over_limit", "promise", "score",
-        "taken", "tier",
+        "is_limit_alone", "is_read", "is_taker", "limit", "outside_grown", "over", "over_limit",
+        "promise", "score", "taken", "tier", "within_limit",
     )  # fmt: skip
 
     def __init__(
@@ -42,6 +42,8 @@ class Row:
         self.promise = promised_to(group, capacity_bytes or total_bytes, limit)
         self.is_hollow = is_hollow(group, total_bytes, self.promise)
         """That is a promise on which nobody can rely."""
+        self.is_limit_alone = is_limit_alone(group, total_bytes)
+        """It is a mere limit."""
         self.taken = group.taken_bytes + certain
         """In memory or in swap, and what is certain outside its charge."""
         self.expected = self.hard + certain
@@ -60,6 +62,8 @@ class Row:
         """Not in ``grown``: what it took that it may have had in another cgroup before."""
         self.beyond = 0
         """Of ``grown``, what nobody had promised to it."""
+        self.within_limit = 0
+        """All of ``grown``, of one that keeps within a mere limit: neither promised nor beyond."""
         self.is_taker = False
         """It took a good part of what nobody was promised."""
         self.score = 0.0

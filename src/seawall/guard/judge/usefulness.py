@@ -36,7 +36,7 @@ class Choice(NamedTuple):
     rows: tuple[Row, ...]
     code: str
     """Of the refusal, stable: ``unseen``, ``protected``, ``kept``, ``too_little``, ``young``,
-    ``unripe``, ``spent``, ``nobody``."""
+    ``unripe``, ``spent``, ``nobody``, ``limits``."""
     refused: str
 
 
@@ -63,7 +63,7 @@ def choose(able: Sequence[Row], rows: Sequence[Row], about: Context) -> Choice:
     refusal = blocked(able, rows, about)
     if refusal is not None:
         return refusal
-    return by_order(able, about)
+    return by_order(able, rows, about)
 
 
 def is_useful(row: Row, about: Context) -> bool:
@@ -139,8 +139,11 @@ def suspects(rows: Sequence[Row]) -> str:
     )
 
 
-def by_order(able: Sequence[Row], about: Context) -> Choice:
-    """Kubernetes' order, a class after the other, until what may go can bring back enough."""
+def by_order(able: Sequence[Row], rows: Sequence[Row], about: Context) -> Choice:
+    """Kubernetes' order, a class after the other, until what may go can bring back enough.
+
+    Where most was taken within mere limits, nobody of the same class goes for it who stood still.
+    """
     need = about.shortage.need_bytes
     if (row := _unread(able, about)) is not None:
         text = f"{plain(row.group.name)} has grown, and what its end gives back is not read yet"
@@ -150,7 +153,10 @@ def by_order(able: Sequence[Row], about: Context) -> Choice:
     takers = [row for row in ranked if row.is_taker and row.expected >= need]
     if takers:
         return Choice((takers[0],), "", "")
+    within: list[Row] = []
     for rank in sorted({row.group.class_rank for row in ranked}):
+        if within := _took_within_limits(rows, rank, about):
+            break
         pool = [row for row in ranked if row.group.class_rank <= rank]
         units = units_of(pool, need)
         if best_sum(units, about.kills_left) < need:
@@ -162,7 +168,27 @@ def by_order(able: Sequence[Row], about: Context) -> Choice:
     for row in able:
         if is_source_within(row, about):
             return Choice((row,), "", "")
-    return too_little(ranked, about)
+    return _limits_are_hollow(within, about) if within else too_little(ranked, about)
+
+
+def _took_within_limits(rows: Sequence[Row], rank: int, about: Context) -> list[Row]:
+    """Who took most of what was lost and keeps within a limit, where nobody asked for anything;
+    of this class or one that goes before it.  The most first; nobody, if it was not most of it.
+    """
+    found = [row for row in rows if row.within_limit and row.group.class_rank <= rank]
+    taken = sum(row.within_limit for row in found)
+    if 2 * taken <= about.causes.lost or taken < enough_of(about.shortage.need_bytes):
+        return []
+    return sorted(found, key=lambda row: -row.within_limit)
+
+
+def _limits_are_hollow(within: Sequence[Row], about: Context) -> Choice:
+    """More than one of them took it, and limits together may be more than the node."""
+    names = ", ".join(
+        f"{plain(row.group.name)} ({size(row.within_limit)})" for row in within[:SUSPECTS_MOST]
+    )
+    text = f"most of the {size(about.causes.lost)} lost was taken within limits, by {names}"
+    return Choice((), "limits", f"{text}: nobody else goes for it, and none of them is the source")
 
 
 def _unread(able: Sequence[Row], about: Context) -> Row | None:

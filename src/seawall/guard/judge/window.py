@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 
 from seawall.guard.facts import NOTHING_OUTSIDE, Group, Node
 from seawall.guard.judge.gone import Gone, Lately
-from seawall.guard.judge.look import Look
+from seawall.guard.judge.look import Look, are_of_now
 from seawall.guard.judge.sources import is_asked_late
 
 STEPS = (60.0, 900.0)
@@ -76,7 +76,7 @@ class Window:
             for look in self.looks:
                 look.take(node, groups, self.lately, self.fell_seconds)
             return
-        if node.claims_seconds is not None:
+        if are_of_now(node):
             for look in self.looks:
                 if not look.has_bounds:
                     look.learn_bounds(groups)
