@@ -7,7 +7,7 @@
              + cache - min(cache / 2, low)      cache = Active(file) + Inactive(file)
                                                       - mapped file - Dirty - Writeback
                                                       - what memory.min keeps (protected_cache)
-             + min(slab / 2, slab - min(slab / 2, low))       slab = KReclaimable
+             + slab / 2                            slab = KReclaimable
              + swap at its real cost, of anonymous memory that may go there
              + half of what the ZFS ARC holds above its least
 
@@ -41,7 +41,8 @@ class Headroom:
 
     __slots__ = (
         "_arcstats", "_first_size", "_gains", "_mapped_shared", "_repriced", "_swap", "_sys",
-        "_was_mapped", "_was_shared", "arc_bytes", "bytes", "cache_bytes", "comparable_bytes",
+        "_was_low", "_was_mapped", "_was_shared", "_was_swap", "arc_bytes", "bytes", "cache_bytes",
+        "comparable_bytes",
         "free_bytes", "is_zswap", "slab_bytes", "swap_bytes", "total_bytes", "zones",
     )  # fmt: skip
 
@@ -61,7 +62,12 @@ class Headroom:
         self.comparable_bytes = 0
         """See ``Node``."""
         self._repriced = 0
-        """The sum of what new prices of swap took from ``bytes`` since the start."""
+        """The sum of what new prices of swap took from ``bytes`` since the start, and what other
+        watermarks and other swap areas did.
+        """
+        self._was_low: int | None = None
+        self._was_swap: tuple[int, int, int] | None = None
+        """SwapTotal, what is used of it, and what it gave."""
         self._first_size: int | None = None
         self._gains: tuple[float, float] | None = None
         self.arc_bytes = 0
@@ -109,12 +115,15 @@ class Headroom:
         slab = memory.k_reclaimable
         if slab is None:
             slab = memory.s_reclaimable or 0
-        slab = min(slab // 2, slab - min(slab // 2, low))
+        slab //= 2
+        self._repriced += low - (low if self._was_low is None else self._was_low)
+        self._was_low = low
         self.swap_bytes = 0
         if memory.swap_free:
             could_go = (memory.anon_pages or 0) + (memory.shmem or 0) - (memory.unevictable or 0)
             could_go = min(max(0, could_go - unswappable), memory.swap_free)
             self._look_at_swap(memory, could_go)
+        self._look_at_areas(memory)
         self.free_bytes, self.cache_bytes, self.slab_bytes = free, cache, slab
         self.total_bytes = memory.mem_total - hugetlb(memory)
         beside = free + slab + self.swap_bytes + self.arc_bytes
@@ -140,6 +149,15 @@ class Headroom:
         if self._gains is not None:
             self._repriced += given(rooms, self._gains) - self.swap_bytes
         self._gains = gains
+
+    def _look_at_areas(self, memory: Meminfo) -> None:
+        """Nobody gives back by swapon or takes by swapoff: what was there moves to memory."""
+        total, left = memory.swap_total or 0, memory.swap_free or 0
+        now = total, total - left, self.swap_bytes
+        was = now if self._was_swap is None else self._was_swap
+        if was[0] != total:
+            self._repriced += was[2] - now[2] + max(0, was[1] - now[1])
+        self._was_swap = now
 
     def _clean_cache(self, memory: Meminfo) -> int:
         lists = (memory.active_file or 0) + (memory.inactive_file or 0)
