@@ -13,6 +13,10 @@ which does not say what of it is slab that stays.  What is in swap comes on top,
 told which of it is in memory as well (``swapcached``, 5.12).  Page cache is not in it: it can be
 dropped anyway; but what of it a program locked (mlock) only its end gives back.  A group without
 processes gives back nothing: what is charged to it outlives its end.
+
+Whoever made so many cgroups below its own that no process is found in those that are looked into
+is read like others, less what is in any tmpfs of the host's: neither does it hide its shared
+memory so, nor is more expected than comes back.
 """
 
 import os
@@ -22,14 +26,18 @@ from typing import Final
 from seawall.guard.facts import Group
 from seawall.guard.sense.canary import number, stat_fields
 from seawall.guard.sense.files import all_bytes, first_bytes
-from seawall.guard.sense.lasting import lasting_shared_bytes, mounts_of
-from seawall.guard.sense.member import Member, Names, read_promises
+from seawall.guard.sense.lasting import Lasting
+from seawall.guard.sense.member import Member, Names, is_populated, read_promises
 
 _STAT_BYTES: Final = 32 << 10
 _PROCS_BYTES: Final = 256 << 10
 _FOLDERS_MOST: Final = 256
+_SEARCHED_MOST: Final = 512
+"""Folders below one, as long as no process was found in any: one tells which tmpfs it has."""
 _ASKED_MOST: Final = 64
 """Processes that are read one by one, evenly spread: children inherit oom_score_adj."""
+_TRIED: Final = 3
+"""Processes besides the oldest: of one that ends no mounts can be read."""
 _UTIME: Final = 11
 _CUTIME: Final = 13
 """Of children that ended: of a ``make -j`` nearly all."""
@@ -47,18 +55,18 @@ _FILES: Final = {
 class Details:
     """Reads on demand; keeps nothing but the scratch space."""
 
-    __slots__ = ("_hosts", "_names", "_proc", "_ticks")
+    __slots__ = ("_lasting", "_names", "_proc", "_ticks")
 
     def __init__(self, names: Names, proc: str) -> None:
         self._names = names
         self._proc = proc
         self._ticks = os.sysconf("SC_CLK_TCK")
-        self._hosts: dict[bytes, bytes] | None = None
+        self._lasting = Lasting(proc)
         """The host's tmpfs mounts, read at most once a tick: there may be thousands of mounts."""
 
     def forget(self, groups: Iterable[Group]) -> None:
         """Another tick: what was read in one before is not known now."""
-        self._hosts = None
+        self._lasting.forget()
         for group in groups:
             group.gives_back_bytes = None
 
@@ -93,14 +101,19 @@ class Details:
         anonymous = stat.get(b"anon" if self._names.version == 2 else b"total_rss")
         if anonymous is None:
             return None
-        if not pids:
-            return anonymous  # some live below, where nobody looked: theirs alone is sure
+        if not pids and not self._is_inhabited(path, anonymous):
+            return 0
         shared = stat.get(b"shmem" if self._names.version == 2 else b"total_shmem", 0)
         if shared:
-            if self._hosts is None:
-                self._hosts = mounts_of(self._proc, 1)
-            shared = max(0, shared - lasting_shared_bytes(self._proc, pids[0], self._hosts))
+            # The oldest is the container's first, as a rule; others may have a namespace of their
+            # own, with fewer mounts.
+            tried = [min(pids), *pids[:_TRIED]] if pids else []
+            shared = max(0, shared - self._lasting.bytes_of(tried))
         return anonymous + shared + self._locked(stat) + self._kernel(path, stat)
+
+    def _is_inhabited(self, path: str, anonymous: int) -> bool:
+        """Whether any process is in it or below; on v1 only what it has tells so."""
+        return is_populated(path, self._names) if self._names.version == 2 else anonymous > 0
 
     def _locked(self, stat: dict[bytes, int]) -> int:
         """Pages of files that mlock took off the lists of what can be dropped."""
@@ -123,11 +136,11 @@ class Details:
     # --- processes --------------------------------------------------------------------------
 
     def _pids(self, path: str) -> tuple[list[int], bool]:
-        """Of it and all below it, and whether that is all of them."""
+        """Of it and of those below it that are looked into, and whether that is all of them."""
         pids: list[int] = []
         is_whole = True
         for count, folder in enumerate(below(self._names.of(path, "").rstrip("/"))):
-            if count == _FOLDERS_MOST:
+            if count >= (_FOLDERS_MOST if pids else _SEARCHED_MOST):
                 return pids, False
             text = all_bytes(f"{folder}/cgroup.procs", _PROCS_BYTES)
             if text is None or len(text) == _PROCS_BYTES:
@@ -181,13 +194,17 @@ def rows(text: bytes) -> dict[bytes, int]:
 
 
 def below(folder: str) -> Iterator[str]:
-    """A cgroup's folder and all below it."""
+    """A cgroup's folder and all below it; of more than ``_SEARCHED_MOST`` some are left out."""
     todo = [folder]
     while todo:
         at = todo.pop()
         yield at
         try:
             with os.scandir(at) as entries:
-                todo += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+                for entry in entries:
+                    if len(todo) >= _SEARCHED_MOST:
+                        break
+                    if entry.is_dir(follow_symlinks=False):
+                        todo.append(entry.path)
         except OSError:
             continue

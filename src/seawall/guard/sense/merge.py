@@ -3,16 +3,19 @@
 
 A message that is malformed or older than the last is dropped and counted; nothing of it is
 believed.  Of a folder that is not known (yet), or has another inode, nothing is taken; but names
-and roles are told only once, so they wait a while for a folder that is about to be found.
+and roles are told only once, so they wait a while for a folder that is about to be found.  Users
+make any number of cgroups below their managers: those wait in a part of the room, and go first.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
+from seawall.cgroup_paths import place_of
 from seawall.guard.facts import NOTHING_OUTSIDE, SYSTEM, Outside
 from seawall.guard.sense.member import NOT_TOLD, Member
 from seawall.guard.sense.residual import Residual
 from seawall.guard.sense.told import is_moment, is_whole
+from seawall.guard.sense.tree import DEPTH_MOST
 
 _TEXT_MOST: Final = 512
 _ROWS_MOST: Final = 10_000
@@ -21,6 +24,9 @@ _CPUS_MOST: Final = 1e5
 _WAIT_SECONDS: Final = 60.0
 """Longer than the longest tick: by then a new folder was found."""
 _WAITING_MOST: Final = 1024
+_MADE_UP_MOST: Final = 512
+_OF_ONE_MOST: Final = 128
+"""Of these, what users made below their managers: all of them, and one."""
 GIVE_UP_SECONDS: Final = 60.0
 """So long who is not told is nobody's victim.  Without a watcher it would be safe for ever, and
 the kernel would choose: then paths, scope and oom_score_adj protect, and the status says so.
@@ -31,9 +37,9 @@ _GIVE_UP_AGAIN_SECONDS: Final = 5.0
 class Merge:
     """Takes messages in; the members and the residual are the table's own."""
 
-    __slots__ = ("_account", "_given_up", "_members", "_part", "_residual", "_round", "_waiting",
-                 "certain_bytes", "claims_seconds", "dropped", "refused", "stuck_seconds",
-                 "watcher_pid")  # fmt: skip
+    __slots__ = ("_account", "_given_up", "_made_up", "_members", "_part", "_residual", "_round",
+                 "_waiting", "certain_bytes", "claims_seconds", "dropped", "refused",
+                 "stuck_seconds", "watcher_pid")  # fmt: skip
 
     def __init__(self, members: dict[str, Member], residual: Residual) -> None:
         self._members = members
@@ -43,6 +49,8 @@ class Merge:
         """When the account was made of which the part before came."""
         self._waiting: dict[str, tuple[float, dict[str, object]]] = {}
         """Names and roles of folders that were not found yet, and since when."""
+        self._made_up: dict[str, None] = {}
+        """Which of them users made."""
         self.claims_seconds: float | None = None
         """When the claims that hold now were made, monotonic."""
         self.certain_bytes = 0
@@ -139,14 +147,35 @@ class Merge:
             if member is not None and isinstance(row, dict):
                 self._name(member, row)
             elif isinstance(row, dict) and isinstance(row.get("cgroup"), str):
-                self._waiting.pop(row["cgroup"], None)
-                if len(self._waiting) < _WAITING_MOST:
-                    self._waiting[row["cgroup"]] = now, row
+                self._wait(row["cgroup"], row, now)
         gone = message.get("gone")
         for path in gone if isinstance(gone, list) else ():
             if isinstance(path, str):
-                self._waiting.pop(path, None)
+                self._no_longer(path)
         return True
+
+    def _wait(self, path: str, row: dict[str, object], now: float) -> None:
+        self._no_longer(path)
+        if path.count("/") > DEPTH_MOST:
+            return  # never found
+        is_made_up = _is_made_up(path)
+        if is_made_up and not self._has_room(_home_of(path)):
+            return
+        if len(self._waiting) >= _WAITING_MOST:
+            if is_made_up or not self._made_up:
+                return
+            self._no_longer(next(iter(self._made_up)))
+        self._waiting[path] = now, row
+        if is_made_up:
+            self._made_up[path] = None
+
+    def _has_room(self, home: str) -> bool:
+        own = sum(path.startswith(home) for path in self._made_up)
+        return own < _OF_ONE_MOST and len(self._made_up) < _MADE_UP_MOST
+
+    def _no_longer(self, path: str) -> None:
+        self._waiting.pop(path, None)
+        self._made_up.pop(path, None)
 
     def _name(self, member: Member, row: Mapping[str, object]) -> None:
         group = member.group
@@ -172,7 +201,7 @@ class Merge:
                 self._name(member, row)
             elif now - since <= _WAIT_SECONDS:
                 continue
-            del self._waiting[path]
+            self._no_longer(path)
 
     def _stuck(self, message: Mapping[str, object], now: float) -> bool:
         rows = rows_of(message)
@@ -224,6 +253,18 @@ class Merge:
         if member is None or row.get("inode") != member.group.inode:
             return None  # not found yet, gone, or one that only leads to others
         return member
+
+
+def _is_made_up(path: str) -> bool:
+    """Whether somebody else than the host's own system made it; Slurm's jobs are the host's."""
+    place = place_of(path)
+    return place.cgroup != path or (place.is_delegated and place.job is None)
+
+
+def _home_of(path: str) -> str:
+    """All that one user made begins with it."""
+    end = path.find("/", path.find("/user@") + 1)
+    return path[: end + 1]
 
 
 def rows_of(message: Mapping[str, object]) -> list[object] | None:

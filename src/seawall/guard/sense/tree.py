@@ -22,7 +22,7 @@ FOLDERS_MOST: Final = 8192
 OF_A_USER_MOST: Final = 512
 OF_A_UNIT_MOST: Final = 4096
 """A runtime may keep all pods of the node below its own unit."""
-_DEPTH_MOST: Final = 16
+DEPTH_MOST: Final = 16
 _LOOKED_AT_A_TICK: Final = 64
 _RESCAN_SECONDS: Final = 60.0
 _LISTED_EVERY: Final = 10
@@ -170,7 +170,7 @@ class Tree:
                 break  # its manager is taken as a whole from here on
 
     def _has_room(self, path: str, above: Folder | None) -> bool:
-        if path.count("/") > _DEPTH_MOST:
+        if path.count("/") > DEPTH_MOST:
             self.problem = f"{self._mount}: more than {FOLDERS_MOST} cgroups, or nested too deep"
             return False
         if above is not None and (manager := self.folders.get(above.manager)) is not None:
