@@ -49,6 +49,16 @@ def test_when_it_is_over_it_disarms_and_keeps_the_claim() -> None:
     assert (claim.bytes, claim.least_bytes) == (704 * MIB, 704 * MIB)
 
 
+def test_after_a_pause_what_ended_processes_took_is_not_certain() -> None:
+    """Asked again the frames are as they were, and may be somebody else's by now."""
+    film = grown()
+    film.tick(100)
+    film.ended.add("culprit")
+    film.tick(200)
+    (claim,) = film.watch.claims
+    assert (claim.bytes, claim.least_bytes, claim.most_bytes) == (704 * MIB, 0, 704 * MIB)
+
+
 def test_claims_fall_when_the_memory_comes_back() -> None:
     film = grown()
     film.tick(300)

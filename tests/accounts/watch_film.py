@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from seawall.accounts.claim import RESIDUAL
-from seawall.accounts.traced import TracedRow
+from seawall.accounts.traced import TracedProcess, TracedRow
 from seawall.accounts.watch.claims import Place
 from seawall.accounts.watch.pace import Moment
 from seawall.accounts.watch.watching import Watch
@@ -19,12 +19,14 @@ EVERY = 2.0
 BOOT = "00000000-0000-4000-8000-000000000000"
 
 
-def row(holder: str, size: int, *, least: int | None = None, inode: int = 7) -> TracedRow:
+def row(
+    holder: str, size: int, *, least: int | None = None, inode: int = 7, lives: bool = True
+) -> TracedRow:
     return TracedRow(
         holder=holder, workload=holder, cgroup=f"/{holder}", cgroup_inode=inode, is_gone=False,
         kind="ring", what="packet ring", driver=None, within=RESIDUAL, bytes=size,
         least_bytes=size if least is None else least, most_bytes=size, mapped_bytes=0,
-        processes=(), stack=("packet_set_ring",),
+        processes=(TracedProcess(7, holder, size, lives),), stack=("packet_set_ring",),
     )  # fmt: skip
 
 
@@ -48,6 +50,8 @@ class Film:
         """What the tracer knows of it."""
         self.churn: Counter[str] = Counter()
         """What a tracer that errs would charge an innocent with."""
+        self.ended: set[str] = set()
+        """Holders whose processes that took it are gone."""
         self.noise = 0
         self.watch = Watch()
         self.steps: list[tuple[float, str]] = []
@@ -83,7 +87,7 @@ class Film:
 
     def look(self) -> None:
         # While frees are not followed the tracer is certain of nothing.
-        rows = [row(who, size, least=None if self.is_followed else 0)
+        rows = [row(who, size, least=None if self.is_followed else 0, lives=who not in self.ended)
                 for who, size in sorted(self.traced.items()) if size]  # fmt: skip
         rows += [row(who, size, least=0) for who, size in sorted(self.churn.items())]
         self.watch.learn(self.moment, rows, place(self.seconds))
@@ -96,7 +100,8 @@ class Film:
         kept = self.file()
         self.traced.clear()
         self.is_followed = False
-        self.watch = Watch(kept if kept.claims else None)
+        now = place(self.seconds).unix_seconds
+        self.watch = Watch(kept if kept.claims else None, now_unix_seconds=now)
 
     def count(self, step: str) -> int:
         return sum(1 for _, done in self.steps if done == step)

@@ -51,6 +51,15 @@ class TracedRow:
     """Those that took them, largest first."""
     stack: tuple[str, ...]
     """Of most of these bytes, from the frame that tells what it is; innermost first."""
+    is_doubted: bool = False
+    """Events were lost since some of it was taken: then it is not certain because it was."""
+    held_bytes: int = 0
+    """Held for certain, where that is no proof against ``holder``: what grew may be these."""
+
+    @property
+    def living_bytes(self) -> int:
+        """Of them, what processes took that still live."""
+        return sum(process.bytes for process in self.processes if process.is_alive)
 
 
 @dataclass(frozen=True, slots=True)

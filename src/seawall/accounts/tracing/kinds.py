@@ -11,11 +11,12 @@ LARGE_SINCE.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from seawall.accounts.claim import ClaimClass
 from seawall.accounts.ledger_parts import TTM_LINE
+from seawall.accounts.tracing.file_paths import is_arc, is_cache, is_on_path
 
 LARGE_SINCE: Final = (5, 4)
 """A kmalloc beyond two pages is in SUnreclaim since 5.4 (mm/slab_common.c, kmalloc_order)."""
@@ -32,9 +33,20 @@ class Taken:
     driver: str | None = None
     line: str | None = None
     """The ledger's line that counts them; None: no line does."""
+    is_certain: bool = True
+    """Whether whoever took them holds them, and they would come back with its end."""
+    is_nobodys: bool = False
+    """Shared by all: whoever came first took them."""
 
 
 UNKNOWN: Final = Taken("unknown", "kernel memory of a kind we do not know")
+FOR_FILES: Final = Taken(
+    "unknown", "kernel memory taken on the way to files or disks", is_certain=False
+)
+NAMELESS: Final = Taken("unknown", "kernel memory whose stack has no names", is_certain=False)
+CACHE: Final = Taken("unknown", "cache of a file system or a disk", is_nobodys=True)
+ZFS_CACHE: Final = Taken("unknown", "cache of ZFS", "zfs", is_nobodys=True)
+_ARC_LINE: Final = "zfs arc"
 
 # Counted on a line: (line, always so?, kind where the ledger has no such line, beginnings).
 # "always": other lines of the same name's family hold it, or it lies outside MemTotal.
@@ -115,18 +127,24 @@ def taken_by(
     ``lines``: the names of the lines that the ledger has.  ``version`` (0, 0) is unknown, and
     then taken as a recent one.
     """
+    is_for_files = False
     for number, frame in enumerate(frames):
-        symbol = symbol_of(frame)
+        symbol, module = symbol_of(frame), module_of(frame)
         if symbol.startswith(_LARGE) and (0, 0) < version < LARGE_SINCE:
             continue  # in no counter there: whoever called it decides
-        found = _counted(symbol, lines) or _held(symbol)
+        found = _counted(symbol, lines) or _cached(symbol, module, lines) or _held(symbol)
         if found is None:
+            is_for_files = is_for_files or is_on_path(symbol, module)
             continue
+        if is_for_files and found.line is None and not found.is_nobodys:
+            break  # taken for a file while that one had to wait, as when memory is sought
         if found.line is None and found.kind == "surface" and TTM_LINE in lines:
             is_pool = any(symbol_of(inner).startswith(_TTM) for inner in frames[: number + 1])
-            found = Taken(found.kind, found.what, found.driver, TTM_LINE if is_pool else None)
+            found = replace(found, line=TTM_LINE if is_pool else None)
         return _with_driver(found, frames[number:])
-    return _with_driver(UNKNOWN, frames)
+    if not any(map(_has_name, frames)):
+        return NAMELESS
+    return _with_driver(FOR_FILES if is_for_files else UNKNOWN, frames)
 
 
 def is_tracers_own(frames: Sequence[str]) -> bool:
@@ -140,7 +158,7 @@ def deciding_frame(frames: Sequence[str]) -> int:
     """
     for number, frame in enumerate(frames):
         symbol = symbol_of(frame)
-        if _held(symbol) is not None or _counted(symbol, ()) is not None:
+        if _held(symbol) or _counted(symbol, ()) or _cached(symbol, module_of(frame), ()):
             return number
     outer = [n for n, frame in enumerate(frames) if not symbol_of(frame).startswith(_ALLOCATOR)]
     return outer[0] if outer else 0
@@ -173,6 +191,16 @@ def _counted(symbol: str, lines: Collection[str]) -> Taken | None:
     return None
 
 
+def _cached(symbol: str, module: str | None, lines: Collection[str]) -> Taken | None:
+    if is_arc(symbol, module):
+        return replace(ZFS_CACHE, line=_ARC_LINE) if _ARC_LINE in lines else ZFS_CACHE
+    return CACHE if is_cache(symbol, module) else None
+
+
+def _has_name(frame: str) -> bool:
+    return not symbol_of(frame).startswith("0x")
+
+
 def _held(symbol: str) -> Taken | None:
     return next((taken for taken, names in _HOLDERS if symbol.startswith(names)), None)
 
@@ -185,4 +213,4 @@ def _with_driver(taken: Taken, frames: Sequence[str]) -> Taken:
     found = next((name for name in modules if name and name not in _SHARED_MODULES), None)
     if found is None or taken.kind in ("ring", "socket"):
         return taken  # af_packet and the protocols may be modules; they are no drivers
-    return Taken(taken.kind, taken.what, _DRIVERS.get(found, found), taken.line)
+    return replace(taken, driver=_DRIVERS.get(found, found))

@@ -26,10 +26,12 @@ from seawall.readings.page_trace import HeldPages, PageTrace, TracedTask
 from seawall.readings.snapshot import Snapshot
 
 KERNEL_THREADS: Final = "the kernel's own threads"
+CACHES: Final = "caches that all share"
 STACKS_MOST: Final = 50
 GIVEN_BACK_LEAST_BYTES: Final = 1 << 20
 PROCESSES_MOST: Final = 20
 FRAMES_MOST: Final = 12
+_SHARED: Final = Holding(CACHES, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,12 @@ class _Draft:
     least: int = 0
     most: int = 0
     mapped: int = 0
+    is_doubted: bool = False
     by_task: Counter[int] = field(default_factory=Counter)
     by_stack: Counter[int] = field(default_factory=Counter)
 
-    def add(self, part: HeldPages) -> None:
+    def add(self, part: HeldPages, *, is_doubted: bool) -> None:
+        self.is_doubted = self.is_doubted or is_doubted
         self.pages += part.pages
         self.least += part.least_pages
         self.most += part.most_pages
@@ -99,20 +103,23 @@ def sum_trace(trace: PageTrace, sight: Sight, window: Window) -> Traced:
     counted: Counter[str] = Counter()
     left: list[HeldPages] = []
     for part in trace.held:
-        taken, holding = takens[part.stack], holdings[part.task]
+        taken, holding, inode = takens[part.stack], holdings[part.task], inodes[part.task]
         if taken is None:
             continue
         if taken.line is not None and taken.kind != "surface":
             counted[taken.line] += part.pages * size
             continue
         left.append(part)
-        key = holding.holder, holding.cgroup, inodes[part.task], taken
-        drafts.setdefault(key, _Draft(holding, inodes[part.task], taken)).add(part)
+        if taken.is_nobodys:
+            holding, inode = _SHARED, None
+        key = holding.holder, holding.cgroup, inode, taken
+        draft = drafts.setdefault(key, _Draft(holding, inode, taken))
+        draft.add(part, is_doubted=_is_doubted(part, trace))
     _add_kprobes(trace, holdings, inodes, drafts)
     rows = sorted((_row(draft, trace) for draft in drafts.values()), key=lambda row: -row.bytes)
     capped = None
     if window.risen_bytes is not None:
-        rows, capped = cap(rows, max(0, window.risen_bytes) + window.error_bytes)
+        rows, capped = cap(rows, max(0, window.risen_bytes), window.error_bytes)
     return Traced(
         has_trace=True, seconds=trace.seconds, rows=tuple(rows), capped=capped,
         by_stack=tuple(_stacks(left, trace, holdings)), counted=dict(counted),
@@ -123,19 +130,30 @@ def sum_trace(trace: PageTrace, sight: Sight, window: Window) -> Traced:
     )  # fmt: skip
 
 
-def cap(rows: Sequence[TracedRow], most_bytes: int) -> tuple[list[TracedRow], Capped | None]:
-    """Rows whose residual bytes add up to ``most_bytes`` at the most.
+def cap(
+    rows: Sequence[TracedRow], risen_bytes: int, error_bytes: int
+) -> tuple[list[TracedRow], Capped | None]:
+    """Rows whose residual bytes add up to what has risen and its error at the most.
 
-    What is certain is cut last; every row is cut by the same share.
+    The error is room for what is likely, and for nothing that is certain.
     """
+    most_bytes = risen_bytes + error_bytes
     inside = [row for row in rows if row.within == RESIDUAL]
-    parts = [Part(row.least_bytes, row.bytes, row.most_bytes) for row in inside]
+    parts = [
+        Part(max(row.least_bytes, row.held_bytes), row.bytes, row.most_bytes) for row in inside
+    ]
     cut = [row for row in rows if row.within != RESIDUAL]
-    for row, part in zip(inside, capped_parts(parts, most_bytes), strict=True):
-        cut.append(replace(row, bytes=part.best, least_bytes=part.least, most_bytes=part.most))
+    for row, part in zip(inside, capped_parts(parts, most_bytes, risen_bytes), strict=True):
+        least = min(row.least_bytes, part.least)
+        cut.append(replace(row, bytes=part.best, least_bytes=least, most_bytes=part.most))
     total = sum(row.bytes for row in inside)
     cut.sort(key=lambda row: -row.bytes)
     return cut, Capped(total, most_bytes) if total > most_bytes else None
+
+
+def _is_doubted(part: HeldPages, trace: PageTrace) -> bool:
+    """Whether lost events keep it from being certain."""
+    return part.least_pages < part.pages and trace.lost_events > 0
 
 
 def _holding(task: TracedTask, places: Places) -> Holding:
@@ -174,9 +192,10 @@ def _row(draft: _Draft, trace: PageTrace) -> TracedRow:
         holder=holding.holder, workload=holding.workload, cgroup=holding.cgroup,
         cgroup_inode=draft.inode, is_gone=holding.is_gone, kind=taken.kind, what=taken.what,
         driver=taken.driver, within=taken.line or RESIDUAL, bytes=pages * size,
-        least_bytes=draft.least * size, most_bytes=max(draft.most, pages) * size,
+        least_bytes=draft.least * size if taken.is_certain else 0,
+        most_bytes=max(draft.most, pages) * size,
         mapped_bytes=draft.mapped * size, processes=tuple(_processes(draft.by_task, trace)),
-        stack=stack,
+        stack=stack, is_doubted=draft.is_doubted, held_bytes=draft.least * size,
     )  # fmt: skip
 
 

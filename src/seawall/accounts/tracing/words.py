@@ -6,6 +6,7 @@ from typing import Final
 
 from seawall.accounts.claim import ClaimClass
 from seawall.accounts.traced import TracedRow
+from seawall.accounts.tracing.kinds import CACHE, ZFS_CACHE
 
 FRAMES_SHOWN: Final = 3
 _PROCESSES_SHOWN: Final = 3
@@ -26,6 +27,12 @@ _RINGS: Final[Mapping[str, str]] = {
     "receive ring of a network card": "fewer or smaller rings (ethtool -G, -L), or the interface "
     "down: the card's own, whoever configured it",
 }
+_SHARED: Final[Mapping[str, str]] = {
+    CACHE.what: "the kernel gives it back when memory is short; whoever read first took it, and "
+    "its end returns nothing",
+    ZFS_CACHE.what: "it shrinks when memory is short, more slowly than page cache; zfs_arc_max "
+    "bounds it",
+}
 _OTHERWISE: Final = "end the process that took it; the kernel stack tells through which code"
 _GONE: Final = "nothing of it runs any more: whoever was handed its sockets or buffers, or the "
 _GONE_END: Final = "driver, keeps them"
@@ -35,7 +42,9 @@ def give_back(kind: ClaimClass, what: str, *, is_gone: bool) -> str:
     """What the owner can do so that the memory comes back."""
     if is_gone:
         return _GONE + _GONE_END
-    return _RINGS.get(what, _OTHERWISE) if kind == "ring" else _GIVE_BACK.get(kind, _OTHERWISE)
+    if kind == "ring":
+        return _RINGS.get(what, _OTHERWISE)
+    return _SHARED.get(what) or _GIVE_BACK.get(kind, _OTHERWISE)
 
 
 def source_words(row: TracedRow, seconds: float) -> str:

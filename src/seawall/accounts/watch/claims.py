@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Claims as a watcher keeps them: made from a trace, added up, fit for a file."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -39,18 +39,14 @@ def key_of(row: KeptClaim | TracedRow) -> Key:
     return row.cgroup or row.holder, row.cgroup_inode, row.kind, row.what, row.driver
 
 
-def draft_of(row: TracedRow, place: Place, floors: Mapping[Key, int]) -> KeptClaim:
-    """A row of the trace as a claim.  While frees are not followed the tracer is certain of
-    nothing, and of less once it follows fewer frames: ``floors`` is what was certain before,
-    less what fell since.
-    """
-    floor = min(row.most_bytes, floors.get(key_of(row), 0))
-    best = max(row.bytes, row.least_bytes, floor)
+def draft_of(row: TracedRow, place: Place, floor_bytes: int) -> KeptClaim:
+    """A row of the trace as a claim, of which at least so much is certain (``floors.py``)."""
+    least = max(row.least_bytes, floor_bytes)
+    best = max(row.bytes, least)
     return KeptClaim(
         holder=row.holder, workload=row.workload, cgroup=row.cgroup,
         folder=place.folder_of(row.cgroup), cgroup_inode=row.cgroup_inode, driver=row.driver,
-        kind=row.kind, what=row.what, within=row.within, bytes=best,
-        least_bytes=max(row.least_bytes, floor),
+        kind=row.kind, what=row.what, within=row.within, bytes=best, least_bytes=least,
         most_bytes=max(row.most_bytes, best), source=source_words(row, place.traced_seconds),
         stack=row.stack, learned_at_unix_seconds=place.unix_seconds, is_gone=row.is_gone,
     )  # fmt: skip
@@ -58,7 +54,7 @@ def draft_of(row: TracedRow, place: Place, floors: Mapping[Key, int]) -> KeptCla
 
 def merged(claims: Iterable[KeptClaim]) -> tuple[KeptClaim, ...]:
     """One for each key, largest first: different bytes of the same holder.  The words are
-    those of the first.
+    those of the first; what is certain together is as old as the oldest of it.
     """
     found: dict[Key, KeptClaim] = {}
     for claim in claims:
@@ -69,6 +65,10 @@ def merged(claims: Iterable[KeptClaim]) -> tuple[KeptClaim, ...]:
                 first, bytes=first.bytes + claim.bytes,
                 least_bytes=first.least_bytes + claim.least_bytes,
                 most_bytes=first.most_bytes + claim.most_bytes,
+                learned_at_unix_seconds=min(
+                    one.learned_at_unix_seconds for one in (first, claim)
+                    if one.least_bytes or not (first.least_bytes or claim.least_bytes)
+                ),
             )  # fmt: skip
         found[key] = claim
     return tuple(sorted(found.values(), key=lambda claim: -claim.bytes)[:CLAIMS_MOST])

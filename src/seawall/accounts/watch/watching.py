@@ -5,19 +5,23 @@ The loop around it (``memory --watch``, the guard) reads the ledger, calls ``see
 the order says and gives what the tracer found to ``learn``.  What was learned is
 
 * ``live``: page frames are known, so another look tells what is left of it.  It rises only
-  while it is traced, and together by no more than the ledger saw the residual grow.
+  while it is traced, and together by no more than the ledger saw the residual grow: with the
+  ledger's error in what is likely, without it in what is certain.
 * ``inherited``: from before a restart.  Frames are not known, so together it is never more
-  than what the residual is over what it was before (``base``), and never rises.
+  than what the residual is over what it was before (``base``), and never rises; certain it is
+  for a short while (``inherited.py``).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from seawall.accounts.claim import RESIDUAL
 from seawall.accounts.traced import TracedRow
-from seawall.accounts.tracing.caps import Part, capped
+from seawall.accounts.tracing.caps import Part, capped, certain_of
 from seawall.accounts.watch.claims import Key, Place, draft_of, key_of, merged, tellable, worth
+from seawall.accounts.watch.floors import Floors
+from seawall.accounts.watch.inherited import Inherited
 from seawall.accounts.watch.pace import Falls, Growth, Moment
 from seawall.readings.kept_claims import KeptClaim, KeptClaims
 
@@ -38,17 +42,21 @@ class Watch:
         growth: Growth | None = None,
         *,
         look_every_seconds: float = LOOK_EVERY_SECONDS,
+        now_unix_seconds: float = 0.0,
     ) -> None:
-        """``look_every_seconds``: while it traces."""
+        """``look_every_seconds``: while it traces.  ``now_unix_seconds``: the wall clock; 0 where
+        it is not known before the first place is told.
+        """
         self._look_every = look_every_seconds
+        self._now = now_unix_seconds
         known = kept if kept and kept.claims else None
         self.growth = growth or Growth()
         self.base_bytes: int | None = known.base_residual_bytes if known else None
         """The residual apart from what is claimed; None while nothing is."""
-        self.inherited: tuple[KeptClaim, ...] = merged(known.claims) if known else ()
+        self._inherited = Inherited(merged(known.claims) if known else ())
         self.live: tuple[KeptClaim, ...] = ()
         self._falls = Falls(known.residual_bytes if known else None)
-        self._floors: dict[Key, int] = {}
+        self._floors = Floors()
         self._low: int | None = None
         """The least that the residual was without live claims, since it was armed; None: it is
         not.  Whoever gave back meanwhile must not hide what was taken since."""
@@ -63,20 +71,23 @@ class Watch:
         return self._low is not None
 
     @property
+    def inherited(self) -> tuple[KeptClaim, ...]:
+        """What an earlier watcher told."""
+        return self._inherited.claims
+
+    @property
     def claims(self) -> tuple[KeptClaim, ...]:
         """Everything, largest first; one for each holder and kind."""
         return merged((*self.live, *self.inherited))
 
     def see(self, moment: Moment) -> tuple[Step, ...]:
         """What follows from one more look at the ledger, in this order."""
+        self._inherited.set_clock(moment.seconds, self._now)
+        self._inherited.age(moment.seconds)
         fell = self._falls.see(moment.residual_bytes, moment.error_bytes)
         if fell:
-            # Who gave it back is not known: nobody is certain to hold it still.
-            self._floors = {key: max(0, size - fell) for key, size in self._floors.items()}
-            self.inherited = tuple(
-                replace(claim, least_bytes=max(0, claim.least_bytes - fell))
-                for claim in self.inherited
-            )
+            self._floors.fell(fell)
+            self._inherited.fell(fell)
         is_armed = self.growth.see(moment)
         self._fit_inherited(moment)
         if is_armed and self._low is None:
@@ -93,36 +104,47 @@ class Watch:
     def learn(self, moment: Moment, rows: Iterable[TracedRow], place: Place) -> None:
         """A look of the tracer, and the moment that followed it."""
         self._looked = moment.seconds
-        drafts = [draft_of(row, place, self._floors) for row in rows if row.within == RESIDUAL]
-        claimed = {key_of(claim): claim.bytes for claim in self.live}
-        room = seen = 0
+        self._inherited.set_clock(moment.seconds, place.unix_seconds)
+        # While it is paused nothing rises, and what fell is taken off the floors.
+        over = sum(claim.bytes for claim in self.live)
+        if self._low is not None:
+            over = moment.residual_bytes - self._low
+        inside = [row for row in rows if row.within == RESIDUAL]
+        drafts = [
+            draft_of(row, place, floor)
+            for row, floor in zip(inside, self._floors.under(inside, over), strict=True)
+        ]
+        claimed = {key_of(claim): claim for claim in self.live}
+        room = _Room(0, None)
         if self._low is not None:
             # What is claimed together is what the residual has grown to over the low point.
-            still = sum(min(claimed.get(key_of(draft), 0), draft.bytes) for draft in drafts)
-            seen = moment.residual_bytes - self._low - still
-            room = max(0, seen + max(0, moment.error_bytes - self._slack))
-        risen, self.live = _risen(drafts, claimed, room)
-        if self._low is not None:
-            self._slack_now = min(max(0, risen - seen), moment.error_bytes)
+            seen = over - sum(_had(draft, claimed) for draft in drafts)
+            room = _Room(max(0, seen + max(0, moment.error_bytes - self._slack)), seen)
+        risen, self.live = _risen(drafts, claimed, room, [row.held_bytes for row in inside])
+        if room.seen is not None:
+            self._slack_now = min(max(0, risen - room.seen), moment.error_bytes)
             self._note_low(moment)
-        self._floors = {key_of(claim): claim.least_bytes for claim in self.live}
+        self._floors.learn({key_of(claim): claim.least_bytes for claim in self.live})
         self._fit_inherited(moment)
         self._set_base(moment)
 
     def disarmed(self) -> None:
         """The tracer is paused: what is known stays."""
         self._low = None
+        self._floors.pause()
         self._slack = self._slack + self._slack_now if self.live else 0
         self._slack_now = 0
 
     def lost(self) -> None:
         """The tracer is gone with its frames: what it told is now inherited."""
-        self.inherited, self.live = self.claims, ()
-        self._floors = {}
+        self._inherited.become(merged((*self.live, *self._inherited.raw)))
+        self.live = ()
         self.disarmed()
+        self._floors.forget()
 
     def kept(self, moment: Moment, place: Place, blind: str = "") -> KeptClaims:
         """What goes into the file."""
+        self._inherited.set_clock(moment.seconds, place.unix_seconds)
         base = self.base_bytes if self.base_bytes is not None else moment.residual_bytes
         return KeptClaims(
             boot_id=place.boot_id,
@@ -152,17 +174,20 @@ class Watch:
 
     def _fit_inherited(self, moment: Moment) -> None:
         """What fell does not come back: nobody saw it being taken again."""
-        if not self.inherited or self.base_bytes is None:
+        raw = self._inherited.raw
+        if not raw or self.base_bytes is None:
             return
         over = moment.residual_bytes - self.base_bytes
         over -= sum(claim.bytes for claim in self.live)
-        _, fitted = _risen(self.inherited, {}, max(0, over) + moment.error_bytes)
+        _, fitted = _risen(raw, {}, _Room(max(0, over) + moment.error_bytes, over))
         # Within the error there may be nothing at all, unless nothing has fallen.
-        error = moment.error_bytes
-        self.inherited = tuple(c for c in fitted if c.least_bytes or min(over, c.bytes) > error)
+        least = 0 if over >= sum(claim.bytes for claim in raw) else moment.error_bytes
+        self._inherited.become(
+            tuple(c for c in fitted if c.least_bytes or min(over, c.bytes) > least)
+        )
 
     def _set_base(self, moment: Moment) -> None:
-        if self.base_bytes is None or self.inherited:
+        if self.base_bytes is None or self._inherited.raw:
             return
         held = sum(claim.bytes for claim in self.live)
         # The frames are still held, so whatever else fell was of others.
@@ -171,30 +196,74 @@ class Watch:
             self.base_bytes = None
 
 
+class _Room(NamedTuple):
+    """How much more the claims may be together."""
+
+    bytes: int
+    """With the error of the ledger."""
+    seen: int | None
+    """Without it, below 0 where less grew than is claimed; None: nothing was followed."""
+
+
+def _had(draft: KeptClaim, claimed: Mapping[Key, KeptClaim]) -> int:
+    """What was claimed of it before and is still there."""
+    before = claimed.get(key_of(draft))
+    return 0 if before is None else min(before.bytes, draft.bytes)
+
+
 def _risen(
-    drafts: Sequence[KeptClaim], claimed: dict[Key, int], room: int
-) -> tuple[int, tuple[KeptClaim, ...]]:
-    """The claims such that together they are over ``claimed`` by ``room`` at most; by how
-    much they are.
+    drafts: Sequence[KeptClaim], claimed: Mapping[Key, KeptClaim], room: _Room,
+    held: Sequence[int] = (),
+) -> tuple[int, tuple[KeptClaim, ...]]:  # fmt: skip
+    """The claims such that together they are over ``claimed`` by the room at most; by how
+    much they are.  ``held``: of each, what is held and may be what grew, whoever has it.
     """
-    had = [min(claimed.get(key_of(draft), 0), draft.bytes) for draft in drafts]
+    held = held or [0] * len(drafts)
+    leasts = _leasts(list(zip(drafts, held, strict=True)), claimed, room.seen)
+    had = [_had(draft, claimed) for draft in drafts]
     parts = [
-        Part(max(0, draft.least_bytes - old), draft.bytes - old, draft.most_bytes - old)
-        for draft, old in zip(drafts, had, strict=True)
+        Part(max(0, least - old), draft.bytes - old, draft.most_bytes - old)
+        for draft, old, least in zip(drafts, had, leasts, strict=True)
     ]
-    cut = capped(parts, room)
+    cut = capped(parts, room.bytes)
     fitted = [
         replace(
-            draft, bytes=old + part.best, least_bytes=min(draft.least_bytes, old + part.least),
+            draft, bytes=old + part.best, least_bytes=min(least, old + part.least),
             most_bytes=old + part.most,
         )
-        for draft, old, part in zip(drafts, had, cut, strict=True)
+        for draft, old, part, least in zip(drafts, had, cut, leasts, strict=True)
     ]  # fmt: skip
     return sum(part.best for part in cut), tuple(filter(worth, fitted))
 
 
-def fitted_to(kept: KeptClaims, residual_bytes: int, error_bytes: int) -> tuple[KeptClaim, ...]:
-    """Kept claims held against the residual of now, whoever reads them."""
-    watch = Watch(kept)
+def _leasts(
+    drafts: Sequence[tuple[KeptClaim, int]], claimed: Mapping[Key, KeptClaim], seen: int | None
+) -> list[int]:
+    """What is certain of each: what was, as far as it still is, and of the rest what the growth
+    leaves if any one of them took nothing.  What was claimed without being certain is no
+    growth of others, and may have been its own.
+    """
+    had, more, own = [], [], 0
+    for draft, held in drafts:
+        before = claimed.get(key_of(draft))
+        certain = 0 if before is None else min(before.least_bytes, draft.least_bytes)
+        new = max(draft.least_bytes, min(held, draft.bytes)) - certain
+        had.append(certain)
+        more.append(new)
+        own += min(new, _had(draft, claimed) - certain)
+    room = 0 if seen is None else seen + own
+    return [
+        min(draft.least_bytes, old + new)
+        for (draft, _), old, new in zip(drafts, had, certain_of(more, room), strict=True)
+    ]
+
+
+def fitted_to(
+    kept: KeptClaims, residual_bytes: int, error_bytes: int, now_unix_seconds: float = 0.0
+) -> tuple[KeptClaim, ...]:
+    """Kept claims held against the residual of now, whoever reads them; the wall clock is 0
+    where it is not known, and then nothing is certain.
+    """
+    watch = Watch(kept, now_unix_seconds=now_unix_seconds)
     watch.see(Moment(0.0, residual_bytes, error_bytes))
     return watch.inherited

@@ -74,6 +74,16 @@ class TakenPages:
             self._open[cpu] = before
         return walked
 
+    def keep_stacks(self, used: set[int]) -> dict[int, int]:
+        """Forget all other stacks; the new number of each that stays."""
+        kept = sorted(used - {NO_STACK})
+        numbers = {NO_STACK: NO_STACK, **{old: new for new, old in enumerate(kept, 1)}}
+        self.stacks = {
+            callers: numbers[number] for callers, number in self.stacks.items() if number in numbers
+        }
+        self.is_cut = False
+        return numbers
+
     def oldest_open(self) -> int | None:
         """When the oldest event was whose stack has not been read yet."""
         return min((happening[0] for happening in self._open.values()), default=None)

@@ -17,6 +17,7 @@ from seawall.host.page_trace.armed import Armed
 from seawall.host.page_trace.decode import FreedPages, Happening, TakenPages, TaskEvents
 from seawall.host.page_trace.event_format import EventFormat
 from seawall.host.page_trace.ledger import Ledger
+from seawall.host.page_trace.stack_room import most_after, without_unused
 from seawall.host.page_trace.streams import Raw, in_time
 from seawall.problems import ParseProblem
 
@@ -87,6 +88,7 @@ class Follower:
         is_woken_late = armed.wake_at(_WAKE_PERCENT)
         self._rest_seconds = _REST_SECONDS if is_woken_late else _LONG_REST_SECONDS
         self._late: list[Happening] = []
+        self._stacks_most = most_after(0)
         self._lost_before = [0, 0, 0]
         self._losses_at = 0.0
         self._lost_first = self._lost_last = -_CALM_SECONDS
@@ -154,6 +156,13 @@ class Follower:
         if frames.is_full:
             self.narrow(frames.step * 2)
             frames.is_full = False  # also where it cannot be narrowed: room may come
+        if len(self.taken.stacks) >= self._stacks_most:
+            self.forget_stacks()
+
+    def forget_stacks(self) -> None:
+        """Make room for others: those through which nothing is held any more go."""
+        self._late, kept = without_unused(self.taken, self.ledger, self._late)
+        self._stacks_most = most_after(kept)
 
     def _gather(self) -> None:
         """Read all that is there, so that the kernel has room again."""
@@ -192,6 +201,8 @@ class Follower:
             self.ledger.mistrust()
         if missing[2]:
             self.ledger.tasks.mistrust()
+        else:
+            self.ledger.tasks.trust()
         if missing[0] or missing[1]:
             self._lost_again()
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happened to which page frame, by whom, in the order of time.
 
-A group is one task, one stack, one form of block and one stretch of time; a frame knows only its
-group.  A stretch ends when somebody looks, and when events were lost: what is older than that
-was not followed all the way.
+A group is one task, one stack, one form and size of block and one stretch of time; a frame knows
+only its group.  A stretch ends when somebody looks, and when events were lost: what is older than
+that was not followed all the way.
 """
 
 from collections import defaultdict
@@ -31,6 +31,7 @@ class Group(NamedTuple):
     stack: int
     is_compound: bool
     stretch: int
+    order: int = 0
 
 
 class Ledger:
@@ -54,7 +55,7 @@ class Ledger:
         self.groups: list[Group] = [Group(0, 0, is_compound=False, stretch=-1)]
         self.renumbered = 0
         """How often groups got other numbers."""
-        self._numbers: dict[tuple[int, int, bool], int] = {}
+        self._numbers: dict[tuple[int, int, bool, int], int] = {}
         self._compact_from = _COMPACT_FROM
 
     def forget(self) -> None:
@@ -106,7 +107,7 @@ class Ledger:
     def _take(self, happening: Happening) -> None:
         _, _, tid, frame, order, is_compound, stack = happening
         row = self.tasks.row(tid)
-        key = (row, stack, is_compound)
+        key = (row, stack, is_compound, order)
         number = self._numbers.get(key)
         if number is None:
             if len(self.groups) >= GROUPS_MOST:
@@ -114,7 +115,7 @@ class Ledger:
                 self.frames.free(frame, order)
                 return
             number = self._numbers[key] = len(self.groups)
-            self.groups.append(Group(*key, self.stretch))
+            self.groups.append(Group(row, stack, is_compound, self.stretch, order))
         kept = self.frames.take(frame, order, number)
         self.gross[row] += kept * self.frames.step
         if order > self.orders.get(row, 0):
@@ -126,6 +127,17 @@ class Ledger:
         probe = self.probes.get(number)
         if probe:
             self.drivers.note(probe.kind, probe.driver, self.tasks.row(tid), value)
+
+    def stacks(self) -> set[int]:
+        """Those of frames that are known."""
+        return {self.groups[number].stack for number in self.frames.groups()}
+
+    def renumber_stacks(self, numbers: dict[int, int]) -> None:
+        """Give stacks other numbers; those that are not named are of no frame any more."""
+        self.groups = [
+            group._replace(stack=numbers.get(group.stack, decode.NO_STACK)) for group in self.groups
+        ]
+        self._numbers = {}
 
     def compact(self) -> None:
         """Make room when there are many groups: those of which no frame is left go."""

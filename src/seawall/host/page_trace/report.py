@@ -11,7 +11,7 @@ from math import isqrt
 from typing import Any, Final
 
 from seawall.host.page_trace.decode import STACKS_MOST, addresses
-from seawall.host.page_trace.follower import Told
+from seawall.host.page_trace.follower import PACE_STEP_MOST, Told
 from seawall.host.page_trace.hist import Sums
 from seawall.host.page_trace.ledger import Ledger
 from seawall.host.page_trace.options import Driver
@@ -39,6 +39,8 @@ class Row:
     """Of ``kept``: taken before events were lost."""
     unfollowed: int = 0
     """Of ``kept``: taken before a pause."""
+    by_chance: int = 0
+    """Of ``kept``: of blocks smaller than the step, so that which were followed was chance."""
     mapped: int = 0
 
 
@@ -82,17 +84,19 @@ def report(material: Material) -> dict[str, Any]:
         gross = sorted(ledger.gross.items(), key=lambda item: -item[1])[:GROSS_MOST]
     told_gross = [{"task": tasks.number(task), "pages": pages} for task, pages in gross if pages]
     kprobes = _driver_rows(material, tasks)
+    named = _named(material, stacks)  # before the notes, which tell that there are no names
     return {
         "seconds": round(time.monotonic() - material.told.since, 3),
         "page_size": os.sysconf("SC_PAGE_SIZE"),
         "mechanism": "ring+hist" if material.sums else "ring",
         "events": material.told.events,
-        "lost_events": material.told.lost,
+        # How many it were while somebody else had switched us off is not known: some.
+        "lost_events": material.told.lost + material.told.stops,
         "sampled_one_in": ledger.frames.step,
         "notes": [*material.notes, *_notes(material, list(rows.values()))],
         "free_list_pages": listed,
         "buffer_bytes": material.buffer_bytes,
-        "stacks": _named(material, stacks),
+        "stacks": named,
         "tasks": [_task(ledger.tasks.rows[row]) for row in tasks.values],
         "held": held,
         "gross": told_gross,
@@ -128,6 +132,7 @@ def rows_of(material: Material) -> dict[tuple[int, int], Row]:
             continue
         row.kept += found.frames
         row.mapped += found.mapped
+        row.by_chance += found.frames if 1 << group.order < ledger.frames.step else 0
         if group.stretch < ledger.paused_until:
             row.unfollowed += found.frames
         elif group.stretch < ledger.lost_until:
@@ -153,21 +158,41 @@ def pages_on_lists() -> int:
 def _held(
     material: Material, key: tuple[int, int], row: Row, ghosts: dict[int, int]
 ) -> dict[str, int]:
-    """One row, in pages: each frame stands for ``step`` of them, give or take."""
+    """One row, in pages: each frame stands for ``step`` of them, give or take.
+
+    Where few are followed, who comes first may always get the ones that are: two that take in
+    turn halve a block between them.  Of what is there by chance half is certain at the most.
+    """
     step = material.ledger.frames.step
     # Blocks, not frames, come by chance, and their places are not all alike.
     error = (_SAMPLING_MARGIN * isqrt(row.kept + row.young) + 1) * (step - 1)
     least = row.kept - row.unfollowed
-    least -= min(row.doubtful, material.told.lost_freed * _LIST_ORDERS)
+    least -= min(row.doubtful, material.told.lost_freed * _lost_with_each(material, key[0]))
     pages = (row.kept - min(row.doubtful, ghosts.get(key[0], 0))) * step
     most = (row.kept + row.young) * step + error + _missed(material, key[0])
     most = max(pages, min(most, _pages_of_machine()))
+    certain = min(pages, least * step - error)
+    if step > PACE_STEP_MOST:
+        certain = min(certain, row.kept * step - row.by_chance * step // 2)
+    if key[0] in material.ledger.tasks.doubted:
+        certain = 0
     return {
         "pages": pages,
-        "least_pages": max(0, min(pages, least * step - error)),
+        "least_pages": max(0, certain),
         "most_pages": most,
         "mapped_pages": min(pages, row.mapped * step),
     }
+
+
+def _lost_with_each(material: Material, task: int) -> int:
+    """How many frames of a task may be gone with one lost happening.
+
+    The flags of a free block tell that it is free, but on the lists of a CPU; if somebody took
+    it again, and that was lost too, they tell nothing.
+    """
+    if not material.told.lost_taken:
+        return _LIST_ORDERS
+    return max(_LIST_ORDERS, 1 << material.ledger.orders.get(task, 0))
 
 
 def _ghosts(material: Material, rows: Mapping[tuple[int, int], Row]) -> dict[int, int]:
@@ -252,12 +277,13 @@ def _notes(material: Material, rows: list[Row]) -> list[str]:
         "counted with care": told.lost_freed,
         f"somebody else switched our recording off {told.stops} times: what was taken and freed "
         "meanwhile is not known": told.stops,
-        f"{told.lost_tasks} forks or moves between cgroups were lost": told.lost_tasks,
+        f"{told.lost_tasks} forks or moves between cgroups were lost: threads that began meanwhile "
+        "may have been others": told.lost_tasks,
         f"{told.unreadable_pages} pages of the ring buffer are not as documented":
             told.unreadable_pages,
         f"one page frame in {step} is followed and stands for the others": step > 1,
-        "the kernel hides its addresses (kernel.kptr_restrict): stacks have no names":
-            material.symbols.is_hidden,
+        "the kernel shows no names (kernel.kptr_restrict=2): what the pages are is not known, and "
+        "whoever took them is not certain to hold uncounted memory": material.symbols.is_hidden,
         "pages were not followed all the time since they were taken (paused)":
             any(row.unfollowed for row in rows),
         f"the kernel's own sums dropped {material.sums.dropped if material.sums else 0} happenings "
@@ -265,7 +291,7 @@ def _notes(material: Material, rows: list[Row]) -> list[str]:
         f"only the largest {HELD_MOST} of {len(rows)} rows are told": len(rows) > HELD_MOST,
         f"{sum(ledger.unkept.values())} pages found no room here: whether they are held is not "
         "known": any(ledger.unkept.values()),
-        "more stacks than are remembered: others have none":
+        "more stacks than are remembered: others have none, and nothing of theirs is certain":
             len(material.stacks) >= STACKS_MOST,
         "more threads than are remembered: what the others took is nobody's": ledger.tasks.is_cut,
         "a driver gave out more than is remembered": ledger.drivers.is_cut,

@@ -49,6 +49,10 @@ class Tasks:
         self.rows: list[Task] = []
         self.is_cut = False
         """More threads than are remembered."""
+        self.doubted: set[int] = set()
+        """Rows that may be somebody else's: begun while events about tasks were lost."""
+        self._sure = 0
+        """Rows before this one were begun before that."""
         self._tree = tree
         self._sees_all = sees_all_cgroups
         """False in a cgroup namespace: the kernel's paths are not those that we read."""
@@ -68,12 +72,29 @@ class Tasks:
                 continue
             self._put(pid, _from_proc(pid, seen))
 
+    def trust(self) -> None:
+        """No event about tasks was lost until now: the rows are whose they seem to be."""
+        self._sure = len(self.rows)
+
     def mistrust(self) -> None:
-        """Events about tasks were lost: whoever lives is looked at again, the dead are kept."""
+        """Events about tasks were lost: whoever lives is looked at again, the dead are kept.
+
+        A number may have been somebody else's by then.  Rows begun since are believed where the
+        very thread still lives, and whoever is another now has taken no one knows how much of
+        an older row.
+        """
+        begun = set(range(self._sure, len(self.rows)))
         for tid, known in list(self._known.items()):
-            seen = look_at(tid)
-            if seen and (known.start_ticks, known.cgroups) != (seen.start_ticks, seen.cgroups):
-                self._put(tid, _from_proc(tid, seen))
+            seen, row = look_at(tid), self._row_of.get(tid, -1)
+            if seen is None:
+                continue
+            if (known.start_ticks, known.cgroups) == (seen.start_ticks, seen.cgroups):
+                begun.discard(row)
+                continue
+            begun |= {row} if row >= 0 else set()
+            self._put(tid, _from_proc(tid, seen))
+        self.doubted |= begun
+        self.trust()
         self.look_at_all()
 
     def forget(self) -> None:
@@ -82,10 +103,14 @@ class Tasks:
         self._row_of = {}
         self._nobody = None
         self.is_cut = False
+        self.doubted = set()
+        self._sure = 0
 
     def keep(self, rows: set[int]) -> dict[int, int]:
         """Drop all other rows; the new number of each that stays."""
         numbers = {old: new for new, old in enumerate(sorted(rows))}
+        self._sure = sum(old < self._sure for old in numbers)
+        self.doubted = {numbers[row] for row in self.doubted if row in numbers}
         self.rows = [self.rows[old] for old in sorted(rows)]
         self._row_of = {tid: numbers[row] for tid, row in self._row_of.items() if row in numbers}
         self._nobody = None if self._nobody is None else numbers.get(self._nobody)

@@ -201,6 +201,7 @@ class PageTracer:
     def forget(self) -> None:
         """A new window begins: nothing was taken so far."""
         self.ledger.forget()
+        self.follower.forget_stacks()
         self._looker = Looker()
         self._settling.forget()
         self._armed.forget_sums()
