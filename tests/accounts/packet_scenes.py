@@ -27,6 +27,7 @@ APP_B = f"{POD_B}/{'d' * 64}"
 UNIT, PLAIN = "/system.slice/ssh.service", "/batch"
 NAMES = {UID_A: ("shop", "web"), UID_B: ("shop", "db")}
 POD_CAPABILITIES = 0xA80425FB  # what containers get: NET_RAW, and no SYS_ADMIN
+NO_NET_RAW = POD_CAPABILITIES & ~(1 << 13)
 ALL_CAPABILITIES = (1 << 41) - 1
 NO_VMALLOC = Unread("/proc/vmallocinfo", "refused")
 MIB = 1 << 20
@@ -76,8 +77,10 @@ def ring(inode: int, space: int, *pids: int, mib: int = 64) -> PacketSocket:
     return PacketSocket(inode, space, 0, Ring(MIB, mib), None, pids)
 
 
-def lives(space: int, *paths: str, is_whole: bool = True) -> dict[int, Inhabitants]:
-    return {space: Inhabitants(is_whole, tuple(map(lines, paths)))}
+def lives(
+    space: int, *paths: str, is_whole: bool = True, bounding: tuple[int, ...] = ()
+) -> dict[int, Inhabitants]:
+    return {space: Inhabitants(is_whole, tuple(map(lines, paths)), bounding)}
 
 
 def rings(

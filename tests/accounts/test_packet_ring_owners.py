@@ -7,6 +7,7 @@ from tests.accounts.packet_scenes import (
     APP_B,
     HOST,
     MIB,
+    NO_NET_RAW,
     PAUSE_A,
     PLAIN,
     POD_A,
@@ -69,8 +70,35 @@ def test_one_container_of_several_in_the_pod_may_have_been_handed_it() -> None:
     """The pod is proved; that the other one did not make it is not."""
     together = lives(SPACE_A, PAUSE_A, APP_A, SIDE_A)
     told = found(rings([ring(7, SPACE_A, 43)], [in_pod_a(43, SIDE_A)], inhabitants=together))
-    assert only(told).cgroup == SIDE_A
-    assert "another container of its pod" in only(told).missing
+    assert only(told).cgroup == POD_A
+    assert "which of its containers made it" in only(told).missing
+
+
+@pytest.mark.parametrize(("able", "confidence"), [(SIDE_A, "exact"), (APP_A, "estimate")])
+def test_the_one_container_that_could_have_made_it(able: str, confidence: str) -> None:
+    """CAP_NET_RAW tells; of one that does not hold it now, not for certain."""
+    paths = (PAUSE_A, APP_A, SIDE_A)
+    bounding = tuple(
+        NO_NET_RAW if one not in (able, PAUSE_A) else POD_CAPABILITIES for one in paths
+    )
+    holds = holder(43, SIDE_A, SPACE_A, POD_CAPABILITIES if able == SIDE_A else NO_NET_RAW)
+    together = lives(SPACE_A, *paths, bounding=bounding)
+    claim = only(found(rings([ring(7, SPACE_A, 43)], [holds], inhabitants=together)))
+    assert (claim.cgroup, claim.confidence) == (able, confidence)
+    assert claim.least_bytes == (64 * MIB if confidence == "exact" else 0)
+
+
+def test_a_container_that_is_not_known_yet_may_have_made_it() -> None:
+    new = f"{POD_A}/{'e' * 64}"
+    told = rings(
+        [ring(7, SPACE_A, 42)], [in_pod_a(42)], inhabitants=lives(SPACE_A, PAUSE_A, APP_A, new)
+    )
+    assert charged(found(told)) == [POD_A]
+
+
+def test_a_cgroup_of_a_containers_own_that_is_not_known_is_the_container() -> None:
+    told = found(rings([ring(7, SPACE_A, 42)], [in_pod_a(42, f"{APP_A}/many/7")]))
+    assert (only(told).cgroup, only(told).confidence) == (APP_A, "exact")
 
 
 def test_forks_in_nested_cgroups_are_the_container() -> None:

@@ -52,3 +52,11 @@ def test_rings_in_vmalloc_of_sockets_that_are_not_known() -> None:
     (claim,) = told.claims
     assert (claim.workload, claim.within, claim.bytes) == (None, "vmalloc", 5 * MIB)
     assert not found(rings([]), areas("")).claims
+
+
+def test_above_the_largest_piece_it_is_in_vmalloc_whoever_may_read_the_file() -> None:
+    """8 MiB with pages of 4 KiB; 4 MiB is the largest piece."""
+    large = PacketSocket(7, HOST, 60, Ring(8 * MIB, 128), Ring(4 * MIB, 2), (60,))
+    told = found(rings([large], [holder(60, PLAIN)]))
+    places = {claim.within: (claim.least_bytes, claim.bytes) for claim in told.claims}
+    assert places == {"vmalloc": (1024 * MIB, 1024 * MIB), "residual": (8 * MIB, 8 * MIB)}

@@ -119,5 +119,6 @@ def test_a_reader_says_when_it_reads() -> None:
     file = kept()
     assert file.boot_id == BOOT
     assert [c.least_bytes for c in fitted_to(file, 3 * GIB, ERROR, LEARNED + 3)] == [GIB]
-    assert [c.least_bytes for c in fitted_to(file, 3 * GIB, ERROR, LEARNED + 300)] == [0]
+    assert [c.least_bytes for c in fitted_to(file, 3 * GIB, ERROR, LEARNED + 300)] == [GIB]
+    assert [c.least_bytes for c in fitted_to(file, 3 * GIB, ERROR, LEARNED + 1000)] == [0]
     assert [c.least_bytes for c in fitted_to(file, 3 * GIB, ERROR)] == [0]

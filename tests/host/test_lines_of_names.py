@@ -15,7 +15,7 @@ from seawall.guard.own_place import named
 from seawall.guard.tell.rivals import _is_of_host, _is_roots, _is_within
 from seawall.held_files import executed
 from seawall.host import kernel_messages
-from seawall.host.packet_rings import rings
+from seawall.host.packet_rings.processes import lines_of
 from seawall.host.page_trace import proc_tasks
 from seawall.pinner import wanted
 from seawall.pinner.mappings import own_identity, parse
@@ -38,14 +38,14 @@ def test_pages_and_rings_stay_with_who_took_them(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(proc_tasks, "_read", lambda _path: text)
     lines = proc_tasks.cgroup_lines(1)
     assert lines == ("4:cpu:/", line(cut))
-    assert rings._lines(text) == list(lines)
+    assert lines_of(text) == list(lines)
     assert memory_path(lines, 2) == line(cut)[3:]
 
 
 def test_no_text_has_no_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proc_tasks, "_read", lambda _path: b"")
     assert proc_tasks.cgroup_lines(1) == ()
-    assert rings._lines(b"") == []
+    assert lines_of(b"") == []
     assert wanted._memory_path("") == ""
 
 

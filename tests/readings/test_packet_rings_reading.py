@@ -76,6 +76,17 @@ def test_sockets_their_holders_and_their_namespaces() -> None:
     assert (found.holders_left_out, found.processes_left_out) == (2, 3)
 
 
+def test_what_inhabitants_can_do_is_told_since_a_later_version() -> None:
+    answer = {**ANSWER, "inhabitants": [[200, True, [[POD]], [8192]]]}
+    found = reading(answer, MAPS)
+    assert isinstance(found, PacketRings)
+    assert found.inhabitants == {
+        200: Inhabitants(is_whole=True, cgroups=((POD,),), bounding=(8192,))
+    }
+    answer["inhabitants"] = [[200, True, [[POD]], [8192, 1]]]
+    assert isinstance(reading(answer, MAPS), Unread)
+
+
 def test_mappings_are_asked_only_for_sockets_that_nobody_has_open() -> None:
     host = Answering(ANSWER, MAPS)
     read(host)  # type: ignore[arg-type]

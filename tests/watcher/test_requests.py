@@ -1,9 +1,14 @@
 """What a cgroup asked for, as the watcher tells it."""
 
+from pathlib import Path
+
 import pytest
+from tests.watcher.people_node import POD, Node, rows
 
 from seawall.accounts.workloads import Workload
+from seawall.host.live import LiveHost
 from seawall.readings.reading import UNLIMITED, Unlimited
+from seawall.watcher.people import People
 from seawall.watcher.requests import Asked, request_of
 
 GIB = 1 << 30
@@ -30,3 +35,19 @@ def test_what_is_protected(
 @pytest.mark.parametrize("protected", [UNLIMITED, GIB])
 def test_what_a_user_protects_is_a_wish(protected: int | Unlimited) -> None:
     assert request_of(DB, Asked(None, protected), 500, CAPACITY, is_delegated=True) is None
+
+
+def test_memory_that_is_plugged_in_counts_for_new_pods(tmp_path: Path) -> None:
+    """64 GiB become 128: the kubelet writes 688 for 40 GiB, which by 64 would be half of that."""
+    node = Node(tmp_path)
+    node.write("proc/meminfo", f"MemTotal: {64 << 20} kB\nMemFree: 1 kB\n")
+    people = People(LiveHost(str(tmp_path)), 64 * GIB)
+    first = node.container(POD, "web", 375)
+    before = rows(people)[first]["request"]
+    assert before == pytest.approx(40 * GIB, rel=0.01)
+    node.write("proc/meminfo", f"MemTotal: {128 << 20} kB\nMemFree: 1 kB\n")
+    later = node.container(POD, "plugin", 688)
+    assert rows(people)[later]["request"] == pytest.approx(40 * GIB, rel=0.01)
+    node.write("proc/meminfo", f"MemTotal: {32 << 20} kB\nMemFree: 1 kB\n")
+    last = node.container(POD, "etcd", 688)
+    assert rows(people)[last]["request"] == pytest.approx(40 * GIB, rel=0.01)

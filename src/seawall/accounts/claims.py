@@ -14,9 +14,10 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from seawall.accounts.claim import RESIDUAL, Claim, Found, Suspect
-from seawall.accounts.claim_joining.fit import fit, within_residual
+from seawall.accounts.claim_joining.fit import within_residual
 from seawall.accounts.claim_joining.join import join
 from seawall.accounts.claim_joining.owner import likely_bytes
+from seawall.accounts.claim_joining.taken import fit_once
 from seawall.accounts.ledger import Ledger
 from seawall.host.host import Unread
 from seawall.readings.base import Base
@@ -117,10 +118,10 @@ def _held_against(claims: Sequence[Claim], ledger: Ledger, base: Base | Unread) 
     for within in sorted({claim.within for claim in claims}):
         members = [claim for claim in claims if claim.within == within]
         if within == RESIDUAL:
-            fitted = fit(members, most, grown)
+            fitted = fit_once(members, most, grown)
         else:
             line = ledger.line(within)
-            fitted = fit(members, ledger.total_bytes if line is None else line.bytes)
+            fitted = fit_once(members, ledger.total_bytes if line is None else line.bytes)
         yield from (claim for claim in fitted if claim.most_bytes > 0)
 
 

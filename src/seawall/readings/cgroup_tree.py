@@ -10,11 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from seawall.cgroup_paths import place_of
 from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
 from seawall.readings.reading import UNLIMITED, Unlimited, decode_name, parse_number
 
 CGROUPS_MOST: Final = 100_000
+BELOW_MOST: Final = 1000
+"""Of one container, user's manager or batch job, which may make as many as it likes: a node in a
+container (kind) has about 500, a whole system 200.  The others' turn must come."""
 DEPTH_MOST: Final = 64
 FLAT_KEYED_BYTES_MOST: Final = 64 << 10  # memory.stat of 6.18 has 3 KB
 _PLAIN: Final = re.compile(rb"(?:[\w.]{1,64} [0-9]{1,20}\n)*\Z")
@@ -47,8 +51,17 @@ class Walk:
         """Every cgroup, parents first, names in order."""
         todo = ["/"]
         count = 0
+        owner, below_owner = "", 0
         while todo:
             path = todo.pop()
+            if owner and path.startswith(owner + "/"):
+                below_owner += 1
+                if below_owner > BELOW_MOST:
+                    self._leave(owner, todo)
+                    continue
+            else:
+                owner = _delegated(path)
+                below_owner = int(owner not in ("", path))
             count += 1
             if count > CGROUPS_MOST:
                 words = f"more than {CGROUPS_MOST} cgroups; the others were not read"
@@ -72,8 +85,25 @@ class Walk:
             parent = "" if path == "/" else path
             todo += [f"{parent}/{name[:-1]}" for name in reversed(below)]
 
+    def _leave(self, owner: str, todo: list[str]) -> None:
+        """What else is below it; parents come first, so it is the end of ``todo``."""
+        while todo and todo[-1].startswith(owner + "/"):
+            todo.pop()
+        words = f"more than {BELOW_MOST} cgroups below it; the others were not read"
+        self.unread.append(Unread(self._folder(owner), "too_big", words))
+
     def _folder(self, path: str) -> str:
         return self._mount_point + path if path != "/" else self._mount_point or "/"
+
+
+def _delegated(path: str) -> str:
+    """The cgroup below which somebody else makes as many as he likes, if it begins with ``path``;
+    else empty.
+    """
+    place = place_of(path)
+    if place.cgroup == path and (place.kind == "container" or place.job):
+        return path
+    return path.rpartition("/")[0] if place.is_delegated else ""
 
 
 def file_path(mount_point: str, path: str, name: str) -> str:

@@ -77,6 +77,8 @@ class Inhabitants(NamedTuple):
     """False: there was no time to look at all."""
     cgroups: tuple[tuple[str, ...], ...]
     """The different contents of /proc/PID/cgroup among its processes."""
+    bounding: tuple[int, ...] = ()
+    """For each of them the capabilities that one of its processes can have; empty: not told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,8 +173,8 @@ def _rings(answer: Any) -> PacketRings:
         sockets=tuple(_socket(row, holders) for row in _list(answer["sockets"])),
         holders=people,
         inhabitants={
-            _number(space): Inhabitants(_flag(whole), _cgroups(lines))
-            for space, whole, lines in map(_list, _list(answer["inhabitants"]))
+            _number(space): _inhabitants(told)
+            for space, *told in map(_list, _list(answer["inhabitants"]))
         },
         hidden=_cgroups(answer["hidden"]),
         host_namespace=None if answer["host"] is None else _number(answer["host"]),
@@ -193,6 +195,16 @@ def _socket(row: JSON, holders: Mapping[int, Sequence[int]]) -> PacketSocket:
     who = None if uid is None else _number(uid)
     told = tuple(dict.fromkeys(holders.get(number, ())))
     return PacketSocket(number, _number(namespace), who, _ring(rx), _ring(tx), told)
+
+
+def _inhabitants(told: Sequence[JSON]) -> Inhabitants:
+    """Bundles of older versions have no capabilities."""
+    whole, cgroups, *more = told
+    bounding = tuple(map(_number, _list(more[0]))) if more else ()
+    found = Inhabitants(_flag(whole), _cgroups(cgroups), bounding)
+    if bounding and len(bounding) != len(found.cgroups):
+        raise ValueError("as many capabilities as cgroups")
+    return found
 
 
 def _ring(value: JSON) -> Ring | None:

@@ -6,14 +6,16 @@ mapped, when it is asked for.  Certain is exact and traced evidence alone, as in
 ``accounts/shadow_charge``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from seawall.accounts.claim import Claim, Found
+from seawall.accounts.claim import RESIDUAL, Claim, Found
 from seawall.accounts.claim_sources import driver_mappings, packet_rings
 from seawall.accounts.claims import Claims, joined
 from seawall.accounts.kept_words import claim_of
 from seawall.accounts.ledger import Ledger
+from seawall.accounts.packet_rings.bounds import bounded
 from seawall.accounts.shadow_charge import sum_of, uncounted_claims
 from seawall.host.host import Host, Unread
 from seawall.readings.driver_files import DriverFiles
@@ -26,11 +28,14 @@ from seawall.readings.vmallocinfo import Vmallocinfo
 from seawall.watcher.asked_host import AskedHost
 from seawall.watcher.endpoint import word
 from seawall.watcher.people import People
+from seawall.watcher.ring_areas import RingAreas
 
 _NO_BASE: Final = Unread("base", "absent")
 _NO_VMALLOCINFO: Final = Unread("/proc/vmallocinfo", "not_captured")
 _NOUNS: Final = {"ring": "packet rings", "socket": "socket buffers", "unknown": "kernel pages"}
 _HOW: Final = {"exact": "counted by the kernel", "traced": "traced page by page"}
+_AREAS_LEAST_BYTES: Final = 32 << 20
+"""Of rings together, that it matters where they lie."""
 _SOURCES_MOST: Final = 200
 _REFUSALS_MOST: Final = 8
 
@@ -46,29 +51,96 @@ class Told(NamedTuple):
     """When the oldest answer was asked for that a row rests on; None: on none."""
 
 
-def tell_claims(
-    host: AskedHost, people: People, ledger: Ledger, kept: Sequence[KeptClaim],
-    *, with_drivers: bool,
-) -> Told:  # fmt: skip
-    """One account of now; what is not answered yet is not in it."""
-    known = {Ledger: ledger, Vmallocinfo: _NO_VMALLOCINFO}
-    snapshot = Snapshot(host, known)
-    found = [Found(tuple(claim_of(claim, None) for claim in kept if _is_there(host, claim)))]
-    unread: list[Unread] = []
-    ages: list[float] = []
-    for source in (_rings, _drivers) if with_drivers else (_rings,):
-        host.oldest = None
-        answer = source(snapshot, people, ledger)
-        if isinstance(answer, Unread):
-            unread.append(answer)
-            continue
-        found.append(answer)
-        # An old answer that names nobody makes the others no older.
-        if host.oldest is not None and any(claim.least_bytes for claim in answer.claims):
-            ages.append(host.oldest)
-    claims = joined(found, ledger, _NO_BASE, tuple(unread))
-    rows, oldest = _rows(claims, people), min(ages, default=None)
-    return Told(rows, _refused(claims), explained_by(claims.claims), oldest)
+class Learned(NamedTuple):
+    """What the watcher itself knows."""
+
+    ledger: Ledger
+    followed: Sequence[KeptClaim] = ()
+    """Page by page, at this moment."""
+    kept: Sequence[KeptClaim] = ()
+    """Of before: the trace is paused, or was another watcher's."""
+
+
+class Claiming:
+    """One account after another."""
+
+    def __init__(self, host: AskedHost, people: People) -> None:
+        self._host = host
+        self._people = people
+        self._areas = RingAreas()
+
+    def tell(self, learned: Learned, *, with_drivers: bool) -> Told:
+        """One account of now; what is not answered yet is not in it."""
+        ledger = learned.ledger
+        known = {Ledger: ledger, Vmallocinfo: _NO_VMALLOCINFO}
+        snapshot = Snapshot(self._host, known)
+        found: list[Found] = []
+        unread: list[Unread] = []
+        ages: list[float] = []
+        kept = learned.kept
+        for source in (self._rings, self._drivers) if with_drivers else (self._rings,):
+            self._host.oldest = None
+            answer = source(snapshot, ledger)
+            if isinstance(answer, Unread):
+                unread.append(answer)
+                continue
+            found.append(answer)
+            if source == self._rings:
+                kept = _bounded(kept, snapshot, answer)
+            # An old answer that names nobody makes the others no older.
+            if self._host.oldest is not None and any(one.least_bytes for one in answer.claims):
+                ages.append(self._host.oldest)
+        own = [one for one in (*learned.followed, *kept) if _is_there(self._host, one)]
+        found.append(Found(tuple(claim_of(claim, None) for claim in own)))
+        claims = joined(found, ledger, _NO_BASE, tuple(unread))
+        rows, oldest = _rows(claims, self._people), min(ages, default=None)
+        return Told(rows, _refused(claims), explained_by(claims.claims), oldest)
+
+    def _rings(self, snapshot: Snapshot, ledger: Ledger) -> Found | Unread:
+        rings, kernel = snapshot.get(PacketRings), snapshot.get(Kernel)
+        if isinstance(rings, Unread):
+            return rings
+        if isinstance(kernel, Unread):
+            return kernel
+        held = sum(one.held_bytes(kernel.page_size) for one in rings.sockets)
+        may_read = held >= _AREAS_LEAST_BYTES and not self._host.is_hurried
+        self._areas.see(self._host, ledger, may_read=may_read)
+        people = self._people
+        told = packet_rings.claims(
+            kernel, rings, people.workloads, people.cgroups, self._areas.found
+        )  # fmt: skip
+        return less_sure(told, self._areas.unsure_bytes(ledger))
+
+    def _drivers(self, snapshot: Snapshot, ledger: Ledger) -> Found | Unread:
+        files = snapshot.get(DriverFiles)
+        if isinstance(files, Unread):
+            return files
+        mappings, kernel = snapshot.get(DriverMappings), snapshot.get(Kernel)
+        if isinstance(mappings, Unread):
+            return mappings
+        if isinstance(kernel, Unread):
+            return kernel
+        return driver_mappings.claims(mappings, files, self._people.workloads, kernel, ledger)
+
+
+def less_sure(told: Found, in_vmalloc_bytes: int) -> Found:
+    """Of any ring in no counter so much may be in vmalloc by now, and so not in the residual."""
+    claims = (
+        replace(claim, least_bytes=max(0, claim.least_bytes - in_vmalloc_bytes))
+        if claim.within == RESIDUAL
+        else claim
+        for claim in told.claims
+    )
+    return replace(told, claims=tuple(claims))
+
+
+def _bounded(
+    kept: Sequence[KeptClaim], snapshot: Snapshot, told: Found
+) -> Sequence[KeptClaim]:  # fmt: skip
+    rings, kernel = snapshot.get(PacketRings), snapshot.get(Kernel)
+    if isinstance(rings, Unread) or isinstance(kernel, Unread):
+        return kept
+    return tuple(bounded(kept, rings, told.claims, kernel.page_size))
 
 
 def explained_by(claims: Sequence[Claim]) -> int:
@@ -87,34 +159,14 @@ def _is_there(host: Host, claim: KeptClaim) -> bool:
     return inode_of(host, claim.folder) == claim.cgroup_inode
 
 
-def _rings(snapshot: Snapshot, people: People, _: Ledger) -> Found | Unread:
-    rings, kernel = snapshot.get(PacketRings), snapshot.get(Kernel)
-    if isinstance(rings, Unread):
-        return rings
-    if isinstance(kernel, Unread):
-        return kernel
-    return packet_rings.claims(kernel, rings, people.workloads, people.cgroups, _NO_VMALLOCINFO)
-
-
-def _drivers(snapshot: Snapshot, people: People, ledger: Ledger) -> Found | Unread:
-    files = snapshot.get(DriverFiles)
-    if isinstance(files, Unread):
-        return files
-    mappings, kernel = snapshot.get(DriverMappings), snapshot.get(Kernel)
-    if isinstance(mappings, Unread):
-        return mappings
-    if isinstance(kernel, Unread):
-        return kernel
-    return driver_mappings.claims(mappings, files, people.workloads, kernel, ledger)
-
-
 def _rows(claims: Claims, people: People) -> list[dict[str, Any]]:
     """One for each group that holds something and is known by its inode."""
     by_group: dict[str, list[Claim]] = {}
     for claim in uncounted_claims(claims.claims):
-        group = people.group_of(claim.cgroup or "/")
-        if group is not None and claim.kind != "hugetlb":
-            by_group.setdefault(group.cgroup, []).append(claim)
+        if claim.kind == "hugetlb":
+            continue
+        for path, one in _of_groups(claim, people):
+            by_group.setdefault(path, []).append(one)
     rows: list[dict[str, Any]] = []
     for path, own in by_group.items():
         inode, held = people.inode(path), sum_of(own)
@@ -127,6 +179,25 @@ def _rows(claims: Claims, people: People) -> list[dict[str, Any]]:
         })  # fmt: skip
     rows.sort(key=lambda row: -row["certain"])
     return rows
+
+
+def _of_groups(claim: Claim, people: People) -> Iterator[tuple[str, Claim]]:
+    """Whose row it stands in.  What is a pod's and of which of its containers nobody knows stands
+    with each of them, as possible: the guard has no row for a pod, and ends containers.
+    """
+    path = claim.cgroup or "/"
+    group = people.group_of(path)
+    if group is not None:
+        yield group.cgroup, claim
+        return
+    above = people.workloads.by_cgroup.get(path)
+    if above is None or above.kind != "pod":
+        return
+    bound = replace(claim, least_bytes=0, bytes=0, confidence="bound")
+    for below, one in people.workloads.by_cgroup.items():
+        is_inside = below.startswith(path + "/") and not one.is_sandbox
+        if is_inside and people.group_of(below) == one:
+            yield below, bound
 
 
 def _source(claim: Claim) -> str:

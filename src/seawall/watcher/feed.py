@@ -10,13 +10,14 @@ import select
 import time
 from typing import Any, Final
 
+from seawall.accounts.ledger import Ledger
 from seawall.host.live import LiveHost
 from seawall.host.slow_probes import SLOW_PROBES
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.snapshot import Snapshot
 from seawall.watcher.asked_host import AskedHost
 from seawall.watcher.asker import Asker, Question, reap
-from seawall.watcher.claiming import Told, tell_claims
+from seawall.watcher.claiming import Claiming, Learned, Told
 from seawall.watcher.endpoint import Endpoint, word
 from seawall.watcher.keeping import Keeping
 from seawall.watcher.learning import Learning
@@ -81,6 +82,7 @@ class Feed:
             self._live, meminfo.mem_total if isinstance(meminfo, Meminfo) else None
         )
         self._learning = Learning(self._live, self._people)
+        self._claiming = Claiming(self._host, self._people)
         self._keeping = Keeping()
         self._residual, self._unclaimed = Lows(), Lows()
         self._pace = PEACE_SECONDS
@@ -106,7 +108,7 @@ class Feed:
             self._learning.following.open()
         self._look()
         self._host.may_ask = True
-        tell_claims(self._host, self._people, *self._account(), with_drivers=True)
+        self._rehearse_claims()
         self._rehearse_answers()
         stuck("stuck", json.dumps([]))
 
@@ -115,7 +117,11 @@ class Feed:
         while time.monotonic() < until and not self._host.is_idle:
             self._host.go_on()
             time.sleep(0.01)
-        tell_claims(self._host, self._people, *self._account(), with_drivers=True)
+        self._rehearse_claims()
+
+    def _rehearse_claims(self) -> None:
+        if self._learning.ledger is not None:
+            self._claiming.tell(self._learned(self._learning.ledger), with_drivers=True)
 
     def run(self) -> None:
         """Until the guard is gone."""
@@ -226,8 +232,11 @@ class Feed:
             unexplained=min(grown, max(0, unclaimed - (self._unclaimed.low or 0))),
         )
 
-    def _account(self) -> Any:
-        return self._learning.ledger, self._learning.watch.claims
+    def _learned(self, ledger: Ledger) -> Learned:
+        watch = self._learning.watch
+        if watch.is_armed and self._learning.following.is_on:
+            return Learned(ledger, watch.live, watch.inherited)
+        return Learned(ledger, (), watch.claims)
 
     def _tell_claims(self) -> None:
         ledger = self._learning.ledger
@@ -241,9 +250,7 @@ class Feed:
         self._host.may_ask = ledger.residual_bytes >= _RINGS_LEAST_BYTES or fast
         grown = ledger.residual_bytes - (self._residual.low or 0)
         drivers = now < self._drivers_until or grown >= _DRIVERS_LEAST_BYTES
-        told = tell_claims(
-            self._host, self._people, ledger, self._learning.watch.claims, with_drivers=drivers
-        )
+        told = self._claiming.tell(self._learned(ledger), with_drivers=drivers)
         self._told_claims, self._had_rows = told, bool(told.rows)
         if told.oldest is not None:  # of then; but never back in time
             now = max(self._claims_seconds, told.oldest)

@@ -47,7 +47,9 @@ class Learning:
         kept = Snapshot(host).get(KeptClaims)
         known = None if isinstance(kept, Unread) else kept
         growth = Growth((SURGE, BURST, LEAK))
-        self.watch = Watch(known, growth, look_every_seconds=LOOK_EVERY_SECONDS)
+        self.watch = Watch(
+            known, growth, look_every_seconds=LOOK_EVERY_SECONDS, now_unix_seconds=time.time()
+        )
         self.problem = ""
         """Why the last look of the tracer told nothing."""
 
@@ -60,7 +62,7 @@ class Learning:
             look = self.looks.look(whole=True) or look  # meminfo alone may be mistaken
         for step in self.watch.see(look.moment):
             if step == "arm":
-                self.following.arm()
+                self._arm()
             elif step == "look":
                 look = self._learn(look)
             else:
@@ -68,7 +70,7 @@ class Learning:
                 self.following.disarm(keeps=bool(self.watch.live))
         if self.watch.is_armed and not self.following.is_on:
             self.following.open()
-            self.following.arm()
+            self._arm()
         return look
 
     def pump(self, seconds: float) -> bool:
@@ -88,6 +90,11 @@ class Learning:
         """The last whole one."""
         return self.looks.ledger
 
+    def _arm(self) -> None:
+        paths = [group.cgroup for group in self._people.groups()]
+        self._inodes.begin(paths, self.place(), keeps=bool(self.watch.live))
+        self.following.arm()
+
     def _would_arm(self, moment: Moment) -> bool:
         low = self.watch.growth.low_bytes
         return low is not None and moment.residual_bytes - low > 8 * MIB
@@ -106,9 +113,9 @@ class Learning:
         self.problem = ""
         self._meet(trace)
         later = self.looks.look(whole=True) or look
-        rows = sum_trace(trace, self._sight(), Window()).rows
-        place = self.place()
-        self.watch.learn(later.moment, [self._inodes.with_inode(row, place) for row in rows], place)
+        sight, place = self._sight(), self.place()
+        trace = self._inodes.told(trace, sight.places, self._people.cgroups, place)
+        self.watch.learn(later.moment, sum_trace(trace, sight, Window()).rows, place)
         if not self.watch.is_armed and not self.watch.live:
             self.following.disarm(keeps=False)
         return later

@@ -12,6 +12,7 @@ from seawall.accounts.tracing.sums import Sight, Window, sum_trace
 from seawall.accounts.watch.claims import Key, Place, key_of
 from seawall.accounts.watch.pace import Moment
 from seawall.accounts.watch.watching import Watch
+from seawall.accounts.workloads import Workloads
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.readings.cgroup import Cgroups
@@ -110,7 +111,7 @@ class Loop:
                 told = f"; {kept.path}: {kept.detail or kept.why}"
                 self._written = ""  # every verb complains of it until it is replaced
         else:
-            self._watch = Watch(kept)
+            self._watch = Watch(kept, now_unix_seconds=self._place().unix_seconds)
             self._written = _state(kept.claims, kept.blind)
             told = f"; kept: {all_words(self._watch.claims)}" if self._watch.claims else ""
         cgroups = self._snapshot.get(Cgroups)
@@ -162,6 +163,9 @@ class Loop:
         return moment
 
     def _arm(self, moment: Moment) -> None:
+        there = self._snapshot.get(Workloads)
+        paths = () if isinstance(there, Unread) else tuple(there.by_cgroup)
+        self._inodes.begin(paths, self._place(), keeps=bool(self._watch.live))
         if self._tracer is not None:
             self._tracer.resume()
         elif time.monotonic() >= self._try_at and not self._open(moment):
@@ -203,9 +207,11 @@ class Loop:
         self._hindered("trace", "", moment)
         self._buffers = trace.buffer_bytes
         later = self._look_at_ledger() or moment
-        rows = sum_trace(trace, Sight.of(self._snapshot), Window()).rows
+        sight, cgroups = Sight.of(self._snapshot), self._snapshot.get(Cgroups)
         place = self._place(time.monotonic() - self._opened)
-        self._watch.learn(later, [self._inodes.with_inode(row, place) for row in rows], place)
+        if isinstance(cgroups, Cgroups):
+            trace = self._inodes.told(trace, sight.places, cgroups, place)
+        self._watch.learn(later, sum_trace(trace, sight, Window()).rows, place)
         return later
 
     def _disarm(self, moment: Moment) -> None:

@@ -25,7 +25,8 @@ from seawall.readings.kept_claims import inode_of
 from seawall.readings.reading import read_each_as
 from seawall.watcher import roles_unread
 from seawall.watcher.endpoint import Row, word
-from seawall.watcher.requests import Asked, class_rank_of, request_of
+from seawall.watcher.news import News
+from seawall.watcher.requests import Asked, capacity_of, class_rank_of, request_of
 from seawall.watcher.role_facts import given_folders, programs
 from seawall.watcher.roles import Facts, role_of
 from seawall.watcher.roles_unread import NOT_NAMED, NOT_SEEN, Silence
@@ -59,7 +60,7 @@ class People:
         self.problem = "the cgroup tree was not read yet"
         """Why nobody is known; empty when somebody is."""
         self._known: dict[str, _Known] = {}
-        self._told: dict[str, Row] = {}
+        self._news = News()
         self._tries: dict[str, int] = {}
         self._roleless: dict[str, Unread] = {}
         """By cgroup: containers whose mounts could not be read."""
@@ -106,6 +107,7 @@ class People:
             self.problem = f"{found.path}: {found.detail or found.why}"
             return
         self.problem = ""
+        self._capacity = capacity_of(self._host, self._capacity)
         is_new = found.paths != self.cgroups.paths
         self.cgroups = found
         self._note_folders()
@@ -281,17 +283,12 @@ class People:
     # --- what is told -------------------------------------------------------------------
 
     def news(self) -> tuple[list[Row], list[str]]:
-        """Rows that are new or other than told, and the cgroups that are gone."""
-        rows = [
-            known.row for path, known in self._known.items() if self._told.get(path) != known.row
-        ]  # fmt: skip
-        return rows, [path for path in self._told if path not in self._known]
+        """Rows that are to be told, and the cgroups that are gone."""
+        return self._news.of({path: known.row for path, known in self._known.items()})
 
     def told(self, rows: Iterable[Row], gone: Iterable[str]) -> None:
         """The guard has them."""
-        self._told.update((row["cgroup"], row) for row in rows)
-        for path in gone:
-            self._told.pop(path, None)
+        self._news.told(rows, gone)
 
 
 def _seen(folder: str) -> tuple[int, int]:

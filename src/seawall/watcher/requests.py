@@ -6,6 +6,7 @@ from typing import Final, NamedTuple, Self
 from seawall.accounts.entitlements import request_range
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Host, Unread
+from seawall.readings import meminfo
 from seawall.readings.cgroup_tree import one_limit
 from seawall.readings.reading import UNLIMITED, Unlimited, read_as
 
@@ -68,6 +69,18 @@ def request_of(
     if isinstance(protected, Unlimited):
         protected = capacity if asked.limit is None else asked.limit
     return found if protected is None else max(protected, found or 0)
+
+
+def capacity_of(host: Host, before: int | None) -> int | None:
+    """MemTotal by which oom_score_adj may have been written: the largest since the start.
+
+    Memory that is plugged in counts for pods that start after the kubelet has seen it.  Of those
+    that were there it tells too much, and who keeps a promise owes nothing.
+    """
+    found = meminfo.read(host)
+    if isinstance(found, Unread) or found.mem_total is None:
+        return before
+    return max(before or 0, found.mem_total)
 
 
 def _of_kubernetes(

@@ -178,7 +178,7 @@ def _merged(views: list[_View]) -> _View:
     """Looks at the same memory, best evidence first.
 
     Where one is certain of more than another holds possible, they cannot be the same memory
-    alone: then all of it is possible.
+    alone: then all of it is possible, and no evidence is better than that of the least.
     """
     if len(views) == 1:
         return views[0]
@@ -188,9 +188,10 @@ def _merged(views: list[_View]) -> _View:
     most = max(claim.most_bytes for claim in claims)
     if not agree:
         most = sum(claim.most_bytes for claim in claims)
+    surest = next(claim for claim in claims if claim.most_bytes >= least)
     claim = replace(
         _told_together(claims), bytes=max(claims[0].bytes, least), least_bytes=least,
-        most_bytes=most, confidence=claims[0].confidence,
+        most_bytes=most, confidence=surest.confidence,
     )  # fmt: skip
     return _View(claim, frozenset().union(*(view.sources for view in views)))
 

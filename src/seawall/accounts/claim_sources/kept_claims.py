@@ -16,8 +16,8 @@ def claims(kept: KeptClaims | Unread, ledger: Ledger, kernel: Kernel) -> Found:
     from seawall.accounts.watch.watching import fitted_to  # noqa: PLC0415 - likewise
 
     now = kernel.taken_at_unix_seconds
+    residual, error = ledger.residual_bytes, ledger.residual_error_bytes
     held: tuple[Claim, ...] = tuple(
-        claim_of(claim, now)
-        for claim in fitted_to(kept, ledger.residual_bytes, ledger.residual_error_bytes)
+        claim_of(claim, now) for claim in fitted_to(kept, residual, error, now or 0.0)
     )
     return Found(held, unseen=unseen(kept))

@@ -3,9 +3,11 @@
 
 The kernel keeps no record of who made a socket or set up its ring.  What it keeps is the
 network namespace of the maker, and a descriptor that is handed on does not change it: a socket
-in the namespace of one pod, held by that pod, is that pod's, whoever else holds it now.  In a
-namespace that several workloads share, the host's above all, holding proves nothing: the only
-holder may have been handed the socket.  Then nobody is charged, and the holders are suspects.
+in the namespace of one pod, held by that pod, is that pod's, whoever else holds it now.  Its
+containers share that network: it is one container's where no other of them could have made a
+packet socket (CAP_NET_RAW), else the pod's.  In a namespace that several workloads share, the
+host's above all, holding proves nothing: the only holder may have been handed the socket.  Then
+nobody is charged, and the holders are suspects.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -55,16 +57,7 @@ class RingOwners:
             workload for workload in self.workloads_of(one.holders)
             if self._home(workload).cgroup == home.cgroup
         ]  # fmt: skip
-        if inside:
-            chosen = inside[0] if len(inside) == 1 else home
-            others = self._names([w for w in self.workloads_of(one.holders) if w not in inside])
-            missing = []
-            if chosen != home and self._has_siblings(one.namespace, chosen):
-                missing.append("whether another container of its pod handed it over")
-            if others:
-                missing.append(f"it is also held by {others}, which does not change whose it is")
-            return Owner(chosen, chosen.name, "exact", "; ".join(missing))
-        return self._outside(one, home)
+        return self._inside(one, home, inside) if inside else self._outside(one, home)
 
     def workloads_of(self, pids: Iterable[int]) -> list[Workload]:
         """Of these processes, each once; those of no known cgroup are left out."""
@@ -104,15 +97,6 @@ class RingOwners:
         found = _only(homes)
         return None if found is None or found.kind == "root" else found
 
-    def _has_siblings(self, space: int, chosen: Workload) -> bool:
-        """Whether more of its pod than it and the pause container lives there."""
-        found = map(self._workload, self._rings.inhabitants[space].cgroups)
-        return any(
-            w is not None and w.is_tenant and not w.is_sandbox and w != chosen
-            and self._home(w) != w
-            for w in found
-        )  # fmt: skip
-
     def _homes(self, cgroups: Iterable[tuple[str, ...]]) -> dict[str, Workload | None]:
         """By cgroup: the pods, and what is in no pod; None for what cannot be told."""
         found: dict[str, Workload | None] = {}
@@ -136,16 +120,72 @@ class RingOwners:
             self._known[lines] = self._resolve(lines)
         return self._known[lines]
 
-    def _resolve(self, lines: tuple[str, ...]) -> Workload | None:
+    def _path(self, lines: tuple[str, ...]) -> str:
+        """Below the mount point; empty for what is outside of it."""
         layout = self._cgroups.layout
         path = memory_path(lines, layout.memory_version)
         if path is None or path.startswith("/.."):
-            return None
+            return ""
         root = layout.roots.get(self._cgroups.mount_point, "/")
         if root != "/" and (path == root or path.startswith(root + "/")):
-            path = path[len(root) :] or "/"
-        # The nearest one above a cgroup that is gone is somebody else.
-        return self._workloads.of_cgroup(path) if path in self._paths else None
+            return path[len(root) :] or "/"
+        return path
+
+    def _resolve(self, lines: tuple[str, ...]) -> Workload | None:
+        path = self._path(lines)
+        if not path:
+            return None
+        found = self._workloads.of_cgroup(path)
+        if path in self._paths or (found is not None and found.kind == "container"):
+            return found  # not every cgroup that a container made is known, nor need it be
+        return None  # the nearest one above a cgroup that is gone is somebody else
+
+    # --- which of those that live there
+
+    def _inside(self, one: PacketSocket, home: Workload, inside: Sequence[Workload]) -> Owner:
+        """Held by processes of ``home``, in whose namespace it was made."""
+        there = self._residents(one, home)
+        able = [w for w, is_able in there.values() if is_able or len(there) == 1]
+        chosen = able[0] if len(able) == 1 else home
+        others = self._names([w for w in self.workloads_of(one.holders) if w not in inside])
+        missing = []
+        if len(able) > 1:
+            missing.append(f"which of its containers made it: {self._names(able)} could have")
+        if others:
+            missing.append(f"it is also held by {others}, which does not change whose it is")
+        if chosen == home or chosen in inside:
+            return Owner(chosen, chosen.name, "exact", "; ".join(missing))
+        # The container may have been started again since, or may have made none.
+        missing.append(f"it is held by {self._names(inside)} of its pod, which cannot make one")
+        return Owner(chosen, chosen.name, "estimate", "; ".join(missing))
+
+    def _residents(self, one: PacketSocket, home: Workload) -> dict[str, tuple[Workload, bool]]:
+        """Of a pod its containers that live there or hold it, and whether each could have made
+        it; else ``home`` itself.  The pause container makes none.
+        """
+        if home.kind != "pod":
+            return {home.cgroup: (home, True)}
+        told = self._rings.inhabitants[one.namespace]
+        bounding = told.bounding or (_NET_RAW,) * len(told.cgroups)
+        holders = [self._rings.holders[pid] for pid in one.holders]
+        rows = [
+            *(
+                (lines, bool(mask & _NET_RAW))
+                for lines, mask in zip(told.cgroups, bounding, strict=True)
+            ),
+            *((holder.cgroups, _could_make(holder, one.namespace)) for holder in holders),
+        ]
+        found: dict[str, tuple[Workload, bool]] = {}
+        for lines, is_able in rows:
+            workload = self._workload(lines)
+            if workload is None and self._path(lines).startswith(home.cgroup + "/"):
+                found[""] = home, True  # a container that is not known yet
+            elif workload is None or workload.is_sandbox or self._home(workload) != home:
+                continue
+            else:
+                before = found.get(workload.cgroup, (workload, False))
+                found[workload.cgroup] = workload, is_able or before[1]
+        return found
 
     # --- what can be said without a process of the owner's that holds it
 

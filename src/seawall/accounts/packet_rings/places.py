@@ -16,9 +16,11 @@ from seawall.readings.packet_rings import PacketSocket, Ring
 from seawall.readings.vmallocinfo import Vmallocinfo
 
 # Into which the allocation of a block is inlined, by kernel.
-_RING_CALLERS: Final = frozenset({"alloc_one_pg_vec_page", "alloc_pg_vec", "packet_set_ring"})
+RING_CALLERS: Final = frozenset({"alloc_one_pg_vec_page", "alloc_pg_vec", "packet_set_ring"})
 
-
+# The largest piece of kernels with such pages, in powers of two of pages (Kconfig
+# ARCH_FORCE_MAX_ORDER; s390 and powerpc have smaller ones).  What is larger is in vmalloc always.
+_LARGEST_ORDER: Final = {4096: 10, 16384: 11, 65536: 13}
 _STRAYS: Final = 50
 _POINTER_BYTES: Final = 8
 
@@ -42,6 +44,9 @@ class RingPlaces:
         self._all: Counter[int] = Counter()
         for one in sockets:
             self._all.update(self._by_block(one))
+        largest = page_size << _LARGEST_ORDER.get(page_size, max(_LARGEST_ORDER.values()))
+        # Whatever the file said, which may not be read, or was before they came.
+        self._in_vmalloc |= Counter({b: size for b, size in self._all.items() if b > largest})
 
     def share(self, sockets: Iterable[PacketSocket]) -> tuple[Share, Share]:
         """Of these sockets' rings: what is in no counter, and what is in vmalloc."""
@@ -86,7 +91,7 @@ _NOTHING: Final = Share(0, 0, 0)
 
 def is_of_ring(caller: str | None) -> bool:
     """Whether an area of vmalloc is a block of a packet ring."""
-    return caller is not None and caller.split(".")[0] in _RING_CALLERS
+    return caller is not None and caller.split(".")[0] in RING_CALLERS
 
 
 def _areas(vmallocinfo: Vmallocinfo | Unread, page_size: int) -> Counter[int]:

@@ -12,13 +12,19 @@ from seawall.readings.kept_claims import KeptClaim
 
 INHERITED_SECONDS: Final = 120.0
 """After it was learned, on the wall clock, which alone goes on over a restart."""
+_SET_BACK: Final = 5.0
+"""By so much a clock that is kept right may be set back."""
+READ_SECONDS: Final = 900.0
+"""For who only tells what stands in the file: its watcher looks once in five minutes where nothing
+grows, and writes nothing while memory is short."""
 
 
 class Inherited:
     """Such claims; when it is, is told by whoever knows both clocks."""
 
-    def __init__(self, claims: tuple[KeptClaim, ...]) -> None:
+    def __init__(self, claims: tuple[KeptClaim, ...], certain_seconds: float) -> None:
         self._claims = claims
+        self._certain_seconds = certain_seconds
         self._offset: float | None = None
         """Of the wall clock to the monotonic one.  Set once: a jump later changes nothing."""
 
@@ -38,7 +44,7 @@ class Inherited:
         if self._offset is not None:
             now = seconds + self._offset
             self._claims = tuple(
-                claim if 0.0 <= now - claim.learned_at_unix_seconds <= INHERITED_SECONDS
+                claim if -_SET_BACK <= now - claim.learned_at_unix_seconds <= self._certain_seconds
                 else _told_on(claim)
                 for claim in self._claims
             )  # fmt: skip

@@ -21,7 +21,7 @@ from seawall.accounts.traced import TracedRow
 from seawall.accounts.tracing.caps import Part, capped, certain_of
 from seawall.accounts.watch.claims import Key, Place, draft_of, key_of, merged, tellable, worth
 from seawall.accounts.watch.floors import Floors
-from seawall.accounts.watch.inherited import Inherited
+from seawall.accounts.watch.inherited import INHERITED_SECONDS, READ_SECONDS, Inherited
 from seawall.accounts.watch.pace import Falls, Growth, Moment
 from seawall.readings.kept_claims import KeptClaim, KeptClaims
 
@@ -43,9 +43,11 @@ class Watch:
         *,
         look_every_seconds: float = LOOK_EVERY_SECONDS,
         now_unix_seconds: float = 0.0,
+        certain_seconds: float = INHERITED_SECONDS,
     ) -> None:
         """``look_every_seconds``: while it traces.  ``now_unix_seconds``: the wall clock; 0 where
-        it is not known before the first place is told.
+        it is not known before the first place is told.  ``certain_seconds``: what is inherited is
+        certain for so long after it was learned.
         """
         self._look_every = look_every_seconds
         self._now = now_unix_seconds
@@ -53,7 +55,7 @@ class Watch:
         self.growth = growth or Growth()
         self.base_bytes: int | None = known.base_residual_bytes if known else None
         """The residual apart from what is claimed; None while nothing is."""
-        self._inherited = Inherited(merged(known.claims) if known else ())
+        self._inherited = Inherited(merged(known.claims) if known else (), certain_seconds)
         self.live: tuple[KeptClaim, ...] = ()
         self._falls = Falls(known.residual_bytes if known else None)
         self._floors = Floors()
@@ -264,6 +266,6 @@ def fitted_to(
     """Kept claims held against the residual of now, whoever reads them; the wall clock is 0
     where it is not known, and then nothing is certain.
     """
-    watch = Watch(kept, now_unix_seconds=now_unix_seconds)
+    watch = Watch(kept, now_unix_seconds=now_unix_seconds, certain_seconds=READ_SECONDS)
     watch.see(Moment(0.0, residual_bytes, error_bytes))
     return watch.inherited

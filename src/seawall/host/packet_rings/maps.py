@@ -12,7 +12,7 @@ from typing import Final
 
 from seawall.host.host import JSON
 from seawall.host.packet_rings.namespaces import network_namespaces
-from seawall.host.packet_rings.rings import process_row
+from seawall.host.packet_rings.processes import process_row
 
 _LOOK_SECONDS: Final = 0.4
 _TOLD_MOST: Final = 4096

@@ -45,6 +45,9 @@ class Namespaces:
     """Processes whose namespace may not be seen."""
     left_out: int = 0
     """Processes for which there was no time."""
+    began_ticks: int = 0
+    """When looking began, in ticks since boot: whoever started since may have come by the number
+    of a process that was found."""
 
     def folder(self, pid: int) -> str:
         """Where the files about a process are."""
@@ -53,14 +56,14 @@ class Namespaces:
 
 def network_namespaces(until: float) -> Namespaces:
     """Every namespace with a process in it, or bind-mounted where we are; in one pass."""
-    found = Namespaces(own=_inode("/proc/self/ns/net"))
+    found = Namespaces(own=inode_of("/proc/self/ns/net"), began_ticks=_ticks())
     pids = sorted(int(name) for name in os.listdir("/proc") if name.isdecimal())
     for done, pid in enumerate(pids):
         if done % _CLOCK_EVERY == 0 and time.monotonic() > until:
             found.left_out = len(pids) - done
             break
         try:
-            inode = _inode(f"/proc/{pid}/ns/net")
+            inode = inode_of(f"/proc/{pid}/ns/net")
         except FileNotFoundError:
             if not (inode := _of_threads(pid, found)):
                 continue
@@ -78,19 +81,24 @@ def network_namespaces(until: float) -> Namespaces:
     return found
 
 
+def _ticks() -> int:
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
+
+
 def _of_threads(pid: int, found: Namespaces) -> int:
     """The namespace of a process whose first thread has ended; 0 when all have."""
     with suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/task"):
             folder = f"/proc/{pid}/task/{name}"
             with suppress(OSError):
-                inode = _inode(f"{folder}/ns/net")
+                inode = inode_of(f"{folder}/ns/net")
                 found.of_thread[pid] = folder
                 return inode
     return 0
 
 
-def _inode(path: str) -> int:
+def inode_of(path: str) -> int:
+    """Which namespace a link of /proc stands for."""
     match = _NAME.match(os.readlink(path))
     return int(match[1]) if match else 0
 
@@ -129,7 +137,7 @@ def in_each(
             left_out += inode not in answers
     finally:
         # Refused to one who lacks the right and so never left.
-        if enter(home, _CLONE_NEWNET) and _inode("/proc/self/ns/net") != namespaces.own:
+        if enter(home, _CLONE_NEWNET) and inode_of("/proc/self/ns/net") != namespaces.own:
             os._exit(1)
         os.close(home)
     return answers, left_out

@@ -16,8 +16,9 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from seawall.host.host import JSON
-from seawall.host.packet_rings.diag import PacketSocket, packet_sockets
+from seawall.host.packet_rings.diag import SOCKETS_MOST, PacketSocket, packet_sockets
 from seawall.host.packet_rings.namespaces import Namespaces, in_each, network_namespaces
+from seawall.host.packet_rings.processes import hidden, inhabitants, process_row
 from seawall.host.second_reader import read_halves
 
 _LOOK_SECONDS: Final = 0.4
@@ -26,9 +27,7 @@ _TRIVIAL_BYTES: Final = 1 << 20
 _SOCKETS_TOLD_MOST: Final = 4096
 _HOLDERS_TOLD_MOST: Final = 16
 """Processes of one cgroup that hold one socket; forks share it by the hundred."""
-_HIDDEN_MOST: Final = 4096
 _PRESSED_PERCENT: Final = 5.0
-_CLOCK_EVERY: Final = 256
 
 
 class _Looked(NamedTuple):
@@ -42,7 +41,7 @@ def packet_rings() -> JSON:
     """{"why_not", "host", "namespaces", "namespaces_left_out", "processes_left_out", "is_looked",
     "holders_left_out", "others": [sockets, bytes], "holders": [[inode, pid], ...],
     "sockets": [[inode, namespace, uid, rx, tx], ...], "processes": [as of ``process_row``],
-    "inhabitants": [[namespace, is_whole, [[cgroup lines], ...]], ...], "hidden": [[...], ...]}.
+    "inhabitants": [as of ``inhabitants``], "hidden": [[cgroup lines], ...]}.
 
     ``is_looked``: whether holders were looked for; ``others``: smaller sockets not told;
     ``hidden``: cgroups of processes whose namespace may not be seen.
@@ -68,8 +67,8 @@ def packet_rings() -> JSON:
             [one.inode, space, one.uid, _plain(one.rx), _plain(one.tx)] for space, one in told
         ],
         **_told_holders(holders, spaces),
-        "inhabitants": _inhabitants(apart, spaces, time.monotonic() + _LOOK_SECONDS),
-        "hidden": _hidden(spaces.refused) if apart else [],
+        "inhabitants": inhabitants(apart, spaces, time.monotonic() + _LOOK_SECONDS),
+        "hidden": hidden(spaces.refused) if apart else [],
     }
 
 
@@ -96,6 +95,8 @@ def _ask(spaces: Namespaces, until: float) -> _Asked:
             why_not = "the kernel has no af_packet_diag: modprobe af_packet_diag"
     if why_not:
         answers, left_out = in_each(spaces, _listed, until)
+    # Where there are more than are listed, larger ones may be among the others.
+    left_out += sum(len(sockets) >= SOCKETS_MOST for sockets in answers.values())
     found = [(space, one) for space, sockets in answers.items() for one in sockets]
     if not why_not:
         found = [pair for pair in found if _size(pair)]
@@ -194,9 +195,6 @@ def _links(folder: str) -> Iterator[str]:
             yield os.readlink(folder + number)
 
 
-# --- and who they are -------------------------------------------------------------------
-
-
 def _told_holders(holders: _Looked, spaces: Namespaces) -> dict[str, JSON]:
     """Each holder once, with what tells whose it is and whether it could have made a socket."""
     rows: dict[int, tuple[JSON, str]] = {}
@@ -216,62 +214,3 @@ def _told_holders(holders: _Looked, spaces: Namespaces) -> dict[str, JSON]:
         "holders_left_out": holders.left_out,
         "processes": [row for row, _ in rows.values()],
     }
-
-
-def process_row(pid: int, spaces: Namespaces) -> list[JSON]:
-    """[pid, start_ticks, comm, namespace, bounding capabilities, [cgroup lines]]; OSError."""
-    head, _, tail = _read(f"/proc/{pid}/stat").rpartition(b") ")
-    comm = head.partition(b" (")[2].decode("utf-8", "replace")
-    folder = spaces.folder(pid)
-    bounding = _read(f"{folder}/status").partition(b"\nCapBnd:")[2].split(None, 1)[0]
-    return [
-        pid,
-        int(tail.split()[19]),
-        comm,
-        spaces.by_pid.get(pid),
-        int(bounding, 16),
-        _lines(_read(f"{folder}/cgroup")),
-    ]
-
-
-def _inhabitants(apart: set[int], spaces: Namespaces, until: float) -> list[JSON]:
-    """[namespace, whether all were seen, [[cgroup lines], ...]]: in which cgroups the processes
-    of each namespace are.
-    """
-    cgroups: dict[int, set[bytes]] = {space: set() for space in apart}
-    cut: set[int] = set()
-    for done, (pid, space) in enumerate(spaces.by_pid.items()):
-        if space not in cgroups:
-            continue
-        if done % _CLOCK_EVERY == 0 and time.monotonic() > until:
-            cut.add(space)
-            continue
-        try:
-            cgroups[space].add(_read(f"{spaces.folder(pid)}/cgroup"))
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        except OSError:
-            cut.add(space)
-    return [
-        [space, not spaces.left_out and space not in cut, [_lines(text) for text in sorted(texts)]]
-        for space, texts in cgroups.items()
-    ]
-
-
-def _hidden(pids: list[int]) -> list[JSON]:
-    """In which cgroups they are; that may be seen of everybody."""
-    texts = set()
-    for pid in pids[:_HIDDEN_MOST]:
-        with suppress(OSError):
-            texts.add(_read(f"/proc/{pid}/cgroup"))
-    return [_lines(text) for text in sorted(texts)]
-
-
-def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
-
-
-def _lines(cgroups: bytes) -> JSON:
-    """Cut at newlines only: a container names cgroups, and splitlines() cuts within names."""
-    return [line for line in cgroups.decode("utf-8", "surrogateescape").split("\n") if line]
