@@ -189,7 +189,7 @@ def test_too_many_of_a_user_are_one_from_the_start(
     tree = opened(fake)
     assert paths(tree.born) == {ONE, container(1)}
     assert not tree.gone
-    assert set(tree._by_watch.values()) == {
+    assert set(tree._inotify.by_watch.values()) == {
         path for path, folder in tree.folders.items() if not folder.is_leaf
     }
     tree.close()
@@ -250,6 +250,6 @@ def test_nothing_is_left_of_those_that_went(fake: FakeTree) -> None:
     finally:
         gc.enable()
     assert set(tree.folders) == {"/", "/kubepods", "/kubepods/burstable"}
-    assert len(tree._by_watch) == 3
+    assert len(tree._inotify.by_watch) == 3
     assert len(os.listdir("/proc/self/fd")) == fds
     tree.close()

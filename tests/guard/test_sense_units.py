@@ -126,7 +126,7 @@ def test_a_unit_is_itself_again_when_its_last_went_and_its_role_was_heard_meanwh
     assert set(groups.by_path) == {f"{STEPD}/job_7"}
     fake.remove(f"{STEPD}/job_7")
     look(groups, 2.0)
-    merge.tend(GIVE_UP_SECONDS + 10.0)
+    merge.settle(GIVE_UP_SECONDS + 10.0)
     group = groups.by_path[STEPD]
     assert (group.protected_by, group.name) == ("Slurm", "unit:x")
     assert (group.charge_bytes, group.charge_slope) == (900 * MIB, 0.0), "it did not just grow"

@@ -81,9 +81,44 @@ def test_those_that_went_leave_their_room(door: Door) -> None:
     assert not door.merge._waiting
     door.tell(f"{home(1000)}/later", now=102.0)
     assert door.waiting(f"{home(1000)}/later")
-    door.merge.settle(200.0)
+    door.merge.hear({"t": "groups", "rows": [], "gone": [f"{home(1000)}/later"]}, 200.0)
     assert not door.merge._waiting
     assert not door.merge._made_up
+
+
+def test_a_role_waits_as_long_as_its_folder_is_there(door: Door) -> None:
+    """Without inotify, on a large node in deep peace, it is minutes before it is found."""
+    door.begin(container(2))
+    for now in range(120, 7200, 20):
+        door.merge.tend(float(now))
+        door.merge.settle(float(now))
+    assert door.role(container(2), 7200.0) == ROLE
+    assert not door.merge._waiting
+
+
+def test_another_watcher_begins_anew(door: Door) -> None:
+    door.merge.hear({"t": "hello", "pid": 1}, 100.0)
+    door.tell(container(5), f"{home(1000)}/c")
+    door.merge.hear({"t": "hello", "pid": "x"}, 101.0)
+    assert len(door.merge._waiting) == 2, "that was no watcher"
+    door.merge.hear({"t": "hello", "pid": 2}, 102.0)
+    assert not door.merge._waiting
+    assert not door.merge._made_up
+
+
+def test_those_that_are_never_found_keep_nobody_out(door: Door) -> None:
+    door.tell(*(container(n) for n in range(10, 2000)))
+    door.begin(container(2))
+    assert len(door.merge._waiting) == 1024
+    assert door.role(container(2)) == ROLE
+
+
+@pytest.mark.parametrize("users", [1, 20])
+def test_nor_another_of_a_users(door: Door, users: int) -> None:
+    door.tell(*(f"{home(1000 + user)}/c{n}" for user in range(users) for n in range(128)))
+    door.tell(f"{home(1000)}/d")
+    assert door.waiting(f"{home(1000)}/d") == 1
+    assert door.waiting("/user.slice/") == min(128 * users, 512)
 
 
 def test_the_same_one_told_again_takes_no_more_room(door: Door) -> None:

@@ -11,6 +11,7 @@ read back as long as its place is kept, so that it stands in memory.current too
 charge, each page once.
 """
 
+import errno
 import os
 from typing import Final
 
@@ -24,13 +25,13 @@ from seawall.guard.sense.member import (
     Member,
     Names,
     is_populated,
-    limiter_of,
     read_limit,
     read_promises,
     unswappable_of,
 )
 from seawall.guard.sense.pressure import Pressure
 from seawall.guard.sense.protected_cache import protected_cache
+from seawall.guard.sense.switched import let_go
 from seawall.guard.sense.tree import Folder, Tree
 from seawall.guard.sense.units import show_or_hide
 
@@ -145,9 +146,10 @@ class Groups:
                 member.charge_fd = open_quietly(name)
                 if member.charge_fd < 0:
                     self._miss(name, -member.charge_fd)
+                    self.tree.check(folder.path)
             if is_partly and member.charge_fd >= 0:
                 read_promises(member, names, has_swap=has_swap)
-            if member.swap_fd == -2:
+            if member.swap_fd == -2 and member.charge_fd >= 0:
                 self._open_swap(member)
             member.forget_unread()
         for folder in self.tree.folders.values():
@@ -163,14 +165,15 @@ class Groups:
 
     def _read_charges(self, now: float, swap_cached: int | None) -> None:
         """The hot loop: one system call a group, and little more for one that did not move."""
-        pread, unswappable, vanished = os.pread, 0, None
+        pread, unswappable, lost = os.pread, 0, list[Member]()
         for member in self.members.values():
             if member.folder.inner:
                 continue
             try:
                 charge = int(pread(member.charge_fd, _CHARGE_BYTES, 0))
-            except (OSError, ValueError):
-                vanished = member.folder.path
+            except (OSError, ValueError) as error:
+                if isinstance(error, OSError) and error.errno == errno.ENODEV:
+                    lost.append(member)
                 continue
             if member.swap_most is not None:
                 unswappable += unswappable_of(member, charge)
@@ -180,8 +183,7 @@ class Groups:
                 group = member.group
                 self._moved(member, charge, now, group.swapped_bytes, group.swap_cached_bytes)
         self.unswappable_bytes = unswappable
-        if vanished is not None:
-            self.tree.check(vanished)
+        let_go(lost, self.tree, self.names)
 
     def _moved(
         self, member: Member, charge: int, now: float, swapped: int | None, swap_cached: int
@@ -240,8 +242,7 @@ class Groups:
         for folder in self.tree.folders.values():
             read_limit(folder, self.names)
         for member in self.members.values():
-            limiter = limiter_of(member.folder)
-            member.group.limit_bytes = limiter.limit if limiter is not None else None
+            member.settle_limit()
             if now - member.group.started_seconds < _YOUNG_SECONDS:
                 read_promises(member, self.names, has_swap=has_swap)
 
@@ -252,8 +253,7 @@ class Groups:
             if above.above is None:
                 break
             above = above.above
-        limiter = limiter_of(member.folder)
-        member.group.limit_bytes = limiter.limit if limiter is not None else None
+        member.settle_limit()
 
     def _look_at_full(self, now: float, matters: int) -> None:
         self.is_quiet = True

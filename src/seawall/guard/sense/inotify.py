@@ -6,6 +6,7 @@ kernfs answers for mkdir and rmdir, on both cgroup versions.  The kernel keeps a
 """
 
 import ctypes
+import errno
 import os
 from typing import Final
 
@@ -44,23 +45,23 @@ class Inotify:
     def open(self) -> bool:
         """False with ``problem``: folders are then found by listing only."""
         self._fd = self._init(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.problem = ""
         if self._fd < 0:
-            number = ctypes.get_errno()
-            self.problem = (
-                f"inotify: {os.strerror(number)}; raise fs.inotify.max_user_instances; new "
-                "cgroups are found a minute late"
-            )
+            why = os.strerror(ctypes.get_errno())
+            self.problem = f"inotify: {why}; raise fs.inotify.max_user_instances"
+        return self._fd >= 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything can be watched."""
         return self._fd >= 0
 
     def watch(self, folder: str) -> int:
-        """A watch; below zero: there is none."""
+        """A watch; below zero: the error's number."""
         if self._fd < 0:
-            return -1
+            return -errno.EBADF
         number: int = self._add(self._fd, os.fsencode(folder), _WANTED)
-        if number < 0 and not self.problem:
-            why = os.strerror(ctypes.get_errno())
-            self.problem = f"inotify on {folder}: {why}; raise fs.inotify.max_user_watches"
-        return number
+        return number if number >= 0 else -ctypes.get_errno()
 
     def events(self) -> list[tuple[int, int, bytes]]:
         """(watch, mask, name) of folders since the last call; a lost one says so."""

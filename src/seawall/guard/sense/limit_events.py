@@ -34,6 +34,9 @@ def hits_and_kills(member: Member, names: Names) -> tuple[int | None, int | None
     try:
         events = os.pread(member.events_fd, 512, 0)
     except OSError:
+        # Of one above it, whose controller was switched off and on again: other files.
+        os.close(member.events_fd)
+        member.events_fd = -1
         return None, None
     inside = events
     if place is not member.folder:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is kept for one group between ticks: open files, anchors of rates."""
 
+import errno
 import os
 from typing import Final
 
@@ -75,6 +76,23 @@ class Member:
             self.pressure.close()
             self.pressure = None
 
+    def forget_counts(self) -> None:
+        """Its memory is not counted now: what there was is not known, and no growth later."""
+        if self.swap_fd >= 0:
+            os.close(self.swap_fd)
+            self.swap_fd = -2
+        os.close(self.charge_fd)
+        self.charge_fd = -1
+        self.is_new = True
+        group = self.group
+        group.charge_bytes, group.swapped_bytes, group.swap_cached_bytes = 0, None, 0
+        group.charge_slope, group.gives_back_bytes = 0.0, None
+
+    def settle_limit(self) -> None:
+        """The lowest of its own and those above."""
+        limiter = limiter_of(self.folder)
+        self.group.limit_bytes = limiter.limit if limiter is not None else None
+
     def close(self) -> None:
         """Give all descriptors back."""
         for fd in (self.charge_fd, self.events_fd, self.swap_fd):
@@ -122,7 +140,8 @@ def _used(mount: str | None) -> str | None:
 
 def read_limit(folder: Folder, names: Names) -> int:
     """Its own limit into ``folder.limit``.  The error's number where it could not be opened just
-    now; it is not tried again unless ``limit_fd`` is -1.
+    now; it is not tried again unless ``limit_fd`` is -1.  Where the controller was switched off
+    (``switched.py``) there is none.
     """
     if folder.limit_fd == -1:
         fd = open_quietly(names.of(folder.path, names.limit))
@@ -134,7 +153,10 @@ def read_limit(folder: Folder, names: Names) -> int:
     try:
         text = os.pread(folder.limit_fd, 32, 0)
         value = None if text.startswith(b"max") else int(text)
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENODEV:
+            os.close(folder.limit_fd)
+            folder.limit_fd, folder.limit = -2, None
         return 0
     folder.limit = value if value is not None and value < UNLIMITED_BYTES else None
     return 0

@@ -3,8 +3,9 @@
 
 A message that is malformed or older than the last is dropped and counted; nothing of it is
 believed.  Of a folder that is not known (yet), or has another inode, nothing is taken; but names
-and roles are told only once, so they wait a while for a folder that is about to be found.  Users
-make any number of cgroups below their managers: those wait in a part of the room, and go first.
+and roles may be told only once, so they wait for the folder to be found, until the watcher says
+that it is gone or another watcher begins anew.  There is room for some, and the oldest make room.
+Users make any number of cgroups below their managers: those wait in a part of it, and go first.
 """
 
 from collections.abc import Mapping
@@ -21,8 +22,6 @@ _TEXT_MOST: Final = 512
 _ROWS_MOST: Final = 10_000
 _STUCK_LASTS_SECONDS: Final = 30.0
 _CPUS_MOST: Final = 1e5
-_WAIT_SECONDS: Final = 60.0
-"""Longer than the longest tick: by then a new folder was found."""
 _WAITING_MOST: Final = 1024
 _MADE_UP_MOST: Final = 512
 _OF_ONE_MOST: Final = 128
@@ -47,8 +46,8 @@ class Merge:
         self._round = self._part = 0
         self._account = self._given_up = 0.0
         """When the account was made of which the part before came."""
-        self._waiting: dict[str, tuple[float, dict[str, object]]] = {}
-        """Names and roles of folders that were not found yet, and since when."""
+        self._waiting: dict[str, dict[str, object]] = {}
+        """Names and roles of folders that were not found yet, those first that wait longest."""
         self._made_up: dict[str, None] = {}
         """Which of them users made."""
         self.claims_seconds: float | None = None
@@ -74,13 +73,16 @@ class Merge:
         elif kind == "claims":
             is_good = self._claims(message, now)
         elif kind == "groups":
-            is_good = self._groups(message, now)
+            is_good = self._groups(message)
         elif kind == "stuck":
             is_good = self._stuck(message, now)
         elif kind == "hello":
             pid = message.get("pid")
             is_good = is_whole(pid)
             self.watcher_pid = pid if is_whole(pid) else None
+            if is_good:  # the one before has ended, and this one tells all again
+                self._waiting.clear()
+                self._made_up.clear()
         if not is_good:
             self.dropped += 1
 
@@ -138,7 +140,7 @@ class Merge:
 
     # --- names, roles -----------------------------------------------------------------------
 
-    def _groups(self, message: Mapping[str, object], now: float) -> bool:
+    def _groups(self, message: Mapping[str, object]) -> bool:
         rows = rows_of(message)
         if rows is None:
             return False
@@ -147,31 +149,35 @@ class Merge:
             if member is not None and isinstance(row, dict):
                 self._name(member, row)
             elif isinstance(row, dict) and isinstance(row.get("cgroup"), str):
-                self._wait(row["cgroup"], row, now)
+                self._wait(row["cgroup"], row)
         gone = message.get("gone")
         for path in gone if isinstance(gone, list) else ():
             if isinstance(path, str):
                 self._no_longer(path)
         return True
 
-    def _wait(self, path: str, row: dict[str, object], now: float) -> None:
+    def _wait(self, path: str, row: dict[str, object]) -> None:
         self._no_longer(path)
         if path.count("/") > DEPTH_MOST:
             return  # never found
         is_made_up = _is_made_up(path)
-        if is_made_up and not self._has_room(_home_of(path)):
-            return
+        if is_made_up:
+            self._leave_room(_home_of(path))
         if len(self._waiting) >= _WAITING_MOST:
-            if is_made_up or not self._made_up:
+            if is_made_up:
                 return
-            self._no_longer(next(iter(self._made_up)))
-        self._waiting[path] = now, row
+            self._no_longer(next(iter(self._made_up or self._waiting)))
+        self._waiting[path] = row
         if is_made_up:
             self._made_up[path] = None
 
-    def _has_room(self, home: str) -> bool:
-        own = sum(path.startswith(home) for path in self._made_up)
-        return own < _OF_ONE_MOST and len(self._made_up) < _MADE_UP_MOST
+    def _leave_room(self, home: str) -> None:
+        """For one more that a user made; nobody takes more than his own part of another's."""
+        own = [path for path in self._made_up if path.startswith(home)]
+        if len(own) >= _OF_ONE_MOST:
+            self._no_longer(own[0])
+        elif len(self._made_up) >= _MADE_UP_MOST:
+            self._no_longer(next(iter(self._made_up)))
 
     def _no_longer(self, path: str) -> None:
         self._waiting.pop(path, None)
@@ -193,15 +199,18 @@ class Merge:
 
     def settle(self, now: float) -> None:
         """Each tick, once it is known which folders there are."""
-        if not self._waiting:
-            return
-        for path, (since, row) in list(self._waiting.items()):
-            member = self._members.get(path)
-            if member is not None and row.get("inode") == member.group.inode:
+        for path in self._waiting.keys() & self._members.keys():
+            member, row = self._members[path], self._waiting[path]
+            if row.get("inode") == member.group.inode:
                 self._name(member, row)
-            elif now - since <= _WAIT_SECONDS:
-                continue
-            self._no_longer(path)
+                self._no_longer(path)
+        if now - self._given_up >= _GIVE_UP_AGAIN_SECONDS:
+            self._given_up = now
+            for member in self._members.values():
+                group = member.group
+                is_old = now - group.started_seconds >= GIVE_UP_SECONDS
+                if is_old and group.protected_by == NOT_TOLD:
+                    group.protected_by = ""
 
     def _stuck(self, message: Mapping[str, object], now: float) -> bool:
         rows = rows_of(message)
@@ -231,16 +240,7 @@ class Merge:
                 member.group.hopeless_why = ""
 
     def tend(self, now: float) -> None:
-        """Each tick."""
-        if now - self._given_up >= _GIVE_UP_AGAIN_SECONDS:
-            self._given_up = now
-            for member in self._members.values():
-                group = member.group
-                if (
-                    group.protected_by == NOT_TOLD
-                    and now - group.started_seconds >= GIVE_UP_SECONDS
-                ):
-                    group.protected_by = ""
+        """Each tick, before anything is read."""
         if self.stuck_seconds and now - self.stuck_seconds > _STUCK_LASTS_SECONDS:
             self.forget_stuck()
 

@@ -173,7 +173,7 @@ class Sense:
         else:
             self.residual.could_not_see()
         stall = self._stalled.look(now, self.groups)
-        self._add_triggers()
+        self._triggers.follow(self._stalled.fresh, now)
         return self._node(now, stall, is_counted=is_counted)
 
     def _node(self, now: float, stall: float, *, is_counted: bool) -> Node:
@@ -245,11 +245,6 @@ class Sense:
         available = self.memory.mem_available
         self._fallen = float("inf") if available is None else available - head.bytes / _FALLEN_SHARE
         self.pause_seconds = broken_seconds(breath) if self._is_deep else breath
-
-    def _add_triggers(self) -> None:
-        for path in self._stalled.fresh:
-            self._triggers.add(path, is_protected=True)
-        self._stalled.fresh.clear()
 
     def detail_all(self, wanted: Sequence[Group]) -> None:
         """Read what is only read of those that lead; of others it is old, and not known now."""

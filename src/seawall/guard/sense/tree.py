@@ -5,9 +5,10 @@
 below its unit, as there is room for.  They are counted by themselves, so that nobody hides a pod
 behind them; a manager or unit with too many is taken as a whole, until it goes.
 
-New and gone folders come from inotify.  As a backstop every folder is looked at once a minute,
-some in each tick: its link count says how many folders are in it (kernfs and tmpfs both keep it
-so: two more than there are), and only one that does not agree is listed.
+New and gone folders come from inotify.  As a backstop all are looked at in turn, some in each tick
+and each once a minute; many take longer, and a round ends before the next begins.  A link count
+says how many folders are in one (kernfs and tmpfs both keep it so: two more than there are), and
+only one that does not agree is listed.
 """
 
 import os
@@ -15,7 +16,8 @@ from typing import Final
 
 from seawall.guard.sense.cadence import Cadence
 from seawall.guard.sense.folder import Folder as Folder  # noqa: PLC0414 - its home for others
-from seawall.guard.sense.inotify import CREATED, DELETED, MOVED_FROM, MOVED_TO, OVERFLOW, Inotify
+from seawall.guard.sense.inotify import CREATED, DELETED, MOVED_FROM, MOVED_TO, OVERFLOW
+from seawall.guard.sense.watches import Watches
 
 FOLDERS_MOST: Final = 8192
 """Of the host's own; and of all users and units together."""
@@ -25,6 +27,8 @@ OF_A_UNIT_MOST: Final = 4096
 DEPTH_MOST: Final = 16
 _LOOKED_AT_A_TICK: Final = 64
 _RESCAN_SECONDS: Final = 60.0
+_TICK_SECONDS: Final = 20.0
+"""In deep peace (``tick_most_seconds``), where it was not measured to be longer."""
 _LISTED_EVERY: Final = 10
 """Rescans: then every folder is listed whatever its link count says."""
 
@@ -33,13 +37,14 @@ class Tree:
     """All folders that lead to workloads, and those that are."""
 
     __slots__ = (
-        "_by_watch", "_delegated", "_inotify", "_mount", "_of_users", "_rescan", "_rescans",
-        "_todo", "_whole", "born", "folders", "gone", "problem", "turned",
+        "_delegated", "_found", "_inner", "_inotify", "_mount", "_of_users", "_rescan",
+        "_rescans", "_tick", "_todo", "_was", "_whole", "born", "folders", "gone", "problem",
+        "turned",
     )  # fmt: skip
 
     def __init__(self, mount: str) -> None:
         self._mount = mount
-        self._inotify = Inotify()
+        self._inotify = Watches()
         self.folders: dict[str, Folder] = {}
         self._of_users: dict[str, int] = {}
         """How many are below each manager or unit."""
@@ -47,21 +52,29 @@ class Tree:
         """The sum of them."""
         self._whole: dict[str, None] = {}
         """Managers and units that are taken as a whole."""
-        self._by_watch: dict[int, str] = {}
         self._rescan = Cadence(_RESCAN_SECONDS)
         self._rescans = 0
         self._todo: list[str] = []
+        """What is left of this round."""
+        self._inner = 0
+        """Folders that lead to others, when the round began."""
+        self._was = self._tick = 0.0
+        """When the last tick was, and how long before it the one before."""
         self.born: list[Folder] = []
         """Workloads that are new; whoever reads it clears it."""
         self.gone: list[Folder] = []
         self.turned: list[Folder] = []
         """Units whose first workload came, or whose last one went."""
-        self.problem = ""
+        self.problem = self._found = ""
+        """Of the last round and of this one; what was met in neither is over."""
 
     @property
     def blind(self) -> str:
         """What cannot be seen, in words."""
-        found = self.problem or self._inotify.problem
+        # At worst one is the last of a short round, then of a long one, and new ones go first.
+        ticks = -(-self._inner // _LOOKED_AT_A_TICK) + 1
+        late = _RESCAN_SECONDS + ticks * max(_TICK_SECONDS, self._tick)
+        found = self.problem or self._inotify.words(self._inner, late)
         if not found and (whole := next(iter(self._whole), "")):
             most = _most_below(self.folders[whole])
             found = f"{self._mount}{whole}: more than {most} cgroups: taken as one"
@@ -72,6 +85,8 @@ class Tree:
         self._inotify.open()
         self._add("/", None)
         self._rescan.is_due(now, is_near=False)
+        self._inner = sum(not folder.is_leaf for folder in self.folders.values())
+        self._was = now
 
     def update(self, now: float) -> None:
         """Take in what came and went."""
@@ -79,16 +94,25 @@ class Tree:
         for watch, mask, name in self._inotify.events():
             if mask & OVERFLOW:
                 is_lost = True
-            above = self.folders.get(self._by_watch.get(watch, ""))
+            above = self.folders.get(self._inotify.by_watch.get(watch, ""))
             if above is not None and mask & (CREATED | DELETED | MOVED_FROM | MOVED_TO):
                 self._check(_join(above.path, os.fsdecode(name)), above)
+        self._tick, self._was = now - self._was, now
         if is_lost:
+            self._todo.clear()
             self._rescan.hurry()
-        if self._rescan.is_due(now, is_near=False):
-            self._rescans += 1
-            self._todo = [path for path, folder in self.folders.items() if not folder.is_leaf]
+        if not self._todo and self._rescan.is_due(now, is_near=False):
+            is_lost |= self._begin_round()
         for _ in range(len(self._todo) if is_lost else min(_LOOKED_AT_A_TICK, len(self._todo))):
             self._look_again(self._todo.pop(), is_lost=is_lost)
+
+    def _begin_round(self) -> bool:
+        """True: inotify can be had from now on; what came before is found in this tick."""
+        self._rescans += 1
+        self.problem, self._found = self._found, ""
+        self._todo = [path for path, folder in self.folders.items() if not folder.is_leaf]
+        self._inner = len(self._todo)
+        return not self._inotify.is_open and self._inotify.open()
 
     def check(self, path: str) -> None:
         """Whether this one is still there: somebody could not read its files."""
@@ -121,7 +145,8 @@ class Tree:
         if found is None or found.st_ino != folder.inode:
             self._check(path, folder.above)
         elif (
-            is_lost
+            (folder.watch < 0 and self._inotify.begin(folder, self._mount + path))
+            or is_lost
             or found.st_nlink - 2 != len(folder.children)
             or self._rescans % _LISTED_EVERY == 0
         ):
@@ -159,9 +184,7 @@ class Tree:
 
     def _add_below(self, folder: Folder) -> None:
         # Watched first, listed then: what is made in between is seen twice, not never.
-        folder.watch = self._inotify.watch(self._mount + folder.path)
-        if folder.watch >= 0:
-            self._by_watch[folder.watch] = folder.path
+        self._inotify.begin(folder, self._mount + folder.path)
         for name in self._names(folder.path):
             child = _join(folder.path, name)
             if child not in self.folders:
@@ -171,24 +194,26 @@ class Tree:
 
     def _has_room(self, path: str, above: Folder | None) -> bool:
         if path.count("/") > DEPTH_MOST:
-            self.problem = f"{self._mount}: more than {FOLDERS_MOST} cgroups, or nested too deep"
-            return False
+            return self._is_too_much()
         if above is not None and (manager := self.folders.get(above.manager)) is not None:
             is_much = self._of_users[manager.path] >= _most_below(manager)
             if (is_much or self._delegated >= FOLDERS_MOST) and not manager.is_leaf:
                 self._take_whole(manager)
             return not manager.is_leaf
         if len(self.folders) - self._delegated >= FOLDERS_MOST:
-            self.problem = f"{self._mount}: more than {FOLDERS_MOST} cgroups, or nested too deep"
-            return False
+            return self._is_too_much()
         return True
+
+    def _is_too_much(self) -> bool:
+        self._found = f"{self._mount}: more than {FOLDERS_MOST} cgroups, or nested too deep"
+        self.problem = self._found
+        return False
 
     def _take_whole(self, manager: Folder) -> None:
         """Nothing below it is looked at any more."""
         manager.is_leaf = True
         self._whole[manager.path] = None
-        if manager.watch >= 0:
-            self._by_watch.pop(manager.watch, None)
+        self._inotify.end(manager)
         for path in list(manager.children):
             if (child := self.folders.get(path)) is not None:
                 self._remove(child)
@@ -206,9 +231,7 @@ class Tree:
         elif folder.manager:
             self._of_users[folder.manager] -= 1
             self._delegated -= 1
-        if folder.watch >= 0:
-            # Removed by the kernel with the folder; its IN_IGNORED then belongs to nobody.
-            self._by_watch.pop(folder.watch, None)
+        self._inotify.end(folder)
         if folder.limit_fd >= 0:
             os.close(folder.limit_fd)
             folder.limit_fd = -1

@@ -6,6 +6,9 @@ written to a file that stays open, and ``poll`` answers POLLPRI, at most once a 
 are 500 ms to 10 s with CAP_SYS_RESOURCE; without it only multiples of 2 s (6.5), and EINVAL
 for others.  A trigger only wakes: a container at its own limit raises the host's pressure too,
 so it is never evidence that the node is short.
+
+A trigger that could not be had is tried again each minute, as long as its file may come back: the
+kernel had no memory for it just then, or no descriptor was left.
 """
 
 import os
@@ -13,25 +16,42 @@ import select
 from collections.abc import Sequence
 from typing import Final
 
-from seawall.guard.sense.files import open_quietly
+from seawall.guard.sense.cadence import Cadence
+from seawall.guard.sense.files import GONE, open_quietly
 from seawall.guard.sense.pressure import words_of
 
 _FORMS: Final = (b"some 50000 500000\0", b"some 150000 2000000\0")
 _PROTECTED_FORMS: Final = (b"full 25000 500000\0", b"full 100000 2000000\0")
+_AGAIN_SECONDS: Final = 60.0
 
 
 class Triggers:
     """Some triggers in one poll object, with other descriptors beside them."""
 
-    __slots__ = ("_others", "_poll", "by_fd", "problem")
+    __slots__ = ("_again", "_missed", "_others", "_poll", "by_fd")
 
     def __init__(self) -> None:
         self._poll = select.poll()
         self.by_fd: dict[int, str] = {}
         """The trigger's file."""
         self._others: set[int] = set()
-        self.problem = ""
-        """Why the last one could not be had."""
+        self._missed: dict[str, tuple[bool, str]] = {}
+        """Files without a trigger: whether somebody protected is behind it, and why."""
+        self._again = Cadence(_AGAIN_SECONDS)
+
+    @property
+    def problem(self) -> str:
+        """Why one of them cannot be had; empty: none is missing."""
+        return next(iter(self._missed.values()))[1] if self._missed else ""
+
+    def follow(self, fresh: list[str], now: float) -> None:
+        """Each tick: triggers on those protected that were found, and on those missed."""
+        for path in fresh:
+            self.add(path, is_protected=True)
+        fresh.clear()
+        if self._missed and self._again.is_due(now, is_near=False):
+            for path, (is_protected, _) in list(self._missed.items()):
+                self.add(path, is_protected=is_protected)
 
     def add(self, path: str, *, is_protected: bool = False) -> bool:
         """A trigger on ``path``; the shortest window that this kernel and we may have."""
@@ -50,12 +70,17 @@ class Triggers:
                 continue
             self.by_fd[fd] = path
             self._poll.register(fd, select.POLLPRI)
+            self._missed.pop(path, None)
             return True
-        self.problem = words_of(path, number)
+        if is_protected and number in GONE and not os.path.isdir(os.path.dirname(path)):
+            self._missed.pop(path, None)  # its cgroup has ended
+        else:
+            self._missed[path] = is_protected, words_of(path, number)
         return False
 
     def drop(self, path: str) -> None:
         """Forget the triggers on ``path``."""
+        self._missed.pop(path, None)
         for fd in [fd for fd, there in self.by_fd.items() if there == path]:
             self._forget(fd)
 
