@@ -14,7 +14,9 @@ pytestmark = [
     pytest.mark.beside,
     pytest.mark.skipif(missing() is not None, reason=missing() or ""),
 ]
-FILES = {"decisions.1.jsonl", "decisions.jsonl", "guard.lock", "status", "status.json"}
+FILES = {
+    "decisions.1.jsonl", "decisions.jsonl", "guard.lock", "guard.undo", "status", "status.json",
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -19,10 +19,9 @@ from seawall.guard.companions import (
     HOUR,
     PING_SECONDS,
     SILENT_SECONDS,
-    WATCHER_AGAIN_SECONDS,
     Companions,
 )
-from seawall.guard.link import SPARES, WatcherLink, spare_pairs
+from seawall.guard.link import PAUSES_SECONDS, SPARES, WatcherLink, spare_pairs
 from seawall.guard.pulse import HANGS_SECONDS, STOPPED, Pulse
 from seawall.guard.tell import sentences
 
@@ -169,11 +168,15 @@ def test_at_most_so_many_an_hour_and_then_a_guard_that_starts_afresh(scene: Scen
     scene.spare_ends, ends = [], scene.spare_ends
     for fd in ends:
         os.close(fd)  # whoever gets one finds nobody
-    assert not scene.run(SPARES * (WATCHER_AGAIN_SECONDS + 2), speaks=False)
+    assert not scene.run(PAUSES_SECONDS[0] + 8, speaks=False)
+    assert scene.started == 2
+    assert "; the next one comes in 113 s" in scene.all.words(scene.now)
+    used = sum(PAUSES_SECONDS) + SPARES * 2
+    assert not scene.run(used - (PAUSES_SECONDS[0] + 8), speaks=False)
     assert scene.started == SPARES
-    assert f"{SPARES} were replaced, the next one comes in 59 min" in scene.all.words(scene.now)
+    assert f"{SPARES} were replaced, the next one comes in 48 min" in scene.all.words(scene.now)
     assert scene.events[-1] == sentences.WATCHERS_SPENT
-    assert not scene.run(HOUR - 200, speaks=False)
+    assert not scene.run(HOUR - used - 112, speaks=False)
     assert scene.run(200, speaks=False)
     assert scene.started == SPARES
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from seawall.guard import aide as aide_process
-from seawall.guard import config
+from seawall.guard import config, entry
 from seawall.guard.aide import Aide
 from seawall.guard.handed import SETTINGS_MOST_BYTES, from_json, quoted_bytes, to_json
 from seawall.guard.loop import Loop
@@ -145,15 +145,13 @@ def test_an_answer_that_was_lost_is_asked_for_again() -> None:
 
 @pytest.fixture
 def slow_aide(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aide]:
-    """Whose children take half a second to read the file."""
-    parse = config.parse
+    """Whose children take half a second more, once the file is read."""
+    reader = entry.config_argv
 
-    def slow(*given: Any) -> Any:
-        found = parse(*given)
-        time.sleep(0.5)
-        return found
+    def slow(path: str) -> list[str]:
+        return ["/bin/sh", "-c", '"$@"; status=$?; sleep 0.5; exit $status', "sh", *reader(path)]
 
-    monkeypatch.setattr(config, "parse", slow)
+    monkeypatch.setattr(entry, "config_argv", slow)
     started = aide_process.start()
     yield started
     started.close()

@@ -23,7 +23,7 @@ class _Machine:
         self.is_fast = True
         self.groups: tuple[Group, ...] = ()
         self.told: list[tuple[str, dict[str, Any]]] = []
-        self.fd, self.problem = -1, ""
+        self.fd, self.problem, self.not_judged = -1, "", ""
 
     # --- the clock
 
@@ -74,7 +74,8 @@ def _loop(
 ) -> tuple[Loop, SimpleNamespace]:
     monkeypatch.setattr(module, "time", machine)
     figures = {"problem": "", "remark": "", "opened": 1, "gaps": 0, "is_settled": True,
-               "last_tick": 41, "written_unix": 1.7e9}  # fmt: skip
+               "last_tick": 41, "written_unix": 1.7e9,
+               "written_seconds": 990.0}  # fmt: skip
     file = SimpleNamespace(**(figures | writer))
     ear: Any = SimpleNamespace(fd=0, tell=machine.tell)
     made: Any = machine

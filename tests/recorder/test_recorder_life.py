@@ -32,8 +32,9 @@ class _Life(Guard):
     ("state", "words"),
     [
         ({"frame": 0, "unix": 0.0}, "/var/lib/seawall/blackbox, nothing written yet"),
-        ({"frame": 41, "unix": 9e9}, "/var/lib/seawall/blackbox, last frame 41, at most 0 s old"),
-        ({"frame": 41, "unix": 9e9, "remark": "goes on with its 64 MiB"},
+        ({"frame": 41, "unix": 9e9, "monotonic": 9e9},
+         "/var/lib/seawall/blackbox, last frame 41, at most 0 s old"),
+        ({"frame": 41, "unix": 9e9, "monotonic": 9e9, "remark": "goes on with its 64 MiB"},
          "/var/lib/seawall/blackbox, last frame 41, at most 0 s old; goes on with its 64 MiB"),
         ({"frame": 41, "unix": 9e9, "remark": "x", "problem": "the disk is full"},
          "nothing is written to /var/lib/seawall/blackbox: the disk is full"),
@@ -43,3 +44,15 @@ class _Life(Guard):
 )  # fmt: skip
 def test_what_it_says_is_in_the_status(state: dict[str, object], words: str) -> None:
     assert _Life().words(**state) == words
+
+
+def test_how_old_it_is_no_set_clock_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was written for 23 h, and the clock was set back by a day."""
+    life, now = _Life(), time.time()
+    monkeypatch.setattr("time.time", lambda: now - 86_400)
+    monotonic = time.monotonic()
+    monkeypatch.setattr("time.monotonic", lambda: monotonic + 23 * 3600)
+    words = life.words(frame=9, unix=now, monotonic=monotonic - 0.5)
+    assert words == "/var/lib/seawall/blackbox, last frame 9, at most 82801 s old"
+    told_none = life.words(frame=9, unix=now)
+    assert told_none == "/var/lib/seawall/blackbox, last frame 9, how old is not told"

@@ -177,4 +177,5 @@ def test_it_says_how_far_the_disk_is(path: Path) -> None:
     assert said["remark"] == "" or "/dev/kmsg" in str(said["remark"])
     assert 0 < int(str(said["frame"])) <= last
     assert abs(float(str(said["unix"])) - time.time()) < 15
+    assert abs(float(str(said["monotonic"])) - time.monotonic()) < 15
     assert guard.end() == 0

@@ -149,7 +149,10 @@ class Clamps:
         are forgotten, and one that came late is taken back.  Of a cgroup that is gone nothing is
         said: that is what a limit is lowered for.
         """
-        if not self.held or self._background.is_busy:
+        if not self.held:
+            return []
+        self._journal.keep()  # a limit may be in force for days
+        if self._background.is_busy:
             return []
         try:
             late, self._late = self._late, None

@@ -26,6 +26,8 @@ from seawall.actions.trees import Trees
 from seawall.actions.undo import undo
 from seawall.actions.work import Refused, Work, refusal
 
+LOOK_SECONDS: Final = 10.0
+"""Between two looks whether the journal is still there, while nothing is in force."""
 WORDS_MOST: Final = 32
 """Sentences of ``tend`` that wait to be told."""
 
@@ -34,8 +36,9 @@ class Hands:
     """Acts.  One order at a time; each checks identity first."""
 
     __slots__ = (
-        "_clamps", "_freezes", "_identity", "_journal", "_killing", "_kills", "_limits", "_own",
-        "_pursuits", "_releases", "_releasing", "_signals", "_spare", "_trees", "mounts", "words",
+        "_clamps", "_freezes", "_identity", "_journal", "_killing", "_kills", "_limits",
+        "_look_due", "_own", "_pursuits", "_releases", "_releasing", "_signals", "_spare", "_trees",
+        "mounts", "words",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +61,7 @@ class Hands:
         """What ``tend`` did, for the teller, who empties it."""
         self._journal = journal
         self._own = own_cgroup
+        self._look_due = 0.0
         self._killing = ""
         """The last decision that killed somebody."""
         self._identity = Identity(scope)
@@ -128,6 +132,12 @@ class Hands:
         """Each tick: thaw what is over its time, look after killed ones that are still there,
         notice limits that somebody else changed.  ``now``: monotonic.
         """
+        if now >= self._look_due:
+            self._look_due = now + LOOK_SECONDS
+            self._journal.keep()
+        if self._journal.news:
+            self._say(self._journal.news)
+            self._journal.news = ""
         if self._is_idle:
             return
         room.let_go(self._spare)

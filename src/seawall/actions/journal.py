@@ -4,7 +4,8 @@
 A file of fixed size that is mapped into memory, so that a line costs no system call, no page and
 no disk when the node has none to spare, and outlives a guard that is killed.  One line each:
 ``open`` while the change is in force, then ``done`` and a JSON object; what follows the lines is
-NUL bytes.  Lines of another boot are not ours to undo.
+NUL bytes.  Lines of another boot are not ours to undo.  Where somebody has removed the file, it is
+made anew with what is in force: a map of a file that nobody finds would undo nothing.
 """
 
 import json
@@ -13,6 +14,9 @@ import os
 from typing import Final, NamedTuple
 
 SIZE: Final = 65_536
+FOLDER_MODE: Final = 0o750
+REMOVED: Final = "was removed under it: it is made anew"
+NOT_ANEW: Final = "was removed under it, and cannot be made anew: nobody is frozen or clamped"
 LINE_MOST: Final = 16_384
 """A cgroup path of 4,095 bytes, every one of them escaped by JSON."""
 _OPEN: Final = b"open "
@@ -37,7 +41,7 @@ class Change(NamedTuple):
 class Journal:
     """The file, open.  ``begin`` before a change, ``end`` after it was undone."""
 
-    __slots__ = ("_at", "_boot", "_last", "_lines", "_map", "path")
+    __slots__ = ("_at", "_boot", "_last", "_lines", "_map", "_said", "_stat", "news", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -47,21 +51,40 @@ class Journal:
         self._last = 0
         self._lines: dict[int, tuple[int, Change]] = {}
         """Those in force, with the place of their line, which packing moves; their number stays."""
+        self._stat: os.stat_result | None = None
+        """Of the file: as long as it is mapped no other one gets its inode."""
+        self.news = self._said = ""
+        """That it was removed; for whoever says it, and empties it."""
 
     def open(self) -> None:
         """Make or take up the file; what it says of this boot is in ``changes``.  OSError."""
         if self._map:
             return
         self._boot = _boot_id()
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        fd = os.open(self.path, flags, 0o600)
-        try:
-            # Whole at once: a page that is missing later would have to be found then.
-            os.posix_fallocate(fd, 0, SIZE)
-            self._map = mmap.mmap(fd, SIZE)
-        finally:
-            os.close(fd)
+        self._map, self._stat = _mapped(self.path)
         self._load(self._map)
+
+    def keep(self) -> bool:
+        """See to it that the file is at its path; False: there is none that anybody would find."""
+        if self._map is None:
+            return False
+        if self._is_there():
+            self._said = ""
+            return True
+        try:
+            os.makedirs(os.path.dirname(self.path), FOLDER_MODE, exist_ok=True)
+            made, self._stat = _mapped(self.path)
+        except OSError as problem:
+            self._say(f"{NOT_ANEW}: {problem.strerror}")
+            return False
+        self._say(REMOVED)
+        self._map.close()
+        self._map = made
+        ours = [(number, change) for number, (_, change) in self._lines.items()]
+        self._load(made)
+        for number, change in ours:
+            self._write_again(made, number, change)
+        return True
 
     @property
     def is_open(self) -> bool:
@@ -74,23 +97,10 @@ class Journal:
 
     def begin(self, change: Change) -> int | None:
         """Write it down; its number, or None when there is no room or no file."""
-        if self._map is None:
+        if not self.keep() or self._map is None:
             return None
-        line = json.dumps([self._boot, *change]).encode("ascii") + b"\n"
-        if not self._lines and self._at > SIZE // 2:
-            self._at = 0
-            self._map[:] = bytes(SIZE)
-        if self._at + len(line) + len(_OPEN) > SIZE:
-            self._pack(self._map)
-        end = self._at + len(line) + len(_OPEN)
-        if end > SIZE or len(line) > LINE_MOST:
-            return None
-        at = self._at
-        # The word that makes it count comes last.
-        self._map[at + len(_OPEN) : end] = line
-        self._map[at : at + len(_OPEN)] = _OPEN
-        self._at = end
-        return self._note(at, change)
+        at = self._put(self._map, change)
+        return None if at is None else self._note(at, change)
 
     def end(self, number: int) -> None:
         """It is undone, or not ours any more."""
@@ -106,6 +116,45 @@ class Journal:
             self._map = None
         self._lines.clear()
         self._at = 0
+
+    def _is_there(self) -> bool:
+        try:
+            return self._stat is not None and os.path.samestat(os.lstat(self.path), self._stat)
+        except OSError:
+            return False
+
+    def _say(self, words: str) -> None:
+        """Once, however often it is tried."""
+        if words != self._said:
+            self.news, self._said = f"{self.path} {words}", words
+
+    def _put(self, held: mmap.mmap, change: Change) -> int | None:
+        """Its line; where that is, or None when there is no room."""
+        line = json.dumps([self._boot, *change]).encode("ascii") + b"\n"
+        if not self._lines and self._at > SIZE // 2:
+            self._at = 0
+            held[:] = bytes(SIZE)
+        if self._at + len(line) + len(_OPEN) > SIZE:
+            self._pack(held)
+        at, end = self._at, self._at + len(line) + len(_OPEN)
+        if end > SIZE or len(line) > LINE_MOST:
+            return None
+        # The word that makes it count comes last.
+        held[at + len(_OPEN) : end] = line
+        held[at : at + len(_OPEN)] = _OPEN
+        self._at = end
+        return at
+
+    def _write_again(self, held: mmap.mmap, number: int, change: Change) -> None:
+        """In another file, under its number; of one that was copied the line is there."""
+        for same, (at, there) in list(self._lines.items()):
+            if there == change:
+                del self._lines[same]
+                self._lines[number] = at, change
+                return
+        at_ = self._put(held, change)
+        if at_ is not None:
+            self._lines[number] = at_, change
 
     def _load(self, held: mmap.mmap) -> None:
         self._lines.clear()
@@ -135,6 +184,17 @@ class Journal:
         self._last += 1
         self._lines[self._last] = at, change
         return self._last
+
+
+def _mapped(path: str) -> tuple[mmap.mmap, os.stat_result]:
+    """The file, made where there is none.  OSError."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        # Whole at once: a page that is missing later would have to be found then.
+        os.posix_fallocate(fd, 0, SIZE)
+        return mmap.mmap(fd, SIZE), os.fstat(fd)
+    finally:
+        os.close(fd)
 
 
 def in_force(path: str) -> list[Change]:

@@ -6,11 +6,13 @@ is known at a moment is the last whole pass with the light ones after it laid ov
 of it is older than the rest.  A rate is taken only between two passes that both asked for it.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from seawall.blackbox.frame import Head
+from seawall.blackbox.overview import GAP_SECONDS
 from seawall.blackbox.reader import Boot, Box
 from seawall.blackbox.rounds import RoundReader
 from seawall.blackbox.times import written
@@ -40,6 +42,9 @@ class Pass(NamedTuple):
     boot_id: str
     is_whole: bool
     round: Round
+
+
+Clocked = TypeVar("Clocked", Head, Pass)
 
 
 class Moments(NamedTuple):
@@ -82,7 +87,7 @@ def choose(passes: Sequence[Pass]) -> Moments:
 
 def in_order(passes: Iterable[Pass]) -> list[Pass]:
     """By the clock of their boot."""
-    return sorted(passes, key=lambda one: one.monotonic_seconds)
+    return sorted(passes, key=_by_time)
 
 
 def overlaid(rounds: Iterable[Round]) -> Round:
@@ -131,9 +136,9 @@ def passes_until(box: Box, unix_seconds: float) -> list[Pass]:
     boot = boot_at(box, unix_seconds)
     if boot is None:
         return []
-    heads = [head for head in rounds_of(boot) if head.unix_seconds <= unix_seconds]
+    heads = up_to(rounds_of(boot), unix_seconds)
     passes: list[Pass] = []
-    last = max(head.unix_seconds for head in heads)
+    last = max(head.monotonic_seconds for head in heads)
     for back in BACK_SECONDS:
         passes = _read(box, heads, last - back)
         if passes and choose(passes).whole:
@@ -143,7 +148,11 @@ def passes_until(box: Box, unix_seconds: float) -> list[Pass]:
 
 def read_passes(box: Box, boot: Boot, since: float, until: float) -> list[Pass]:
     """Those of a boot from one moment to another, and those before them back to a key."""
-    return _read(box, [head for head in rounds_of(boot) if head.unix_seconds <= until], since)
+    heads = up_to(rounds_of(boot), until)
+    if not heads:
+        return []
+    last = max(heads, key=_by_time)
+    return _read(box, heads, last.monotonic_seconds - max(0.0, last.unix_seconds - since))
 
 
 def rounds_of(boot: Boot) -> list[Head]:
@@ -152,20 +161,46 @@ def rounds_of(boot: Boot) -> list[Head]:
 
 
 def boot_at(box: Box, unix_seconds: float) -> Boot | None:
-    """The boot whose passes lie nearest before a moment."""
+    """The boot whose passes lie nearest before a moment.  Where two recorded it, for a clock was
+    wrong in one of them, it is the one that was written last.
+    """
     found: tuple[float, Boot] | None = None
     for boot in box.boots():
         before = [h.unix_seconds for h in rounds_of(boot) if h.unix_seconds <= unix_seconds]
-        if before and (found is None or max(before) >= found[0]):
-            found = (max(before), boot)
+        if not before:
+            continue
+        near = max(before) if unix_seconds - max(before) > GAP_SECONDS else unix_seconds
+        if found is None or near >= found[0]:
+            found = (near, boot)
     return found[1] if found else None
+
+
+def up_to(passes: Sequence[Clocked], unix_seconds: float) -> list[Clocked]:
+    """Those of one boot up to a moment, by the clock that nobody sets: the other one may have been
+    set back since.  Where that showed the moment twice, the later one counts.
+    """
+    before = [one for one in passes if one.unix_seconds <= unix_seconds]
+    near = [one for one in before if unix_seconds - one.unix_seconds <= GAP_SECONDS]
+    if near:
+        until = max(one.monotonic_seconds for one in near)
+    else:
+        until = max(before, key=_by_clock).monotonic_seconds if before else -math.inf
+    return [one for one in passes if one.monotonic_seconds <= until]
+
+
+def _by_clock(one: Head | Pass) -> tuple[float, float]:
+    return one.unix_seconds, one.monotonic_seconds
+
+
+def _by_time(one: Head | Pass) -> float:
+    return one.monotonic_seconds
 
 
 def key_before(box: Box, unix_seconds: float) -> Pass | None:
     """The last pass before a moment that needs none before it: which machine that was."""
     boot = boot_at(box, unix_seconds)
-    heads = [h for h in rounds_of(boot) if h.unix_seconds <= unix_seconds] if boot else []
-    passes = _passes(islice(chain(box, heads, unix_seconds), 1))
+    heads = up_to(rounds_of(boot), unix_seconds) if boot else []
+    passes = _passes(islice(chain(box, heads, math.inf), 1))
     return passes[0] if passes else None
 
 
@@ -175,9 +210,15 @@ def chain(box: Box, heads: Sequence[Head], since: float) -> Iterator[tuple[Head,
 
     Only one is unpacked at a time: in a forged box each of them is as large as may be.
     """
+    return _from_key(box, heads, [head.unix_seconds <= since for head in heads])
+
+
+def _from_key(
+    box: Box, heads: Sequence[Head], are_before: Sequence[bool]
+) -> Iterator[tuple[Head, dict[str, JSON]]]:
     first = 0
     for place in range(len(heads) - 1, -1, -1):
-        if heads[place].unix_seconds <= since:
+        if are_before[place]:
             body = _body(box, heads[place])
             if body is not None and body.get("key") is True:
                 first = place
@@ -196,7 +237,9 @@ def _body(box: Box, head: Head) -> dict[str, JSON] | None:
 
 
 def _read(box: Box, heads: Sequence[Head], since: float) -> list[Pass]:
-    return _passes(chain(box, heads, since))
+    """``since``: monotonic."""
+    are_before = [head.monotonic_seconds <= since for head in heads]
+    return _passes(_from_key(box, heads, are_before))
 
 
 def _passes(bodies: Iterable[tuple[Head, dict[str, JSON]]]) -> list[Pass]:

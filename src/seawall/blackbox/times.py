@@ -33,6 +33,13 @@ class Span(NamedTuple):
 
     first_unix_seconds: float
     last_unix_seconds: float
+    written_last: float | None = None
+    """The moment that was written last, where a clock was set back since the latest one."""
+
+    @property
+    def end_unix_seconds(self) -> float:
+        """Of what was written last: when the record ended."""
+        return self.last_unix_seconds if self.written_last is None else self.written_last
 
 
 class Numbered(NamedTuple):
@@ -40,6 +47,8 @@ class Numbered(NamedTuple):
 
     decision: Callable[[str], float | None]
     frame: Callable[[int], float | None]
+    ago: Callable[[float], float | None] = lambda _seconds: None
+    """So many seconds before the end, by a clock that nobody sets; None: in another boot."""
 
 
 def moment_of(text: str, span: Span, numbered: Numbered | None, where: str) -> float:
@@ -50,7 +59,7 @@ def moment_of(text: str, span: Span, numbered: Numbered | None, where: str) -> f
     if match := _DECISION.match(words):
         name = f"{match[1]}-{int(match[2]):04d}"  # its zeros need not be typed
         return _named(words, numbered and numbered.decision(name), numbered, span, where)
-    moment = _time_of(words, span)
+    moment = _time_of(words, span, numbered)
     if moment is None:
         raise UsageProblem(f"--at {words!r}: expected {EXPECTED}; {where} holds {told(span)}")
     if not span.first_unix_seconds - _SAME_SECOND < moment < span.last_unix_seconds + _SAME_SECOND:
@@ -83,12 +92,14 @@ def _named(
     raise UsageProblem(f"--at {words!r}: {where} {why}; it holds {told(span)}")
 
 
-def _time_of(words: str, span: Span) -> float | None:
+def _time_of(words: str, span: Span, numbered: Numbered | None) -> float | None:
     """None: none of the forms."""
     if match := _UNIX.match(words):
         return float(match[1])
     if match := _BEFORE.match(words):
-        return span.last_unix_seconds - float(match[1]) * _UNIT_SECONDS[match[2] or ""]
+        seconds = float(match[1]) * _UNIT_SECONDS[match[2] or ""]
+        found = numbered and numbered.ago(seconds)
+        return span.end_unix_seconds - seconds if found is None else found
     if match := _CLOCK.match(words):
         return _of_newest_day(int(match[1]), int(match[2]), float(match[3] or 0), span)
     try:
@@ -105,11 +116,11 @@ def _time_of(words: str, span: Span) -> float | None:
 def _of_newest_day(hour: int, minute: int, second: float, span: Span) -> float | None:
     """The last time that a clock showed this before the record ended."""
     try:
-        end = datetime.fromtimestamp(span.last_unix_seconds, UTC)
+        end = datetime.fromtimestamp(span.end_unix_seconds, UTC)
     except (OverflowError, ValueError, OSError):
         return None
     midnight = end.replace(hour=0, minute=0, second=0, microsecond=0)
     moment = (midnight + timedelta(hours=hour, minutes=minute, seconds=second)).timestamp()
-    is_later = moment >= span.last_unix_seconds + _SAME_SECOND
+    is_later = moment >= span.end_unix_seconds + _SAME_SECOND
     day_before = moment - DAY_SECONDS
     return day_before if is_later and day_before > span.first_unix_seconds - 1 else moment

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from seawall.accounts.scene import WINDOW_LEAST_SECONDS, Scene
+from seawall.blackbox.frame import Head
 from seawall.blackbox.moments import (
     Moments,
     Pass,
@@ -13,6 +14,7 @@ from seawall.blackbox.moments import (
     key_before,
     passes_until,
     rounds_of,
+    up_to,
 )
 from seawall.blackbox.reader import Box
 from seawall.blackbox.times import Numbered, Span, moment_of, written
@@ -80,11 +82,11 @@ def export_source(bundle: Bundle, path: str, at: str | None) -> BoxSource:
     """The same, of what ``seawall blackbox export`` wrote."""
     passes = exported_passes(bundle, path)
     times = [one.unix_seconds for one in passes]
-    span = Span(min(times), max(times))
+    ended = in_order(one for one in passes if one.boot_id == passes[-1].boot_id)[-1]
+    span = Span(min(times), max(times), ended.unix_seconds)
     where = f"the export {path}"
-    moment = span.last_unix_seconds if at is None else moment_of(at, span, None, where)
-    before = [one for one in passes if one.unix_seconds <= moment]
-    moments = choose(before)
+    moment = span.end_unix_seconds if at is None else moment_of(at, span, None, where)
+    moments = choose(up_to(passes, moment))
     notes = [*_notes(moments, Asked(moment, where)), *notes_of(bundle.manifest)]
     return BoxSource(moments, tuple(notes[:NOTES_MOST]))
 
@@ -120,7 +122,8 @@ def span_of(box: Box) -> Span:
             f"{box.path}: no moment of the machine is in this black box yet; a guard with a "
             "black box writes one every 10 s: seawall guard status"
         )
-    return Span(min(times), max(head.unix_seconds for head in box.heads))
+    last = max(head.unix_seconds for head in box.heads)
+    return Span(min(times), last, _end(_last_boot(box)).unix_seconds)
 
 
 def whole_span(box: Box) -> Span:
@@ -128,15 +131,38 @@ def whole_span(box: Box) -> Span:
     times = [head.unix_seconds for head in box.heads]
     if not times:
         raise UsageProblem(f"{box.path}: this black box holds no frame yet")
-    return Span(min(times), max(times))
+    return Span(min(times), max(times), _end(_last_boot(box)).unix_seconds)
+
+
+def _last_boot(box: Box) -> list[Head]:
+    """Heads of the boot that wrote last; by its clock another one may have been later."""
+    return [head for head in box.heads if head.boot_id == box.heads[-1].boot_id]
+
+
+def _end(heads: Sequence[Head]) -> Head:
+    """In a burst what came half a minute before it is written last."""
+    return max(heads, key=lambda head: head.monotonic_seconds)
 
 
 def box_time(box: Box, at: str | None, span: Span) -> float:
     """The moment that ``at`` names; UsageProblem."""
     if at is None:
-        return span.last_unix_seconds
-    named = Numbered(lambda name: decision_time(box, name), lambda n: frame_time(box, n))
+        return span.end_unix_seconds
+    named = Numbered(
+        lambda name: decision_time(box, name), lambda n: frame_time(box, n), lambda s: _ago(box, s)
+    )
     return moment_of(at, span, named, f"the black box {box.path}")
+
+
+def _ago(box: Box, seconds: float) -> float | None:
+    """As the clock was then; None: the last boot's record does not reach so far back."""
+    heads = _last_boot(box)
+    then = _end(heads).monotonic_seconds - seconds
+    before = [head for head in heads if head.monotonic_seconds <= then]
+    if not before:
+        return None
+    last = _end(before)
+    return last.unix_seconds + (then - last.monotonic_seconds)
 
 
 def box_head(name: str, box: Box, unix_seconds: float | None) -> dict[str, Any]:

@@ -18,7 +18,8 @@ termination_message  cgroup, name, words, decision, unix_seconds, kubelet_root:
 textfile             path, values: ``{problem}``
 rivals               scope: ``{rivals: [words]}``
 config               path: ``{settings: text}``, or ``{problem}``; ``is_busy`` beside it:
-                     another one still runs, and answers too
+                     another one still runs, and answers too; ``mode`` beside either: what a
+                     line of the file says in plain, whoever understands the rest
 watcher              number of the pair whose end it gets, in the place of those before: no
                      answer
 recorder             number, path, size: likewise

@@ -4,11 +4,12 @@
 A watcher that hangs or is gone is replaced, at most ``link.SPARES`` times an hour: what it had
 claimed is no evidence any more a few seconds after it fell silent (``judge/evidence.py``).  An
 aide cannot be replaced, for the guard does not fork: it is ended, and the guard starts afresh
-when the node is in peace.  Nothing here waits for either of them.
+when the node is in peace; as it does for watchers or recorders (``recorder_life.py``) that are used
+up, an hour after the first of them.  Nothing here waits for any of them.
 """
 
 import os
-from typing import Final
+from typing import Final, Protocol
 
 from seawall.guard.aide import Aide
 from seawall.guard.link import SPARES, WatcherLink
@@ -17,7 +18,6 @@ from seawall.guard.tell import sentences
 from seawall.guard.tell.teller import Teller
 
 LOOK_SECONDS: Final = 1.0
-WATCHER_AGAIN_SECONDS: Final = 20.0
 SILENT_SECONDS: Final = 60.0
 """In deep peace a watcher speaks every 14 s, and is heard up to 20 s later."""
 PING_SECONDS: Final = 60.0
@@ -31,19 +31,29 @@ AGAIN_SECONDS: Final = 600.0
 """A guard that has just started afresh does not do so again before that."""
 
 
+class Recorders(Protocol):
+    """``recorder_life.RecorderLife``."""
+
+    @property
+    def spent_from(self) -> float | None:
+        """When the first one was replaced, once none is left; None: one is."""
+
+
 class Companions:
     """``tend`` each tick, ``is_worn_out`` behind it, ``close`` at the end."""
 
     __slots__ = (
         "_aide", "_aide_pulse", "_answered", "_asked", "_began", "_due", "_first", "_is_afresh",
-        "_last_why", "_replaced", "_silent_from", "_teller", "_watcher", "_watcher_due",
-        "_watcher_pulse", "_worn_since", "_worn_words",
+        "_last_why", "_recorders", "_replaced", "_silent_from", "_teller", "_watcher",
+        "_watcher_due", "_watcher_pulse", "_worn_since", "_worn_words",
     )  # fmt: skip
 
     def __init__(
-        self, aide: Aide, watcher: WatcherLink, teller: Teller, *, is_afresh: bool
-    ) -> None:
+        self, aide: Aide, watcher: WatcherLink, teller: Teller, *, is_afresh: bool,
+        recorders: Recorders | None = None,
+    ) -> None:  # fmt: skip
         """``is_afresh``: this guard has started afresh itself."""
+        self._recorders = recorders
         self._aide, self._watcher, self._teller = aide, watcher, teller
         self._is_afresh = is_afresh
         self._aide_pulse = Pulse(aide.pid, {os.getpid()})
@@ -62,6 +72,8 @@ class Companions:
         if self._watcher.pid != self._watcher_pulse.pid:
             self._watcher_pulse.close()
             self._watcher_pulse = Pulse(self._watcher.pid, {os.getpid(), self._aide.pid})
+        if self._watcher.is_other:
+            self._teller.event(sentences.other_version("its watcher", self._watcher.version))
 
     def tend(self, now: float, *, watch: bool, is_peace: bool) -> None:
         """End what hangs, replace what is gone.  ``watch``: there shall be a watcher."""
@@ -83,6 +95,8 @@ class Companions:
         elif watch and self._watcher.is_spent:
             words = sentences.WATCHERS_SPENT
             allowed = (self._first or since) + HOUR
+        elif self._recorders is not None and (first := self._recorders.spent_from) is not None:
+            words, allowed = sentences.RECORDERS_OVER, first + HOUR
         if words != self._worn_words:
             self._worn_words, self._worn_since = words, now
             if words:
@@ -97,9 +111,13 @@ class Companions:
         if self._watcher.is_spent and self._first is not None:
             left = max(0.0, self._first + HOUR - now)
             words += f"; {SPARES} were replaced, the next one comes in {left / 60:.0f} min"
+        elif self._replaced and not self._watcher.is_there:
+            words += f"; the next one comes in {max(0.0, self._watcher_due - now):.0f} s"
         elif self._replaced:
             words += f"; number {self._replaced + 1}"
             words += f", the one before hung: {self._last_why}" if self._last_why else ""
+        if self._watcher.is_other:
+            words += f"; {sentences.other_version('it', self._watcher.version)}"
         return words
 
     def close(self) -> None:
@@ -127,8 +145,8 @@ class Companions:
         """By the aide; at most a few times."""
         if now < self._watcher_due or not self._aide.is_alive:
             return
-        self._watcher_due = now + WATCHER_AGAIN_SECONDS
         number = self._watcher.take_spare()
+        self._watcher_due = now + self._watcher.pause_seconds
         if number is not None:
             self._first = self._first or now
             self._silent_from = now

@@ -63,9 +63,23 @@ def _argv(what: str, *words: str) -> list[str]:
             *words]  # fmt: skip
 
 
+def tell_version(fd: int) -> None:
+    """To the guard, before anything else is imported: its files may have been replaced by those of
+    another version, which then ends by what the guard says.
+    """
+    from seawall.version import VERSION  # noqa: PLC0415 - after the path is set
+
+    try:
+        os.write(fd, b'{"t": "version", "version": "%s"}' % VERSION.encode())
+    except OSError:  # the guard is gone
+        return
+
+
 def main(words: list[str]) -> int:
     """Import what was asked for, and run its ``main``."""
     sys.path.append(root())
+    if words[0] in ("watcher", "recorder"):
+        tell_version(int(words[1]))
     if words[0] == "guard":
         from seawall.guard import lean_library  # noqa: PLC0415 - after the path is set
 

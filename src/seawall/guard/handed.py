@@ -12,6 +12,9 @@ from seawall.actions.plan import Mounts
 from seawall.guard.settings import START_ONLY, Settings, first_name
 
 HANDED_VERSION = 1
+REPLACED = "the files of seawall were replaced under this guard: restart it"
+"""Whatever this version does not understand then is another one's."""
+_CHOICES = {"mode": ("observe", "enforce"), "over_limit": ("report", "kill", "clamp")}
 SETTINGS_MOST_BYTES = 32_000
 """Of settings as JSON, quoted once more: a reload has them in an answer of the aide, which
 (``tell/errands.py``) has room for 32 KiB.
@@ -64,6 +67,29 @@ def from_json(text: str) -> Settings:
     return Settings(**{name: _like(name, found[name]) for name in Settings._fields})
 
 
+def known(text: str, now: Settings) -> tuple[Settings, str]:
+    """Of settings that another version may have read those that are known here, the others as they
+    are ``now``; and which those are and why, or empty: all are known.  ValueError: none of it is.
+
+    Half understood it may say less, but never turns killing on.
+    """
+    found, values = json.loads(text), now._asdict()
+    if not isinstance(found, dict):
+        raise ValueError("not the settings of any version")  # noqa: TRY004 - of a file
+    left = [str(name)[:40] for name in found if name not in values]
+    for name in Settings._fields:
+        try:
+            values[name] = _like(name, found[name])
+        except (ValueError, KeyError):
+            left.append(name)
+    settings = Settings(**values)
+    if not left:
+        return settings, ""
+    if settings.mode != "observe" and now.mode == "observe":
+        raise ValueError(f"{', '.join(left[:8])}: of another version; {REPLACED}")
+    return settings, f"not taken: {', '.join(left[:8])}; {REPLACED}"
+
+
 def _like(name: str, value: object) -> Any:
     """``value`` as the field wants it: JSON has lists for tuples, and 2 for 2.0."""
     default = Settings._field_defaults[name]
@@ -73,7 +99,7 @@ def _like(name: str, value: object) -> Any:
     elif isinstance(default, float):
         if isinstance(value, int | float) and not isinstance(value, bool):
             return float(value)
-    elif type(value) is type(default):
+    elif type(value) is type(default) and value in _CHOICES.get(name, (value,)):
         return value
     raise ValueError(f"{name}: {value!r} is not of its type")
 
@@ -124,14 +150,15 @@ def take_handed(fd: int) -> Handed:
         return handed_from_json(file.read().decode())
 
 
-def reloaded(text: str, handed: Handed) -> Settings:
+def reloaded(text: str, handed: Handed, now: Settings | None = None) -> Settings:
     """Settings that were read anew, for a guard that runs; ValueError when they are unusable.
 
-    What is read at the start only stays as it was.  A second guard observes, whatever the file
+    What is read at the start only stays as it was; so does what another version has read and this
+    one does not know (``known``), as it is ``now``.  A second guard observes, whatever the file
     says.
     """
     old = {field: getattr(handed.settings, field) for field in START_ONLY}
-    settings = from_json(text)._replace(**old)
+    settings = known(text, now or handed.settings)[0]._replace(**old)
     named = None if settings.watch else first_name(settings)
     if named is not None:
         raise ValueError(
@@ -145,7 +172,7 @@ def left_for_start(text: str, settings: Settings) -> str:
     """Which keys of ``text`` say what a guard that runs does not take: ``settings`` are in force.
     For the end of a sentence; empty: none.
     """
-    found = from_json(text)
+    found = known(text, settings)[0]
     keys = [
         k for field, k in START_ONLY.items() if getattr(found, field) != getattr(settings, field)
     ]

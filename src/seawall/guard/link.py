@@ -7,12 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from seawall.guard.channel import DATAGRAM_MOST_BYTES
+from seawall.version import VERSION
 
 _MESSAGES_MOST = 64
 """In one tick: a watcher gone mad does not hold the guard up."""
 
 SPARES = 4
 """A watcher that ends so often is not started again."""
+PAUSES_SECONDS = (20.0, 120.0, 600.0)
+"""Between a replacement and the next: two minutes without our files must not use up all of them."""
+_VERSION_MOST = 40
 
 
 def spare_pairs() -> tuple[list[socket.socket], list[int]]:
@@ -41,6 +45,10 @@ class WatcherLink:
         """0: there is none."""
         self.heard_seconds: float | None = None
         """Monotonic; None: it has never said anything."""
+        self.version = ""
+        """That it said; empty: it has not said any."""
+        self.says_version = False
+        """Of ours each does, before its hello: one that does not is of another."""
         self.dropped = 0
         """Messages that were no JSON object."""
         if end is not None:
@@ -67,9 +75,13 @@ class WatcherLink:
             if not isinstance(message, dict):
                 self.dropped += 1
                 continue
+            if message.get("t") == "version":
+                self.version = str(message.get("version"))[:_VERSION_MOST]
+                continue  # of whom nothing else has been heard yet
             self.heard_seconds = now
-            if message.get("t") == "hello" and isinstance(message.get("pid"), int):
-                self.pid = message["pid"]
+            if message.get("t") == "hello":
+                self.version = self.version or ("unknown" if self.says_version else "")
+                self.pid = message["pid"] if isinstance(message.get("pid"), int) else self.pid
             yield message
 
     def tell(self, message: dict[str, Any]) -> bool:
@@ -98,8 +110,19 @@ class WatcherLink:
         self.close()
         self._end = self._spares.pop()
         self._end.setblocking(False)
-        self.pid, self.heard_seconds = 0, None
+        self.pid, self.heard_seconds, self.version = 0, None, ""
         return len(self._spares)
+
+    @property
+    def pause_seconds(self) -> float:
+        """From the last replacement to the next one."""
+        taken = SPARES - len(self._spares)
+        return PAUSES_SECONDS[min(max(taken, 1), len(PAUSES_SECONDS)) - 1]
+
+    @property
+    def is_other(self) -> bool:
+        """It is of another version than this guard: our files were replaced."""
+        return self.version not in ("", VERSION)
 
     @property
     def is_spent(self) -> bool:

@@ -65,12 +65,13 @@ class Loop:
         self._young_until = 0.0
         self._pace = self._hurried_until = 0.0
         self._blind = self._cannot_kill = ""
-        self.companions = Companions(
-            parts.aide, parts.watcher, parts.teller, is_afresh=handed.is_afresh
-        )
         self.recorder_life = RecorderLife(
             parts.aide, parts.recorder, parts.teller, handed.settings,
             is_second=bool(handed.other_guard_pid),
+        )  # fmt: skip
+        self.companions = Companions(
+            parts.aide, parts.watcher, parts.teller, is_afresh=handed.is_afresh,
+            recorders=self.recorder_life,
         )  # fmt: skip
         self._renewal = Renewal(self.companions, handed, parts.teller.event)
         self.is_afresh = False
@@ -275,7 +276,7 @@ class Loop:
 
     def _take_config(self, answer: dict[str, object]) -> None:
         """The file was read anew: by a process that has ended."""
-        settings, said, problem = read(answer, self.handed)
+        settings, said, problem = read(answer, self.handed, self.settings)
         if settings is not None:
             self._use(settings)
         self.parts.teller.failures.hold("config", problem)

@@ -37,6 +37,7 @@ def main(handed_fd: int) -> int:
     from seawall.guard.told_recorder import RecorderLink  # noqa: PLC0415
 
     recorder = RecorderLink(_end(handed.recorder_fd), handed.recorder_pid, recorder_spares)
+    watcher.says_version = recorder.says_version = True  # each begins in ``entry``
     status, settings = guard(handed, signals, aide, watcher, recorder)
     if status == AFRESH:
         if _is_to_end(signals):

@@ -2,8 +2,8 @@
 """The recorder as the guard sees it: there, hung, or gone; never waited for while it guards.
 
 As with the watcher (``companions.py``), one that hangs is ended and one that is gone is replaced by
-the aide, at most ``link.SPARES`` times; after that there is no black box until the next start, for
-a guard without one guards as well.
+the aide, at most ``link.SPARES`` times; after that there is no black box until the guard starts
+afresh (``companions.is_worn_out``), for one without it guards as well.
 """
 
 import math
@@ -12,7 +12,7 @@ import time
 from typing import Final
 
 from seawall.guard.aide import Aide
-from seawall.guard.companions import LOOK_SECONDS, SILENT_SECONDS
+from seawall.guard.companions import HOUR, LOOK_SECONDS, SILENT_SECONDS
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.remembered import remembered
 from seawall.guard.link import SPARES
@@ -22,7 +22,6 @@ from seawall.guard.tell import sentences
 from seawall.guard.tell.teller import Teller
 from seawall.guard.told_recorder import RecorderLink
 
-AGAIN_SECONDS: Final = 30.0
 END_SECONDS: Final = 3.0
 """So long it has to write what it holds and to end."""
 
@@ -31,8 +30,8 @@ class RecorderLife:
     """``hear`` and ``tend`` between ticks, ``close`` at the end."""
 
     __slots__ = (
-        "_aide", "_due", "_link", "_next", "_path", "_pulse", "_replaced", "_silent_from", "_size",
-        "_teller", "_why_none",
+        "_aide", "_due", "_first", "_link", "_next", "_path", "_pulse", "_replaced", "_silent_from",
+        "_size", "_teller", "_why_none",
     )  # fmt: skip
 
     def __init__(
@@ -46,6 +45,8 @@ class RecorderLife:
             self._why_none = sentences.NO_BLACKBOX
         self._pulse = Pulse(link.pid, {os.getpid()})
         self._silent_from: float | None = None
+        self._first: float | None = None
+        """When the first one was replaced."""
         self._due = self._next = 0.0
         self._replaced = 0
 
@@ -66,6 +67,13 @@ class RecorderLife:
         if self._link.pid != self._pulse.pid:
             self._pulse.close()
             self._pulse = Pulse(self._link.pid, {os.getpid(), self._aide.pid})
+        if self._link.is_other:
+            self._teller.event(sentences.other_version("its recorder", self._link.version))
+
+    @property
+    def spent_from(self) -> float | None:
+        """When the first one was replaced, once none is left; None: one is, or none is wanted."""
+        return self._first if self._link.is_spent and not self._why_none else None
 
     def tend(self, now: float) -> None:
         """End what hangs, replace what is gone."""
@@ -85,16 +93,30 @@ class RecorderLife:
         if self._why_none:
             return f"none: {self._why_none}"
         if link.is_spent:
-            return f"none: its recorder ended {self._replaced + 1} times"
+            left = max(0.0, (self._first or 0.0) + HOUR - time.monotonic())
+            return (
+                f"none: its recorder ended {self._replaced + 1} times; the next one comes in "
+                f"{left / 60:.0f} min, when the node is in peace"
+            )
         if problem := state.get("problem"):
             return f"nothing is written to {self._path}: {problem}"
         more = f"; {link.lost} ticks or lines were lost" if link.lost else ""
         more += f"; {state['remark']}" if state.get("remark") else ""
+        if link.is_other:
+            more += f"; {sentences.other_version('its recorder', link.version)}"
+        if not link.is_there:
+            more += f"; its recorder is gone, the next one comes in {self._left():.0f} s"
         frame, unix = state.get("frame"), state.get("unix")
         if not isinstance(frame, int) or not isinstance(unix, int | float) or not unix > 0:
             return f"{self._path}, nothing written yet{more}"
-        age = math.ceil(max(0.0, time.time() - unix))
+        written = state.get("monotonic")  # nobody sets that clock
+        if not isinstance(written, int | float) or not written > 0:
+            return f"{self._path}, last frame {frame}, how old is not told{more}"
+        age = math.ceil(max(0.0, time.monotonic() - written))
         return f"{self._path}, last frame {frame}, at most {age} s old{more}"
+
+    def _left(self) -> float:
+        return max(0.0, self._next - time.monotonic())
 
     def close(self) -> None:
         """It writes what it holds when it hears that the guard ends."""
@@ -112,10 +134,11 @@ class RecorderLife:
             self._link.close()
 
     def _replace(self, now: float) -> None:
-        self._next = now + AGAIN_SECONDS
         number = self._link.take_spare()
+        self._next = now + self._link.pause_seconds
         if number is None:
             return
+        self._first = self._first or now
         self._silent_from = now
         self._replaced += 1
         told = sentences.RECORDER_LOST if number else sentences.RECORDERS_SPENT

@@ -10,7 +10,7 @@ import signal
 from typing import Any, Final
 
 from seawall.guard.aide import Aide
-from seawall.guard.handed import Handed, left_for_start, reloaded
+from seawall.guard.handed import Handed, known, left_for_start, reloaded
 from seawall.guard.parts import Parts
 from seawall.guard.settings import Settings
 from seawall.guard.tell import sentences
@@ -19,15 +19,24 @@ LOST_SECONDS: Final = 30.0
 """The aide ends a reading after 20 s: so late, nothing comes any more."""
 
 
-def read(answer: dict[str, Any], handed: Handed) -> tuple[Settings | None, str, str]:
-    """The settings that hold from here on and words for it; or None, and why it is as before."""
+def read(
+    answer: dict[str, Any], handed: Handed, now: Settings
+) -> tuple[Settings | None, str, str]:  # fmt: skip
+    """The settings that hold from here on, words for it, and what is wrong with it; or None, and
+    why it is as ``now``.  The brake always works: where nothing else can be understood, a file that
+    says ``observe`` is taken at its word.
+    """
     problem, text = str(answer.get("problem") or ""), str(answer.get("settings"))
     try:
         if not problem:
-            new = reloaded(text, handed)
-            return new, sentences.reloaded(new.mode, new.scope) + left_for_start(text, new), ""
+            new = reloaded(text, handed, now)
+            words = sentences.reloaded(new.mode, new.scope) + left_for_start(text, new)
+            left = known(text, now)[1]
+            return new, words, f"{words}; {left}" if left else ""
     except ValueError as error:
         problem = str(error)
+    if answer.get("mode") == "observe":
+        return now._replace(mode="observe"), "", sentences.braked(problem)
     return None, "", sentences.not_reloaded(problem)
 
 

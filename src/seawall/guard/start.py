@@ -130,10 +130,18 @@ def main(words: Sequence[str]) -> int:
     """A guard that starts afresh: as ``seawall guard run --config PATH``, under the same pid."""
     try:
         fd = int(words[1])
-        run(words[0], in_force=take_kept(fd) if fd >= 0 else None, is_afresh=True)
+        run(words[0], in_force=in_force(fd) if fd >= 0 else None, is_afresh=True)
     except UsageProblem as problem:
         _say(str(problem))
         return 2
+
+
+def in_force(fd: int) -> Settings | None:
+    """Of the guard that was; None: another version's, so the file is read."""
+    try:
+        return take_kept(fd)
+    except ValueError:
+        return None
 
 
 def settings_of(config_path: str) -> Settings:

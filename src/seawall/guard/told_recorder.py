@@ -84,12 +84,14 @@ class RecorderLink(WatcherLink):
         """What has come since the last call; hello and state are understood here."""
         for message in super().messages(now):
             kind, following = message.get("t"), message.get("next")
-            if kind == "hello" and type(following) is int and 0 < following < _NUMBER_MOST:
+            if self.is_other:
+                self._listens, self._is_behind = False, True
+            elif kind == "hello" and type(following) is int and 0 < following < _NUMBER_MOST:
                 # Never the same number twice, though a box that was lost begins at 1.
                 self.number = max(self.number, following - 1)
                 self._is_numbered = self._listens = self._is_behind = True
                 self._due = now
-            elif kind == "state":
+            if kind == "state":
                 self.state = message
             yield message
 
@@ -152,7 +154,7 @@ class RecorderLink(WatcherLink):
 
     def line(self, line: bytes) -> None:
         """Of the decision journal, with its newline."""
-        if self._end is not None and not self._send(b"L", line[:-1]):
+        if self._end is not None and not self.is_other and not self._send(b"L", line[:-1]):
             self.lost += 1
 
     def bye(self) -> None:

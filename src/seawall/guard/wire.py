@@ -35,10 +35,12 @@ sends one, with all names, after each message that could not be sent.
 The recorder tells the guard JSON objects, each a datagram: ``{"t": "hello", "pid": P, "next": N}``:
 from here on it listens, and the next tick gets the number N or a higher one (a second hello: all
 is told anew); and
-``{"t": "state", "frame": N, "unix": S, "problem": "", "remark": ""}`` at least every 20 s: the last
-tick that is surely on the disk, when that was written (Unix seconds), why nothing is written, and
-what else is to be said of it, in words, or empty.  Both ends are of one version; nothing of this is
-on a disk.
+``{"t": "state", "frame": N, "unix": S, "monotonic": M, "problem": "", "remark": ""}`` at least
+every 20 s: the last tick that is surely on the disk, when that was written (Unix seconds, and by
+the clock that nobody sets), why nothing is written, and what else is to be said of it, in words,
+or empty.
+Both ends are of one version: a recorder that says another one before its hello (``entry.py``) is
+told nothing.  Nothing of this is on a disk.
 """
 
 import struct

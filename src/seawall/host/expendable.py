@@ -4,15 +4,17 @@
 It reads one file at a time for its parent.  When no answer comes before the deadline the
 child is killed and left behind (a task in state D dies when it wakes), a new one is forked
 at the next question, and the missing answer is itself evidence.  After a few such losses of
-one kind, further questions of that kind are refused at once: a verb must end.
+one kind, further questions of that kind are refused at once: a verb must end.  Whoever asks for
+weeks has them lapse, or a bad minute would blind it for good.
 """
 
 import errno
+import math
 import os
 import select
 import signal
 import struct
-from collections import Counter
+import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import Final
@@ -21,6 +23,8 @@ from seawall.host.blocking import KERNEL_LOG
 from seawall.host.host import Unread
 
 LOSSES_BEFORE_REFUSAL: Final = 5
+LAPSE_SECONDS: Final = 300.0
+"""So long a loss counts for whoever asks for weeks: five of 2 s each are a thirtieth of that."""
 _CONTROL_PATH: Final = "/proc/self/cmdline"
 _PATH_MOST: Final = 8192  # twice PATH_MAX
 QUESTION_MOST: Final = 1 << 20  # bytes of a probe's question
@@ -33,14 +37,21 @@ Reader = Callable[[str, int], bytes]
 class Expendable:
     """Owner of at most one reading child."""
 
-    def __init__(self, reader: Reader, kept: Callable[[], Iterable[int]] = tuple) -> None:
-        """``kept``: descriptors that the reader needs in the child, e.g. its root."""
+    def __init__(
+        self, reader: Reader, kept: Callable[[], Iterable[int]] = tuple,
+        lapse_seconds: float = math.inf,
+    ) -> None:  # fmt: skip
+        """``kept``: descriptors that the reader needs in the child, e.g. its root.
+        ``lapse_seconds``: so long a loss counts.
+        """
         self._reader = reader
+        self._lapse_seconds = lapse_seconds
         self._kept = kept
         self._pid = 0
         self._to = self._back = -1
         self._owner = os.getpid()
-        self.losses: Counter[str] = Counter()
+        self.losses: dict[str, list[float]] = {}
+        """By kind: when (monotonic); no more of each than refuse."""
 
     def read(self, path: str, limit_bytes: int, deadline_seconds: float) -> bytes | Unread:
         """The content of ``path``, or ``no_answer`` after ``deadline_seconds``.
@@ -49,19 +60,30 @@ class Expendable:
         answers in between: on a thrashing node the child itself may be what is slow.
         """
         kind = _kind(path)
-        if self.losses[kind] >= LOSSES_BEFORE_REFUSAL:
-            words = f"not asked: {self.losses[kind]} {kind} reads before it did not come back"
+        if (lost := self._lost(kind)) >= LOSSES_BEFORE_REFUSAL:
+            words = f"not asked: {lost} {kind} reads before it did not come back"
             return Unread(path, "no_answer", words)
         answer = self._ask(path, limit_bytes, deadline_seconds)
         if kind == "process" and answer is None:
             if self._ask(_CONTROL_PATH, limit_bytes, deadline_seconds) is None:
-                self.losses[kind] += 1
+                self._lose(kind)
                 return Unread(path, "no_answer", "the reading child itself was too slow to tell")
             answer = self._ask(path, limit_bytes, deadline_seconds)
         if answer is not None:
             return answer
-        self.losses[kind] += 1
+        self._lose(kind)
         return Unread(path, "no_answer", f"{_meaning(path)}; no answer in {deadline_seconds:g} s")
+
+    def _lose(self, kind: str) -> None:
+        self.losses.setdefault(kind, []).append(time.monotonic())
+
+    def _lost(self, kind: str) -> int:
+        """How many of a kind count now."""
+        if not (times := self.losses.get(kind)):
+            return 0
+        since = time.monotonic() - self._lapse_seconds
+        times[:] = [lost_at for lost_at in times if lost_at > since]
+        return len(times)
 
     def _ask(self, path: str, limit_bytes: int, deadline_seconds: float) -> bytes | Unread | None:
         """One try; None when the deadline passed and the child was given up."""

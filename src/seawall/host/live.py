@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from seawall.host.blocking import KERNEL_LOG, VITAL_PATHS, deadline_seconds
-from seawall.host.expendable import Expendable, unread_for
+from seawall.host.expendable import LAPSE_SECONDS, Expendable, unread_for
 from seawall.host.host import JSON, READ_LIMIT_BYTES, Unread
 from seawall.host.probes import RESIDENCY_PROBES, ask_live
 from seawall.host.sieve import is_sieved, sieve_for
@@ -35,18 +35,15 @@ _MANY: Final = 1024  # files: below this a second reader's fork costs more than 
 class LiveHost:
     """Serves ``/``, ``/host`` in a DaemonSet, or an unpacked report of another machine.
 
-    until: the monotonic second after which every question answers ``not_reached``.
+    until: the monotonic second after which every question answers ``not_reached``; who has none
+           asks for weeks, and reads that were lost lapse for it.
     slot:  where the open question is noted, for whoever must say where it hung.
     """
 
     def __init__(
-        self,
-        root: str = "/",
-        *,
-        with_cmdline: bool = False,
-        until: float | None = None,
+        self, root: str = "/", *, with_cmdline: bool = False, until: float | None = None,
         slot: Slot | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.root = root
         self._with_cmdline = with_cmdline
         self._until = until
@@ -57,7 +54,8 @@ class LiveHost:
             self._rooted = Rooted(root)
         self.is_live = self._rooted is None or self._has_procfs()
         """False for a tree of files: the machine they came from is not this one."""
-        self._expendable = Expendable(self._read_sieved, self._kept)
+        lapse_seconds = LAPSE_SECONDS if until is None else math.inf
+        self._expendable = Expendable(self._read_sieved, self._kept, lapse_seconds)
         self._residency: ResidencyAsker | None = None
         self._slot = slot or Slot()
 
@@ -196,7 +194,7 @@ class LiveHost:
         return self._residency.ask(probe, argument)
 
     def ask_disk_again(self) -> None:
-        """Whoever asks for weeks: reads of the disk that were lost do not count any more."""
+        """Whoever has waited for the disk itself: its lost reads do not count any more."""
         self._expendable.losses.pop("disk", None)
 
     def close(self) -> None:

@@ -184,12 +184,13 @@ class Loop:
             "state",
             frame=writer.last_tick,
             unix=writer.written_unix or 0.0,
+            monotonic=writer.written_seconds or 0.0,
             problem=writer.problem if writer.is_settled else "it is being made",
             remark=self._remark(),
         )
 
     def _remark(self) -> str:
-        words = [self._writer.remark, self._kernel.problem]
+        words = [self._writer.remark, self._kernel.problem, self._story.not_judged]
         if self._heard.dropped:
             words.append(f"{self._heard.dropped} messages of the guard were not understood")
         return "; ".join(filter(None, words))

@@ -16,6 +16,7 @@ from seawall.guard.facts import Group
 from seawall.guard.settings import Settings
 from seawall.host.host import JSON
 from seawall.host.recording import Round
+from seawall.problems import BundleProblem
 from seawall.recorder.chain import Chain, clocks
 from seawall.recorder.heard import Line, Start
 from seawall.recorder.past import SPAN_SECONDS, Past, Waiting
@@ -36,6 +37,9 @@ KILL_BURSTS_MOST: Final = 6
 at its limit must not push the rest out of the ring."""
 HOUR: Final = 3600.0
 _TROUBLED: Final = ("short", "holding")
+NOT_JUDGED: Final = (
+    "what this guard remembers is of another version: its ticks cannot be judged again"
+)
 
 About = Callable[[Settings, str], dict[str, JSON]]
 """The body of a ``start`` frame, of settings and the last decision."""
@@ -58,6 +62,8 @@ class Story:
         self._told_tick = -1
         self._is_recalled = False
         """The player was told what the judge remembers just before the next tick."""
+        self.not_judged = ""
+        """Why ticks are written that nobody will judge again; empty: they can be."""
         self._is_span_due = self._is_key_due = True
         self._key_due = self._full_due = self._frame_due = 0.0
         self._burst_until: float | None = None
@@ -96,12 +102,21 @@ class Story:
         self.begin_anew()
         if start.mind is not None:
             self._player = self._new_player(start.settings, start.last_decision)
-            self._player.recall(start.mind)
+            self._recall(self._player, start.mind)
             self._is_recalled = True
         elif self._player is not None:
             self._player.use(start.settings)
         elif self._last is None:  # nothing was seen yet, so nothing is remembered
             self._player = self._new_player(start.settings, start.last_decision)
+
+    def _recall(self, player: Player, mind: dict[str, JSON]) -> None:
+        """Of a guard under which our files were replaced it may be another version's."""
+        try:
+            player.recall(mind)
+            self.not_judged = ""
+        except BundleProblem:
+            self._player = None
+            self.not_judged = NOT_JUDGED
 
     def ticked(self, tick: Tick) -> None:
         """With its outcomes."""

@@ -65,6 +65,8 @@ class Writer:
         """That any frame in the file tells of."""
         self.written_unix: float | None = None
         """Of the newest frame that is surely in the file."""
+        self.written_seconds: float | None = None
+        """Its monotonic seconds."""
         self.problem = ""
         """Why nothing is written, in words; empty: it is."""
         self.remark = ""
@@ -183,3 +185,4 @@ class Writer:
         ring.write(packed)
         self.last_tick = max(self.last_tick, *(one.tick for one in waiting))
         self.written_unix = waiting[-1].unix_seconds
+        self.written_seconds = waiting[-1].monotonic_seconds

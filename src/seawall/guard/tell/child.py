@@ -9,6 +9,7 @@ import time
 from typing import Any, Final
 
 from seawall.guard.tell import commands
+from seawall.guard.tell.own_programs import config_answer
 
 LIMITS: Final = {
     "self_test_child": (2, 60.0),
@@ -66,8 +67,11 @@ def ending(child: Child, status: int, now: float) -> dict[str, Any]:
     code = os.waitstatus_to_exitcode(status)
     if child.kind == "run":
         code = parsed(child.said).get("status", code)
-    if now >= child.deadline:
-        return {"status": code, "problem": f"took over {LIMITS[child.kind][1]:g} s: killed"}
+    late = f"took over {LIMITS[child.kind][1]:g} s: killed" if now >= child.deadline else ""
+    if child.kind == "config":
+        return config_answer(child.said, code, late)
+    if late:
+        return {"status": code, "problem": late}
     if child.kind == "run":
         return {"status": code, "problem": commands.problem_of(code)}
     if child.said:

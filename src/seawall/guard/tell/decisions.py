@@ -5,15 +5,16 @@ Two files of bounded size are made at the start and their blocks taken (fallocat
 FALLOC_FL_KEEP_SIZE, so the files are as long as what is in them and a line needs no memory any
 more).  When one is full the two change names and the older half is forgotten.  What an earlier
 guard wrote in this boot stays.  Where somebody has removed one of them, it is made anew by the
-next line.
+next line.  A file that begins anew begins with the last decision's id, for an id is given once in
+a boot, however many lines without one have come since.
 """
 
 import ctypes
 import errno
 import json
 import os
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
 from seawall.guard.tell.page import FOLDER_MODE, MODE, REMOVED, Exchange, are_there
 from seawall.guard.tell.paths import DECISIONS, OLDER_DECISIONS
@@ -21,7 +22,13 @@ from seawall.guard.tell.paths import DECISIONS, OLDER_DECISIONS
 FILE_MOST_BYTES: Final = 1 << 20
 LINE_MOST_BYTES: Final = 256 << 10
 """A ranking of 250 pods with all its reasons takes 180 KB."""
-_TAIL_BYTES: Final = LINE_MOST_BYTES + 1
+LAST_WAS: Final = "the last decision was "
+"""Before an id, at the end of the sentence of a file's first line."""
+_KEY: Final = b'"decision":'
+"""In no word of a container's: there JSON has a backslash before each quote."""
+_ID_MOST: Final = 64
+Heading: TypeAlias = Callable[[str], bytes]
+"""The first line of a file that begins anew, of the last id; empty: none."""
 _KEEP_SIZE: Final = 1
 _CALM_SHARE: Final = 0.75
 
@@ -30,11 +37,13 @@ class Decisions:
     """``add`` never raises: what went wrong stands in ``problem``."""
 
     __slots__ = (
-        "_fallocate", "_fds", "_is_open", "_is_short", "_names", "_swap", "_used", "_was_there",
-        "last_id", "news", "path", "problem", "size",
+        "_fallocate", "_fds", "_heading", "_is_open", "_is_short", "_latest", "_names", "_swap",
+        "_used", "_was_there", "last_id", "news", "path", "problem", "size",
     )  # fmt: skip
 
-    def __init__(self, folder: str, size: int = FILE_MOST_BYTES) -> None:
+    def __init__(
+        self, folder: str, size: int = FILE_MOST_BYTES, heading: Heading | None = None
+    ) -> None:
         self.path = f"{folder}/{DECISIONS}"
         self.size = size
         self.problem = ""
@@ -43,6 +52,9 @@ class Decisions:
         """That one was removed; for whoever says it, and empties it."""
         self.last_id = ""
         """Of the last decision in the file, also an earlier guard's: ids go on from it."""
+        self._latest = ""
+        """Of the last decision by now."""
+        self._heading = heading
         self._names = (os.fsencode(self.path), os.fsencode(f"{folder}/{OLDER_DECISIONS}"))
         self._fds: list[int] = []
         self._used = 0
@@ -58,10 +70,15 @@ class Decisions:
         self._is_open = True
         try:
             self._take_up()
+            self.last_id = self._latest = highest([one for fd in self._fds for one in _ids(fd)])
             for fd in self._fds:
                 self._take_blocks(fd)
         except OSError as error:
             self.problem = f"{self.path}: {error.strerror}"
+
+    def know(self, decision: str) -> None:
+        """One was taken."""
+        self._latest = highest([decision, self._latest])
 
     def add(self, line: bytes) -> bool:
         """``line`` ends with a newline; one that is too long is refused."""
@@ -118,7 +135,6 @@ class Decisions:
             if os.fstat(fd).st_size > self.size:
                 os.ftruncate(fd, 0)
         self._was_there = True
-        self.last_id = highest([one for fd in self._fds for one in _ids(fd)]) or self.last_id
         self._used = os.fstat(self._fds[0]).st_size
         self._mend()
 
@@ -131,6 +147,7 @@ class Decisions:
             os.makedirs(os.path.dirname(self.path), FOLDER_MODE, exist_ok=True)
         self._is_short = True
         self._take_up()
+        self._head()
 
     def _let_go(self) -> None:
         for fd in self._fds:
@@ -143,7 +160,16 @@ class Decisions:
             self._fds.reverse()
         os.ftruncate(self._fds[0], 0)
         self._used = 0
+        self._head()
         self._take_blocks(self._fds[0])
+
+    def _head(self) -> None:
+        """Of a file that has just begun anew.  Where there is no room, ids are not the worst."""
+        line = b"" if self._heading is None or self._used else self._heading(self._latest)
+        if os.pwrite(self._fds[0], line, 0) != len(line):
+            os.ftruncate(self._fds[0], 0)
+            return
+        self._used += len(line)
 
     def _take_blocks(self, fd: int) -> None:
         """OSError when there is no room; a filesystem without fallocate gives blocks later."""
@@ -183,17 +209,25 @@ def _number(one: str) -> int:
 
 
 def _ids(fd: int) -> list[str]:
-    """Of the file's last lines, the last first."""
-    start = max(0, os.fstat(fd).st_size - _TAIL_BYTES)
-    tail = os.pread(fd, _TAIL_BYTES, start)
-    return [d for line in _backwards(tail) if isinstance(d := line.get("decision"), str)]
+    """Of all its lines, the last first; of the first line also the one before it."""
+    text = os.pread(fd, os.fstat(fd).st_size, 0)
+    ids, at = _before(text[: text.find(b"\n") + 1]), text.find(_KEY)
+    while at >= 0:
+        at += len(_KEY)
+        value = text[at : at + _ID_MOST].lstrip(b" ")
+        if value.startswith(b'"') and (end := value.find(b'"', 1)) > 0:  # else null, or torn
+            ids.append(value[1:end].decode("ascii", "replace"))
+        at = text.find(_KEY, at)
+    ids.reverse()
+    return ids
 
 
-def _backwards(tail: bytes) -> Iterator[dict[str, Any]]:
-    for line in reversed(tail.split(b"\n")):
-        try:
-            document = json.loads(line) if line else None
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(document, dict):
-            yield document
+def _before(line: bytes) -> list[str]:
+    """What a heading tells."""
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError):
+        return []
+    words = document.get("sentence") if isinstance(document, dict) else None
+    found = words.rpartition(LAST_WAS) if isinstance(words, str) else ("", "", "")
+    return [found[2][:_ID_MOST]] if found[1] else []

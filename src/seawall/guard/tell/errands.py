@@ -23,7 +23,7 @@ from seawall.guard.tell import commands, rivals, self_test_child, termination, t
 from seawall.guard.tell.child import COMPANIONS, LIMITS, Child, be_gentle, ending, parsed
 from seawall.guard.tell.late_thaw import LateThaw
 from seawall.guard.tell.own_log import log, say
-from seawall.guard.tell.own_programs import become_companion, give_away, read_config
+from seawall.guard.tell.own_programs import become_companion, become_reader, give_away
 from seawall.guard.tell.waiting import KINDS as WAITS
 from seawall.guard.tell.waiting import Waiting
 
@@ -56,8 +56,6 @@ class Errands:
             return lambda: textfile.write(request)
         if what == "rivals":
             return lambda: {"rivals": rivals.find(self.proc, request.get("scope", ()))}
-        if what == "config":
-            return lambda: read_config(request)
         if what == "kmsg":
             return lambda: kmsg(request, self.kmsg)
         return None
@@ -154,6 +152,8 @@ class Desk:
             lean_library.uninstall()
             if kind == "run":
                 commands.oversee(request, answers)
+            elif kind == "config":
+                become_reader(request, answers)
             elif kind in COMPANIONS:
                 become_companion(kind, self._errands.companion_fds[kind], request)
             elif kind == "self_test_child":

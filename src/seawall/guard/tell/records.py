@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from seawall.actions.plan import Order, Outcome
-from seawall.guard.tell.decisions import LINE_MOST_BYTES
+from seawall.guard.tell.decisions import LAST_WAS, LINE_MOST_BYTES
 from seawall.guard.tell.plain import finite, line_of, moment, plain
 from seawall.guard.verdict import Rank, Told, Verdict
 
@@ -87,6 +87,13 @@ def event_line(words: str, stamp: Stamp) -> bytes:
     document = _head("event", None, None, stamp)
     document["sentence"] = plain(words, _SENTENCE_MOST)
     return line_of(document)
+
+
+def heading_line(last_decision: str, stamp: Stamp) -> bytes:
+    """The first line of a file that begins anew; empty: nothing was decided in this boot."""
+    if last_decision[:8] != stamp.boot_id[:8]:
+        return b""
+    return event_line(f"the file begins anew; {LAST_WAS}{last_decision}", stamp)
 
 
 def kernel_line(kills: int, seconds: float, stamp: Stamp) -> bytes:

@@ -7,7 +7,9 @@ The sentence of a decision is the judge's own.
 from typing import Final
 
 from seawall.actions.plan import Outcome
+from seawall.guard.handed import REPLACED
 from seawall.guard.verdict import Verdict
+from seawall.version import VERSION
 from seawall.words import size
 
 AIDE_LOST: Final = (
@@ -29,6 +31,10 @@ RECORDER_LOST: Final = (
 )
 RECORDERS_SPENT: Final = (
     "its recorder is gone again, and the next one is the last: number {replaced} of {most}"
+)
+RECORDERS_OVER: Final = (
+    "its recorders ended one after the other, and it can start no further one: nothing is written "
+    "to the black box"
 )
 NO_BLACKBOX: Final = 'blackbox = ""'
 SECOND_HAS_NONE: Final = "the other guard has it"
@@ -65,6 +71,19 @@ def _may(mode: str, scope: tuple[str, ...]) -> str:
 def not_reloaded(why: str) -> str:
     """The old configuration goes on."""
     return f"the configuration was not taken, the old one stays: {why}"
+
+
+def braked(why: str) -> str:
+    """Of a file that is not understood ``mode`` is, and says what does no harm."""
+    return (
+        'it observes and never kills, for the file says mode = "observe"; of the rest of the '
+        f"configuration nothing was taken, the old one stays: {why}"
+    )
+
+
+def other_version(who: str, version: str) -> str:
+    """A process of ours that was started from other files than this guard."""
+    return f"{who} is of version {version}, this guard of {VERSION}: {REPLACED}"
 
 
 def watcher_hung(why: str) -> str:

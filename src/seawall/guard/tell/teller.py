@@ -60,7 +60,10 @@ class Teller:
         self._paths, self._boot_id, self._aide = paths, boot_id, aide
         self._page = Page(paths.folder, STATUS, status_page.PAGE_BYTES)
         self._json = Page(paths.folder, STATUS_JSON, status_json.PAGE_BYTES)
-        self._decisions = Decisions(paths.folder)
+        self._decisions = Decisions(
+            paths.folder,
+            heading=lambda last: records.heading_line(last, self._stamp(time.time())),
+        )
         self._recorder = recorder or RecorderLink(None)
         self._kmsg = LineFile(paths.kmsg)
         self._pmsg = LineFile(paths.pmsg)
@@ -73,7 +76,7 @@ class Teller:
         self._others = list(others)
         self._disk = self._state = ""
         self._since = time.time()
-        self._written = self._listed = self._looked = -CALM_SECONDS * 1000
+        self._written = self._listed = self._looked = self._decided = -CALM_SECONDS * 1000
         self.is_due = True
         """The next ``status`` is written, however young the last one is."""
 
@@ -108,9 +111,7 @@ class Teller:
         """What it cannot tell, in words; shown in the status, at most eight."""
         parts = (self._page, self._json, self._decisions, self._kmsg, self._pmsg, self._datagram)
         found = [part.problem for part in parts if part.problem]
-        found += self.failures.words
-        if self._disk:
-            found.append(self._disk)
+        found += [*self.failures.words, *lines_of(self._disk)]
         if self._aide is not None and not self._aide.is_alive:
             found.append(sentences.AIDE_LOST)
         return found
@@ -120,10 +121,10 @@ class Teller:
     ) -> None:
         """Of every tick; written when it is time."""
         self._tally.node(node)
-        if node.kernel_kills and (judge_state != "peace" or self._is_after_decision()):
-            self._add(
-                records.kernel_line(node.kernel_kills, node.seconds, self._stamp(time.time()))
-            )
+        is_after = node.seconds - self._decided < AFTER_SECONDS
+        if node.kernel_kills and (judge_state != "peace" or is_after):
+            stamp = self._stamp(time.time())
+            self._add(records.kernel_line(node.kernel_kills, node.seconds, stamp))
         if not self.is_time(node.seconds, judge_state):
             return
         self._state, self._written, self.is_due = judge_state, node.seconds, False
@@ -150,7 +151,8 @@ class Teller:
     def verdict(self, v: Verdict, rest: Iterable[Rank] = ()) -> None:
         """One decision; the orders should be on their way already."""
         how = self._tally.verdict(v, self.settings.mode)
-        now = time.time()
+        self._decisions.know(v.decision)
+        now, self._decided = time.time(), v.seconds
         why = sentences.with_step(self._sentences.pop(v.decision, ""), v.sentence)
         self._last = Last(v.decision, now, v.trigger, how, why, "")
         self._sentences[v.decision] = why
@@ -207,9 +209,6 @@ class Teller:
 
     def _stamp(self, now: float) -> records.Stamp:
         return records.Stamp(now, self._boot_id, self.settings.mode, self._recorder.frame)
-
-    def _is_after_decision(self) -> bool:
-        return self._last is not None and time.time() - self._last.unix_seconds < AFTER_SECONDS
 
     def _add(self, line: bytes) -> None:
         """To the journal and to the black box."""
