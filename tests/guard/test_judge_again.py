@@ -72,22 +72,17 @@ def emptied(group: Group) -> None:
     group.charge_bytes = group.gives_back_bytes = group.processes = 0
 
 
-def test_who_moves_into_a_cgroup_that_was_emptied_is_somebody_else() -> None:
+@pytest.mark.parametrize(("processes", "again"), [(5, ["kill"]), (0, [])])
+def test_who_moves_into_a_cgroup_that_was_emptied_is_somebody_else(
+    processes: int, again: list[str]
+) -> None:
+    """What is left in an empty one is not chosen again."""
     story = Story(freeze_seconds=0)
     story.rest(65)
     assert steps(story.take(160.0, emptied)) == ["kill"]
     story.rest(70)
-    story.evil.processes = 5
-    assert steps(story.take(160.0, emptied)) == ["kill"]
-
-
-def test_what_is_left_in_an_empty_cgroup_is_not_chosen_again() -> None:
-    story = Story(freeze_seconds=0)
-    story.rest(65)
-    assert steps(story.take(160.0, emptied)) == ["kill"]
-    story.rest(70)
-    story.evil.processes = 0
-    assert steps(story.take(160.0, emptied)) == []
+    story.evil.processes = processes
+    assert steps(story.take(160.0, emptied)) == again
 
 
 def test_one_whose_end_brought_nothing_back_is_never_chosen_again() -> None:

@@ -24,6 +24,7 @@ class Node:
         self.root = root
         self._pid = 100
         self.write("proc/1/mounts", "")
+        self.write("proc/meminfo", f"MemTotal: {16 << 20} kB\nMemFree: 1 kB\n")
         self.write(
             "proc/1/mountinfo",
             "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
@@ -61,7 +62,7 @@ class Node:
         return "/" + path
 
     def people(self) -> People:
-        return People(LiveHost(str(self.root)), 16 * GIB)
+        return People(LiveHost(str(self.root)))
 
     @classmethod
     def usual(cls, root: Path) -> "Node":

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.watcher.people_node import GIB, IDS, LINKS, POD, STATIC, TASKS, Node, rows
+from tests.watcher.people_node import IDS, LINKS, POD, STATIC, TASKS, Node, rows
 
 from seawall.host.host import READ_LIMIT_BYTES, Unread
 from seawall.host.live import LiveHost
@@ -60,7 +60,7 @@ def told(people: People) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("why", ["no_answer", "failed"])
 def test_a_silent_disk_takes_no_name_and_no_role(node: Node, disk: Disk, why: str) -> None:
-    people = People(disk, 16 * GIB)
+    people = People(disk)
     node.container(POD, "web", 900)
     csi = node.container(POD, "plugin", 999, **CSI)
     assert set(told(people)[csi]["role"].split()) >= {"CSI", "driver"}
@@ -81,7 +81,7 @@ def test_a_silent_disk_takes_no_name_and_no_role(node: Node, disk: Disk, why: st
 
 
 def test_refused_files_take_no_name_either(node: Node, disk: Disk) -> None:
-    people = People(disk, 16 * GIB)
+    people = People(disk)
     csi = node.container(POD, "plugin", 999, **CSI)
     told(people)
     disk.silent, disk.why = ALL, "refused"
@@ -99,7 +99,7 @@ def test_refused_files_take_no_name_either(node: Node, disk: Disk) -> None:
 def test_one_slow_read_takes_no_role(
     node: Node, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    people = People(disk, 16 * GIB)
+    people = People(disk)
     csi = node.container(POD, "plugin", 999, **CSI)
     monkeypatch.setattr(people_module, "AGAIN_SECONDS", 0.0)
     assert set(told(people)) == {csi}
@@ -109,7 +109,7 @@ def test_one_slow_read_takes_no_role(
 
 
 def test_a_name_may_come_before_the_role(node: Node, disk: Disk) -> None:
-    people = People(disk, 16 * GIB)
+    people = People(disk)
     csi = node.container(POD, "plugin", 999, **CSI)
     disk.silent = (f"{IDS['plugin']}/config.json",)
     row = told(people)[csi]
@@ -119,7 +119,7 @@ def test_a_name_may_come_before_the_role(node: Node, disk: Disk) -> None:
 
 
 def test_files_that_come_late_and_do_not_answer(node: Node, disk: Disk) -> None:
-    people = People(disk, 16 * GIB)
+    people = People(disk)
     path = "/" + f"{POD}/cri-containerd-{IDS['plugin']}.scope"
     node.cgroup(path[1:], 999)
     assert told(people)[path]["role"] == NOT_NAMED
@@ -132,7 +132,7 @@ def test_who_never_had_such_files_is_not_protected_by_a_silent_disk(
     node: Node, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of another runtime: else a thrashing node would have no victim at all."""
-    people = People(disk, 16 * GIB)
+    people = People(disk)
     web = node.container(POD, "web", 900, tasks="run/other")
     assert told(people)[web]["role"] == ""
     monkeypatch.setattr(people_module, "AGAIN_SECONDS", 0.0)
@@ -147,11 +147,11 @@ def test_a_user_is_not_protected_by_a_silent_disk(node: Node, disk: Disk) -> Non
         node.cgroup(folder)
     node.cgroup(fake, 0)
     disk.silent = ALL
-    assert told(People(disk, 16 * GIB))["/" + fake]["role"] == ""
+    assert told(People(disk))["/" + fake]["role"] == ""
 
 
 def test_the_silence_of_one_makes_nobody_else_wait_for_a_name(node: Node, disk: Disk) -> None:
-    people = People(disk, 16 * GIB)
+    people = People(disk)
     plain = f"{POD}/cri-containerd-{IDS['web']}.scope"
     node.cgroup(plain, 900)
     node.write(f"{TASKS}/{IDS['dind']}/config.json", "{}")
@@ -162,7 +162,7 @@ def test_the_silence_of_one_makes_nobody_else_wait_for_a_name(node: Node, disk: 
 
 def test_a_silent_disk_is_left_alone_for_a_while(node: Node) -> None:
     disk = Disk(node.root)
-    people = People(disk, 16 * GIB)
+    people = People(disk)
     node.container(POD, "web", 900)
     disk.silent = ALL
     told(people)
@@ -189,7 +189,7 @@ def test_reads_that_were_lost_are_not_refused_for_ever(
     monkeypatch.setattr(roles_unread, "REST_SECONDS", 0.0)
     host = LiveHost(str(node.root))
     host.is_live = True
-    people = People(host, 16 * GIB)
+    people = People(host)
     told(people)
     stall.touch()
     web = node.container(POD, "web", 900)

@@ -41,7 +41,7 @@ def test_memory_that_is_plugged_in_counts_for_new_pods(tmp_path: Path) -> None:
     """64 GiB become 128: the kubelet writes 688 for 40 GiB, which by 64 would be half of that."""
     node = Node(tmp_path)
     node.write("proc/meminfo", f"MemTotal: {64 << 20} kB\nMemFree: 1 kB\n")
-    people = People(LiveHost(str(tmp_path)), 64 * GIB)
+    people = People(LiveHost(str(tmp_path)))
     first = node.container(POD, "web", 375)
     before = rows(people)[first]["request"]
     assert before == pytest.approx(40 * GIB, rel=0.01)

@@ -47,7 +47,7 @@ def here(settings: Settings, snapshot: Snapshot, host: LiveHost) -> Here:
     mounts = _mounts()
     meminfo, kernel = snapshot.get(Meminfo), snapshot.get(Kernel)
     total = None if isinstance(meminfo, Unread) else _total(meminfo)
-    people = People(host, total)
+    people = People(host)
     _look(people)
     return Here(
         total_bytes=total,

@@ -13,8 +13,6 @@ from typing import Any, Final
 from seawall.accounts.ledger import Ledger
 from seawall.host.live import LiveHost
 from seawall.host.slow_probes import SLOW_PROBES
-from seawall.readings.meminfo import Meminfo
-from seawall.readings.snapshot import Snapshot
 from seawall.watcher.asked_host import AskedHost
 from seawall.watcher.asker import Asker, Question, reap
 from seawall.watcher.claiming import Claiming, Learned, Told
@@ -77,10 +75,7 @@ class Feed:
         self._stuck = Asker(stuck)
         self._live = LiveHost("/")
         self._host = AskedHost(self._live, self._asker)
-        meminfo = Snapshot(self._live).get(Meminfo)
-        self._people = People(
-            self._live, meminfo.mem_total if isinstance(meminfo, Meminfo) else None
-        )
+        self._people = People(self._live)
         self._learning = Learning(self._live, self._people)
         self._claiming = Claiming(self._host, self._people)
         self._keeping = Keeping()

@@ -50,10 +50,10 @@ class _Known(NamedTuple):
 class People:
     """The node's groups."""
 
-    def __init__(self, host: LiveHost, capacity: int | None) -> None:
+    def __init__(self, host: LiveHost) -> None:
         self._host = host
         self._silence = Silence(host)
-        self._capacity = capacity
+        self._capacity: int | None = None
         self.cgroups = _NONE
         self.files = _NO_FILES
         self.workloads = Workloads({}, {})
