@@ -308,6 +308,13 @@ class Report:
         return began, ended[0]
 
     @property
+    def guard_faults(self) -> list[dict[str, Any]] | str:
+        """Its major faults since then, each with its place; in words: why that is not told."""
+        began, _ = self.guard_numbers
+        faults: list[dict[str, Any]] | str = self.told["killer_major_faults"][str(began["pid"])]
+        return faults
+
+    @property
     def has_another_guard(self) -> bool:
         """In its boot one was killed, by a scenario before it too, and another one started."""
         began = min((row["pid"] for row in self.told["killer_at_ready"]), default=0)

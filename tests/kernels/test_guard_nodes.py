@@ -152,7 +152,10 @@ def test_the_guard_neither_faults_nor_grows(reports: dict[str, Report], case: Sc
     resident = ended["resident_kib"] << 10
     assert resident <= RESIDENT_MOST_BYTES + MAPPED_AROUND_BYTES
     if faults or grown > FIRST_USE_KIB or resident > RESIDENT_MOST_BYTES:
-        missed(f"{faults} major faults since it was ready, {grown} KiB more, {resident:,} bytes")
+        where = f" ({report.guard_faults})" if faults else ""
+        missed(
+            f"{faults} major faults since it was ready{where}, {grown} KiB more, {resident:,} bytes"
+        )
 
 
 def test_a_replay_decides_as_the_guard_did(reports: dict[str, Report], tmp_path: Path) -> None:
@@ -241,7 +244,7 @@ def test_status_is_read_at_once_in_a_thrash(reports: dict[str, Report]) -> None:
         print(f"cat status in {seconds} s, {faults} major faults, short since {low:.1f} s")  # noqa: T201 - shown by -rP
         assert len(seconds) == len(report.scenario.acts)
         assert max(seconds) < STATUS_SECONDS
-        assert faults == 0
+        assert faults == 0, report.guard_faults
 
 
 def test_the_first_action_follows_the_decision_at_once(reports: dict[str, Report]) -> None:

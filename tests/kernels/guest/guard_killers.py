@@ -10,6 +10,7 @@ from typing import Any
 
 import guard_evidence
 import guard_tree
+from guard_faults import MajorFaults
 
 JOB = Path(os.environ.get("JOB", "/run/job"))
 READY_SECONDS = 60
@@ -29,6 +30,7 @@ class Killer:
         self.log = Path(f"/run/out/{self.name}.log")
         self.process: subprocess.Popen[bytes] | None = None
         self.at_ready: list[dict[str, Any]] = []
+        self.major_faults: list[MajorFaults] = []
         self.ready_seconds = self.began = 0.0
 
     def start(self) -> bool:
@@ -40,6 +42,7 @@ class Killer:
             if self._is_ready():
                 self.ready_seconds = time.monotonic() - self.began
                 self.at_ready = self.numbers()
+                self.major_faults = [MajorFaults(row["pid"]) for row in self.at_ready]
                 return True
             time.sleep(0.1)
         return False
@@ -84,6 +87,10 @@ class Killer:
 
     def numbers(self) -> list[dict[str, Any]]:
         return guard_evidence.of_cgroup(str(guard_tree.MEMORY / self.group[1:] / "cgroup.procs"))
+
+    def faults(self) -> dict[str, Any]:
+        """Major faults since it was ready, by pid: each with its place, or why that is not told."""
+        return {str(of.pid): of.problem or of.read() for of in self.major_faults}
 
     def murder(self) -> None:
         """SIGKILL to all of it, in the middle."""

@@ -276,6 +276,7 @@ class Scenario:
             "killer_processes": self.killer.numbers(), "killer_at_ready": self.killer.at_ready,
             "killer_ready_seconds": self.killer.ready_seconds,
             "killer_files": self.killer.told(), "go": self.go,
+            "killer_major_faults": self.killer.faults(),
             "never_held": any(when == "held" for when, _ in self.acts),
             "late_seconds": self.late, "self": process_numbers(os.getpid()),
         }  # fmt: skip
