@@ -57,12 +57,14 @@ def held(book: Ledger, **about: object) -> dict[int, Found]:
     return {group: Found(frames, 0) for group, frames in counts.items()}
 
 
-def told(book: Ledger, settled: int, about: Told | None = None) -> dict[int, dict]:  # type: ignore[type-arg]
+def told(
+    book: Ledger, settled: int, about: Told | None = None, sums: Sums | None = None
+) -> dict[int, dict]:  # type: ignore[type-arg]
     """Rows of the report by thread."""
     symbols = Symbols("/nowhere")
     material = Material(
         ledger=book, told=about or Told(), found=held(book), settled_before=settled,
-        stacks={b"": 0}, symbols=symbols, drivers=(),
+        stacks={b"": 0}, symbols=symbols, drivers=(), sums=sums,
     )  # type: ignore[arg-type]  # fmt: skip
     answer = report(material)
     return {answer["tasks"][row["task"]]["tid"]: row for row in answer["held"]}

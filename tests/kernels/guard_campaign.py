@@ -173,6 +173,7 @@ def own(report: Report) -> dict[str, Any]:
     grown = {name: now.get(name, 0) - then.get(name, 0) for name in {*then, *now}}
     return {
         "major_faults": ended["major_faults"] - began["major_faults"],
+        "read_bytes": ended["read_bytes"] - began["read_bytes"],
         "faulted": report.guard_faults,
         "resident_kib": ended["resident_kib"],
         "grown_kib": {name: more for name, more in sorted(grown.items()) if more},

@@ -109,6 +109,7 @@ def process_numbers(pid: int) -> dict[str, Any]:
             "command": Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(),
             "minor_faults": int(words[7]),
             "major_faults": int(words[9]),
+            "read_bytes": io_numbers(pid)["read_bytes"],
             "cpu_seconds": (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK"),
             "resident_kib": sum(mapped.values()),
             "peak_kib": int(status["VmHWM"].split()[0]),
@@ -116,6 +117,12 @@ def process_numbers(pid: int) -> dict[str, Any]:
             "mapped_kib": mapped,
         }
     return {"pid": pid, "gone": True}
+
+
+def io_numbers(pid: int) -> dict[str, int]:
+    """Of which ``read_bytes`` had to come from a disk."""
+    rows = (line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+    return {name: int(value) for name, value in rows}
 
 
 def mapped_kib(pid: int) -> dict[str, int]:

@@ -11,10 +11,11 @@ from math import isqrt
 from typing import Any, Final
 
 from seawall.host.page_trace.decode import STACKS_MOST, addresses
-from seawall.host.page_trace.follower import PACE_STEP_MOST, Told
+from seawall.host.page_trace.follower import Told
 from seawall.host.page_trace.hist import Sums
 from seawall.host.page_trace.ledger import Ledger
 from seawall.host.page_trace.options import Driver
+from seawall.host.page_trace.sampling import others_pages
 from seawall.host.page_trace.second_look import Found
 from seawall.host.page_trace.symbols import Symbols
 from seawall.host.page_trace.tasks import Task, comm_of, is_alive
@@ -158,11 +159,7 @@ def pages_on_lists() -> int:
 def _held(
     material: Material, key: tuple[int, int], row: Row, ghosts: dict[int, int]
 ) -> dict[str, int]:
-    """One row, in pages: each frame stands for ``step`` of them, give or take.
-
-    Where few are followed, who comes first may always get the ones that are: two that take in
-    turn halve a block between them.  Of what is there by chance half is certain at the most.
-    """
+    """One row, in pages: each frame stands for ``step`` of them, give or take."""
     step = material.ledger.frames.step
     # Blocks, not frames, come by chance, and their places are not all alike.
     error = (_SAMPLING_MARGIN * isqrt(row.kept + row.young) + 1) * (step - 1)
@@ -171,9 +168,8 @@ def _held(
     pages = (row.kept - min(row.doubtful, ghosts.get(key[0], 0))) * step
     most = (row.kept + row.young) * step + error + _missed(material, key[0])
     most = max(pages, min(most, _pages_of_machine()))
-    certain = min(pages, least * step - error)
-    if step > PACE_STEP_MOST:
-        certain = min(certain, row.kept * step - row.by_chance * step // 2)
+    others = others_pages(material.ledger, material.told, material.sums, key[0], row.by_chance)
+    certain = min(pages, least * step - error, row.kept * step - others)
     if key[0] in material.ledger.tasks.doubted:
         certain = 0
     return {

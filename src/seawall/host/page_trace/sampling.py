@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What frames that stand for others may tell too much, beyond what chance does.
+
+Where few are followed, who comes first may always get the ones that are: two that take in turn
+halve a block between them.  The kernel's own sums (``hist.py``) are of every frame that a thread
+took; by so much as the followed ones say more, they are somebody else's.  Where there are no such
+sums, of what is there by chance half is certain at the most.
+"""
+
+
+from seawall.host.page_trace.follower import PACE_STEP_MOST, Told
+from seawall.host.page_trace.hist import Sums
+from seawall.host.page_trace.ledger import Ledger
+
+
+def others_pages(ledger: Ledger, told: Told, sums: Sums | None, task: int, by_chance: int) -> int:
+    """Pages that may be others' of the ``by_chance`` frames that a task holds: of blocks smaller
+    than the step, so that which were followed was chance.
+    """
+    step = ledger.frames.step
+    if sums is None or sums.dropped or told.lost_taken:
+        # A few that are followed of our own accord are as good as all.
+        return by_chance * step // 2 if step > PACE_STEP_MOST else 0
+    too_many = ledger.gross.get(task, 0) - sums.pages.get(ledger.tasks.rows[task].tid, 0)
+    return min(max(0, too_many), by_chance * step)
