@@ -7,7 +7,6 @@ took; by so much as the followed ones say more, they are somebody else's.  Where
 sums, of what is there by chance half is certain at the most.
 """
 
-
 from seawall.host.page_trace.follower import PACE_STEP_MOST, Told
 from seawall.host.page_trace.hist import Sums
 from seawall.host.page_trace.ledger import Ledger
