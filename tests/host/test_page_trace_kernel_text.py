@@ -46,9 +46,16 @@ ffffffffc0000200 t nv_alloc_system_pages\t[nvidia]
 def test_hist_sums_pages_by_thread() -> None:
     sums = hist.parse(HIST)
     assert sums.pages == {127: 3 + 4 * 4096, 4711: 512}
-    assert sums.dropped == 17
+    assert (sums.dropped, sums.entries, sums.is_nearly_full) == (17, 3, False)
     both = sums.plus(hist.Sums({127: 1, 5: 9}, 3))
     assert both == hist.Sums({127: 3 + 4 * 4096 + 1, 4711: 512, 5: 9}, 20)
+
+
+def test_of_many_threads_those_that_took_most_are_kept() -> None:
+    sums = hist.Sums({tid: tid for tid in range(1, 5001)}, 2, 4000)
+    assert sums.is_nearly_full
+    assert sums.largest() == hist.Sums({tid: tid for tid in range(905, 5001)}, 2)
+    assert hist.Sums({1: 1}, 0).largest() == hist.Sums({1: 1}, 0)
 
 
 def test_a_ring_buffer_of_another_make_is_named() -> None:

@@ -52,10 +52,15 @@ def test_not_more_than_is_there_by_chance() -> None:
     assert others(book, Sums({US: 64_000}, 0)) == 64_000
 
 
-def test_sums_that_are_not_whole_halve_it() -> None:
+def test_where_there_are_none_or_takings_were_lost_half_of_it_is_anybodys() -> None:
     assert others(sampled(), None) == 32_000
-    assert others(sampled(), Sums({US: 64_000}, 1)) == 32_000
     assert others(sampled(), Sums({US: 64_000}, 0), Told(lost_taken=1)) == 32_000
+
+
+def test_who_found_no_room_in_them_is_halved_at_the_most() -> None:
+    assert others(sampled(), Sums({US: 64_000}, 1)) == 0
+    assert others(sampled(), Sums({US: 50_000}, 1)) == 14_000
+    assert others(sampled(), Sums({}, 1)) == 32_000
 
 
 def test_few_that_are_left_out_halve_nothing() -> None:

@@ -84,6 +84,19 @@ def test_a_full_map_of_the_kernel_is_blind(node: Outcome) -> None:
     assert any("BLIND" in note for note in told(node, "blind"))
 
 
+def test_a_map_that_is_emptied_in_time_forgets_nobody(node: Outcome) -> None:
+    asked, entries, trigger = told(node, "emptied")
+    threads, own, dropped = zip(*asked, strict=True)
+    assert threads[-1] >= 20 * 20
+    assert list(threads) == sorted(threads)
+    assert list(own) == sorted(own)
+    assert own[-1] > own[0] > 0
+    assert set(dropped) == {0}
+    assert entries <= 128
+    assert trigger.startswith("hist:keys=common_pid,order")
+    assert "[active]" in trigger
+
+
 def test_a_killed_tracer_is_removed_by_its_keeper(node: Outcome) -> None:
     left, _, probes, during, swept, after = told(node, "kept")
     assert (left, probes, during, swept, after) == ([], "", [], "", [])

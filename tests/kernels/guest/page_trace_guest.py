@@ -110,6 +110,23 @@ def blind() -> None:
         save("blind", tracer.look()["notes"])
 
 
+def emptied() -> None:
+    """As many threads, and the sums are asked for before there is no room."""
+    hist._ENTRIES = 128
+    child = ["sh", "-c", "n=0; while [ $((n += 1)) -lt 20 ]; do (:); done"]
+    asked = []
+    with PageTracer.open() as tracer:
+        for _ in range(20):
+            subprocess.run(child, check=True)
+            sums = tracer._armed.sums()
+            assert sums is not None
+            asked.append([len(sums.pages), sums.pages.get(os.getpid(), 0), sums.dropped])
+        last = hist.read(tracer._armed.pages)
+        assert last is not None
+        trigger = tracer._armed.pages.read(hist.TRIGGER)
+    save("emptied", [asked, last.entries, trigger])
+
+
 def killed(name: str, *, keeper: bool) -> None:
     """A tracer that is killed -9 while it traces."""
     root = tracefs.attach()
@@ -187,6 +204,7 @@ if __name__ == "__main__":
     driver()
     paused()
     blind()
+    emptied()
     beside_others()
     killed("kept", keeper=True)
     killed("unkept", keeper=False)

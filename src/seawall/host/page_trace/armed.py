@@ -173,8 +173,12 @@ class Armed:
         """What the kernel itself counted by thread; None where it cannot."""
         if not self.has_hist:
             return self._sums_before if self._sums_before.pages else None
-        now = hist.read(self.pages)
-        return now and self._sums_before.plus(now)
+        if (now := hist.read(self.pages)) is None:
+            return None
+        told = self._sums_before.plus(now)
+        if now.is_nearly_full and hist.empty(self.pages, self.condition):
+            self._sums_before = told.largest()
+        return told
 
     def forget_sums(self) -> None:
         """They begin again."""

@@ -2,7 +2,8 @@
 """Sums in the kernel, by thread and order, where it has hist triggers (CONFIG_HIST_TRIGGERS).
 
 Kernel document: trace/histogram.rst, since 4.7.  They are of what was taken, never of what is
-held; they bound what lost events can hide.  A full map drops new threads: then it is blind.
+held; they bound what lost events can hide.  A full map drops new threads: then it is blind, so
+it is emptied before, and what it said is kept here.
 """
 
 import re
@@ -13,6 +14,7 @@ from seawall.host.page_trace.instances import Instance
 TRIGGER: Final = "events/kmem/mm_page_alloc/trigger"
 HIST: Final = "events/kmem/mm_page_alloc/hist"
 _ENTRIES: Final = 4096
+_KEPT_MOST: Final = 4096  # threads
 _ROW: Final = re.compile(
     r"^\{ common_pid: +(\d{1,10}), order: +(\d{1,2}) \} hitcount: +(\d{1,19})", re.MULTILINE
 )
@@ -25,6 +27,13 @@ class Sums(NamedTuple):
     pages: dict[int, int]
     dropped: int
     """Happenings of threads that found no room."""
+    entries: int = 0
+    """Of the kernel's map."""
+
+    @property
+    def is_nearly_full(self) -> bool:
+        """A busy node has hundreds of new threads each second."""
+        return self.entries > 3 * _ENTRIES // 4
 
     def plus(self, other: "Sums") -> "Sums":
         """Of both."""
@@ -33,12 +42,26 @@ class Sums(NamedTuple):
             pages[tid] = pages.get(tid, 0) + number
         return Sums(pages, self.dropped + other.dropped)
 
+    def largest(self) -> "Sums":
+        """Those of the threads that took most: of the others it says too little."""
+        if len(self.pages) <= _KEPT_MOST:
+            return self
+        kept = sorted(self.pages.items(), key=lambda item: -item[1])[:_KEPT_MOST]
+        return Sums(dict(kept), self.dropped)
+
 
 def arm(instance: Instance, condition: str) -> bool:
     """Set the trigger; False where this kernel has none."""
-    if not instance.has(HIST):
-        return False
-    line = f"hist:keys=common_pid,order:vals=hitcount:size={_ENTRIES} if {condition}"
+    return instance.has(HIST) and _write(instance, condition)
+
+
+def empty(instance: Instance, condition: str) -> bool:
+    """The trigger that ``arm`` set begins again; False: it goes on as it was."""
+    return _write(instance, condition, ":clear")
+
+
+def _write(instance: Instance, condition: str, command: str = "") -> bool:
+    line = f"hist:keys=common_pid,order:vals=hitcount:size={_ENTRIES}{command} if {condition}"
     try:
         instance.write(TRIGGER, line)
     except OSError:
@@ -57,7 +80,8 @@ def read(instance: Instance) -> Sums | None:
 def parse(text: str) -> Sums:
     """The text of a ``hist`` file; rows of another form are left out."""
     pages: dict[int, int] = {}
-    for tid, order, hits in _ROW.findall(text):
+    rows = _ROW.findall(text)
+    for tid, order, hits in rows:
         pages[int(tid)] = pages.get(int(tid), 0) + (int(hits) << int(order))
     dropped = _DROPPED.search(text)
-    return Sums(pages, int(dropped[1]) if dropped else 0)
+    return Sums(pages, int(dropped[1]) if dropped else 0, len(rows))

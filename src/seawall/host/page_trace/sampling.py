@@ -17,8 +17,11 @@ def others_pages(ledger: Ledger, told: Told, sums: Sums | None, task: int, by_ch
     than the step, so that which were followed was chance.
     """
     step = ledger.frames.step
-    if sums is None or sums.dropped or told.lost_taken:
-        # A few that are followed of our own accord are as good as all.
-        return by_chance * step // 2 if step > PACE_STEP_MOST else 0
-    too_many = ledger.gross.get(task, 0) - sums.pages.get(ledger.tasks.rows[task].tid, 0)
-    return min(max(0, too_many), by_chance * step)
+    # A few that are left out of our own accord halve nothing.
+    unknown = by_chance * step // 2 if step > PACE_STEP_MOST else 0
+    if sums is None or told.lost_taken:
+        return unknown
+    seen, took = ledger.gross.get(task, 0), sums.pages.get(ledger.tasks.rows[task].tid, 0)
+    too_many = min(max(0, seen - took), by_chance * step)
+    # Who found no room in them took more than they say.
+    return min(unknown, too_many) if sums.dropped else too_many
