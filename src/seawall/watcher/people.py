@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final
 
 from seawall.accounts import workloads as joining
 from seawall.accounts.workloads import Workload, Workloads
@@ -24,6 +24,7 @@ from seawall.readings.container_files import ContainerFiles
 from seawall.readings.kept_claims import inode_of
 from seawall.readings.reading import read_each_as
 from seawall.watcher import roles_unread
+from seawall.watcher.again import AGAIN_SECONDS, Again
 from seawall.watcher.endpoint import Row, word
 from seawall.watcher.news import News
 from seawall.watcher.requests import Asked, capacity_of, class_rank_of, request_of
@@ -31,20 +32,11 @@ from seawall.watcher.role_facts import given_folders, programs
 from seawall.watcher.roles import Facts, role_of
 from seawall.watcher.roles_unread import NOT_NAMED, NOT_SEEN, Silence
 
-AGAIN_SECONDS: Final = 60.0
-"""Values that processes can change are read again, a part of the groups each time."""
 _TRIES_MOST: Final = 3
 """To find the name of a container: its files may come after its cgroup."""
 _PROCESSES_MOST: Final = 8
 _NONE: Final = Cgroups(cgroup.CgroupLayout(v1={}, v2=None, v2_controllers=()), ("/",), "/", {}, ())
 _NO_FILES: Final = ContainerFiles(by_id={}, pods={}, unread=())
-
-
-class _Known(NamedTuple):
-    """One group as it was read last."""
-
-    row: Row
-    read_at: float
 
 
 class People:
@@ -59,7 +51,8 @@ class People:
         self.workloads = Workloads({}, {})
         self.problem = "the cgroup tree was not read yet"
         """Why nobody is known; empty when somebody is."""
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, Row] = {}
+        self._again = Again()
         self._news = News()
         self._tries: dict[str, int] = {}
         self._roleless: dict[str, Unread] = {}
@@ -77,7 +70,7 @@ class People:
     @property
     def is_to_be_named(self) -> bool:
         """A container is there whose files were not found or read yet, and may be by now."""
-        roles = (known.row["role"] for known in self._known.values())
+        roles = (row["role"] for row in self._known.values())
         is_wanted = bool(self._unnamed) or (bool(self._roleless) and NOT_SEEN in roles)
         return is_wanted and not self._silence.lasts
 
@@ -85,7 +78,8 @@ class People:
         """Whether a cgroup came or went since ``refresh``, or it was long ago: one stat(2) for
         each cgroup, whose folder has a link for each below it (kernfs).
         """
-        is_old = time.monotonic() - self._walked_at > AGAIN_SECONDS
+        now = time.monotonic()
+        is_old = now - self._walked_at > AGAIN_SECONDS or self._again.is_any_settled(now)
         if is_old or not self._folders or self.is_to_be_named:
             return True
         try:
@@ -170,8 +164,8 @@ class People:
 
     def inode(self, path: str) -> int | None:
         """Of a group's folder, as it was told."""
-        known = self._known.get(path)
-        return None if known is None else known.row["inode"]
+        row = self._known.get(path)
+        return None if row is None else row["inode"]
 
     def _read_rows(self, *, is_new: bool) -> None:
         now = time.monotonic()
@@ -179,20 +173,24 @@ class People:
         there = {one.cgroup: one for one in self.groups()}
         for path, workload in there.items():
             known = self._known.get(path)
-            is_same = known is not None and self._is_same(known.row, workload, is_new=is_new)
-            if known is not None and is_same and now - known.read_at <= AGAIN_SECONDS:
+            is_same = known is not None and self._is_same(known, workload, is_new=is_new)
+            if is_same and not self._again.is_due(path, now):
                 continue
-            pids = members.get(path, ())
-            row = self._row(workload, pids)
+            row = self._row(workload, members.get(path, ()))
             if row is None:
-                self._known.pop(path, None)
+                self._forget(path)
             else:
-                # Spread, so that a thousand groups are not read in one look.
-                self._known[path] = _Known(row, now - (hash(path) % 16 if known is None else 0))
+                self._known[path] = row
+                is_other = known is None or known["inode"] != row["inode"]
+                self._again.was_read(path, now, is_new=is_other)
         for path in self._known.keys() - there.keys():
-            del self._known[path]
+            self._forget(path)
         for path in self._roleless.keys() - self._known.keys():
             del self._roleless[path]
+
+    def _forget(self, path: str) -> None:
+        self._known.pop(path, None)
+        self._again.forget(path)
 
     def _is_same(self, row: Row, workload: Workload, *, is_new: bool) -> bool:
         """Still that cgroup: a path comes again with another inode; and that name."""
@@ -261,8 +259,8 @@ class People:
     def _role_unread(self, path: str, inode: int, why: Unread) -> str:
         """What was told of it stays; else nobody may take it for anybody before it is read."""
         self._silence.note((why,))
-        known, was_read = self._known.get(path), path not in self._roleless
-        row = known.row if known is not None and known.row["inode"] == inode else None
+        row, was_read = self._known.get(path), path not in self._roleless
+        row = row if row is not None and row["inode"] == inode else None
         role = roles_unread.role_before(row, was_read=was_read)
         if role is not None:
             return role
@@ -284,7 +282,7 @@ class People:
 
     def news(self) -> tuple[list[Row], list[str]]:
         """Rows that are to be told, and the cgroups that are gone."""
-        return self._news.of({path: known.row for path, known in self._known.items()})
+        return self._news.of(self._known)
 
     def told(self, rows: Iterable[Row], gone: Iterable[str]) -> None:
         """The guard has them."""

@@ -1,0 +1,105 @@
+"""A group is read again soon after it came: until then its processes may be the runtime's."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from tests.watcher.people_node import POD, Node, rows
+
+from seawall.watcher import people as people_module
+from seawall.watcher.again import AGAIN_SECONDS, SETTLED_SECONDS, Again
+
+RUNTIMES_ADJ = -998
+PODS_ADJ = 937
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(people_module, "time", SimpleNamespace(monotonic=clock.monotonic))
+    return clock
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def adj_files(node: Node) -> list[Path]:
+    return list((node.root / "proc").glob("*/oom_score_adj"))
+
+
+def test_a_container_that_had_the_runtimes_wish_for_a_moment_is_not_critical(
+    node: Node, clock: Clock
+) -> None:
+    people = node.people()
+    web = node.container(POD, "web", RUNTIMES_ADJ)
+    assert "node-critical" in rows(people)[web]["role"]
+    people.told(people.news()[0], ())
+    for file in adj_files(node):
+        if file.read_text().strip() == str(RUNTIMES_ADJ):
+            file.write_text(f"{PODS_ADJ}\n")
+    assert rows(people) == {}, "not yet"
+    clock.now += SETTLED_SECONDS
+    row = rows(people)[web]
+    assert (row["role"], row["adj"]) == ("", PODS_ADJ)
+
+
+def test_the_watcher_looks_for_it_by_itself(
+    node: Node, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though no cgroup came or went since."""
+
+    def seen(folder: str) -> tuple[int, int]:
+        found = (node.root / folder.lstrip("/")).stat()
+        return found.st_ino, found.st_nlink
+
+    monkeypatch.setattr(people_module, "_seen", seen)
+    people = node.people()
+    node.container(POD, "web", RUNTIMES_ADJ)
+    people.refresh()
+    people.refresh()  # its name is known now
+    assert not people.is_stale()
+    clock.now += SETTLED_SECONDS
+    assert people.is_stale()
+    people.refresh()
+    clock.now += SETTLED_SECONDS
+    assert not people.is_stale()
+
+
+def test_one_that_is_critical_stays_so(node: Node, clock: Clock) -> None:
+    people = node.people()
+    web = node.container(POD, "web", RUNTIMES_ADJ)
+    people.told(rows(people).values(), ())
+    for seconds in (SETTLED_SECONDS, AGAIN_SECONDS, AGAIN_SECONDS):
+        clock.now += seconds
+        people.refresh()
+    assert "node-critical" in people._known[web]["role"]
+
+
+def test_afterwards_once_a_minute() -> None:
+    again = Again()
+    assert again.is_due("/a", 0.0)
+    again.was_read("/a", 10.0, is_new=True)
+    assert not again.is_any_settled(10.0 + SETTLED_SECONDS - 0.1)
+    assert again.is_any_settled(10.0 + SETTLED_SECONDS)
+    again.was_read("/a", 20.0, is_new=False)
+    assert not again.is_any_settled(1000.0)
+    assert not again.is_due("/a", 20.0 + AGAIN_SECONDS - 17)
+    assert again.is_due("/a", 20.0 + AGAIN_SECONDS)
+
+
+def test_who_is_gone_is_waited_for_by_nobody() -> None:
+    again = Again()
+    again.was_read("/a", 0.0, is_new=True)
+    again.forget("/a")
+    assert not again.is_any_settled(1000.0)
+    assert again.is_due("/a", 0.0)
