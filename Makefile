@@ -31,8 +31,8 @@ test: $(VENV)/dev.ready
 test-system: $(VENV)/dev.ready
 	tests/install_system_packages
 	$(BIN)/python -m compileall -q src
-	$(BIN)/python -m pytest -m "system and beside" -n 2 --dist loadfile -rs
-	$(BIN)/python -m pytest -m "system and not beside" -rs
+	$(BIN)/python -m pytest -m "system and beside" -n 2 --dist loadfile -rs --durations=15 --durations-min=20
+	$(BIN)/python -m pytest -m "system and not beside" -rs --durations=25 --durations-min=20
 
 # The marks that depend on the luck of an emulated node, asserted.
 marks: $(VENV)/dev.ready

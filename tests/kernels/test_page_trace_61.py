@@ -50,6 +50,14 @@ def test_the_ring_is_its_takers_and_nothing_is_the_senders(node: Outcome) -> Non
     assert gone == []
 
 
+def test_of_a_sample_more_than_half_is_certain_by_the_kernels_own_sums(node: Outcome) -> None:
+    page = told(node, "sampled")
+    assert (page["sampled_one_in"], page["mechanism"]) == (64, "ring+hist")
+    most, least = (pages_of(page, page["culprit"], f"{end}_pages") for end in ("most", "least"))
+    assert 0.75 * 256 * MIB < least * PAGE <= 256 * MIB <= most * PAGE
+    assert pages_of(page, page["sender"], "least_pages") * PAGE < 4 * MIB
+
+
 def test_a_known_driver_is_watched_by_kprobes_of_our_own(node: Outcome) -> None:
     page = told(node, "held")
     (row,) = [row for row in page["kprobes"] if row["pages"]]

@@ -60,6 +60,29 @@ def held() -> None:
         process.wait()
 
 
+def sampled() -> None:
+    """One frame in 64, beside a sender at full rate."""
+    receiver = subprocess.Popen([*LOADS, "receive", "7002"], stdout=subprocess.DEVNULL)
+    sender = subprocess.Popen([*LOADS, "send", "7002"], stdout=subprocess.DEVNULL)
+    time.sleep(1)
+    with PageTracer.open(TraceOptions(sample_one_in=64)) as tracer:
+        tracer.pump(1)
+        words = ["rings", str(256 * MIB), "0", "now"]
+        culprit = subprocess.Popen([*LOADS, *words], stdout=subprocess.PIPE)
+        os.set_blocking(culprit.stdout.fileno(), False)
+        said, until = b"", time.monotonic() + 30
+        while b"ready" not in said and time.monotonic() < until:
+            tracer.pump(0.5)
+            said += culprit.stdout.read() or b""
+        tracer.pump(1)
+        told = tracer.look()
+    told["culprit"], told["sender"] = culprit.pid, sender.pid
+    save("sampled", told)
+    for process in (culprit, receiver, sender):
+        process.kill()
+        process.wait()
+
+
 def driver() -> None:
     """NVIDIA's functions by the probes that are there for them, in a module that says it is it."""
     subprocess.run(["insmod", os.environ.get("JOB", "") + "/nvidia.ko"], check=True)
@@ -201,6 +224,7 @@ def locked_down() -> None:
 if __name__ == "__main__":
     handed_over()
     held()
+    sampled()
     driver()
     paused()
     blind()
