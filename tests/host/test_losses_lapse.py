@@ -3,9 +3,9 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+from tests.clock import Clock
 
 from seawall.host import expendable
 from seawall.host.expendable import LAPSE_SECONDS, LOSSES_BEFORE_REFUSAL, Expendable
@@ -19,21 +19,10 @@ PATIENCE_SECONDS = 30.0
 _FILE = "/sys/kernel/debug/x"
 
 
-class Clock:
-    """The seconds by which losses are dated: they pass when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(expendable, "time", SimpleNamespace(monotonic=clock.monotonic))
-    return clock
+    """The seconds by which losses are dated."""
+    return Clock.of(expendable, monkeypatch)
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """A group is read again soon after it came: until then its processes may be the runtime's."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+from tests.clock import Clock
 from tests.watcher.people_node import POD, Node, rows
 
 from seawall.watcher import people as people_module
@@ -13,19 +13,9 @@ RUNTIMES_ADJ = -998
 PODS_ADJ = 937
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(people_module, "time", SimpleNamespace(monotonic=clock.monotonic))
-    return clock
+    return Clock.of(people_module, monkeypatch)
 
 
 @pytest.fixture

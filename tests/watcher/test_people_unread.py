@@ -10,8 +10,7 @@ from tests.watcher.people_node import IDS, LINKS, POD, STATIC, TASKS, Node, rows
 
 from seawall.host.host import READ_LIMIT_BYTES, Unread
 from seawall.host.live import LiveHost
-from seawall.watcher import people as people_module
-from seawall.watcher import roles_unread
+from seawall.watcher import again, roles_unread
 from seawall.watcher.people import People
 from seawall.watcher.roles_unread import NOT_NAMED, NOT_SEEN
 
@@ -58,6 +57,12 @@ def told(people: People) -> dict[str, dict[str, Any]]:
     return found
 
 
+def read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every group is read again at each look."""
+    monkeypatch.setattr(again, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(again, "SETTLED_SECONDS", 0.0)
+
+
 @pytest.mark.parametrize("why", ["no_answer", "failed"])
 def test_a_silent_disk_takes_no_name_and_no_role(node: Node, disk: Disk, why: str) -> None:
     people = People(disk)
@@ -101,7 +106,7 @@ def test_one_slow_read_takes_no_role(
 ) -> None:
     people = People(disk)
     csi = node.container(POD, "plugin", 999, **CSI)
-    monkeypatch.setattr(people_module, "AGAIN_SECONDS", 0.0)
+    read_at_once(monkeypatch)
     assert set(told(people)) == {csi}
     disk.silent = (f"{IDS['plugin']}/config.json",)
     assert told(people) == {}
@@ -135,7 +140,7 @@ def test_who_never_had_such_files_is_not_protected_by_a_silent_disk(
     people = People(disk)
     web = node.container(POD, "web", 900, tasks="run/other")
     assert told(people)[web]["role"] == ""
-    monkeypatch.setattr(people_module, "AGAIN_SECONDS", 0.0)
+    read_at_once(monkeypatch)
     disk.silent = ALL
     assert told(people) == {}
 

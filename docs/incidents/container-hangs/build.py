@@ -175,7 +175,7 @@ def badness_files() -> dict[str, str]:
     return files
 
 
-def stat_line(
+def stat_line(  # noqa: PLR0913 - a row of the kernel's
     pid: int,
     name: str,
     state: str,

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from seawall.host.page_trace import hist, kprobes, tracefs
 from seawall.host.page_trace.options import Driver, TraceOptions
@@ -29,24 +31,41 @@ def instances(root: int) -> list[str]:
     return sorted(os.listdir(os.open("instances", tracefs.FOLDER, dir_fd=root)))
 
 
+@contextmanager
+def sending(port: int) -> Iterator[int]:
+    """Somebody sends at full rate: the pid."""
+    pair = [
+        subprocess.Popen([*LOADS, what, str(port)], stdout=subprocess.DEVNULL)
+        for what in ("receive", "send")
+    ]
+    time.sleep(1)
+    yield pair[1].pid
+    for process in pair:
+        process.kill()
+        process.wait()
+
+
+def taking(tracer: PageTracer, words: list[str], seconds: float) -> subprocess.Popen[bytes]:
+    """A culprit that was followed until it had all it wants."""
+    tracer.pump(1)
+    culprit = subprocess.Popen([*LOADS, *words], stdout=subprocess.PIPE)
+    os.set_blocking(culprit.stdout.fileno(), False)
+    said, until = b"", time.monotonic() + seconds
+    while b"ready" not in said and time.monotonic() < until:
+        tracer.pump(0.5)
+        said += culprit.stdout.read() or b""
+    tracer.pump(1)
+    return culprit
+
+
 def held() -> None:
     """A culprit in its cgroup, beside a sender at full rate."""
     os.makedirs(GROUP, exist_ok=True)
-    receiver = subprocess.Popen([*LOADS, "receive", "7001"], stdout=subprocess.DEVNULL)
-    sender = subprocess.Popen([*LOADS, "send", "7001"], stdout=subprocess.DEVNULL)
-    time.sleep(1)
     words = ["enter", f"{GROUP}/cgroup.procs", "rings", str(64 * MIB), "0", "now"]
-    with PageTracer.open(TraceOptions(drivers=(STAND_IN,))) as tracer:
-        tracer.pump(1)
-        culprit = subprocess.Popen([*LOADS, *words], stdout=subprocess.PIPE)
-        os.set_blocking(culprit.stdout.fileno(), False)
-        said, until = b"", time.monotonic() + 15
-        while b"ready" not in said and time.monotonic() < until:
-            tracer.pump(0.5)
-            said += culprit.stdout.read() or b""
-        tracer.pump(1)
+    with sending(7001) as sender, PageTracer.open(TraceOptions(drivers=(STAND_IN,))) as tracer:
+        culprit = taking(tracer, words, 15)
         told = tracer.look()
-        told["culprit"], told["sender"] = culprit.pid, sender.pid
+        told["culprit"], told["sender"] = culprit.pid, sender
         told["inode"] = os.stat(GROUP).st_ino
         root = tracefs.attach()
         told["kprobe_events"] = tracefs.read_text(kprobes.PROBES, root)
@@ -55,32 +74,17 @@ def held() -> None:
         told["after"] = tracer.look()["held"]
     save("held", told)
     save("clean", [instances(root), tracefs.read_text(kprobes.PROBES, root)])
-    for process in (receiver, sender):
-        process.kill()
-        process.wait()
 
 
 def sampled() -> None:
     """One frame in 64, beside a sender at full rate."""
-    receiver = subprocess.Popen([*LOADS, "receive", "7002"], stdout=subprocess.DEVNULL)
-    sender = subprocess.Popen([*LOADS, "send", "7002"], stdout=subprocess.DEVNULL)
-    time.sleep(1)
-    with PageTracer.open(TraceOptions(sample_one_in=64)) as tracer:
-        tracer.pump(1)
-        words = ["rings", str(256 * MIB), "0", "now"]
-        culprit = subprocess.Popen([*LOADS, *words], stdout=subprocess.PIPE)
-        os.set_blocking(culprit.stdout.fileno(), False)
-        said, until = b"", time.monotonic() + 30
-        while b"ready" not in said and time.monotonic() < until:
-            tracer.pump(0.5)
-            said += culprit.stdout.read() or b""
-        tracer.pump(1)
+    with sending(7002) as sender, PageTracer.open(TraceOptions(sample_one_in=64)) as tracer:
+        culprit = taking(tracer, ["rings", str(256 * MIB), "0", "now"], 30)
         told = tracer.look()
-    told["culprit"], told["sender"] = culprit.pid, sender.pid
+    told["culprit"], told["sender"] = culprit.pid, sender
     save("sampled", told)
-    for process in (culprit, receiver, sender):
-        process.kill()
-        process.wait()
+    culprit.kill()
+    culprit.wait()
 
 
 def driver() -> None:
