@@ -89,3 +89,63 @@ def test_a_raised_oom_score_adj_is_the_least_request_and_not_the_limit() -> None
     pod.path = "/kubepods/burstable/pod1/c"
     assert promised_to(pod, TOTAL, 1300 * MIB) == request_of(999, TOTAL)
     assert request_of(2, TOTAL) is None
+
+
+def rushed(
+    room: int, *, swap: int = 0, is_low: bool = False, outside: int = 0
+) -> Verdict | None:  # fmt: skip
+    """One took 160 MiB within a second, of which ``outside`` is in no charge; its limit lets it
+    take ``room`` MiB more, and 150 are left.
+    """
+    judge = judge_of(scope=("/docker",))
+    charge = 170 - outside
+    load = docker("load", 10, limit=charge + room)
+    groups = scene(load, docker("web", 300))
+    for second in range(65):
+        judge.step(calm(310, seconds=1000.0 + second), groups)
+    load.charge_bytes = load.gives_back_bytes = charge * MIB
+    load.charge_slope = 160.0 * MIB
+    if outside:
+        load.outside = group_of("x", 0, certain=outside).outside
+    foretold = short(
+        1066.0, 150, 160.0, is_low=is_low, stalls_per_second=0.0, swap_bytes=swap * MIB,
+        residual_bytes=(40 + outside) * MIB,
+    )  # fmt: skip
+    return judge.step(foretold, groups)
+
+
+def test_whose_limit_stops_it_before_the_end_does_not_go_for_what_is_foretold() -> None:
+    verdict = rushed(100)
+    assert verdict is None or verdict.orders == ()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"room": 140}, {"room": 100, "swap": 60}, {"room": 100, "is_low": True},
+     {"room": 20, "outside": 50}],
+    ids=["too far away", "into swap", "short already", "outside its charge"],
+)  # fmt: skip
+def test_whose_limit_does_not_stop_it_goes(more: dict[str, int]) -> None:
+    verdict = rushed(**more)
+    assert verdict is not None
+    assert ended(verdict) == {"ns/load"}
+
+
+@pytest.mark.parametrize(("unseen", "goes"), [(20, True), (45, False)])
+def test_beside_a_leak_that_nobody_is_known_for_who_loads_is_not_the_source(
+    unseen: int, *, goes: bool
+) -> None:
+    """Of 200 MiB that are lost so many are in no cgroup: a little, or more than a fifth."""
+    judge = judge_of(scope=("/docker",))
+    load = docker("load", 60, limit=1300)
+    groups = scene(load, docker("web", 300))
+    for second in range(65):
+        judge.step(calm(260, seconds=1000.0 + second), groups)
+    load.charge_bytes = load.gives_back_bytes = (260 - unseen) * MIB
+    load.charge_slope = 100.0 * MIB
+    for tick in range(15):
+        now = 1066.0 + tick / 10
+        verdict = judge.step(short(now, 60, residual_bytes=(40 + unseen) * MIB), groups)
+        if verdict is not None:
+            break
+    assert ({"ns/load"} if goes else set()) == (ended(verdict) if verdict else set())

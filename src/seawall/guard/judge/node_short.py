@@ -19,7 +19,7 @@ from seawall.guard.judge.proof import (
 )
 from seawall.guard.judge.ranking import rank, rows_of, shown
 from seawall.guard.judge.row import OVER_LIMIT, PROVED, SOURCE_OUTSIDE, Row
-from seawall.guard.judge.shortage import URGENT_SECONDS, Shortage
+from seawall.guard.judge.shortage import URGENT_SECONDS, Shortage, base_floor
 from seawall.guard.judge.usefulness import Choice, Context, choose
 from seawall.guard.settings import Settings
 from seawall.guard.verdict import Verdict
@@ -31,6 +31,8 @@ SETTLED_SECONDS = 2.0
 minute."""
 LOW_SECONDS = 0.5
 """Under the floor for so long, who proves to have brought the node there goes."""
+KEPT_PART = 4
+"""Of the floor: with so little left a node lives, if nobody takes more."""
 BESIDE_SECONDS = 0.4
 """So long after a kill a further one is chosen before the first is verified, if time runs out."""
 
@@ -52,6 +54,7 @@ def judge_short(
     context = Context(
         shortage, causes, kills_left, mind.window.watched_seconds(node),
         mind.short_seconds(node.seconds), mind.hold.kept_bytes(node), node.total_bytes,
+        node.memory_bytes - base_floor(node, mind.settings) // KEPT_PART,
     )  # fmt: skip
     choice = choose(able, rows, context) if kills_left else _spent(mind)
     if choice.rows:

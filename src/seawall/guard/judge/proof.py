@@ -24,6 +24,9 @@ MOST_OVERRUN = 1 << 30
 LEAST_GROWTH = 64 << 20
 LEAST_SHARE = 0.1
 """Growth that is less than either proves nothing."""
+BESIDE_SHARE = 0.2
+"""Of what was lost; who merely loads a model beside a leak must not look like the leak, whoever
+took that, seen or unseen."""
 LASTS_SECONDS = 2.0
 
 

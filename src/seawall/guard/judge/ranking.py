@@ -13,6 +13,7 @@ from seawall.guard.facts import BURSTABLE, SYSTEM, Group, Node
 from seawall.guard.judge import sentences
 from seawall.guard.judge.evidence import certain_of, is_fresh, is_kubelets, tolerance_of
 from seawall.guard.judge.proof import (
+    BESIDE_SHARE,
     LEAST_GROWTH,
     Causes,
     accuse,
@@ -32,9 +33,8 @@ LEAST_PROMISE = 16 << 20
 OVERRUN_MOST = 16.0
 GROWTH_WEIGHT = 8.0
 ALONE_SHARE = 0.5
-BESIDE_SHARE = 0.2
 """Within its promise only who took over half of what was lost may go, and only when nobody else
-took a fifth of it: who merely loads a model beside a leak must not look like the leak."""
+took a ``BESIDE_SHARE`` of it."""
 NO_LIMITS: Mapping[str, int] = {}
 
 

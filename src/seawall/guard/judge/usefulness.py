@@ -9,7 +9,7 @@ that kept it, and not when the best of them together give back less than is need
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from seawall.guard.judge.proof import LEAST_GROWTH, Causes, enough_of
+from seawall.guard.judge.proof import BESIDE_SHARE, LEAST_GROWTH, Causes, enough_of
 from seawall.guard.judge.row import PROVED, RANKED, WITHIN, Row
 from seawall.guard.judge.sentences import plain
 from seawall.guard.judge.shortage import URGENT_SECONDS, Shortage
@@ -26,6 +26,8 @@ LAST_SECONDS = 2.0
 was hollow (see evidence)."""
 BLUR_SHARE = 8
 """What nobody owns is no cause beside one who took so many times as much."""
+OUTSIDE_SHARE = 4
+"""Whoever took so large a part of what it took outside its charge is stopped by no limit."""
 SUSPECTS_MOST = 3
 SIBLINGS_MOST = 16
 
@@ -53,6 +55,8 @@ class Context(NamedTuple):
     kept_bytes: int
     """Foretold for earlier kills and not come back."""
     total_bytes: int
+    spare_bytes: int
+    """Of memory, without swap, that can be taken yet before next to nothing is left."""
 
 
 def choose(able: Sequence[Row], rows: Sequence[Row], about: Context) -> Choice:
@@ -203,8 +207,19 @@ def is_source_within(row: Row, about: Context) -> bool:
     """It alone makes the shortage, on a promise that no node could keep (see ranking)."""
     if row.tier != WITHIN or row.expected < about.shortage.need_bytes:
         return False
+    if not about.shortage.is_real and is_stopped(row, about.spare_bytes):
+        return False
     held = max(about.causes.unexplained, about.causes.unseen)
-    return held < LEAST_GROWTH or held * BLUR_SHARE <= row.grown
+    is_blur = held < LEAST_GROWTH and held < BESIDE_SHARE * about.causes.lost
+    return is_blur or held * BLUR_SHARE <= row.grown
+
+
+def is_stopped(row: Row, spare: int) -> bool:
+    """What is foretold does not come: its limit stops it while ``spare`` bytes of memory can still
+    be taken.  Only of what it is charged with; and into swap it may go on.
+    """
+    is_charged = OUTSIDE_SHARE * row.outside_grown < row.grown
+    return is_charged and row.limit is not None and row.limit - row.group.charge_bytes <= spare
 
 
 def units_of(pool: Sequence[Row], need: int) -> list[tuple[Row, ...]]:
