@@ -53,7 +53,7 @@ def judge_short(
         able = [row for row in able if row.tier <= PROVED]
     context = Context(
         shortage, causes, kills_left, mind.window.watched_seconds(node),
-        mind.short_seconds(node.seconds), mind.hold.kept_bytes(node), node.total_bytes,
+        mind.short_seconds(node.seconds), mind.hold.kept_bytes(node),
         node.memory_bytes - base_floor(node, mind.settings) // KEPT_PART,
     )  # fmt: skip
     choice = choose(able, rows, context) if kills_left else _spent(mind)

@@ -54,7 +54,6 @@ class Context(NamedTuple):
     """The node has really been short for so long, not only by what is foretold."""
     kept_bytes: int
     """Foretold for earlier kills and not come back."""
-    total_bytes: int
     spare_bytes: int
     """Of memory, without swap, that can be taken yet before next to nothing is left."""
 
@@ -210,8 +209,8 @@ def is_source_within(row: Row, about: Context) -> bool:
     if not about.shortage.is_real and is_stopped(row, about.spare_bytes):
         return False
     held = max(about.causes.unexplained, about.causes.unseen)
-    is_blur = held < LEAST_GROWTH and held < BESIDE_SHARE * about.causes.lost
-    return is_blur or held * BLUR_SHARE <= row.grown
+    blur = min(LEAST_GROWTH, BESIDE_SHARE * about.causes.lost)
+    return held < blur or held * BLUR_SHARE <= row.grown
 
 
 def is_stopped(row: Row, spare: int) -> bool:
