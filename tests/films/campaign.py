@@ -15,6 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 from tests.films.film import Film, play
+from tests.films.many import many_culprits
 from tests.films.scripts import random_film
 
 CHUNK = 250
@@ -22,6 +23,8 @@ SWAP_EVERY = 3
 """So often a node has swap."""
 DOCKER_EVERY = 5
 """So often it is Docker's: containers with limits, and no requests."""
+MANY_EVERY = 23
+"""So often there are many small culprits."""
 BEGINS = 1000.0
 A_TICK = 0.3
 
@@ -29,7 +32,8 @@ A_TICK = 0.3
 def film_of_seed(seed: int, *, holds: bool) -> Film:
     """What this seed stands for in a campaign."""
     is_kubernetes = seed % DOCKER_EVERY != 0
-    film = random_film(seed, swap=seed % SWAP_EVERY == 0, is_kubernetes=is_kubernetes)
+    script = many_culprits if seed % MANY_EVERY == 0 else None
+    film = random_film(seed, script, swap=seed % SWAP_EVERY == 0, is_kubernetes=is_kubernetes)
     film.settings = film.settings._replace(hold_suspects=holds)
     return film
 

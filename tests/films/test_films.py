@@ -6,6 +6,7 @@ from types import ModuleType
 import pytest
 from tests.films.campaign import run
 from tests.films.film import Film, play
+from tests.films.many import many_culprits
 from tests.films.scripts import (
     MIXES,
     SCRIPTS,
@@ -24,7 +25,7 @@ CHUNK = 500
 
 
 @pytest.mark.parametrize("mix", MIXES)
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda s: s.__name__)
+@pytest.mark.parametrize("script", [*SCRIPTS, many_culprits], ids=lambda s: s.__name__)
 def test_only_the_right_ones_are_chosen(script: Callable[[Cast], Film], mix: str) -> None:
     for seed in range(3):
         shown = play(random_film(7_000_000 + seed, script, mix, swap=seed == 2))
@@ -80,6 +81,15 @@ def test_without_proof_nobody_is_in_time(monkeypatch: pytest.MonkeyPatch) -> Non
     must = sum(number for name, number in counts.items() if name.startswith("must "))
     in_time = sum(number for name, number in counts.items() if name.startswith("in time "))
     assert in_time < 0.5 * must
+
+
+@pytest.mark.parametrize("seed", [74, 100, 262])
+def test_many_small_culprits_go_before_one_who_held_still(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not play(random_film(seed, many_culprits, is_kubernetes=seed % 5 != 0)).wrong
+    monkeypatch.setattr(usefulness, "are_useful", lambda *_: False)
+    assert play(random_film(seed, many_culprits, is_kubernetes=seed % 5 != 0)).wrong
 
 
 def in_time(script: Callable[[Cast], Film], films: int, *, holds: bool) -> int:

@@ -132,8 +132,8 @@ def test_another_is_proved_and_it_goes_on_at_once() -> None:
     node = lost(1005.6, unexplained_growth_bytes=0)
     verdict = judge.step(node, scene(hog, proved))
     assert verdict is not None
-    assert steps(verdict) == [("kill", "ns/other"), ("thaw", "ns/hog")]
-    assert [o.decision == first.decision for o in verdict.orders] == [False, True]
+    assert steps(verdict) == [("thaw", "ns/hog"), ("kill", "ns/other")]
+    assert [o.decision == first.decision for o in verdict.orders] == [True, False]
     (told,) = judge.told(node, {})[1:]
     assert told.decision == first.decision
     assert told.sentence == (
@@ -294,7 +294,7 @@ def test_of_two_that_are_held_the_proved_one_is_killed_and_the_other_goes_on() -
     held(judge, *pair)
     proved = suspect("a", certain=500)
     verdict = judge.step(still(1005.5, unexplained_growth_bytes=344 * MIB), scene(proved, pair[1]))
-    assert steps(verdict) == [("kill", "ns/a"), ("thaw", "ns/a"), ("thaw", "ns/bb")]
+    assert steps(verdict) == [("thaw", "ns/bb"), ("kill", "ns/a"), ("thaw", "ns/a")]
 
 
 def test_what_it_held_before_the_look_is_not_held_against_it() -> None:

@@ -154,7 +154,8 @@ def test_after_a_kill_the_container_is_told_why(tmp_path: Path, aide: Heard) -> 
     assert request["cgroup"] == CGROUP
     assert re.match(
         r"Killed by seawall guard at 20\d\d-\S+Z \(decision 5eed0000-0001, node_short\) to get "
-        r"back 1\.4 GiB: 700 MiB have to come back within 4 s: shop/cart/worker holds 1\.1 GiB",
+        r"back 1\.4 GiB of shop/cart/worker: 700 MiB have to come back within 4 s: "
+        r"shop/cart/worker holds 1\.1 GiB",
         request["words"],
     )
     (run,) = aide.asked("run")

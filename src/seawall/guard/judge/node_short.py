@@ -171,16 +171,19 @@ def _decide(
     if held is not None:
         step = "kill"  # it stood still when seconds were left
     begin(mind, case, node, step)
-    orders = case.orders(step) + suspicion.release(mind, node, chosen)
+    going_on, dying = suspicion.release(mind, node, chosen)
+    orders = going_on + case.orders(step) + dying
     mind.refusal, mind.refusal_said = "", None
     left = sentences.left(
         node.headroom_bytes, node.total_bytes, shortage, node.slope_bytes_per_second
     )
-    why = sentences.guilt(chosen[0], causes)
+    why = sentences.guilt_of_all(chosen, causes)
     ranking, mind.rest = shown(*seen)
-    what = step_words(step, is_observed=mind.is_observing)
+    what = step_words(step, is_observed=mind.is_observing, is_one=len(chosen) == 1)
     if held is not None and not mind.is_observing:
-        what = f"it stood still for {node.seconds - held.seconds:.1f} s and is killed"
+        stood = f"stood still for {node.seconds - held.seconds:.1f} s"
+        is_one = len(chosen) == 1
+        what = f"it {stood} and is killed" if is_one else f"{held.names} {stood}, and {what}"
     return mind.verdict(
         case.decision, node, "node_short", orders=orders, ranking=ranking,
         need=case.need, sentence=f"{left}. {why}: {what}, {size(case.predicted)} should come back",
@@ -211,12 +214,13 @@ def begin(mind: Mind, case: Case, node: Node, step: Step) -> None:
     mind.cases.append(case)
 
 
-def step_words(step: Step, *, is_observed: bool) -> str:
+def step_words(step: Step, *, is_observed: bool, is_one: bool = True) -> str:
     """What is done now."""
     done = {
         "kill": "killed at once", "terminate": "sent SIGTERM", "freeze": "frozen, then killed",
     }.get(step, step)  # fmt: skip
-    return f"it {'would be' if is_observed else 'is'} {done}"
+    they_are = "it is" if is_one else "they are"
+    return f"{'it' if is_one else 'they'} would be {done}" if is_observed else f"{they_are} {done}"
 
 
 def _refuse(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Words for a person at 3 a.m.: the number first, then what follows from it."""
 
+from collections.abc import Sequence
+
 from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED
 from seawall.guard.judge.proof import Causes
 from seawall.guard.judge.row import OVER_LIMIT, SOURCE, SOURCE_OUTSIDE, WITHIN, Row
@@ -9,6 +11,8 @@ from seawall.guard.verdict import Rank
 from seawall.words import size
 
 NAME_MOST = 120
+ACCUSED_MOST = 2
+"""Told one by one; more would leave no room for what is done to them."""
 CLASSES = {BEST_EFFORT: "BestEffort", BURSTABLE: "Burstable", GUARANTEED: "Guaranteed"}
 
 
@@ -88,6 +92,14 @@ def left(headroom: int, total: int, shortage: Shortage, slope: float) -> str:
     if slope > 0 and shortage.budget_seconds < NO_END:
         text += f", {size(slope)} less every second: {shortage.budget_seconds:.1f} s"
     return f"{text} ({shortage.proof})" if shortage.proof else text
+
+
+def guilt_of_all(rows: Sequence[Row], causes: Causes) -> str:
+    """Why they go; beyond the first ones only how many."""
+    words = [guilt(row, causes) for row in rows[:ACCUSED_MOST]]
+    if more := len(rows) - len(words):
+        words.append(f"and {more} more")
+    return "; ".join(words)
 
 
 def guilt(row: Row, causes: Causes) -> str:

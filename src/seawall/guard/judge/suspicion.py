@@ -164,16 +164,23 @@ def let_go(mind: Mind, node: Node, why: str) -> Verdict | None:
     return mind.verdict(held.decision, node, "node_short", orders=orders, sentence=sentence)
 
 
-def release(mind: Mind, node: Node, chosen: Sequence[Row]) -> tuple[Order, ...]:
-    """Somebody is proved: all are thawed, those that are killed too (v1 dies only then)."""
+def release(
+    mind: Mind, node: Node, chosen: Sequence[Row]
+) -> tuple[tuple[Order, ...], tuple[Order, ...]]:
+    """Somebody is proved.  All are thawed: who goes on at once, for to kill the others takes its
+    time; the others after that (v1 dies only then).
+    """
     held = mind.suspicion
     if held is None:
-        return ()
+        return (), ()
     _end(mind, held, node)
     if not any(held.holds(row.group) for row in chosen):
         words = _goes_on(held, node, UNPROVED)
         mind.tell(Told(held.decision, node.seconds, None, None, words))
-    return held.orders("thaw")
+    killed = {row.group.path for row in chosen}
+    thaws = held.orders("thaw")
+    dying = tuple(order for order in thaws if order.target.path in killed)
+    return tuple(order for order in thaws if order.target.path not in killed), dying
 
 
 def _end(mind: Mind, held: Suspicion, node: Node) -> None:

@@ -60,9 +60,12 @@ class Context(NamedTuple):
 
 def choose(able: Sequence[Row], rows: Sequence[Row], about: Context) -> Choice:
     """The next to go out of ``able`` (in their order), or the reason against all."""
-    proved = [row for row in able if row.tier <= PROVED and is_useful(row, about)]
-    if proved:
-        return Choice(as_many_as_urgent(proved, about), "", "")
+    proved = [row for row in able if row.tier <= PROVED]
+    useful = [row for row in proved if is_useful(row, about)]
+    if not useful and are_useful(proved, about):
+        useful = proved
+    if useful:
+        return Choice(as_many_as_urgent(useful, about), "", "")
     refusal = blocked(able, rows, about)
     if refusal is not None:
         return refusal
@@ -74,6 +77,19 @@ def is_useful(row: Row, about: Context) -> bool:
     if 2 * row.beyond > about.causes.owed > 0:
         return True
     return row.expected * max(1, about.kills_left) >= about.shortage.need_bytes
+
+
+def are_useful(proved: Sequence[Row], about: Context) -> bool:
+    """Many small ones are what is missing as well as a large one: while they took most of it, hold
+    half of what is needed beyond their limits, or give back enough, nobody else goes for it.
+    """
+    need = about.shortage.need_bytes
+    if 2 * sum(row.beyond for row in proved) > about.causes.owed > 0:
+        return True
+    if proved and sum(map(_blame, proved)) >= enough_of(need):
+        return True
+    back = sorted((row.expected for row in proved), reverse=True)
+    return sum(back[: about.kills_left]) >= need
 
 
 def as_many_as_urgent(proved: Sequence[Row], about: Context) -> tuple[Row, ...]:

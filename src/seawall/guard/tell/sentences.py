@@ -135,7 +135,7 @@ def ended(outcome: Outcome) -> str:
     order = outcome.order
     done, would = _STEPS[order.step]
     if outcome.is_observed:
-        return f"{would} {order.target.name}"
+        return f"{would} {order.target.name}" + (f"; {outcome.problem}" if outcome.problem else "")
     if not outcome.is_done and not outcome.processes:
         why = outcome.problem or "not done"
         return f"{order.step} of {order.target.name} failed: {why}"
@@ -154,5 +154,5 @@ def for_the_container(outcome: Outcome, sentence: str, at: str) -> str:
     did = "Sent SIGTERM" if order.step == "terminate" else "Killed"
     words = f"{did} by seawall guard at {at} (decision {order.decision}, {order.why})"
     if order.predicted_bytes:
-        words += f" to get back {size(order.predicted_bytes)}"
+        words += f" to get back {size(order.predicted_bytes)} of {order.target.name}"
     return f"{words}: {sentence}" if sentence else f"{words}."
