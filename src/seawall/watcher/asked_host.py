@@ -16,6 +16,11 @@ _KEPT_MOST: Final = 16
 DEAR: Final = frozenset({"driver_files", "driver_mappings"})
 """They look into every process, and while the child does that nothing else is asked."""
 DEAR_SECONDS: Final = 10.0
+PATIENCE_SECONDS: Final = 1.0
+PATIENCE: Final = 4
+"""So long, and so many times what the last one took, they wait for the others: those are wanted
+again after every answer while the watcher is fast, and would be first for ever.
+"""
 REST_SECONDS: Final = 0.4
 """After an answer, or as long as it took: the child takes half a CPU at the most."""
 _REST_SHARE_HURRIED: Final = 0.1
@@ -33,6 +38,7 @@ class AskedHost:
         """When it was asked, when answered, and with what."""
         self._asked = self._since = self._dear_since = self._rest_until = 0.0
         self._wanted: dict[Question, float] = {}
+        self._dear_took = 0.0
         self.may_ask = True
         """False: what is not known already is not asked for."""
         self.is_hurried = False
@@ -82,6 +88,8 @@ class AskedHost:
         told, now = self._asker.take(), time.monotonic()
         if told is not None:
             took = now - self._asked
+            if told[0].probe in DEAR:
+                self._dear_took = took
             rest = took * _REST_SHARE_HURRIED if self.is_hurried else max(REST_SECONDS, took)
             self._rest_until = now + rest
             if len(self._answers) >= _KEPT_MOST:
@@ -89,8 +97,13 @@ class AskedHost:
             self._answers[told[0]] = self._asked, now, told[1]
             self._wanted.pop(told[0], None)  # wanted again while it was on its way
         if self._wanted and self._asker.is_free and now >= self._rest_until:
-            question = min(self._wanted, key=lambda q: (q.probe in DEAR, self._wanted[q]))
+            question = min(self._wanted, key=self._turn)
             del self._wanted[question]
             self._asked = now
             self._asker.ask(question, SLOW_PROBES[question.probe].deadline_seconds + 0.5)
         return told is not None
+
+    def _turn(self, question: Question) -> float:
+        """The smallest is asked next."""
+        waits = PATIENCE_SECONDS + PATIENCE * self._dear_took if question.probe in DEAR else 0.0
+        return self._wanted[question] + waits
