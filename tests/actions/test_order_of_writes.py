@@ -133,7 +133,7 @@ def test_a_limit(tmp_path: Path, folder: int, seen: Seen) -> None:
     clamps = Clamps(journal, thread)
     for new in ("40960000", "20480000"):
         clamp = Order("b0-1", "clamp", Target("/c", 0, "c"), "over_limit", 0, int(new))
-        assert clamps.clamp(folder, str(tmp_path), Work(clamp), Members())
+        assert clamps.clamp(folder, Mounts(str(tmp_path), 2), Work(clamp), Members())
         while thread.is_busy:
             time.sleep(0.001)
         # The kernel reads back what was written, and nothing of the value before.
@@ -183,7 +183,7 @@ def test_a_limit_that_comes_late_does_not_stay(
     thread = HeldUp()
     clamps = Clamps(journal, cast("Background", thread))
     clamp = Order("b0-1", "clamp", Target("/c", 0, "c"), "over_limit", 0, 40960000)
-    assert not clamps.clamp(folder, str(tmp_path), Work(clamp), Members())
+    assert not clamps.clamp(folder, Mounts(str(tmp_path), 2), Work(clamp), Members())
     if has_begun:
         clamps._text = b"40960000"
     if is_taken_back:

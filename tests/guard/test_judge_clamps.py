@@ -1,7 +1,7 @@
 """Whose a limit is that was lowered: ours, the workload's own, or somebody's who came since."""
 
 import pytest
-from tests.guard.judge_scene import MIB, done, judge_of, scene, short
+from tests.guard.judge_scene import CALM, MIB, done, judge_of, scene, settings_of, short
 from tests.guard.test_judge_limits import over, run
 
 from seawall.actions.plan import Outcome
@@ -83,3 +83,23 @@ def test_an_unclamp_that_the_machine_refuses_is_tried_again() -> None:
     group.limit_bytes = 400 * MIB
     run(judge, scene(group), 2, 1241.0)
     assert known(judge) == {}
+
+
+def test_who_observes_is_told_what_would_be_refused_and_who_acts_then_tries_it() -> None:
+    judge = judge_of(mode="observe", **CLAMP)
+    groups = scene(over())
+    words = []
+    for second in range(1000, 1100):
+        node = CALM._replace(seconds=float(second))
+        verdict = judge.step(node, groups)
+        for order in verdict.orders if verdict else ():
+            refused = {"is_done": False, "is_observed": True, "problem": "v1: EBUSY"}
+            judge.learn(done(order, **refused), node)
+            (told,) = judge.told(node, groups)
+            assert told.sentence == "observed only: ns/big could not be clamped: v1: EBUSY"
+        if verdict is not None:
+            words.append(verdict.refused)
+    assert words == ["", "v1: EBUSY"]
+    judge.use(settings_of(**CLAMP))
+    found = run(judge, groups, 10, 1100.0)
+    assert [order.step for verdict in found for order in verdict.orders] == ["clamp"]

@@ -15,6 +15,7 @@ from seawall.actions import small_files
 from seawall.actions.background import Background
 from seawall.actions.journal import Change, Journal
 from seawall.actions.members import Members
+from seawall.actions.plan import Mounts, Order
 from seawall.actions.work import Refused, Work, refusal
 from seawall.words import size
 
@@ -54,24 +55,18 @@ class Clamps:
         self._late: Clamped | None = None
         """Told as not done, and the thread had begun to write."""
 
-    def clamp(self, folder: int, root: str, work: Work, members: Members) -> bool:
-        """``root``: where the v2 tree is.  Refused where it would not act, with the reason."""
+    def clamp(self, folder: int, mounts: Mounts, work: Work, members: Members) -> bool:
+        """Refused where it would not act, with the reason."""
         order = work.order
-        if order.limit_bytes is None or order.limit_bytes < 0:
-            raise Refused("no limit was told")
-        page = os.sysconf("SC_PAGE_SIZE")
-        new = order.limit_bytes // page * page
-        old = small_files.read(folder, LIMIT)
-        _check(folder, old, new, members)
+        old, new = before_and_after(folder, order, mounts.version, members)
         inode = os.fstat(folder).st_ino
         before = self.find(inode)
         if before and before.new == old:  # lower still: the first old value is what comes back
             old = before.old
-        work.old_value = old or ""
+        work.old_value = old
         path = order.target.path
-        self._note(
-            folder, Change(KIND, f"{root}{path}", inode, old or "", str(new), order.decision), path
-        )
+        place = f"{mounts.memory}{path}"
+        self._note(folder, Change(KIND, place, inode, old, str(new), order.decision), path)
         work.touch()
         is_done = self._write(self.held[-1], work)
         if before and is_done:  # only now: else the first one is still in force
@@ -177,11 +172,29 @@ class Clamps:
         os.close(held.fd)
 
 
-def _check(folder: int, old: str | None, new: int, members: Members) -> None:
-    """Where it acts: below what is counted, and the kernel's choice is the right one."""
-    counted = small_files.read(folder, "memory.current")
+def before_and_after(
+    folder: int, order: Order, version: int, members: Members
+) -> tuple[str, int]:  # fmt: skip
+    """``memory.max`` as it is, and as it would be; Refused where that would not act.
+
+    Nothing is written: who only observes asks it too.
+    """
+    if version == 1:
+        raise Refused("cgroup v1 answers a limit below what is used with EBUSY")
+    if order.limit_bytes is None or order.limit_bytes < 0:
+        raise Refused("no limit was told")
+    page = os.sysconf("SC_PAGE_SIZE")
+    new = order.limit_bytes // page * page
+    old, counted = small_files.read(folder, LIMIT), small_files.read(folder, "memory.current")
     if old is None or counted is None:
         raise Refused("it has no memory.max: the memory controller is not on for it, or v1")
+    _check(folder, (old, counted), new, members)
+    return old, new
+
+
+def _check(folder: int, now: tuple[str, str], new: int, members: Members) -> None:
+    """Where it acts: below what is counted, and the kernel's choice is the right one."""
+    old, counted = now
     if old != "max" and int(old) <= new:
         raise Refused(f"its limit is {size(int(old))}, which is not more")
     if int(counted) <= new:

@@ -206,9 +206,7 @@ class Hands:
         if order.step == "terminate":
             return terminate(folder, work, self._signals, self._trees, self._freezes)
         if order.step == "clamp":
-            if self.mounts.version == 1:
-                raise Refused("cgroup v1 answers a limit below what is used with EBUSY")
-            return self._clamps.clamp(folder, self.mounts.memory, work, self._signals.members)
+            return self._clamps.clamp(folder, self.mounts, work, self._signals.members)
         self._killing = order.decision
         try:
             return self._kills.kill(folder, work)

@@ -3,6 +3,7 @@
 
 import os
 
+from seawall.actions.clamp_effects import before_and_after
 from seawall.actions.identity import Identity, cgroups_of
 from seawall.actions.journal import Journal
 from seawall.actions.members import Members
@@ -46,6 +47,8 @@ class Observer:
             if not is_done:
                 folder = self._identity.open(order.target)
                 try:
+                    if order.step == "clamp":
+                        before_and_after(folder, order, self.mounts.version, self._members)
                     work.pids = self._members.read(folder, self.mounts.version)
                 finally:
                     os.close(folder)

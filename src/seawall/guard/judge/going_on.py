@@ -217,6 +217,8 @@ def _outcome_words(outcome: Outcome) -> str:
     did = _DID[order.step]
     name = order.target.name
     if outcome.is_observed:
+        if not outcome.is_done:
+            return f"observed only: {name} could not be {did}: {outcome.problem}"
         return f"observed only: {name} would be {did}"
     if not outcome.is_done:
         return f"{name} could not be {did}: {outcome.problem or 'no reason was given'}"

@@ -207,11 +207,11 @@ class Judge:
     def learn(self, outcome: Outcome, node: Node) -> None:
         """What became of an order; told with ``told``."""
         learn(self._mind, outcome, node)
-        if outcome.is_done or outcome.is_observed:
+        if outcome.is_done:
             return
-        if outcome.order.step == "clamp":
+        if outcome.order.step == "clamp":  # also where it would be refused
             learn_clamp(self._mind, outcome.order.target.path, outcome.problem)
-        elif outcome.order.step == "unclamp":
+        elif outcome.order.step == "unclamp" and not outcome.is_observed:
             learn_unclamp(self._mind, outcome.order.target.path, node.seconds)
 
     def told(self, node: Node, groups: Mapping[str, Group]) -> list[Told]:  # noqa: ARG002 - the loop's interface: what is told was measured in ``step``

@@ -73,8 +73,11 @@ class OverLimit:
         self.opted_in = settings.over_limit_opt_in
 
     def leave(self) -> None:
-        """No limit is lowered any more: all were put back, or none ever was."""
+        """No limit is lowered any more: all were put back, or none ever was.  What was refused to
+        who only observed is tried.
+        """
         for entry in self.entries.values():
+            entry.refused = ""
             if entry.asked in ("clamp", "unclamp"):
                 entry.leave("left", float("inf"))
 
