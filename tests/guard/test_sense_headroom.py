@@ -1,5 +1,6 @@
 """True headroom by hand; the quick residual against the ledger."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from tests.readings.kernel_files import KERNELS, content, this_machine, tree
 
 from seawall.accounts.full_ledger import FullLedger
 from seawall.accounts.ledger import Ledger
+from seawall.guard.sense.files import KernelFile
 from seawall.guard.sense.headroom import Headroom
 from seawall.guard.sense.meminfo import Meminfo
 from seawall.guard.sense.residual import Residual
@@ -47,7 +49,7 @@ def looked(folder: Path, unswappable: int = 0, **changed: int) -> tuple[Headroom
     root = proc(folder, **changed)
     memory, head = Meminfo(root), Headroom(root, str(folder / "sys"), 4096)
     assert memory.read()
-    head.read_rarely(memory)
+    head.read_rarely(memory, 0.0)
     head.look(memory, unswappable)
     return head, memory
 
@@ -141,7 +143,7 @@ def test_a_new_price_is_told_apart_from_what_was_taken(tmp_path: Path) -> None:
     before, comparable = head.bytes, head.comparable_bytes
     assert head.swap_bytes == 70 * MIB
     (block / "mm_stat").write_text(f"{100 * MIB} 0 {90 * MIB} 0 0 0 0 0\n")
-    head.read_rarely(memory)
+    head.read_rarely(memory, 1.0)
     head.look(memory, 0)
     assert head.swap_bytes == pytest.approx(14 * MIB, abs=1)
     assert head.bytes == pytest.approx(before - 56 * MIB, abs=1)
@@ -168,6 +170,68 @@ def test_zswap_keeps_what_it_compressed(tmp_path: Path) -> None:
     (enabled / "enabled").write_text("Y\n")
     head, _ = looked(tmp_path, SwapTotal=2000, SwapFree=2000, Zswap=10, Zswapped=40)
     assert head.swap_bytes == int(140 * MIB * 0.75)
+
+
+ARCSTATS = "13 1 0x01 147 39984 1 2\nname type data\nc_min 4 {}\nc_max 4 9\nsize 4 {}\n"
+
+
+def arc_of(head: Headroom, memory: Meminfo, now: float) -> int:
+    """MiB of it that count, in the sum too."""
+    head.read_rarely(memory, now)
+    head.look(memory, 0)
+    beside = head.free_bytes + head.cache_bytes + head.slab_bytes + head.swap_bytes
+    assert head.bytes - beside == head.arc_bytes
+    return head.arc_bytes // MIB
+
+
+def test_an_arc_that_comes_later_goes_and_comes_again_is_found(tmp_path: Path) -> None:
+    """Gone as a module goes: the descriptor that was open answers EIO for good."""
+    head, memory = looked(tmp_path)
+    assert arc_of(head, memory, 30.0) == 0
+    path = tmp_path / "spl/kstat/zfs/arcstats"
+    path.parent.mkdir(parents=True)
+    path.write_text(ARCSTATS.format(20 * MIB, 220 * MIB))
+    assert arc_of(head, memory, 59.0) == 0, "once a minute is often enough"
+    assert arc_of(head, memory, 60.0) == 100
+    path.write_text(ARCSTATS.format(20 * MIB, 120 * MIB))
+    assert arc_of(head, memory, 60.1) == 50, "once it is found it is read each time"
+    path.unlink()
+    break_off(head)
+    assert arc_of(head, memory, 61.0) == 0
+    assert head._arcstats.fd < 0
+    path.write_text(ARCSTATS.format(20 * MIB, 60 * MIB))
+    assert arc_of(head, memory, 121.0) == 20
+    break_off(head)  # and is back before anybody looked
+    assert arc_of(head, memory, 122.0) == 20
+    head._arcstats.close()
+
+
+def break_off(head: Headroom) -> None:
+    """Reading at 0 is EIO from now on, as with a file of /proc whose module has gone."""
+    assert head._arcstats.fd >= 0
+    nowhere = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
+    os.dup2(nowhere, head._arcstats.fd, inheritable=False)
+    os.close(nowhere)
+    with pytest.raises(OSError, match="Input/output"):
+        os.pread(head._arcstats.fd, 1, 0)
+
+
+def test_an_arc_that_is_not_there_is_looked_for_once_a_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often the slow files are read: near the end that is each tick."""
+    head, memory = looked(tmp_path)
+    tried: list[str] = []
+    real = KernelFile.open
+
+    def opened(file: KernelFile, *flags: int) -> bool:
+        tried.append(file.path)
+        return real(file, *flags)
+
+    monkeypatch.setattr(KernelFile, "open", opened)
+    for tick in range(1, 3001):
+        head.read_rarely(memory, tick / 10)
+    assert tried.count(head._arcstats.path) == 5
 
 
 # --- the residual -----------------------------------------------------------------------------

@@ -31,7 +31,7 @@ def test_swap_areas_that_come_and_go(
     for _ in range(2):
         proc(tmp_path, **after)
         assert memory.read()
-        head.read_rarely(memory)
+        head.read_rarely(memory, 1.0)
         head.look(memory, 0)
         assert was - head.comparable_bytes == lost * MIB
 
@@ -62,7 +62,7 @@ def test_other_watermarks(tmp_path: Path, factor: int) -> None:
         f"        low      {int(line.split()[1]) * factor}\n" if line.split()[:1] == ["low"]
         else f"{line}\n" for line in lines
     ))  # fmt: skip
-    head.read_rarely(memory)
+    head.read_rarely(memory, 1.0)
     head.look(memory, 0)
     assert head.zones.low_bytes == factor * low > -1
     assert (head.bytes < bytes_) == (factor > 1)

@@ -25,6 +25,7 @@ in Mapped and Shmem is taken for shared, at first as much as can be.
 
 from typing import Final
 
+from seawall.guard.sense.cadence import Cadence
 from seawall.guard.sense.files import KernelFile
 from seawall.guard.sense.meminfo import Meminfo
 from seawall.guard.sense.swap import Swap, given, zswap_is_on
@@ -32,6 +33,8 @@ from seawall.guard.sense.zoneinfo import Zoneinfo
 from seawall.quick_residual import hugetlb
 
 _ARCSTATS: Final = "spl/kstat/zfs/arcstats"
+_ARC_SECONDS: Final = 60.0
+"""Between two looks for an ARC where none is: the module may be loaded at any time."""
 _RESERVE_SHARE: Final = 64
 """Of all memory, where the watermarks could not be read: more than most kernels keep."""
 
@@ -40,16 +43,17 @@ class Headroom:
     """Reused from tick to tick; bytes."""
 
     __slots__ = (
-        "_arcstats", "_first_size", "_gains", "_mapped_shared", "_repriced", "_swap", "_sys",
-        "_was_low", "_was_mapped", "_was_shared", "_was_swap", "arc_bytes", "bytes", "cache_bytes",
-        "comparable_bytes",
-        "free_bytes", "is_zswap", "slab_bytes", "swap_bytes", "total_bytes", "zones",
+        "_arc_due", "_arcstats", "_first_size", "_gains", "_mapped_shared", "_repriced", "_swap",
+        "_sys", "_was_low", "_was_mapped", "_was_shared", "_was_swap", "arc_bytes", "bytes",
+        "cache_bytes", "comparable_bytes", "free_bytes", "is_zswap", "slab_bytes", "swap_bytes",
+        "total_bytes", "zones",
     )  # fmt: skip
 
     def __init__(self, proc: str, sys: str, page_size: int) -> None:
         self.zones = Zoneinfo(proc, page_size)
         self._swap = Swap(proc, sys)
         self._arcstats = KernelFile(f"{proc}/{_ARCSTATS}", 32 << 10)
+        self._arc_due = Cadence(_ARC_SECONDS)
         self._sys = sys
         self.is_zswap = False
         self.bytes = 0
@@ -80,28 +84,31 @@ class Headroom:
         """What could not be read, in words."""
         return self.zones.problem or self._swap.problem
 
-    def read_rarely(self, memory: Meminfo) -> None:
+    def read_rarely(self, memory: Meminfo, now: float) -> None:
         """What each tick need not read in peace: watermarks, swap areas, the ARC."""
         self.zones.read()
         if memory.swap_total:
             self._swap.read()
             self.is_zswap = zswap_is_on(self._sys)
-        if self._arcstats.fd >= 0:
+        if self._arcstats.fd >= 0 or self._arc_due.is_due(now, is_near=False):
             self._read_arc()
-
-    def open(self) -> None:
-        """Where there is an ARC, and which watermarks."""
-        self._arcstats.open()
 
     def _read_arc(self) -> None:
         file = self._arcstats
         self.arc_bytes = 0
-        if file.read():
-            # NAME TYPE DATA in columns.
-            size = _kstat(file, b"\nsize ")
-            least = _kstat(file, b"\nc_min ")
-            if size is not None and least is not None:
-                self.arc_bytes = max(0, size - least) // 2
+        is_read = file.read()
+        if not is_read and file.fd >= 0:
+            # Its module has gone, which a descriptor answers with EIO for good (fs/proc/inode.c),
+            # and may be back.
+            is_read = file.open() and file.read()
+        if not is_read:
+            file.close()
+            return
+        # NAME TYPE DATA in columns.
+        size = _kstat(file, b"\nsize ")
+        least = _kstat(file, b"\nc_min ")
+        if size is not None and least is not None:
+            self.arc_bytes = max(0, size - least) // 2
 
     def look(self, memory: Meminfo, unswappable: int, protected: int = 0) -> None:
         """One tick.  ``unswappable``: charge of cgroups that may not swap; ``protected``: page

@@ -92,7 +92,6 @@ class Sense:
     def open(self) -> None:
         """Open what is read; after it nothing of the node's start is missing but rates."""
         now = time.monotonic()
-        self.headroom.open()
         pressure = Pressure(self._host_pressure)
         pressure.open()
         self._pressure_problem = pressure.problem
@@ -157,7 +156,7 @@ class Sense:
         if is_counted:
             self.vmstat.read()
         if self._rarely.is_due(now, is_near=self._is_near):
-            head.read_rarely(memory)
+            head.read_rarely(memory, now)
         merge.tend(now)
         has_swap = bool(memory.swap_total)
         self._table.look(
