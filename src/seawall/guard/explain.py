@@ -5,13 +5,14 @@ Pure but for the few paths that the settings name (``explain_paths``): all other
 machine are handed in (``cli/guard_here.py`` reads them).
 """
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from seawall.actions.plan import Mounts
 from seawall.cgroup_paths import place_of
-from seawall.guard.explain_paths import Named, named_paths
+from seawall.guard.explain_paths import Named, cannot_work, named_paths
 from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM, Group
-from seawall.guard.judge.protection import Protection
+from seawall.guard.judge.protection import Protection, matches
 from seawall.guard.settings import Settings
 
 CLASSES: Final = {
@@ -82,6 +83,8 @@ class Explained(NamedTuple):
     cannot: tuple[str, ...]
     paths: tuple[Named, ...]
     """Of the keys that name one and are set."""
+    for_nobody: tuple[tuple[str, str], ...]
+    """Key, and a word of it by which nobody is meant now; who is may come later."""
     here: Here
 
 
@@ -110,8 +113,9 @@ def explained(settings: Settings, here: Here, config_path: str, *, is_default: b
         protected=tuple(seen for seen in judged if seen.protected_by),
         outside=len(here.seen) - len(inside),
         kills_by=kills_by(here),
-        cannot=tuple(cannot(settings, here)),
+        cannot=(*cannot(settings, here), *cannot_work(settings, here.mounts)),
         paths=named_paths(settings),
+        for_nobody=tuple(_for_nobody(settings, here)),
         here=here,
     )
 
@@ -131,11 +135,26 @@ def _reason(seen: Seen, protection: Protection, *, is_told: bool) -> str:
     """
     if seen.own_why:
         return seen.own_why
-    group = Group(seen.path, 0, seen.name if is_told else "")
+    group = _group(seen, is_told=is_told)
     group.pod = place_of(seen.path).pod_uid or ""
     group.adj, group.class_rank = seen.adj, seen.class_rank
     group.protected_by = seen.protected_by if is_told else ""
     return protection.reason(group)
+
+
+def _group(seen: Seen, *, is_told: bool) -> Group:
+    return Group(seen.path, 0, seen.name if is_told else "")
+
+
+def _for_nobody(settings: Settings, here: Here) -> Iterator[tuple[str, str]]:
+    """Nothing of workloads or names that this process does not see."""
+    if any(what == "workloads" for what, _, _ in here.unseen):
+        return
+    groups = [_group(seen, is_told=settings.watch) for seen in here.seen]
+    for key in ("protect", "unprotect", "over_limit_opt_in"):
+        for word in getattr(settings, key):
+            if (here.is_root or word[0] == "/") and not any(matches((word,), g) for g in groups):
+                yield key, word
 
 
 def _scope_row(subtree: str, here: Here, settings: Settings) -> tuple[str, int]:
@@ -153,10 +172,10 @@ def kills_by(here: Here) -> str:
         if here.has_cgroup_kill is False:
             return "cgroup.freeze, a pidfd of each process, SIGKILL to all (no cgroup.kill here)"
         return "cgroup.kill: the whole cgroup at once"
+    words = "rounds of SIGKILL to a pidfd of each process, until nobody is left (no freezer here)"
     if mounts.freezer is not None:
         words = "the freezer for at most 20 ms, SIGKILL to a pidfd of each process, thaw"
-        return words + ("; cgroup.kill for units (hybrid)" if here.has_cgroup_kill else "")
-    return "rounds of SIGSTOP and SIGKILL by pidfd, until nobody is left"
+    return words + ("; cgroup.kill for units (hybrid)" if here.has_cgroup_kill else "")
 
 
 def cannot(settings: Settings, here: Here) -> list[str]:

@@ -56,6 +56,8 @@ def lines(found: Explained, paper: Paper, *, whole: bool = False) -> Iterator[st
     yield from _row(paper, "blackbox", _blackbox_words(settings))
     for named in found.paths:
         yield from _row(paper, _PATH_LABELS[named.key], _path_words(named, settings))
+    if settings.datagram_to:
+        yield from _row(paper, "datagram", f"sent to {settings.datagram_to} at every trigger")
     yield ""
     title = f"May be acted on: {count(len(found.may_act_on)) if found.may_act_on else 'nothing'}"
     yield from _workloads(paper, title, _by_class(found), whole=whole)
@@ -63,6 +65,10 @@ def lines(found: Explained, paper: Paper, *, whole: bool = False) -> Iterator[st
     title = f"Never acted on: {count(found.outside)} outside the scope, {count(len(never))} in it"
     yield from _workloads(paper, title, never, whole=whole)
     yield from _listed(paper, "Not to be had here", found.cannot)
+    rows = [f"{word} ({key})" for key, word in found.for_nobody]
+    if rows:
+        title = f"Nobody is meant at present by: {count(len(rows))}"
+        yield from _workloads(paper, title, rows, whole=whole)
     yield from _listed(paper, "Other guards", here.others)
 
 
@@ -210,6 +216,7 @@ def document(head: dict[str, Any], found: Explained) -> dict[str, Any]:
         "kills_by": found.kills_by,
         "cannot": list(found.cannot),
         "paths": [named._asdict() for named in found.paths],
+        "for_nobody": [{"key": key, "word": word} for key, word in found.for_nobody],
         "other_guards": list(here.others),
         "could_not_see": [
             {"what": what, "why": why, "provide": provide} for what, why, provide in here.unseen

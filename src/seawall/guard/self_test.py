@@ -2,7 +2,8 @@
 """Can it kill?  Proved, not believed: a child of the aide dies in a cgroup of its own.
 
 By then the child is another user's, as workloads are.  Where it could not become that, the words
-say that nothing was proved but of root's processes; cgroup.kill does not ask whose they are.
+say that nothing was proved but of root's processes; cgroup.kill does not ask whose they are, but a
+SIGTERM before it does.
 Through the very same ``Hands``, whose scope is wider by exactly that cgroup.  Its folders are
 made before "ready" and used again in every round: below our own cgroup, where a process may be
 as long as no controller is handed down (admin-guide/cgroup-v2.rst, no internal processes), which
@@ -18,12 +19,15 @@ from seawall.actions.hands import Hands
 from seawall.actions.observer import Observer
 from seawall.actions.plan import Mounts, Order, Target
 from seawall.actions.work import refusal
-from seawall.guard import pid_namespace
+from seawall.guard import own_capabilities, pid_namespace
 
 NAME: Final = "seawall-self-test"
 UNIT: Final = "seawall-guard.service"
 """Where the unit is; on v1 the freezer gets a folder of that name for the test alone."""
 _DEPTH_MOST: Final = 12
+_FILE_ONLY: Final = (
+    ", by cgroup.kill only: without CAP_KILL nobody of another user gets SIGTERM first"
+)
 CHILD_SECONDS: Final = 5.0
 """So long the aide has to bring a child; one that is there and said nothing is killed then."""
 
@@ -42,8 +46,9 @@ class SelfTest:
     """``prepare`` once, then ``begin`` and ``poll`` from the loop, ``close`` at the end."""
 
     __slots__ = (
-        "_aide", "_began", "_entries", "_folder", "_hands", "_is_new", "_made", "_mounts", "_name",
-        "_order", "_own", "_said", "is_proved", "kill_seconds", "proved_at", "root_only", "why_not",
+        "_aide", "_began", "_entries", "_file_only", "_folder", "_hands", "_is_new",
+        "_lacks_cap_kill", "_made", "_mounts", "_name", "_order", "_own", "_said", "is_proved",
+        "kill_seconds", "proved_at", "root_only", "why_not",
     )  # fmt: skip
 
     def __init__(
@@ -74,11 +79,16 @@ class SelfTest:
         self.why_not = ""
         self.root_only = ""
         """Why nothing was proved of other users' processes; empty: it was."""
+        self._file_only = False
+        """It can kill them, and signal none."""
+        self._lacks_cap_kill: bool | None = None
 
     def prepare(self) -> str:
         """Make the test cgroup; why it cannot be made, or empty: then the next test tries again."""
         if self._order:
             return ""
+        if self._lacks_cap_kill is None:  # once, for a guard that is ready opens nothing needlessly
+            self._lacks_cap_kill = own_capabilities.lacks(own_capabilities.KILL)
         why = ""
         for above in dict.fromkeys((self._own, self._own.rpartition("/")[0])):
             why = self._make(f"{above}/{self._name}")
@@ -151,6 +161,7 @@ class SelfTest:
             self.is_proved, self.why_not, self._began = True, "", None
             self.proved_at, self.kill_seconds = now, outcome.seconds
             self.root_only = self._why_root_only()
+            self._file_only = bool(self._lacks_cap_kill) and self._has_kill_file
         else:
             self._end(outcome.problem or "the child outlived it")
 
@@ -174,7 +185,7 @@ class SelfTest:
             words = f"can kill: proved {ago:.0f} s ago in {took:.0f} ms"
             if self.root_only:
                 words += f", of root's own processes only: {self.root_only}"
-            return words
+            return words + (_FILE_ONLY if self._file_only else "")
         if self.is_proved is None:
             return "can kill: not proved yet"
         return f"CANNOT KILL: {self.why_not}"
