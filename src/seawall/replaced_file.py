@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files under /run/seawall that are replaced whole: readers see the old one or the new one."""
+"""Files under /run/seawall that are replaced whole: readers see the old one or the new one.
+
+Without ``contextlib``: the guard's aide holds it too.
+"""
 
 import os
-from contextlib import suppress
 from typing import Final
 
 FILE_MODE: Final = 0o640
 FOLDER_MODE: Final = 0o755
+_PART: Final = ".part"
 
 
 def make_folder(folder: str) -> None:
@@ -19,9 +22,8 @@ def make_folder(folder: str) -> None:
 def replace_file(path: str, data: bytes) -> None:
     """All or nothing, FILE_MODE; OSError leaves no part of it behind."""
     make_folder(os.path.dirname(path))
-    part = f"{path}.{os.getpid()}.part"
-    with suppress(FileNotFoundError):  # of one that was killed, and had this pid
-        os.unlink(part)
+    part = part_of(path)
+    remove(part)  # of one that was killed, and had this pid
     fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, FILE_MODE)
     try:
         with open(fd, "wb") as out:
@@ -29,6 +31,36 @@ def replace_file(path: str, data: bytes) -> None:
             out.write(data)
         os.rename(part, path)
     except OSError:
-        with suppress(OSError):
-            os.unlink(part)
+        remove(part)
         raise
+
+
+def part_of(path: str) -> str:
+    """Where this process writes what is renamed to ``path`` then."""
+    return f"{path}.{os.getpid()}{_PART}"
+
+
+def parts_of(path: str) -> list[str]:
+    """Those of any process; a killed one leaves its own.  Plain files only."""
+    folder, _, name = path.rpartition("/")
+    try:
+        with os.scandir(folder or "/") as entries:
+            return sorted(
+                entry.path for entry in entries
+                if _is_part(entry.name, name) and entry.is_file(follow_symlinks=False)
+            )  # fmt: skip
+    except OSError:
+        return []
+
+
+def remove(path: str) -> None:
+    """If it is there, and it can be removed."""
+    try:
+        os.unlink(path)
+    except OSError:
+        return
+
+
+def _is_part(found: str, name: str) -> bool:
+    pid = found.removeprefix(f"{name}.").removesuffix(_PART)
+    return found == f"{name}.{pid}{_PART}" and pid.isascii() and pid.isdigit()

@@ -94,6 +94,15 @@ def test_full_is_an_answer(tmp_path: Path) -> None:
     assert len(journal(tmp_path).changes()) == 20 - numbers.count(None)
 
 
+@pytest.mark.parametrize("char", ["\udcff", "\x01", "ä", "x"])
+def test_the_longest_path_fits_whatever_it_is_made_of(tmp_path: Path, char: str) -> None:
+    made = journal(tmp_path)
+    path = "/" + char * (4094 // len(os.fsencode(char)))
+    changes = [frozen(tmp_path)._replace(folder=path, decision=f"b0-{n}") for n in range(2)]
+    assert None not in [made.begin(change) for change in changes]
+    assert [c for _, c in journal(tmp_path).changes()] == changes
+
+
 def test_undo_thaws_and_raises(tmp_path: Path) -> None:
     made = journal(tmp_path)
     made.begin(frozen(tmp_path))

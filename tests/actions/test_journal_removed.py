@@ -127,7 +127,7 @@ def test_a_lowered_limit_is_put_back_after_a_guard_that_was_killed(
     clamps, fd = Clamps(journal, Background()), os.open(job, os.O_PATH | os.O_DIRECTORY)
     target = Target("/job", os.fstat(fd).st_ino, "ns/job")
     order = Order("b0-1", "clamp", target, "over_limit", 0, 1000 * MIB)
-    assert clamps.clamp(fd, str(tmp_path), Work(order), Members())
+    assert clamps.clamp(fd, Mounts(str(tmp_path), 2), Work(order), Members())
     os.close(fd)
     (folder / "guard.undo").unlink()
     clamps.tend()

@@ -47,6 +47,24 @@ def test_undo_all_leaves_only_evidence(tmp_path: Path, capsys: pytest.CaptureFix
     assert not folder.exists()
 
 
+@pytest.mark.parametrize(
+    ("lock", "its"),
+    [("watch.lock", {"claims", "base.json", "claims.17.part"}), ("pins.lock", {"pins.17.part"})],
+)
+def test_undo_all_removes_what_was_half_written(tmp_path: Path, lock: str, its: set[str]) -> None:
+    """By a watcher or a pinner that was killed in it; of one that lives all stays."""
+    names = ["claims", "base.json", "claims.17.part", "pins.17.part", "watch.lock", "pins.lock"]
+    foreign = {"claims.part", "claims.x.part", "node.bundle.17.part"}
+    for name in (*names, *foreign):
+        (tmp_path / name).touch()
+    with (tmp_path / lock).open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert undo(everything=True, folder=str(tmp_path)) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {lock, *its, *foreign}
+    assert undo(everything=True, folder=str(tmp_path)) == 0
+    assert {path.name for path in tmp_path.iterdir()} == foreign
+
+
 def killed_in(folder: Path, rehearse: str, moment: str) -> None:
     """A guard that ends in this part of its rehearsal, at the first call of ``moment``."""
     line = (

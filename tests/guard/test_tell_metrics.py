@@ -91,6 +91,43 @@ def test_the_file_is_replaced_whole(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["seawall.prom"]
 
 
+def test_what_a_killed_one_left_does_not_pile_up(tmp_path: Path) -> None:
+    """And what another guard writes there now, and what is somebody's, stays."""
+    path = tmp_path / "seawall.prom"
+    dead = [tmp_path / f"seawall.prom.{pid}.part" for pid in (7, 4_000_000, os.getpid())]
+    other = [tmp_path / name for name in ("seawall.prom.1", "seawall.prom.x.part", "a.prom.7.part")]
+    for file in (*dead, *other):
+        file.write_text("half")
+        os.utime(file, (1, 1))
+    living = tmp_path / "seawall.prom.8.part"
+    living.write_text("half")
+    link, folder = tmp_path / "seawall.prom.9.part", tmp_path / "seawall.prom.10.part"
+    link.symlink_to(other[0])
+    folder.mkdir()
+    os.utime(link, (1, 1), follow_symlinks=False)
+    os.utime(folder, (1, 1))
+    assert write({"path": str(path), "values": VALUES}) == {"problem": ""}
+    assert set(tmp_path.iterdir()) == {path, living, link, folder, *other}
+    assert [file.read_text() for file in other] == ["half"] * 3
+
+
+def test_a_writer_that_is_killed_leaves_what_the_next_ones_remove(tmp_path: Path) -> None:
+    path = tmp_path / "seawall.prom"
+    for _ in range(2):
+        pid = os.fork()
+        if not pid:
+            os.rename = lambda *_: os._exit(9)  # type: ignore[assignment]
+            write({"path": str(path), "values": VALUES})
+            os._exit(0)
+        os.waitpid(pid, 0)
+    left = list(tmp_path.iterdir())
+    assert len(left) == 2
+    for file in left:
+        os.utime(file, (time.time() - 61, time.time() - 61))
+    assert write({"path": str(path), "values": VALUES}) == {"problem": ""}
+    assert os.listdir(tmp_path) == ["seawall.prom"]
+
+
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     problem = write({"path": f"{tmp_path}/none/x.prom", "values": VALUES})["problem"]
     assert problem == f"{tmp_path}/none/x.prom: No such file or directory"

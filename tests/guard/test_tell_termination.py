@@ -147,6 +147,59 @@ def test_cgroupfs_names_of_pods_are_known_too(file: Path, tmp_path: Path) -> Non
     assert file.read_text() == SENTENCE + "\n"
 
 
+SLICE = f"kubepods-burstable-pod{POD_UID.replace('-', '_')}.slice"
+SCOPE = f"cri-containerd-{CONTAINER}.scope"
+MANAGER = "/user.slice/user-1000.slice/user@1000.service"
+
+
+@pytest.mark.parametrize(
+    "cgroup",
+    [
+        f"/kubepods/pod{POD_UID}/{CONTAINER}",
+        f"/kubepods/besteffort/pod{POD_UID}",
+        f"/nested/kubepods/burstable/pod{POD_UID}/{CONTAINER}",
+        f"/kubelet.slice/kubelet-kubepods.slice/kubelet-{SLICE}/{SCOPE}",
+        f"/kubepods.slice/kubepods-burstable.slice/{SLICE}/crio-{CONTAINER}.scope",
+        f"/kubepods.slice/kubepods-burstable.slice/{SLICE}/kata_{CONTAINER}",
+        f"/system.slice/containerd.service/{SLICE}:cri-containerd:{CONTAINER}",
+    ],
+)
+def test_every_layout_of_the_kubelets_is_known(file: Path, tmp_path: Path, cgroup: str) -> None:
+    assert written(without_config(tmp_path), cgroup) == {"path": str(file), "problem": ""}
+
+
+def test_a_mirror_pods_uid_has_no_dashes(file: Path, tmp_path: Path) -> None:
+    uid = POD_UID.replace("-", "")
+    file = shutil.move(tmp_path / f"kubelet/pods/{POD_UID}", tmp_path / f"kubelet/pods/{uid}")
+    for pod in (f"/kubepods/pod{uid}", f"/x.slice/x-kubepods-pod{uid}.slice"):
+        cgroup = f"{pod}/{CONTAINER}"
+        told = written(without_config(tmp_path), cgroup)
+        assert told["path"] == f"{file}/containers/worker/0a1b2c3d"
+
+
+@pytest.mark.parametrize(
+    "cgroup",
+    [
+        f"{MANAGER}/pod{POD_UID}.service",
+        f"{MANAGER}/app.slice/{SLICE}/{SCOPE}",
+        f"{MANAGER}/containerd.service/kubepods/pod{POD_UID}/{CONTAINER}",
+        f"{MANAGER}/{SLICE}:cri-containerd:{CONTAINER}",
+        f"/system.slice/theirs.service/kubepods/pod{POD_UID}/{CONTAINER}",
+        f"/system.slice/theirs.service/containerd.service/{SLICE}:cri-containerd:{CONTAINER}",
+        f"/user.slice/user-1000.slice/session-3.scope/{SLICE}",
+        f"/kubepods/pod{'f' * 8 + POD_UID[8:]}/{'cd' * 32}/kubepods/pod{POD_UID}/{CONTAINER}",
+        f"/system.slice/docker-{CONTAINER}.scope/kubepods/pod{POD_UID}",
+        f"/pod{POD_UID}/kubepods/podx/{CONTAINER}",
+        f"/batch.slice/pod{POD_UID}",
+    ],
+)
+def test_what_somebody_named_like_another_ones_pod_is_none(
+    file: Path, tmp_path: Path, cgroup: str
+) -> None:
+    assert written(without_config(tmp_path), cgroup)["note"].startswith("no pod")
+    assert file.read_text() == ""
+
+
 @pytest.mark.parametrize("cgroup", ["/", "", "/system.slice/x.service", "/kubepods/podx/y"])
 def test_what_is_in_no_pod_has_none(tmp_path: Path, cgroup: str) -> None:
     assert written(places(tmp_path), cgroup)["note"].startswith("no pod")

@@ -17,8 +17,9 @@ SIZE: Final = 65_536
 FOLDER_MODE: Final = 0o750
 REMOVED: Final = "was removed under it: it is made anew"
 NOT_ANEW: Final = "was removed under it, and cannot be made anew: nobody is frozen or clamped"
-LINE_MOST: Final = 16_384
-"""A cgroup path of 4,095 bytes, every one of them escaped by JSON."""
+LINE_MOST: Final = 25_600
+"""A cgroup path of 4,095 bytes, for each of which JSON takes six: control characters, or no UTF-8.
+Two of them fit, and whoever finds no room is not frozen or clamped: a kill needs no line."""
 _OPEN: Final = b"open "
 _DONE: Final = b"done "
 

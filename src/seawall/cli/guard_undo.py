@@ -25,6 +25,7 @@ from seawall.host.page_trace.tracefs import attach
 from seawall.pinner.asked import FILES as PIN_FILES
 from seawall.pinner.asked import LOCK, UNDO
 from seawall.problems import UsageProblem
+from seawall.replaced_file import parts_of
 from seawall.views.terminal import plain
 
 JOURNAL: Final = "guard.undo"
@@ -162,18 +163,22 @@ def _remove_cgroups() -> list[str]:
 
 
 def _remove_files(folder: str, places: Mapping[str, bool], *, keeps: bool) -> list[str]:
-    """What a guard and its watcher make, and nothing else that lies there; the folders if they
-    are empty then.  ``places``: whose lock is held, which goes last, and whether it was there
-    before that.  ``keeps`` the journals: something in them is still to be undone.
+    """What a guard, its watcher and its pinner make, also half of it, and nothing else that lies
+    there nor of one that lives; the folders if they are empty then.  ``places``: whose lock is
+    held, which goes last, and whether it was there before that.  ``keeps`` the journals: something
+    in them is still to be undone.
     """
-    names = [*FILES, JOURNAL, *PIN_FILES]
-    if keeps:
-        names = [name for name in names if name not in (JOURNAL, UNDO)]
+    names = [*FILES, JOURNAL]
+    if not is_held(f"{folder}/{LOCK}"):
+        names += PIN_FILES
     if not is_held(f"{folder}/{_WATCH_LOCK}"):
         names += _WATCHERS
+    if keeps:
+        names = [name for name in names if name not in (JOURNAL, UNDO)]
     told = []
     for place, had_lock in places.items():
-        told += _removed(os.unlink, [f"{place}/{name}" for name in names])
+        for path in [f"{place}/{name}" for name in names]:
+            told += _removed(os.unlink, [path, *parts_of(path)])
         told += _remove_rehearsal(place)
         lock = _removed(os.unlink, [f"{place}/{NAME}"])
         told += lock if had_lock else []

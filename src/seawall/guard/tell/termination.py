@@ -21,8 +21,10 @@ import stat
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from seawall.cgroup_paths import place_of
 from seawall.guard.tell.plain import plain
 from seawall.kubelet_folders import ROOTS
+from seawall.kubelet_names import UNITS
 
 KUBELET: Final = ROOTS
 CONFIGS: Final = (
@@ -45,6 +47,8 @@ _LINKS_MOST: Final = 10_000
 _ID: Final = re.compile(r"([0-9a-f]{64})(?:\.scope)?/?\Z")
 _UID: Final = re.compile(r"pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}"
                          r"[-_][0-9a-f]{12}|[0-9a-f]{32})")  # fmt: skip
+_NODE_UNITS: Final = frozenset({*UNITS, "containerd.service", "crio.service", "docker.service"})
+"""Below whose names pods may be: containerd's with two drivers mixed up."""
 _BELOW: Final = re.compile(r"pods/([0-9a-f-]+)/containers/([a-z0-9][a-z0-9-]*)/([0-9a-f]{1,16})\Z")
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -72,14 +76,14 @@ def write(request: dict[str, Any], places: Places) -> dict[str, Any]:
     """In the aide's child: ``path`` of each file that has the sentence now, or ``problem``."""
     path = str(request.get("cgroup", ""))
     words = plain(str(request.get("words", "")), _WORDS_MOST)
-    uid = _UID.search(path)
-    if uid is None:
+    uid = pod_of(path)
+    if not uid:
         return {"note": "no pod: it has no termination message"}
     if folder := str(request.get("kubelet_root") or ""):
         places = places._replace(kubelet=(folder,))
     at = request.get("unix_seconds")
     seconds = float(at) if isinstance(at, int | float) else float("inf")
-    killed = Killed(path, uid[1].replace("_", "-"), seconds)
+    killed = Killed(path, uid, seconds)
     problems: list[str] = []
     for root in places.roots:
         written: list[str] = []
@@ -90,6 +94,20 @@ def write(request: dict[str, Any], places: Places) -> dict[str, Any]:
             return {"path": " ".join(written)[:1000], "problem": "; ".join(problems)[:1000]}
         # Here it can only be read (the unit's ProtectSystem=): perhaps not through the next root.
     return {"problem": "; ".join(problems)[:1000] or "its termination message was not found"}
+
+
+def pod_of(path: str) -> str:
+    """The uid of the pod that it is or is in, with dashes; empty: the kubelet made none of it.
+
+    A container, a user and a service with ``Delegate=`` name what is below them as they like.
+    """
+    place, match = place_of(path), _UID.search(path)
+    uid = match[1].replace("_", "-") if match else ""
+    if match is None or place.is_delegated or place.pod_uid != uid:
+        return ""
+    above = path[: match.start()].split("/")[:-1]
+    units = {part for part in above if part.endswith((".service", ".scope"))}
+    return uid if units <= _NODE_UNITS else ""
 
 
 def found(killed: Killed, places: Places, root: str = "") -> list[tuple[str, str]]:

@@ -2,16 +2,21 @@
 """Metrics for the node exporter's textfile collector, in Prometheus' text format 0.0.4.
 
 Rendered by the aide from what the guard sends, written beside and renamed over, so that the
-collector never reads half of it.
+collector never reads half of it.  Whoever writes has 20 s for it: what lies beside for longer is of
+one that was killed.
 """
 
 import errno
 import math
 import os
+import time
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from seawall.replaced_file import part_of, parts_of, remove
+
 MODE: Final = 0o644
+PART_SECONDS: Final = 60.0
 _MODES: Final = ("observe", "enforce")
 
 
@@ -74,7 +79,8 @@ def label(value: object) -> str:
 def write(request: dict[str, Any]) -> dict[str, Any]:
     """The file, replaced whole; what went wrong in ``problem``."""
     path = str(request.get("path"))
-    spare = f"{path}.{os.getpid()}"
+    _sweep(path)
+    spare = part_of(path)
     data = render(request.get("values", {})).encode()
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -87,16 +93,21 @@ def write(request: dict[str, Any]) -> dict[str, Any]:
             os.close(fd)
         os.rename(spare, path)
     except OSError as error:
-        _remove(spare)
+        remove(spare)
         return {"problem": f"{path}: {error.strerror}"}
     return {"problem": ""}
 
 
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        return
+def _sweep(path: str) -> None:
+    """By age and not by pid: another guard, in a container, may write there too."""
+    for part in parts_of(path):
+        try:
+            found = os.stat(part, follow_symlinks=False)
+        except OSError:
+            continue
+        is_old = abs(time.time() - found.st_mtime) > PART_SECONDS
+        if is_old and found.st_uid == os.geteuid():
+            remove(part)
 
 
 def _heading(name: str, kind: str, words: str) -> Iterator[str]:
