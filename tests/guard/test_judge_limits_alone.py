@@ -92,13 +92,13 @@ def test_a_raised_oom_score_adj_is_the_least_request_and_not_the_limit() -> None
 
 
 def rushed(
-    room: int, *, swap: int = 0, is_low: bool = False, outside: int = 0
+    room: int, *, left: int = 150, swap: int = 0, is_low: bool = False, outside: int = 0
 ) -> Verdict | None:  # fmt: skip
-    """One took 160 MiB within a second, of which ``outside`` is in no charge; its limit lets it
-    take ``room`` MiB more, and 150 are left.
+    """One took what is missing of 310 MiB within a second, ``outside`` of it in no charge; its
+    limit lets it take ``room`` MiB more.  Of what is ``left`` some is swap; the floor is at 90.
     """
     judge = judge_of(scope=("/docker",))
-    charge = 170 - outside
+    charge = 320 - left - outside
     load = docker("load", 10, limit=charge + room)
     groups = scene(load, docker("web", 300))
     for second in range(65):
@@ -108,21 +108,25 @@ def rushed(
     if outside:
         load.outside = group_of("x", 0, certain=outside).outside
     foretold = short(
-        1066.0, 150, 160.0, is_low=is_low, stalls_per_second=0.0, swap_bytes=swap * MIB,
+        1066.0, left, 160.0, is_low=is_low, stalls_per_second=0.0, swap_bytes=swap * MIB,
         residual_bytes=(40 + outside) * MIB,
     )  # fmt: skip
     return judge.step(foretold, groups)
 
 
-def test_whose_limit_stops_it_before_the_end_does_not_go_for_what_is_foretold() -> None:
-    verdict = rushed(100)
+@pytest.mark.parametrize("more", [{}, {"is_low": True}, {"swap": 60}])
+def test_whose_limit_stops_it_before_the_end_does_not_go_for_what_is_foretold(
+    more: dict[str, int],
+) -> None:
+    """Also where reclaim has begun, and where the others went to swap: the floor is not reached."""
+    verdict = rushed(100, **more)
     assert verdict is None or verdict.orders == ()
 
 
 @pytest.mark.parametrize(
     "more",
-    [{"room": 140}, {"room": 100, "swap": 60}, {"room": 100, "is_low": True},
-     {"room": 20, "outside": 50}],
+    [{"room": 140}, {"room": 50, "left": 85, "swap": 60},
+     {"room": 50, "left": 85, "is_low": True}, {"room": 20, "outside": 50}],
     ids=["too far away", "into swap", "short already", "outside its charge"],
 )  # fmt: skip
 def test_whose_limit_does_not_stop_it_goes(more: dict[str, int]) -> None:

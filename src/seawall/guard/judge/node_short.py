@@ -54,7 +54,7 @@ def judge_short(
     context = Context(
         shortage, causes, kills_left, mind.window.watched_seconds(node),
         mind.short_seconds(node.seconds), mind.hold.kept_bytes(node),
-        node.memory_bytes - base_floor(node, mind.settings) // KEPT_PART,
+        _spare(node, base_floor(node, mind.settings)),
     )  # fmt: skip
     choice = choose(able, rows, context) if kills_left else _spent(mind)
     if choice.rows:
@@ -108,6 +108,12 @@ def _rows(
         causes = mind.descent.accuse(rows, causes, node, need, gone)
     _mark(mind, rows, node)
     return rows, causes
+
+
+def _spare(node: Node, floor: int) -> int:
+    """Over ``floor`` swap counts too: who goes on there, past its limit, is looked at again."""
+    left = node.headroom_bytes if node.headroom_bytes >= floor else node.memory_bytes
+    return left - floor // KEPT_PART
 
 
 def _may_choose_beside(mind: Mind, node: Node) -> bool:

@@ -46,6 +46,9 @@ class Shortage(NamedTuple):
     """What of the node itself says so, in words; empty: nothing does."""
     is_under_floor: bool
     """The headroom is under the floor, whatever else says so."""
+    is_foretold: bool
+    """Only what is on its way makes it so: the floor that does not move is not reached, or nothing
+    but the seconds that are left says so."""
     is_swapping: bool
     """Without swap it is: the others' memory goes there."""
     is_pressing: bool
@@ -80,6 +83,7 @@ def judge_shortage(node: Node, settings: Settings) -> Shortage:
         is_real=is_real,
         proof=proof,
         is_under_floor=headroom < floor,
+        is_foretold=headroom >= least or not is_real,
         is_swapping=headroom >= floor > node.memory_bytes,
         is_pressing=headroom < floor and _presses(node, headroom, least),
     )

@@ -55,7 +55,7 @@ class Context(NamedTuple):
     kept_bytes: int
     """Foretold for earlier kills and not come back."""
     spare_bytes: int
-    """Of memory, without swap, that can be taken yet before next to nothing is left."""
+    """That can be taken yet before next to nothing is left."""
 
 
 def choose(able: Sequence[Row], rows: Sequence[Row], about: Context) -> Choice:
@@ -222,7 +222,7 @@ def is_source_within(row: Row, about: Context) -> bool:
     """It alone makes the shortage, on a promise that no node could keep (see ranking)."""
     if row.tier != WITHIN or row.expected < about.shortage.need_bytes:
         return False
-    if not about.shortage.is_real and is_stopped(row, about.spare_bytes):
+    if about.shortage.is_foretold and is_stopped(row, about.spare_bytes):
         return False
     held = max(about.causes.unexplained, about.causes.unseen)
     blur = min(LEAST_GROWTH, BESIDE_SHARE * about.causes.lost)
