@@ -13,6 +13,8 @@ from tests.kernels import vm
 from tests.kernels.guard_node import GUARD, Killer, Report, run_scenarios
 from tests.kernels.guard_scenarios import Scenario
 
+NODE_LINE = "node"
+"""Of a test's properties: ``Report.line``, shown in the end (``conftest.py``)."""
 VMS_AT_A_TIME = 2
 SCENARIOS_A_BOOT = 4
 

@@ -152,7 +152,8 @@ def summary(report: Report) -> dict[str, Any]:
         **row, "is_right": report.is_right, "line": report.line(),
         "innocents": {death.name: death.by for death in report.innocents},
         "served": canary["served"], "slots": canary["slots"], "guard": own(report),
-        "acted": len(report.actions), "rates": report.rates, "seconds": report.told["seconds"],
+        "acted": len(report.actions), "not_reached": report.not_reached,
+        "rates": report.rates, "seconds": report.told["seconds"],
     }  # fmt: skip
 
 
@@ -216,12 +217,15 @@ def conclude(rows: list[dict[str, Any]]) -> int:
 
 
 def conclude_quiet(rows: list[dict[str, Any]]) -> int:
-    """1 when anybody was acted on."""
+    """1 when anybody was acted on, or a node was not in the state that it was to be in."""
     came = [row for row in rows if row["came_back"]]
     acted = sum(row["acted"] for row in came)
     minutes = sum(row["seconds"] for row in came) / 60
+    vain = [row for row in came if row.get("not_reached")]
     say(f"{acted} actions in {minutes:.0f} minutes of {len(came)} nodes of {len(rows)}")
-    return int(bool(acted) or len(came) < len(rows))
+    for row in vain:
+        say(f"  {row['id']}: not reached: {row['not_reached']}")
+    return int(bool(acted or vain) or len(came) < len(rows))
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.kernels import built_modules, vm
-from tests.kernels.guard_scenarios import Scenario
+from tests.kernels import built_modules, guard_hands, vm
+from tests.kernels.guard_scenarios import MIB, Scenario
 
 HERE = Path(__file__).parent
 GUEST = HERE / "guest"
@@ -209,34 +209,34 @@ class Report:
         return Death(row["name"], at if at is not None else -1.0, self._hand(row))
 
     def _hand(self, row: dict[str, Any]) -> str:
-        """Whose it was: the kernel says so, the guard does, or the peer's log."""
-        if row["path"] in self._acted_on:
+        """Whose it was: the guard's when its order was done, else the kernel's, else a peer's, as
+        each says itself.
+        """
+        peer = str(self.told["killer"])
+        if row["path"] in guard_hands.signalled(self._journal, is_done=True):
             return "guard"
-        if hand := self._kernel_hand(row["path"]):
+        if hand := guard_hands.kernel_hand([text for _, text in self.told["kernel"]], row["path"]):
             return hand
-        log = self.logs.get(f"{self.told['killer']}.log", b"").decode(errors="replace")
-        pids = "|".join(map(str, row["pids"]))
-        if row["path"] in log or (pids and re.search(rf"\b(?:{pids})\b", log)):
-            return str(self.told["killer"])
+        log = self.logs.get(f"{peer}.log", b"").decode(errors="replace")
+        if guard_hands.is_killed(peer, log, row):
+            return peer
         ended = row.get("leader_ended")
         return "itself" if ended and ended[1] not in {9, 15} else "?"
 
     @property
-    def _acted_on(self) -> set[str]:
-        """Cgroups that the guard killed or ended."""
-        lines = self.told["killer_files"].get("decisions.jsonl", "").splitlines()
-        outcomes = [json.loads(line).get("outcome") for line in lines if line.endswith("}")]
-        return {
-            outcome["order"]["cgroup"] for outcome in outcomes
-            if outcome and outcome["order"]["step"] in {"kill", "terminate"}
-            and not outcome["is_observed"]
-        }  # fmt: skip
+    def _journal(self) -> list[dict[str, Any]]:
+        """Of the whole boot; no path comes twice in it."""
+        return guard_hands.journal(self.told["killer_files"])
 
-    def _kernel_hand(self, path: str) -> str:
-        for _, text in self.told["kernel"]:
-            if f"task_memcg={path}" in text:
-                return "kernel" if "global_oom" in text else "kernel, its limit"
-        return ""
+    @property
+    def signalled(self) -> set[str]:
+        """Whom the guard sent a signal, whatever came of it; a path that is no workload's as it
+        is.
+        """
+        rows = [*self.told["loads"], {**self.told["canary"], "name": "canary"}]
+        names = {row["path"]: str(row["name"]) for row in rows}
+        paths = guard_hands.signalled(self.decisions)
+        return {names.get(path, path) for path in paths}
 
     @property
     def bystanders(self) -> list[Death]:
@@ -255,7 +255,7 @@ class Report:
     @property
     def is_right(self) -> bool:
         names = {death.name for death in self.deaths}
-        is_whole = self.has_said and not self.told["never_held"]
+        is_whole = self.has_said and not self.not_reached and not self.told["never_held"]
         return not self.innocents and set(self.scenario.victims) <= names and is_whole
 
     @property
@@ -264,7 +264,34 @@ class Report:
         says = self.scenario.says
         if not says or self.killer != "guard":
             return True
-        return any(row.get("trigger") == says for row in self.decisions)
+        return any(re.search(says, words) for words in self.words)
+
+    @property
+    def words(self) -> list[str]:
+        """``trigger: sentence`` of each line about a decision; ``unseen: ...``, of what its status
+        says that it cannot see, and of what the watcher keeps beside its claims.
+        """
+        rows = [f"{row.get('trigger', row['kind'])}: {row['sentence']}" for row in self.decisions]
+        files = self.told["killer_files"]
+        status, claims = (json.loads(files.get(name, "{}")) for name in ("status.json", "claims"))
+        unseen = [*status.get("blind", []), claims.get("blind", "")]
+        return [*rows, *(f"unseen: {words}" for words in unseen if words)]
+
+    @property
+    def not_reached(self) -> str:
+        """What the scenario is about and was not there, and how much of it was; empty: it was."""
+        memory = self.told["memory"]
+        its = [row for row in self.told["loads"] if row["is_culprit"]]
+        got = {
+            "share of swap": memory["swap_least"],
+            "MiB of huge pages": memory["huge_least"] / MIB,
+            "hits of its limit": sum(row["limit_hits"] for row in its),
+            "refaults": sum(row["refaults"] for row in its),
+        }
+        return ", ".join(
+            f"{what} {got[what]:.4g} of {least:g}"
+            for what, least in self.scenario.reaches.items() if got[what] < least
+        )  # fmt: skip
 
     @property
     def by_guard(self) -> set[str]:
@@ -273,9 +300,7 @@ class Report:
     @property
     def decisions(self) -> list[dict[str, Any]]:
         """Lines of the guard's journal, of this scenario's time."""
-        lines = self.told["killer_files"].get("decisions.jsonl", "").splitlines()
-        rows = [json.loads(line) for line in lines if line.endswith("}")]
-        return [row for row in rows if (row.get("seconds") or 0) >= self.told["go"]]
+        return [row for row in self._journal if (row.get("seconds") or 0) >= self.told["go"]]
 
     @property
     def actions(self) -> list[str]:
@@ -357,5 +382,7 @@ class Report:
             f" {self.killer:18} {'right' if self.is_right else 'WRONG':5}"
             f" served {self.served:7.2%} stall {canary['longest_stall_seconds']:5.2f} s"
             f" back {wait:>6} least {memory['least'] >> 20:4} MiB: {who}"
+            + ("" if self.has_said else f" [did not say {self.scenario.says!r}]")
+            + (f" [not reached: {self.not_reached}]" if self.not_reached else "")
             + "".join(f" [{note}]" for note in told["notes"])
         )

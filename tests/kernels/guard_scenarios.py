@@ -4,9 +4,9 @@ A scenario says before it runs who the right victim is (``victims``; none: nobod
 harmed).  A name stands for a pod of one container.  Beside every culprit three services of
 120 MiB and three innocents at work, each within its limits: one loads a model, one sends TCP
 as fast as it can, one forks.  Their share of a CPU is limited as a pod's is: the emulated
-processors are some twenty times slower than real ones, and whoever is watched must be limited
-by memory, not by the emulator.  In words: 300 MiB/s of model is asked for and some 60 to 100
-are reached, 500 forks a second are asked for and some 60 are reached.
+processors are three to ten times slower than real ones, and whoever is watched must be limited
+by memory, not by the emulator.  In words: 300 MiB/s of model are asked for and 46 to 98 are
+reached, 500 forks a second are asked for and 23 to 58 are reached (seed 171 of the campaign).
 """
 
 import random
@@ -130,7 +130,9 @@ class Scenario:
     kernel_may: bool = False
     """Nothing can be proved: the guard has to let the kernel kill whom it kills."""
     says: str = ""
-    """What the guard has to say: the trigger of one of its decisions."""
+    """A pattern of what the guard has to say: of ``trigger: sentence``, or of its status."""
+    reaches: dict[str, float] = field(default_factory=dict)
+    """What it is about, and how much of it has to be there (``Report.not_reached``)."""
     guard: dict[str, Any] = field(default_factory=dict)
     """Keys of guard.toml that differ."""
 
@@ -195,9 +197,13 @@ SMALL = tuple(Load(f"small-{n:03}", ("2",), limit_mib=16, is_small=True) for n i
 FEW_WORDS = "dmesg -n 1; echo 0 > /proc/sys/vm/oom_dump_tasks"
 """Each of many reports would name 1,280 tasks on an emulated serial line."""
 MODEL_IN_HUGE = "echo 60 > /proc/sys/vm/nr_hugepages"
+NOT_FOR_NOTHING = r"Nobody is killed: |^told: .* of what was foretold for test/hog/[^ ]+: "
+REPORTED = r'^over_limit: .*test/hog.* Nothing is done: the policy is "report"'
 LOCKED: dict[str, Any] = {
     "kernel_words": "lockdown=confidentiality", "sees_rings": False, "kernel_may": True,
     "may_die": ("hog",), "most_seconds": 45,
+    "prepare": "mount -t securityfs securityfs /sys/kernel/security",
+    "says": "^unseen: the kernel is locked down ",
 }  # fmt: skip
 SLOW = 1500
 KILL = {"over_limit": "kill", "over_limit_opt_in": ["*"], "over_limit_seconds": 3}
@@ -250,30 +256,32 @@ _NOBODY = (
     Scenario("streaming reads", (*beside(), STREAM), most_seconds=15),
     Scenario("module churns", beside(device("churn", 100)), needs_module=True, most_seconds=15),
     Scenario(
-        "module forgets",
-        beside(fill("forget", 60, 160)),
-        needs_module=True,
-        may_die=("hog",),
-        most_seconds=60,
-        spoils_node=True,
+        "module forgets", beside(fill("forget", 60, 160)), needs_module=True, may_die=("hog",),
+        most_seconds=60, spoils_node=True, says=NOT_FOR_NOTHING,
     ),
-    Scenario("small processes", beside(MANY), may_die=("hog",), most_seconds=45, prepare=FEW_WORDS),
-    Scenario("thrash in limit", beside(REREAD), may_die=("hog",), most_seconds=15),
-    Scenario("over limit, report", beside(fill("rings", 250, 60)), most_seconds=15),
-    Scenario("hugepages", beside(), prepare=MODEL_IN_HUGE, most_seconds=15),
-    Scenario("zram nearly full", (*beside(), COLD), swap="zram", most_seconds=15),
+    Scenario(
+        "small processes", beside(MANY), may_die=("hog",), most_seconds=45, prepare=FEW_WORDS,
+        reaches={"hits of its limit": 1},
+    ),
+    Scenario(
+        "thrash in limit", beside(REREAD), may_die=("hog",), most_seconds=15,
+        reaches={"refaults": 1000},
+    ),
+    Scenario(
+        "over limit, report", beside(fill("rings", 250, 60)), most_seconds=60, says=REPORTED
+    ),
+    Scenario("hugepages", beside(), prepare=MODEL_IN_HUGE, most_seconds=15,
+             reaches={"MiB of huge pages": 120}),
+    Scenario("zram nearly full", (*beside(), COLD), swap="zram", most_seconds=15,
+             reaches={"share of swap": 0.7}),
     Scenario("lockdown", beside(rings(160)), **LOCKED),
     Scenario(
         "thrash, observed",
         (*SERVICES, *AT_WORK, *programs(4, 10), fill("anonymous", 24, 100, limit_mib=1400)),
-        disk_iops=SLOW,
-        acts=((10, "cat status"), (13, "cat status"), (16, "cat status")),
-        most_seconds=18,
-        kernel_may=True,
-        may_die=("hog",),
-        guard={"mode": "observe"},
+        disk_iops=SLOW, acts=((10, "cat status"), (13, "cat status"), (16, "cat status")),
+        most_seconds=18, kernel_may=True, may_die=("hog",), guard={"mode": "observe"},
     ),
-)
+)  # fmt: skip
 
 MURDERED = ("held", "murder"), (0, "restart")
 # The next guard is ready after some four seconds, and begins by letting go whom the last one held.
@@ -283,7 +291,7 @@ HELD = hog(
 )  # fmt: skip
 HOPELESS = hog(
     "none can be chosen", replace(MANY, adj=-1000, limit_mib=520), prepare=FEW_WORDS,
-    says="stuck_at_limit", guard={"stuck_seconds": 15, "unprotect": ["test/hog"]},
+    says="^stuck_at_limit: ", guard={"stuck_seconds": 15, "unprotect": ["test/hog"]},
 )  # fmt: skip
 """Seed 3.  Until Linux 5.8 a negative oom_score_adj was enough to have no badness in a small
 container; since 5.9 the kernel chooses the least unlikely, and leaves -1000 alone."""

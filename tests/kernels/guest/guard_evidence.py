@@ -51,6 +51,8 @@ class Memory:
     def __init__(self) -> None:
         self.total = meminfo()["MemTotal"]
         self.base = meminfo()["MemAvailable"]
+        self.swap_least, self.huge_least = 1.0, self.total
+        """Share of swap that was in use all the time, and bytes of huge pages."""
         self.least = self.base
         self.least_free = self.base
         self.low_at: float | None = None
@@ -62,6 +64,9 @@ class Memory:
         left = rows["MemAvailable"]
         self.least = min(self.least, left)
         self.least_free = min(self.least_free, rows["MemFree"])
+        swap = rows["SwapTotal"]
+        self.swap_least = min(self.swap_least, (swap - rows["SwapFree"]) / max(1, swap))
+        self.huge_least = min(self.huge_least, rows["Hugetlb"])
         if left < 0.1 * self.total:
             self.low_at = self.low_at or now
             self.is_back, self.back_at = False, None

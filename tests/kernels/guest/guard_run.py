@@ -62,6 +62,7 @@ class Load:
         said = os.open(self.said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         self.leader = os.fork()
         if self.leader:
+            self.pids.add(self.leader)  # of a small one nobody looks further
             os.close(said)
             return
         try:
@@ -128,7 +129,8 @@ class Load:
             "name": self.name, "path": self.pod.path, "uid": self.pod.uid,
             "is_culprit": self.row["is_culprit"], "empty_at": since,
             "leader_ended": self.ended and (self.ended[0] - go, self.ended[1]),
-            "kernel_kills": self.pod.kernel_kills(), "pids": sorted(self.pids)[:3000],
+            "kernel_kills": self.pod.kernel_kills(), "limit_hits": self.pod.limit_hits(),
+            "refaults": self.pod.refaults(), "pids": sorted(self.pids)[:3000],
             "said": self.said.read_text(errors="replace")[-300:],
             "done": self.done - self.done_before,
         }  # fmt: skip
@@ -271,7 +273,8 @@ class Scenario:
             "memory": {
                 "base": memory.base, "least": memory.least, "least_free": memory.least_free,
                 "low_at": since(memory.low_at), "back_at": since(memory.back_at),
-                "is_back": memory.is_back,
+                "is_back": memory.is_back, "swap_least": memory.swap_least,
+                "huge_least": memory.huge_least,
             },
             "killer_processes": self.killer.numbers(), "killer_at_ready": self.killer.at_ready,
             "killer_ready_seconds": self.killer.ready_seconds,

@@ -112,11 +112,23 @@ class Pod:
 
     def kernel_kills(self) -> int:
         """OOM kills that the kernel counted in it."""
-        name, key = ("memory.oom_control" if IS_V1 else "memory.events"), "oom_kill "
-        with suppress(OSError), open(MEMORY / self.path.strip("/") / name) as file:
-            for line in file:
-                if line.startswith(key):
-                    return int(line.split()[1])
+        return self._count("memory.oom_control" if IS_V1 else "memory.events", "oom_kill ")
+
+    def limit_hits(self) -> int:
+        """How often its own limit refused a page at first; mostly that of the pod, to which the
+        container's cgroup is charged too.
+        """
+        name, key = ("memory.failcnt", "") if IS_V1 else ("memory.events", "max ")
+        return self._count(name, key) + self._count(name, key, self.folder)
+
+    def refaults(self) -> int:
+        """Pages that were read back soon after they had to go."""
+        return self._count("memory.stat", "workingset_refault")
+
+    def _count(self, name: str, key: str, path: str = "") -> int:
+        """The sum of the lines that begin so, of the container; 0: it is gone."""
+        with suppress(OSError), open(MEMORY / (path or self.path).strip("/") / name) as file:
+            return sum(int(line.split()[-1]) for line in file if line.startswith(key))
         return 0
 
     def is_frozen(self) -> bool:
