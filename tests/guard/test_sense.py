@@ -122,6 +122,8 @@ def test_claims_age_when_the_watcher_is_gone(fake: FakeTree) -> None:
     assert sense.look(now + 3.0).claims_seconds == 3.0
     assert group.outside.certain_bytes == 5
     assert not any("no watcher" in words for words in sense.blind)
+    sense.hear({"t": "blind", "blind": "no tracing here"})
+    assert "no tracing here" in sense.blind
     sense.hear({"t": "claims", "rows": 5})
     assert sense.dropped == 1
 

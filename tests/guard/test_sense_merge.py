@@ -67,6 +67,24 @@ def test_who_is_never_told_is_left_alone_for_a_minute(scene: Scene) -> None:
     assert (scene.one.protected_by, scene.two.protected_by) == ("", "CSI driver")
 
 
+def test_why_the_watcher_learns_less_is_known(scene: Scene) -> None:
+    counts = {
+        "residual": MIB,
+        "error": 0,
+        "quick": MIB,
+        "armed": False,
+        "unexplained": 0,
+        "grown": 0,
+    }
+    locked = "the kernel is locked down (confidentiality): no tracing"
+    assert scene.hear("ledger", blind=locked, **counts) == 0
+    assert scene.merge.unlearned == locked
+    assert scene.hear("blind", blind="/proc/meminfo: Permission denied") == 0
+    assert scene.merge.unlearned == "/proc/meminfo: Permission denied"
+    assert scene.hear("ledger", 101.0, blind="", **counts) == 0
+    assert scene.merge.unlearned == ""
+
+
 def test_claims_are_all_of_now(scene: Scene) -> None:
     assert scene.hear("claims", rows=[scene.claim(1, 5 * MIB), scene.claim(2, MIB)]) == 0
     assert scene.one.outside == Outside(5 * MIB, 5 * MIB, 5 * MIB, "rings")

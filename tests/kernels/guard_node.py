@@ -269,13 +269,11 @@ class Report:
     @property
     def words(self) -> list[str]:
         """``trigger: sentence`` of each line about a decision; ``unseen: ...``, of what its status
-        says that it cannot see, and of what the watcher keeps beside its claims.
+        says that it cannot see.
         """
         rows = [f"{row.get('trigger', row['kind'])}: {row['sentence']}" for row in self.decisions]
-        files = self.told["killer_files"]
-        status, claims = (json.loads(files.get(name, "{}")) for name in ("status.json", "claims"))
-        unseen = [*status.get("blind", []), claims.get("blind", "")]
-        return [*rows, *(f"unseen: {words}" for words in unseen if words)]
+        status = json.loads(self.told["killer_files"].get("status.json", "{}"))
+        return [*rows, *(f"unseen: {words}" for words in status.get("blind", []))]
 
     @property
     def not_reached(self) -> str:

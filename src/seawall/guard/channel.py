@@ -5,8 +5,9 @@
 ``t``      further keys
 =========  ======================================================================
 ledger     seconds (monotonic), residual, error, quick (what ``sense.residual`` of the same
-           meminfo would say), armed (bool), blind (words), unexplained (bytes of its growth),
-           grown (over its base)
+           meminfo would say), armed (bool), blind (words: why less is learned), unexplained
+           (bytes of its growth), grown (over its base)
+blind      blind: in place of a ledger that could not be read
 claims     seconds, rows [{cgroup, inode, certain, likely, most, sources}]: all of now; what is
            not in it is not claimed any more; refused [words]
 groups     rows [{cgroup, inode, name, pod, class_rank, adj, request, role}]: new or changed;

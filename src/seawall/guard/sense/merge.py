@@ -38,7 +38,7 @@ class Merge:
 
     __slots__ = ("_account", "_given_up", "_made_up", "_members", "_part", "_residual", "_round",
                  "_waiting", "certain_bytes", "claims_seconds", "dropped", "refused",
-                 "stuck_seconds", "watcher_pid")  # fmt: skip
+                 "stuck_seconds", "unlearned", "watcher_pid")  # fmt: skip
 
     def __init__(self, members: dict[str, Member], residual: Residual) -> None:
         self._members = members
@@ -56,6 +56,8 @@ class Merge:
         """The sum of all certain claims."""
         self.refused: tuple[str, ...] = ()
         """What the watcher could not see, in words."""
+        self.unlearned = ""
+        """Why it learns less than it could (no tracing), in words; empty: it does not."""
         self.dropped = 0
         """Messages and rows that were not believed."""
         self.stuck_seconds = 0.0
@@ -68,8 +70,9 @@ class Merge:
             return
         kind = message.get("t")
         is_good = False
-        if kind == "ledger":
-            is_good = self._residual.hear(message, now, self.certain_bytes)
+        if kind in ("ledger", "blind"):
+            is_good = kind == "blind" or self._residual.hear(message, now, self.certain_bytes)
+            self.unlearned = word(message.get("blind"))
         elif kind == "claims":
             is_good = self._claims(message, now)
         elif kind == "groups":

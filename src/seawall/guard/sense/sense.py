@@ -113,7 +113,7 @@ class Sense:
         told = (
             self.memory.problem, self.vmstat.problem, self.headroom.problem,
             self._pressure_problem, self._triggers.problem, table.problem, table.swap_problem,
-            table.tree.blind, self._canary.problem, *self._merge.refused,
+            table.tree.blind, self._canary.problem, self._merge.unlearned, *self._merge.refused,
         )  # fmt: skip
         found = [words for words in told if words]
         if not self._table.names.unified:
