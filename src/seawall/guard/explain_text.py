@@ -16,7 +16,8 @@ ROWS_MOST: Final = 20
 _LABEL: Final = 10
 _SPARED: Final = (
     "always: what is outside the scope, the guard and what it is in, static pods, kube-system, "
-    "node-critical pods, CNI, CSI, device plugins and drivers, MPS, storage daemons, slurmd"
+    "node-critical pods (not Guaranteed ones), CNI, CSI, device plugins and drivers, MPS, storage "
+    "daemons, slurmd"
 )
 _SPARED_UNTOLD: Final = (
     "always: what is outside the scope, the guard and what it is in, oom_score_adj -997 and less "
