@@ -85,6 +85,29 @@ def test_who_is_a_small_part_of_it_does_not_go_for_the_others() -> None:
     assert [order.target.name for order in orders][:1] == ["ns/eater"]
 
 
+@pytest.mark.parametrize(("number", "over"), [(24, 70), (12, 140)])
+def test_who_has_long_been_over_its_limit_does_not_go_for_what_nobody_owns(
+    number: int, over: int
+) -> None:
+    """All of them together, as many as a minute allows, bring back a third of it."""
+    judge, total, left = judge_of(), 64 * GIB, 10_000
+    groups = scene(*(rings(n, 80 + over) for n in range(number)))
+    held = number * (80 + over)
+    for second in range(70):
+        calm = CALM._replace(seconds=1000.0 + second, total_bytes=total,
+                             residual_bytes=(held + 40) * MIB, headroom_bytes=left * MIB,
+                             comparable_bytes=left * MIB)  # fmt: skip
+        judge.step(calm, groups)
+    found = []
+    for tenth in range(1, 100):
+        node = node_of(total, 1070 + tenth / 10, 800, held + 9200)
+        verdict = judge.step(node._replace(unexplained_growth_bytes=9200 * MIB), groups)
+        found += [verdict] if verdict else []
+    assert found
+    assert not any(verdict.orders for verdict in found)
+    assert "no evidence says whose it is" in found[0].sentence
+
+
 def test_the_sentence_names_who_goes_with_it() -> None:
     judge = judge_of(kills_per_minute=5)
     names = ["a", "bb", "ccc", "dddd", "eeeee", "ffffff"]

@@ -38,7 +38,7 @@ class AskedHost:
         """When it was asked, when answered, and with what."""
         self._asked = self._since = self._dear_since = self._rest_until = 0.0
         self._wanted: dict[Question, float] = {}
-        self._dear_took = 0.0
+        self._dear_took = dict.fromkeys(DEAR, 0.0)
         self.may_ask = True
         """False: what is not known already is not asked for."""
         self.is_hurried = False
@@ -89,7 +89,7 @@ class AskedHost:
         if told is not None:
             took = now - self._asked
             if told[0].probe in DEAR:
-                self._dear_took = took
+                self._dear_took[told[0].probe] = took
             rest = took * _REST_SHARE_HURRIED if self.is_hurried else max(REST_SECONDS, took)
             self._rest_until = now + rest
             if len(self._answers) >= _KEPT_MOST:
@@ -105,5 +105,6 @@ class AskedHost:
 
     def _turn(self, question: Question) -> float:
         """The smallest is asked next."""
-        waits = PATIENCE_SECONDS + PATIENCE * self._dear_took if question.probe in DEAR else 0.0
+        took = self._dear_took.get(question.probe)
+        waits = 0.0 if took is None else PATIENCE_SECONDS + PATIENCE * took
         return self._wanted[question] + waits

@@ -188,8 +188,9 @@ def _decide(
     what = step_words(step, is_observed=mind.is_observing, is_one=len(chosen) == 1)
     if held is not None and not mind.is_observing:
         stood = f"stood still for {node.seconds - held.seconds:.1f} s"
+        was = [sentences.plain(row.group.name) for row in chosen if held.holds(row.group)]
         is_one = len(chosen) == 1
-        what = f"it {stood} and is killed" if is_one else f"{held.names} {stood}, and {what}"
+        what = f"it {stood} and is killed" if is_one else f"{was[0]} {stood}, {what}"
     return mind.verdict(
         case.decision, node, "node_short", orders=orders, ranking=ranking,
         need=case.need, sentence=f"{left}. {why}: {what}, {size(case.predicted)} should come back",

@@ -80,16 +80,17 @@ def is_useful(row: Row, about: Context) -> bool:
 
 
 def are_useful(proved: Sequence[Row], about: Context) -> bool:
-    """Many small ones are what is missing as well as a large one: while they took most of it, hold
-    half of what is needed beyond their limits, or give back enough, nobody else goes for it.
+    """Many small ones are what is missing as well as a large one: while they took most of it, or
+    give back half of what is needed and nobody unseen took it, nobody else goes for it.
     """
-    need = about.shortage.need_bytes
-    if 2 * sum(row.beyond for row in proved) > about.causes.owed > 0:
+    causes, enough = about.causes, enough_of(about.shortage.need_bytes)
+    beyond = sum(row.beyond for row in proved)
+    if beyond >= LEAST_GROWTH and 2 * beyond > causes.owed:
         return True
-    if proved and sum(map(_blame, proved)) >= enough_of(need):
-        return True
+    if causes.is_unseen or max(causes.unseen, causes.unexplained) >= enough:
+        return False
     back = sorted((row.expected for row in proved), reverse=True)
-    return sum(back[: about.kills_left]) >= need
+    return sum(back[: about.kills_left]) >= enough
 
 
 def as_many_as_urgent(proved: Sequence[Row], about: Context) -> tuple[Row, ...]:

@@ -72,7 +72,7 @@ class Merge:
         is_good = False
         if kind in ("ledger", "blind"):
             is_good = kind == "blind" or self._residual.hear(message, now, self.certain_bytes)
-            self.unlearned = word(message.get("blind"))
+            self.unlearned = word(message.get("blind")) if is_good else self.unlearned
         elif kind == "claims":
             is_good = self._claims(message, now)
         elif kind == "groups":
