@@ -20,7 +20,8 @@ from seawall.actions.journal import Change, Journal
 
 MIB = 1 << 20
 POD = "pod0a1b2c3d-1111-4222-8333-444455556666"
-HOG = f"{POD}/{'ab' * 32}"
+FOLDERS = ("kubepods", "kubepods/besteffort", f"kubepods/besteffort/{POD}")
+HOG = f"{FOLDERS[-1]}/{'ab' * 32}"
 pytestmark = [
     pytest.mark.system,
     pytest.mark.skipif(missing() is not None, reason=missing() or ""),
@@ -44,7 +45,8 @@ def test_over_its_limit_the_ring_hog_dies_alone(own: Room, tmp_path: Path) -> No
         textfile=str(tmp_path / "g.prom"),
     )  # fmt: skip
     own.begin(tmp_path / "out")
-    own.make(POD)
+    for folder in FOLDERS:
+        own.make(folder)
     for name in (HOG, "forker", "loader"):
         own.make(name, (100 if name == HOG else 64) * MIB)
     beside = [
