@@ -19,3 +19,4 @@ UNITS: Final = (
     "snap.microk8s.daemon-kubelite.service", "snap.microk8s.daemon-kubelet.service",
     "snap.kubelet.daemon.service",
 )  # fmt: skip
+RUNTIME_UNITS: Final = ("containerd.service", "docker.service", "crio.service")

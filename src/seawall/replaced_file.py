@@ -22,12 +22,17 @@ def make_folder(folder: str) -> None:
 def replace_file(path: str, data: bytes) -> None:
     """All or nothing, FILE_MODE; OSError leaves no part of it behind."""
     make_folder(os.path.dirname(path))
-    part = part_of(path)
+    replace_there(path, data, FILE_MODE)
+
+
+def replace_there(path: str, data: bytes, mode: int) -> None:
+    """The same in a folder that is somebody's, and is not made."""
+    part = f"{path}.{os.getpid()}{_PART}"
     remove(part)  # of one that was killed, and had this pid
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, FILE_MODE)
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     try:
         with open(fd, "wb") as out:
-            os.fchmod(fd, FILE_MODE)
+            os.fchmod(fd, mode)
             out.write(data)
         os.rename(part, path)
     except OSError:
@@ -35,13 +40,10 @@ def replace_file(path: str, data: bytes) -> None:
         raise
 
 
-def part_of(path: str) -> str:
-    """Where this process writes what is renamed to ``path`` then."""
-    return f"{path}.{os.getpid()}{_PART}"
-
-
 def parts_of(path: str) -> list[str]:
-    """Those of any process; a killed one leaves its own.  Plain files only."""
+    """What is beside ``path`` until it is renamed: a killed process leaves its own.  Plain files
+    only.
+    """
     folder, _, name = path.rpartition("/")
     try:
         with os.scandir(folder or "/") as entries:

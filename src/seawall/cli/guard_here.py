@@ -10,6 +10,7 @@ from typing import Final
 from seawall.actions.identity import cgroups_of
 from seawall.actions.mounts import find_mounts
 from seawall.actions.plan import Mounts
+from seawall.guard import own_capabilities
 from seawall.guard.explain import Here, Seen
 from seawall.guard.lock_file import holder
 from seawall.guard.own_place import named, own_cgroup
@@ -28,7 +29,7 @@ from seawall.watcher.people import People
 from seawall.watcher.roles_unread import NOT_NAMED
 
 _NEEDED: Final = {
-    "CAP_KILL": (5, "signal what is not its own"),
+    "CAP_KILL": (own_capabilities.KILL, "signal what is not its own"),
     "CAP_DAC_OVERRIDE": (1, "write cgroups of other users"),
     "CAP_IPC_LOCK": (14, "lock its memory"),
     "CAP_SYS_NICE": (23, "run before those that it kills"),
@@ -127,11 +128,8 @@ def _version(release: str) -> tuple[int, int] | None:
 
 def _lacks() -> Iterator[str]:
     """Of root only: what a unit or a container takes away."""
-    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-        found = re.search(r"^CapEff:\s*([0-9a-f]+)", file.read(), re.MULTILINE)
-    held = int(found[1], 16) if found else 0
     for name, (bit, what) in _NEEDED.items():
-        if not held >> bit & 1:
+        if own_capabilities.lacks(bit):
             yield f"{name}, to {what}: this shell lacks it, the unit has it"
 
 

@@ -226,8 +226,8 @@ def step_words(step: Step, *, is_observed: bool, is_one: bool = True) -> str:
     done = {
         "kill": "killed at once", "terminate": "sent SIGTERM", "freeze": "frozen, then killed",
     }.get(step, step)  # fmt: skip
-    they_are = "it is" if is_one else "they are"
-    return f"{'it' if is_one else 'they'} would be {done}" if is_observed else f"{they_are} {done}"
+    they, are = ("it", "is") if is_one else ("they", "are")
+    return f"{they} {'would be' if is_observed else are} {done}"
 
 
 def _refuse(

@@ -71,8 +71,7 @@ class Merge:
         kind = message.get("t")
         is_good = False
         if kind in ("ledger", "blind"):
-            is_good = kind == "blind" or self._residual.hear(message, now, self.certain_bytes)
-            self.unlearned = word(message.get("blind")) if is_good else self.unlearned
+            is_good = self._ledger(message, now)
         elif kind == "claims":
             is_good = self._claims(message, now)
         elif kind == "groups":
@@ -88,6 +87,14 @@ class Merge:
                 self._made_up.clear()
         if not is_good:
             self.dropped += 1
+
+    def _ledger(self, message: Mapping[str, object], now: float) -> bool:
+        """Or in its place, that it could not be read."""
+        is_good = message.get("t") == "blind"
+        is_good = is_good or self._residual.hear(message, now, self.certain_bytes)
+        if is_good:
+            self.unlearned = word(message.get("blind"))
+        return is_good
 
     # --- claims -----------------------------------------------------------------------------
 

@@ -28,8 +28,7 @@ NAMES: Final = kubelet_names.PROGRAMS | {
     "systemd-logind", "dbus-daemon",
 }  # fmt: skip
 _UNITS: Final = frozenset({
-    *kubelet_names.UNITS, "containerd.service", "docker.service", "crio.service", "ssh.service",
-    "sshd.service",
+    *kubelet_names.UNITS, *kubelet_names.RUNTIME_UNITS, "ssh.service", "sshd.service",
 })  # fmt: skip
 _VERIFY_SECONDS: Final = 60.0
 _WALK_SECONDS: Final = 600.0

@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 from seawall.cgroup_paths import place_of
 from seawall.guard.tell.plain import plain
 from seawall.kubelet_folders import ROOTS
-from seawall.kubelet_names import UNITS
+from seawall.kubelet_names import RUNTIME_UNITS, UNITS
 
 KUBELET: Final = ROOTS
 CONFIGS: Final = (
@@ -47,7 +47,7 @@ _LINKS_MOST: Final = 10_000
 _ID: Final = re.compile(r"([0-9a-f]{64})(?:\.scope)?/?\Z")
 _UID: Final = re.compile(r"pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}"
                          r"[-_][0-9a-f]{12}|[0-9a-f]{32})")  # fmt: skip
-_NODE_UNITS: Final = frozenset({*UNITS, "containerd.service", "crio.service", "docker.service"})
+_NODE_UNITS: Final = frozenset({*UNITS, *RUNTIME_UNITS})
 """Below whose names pods may be: containerd's with two drivers mixed up."""
 _BELOW: Final = re.compile(r"pods/([0-9a-f-]+)/containers/([a-z0-9][a-z0-9-]*)/([0-9a-f]{1,16})\Z")
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

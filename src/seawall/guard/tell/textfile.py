@@ -6,14 +6,13 @@ collector never reads half of it.  Whoever writes has 20 s for it: what lies bes
 one that was killed.
 """
 
-import errno
 import math
 import os
 import time
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from seawall.replaced_file import part_of, parts_of, remove
+from seawall.replaced_file import parts_of, remove, replace_there
 
 MODE: Final = 0o644
 PART_SECONDS: Final = 60.0
@@ -80,20 +79,9 @@ def write(request: dict[str, Any]) -> dict[str, Any]:
     """The file, replaced whole; what went wrong in ``problem``."""
     path = str(request.get("path"))
     _sweep(path)
-    spare = part_of(path)
-    data = render(request.get("values", {})).encode()
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        fd = os.open(spare, flags, MODE)
-        try:
-            os.fchmod(fd, MODE)
-            if os.write(fd, data) != len(data):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        finally:
-            os.close(fd)
-        os.rename(spare, path)
+        replace_there(path, render(request.get("values", {})).encode(), MODE)
     except OSError as error:
-        remove(spare)
         return {"problem": f"{path}: {error.strerror}"}
     return {"problem": ""}
 
