@@ -14,6 +14,7 @@ _MADV_DONTNEED, _MADV_DONTDUMP = 4, 16
 _STRIPE_BYTES = 16 << 10
 """Of pages of 64 KiB none begins where a stripe does: they are left as they are."""
 _PR_SET_THP_DISABLE = 41
+_M_TRIM_THRESHOLD, _NEVER_BYTES = -1, 1 << 30
 _READ_ONLY = (b"r--p", b"r-xp")
 _OWN_PAGES = (b"Anonymous:", b"Swap:")
 """In memory, and in swap: of what was relocated, the file has only what it was before."""
@@ -73,6 +74,17 @@ def trim() -> None:
     """Pages that the C library keeps for itself go back; before they are locked."""
     try:
         ctypes.CDLL(None).malloc_trim(0)
+    except AttributeError:  # another C library than glibc
+        return
+
+
+def keep_heap() -> None:
+    """From here on the C library gives nothing of its heap back (mallopt(3), M_TRIM_THRESHOLD).
+    By itself it keeps 128 KiB at the end: whoever needs more for a moment, again and again,
+    would fault for it each time.
+    """
+    try:
+        ctypes.CDLL(None).mallopt(_M_TRIM_THRESHOLD, _NEVER_BYTES)
     except AttributeError:  # another C library than glibc
         return
 

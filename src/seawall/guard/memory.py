@@ -13,10 +13,8 @@ import sys
 from seawall import own_process
 
 FIFO_PRIORITY = 1
-_SMALL_RESERVE_BYTES, _LARGE_RESERVE_BYTES = 96 << 10, 256 << 10
-"""With 96 KiB of each whole nodes still made the C library's heap grow by up to 120."""
+_SMALL_RESERVE_BYTES, _LARGE_RESERVE_BYTES = 96 << 10, 352 << 10
 _SMALL_BYTES, _LARGE_BYTES = 400, 2000
-_PINS: list[bytes] = []
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -67,12 +65,12 @@ def shrink() -> None:
     """
     gc.collect()
     own_process.trim()
+    own_process.keep_heap()
     # Freed at once: the allocators keep the pages for what comes (obmalloc up to 512 bytes, the
-    # C library more; what lies under a pin is never at the heap's end, whose last 128 KiB alone
-    # it would keep).
+    # C library more: holes first, and in one piece at the heap's end, where what is read from a
+    # folder or a socket finds its 32 or 64 KiB).
     small = [b" " * _SMALL_BYTES for _ in range(_SMALL_RESERVE_BYTES // _SMALL_BYTES)]
     large = [b" " * _LARGE_BYTES for _ in range(_LARGE_RESERVE_BYTES // _LARGE_BYTES)]
-    _PINS.append(large.pop())
     del small, large
 
 
