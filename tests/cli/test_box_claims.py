@@ -49,6 +49,27 @@ def test_a_pass_long_after_the_last_tick_knows_nothing_of_it(made: tuple[Box, To
     assert PATH not in with_claims(box, [late])[0].round.files
 
 
+def test_the_last_pass_knows_what_a_tick_after_it_said_until_the_moment(
+    made: tuple[Box, Told],
+) -> None:
+    box, told = made
+    passes = passes_until(box, END)
+    of_pass, moment = passes[-3], passes[-2].unix_seconds
+    between = [t for t in told.ticks if of_pass.unix_seconds < t.unix_seconds <= moment]
+    tick = between[-1]
+    (group,) = (g for g in tick.groups.values() if g.outside.most_bytes)
+
+    def claimed(until: float) -> tuple[float, int]:
+        data = with_claims(box, [of_pass], until)[0].round.files[PATH]
+        assert isinstance(data, bytes)
+        kept = parse(data)
+        return kept.written_at_unix_seconds, kept.claims[0].bytes
+
+    assert claimed(tick.unix_seconds) == (tick.unix_seconds, group.outside.likely_bytes)
+    assert claimed(of_pass.unix_seconds)[0] <= of_pass.unix_seconds
+    assert claimed(of_pass.unix_seconds)[1] < group.outside.likely_bytes
+
+
 def test_a_tick_of_another_boot_is_not_asked(made: tuple[Box, Told]) -> None:
     box, _ = made
     last: Pass = passes_until(box, END)[-1]

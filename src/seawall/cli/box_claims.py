@@ -3,6 +3,7 @@
 in which a watcher keeps its claims, so that the verbs find it where they find it live.
 """
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -23,13 +24,19 @@ OLD_MOST_SECONDS: Final = 30.0
 """A tick that is older than that says nothing of a pass; in peace there is one every 10 s."""
 
 
-def with_claims(box: Box, passes: Sequence[Pass]) -> list[Pass]:
-    """Each pass, of one boot and by time, with what the last tick before it claims."""
+def with_claims(
+    box: Box, passes: Sequence[Pass], until_unix_seconds: float = -math.inf
+) -> list[Pass]:
+    """Each pass, of one boot and by time, with what the last tick before it claims; the last one
+    with that of the last tick until the moment that was asked for, which may come after it: a
+    decision is taken on what its own tick heard.
+    """
     if not passes:
         return []
     ends = [one.unix_seconds for one in passes]
+    ends[-1] = max(ends[-1], min(until_unix_seconds, ends[-1] + OLD_MOST_SECONDS))
     newest: list[Tick | None] = [None] * len(passes)
-    for tick in _ticks(box, passes[0], passes[-1]):
+    for tick in _ticks(box, passes[0], ends[-1]):
         place = bisect_left(ends, tick.unix_seconds)
         if place < len(ends):
             there = newest[place]
@@ -42,13 +49,13 @@ def with_claims(box: Box, passes: Sequence[Pass]) -> list[Pass]:
     return found
 
 
-def _ticks(box: Box, first: Pass, last: Pass) -> Iterator[Tick]:
+def _ticks(box: Box, first: Pass, until_unix_seconds: float) -> Iterator[Tick]:
     """As written.  One at a time: minutes of hundreds of groups are hundreds of megabytes."""
     since = first.unix_seconds - OLD_MOST_SECONDS
     reader = TickReader()
     heads = [
         head for boot in box.boots() if boot.boot_id == first.boot_id for head in boot.heads
-        if head.kind == "tick" and head.unix_seconds <= last.unix_seconds
+        if head.kind == "tick" and head.unix_seconds <= until_unix_seconds
     ]  # fmt: skip
     for _, body in chain(box, heads, since):
         try:

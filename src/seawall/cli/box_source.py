@@ -72,7 +72,7 @@ def box_source(path: str, at: str | None) -> BoxSource:
     span = span_of(box)
     asked = Asked(box_time(box, at, span), f"the black box {path}")
     passes = _readable(box, asked)
-    moments = choose([*passes[:-1], *with_claims(box, passes[-1:])])
+    moments = choose([*passes[:-1], *with_claims(box, passes[-1:], asked.unix_seconds)])
     events = _events(box, moments.now, asked)
     notes = (*_notes(moments, asked), *events)
     return BoxSource(moments, notes, box, asked.unix_seconds)
