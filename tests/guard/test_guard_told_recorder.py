@@ -13,7 +13,7 @@ from tests.guard.telling import groups as some_groups
 from tests.guard.telling import node
 
 from seawall.actions.plan import Order, Outcome, Target
-from seawall.guard.facts import Group, Node, Outside
+from seawall.guard.facts import NOTHING_OUTSIDE, Group, Node, Outside
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.remembered import remembered
 from seawall.guard.rehearsal import record_on_paper
@@ -173,6 +173,24 @@ def test_a_replay_is_exact_from_any_hello_on(pair: Pair) -> None:
     assert player is not None
     assert player.remembered() == read_back(pair.judge)
     assert json.loads("".join(remembered(pair.judge))) == read_back(pair.judge)
+
+
+def test_a_claim_that_was_not_repeated_is_remembered_there_as_here(pair: Pair) -> None:
+    """What one that is gone held outside is taken off the growth of who comes after it."""
+    pair.hello()
+    every, held = some_groups(6), Outside(400 * MIB, 500 * MIB, 525 * MIB, "packet rings")
+    path = next(iter(every))
+    for number in range(12):
+        every[path].outside = held if number < 4 else NOTHING_OUTSIDE
+        there = {at: group for at, group in every.items() if at != path or number < 8}
+        pair.tick(node(seconds=100.0 + number, claims_seconds=0.2), there)
+    start, *ticks = pair.said()
+    player = Player(start.settings, BOOT, "", start.last_decision)
+    player.recall(start.mind)
+    for tick in ticks:
+        player.step(tick)
+    assert player.remembered() == read_back(pair.judge)
+    assert pair.judge._mind.window.gone.most(112.0) == held.most_bytes
 
 
 def scene(number: int) -> Node:

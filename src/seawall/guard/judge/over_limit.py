@@ -13,7 +13,7 @@ killer takes it.  That acts only where the new limit is below what is charged (f
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from seawall.guard.facts import NOTHING_OUTSIDE, Group
+from seawall.guard.facts import Group
 from seawall.guard.judge.overrun import (
     LOWERED,
     Overrun,
@@ -86,7 +86,7 @@ class OverLimit:
         entries = self.entries
         if is_believed:
             for path, group in groups.items():
-                if group.outside is not NOTHING_OUTSIDE and group.outside.certain_bytes > 0:
+                if group.outside.certain_bytes > 0:
                     self._note(path, group, now)
         if entries:
             for entry in entries.values():

@@ -139,7 +139,7 @@ class Window:
         claimed, held = node.seconds - node.claims_seconds, self.lately
         for path, group in groups.items() if claimed > self.claimed_seconds else ():
             outside = group.outside
-            if outside is not NOTHING_OUTSIDE:
+            if outside != NOTHING_OUTSIDE:  # a recorder's is another one
                 known, is_late = held.get(path), is_asked_late(group)
                 if is_late:
                     self._learn_late(group, known)
