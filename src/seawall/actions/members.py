@@ -19,6 +19,8 @@ PIDS_MOST = 65_536
 """Processes of one pass, and all of the cgroup that it comes to then; a further pass takes the
 next.
 """
+_READ_BYTES: Final = 8_192
+"""The kernel fills a page at a time (fs/seq_file.c), so a larger one costs memory alone."""
 NAME_MOST = 1_000
 """Characters of a relative path (four bytes each at most) before the walk begins anew there."""
 _PASSING: Final = (errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP)
@@ -99,7 +101,7 @@ class Members:
     __slots__ = ("_buffer", "is_cut", "strangers")
 
     def __init__(self) -> None:
-        self._buffer = bytearray(65_536)
+        self._buffer = bytearray(_READ_BYTES)
         self.strangers = 0
         """Of the last pass: processes that another pid namespace hides from us."""
         self.is_cut = False

@@ -40,8 +40,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from seawall.guard import lean_re
+from seawall.guard.channel import DATAGRAM_MOST_BYTES, RECEIVED
 
-DATAGRAM_MOST_BYTES: Final = 60_000
 _KINDS: Final = frozenset({"self_test_child", "run", "termination_message", "textfile", "rivals",
                     "config", "ping", "hold", "kmsg"})  # fmt: skip
 _ONCE: Final = frozenset({"run", "termination_message", "kmsg"})
@@ -53,13 +53,12 @@ _UNWANTED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE
 class Aide:
     """The guard's end."""
 
-    __slots__ = ("_answers", "_buffer", "_end", "_view", "dropped", "pid")
+    __slots__ = ("_answers", "_end", "_view", "dropped", "pid")
 
     def __init__(self, end: socket.socket, pid: int) -> None:
         end.setblocking(False)
         self._end: socket.socket | None = end
-        self._buffer = bytearray(DATAGRAM_MOST_BYTES)
-        self._view = memoryview(self._buffer)
+        self._view = RECEIVED
         self._answers: dict[str, dict[str, Any]] = {}
         self.pid = pid
         self.dropped = 0

@@ -24,3 +24,5 @@ guard never waits for the watcher, nor trusts what is older than its deadline.
 DATAGRAM_MOST_BYTES = 60_000
 """A larger message is sent in parts: rows divided over several messages with ``part`` (0 to
 ``parts`` - 1, in order) and ``parts``."""
+RECEIVED = memoryview(bytearray(DATAGRAM_MOST_BYTES + 1))
+"""Where the guard receives, whoever speaks: a message is taken out before the next is awaited."""

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
-from seawall.guard.channel import DATAGRAM_MOST_BYTES
+from seawall.guard.channel import DATAGRAM_MOST_BYTES, RECEIVED
 from seawall.version import VERSION
 
 _MESSAGES_MOST = 64
@@ -39,8 +39,7 @@ class WatcherLink:
         """
         self._end = end
         self._spares = spares or []
-        self._buffer = bytearray(most_bytes + 1)
-        self._view = memoryview(self._buffer)
+        self._view = RECEIVED[: most_bytes + 1]
         self.pid = pid
         """0: there is none."""
         self.heard_seconds: float | None = None

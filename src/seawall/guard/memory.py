@@ -13,8 +13,10 @@ import sys
 from seawall import own_process
 
 FIFO_PRIORITY = 1
-_SMALL_RESERVE_BYTES, _LARGE_RESERVE_BYTES = 96 << 10, 352 << 10
-_SMALL_BYTES, _LARGE_BYTES = 400, 2000
+_LARGE_RESERVE_BYTES, _LARGE_BYTES = 256 << 10, 2000
+_SMALL_RESERVE_BYTES, _SMALL_BYTES = 8 << 10, range(48, 513, 16)
+"""Of each size class (Objects/obmalloc.c): a pool of one is 16 KiB, touched as it fills."""
+_BYTES_HEAD = sys.getsizeof(b"")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -69,7 +71,10 @@ def shrink() -> None:
     # Freed at once: the allocators keep the pages for what comes (obmalloc up to 512 bytes, the
     # C library more: holes first, and in one piece at the heap's end, where what is read from a
     # folder or a socket finds its 32 or 64 KiB).
-    small = [b" " * _SMALL_BYTES for _ in range(_SMALL_RESERVE_BYTES // _SMALL_BYTES)]
+    small = [
+        [b" " * (size - _BYTES_HEAD) for _ in range(_SMALL_RESERVE_BYTES // size)]
+        for size in _SMALL_BYTES
+    ]
     large = [b" " * _LARGE_BYTES for _ in range(_LARGE_RESERVE_BYTES // _LARGE_BYTES)]
     del small, large
 

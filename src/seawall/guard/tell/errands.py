@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn
 
 from seawall import held_files
 from seawall.guard import lean_library
-from seawall.guard.aide import DATAGRAM_MOST_BYTES
+from seawall.guard.channel import DATAGRAM_MOST_BYTES
 from seawall.guard.tell import commands, rivals, self_test_child, termination, textfile
 from seawall.guard.tell.child import COMPANIONS, LIMITS, Child, be_gentle, ending, parsed
 from seawall.guard.tell.late_thaw import LateThaw
