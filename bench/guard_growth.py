@@ -9,12 +9,15 @@ the node's memory for a while, so that it is judged, decided (observe) and told.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 from typing import Any
 
 from bench.pods import FILES, PYTHON, SOURCES, compile_sources, file_tree
+
+from seawall.guard.entry import ENVIRONMENT
 
 TICKS = 100_000
 WARM_TICKS = 2_000
@@ -185,7 +188,7 @@ def measure(ticks: int = TICKS, warm: int = WARM_TICKS) -> dict[str, Any]:
         )  # fmt: skip
         done = subprocess.run(
             [PYTHON, "-I", "-S", "-c", text], check=True, stdout=subprocess.PIPE, text=True,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, env={"PATH": os.defpath, **ENVIRONMENT},
         )  # fmt: skip
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

@@ -17,6 +17,7 @@ from tests.end_to_end.guard_room import Room, missing, own_environment, room, wi
 from tests.end_to_end.innocents import why_no_rings
 
 from seawall.actions.journal import Change, Journal
+from seawall.guard.entry import ENVIRONMENT
 
 MIB = 1 << 20
 POD = "pod0a1b2c3d-1111-4222-8333-444455556666"
@@ -105,6 +106,8 @@ def test_it_survives_the_loss_of_its_helpers(own: Room, tmp_path: Path) -> None:
     own.write(mode="observe", tick_most_seconds=1)
     guard = own.begin(tmp_path / "out")
     assert within(16, lambda: own.page()["watcher"].startswith("heard "))
+    given = Path(f"/proc/{guard.pid}/environ").read_text().split("\0")
+    assert {f"{name}={value}" for name, value in ENVIRONMENT.items()} <= set(given)
     first = own.child(guard.pid, "watcher")
     os.kill(first, signal.SIGKILL)
     assert within(5, lambda: "the watcher is gone" in own.sentences()), own.text()

@@ -17,6 +17,12 @@ ENTRIES = {
     "pinner": "seawall.pinner.process",
 }
 
+ENVIRONMENT = {"LC_ALL": "C", "LD_BIND_NOW": "1"}
+"""Of the guard, beside what it is handed.  The C locale: no tables of others in memory (0.2 MB);
+Python speaks UTF-8 there by itself.  Every function of the libraries is looked up at the start
+(ld.so(8)): the first call of one, on a node that is full, would read symbol tables (0.1 MB).
+"""
+
 
 def root() -> str:
     """The folder in which the package lies."""

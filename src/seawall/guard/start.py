@@ -235,9 +235,8 @@ def become(handed: Handed) -> NoReturn:
     _keep_open((fd, handed.lock_fd, handed.watcher_fd, handed.recorder_fd))
     argv = entry.guard_argv(fd)
     sys.stdout.flush()
-    # The C locale: no tables of others in memory (0.2 MB); Python speaks UTF-8 there by itself.
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    os.execve(argv[0], argv, {**environment, "LC_ALL": "C"})  # noqa: S606 - our own file
+    os.execve(argv[0], argv, environment | entry.ENVIRONMENT)  # noqa: S606 - our own file
 
 
 def _keep_open(fds: Iterable[int]) -> None:
