@@ -335,19 +335,6 @@ def in_child(then: Any) -> str:
         return told.read()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gets as far: sudo make test")
-def test_a_kernel_that_prints_its_events_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "prints").write_text("1\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tracefs, "_PRINTS", str(tmp_path / "prints"))
-        patch.setattr(tracefs, "_namespace", lambda _: "")
-        with pytest.raises(TracingProblem, match="tracepoint_printk"):
-            tracefs.attach()
-        patch.setattr(tracefs, "_namespace", lambda kind: f"{kind}:[1]" if kind == "time" else "")
-        with pytest.raises(TracingProblem, match="time namespace"):
-            tracefs.attach()
-
-
 def test_a_keeper_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper, "_keep", lambda *_: time.sleep(60))
     monkeypatch.setattr(keeper, "_END_SECONDS", 0.2)

@@ -202,7 +202,6 @@ REPORTED = r'^over_limit: .*test/hog.* Nothing is done: the policy is "report"'
 LOCKED: dict[str, Any] = {
     "kernel_words": "lockdown=confidentiality", "sees_rings": False, "kernel_may": True,
     "may_die": ("hog",), "most_seconds": 45,
-    "prepare": "mount -t securityfs securityfs /sys/kernel/security",
     "says": "^unseen: the kernel is locked down ",
 }  # fmt: skip
 SLOW = 1500

@@ -60,6 +60,9 @@ def _checked(root: int) -> int:
         os.close(os.open("instances", FOLDER, dir_fd=root))
     except OSError as error:
         os.close(root)
+        if error.errno in (errno.EPERM, errno.EACCES) and not _lockdown():
+            words = "tracefs is there and may not be read (lockdown, or a security module)"
+            raise TracingProblem("refused", words) from error
         raise _named(error) from error
     return root
 
@@ -78,10 +81,16 @@ def _named(error: OSError) -> TracingProblem:
 
 def _lockdown() -> str | None:
     """``confidentiality`` when that is what is on; integrity leaves tracing alone."""
+    text = ""
     with suppress(OSError), open(_LOCKDOWN, encoding="ascii") as file:
-        if "[confidentiality]" in file.read():
-            return "confidentiality"
-    return None
+        text = file.read()
+    if not text:  # in a container securityfs is seldom mounted
+        with suppress(OSError):
+            folder = _detached(b"securityfs")
+            with suppress(OSError):
+                text = read_text("lockdown", folder)
+            os.close(folder)
+    return "confidentiality" if "[confidentiality]" in text else None
 
 
 def _prints_events() -> bool:
@@ -113,10 +122,10 @@ def _mounted() -> int | None:
     return None
 
 
-def _detached() -> int | None:
+def _detached(filesystem: bytes = b"tracefs") -> int:
     """By the mount calls of 5.2: a mount that lies nowhere."""
     libc = ctypes.CDLL(None, use_errno=True)
-    context = _call(libc, _FSOPEN, b"tracefs", _CLOEXEC)
+    context = _call(libc, _FSOPEN, filesystem, _CLOEXEC)
     try:
         _call(libc, _FSCONFIG, context, _CMD_CREATE, None, None, 0)
         mount = _call(libc, _FSMOUNT, context, _CLOEXEC, 0)
