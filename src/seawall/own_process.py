@@ -72,10 +72,7 @@ def _let_go(library: ctypes.CDLL, start: int, end: int, *, is_striped: bool) -> 
 
 def trim() -> None:
     """Pages that the C library keeps for itself go back; before they are locked."""
-    try:
-        ctypes.CDLL(None).malloc_trim(0)
-    except AttributeError:  # another C library than glibc
-        return
+    _ask_glibc("malloc_trim", 0)
 
 
 def keep_heap() -> None:
@@ -83,10 +80,14 @@ def keep_heap() -> None:
     By itself it keeps 128 KiB at the end: whoever needs more for a moment, again and again,
     would fault for it each time.
     """
-    try:
-        ctypes.CDLL(None).mallopt(_M_TRIM_THRESHOLD, _NEVER_BYTES)
-    except AttributeError:  # another C library than glibc
-        return
+    _ask_glibc("mallopt", _M_TRIM_THRESHOLD, _NEVER_BYTES)
+
+
+def _ask_glibc(name: str, *numbers: int) -> None:
+    """Another C library has no such function, and keeps its own ways."""
+    function = getattr(ctypes.CDLL(None), name, None)
+    if function is not None:
+        function(*numbers)
 
 
 def no_huge_pages() -> None:

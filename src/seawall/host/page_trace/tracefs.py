@@ -26,6 +26,8 @@ _CLOEXEC: Final = 1
 _PRIVATE: Final = 0x44000  # MS_REC | MS_PRIVATE
 _CLONE_NEWNS: Final = 0x20000
 _SMALL_BYTES: Final = 1 << 20
+_NO_MOUNT: Final = "tracefs is not mounted and may not be (CAP_SYS_ADMIN, or a seccomp filter)"
+_CLOSED: Final = "tracefs is there and may not be read (lockdown, or a security module)"
 
 
 def attach() -> int:
@@ -60,20 +62,16 @@ def _checked(root: int) -> int:
         os.close(os.open("instances", FOLDER, dir_fd=root))
     except OSError as error:
         os.close(root)
-        if error.errno in (errno.EPERM, errno.EACCES) and not _lockdown():
-            words = "tracefs is there and may not be read (lockdown, or a security module)"
-            raise TracingProblem("refused", words) from error
-        raise _named(error) from error
+        raise _named(error, _CLOSED) from error
     return root
 
 
-def _named(error: OSError) -> TracingProblem:
-    """The condition behind an errno, as far as the machine tells."""
+def _named(error: OSError, refused: str = _NO_MOUNT) -> TracingProblem:
+    """The condition behind an errno, as far as the machine tells; ``refused``: of EPERM."""
     if locked := _lockdown():
         return TracingProblem("refused", f"the kernel is locked down ({locked}): no tracing")
     if error.errno in (errno.EPERM, errno.EACCES):
-        words = "tracefs is not mounted and may not be (CAP_SYS_ADMIN, or a seccomp filter)"
-        return TracingProblem("refused", words)
+        return TracingProblem("refused", refused)
     if error.errno in (errno.ENODEV, errno.ENOENT):
         return TracingProblem("absent", "this kernel has no tracefs (CONFIG_FTRACE)")
     return TracingProblem("failed", f"tracefs: {os.strerror(error.errno or errno.EIO)}")
