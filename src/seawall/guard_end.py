@@ -47,15 +47,16 @@ class GuardEnd:
 
     def _received(self, most: int, most_bytes: int) -> Iterator[bytes]:
         """What has come since the last time, at most so many: a guard gone mad does not hold us
-        up.
+        up.  What it had said before it ended comes too.
         """
         for _ in range(most):
             try:
                 data = self._socket.recv(most_bytes)
             except (BlockingIOError, InterruptedError):
                 return
-            except OSError:
-                data = b""
+            except OSError:  # ECONNRESET comes before what still lies here
+                self.is_open = False
+                continue
             if not data:
                 self.is_open = False
                 return

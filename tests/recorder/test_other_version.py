@@ -133,7 +133,7 @@ def test_a_real_one_goes_on_and_writes_what_it_sees_itself(
 ) -> None:
     guard, fd = Life(), -1
     fd = guard.theirs.fileno()
-    argv = entry.recorder_argv(fd, str(tmp_path / "box/ring"), 4 << 20)
+    argv = entry.recorder_argv(fd, str(tmp_path / "box/ring"), 4 << 20, "")
     assert str(other_files) in argv[3]
     child = subprocess.Popen(argv, pass_fds=(fd,))
     try:
@@ -156,7 +156,7 @@ def test_one_whose_files_are_half_there_has_said_its_version(other_files: Path) 
     (other_files / "recorder/process.py").write_text("half a fi")
     guard = Life()
     fd = guard.theirs.fileno()
-    argv = entry.recorder_argv(fd, "/none", 4 << 20)
+    argv = entry.recorder_argv(fd, "/none", 4 << 20, "")
     done = subprocess.run(argv, pass_fds=(fd,), capture_output=True, check=False, timeout=30)
     os.fstat(fd)
     assert done.returncode != 0

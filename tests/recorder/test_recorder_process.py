@@ -3,48 +3,22 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.recorder.pair import Guard
+from tests.recorder.recorder_process import SIZE, Recorder
 
 from seawall.blackbox.frame import Head
 from seawall.blackbox.reader import Box
 from seawall.blackbox.rounds import RoundReader
 from seawall.guard.entry import recorder_argv
+from seawall.recorder.ear import Ear
 from seawall.replay.ticks_read import TickReader
-
-SIZE = 4 << 20
-
-
-class _Recorder(Guard):
-    """With a real recorder at the other end."""
-
-    def __init__(self, path: Path, argv: Callable[[list[str]], list[str]] = list) -> None:
-        super().__init__()
-        fd = self.theirs.fileno()
-        self.child = subprocess.Popen(argv(recorder_argv(fd, str(path), SIZE)), pass_fds=(fd,))
-        self.theirs.close()
-
-    def ticks(self, count: int, state: str = "peace", every: float = 0.1) -> int:
-        """So many; the number of the last."""
-        number = 0
-        for _ in range(count):
-            number = self.tick(state)
-            time.sleep(every)
-        return number
-
-    def end(self, number: signal.Signals | None = None) -> int:
-        """By a word, or a signal."""
-        if number is None:
-            self.link.bye()
-        else:
-            self.child.send_signal(number)
-        return self.child.wait(20)
 
 
 @pytest.fixture
@@ -62,28 +36,18 @@ def _numbers(path: Path) -> list[int]:
     return [tick.number for frame in frames for tick in reader.take(frame.body)]
 
 
-def _until_tick(recorder: _Recorder, path: Path, number: int) -> None:
-    """Where the machine is busy the first frame may come before the first tick, and the next ten
-    seconds later.
-    """
-    until = time.monotonic() + 30
-    while not any(h.kind == "tick" and h.tick >= number for h in Box.open(str(path)).heads):
-        assert time.monotonic() < until
-        recorder.ticks(5)
-
-
 def test_peace_is_written_and_numbers_go_on_in_the_next_life(path: Path) -> None:
-    first = _Recorder(path)
+    first = Recorder(path)
     assert first.wait_for("hello")["next"] == 1
     assert first.ticks(15) == 15
-    _until_tick(first, path, 1)
+    first.until_tick(path, 1)
     assert first.end() == 0
     heads = list(Box.open(str(path)).heads)
     assert {"start", "tick", "round"} <= _kinds(heads)
-    second = _Recorder(path)
+    second = Recorder(path)
     following = second.wait_for("hello")["next"]
     assert following == max(head.tick for head in heads) + 1
-    _until_tick(second, path, int(str(following)))
+    second.until_tick(path, int(str(following)))
     assert second.end() == 0
     numbers = _numbers(path)
     assert numbers == sorted(set(numbers))
@@ -93,7 +57,7 @@ def test_peace_is_written_and_numbers_go_on_in_the_next_life(path: Path) -> None
 
 @pytest.mark.parametrize("how", [None, signal.SIGTERM, signal.SIGINT])
 def test_however_it_ends_what_waits_is_written(path: Path, how: signal.Signals | None) -> None:
-    guard = _Recorder(path)
+    guard = Recorder(path)
     guard.wait_for("hello")
     guard.ticks(8)
     last = guard.ticks(12, "short", 0.05)
@@ -109,6 +73,41 @@ def test_however_it_ends_what_waits_is_written(path: Path, how: signal.Signals |
     assert all(taken)
 
 
+@pytest.mark.parametrize("how", [signal.SIGTERM, None])
+def test_what_lay_in_the_channel_when_the_guard_ended_is_written(
+    path: Path, how: signal.Signals | None
+) -> None:
+    """Its last decision came while the recorder waited for a processor."""
+    guard = Recorder(path)
+    guard.wait_for("state")
+    guard.ticks(8)
+    guard.ticks(5, "short", 0.05)
+    os.kill(guard.child.pid, signal.SIGSTOP)
+    last = guard.ticks(300, "short", 0.0)
+    guard.link.line(b'{"decision": "12345678-0001"}\n')
+    if how is None:
+        guard.link.close()
+    else:
+        guard.child.send_signal(how)
+    os.kill(guard.child.pid, signal.SIGCONT)
+    assert guard.child.wait(20) == 0
+    assert _numbers(path)[-1] == last
+    assert "line" in _kinds(list(Box.open(str(path)).heads))
+
+
+def test_the_end_of_a_guard_that_left_something_unread_hides_nothing_that_it_said() -> None:
+    """The kernel tells of ECONNRESET before what still lies in the channel."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ear = Ear(theirs.detach())
+    assert ear.tell("state")
+    ours.send(b"one")
+    ours.send(b"two")
+    ours.close()
+    assert list(ear.datagrams()) == [b"one", b"two"]
+    assert not ear.is_open
+    ear.close()
+
+
 def test_it_ends_with_the_guard_that_is_killed(path: Path) -> None:
     between = (
         "import subprocess, sys, time; child = subprocess.Popen(sys.argv[1:], close_fds=False);"
@@ -117,7 +116,7 @@ def test_it_ends_with_the_guard_that_is_killed(path: Path) -> None:
     guard = Guard()
     fd = guard.theirs.fileno()
     os.set_inheritable(fd, True)
-    argv = recorder_argv(fd, str(path), SIZE)
+    argv = recorder_argv(fd, str(path), SIZE, "")
     parent = subprocess.Popen(
         [sys.executable, "-c", between, *argv], pass_fds=(fd,), stdout=subprocess.PIPE, text=True
     )
@@ -148,7 +147,7 @@ def _is_there(pid: int) -> bool:
 
 def test_it_does_not_run_at_the_guards_priority(path: Path) -> None:
     """Without the right to it, ``nice`` goes on at 0."""
-    recorder = _Recorder(path, lambda argv: ["nice", "-n", "-20", *argv])
+    recorder = Recorder(path, lambda argv: ["nice", "-n", "-20", *argv])
     recorder.ticks(5)
     priority = os.getpriority(os.PRIO_PROCESS, recorder.child.pid)
     assert recorder.end() == 0
@@ -157,7 +156,7 @@ def test_it_does_not_run_at_the_guards_priority(path: Path) -> None:
 
 def test_without_a_box_it_says_why_and_stays(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    guard = _Recorder(tmp_path / "file" / "ring")
+    guard = Recorder(tmp_path / "file" / "ring")
     assert guard.wait_for("hello")["next"] == 1
     guard.ticks(5, "short")
     until = time.monotonic() + 30
@@ -169,7 +168,7 @@ def test_without_a_box_it_says_why_and_stays(tmp_path: Path) -> None:
 
 
 def test_it_says_how_far_the_disk_is(path: Path) -> None:
-    guard = _Recorder(path)
+    guard = Recorder(path)
     guard.wait_for("hello")
     last = guard.ticks(130, "short")
     said = guard.wait_for("state")

@@ -72,6 +72,28 @@ def test_many_go_in_one_write(tmp_path: Path) -> None:
     assert ring.writes <= 3
 
 
+def test_a_line_of_the_journal_waits_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seawall.recorder.writer.EVERY_SECONDS", 60.0)
+    writer = Writer(lambda: RingFile.open(str(tmp_path / "ring"), SIZE), BOOT_ID)
+    writer.start()
+    _until(lambda: writer.opened)
+    writer.put(_waiting(1))
+    _until(lambda: writer.last_tick == 1)
+    writer.put(_waiting(2))
+    time.sleep(0.1)
+    assert writer.last_tick == 1
+    writer.put(_waiting(3)._replace(kind="line"))
+    _until(lambda: writer.last_tick == 3)
+    writer.put(_waiting(4))
+    time.sleep(0.1)
+    assert writer.last_tick == 3
+    assert writer.close(20)
+    kinds = [head.kind for head in Box.open(str(tmp_path / "ring")).heads]
+    assert kinds == ["tick", "tick", "line", "tick"]
+
+
 def test_a_disk_that_stands_still_holds_nobody_up_and_peace_goes_first(tmp_path: Path) -> None:
     ring = _StillRing.open(str(tmp_path / "ring"), SIZE)
     ring.go_on = threading.Event()

@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from typing import Self
 
 from seawall.blackbox.first_page import PAGE_BYTES, SIZE_LEAST_BYTES, SIZE_MOST_BYTES
-from seawall.blackbox.frame import ALIGN_BYTES, HEADER, aligned, size_at
+from seawall.blackbox.frame import ALIGN_BYTES, HEADER, Head, aligned, body_of, size_at
 from seawall.blackbox.making import DISK_SHARE_MOST, FILLER, write_all
 from seawall.blackbox.place import locked_folder
-from seawall.blackbox.scan import read_at
+from seawall.blackbox.scan import Scan, read_at
 from seawall.blackbox.taking_up import Taken, Wanted, take_up
-from seawall.problems import BlackboxProblem
+from seawall.host.host import JSON
+from seawall.problems import BlackboxProblem, BundleProblem
 
 
 class RingFile:
@@ -74,6 +75,18 @@ class RingFile:
             fields = HEADER.unpack_from(packed, offset)
             self.next_sequence = fields[6] + 1
             self.last_tick = max(self.last_tick, fields[10])
+
+    def heads(self) -> Iterator[Head]:
+        """Of every frame that is whole, by its place: reads the whole file."""
+        yield from Scan(self._fd, self.size_bytes)
+        os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_DONTNEED)
+
+    def body(self, head: Head) -> dict[str, JSON]:
+        """What it holds; BundleProblem: not ours."""
+        try:
+            return body_of(read_at(self._fd, head.offset, head.size), head, head.offset)
+        except ValueError as error:
+            raise BundleProblem(f"{self.path}: at byte {head.offset}: {error}") from error
 
     def close(self) -> None:
         """Let go of the file and its lock."""

@@ -51,9 +51,9 @@ def pinner_argv(fd: int) -> list[str]:
     return _argv("pinner", str(fd))
 
 
-def recorder_argv(fd: int, path: str, size_bytes: int) -> list[str]:
-    """What writes the black box: its end of the pair, and the file."""
-    return _argv("recorder", str(fd), path, str(size_bytes))
+def recorder_argv(fd: int, path: str, size_bytes: int, journal: str) -> list[str]:
+    """What writes the black box: its end of the pair, the file, and the journal of decisions."""
+    return _argv("recorder", str(fd), path, str(size_bytes), journal)
 
 
 def start_argv(path: str, settings_fd: int) -> list[str]:
@@ -95,7 +95,7 @@ def main(words: list[str]) -> int:
     if words[0] in ("config", "start"):
         return int(main_of(words[1:]))
     if words[0] == "recorder":
-        return int(main_of(int(words[1]), words[2], int(words[3])))
+        return int(main_of(int(words[1]), words[2], int(words[3]), *words[4:]))
     return int(main_of(int(words[1])))
 
 

@@ -144,5 +144,6 @@ class RecorderLife:
         told = sentences.RECORDER_LOST if number else sentences.RECORDERS_SPENT
         self._teller.event(told.format(replaced=self._replaced, most=SPARES))
         self._aide.send(
-            {"do": "recorder", "number": number, "path": self._path, "size": self._size}
-        )
+            {"do": "recorder", "number": number, "path": self._path, "size": self._size,
+             "journal": self._teller.journal}
+        )  # fmt: skip

@@ -26,6 +26,7 @@ from seawall.guard import entry, lock_file
 from seawall.guard.handed import Handed, from_json, handed_json, take_kept, text_in_memory
 from seawall.guard.own_place import enter_host_cgroups, own_cgroup
 from seawall.guard.settings import Settings
+from seawall.guard.tell.paths import DECISIONS
 from seawall.problems import UsageProblem
 
 FILES_MOST: Final = 65_536
@@ -79,7 +80,7 @@ def run(
     watcher_fd, watcher_pid = start_watcher() if settings.watch else (-1, 0)
     # Two guards do not write one black box.
     is_recorded = settings.blackbox and not place.other_guard_pid
-    recorder_fd, recorder_pid = start_recorder(settings) if is_recorded else (-1, 0)
+    recorder_fd, recorder_pid = start_recorder(settings, folder) if is_recorded else (-1, 0)
     handed = Handed(
         settings=settings,
         config_path=config_path,
@@ -191,10 +192,11 @@ def start_watcher() -> tuple[int, int]:
     return _start_companion(entry.watcher_argv)
 
 
-def start_recorder(settings: Settings) -> tuple[int, int]:
+def start_recorder(settings: Settings, folder: str) -> tuple[int, int]:
     """Our end of the pair, and the recorder's pid."""
     path, size = settings.blackbox, settings.blackbox_size_bytes
-    return _start_companion(lambda fd: entry.recorder_argv(fd, path, size))
+    journal = f"{folder}/{DECISIONS}"
+    return _start_companion(lambda fd: entry.recorder_argv(fd, path, size, journal))
 
 
 def _start_companion(argv_of: Callable[[int], list[str]]) -> tuple[int, int]:

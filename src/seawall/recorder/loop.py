@@ -29,6 +29,7 @@ NAMES_SECONDS: Final = 280.0
 SLICE_SECONDS: Final = 0.02
 END_SECONDS: Final = 2.5
 """So long what waits may take to be written at the end; the guard gives us 3."""
+REST_SECONDS: Final = 0.5
 _UNSETTLED_SECONDS: Final = 0.2
 _ANEW_SECONDS: Final = 5.0
 """Between two losses that are noticed: keys for each frame that finds no room would fill it up."""
@@ -67,6 +68,7 @@ class Loop:
             if self._kernel.fd in ready:
                 self._hear_kernel()
             self._look()
+        self._hear_rest()
         self._writer.close(END_SECONDS)
 
     def rehearse(self) -> None:
@@ -80,12 +82,22 @@ class Loop:
 
     # --- what comes -----------------------------------------------------------------------------
 
-    def _hear(self) -> None:
+    def _hear(self) -> bool:
+        """Whether anything came."""
+        has_come = False
         for datagram in self._ear.datagrams():
+            has_come = True
             for message in self._heard.take(datagram):
                 self._take(message)
         for message in self._heard.flush():
             self._take(message)
+        return has_come
+
+    def _hear_rest(self) -> None:
+        """We may hear late that the guard is gone; its last decision lies in the channel then."""
+        until = time.monotonic() + REST_SECONDS
+        while self._hear() and time.monotonic() < until:
+            pass
 
     def _take(self, message: Message) -> None:
         if isinstance(message, Start):

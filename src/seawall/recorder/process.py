@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from seawall.recorder.writer import Ring
 
 
-def main(fd: int, path: str, size_bytes: int) -> int:
-    """The whole life of the process; ``fd`` is its end of the pair."""
+def main(fd: int, path: str, size_bytes: int, journal: str = "") -> int:
+    """The whole life of the process; ``fd`` is its end of the pair, ``journal`` the decisions."""
     parent = os.getppid()
     die_with_parent(parent)
     own_process.be_ordinary()
@@ -34,17 +34,18 @@ def main(fd: int, path: str, size_bytes: int) -> int:
     ear = Ear(fd)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda _number, _frame: ear.end())
-    _record(ear, path, size_bytes)
+    _record(ear, path, size_bytes, journal)
     # Not by way of the interpreter's end: a thread that waits for a dead disk would keep it.
     os._exit(0)
 
 
-def _record(ear: "Ear", path: str, size_bytes: int) -> None:
+def _record(ear: "Ear", path: str, size_bytes: int, journal: str) -> None:
     from seawall.actions.mounts import find_mounts  # noqa: PLC0415 - see above
     from seawall.blackbox.ring import RingFile  # noqa: PLC0415
     from seawall.guard.own_place import own_cgroup  # noqa: PLC0415
     from seawall.recorder.kernel_lines import KernelLines  # noqa: PLC0415
     from seawall.recorder.loop import Loop  # noqa: PLC0415
+    from seawall.recorder.missed import write_missed  # noqa: PLC0415
     from seawall.recorder.samples import Samples  # noqa: PLC0415
     from seawall.recorder.story import Story  # noqa: PLC0415
     from seawall.recorder.writer import Writer  # noqa: PLC0415
@@ -55,7 +56,9 @@ def _record(ear: "Ear", path: str, size_bytes: int) -> None:
     boot, own = _boot_id(), own_cgroup(mounts)
 
     def open_ring() -> "Ring":
-        return RingFile.open(path, size_bytes)
+        ring = RingFile.open(path, size_bytes)
+        write_missed(ring, journal, boot)
+        return ring
 
     writer = Writer(open_ring, boot)
     story = Story(

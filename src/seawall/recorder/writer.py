@@ -8,7 +8,7 @@ that waits goes out in one write.
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import Condition, Thread
 from typing import Final, Protocol
 
@@ -20,7 +20,8 @@ MOST_BYTES: Final = 16 << 20
 """Squeezed frames that wait: minutes of the worst that a node shows."""
 WRITE_MOST_BYTES: Final = 1 << 20
 EVERY_SECONDS: Final = 0.3
-"""Between two writes while there is much to write: all that waits goes in one."""
+"""Between two writes while there is much to write: all that waits goes in one.  A line of the
+journal waits for nothing: the node may end with the next breath."""
 AGAIN_SECONDS: Final = 300.0
 _FRAME_BYTES: Final = 512
 """What a frame counts beside its payload."""
@@ -54,7 +55,7 @@ class Writer:
         self._news = Condition()
         self._waiting: deque[Waiting] = deque()
         self._size = 0
-        self._is_over = False
+        self._is_over = self._is_urgent = False
         self.gaps = 0
         """Frames that were lost for lack of room, or by a write that failed."""
         self.opened = 0
@@ -84,6 +85,7 @@ class Writer:
                 self.gaps += 1
                 return
             self._waiting.append(waiting)
+            self._is_urgent = self._is_urgent or waiting.kind == "line"
             self._size += len(waiting.payload) + _FRAME_BYTES
             while self._size > self._most:
                 self._drop()
@@ -157,7 +159,7 @@ class Writer:
         """What goes in one write; nothing when it is over and nothing waits."""
         with self._news:
             while not self._is_over:
-                left = began + EVERY_SECONDS - time.monotonic()
+                left = 0.0 if self._is_urgent else began + EVERY_SECONDS - time.monotonic()
                 if self._waiting and left <= 0:
                     break
                 self._news.wait(left if self._waiting else None)
@@ -168,21 +170,25 @@ class Writer:
                 size += len(waiting.payload) + _FRAME_BYTES
                 taken.append(waiting)
             self._size -= size
+            self._is_urgent = self._is_urgent and bool(self._waiting)
             return taken
 
     def _write(self, ring: Ring, waiting: list[Waiting]) -> None:
-        sequence = ring.next_sequence
-        packed = b"".join(
-            sealed(
-                Frame(
-                    sequence + place, one.kind, one.unix_seconds, one.monotonic_seconds,
-                    self._boot_id, one.tick, {},
-                ),
-                one.payload,
-            )
-            for place, one in enumerate(waiting)
-        )  # fmt: skip
-        ring.write(packed)
+        ring.write(packed(waiting, ring.next_sequence, self._boot_id))
         self.last_tick = max(self.last_tick, *(one.tick for one in waiting))
         self.written_unix = waiting[-1].unix_seconds
         self.written_seconds = waiting[-1].monotonic_seconds
+
+
+def packed(waiting: Iterable[Waiting], sequence: int, boot_id: str) -> bytes:
+    """As the ring takes them; ``sequence``: of the first."""
+    return b"".join(
+        sealed(
+            Frame(
+                sequence + place, one.kind, one.unix_seconds, one.monotonic_seconds, boot_id,
+                one.tick, {},
+            ),
+            one.payload,
+        )
+        for place, one in enumerate(waiting)
+    )  # fmt: skip

@@ -74,7 +74,8 @@ def become_companion(kind: str, fds: list[int], request: dict[str, Any]) -> NoRe
     fd = fds[int(request.get("number", -1))]
     os.set_inheritable(fd, True)
     if kind == "recorder":
-        argv = recorder_argv(fd, str(request.get("path")), int(request.get("size", 0)))
+        path, size = str(request.get("path")), int(request.get("size", 0))
+        argv = recorder_argv(fd, path, size, str(request.get("journal")))
     else:
         argv = watcher_argv(fd)
     _wait_for(next(word for word in argv if word.endswith("entry.py")))
