@@ -19,6 +19,7 @@ from seawall.actions import members, small_files
 from seawall.actions.hands import Hands
 from seawall.actions.journal import Journal
 from seawall.actions.members import CUT, Members
+from seawall.actions.pids import Pids
 from seawall.actions.plan import Mounts, Order, Step, Target
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
@@ -186,7 +187,7 @@ def test_as_many_as_are_looked_into_are_all(tmp_path: Path) -> None:
         (tmp_path / "more").mkdir()
         seen.read(fd, 2)
         assert seen.is_cut
-        assert seen.unseen(fd, set()) == CUT
+        assert seen.unseen(fd, Pids()) == CUT
         assert len(members._below(os.open(tmp_path, os.O_RDONLY), fd, ".", 3)) == 3
 
 

@@ -15,6 +15,7 @@ import pytest
 from tests.actions.descriptors import few_free
 
 from seawall.actions.members import Members, started, state
+from seawall.actions.pids import Pids
 from seawall.actions.plan import Order, Target
 from seawall.actions.signal_effects import Signals
 from seawall.actions.work import Refused, Work
@@ -170,7 +171,7 @@ def test_who_left_between_two_looks_is_left_alone(
     top = group(tmp_path / "pod", *sleepers)
 
     class Leaves(Members):
-        def read(self, folder: int, version: int) -> set[int]:
+        def read(self, folder: int, version: int) -> Pids:
             pids = super().read(folder, version)
             group(top, *sleepers[1:])
             return pids

@@ -19,6 +19,7 @@ from seawall.actions import pursuit, room, signal_effects
 from seawall.actions.background import Background
 from seawall.actions.members import Members, started, state
 from seawall.actions.mrelease_effects import Releases
+from seawall.actions.pids import Pids
 from seawall.actions.pursuit import Pursuits
 from seawall.actions.signal_effects import Signals
 
@@ -49,7 +50,7 @@ def test_who_comes_later_is_nobody_that_was_judged(
     done = work()
     done.may_have_forked = may_have_forked
     with sleeper() as stuck, sleeper() as early, sleeper() as later:
-        done.pids, done.left = {stuck.pid}, 1
+        done.pids, done.left = Pids((stuck.pid,)), 1
         with opened(group(top, stuck.pid)) as fd:
             pursuits.take(fd, done)
         group(top, stuck.pid, early.pid)
@@ -67,7 +68,7 @@ def test_who_comes_later_is_nobody_that_was_judged(
 def test_whoever_is_followed_is_let_go_at_once(tmp_path: Path, pursuits: Pursuits) -> None:
     done = work()
     with sleeper() as stuck:
-        done.pids = {stuck.pid}
+        done.pids = Pids((stuck.pid,))
         with opened(group(tmp_path / "unit", stuck.pid)) as fd:
             pursuits.take(fd, done)
         pursuits.drop()
@@ -95,7 +96,7 @@ def test_a_tick_does_not_grow_with_the_square(
     looks: list[int] = []
     done = work()
     with many(24) as pids, opened(group(tmp_path / "pod", *pids)) as fd:
-        done.pids = {*pids}
+        done.pids = Pids(pids)
         pursuits.take(fd, done)
         monkeypatch.setattr(signal_effects, "BATCH", 4)
         monkeypatch.setattr(signal_effects, "started", lambda p: looks.append(p) or started(p))
@@ -115,7 +116,7 @@ def test_of_many_some_get_their_signal_in_each_tick(
     )
     done = work()
     with many(12) as pids, opened(group(tmp_path / "pod", *pids)) as fd:
-        done.pids = {*pids}
+        done.pids = Pids(pids)
         pursuits.take(fd, done)
         for tick in range(1, 4):
             assert pursuits.tend(done.began + tick) == []
@@ -130,7 +131,7 @@ def test_whose_number_came_again_is_left_no_more(
 ) -> None:
     done = work()
     with many(2) as pids, opened(group(tmp_path / "pod", *pids)) as fd:
-        done.pids = {*pids}
+        done.pids = Pids(pids)
         pursuits.take(fd, done)
         for module in (signal_effects, pursuit):
             monkeypatch.setattr(module, "started", lambda _: "1")

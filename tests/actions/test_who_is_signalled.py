@@ -17,6 +17,7 @@ from tests.actions.test_pursuit import sleeper
 
 from seawall.actions import kill_effects, signal_effects
 from seawall.actions.members import Members, started, state
+from seawall.actions.pids import Pids
 from seawall.actions.plan import Mounts
 from seawall.actions.signal_effects import Signals
 from seawall.actions.work import Refused
@@ -35,7 +36,7 @@ def test_a_number_that_came_again_gets_no_signal(
     looks: list[int] = []
 
     class Looks(Members):
-        def read(self, folder: int, version: int) -> set[int]:
+        def read(self, folder: int, version: int) -> Pids:
             looks.append(folder)
             return super().read(folder, version)
 

@@ -17,6 +17,7 @@ from seawall.actions import small_files
 from seawall.actions.freeze_effects import Freezes, is_frozen, thaw_all, wait_frozen
 from seawall.actions.members import CUT, GaveUp
 from seawall.actions.mrelease_effects import Releases
+from seawall.actions.pids import Pids
 from seawall.actions.signal_effects import Signals
 from seawall.actions.trees import Trees
 from seawall.actions.work import Refused, Work, refusal
@@ -102,7 +103,7 @@ class Kills:
         finally:
             os.close(twin)
 
-    def _write_kill(self, folder: int, there: set[int], work: Work) -> bool:
+    def _write_kill(self, folder: int, there: Pids, work: Work) -> bool:
         work.touch()
         try:
             is_done = small_files.write(folder, "cgroup.kill", "1")

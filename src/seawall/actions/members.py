@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from seawall.actions import small_files
+from seawall.actions.pids import Gathered, Pids
 
 FOLDERS_MOST = 20_000
 """Cgroups of one target that are looked into in one pass."""
@@ -19,8 +20,8 @@ PIDS_MOST = 65_536
 """Processes of one pass, and all of the cgroup that it comes to then; a further pass takes the
 next.
 """
-_READ_BYTES: Final = 8_192
-"""The kernel fills a page at a time (fs/seq_file.c), so a larger one costs memory alone."""
+_READ_BYTES: Final = 1_024
+"""The kernel fills a page at a time (fs/seq_file.c); each number of it is a small object here."""
 NAME_MOST = 1_000
 """Characters of a relative path (four bytes each at most) before the walk begins anew there."""
 _PASSING: Final = (errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP)
@@ -107,10 +108,9 @@ class Members:
         self.is_cut = False
         """Of the last pass: there were more, so whom it did not find may be there all the same."""
 
-    def read(self, folder: int, version: int) -> set[int]:
+    def read(self, folder: int, version: int) -> Pids:
         """Process ids of a cgroup and all below it."""
-        pids: set[int] = set()
-        threads: set[int] = set()
+        pids, threads = Gathered(), Gathered()
         self.strangers = 0
         self.is_cut = False
         try:
@@ -123,13 +123,15 @@ class Members:
                     self._add(fd, "tasks", threads)
         except GaveUp:
             self.is_cut = True
+        found = Pids(pids.numbers())
         if version == 1:
             # Both lists are read while processes come and go: who is in the first only is
             # looked at.
-            pids -= {pid for pid in pids - threads if not _lives_by_threads(pid, threads)}
-        return pids
+            here = Pids(threads.numbers())
+            found -= Pids(pid for pid in found - here if not _lives_by_threads(pid, here))
+        return found
 
-    def unseen(self, folder: int, found: set[int]) -> str:
+    def unseen(self, folder: int, found: Pids) -> str:
         """Why somebody may be in it whom the last pass, which ``found`` these, did not find.
 
         Empty: that pass saw all, or the kernel says that nobody is there.
@@ -141,7 +143,7 @@ class Members:
             return "" if is_there is False else CUT
         return UNLISTED if is_there else ""
 
-    def _add(self, folder: int, name: str, to: set[int]) -> None:
+    def _add(self, folder: int, name: str, to: Gathered) -> None:
         try:
             fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=folder)
         except OSError as problem:
@@ -156,7 +158,7 @@ class Members:
         finally:
             os.close(fd)
 
-    def _take(self, fd: int, to: set[int], counts_strangers: bool) -> None:  # noqa: FBT001
+    def _take(self, fd: int, to: Gathered, counts_strangers: bool) -> None:  # noqa: FBT001
         """``counts_strangers``: of the two lists only one may."""
         rest = b""
         while got := os.readv(fd, [self._buffer]):
@@ -171,7 +173,7 @@ class Members:
                 return
 
 
-def _lives_by_threads(pid: int, threads: set[int]) -> bool:
+def _lives_by_threads(pid: int, threads: Pids) -> bool:
     """A dead leader stands in no ``tasks``; the process is here when all its living threads are."""
     try:
         if state(pid) not in ("Z", "X"):
@@ -179,7 +181,7 @@ def _lives_by_threads(pid: int, threads: set[int]) -> bool:
         others = {int(name) for name in os.listdir(f"/proc/{pid}/task")} - {pid}
     except (OSError, ValueError):
         return False
-    return bool(others) and others <= threads
+    return bool(others) and all(thread in threads for thread in others)
 
 
 def state(pid: int) -> str:

@@ -16,6 +16,7 @@ from typing import Final
 from seawall.actions import room
 from seawall.actions.background import Background
 from seawall.actions.members import Members
+from seawall.actions.pids import Pids
 
 NUMBER: Final = 448
 """On x86-64, aarch64 and every machine that takes part in the common table."""
@@ -48,7 +49,7 @@ class Releases:
         # It holds them for a while: not those that the next order needs.
         kept = room.keep(room.SPARE + room.READING)
         opened: list[tuple[int, int]] = []
-        there: set[int] = set()
+        there = Pids()
         try:
             if len(kept) > room.SPARE:
                 self._open(members.read(folder, version), opened)
@@ -66,7 +67,7 @@ class Releases:
         self.tend(time.monotonic())
 
     @staticmethod
-    def _open(pids: set[int], into: list[tuple[int, int]]) -> None:
+    def _open(pids: Pids, into: list[tuple[int, int]]) -> None:
         for pid in pids:
             if len(into) == PIDS_MOST:
                 return

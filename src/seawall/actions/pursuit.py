@@ -12,6 +12,7 @@ from typing import Final
 
 from seawall.actions.members import CUT, is_populated, started
 from seawall.actions.mrelease_effects import Releases
+from seawall.actions.pids import Gathered, Pids
 from seawall.actions.plan import Order
 from seawall.actions.signal_effects import Signals
 from seawall.actions.work import Refused, Work
@@ -20,51 +21,76 @@ MOST: Final = 16
 SECONDS_MOST: Final = 60.0
 FORKED_SECONDS: Final = 1.0
 """After the kill, where nothing stood still: who comes up to then was forked by them."""
-LOOKS_MOST: Final = 1_024
-"""So many get their signal again in one tick: of 8,000 that cannot die all would cost 0.4 s."""
+LOOKS_MOST: Final = 128
+"""So many get their signal again in one tick: of 8,000 that cannot die all would cost 0.4 s, and
+pages that were never touched."""
 
 
 class _One:
-    __slots__ = ("began", "fd", "may_have_forked", "meant", "order", "unseen")
+    __slots__ = ("_after", "_starts", "began", "fd", "may_have_forked", "meant", "order", "unseen")
 
-    def __init__(self, fd: int, work: Work, meant: set[int]) -> None:
+    def __init__(self, fd: int, work: Work, meant: Pids) -> None:
         self.fd = fd
         self.order: Order = work.order
         self.began = work.began
         self.may_have_forked = work.may_have_forked
         self.unseen = ""
         """Why somebody may be there whom nobody finds."""
-        self.meant: dict[int, str] = {}
-        """Process ids with their start times; who was looked at last stands last."""
-        self.mean(meant)
+        self.meant = Pids()
+        self._starts = Gathered("Q")
+        """When each of them started."""
+        self._after = 0
+        """Who was looked at last."""
+        self._know(meant)
 
-    def mean(self, pids: set[int]) -> dict[int, str]:
-        """These too; gives back whom it did not know."""
-        new: dict[int, str] = {}
-        for pid in pids - self.meant.keys():
-            try:
-                new[pid] = started(pid)
-            except (OSError, IndexError):
-                continue
-        self.meant |= new
-        return new
+    def mean(self, pids: Pids) -> dict[int, str]:
+        """These too; gives back whom it did not know, with their start times."""
+        if not (new := pids - self.meant):
+            return {}
+        self._know(self.meant | new)
+        return {pid: self.start_of(pid) for pid in new & self.meant}
 
-    def next_of(self, left: set[int]) -> dict[int, str]:
+    def start_of(self, pid: int) -> str:
+        """As ``started`` tells it; empty: it is not meant."""
+        if pid not in self.meant:
+            return ""
+        return str(self._starts.numbers()[self.meant.place(pid)])
+
+    def next_of(self, left: Pids) -> dict[int, str]:
         """Whose turn it is."""
-        turn = [pid for pid in self.meant if pid in left][:LOOKS_MOST]
-        taken = {pid: self.meant.pop(pid) for pid in turn}
-        self.meant |= taken
-        return taken
+        turn: dict[int, str] = {}
+        first = self.meant.place(self._after + 1)
+        for place in range(len(self.meant)):
+            pid = self.meant[(first + place) % len(self.meant)]
+            if len(turn) == LOOKS_MOST:
+                break
+            if pid in left:
+                turn[pid] = self.start_of(pid)
+                self._after = pid
+        return turn
 
-    def forget_ended(self, pids: set[int]) -> None:
+    def forget_ended(self, pids: Pids) -> None:
         """Who is not listed may live all the same: the list may be cut."""
+        gone = Pids(pid for pid in pids if _start_of(pid) != self.start_of(pid))
+        if gone:
+            self._know(self.meant - gone)
+
+    def _know(self, pids: Pids) -> None:
+        """With the start times that are known, or that they have now."""
+        known, starts = Gathered(), Gathered("Q")
         for pid in pids:
-            try:
-                is_same = started(pid) == self.meant[pid]
-            except (OSError, IndexError):
-                is_same = False
-            if not is_same:
-                del self.meant[pid]
+            if start := self.start_of(pid) or _start_of(pid):
+                known.add(pid)
+                starts.add(int(start))
+        self.meant, self._starts = Pids(known.numbers()), starts
+
+
+def _start_of(pid: int) -> str:
+    """Empty: it is gone."""
+    try:
+        return started(pid)
+    except (OSError, IndexError):
+        return ""
 
 
 class Pursuits:
@@ -121,7 +147,7 @@ class Pursuits:
             strangers, is_cut = members.strangers, members.is_cut
             is_forking = one.may_have_forked and now < one.began + FORKED_SECONDS
             new = one.mean(there) if is_forking else {}
-            left = there & one.meant.keys()
+            left = there & one.meant
             if left:
                 left -= self._signal(one, one.next_of(left) | new)
             is_empty = not is_cut or is_populated(one.fd) is False
@@ -132,10 +158,10 @@ class Pursuits:
             return 1  # asked again until its time is over
         return len(left) + strangers or int(bool(one.unseen))
 
-    def _signal(self, one: _One, only: dict[int, str]) -> set[int]:
+    def _signal(self, one: _One, only: dict[int, str]) -> Pids:
         """Gives back who of them is there no more."""
         work = Work(one.order)
         there = self._signals.send(one.fd, self._version, signal.SIGKILL, work, only=only)
-        gone = only.keys() - there
+        gone = Pids(only) - there
         one.forget_ended(gone)
         return gone

@@ -10,15 +10,18 @@ not matter to a pidfd.  Older kernels: by number, start time compared at the las
 import errno
 import os
 import signal
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from seawall.actions import room
 from seawall.actions.members import CUT, Members, started
+from seawall.actions.pids import Gathered, Pids
 from seawall.actions.work import Refused, Work
 
 BATCH: Final = 4_096
 """Descriptors at a time."""
+CHUNK: Final = 256
+"""Start times at a time, where there are no descriptors."""
 _NO_PIDFD: Final = (errno.ENOSYS, errno.EPERM)
 
 
@@ -33,14 +36,14 @@ class Signals:
         self._never = {pid: _started(pid) for pid in never} | {1: "", os.getpid(): ""}
         self.has_pidfd = hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")
 
-    def listed(self, folder: int, version: int) -> set[int]:
+    def listed(self, folder: int, version: int) -> Pids:
         """Who is in it; Refused when that is us or the first process of all."""
         pids = self.members.read(folder, version)
         if self.has_spared(pids):
             raise Refused("the guard itself, or process 1, is in it")
         return pids
 
-    def has_spared(self, pids: set[int]) -> bool:
+    def has_spared(self, pids: Pids) -> bool:
         """Whether one of them is never to be reached."""
         found = [pid for pid in self._never if pid in pids]
         return any(not self._never[pid] or _started(pid) == self._never[pid] for pid in found)
@@ -48,7 +51,7 @@ class Signals:
     def send(
         self, folder: int, version: int, number: int, work: Work,
         only: Mapping[int, str] | None = None,
-    ) -> set[int]:  # fmt: skip
+    ) -> Pids:  # fmt: skip
         """One pass; gives back who was listed.  Who was signalled is added to ``work.pids``.
 
         ``only``: nobody but these, process id and start time, is meant.
@@ -62,14 +65,16 @@ class Signals:
                 f"{self.members.strangers} processes are of another pid namespace and cannot be "
                 "signalled from here: give the guard the host's (hostPID)"
             )
-        waiting = list(pids)
-        while waiting:
-            batch = self._open(waiting)
+        at = 0
+        while at < len(pids):
+            batch = Batch()
+            at = self._open(pids, at, batch)
             if batch:
-                there = self.members.read(folder, version) & {pid for pid, _ in batch}
+                there = self.members.read(folder, version) & batch.pids()
                 self._send_batch(batch, _meant(there, only), number, work)
-            elif waiting:
-                chunk, waiting = waiting[:BATCH], waiting[BATCH:]
+            elif at < len(pids):
+                chunk = [pids[place] for place in range(at, min(at + CHUNK, len(pids)))]
+                at += len(chunk)
                 times = {pid: only[pid] if only else _started(pid) for pid in chunk}
                 self._by_number(times, (folder, version), number, work)
         return pids
@@ -78,59 +83,62 @@ class Signals:
         """All lists of the tree, and signal 0 to ourselves."""
         self.members.read(tree, version)
         ours = os.getpid()
-        self._send_batch(self._open([ours]), {ours}, 0, work)
+        batch = Batch()
+        self._open(Pids((ours,)), 0, batch)
+        self._send_batch(batch, Pids((ours,)), 0, work)
         self._by_number({ours: _started(ours)}, (tree, version), 0, work)
 
-    def _open(self, waiting: list[int]) -> list[tuple[int, int]]:
-        """(pid, pidfd) of as many as there is room for, taken off ``waiting``."""
-        batch: list[tuple[int, int]] = []
+    def _open(self, pids: Pids, at: int, batch: "Batch") -> int:
+        """As many from ``at`` on as there is room for; the place of who was not tried."""
         kept = room.keep(room.READING)
         try:
-            while self.has_pidfd and waiting and len(batch) < BATCH:
+            while self.has_pidfd and at < len(pids) and len(batch) < BATCH:
                 try:
-                    batch.append((waiting[-1], os.pidfd_open(waiting[-1])))
+                    batch.add(pids[at], os.pidfd_open(pids[at]))
                 except OSError as problem:
                     if problem.errno in room.FULL:
                         break
                     if problem.errno in _NO_PIDFD:
                         self.has_pidfd = False
                         break
-                waiting.pop()  # opened, or gone meanwhile
+                at += 1  # opened, or gone meanwhile
         finally:
             room.let_go(kept)
-        return batch
+        return at
 
-    def _send_batch(
-        self, batch: list[tuple[int, int]], there: set[int], number: int, work: Work
-    ) -> None:
+    def _send_batch(self, batch: "Batch", there: Pids, number: int, work: Work) -> None:
         work.touch()
+        reached = Gathered()
         for pid, fd in batch:
             try:
                 if pid in there:
                     signal.pidfd_send_signal(fd, number)
-                    work.pids.add(pid)
+                    reached.add(pid)
             except ProcessLookupError:
                 pass
             except OSError as problem:
                 self._fail(problem, work)
             finally:
                 os.close(fd)
+        work.pids |= Pids(reached.numbers())
 
     def _by_number(
         self, times: Mapping[int, str], place: tuple[int, int], number: int, work: Work
     ) -> None:
         there = self.members.read(*place)
         work.touch()
+        reached = Gathered()
         for pid, time in times.items():
             if pid not in there or not time or _started(pid) != time:
                 continue
             try:
                 os.kill(pid, number)
-                work.pids.add(pid)
+                reached.add(pid)
             except ProcessLookupError:
                 pass
             except OSError as problem:
                 self._fail(problem, work)
+        work.pids |= Pids(reached.numbers())
 
     def _fail(self, problem: OSError, work: Work) -> None:
         if problem.errno == errno.ENOSYS:  # 5.3 can be built without it; the next pass does it
@@ -143,11 +151,35 @@ class Signals:
         work.say(words)
 
 
-def _meant(pids: set[int], only: Mapping[int, str] | None) -> set[int]:
+class Batch:
+    """Processes with their pidfds."""
+
+    __slots__ = ("_fds", "_pids")
+
+    def __init__(self) -> None:
+        self._pids, self._fds = Gathered(), Gathered()
+
+    def add(self, pid: int, fd: int) -> None:
+        """One more."""
+        self._pids.add(pid)
+        self._fds.add(fd)
+
+    def pids(self) -> Pids:
+        """Without them."""
+        return Pids(self._pids.numbers())
+
+    def __len__(self) -> int:
+        return len(self._pids)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self._pids.numbers(), self._fds.numbers(), strict=True)
+
+
+def _meant(pids: Pids, only: Mapping[int, str] | None) -> Pids:
     """Asked once more when they are open: a number that came again in between is not meant."""
     if only is None:
         return pids
-    return {pid for pid in pids if pid in only and _started(pid) == only[pid]}
+    return Pids(pid for pid in pids if pid in only and _started(pid) == only[pid])
 
 
 def _started(pid: int) -> str:

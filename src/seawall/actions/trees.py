@@ -9,6 +9,7 @@ one that was judged; one that is too large to be looked through never does.
 import os
 
 from seawall.actions.identity import FOLDER, open_folder
+from seawall.actions.pids import Pids
 from seawall.actions.plan import Mounts
 from seawall.actions.signal_effects import Signals
 from seawall.actions.work import Refused
@@ -61,7 +62,7 @@ class Trees:
         The twin is read first: a child that is forked in between stands in the second list.
         One that ends in between looks foreign, but not in every look.
         """
-        foreign: set[int] | None = None
+        foreign: Pids | None = None
         for _ in range(LOOKS):
             # As v2 reads it: what is asked is whether anybody stands in one list only.
             there = self._members.read(fd, 2)

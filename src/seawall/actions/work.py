@@ -4,6 +4,7 @@
 import os
 import time
 
+from seawall.actions.pids import Pids
 from seawall.actions.plan import Order, Outcome
 
 WORDS_MOST = 8
@@ -27,7 +28,7 @@ class Work:
         self.began = time.monotonic()
         self.first: float | None = None
         """Monotonic, of the first write or signal."""
-        self.pids: set[int] = set()
+        self.pids = Pids()
         """That were signalled, by whichever road."""
         self.unsignalled = 0
         """Processes that the kernel did not let us signal."""
