@@ -235,8 +235,8 @@ def test_a_kill_on_a_hybrid_host(tmp_path: Path, seen: Seen) -> None:
         made.undo_all()
     assert seen == [
         ("freezer.state", ["FROZEN"]),
-        ("cgroup.kill", ["FROZEN"]),
-        ("freezer.state", ["FROZEN"]),
+        ("cgroup.kill", ["FROZEN", "SIGKILL"]),
+        ("freezer.state", ["FROZEN", "SIGKILL"]),
     ]
     assert (tmp_path / "unified/c/cgroup.kill").read_text() == "1"
     assert (tmp_path / "freezer/c/freezer.state").read_text() == "THAWED"
@@ -252,9 +252,9 @@ def test_who_is_not_in_the_unified_tree_is_killed_one_by_one(tmp_path: Path, see
         assert moved.wait(5) == -signal.SIGKILL
         made.undo_all()
     assert seen == [
-        ("cgroup.kill", []),
-        ("freezer.state", ["FROZEN"]),
-        ("freezer.state", ["FROZEN"]),
+        ("cgroup.kill", ["SIGKILL"]),
+        ("freezer.state", ["SIGKILL", "FROZEN"]),
+        ("freezer.state", ["SIGKILL", "FROZEN"]),
     ]
 
 

@@ -223,10 +223,11 @@ def test_a_slow_guard_kills_whom_the_aide_has_thawed(
 
         monkeypatch.setattr(Signals, "send", sent)
         outcome = made.perform(top.order())
-        assert seen[0] == (FROZEN, 1)
+        assert seen[0] == (FROZEN, 2), "that it stands still, and that it gets a signal"
         assert works[0].may_have_forked
         assert (outcome.is_done, outcome.processes, outcome.left) == (True, 3, 0)
         assert [child.wait(5) for child in children] == [-signal.SIGKILL] * 3
+        made.told()
         assert in_force(tmp_path) == []
 
 

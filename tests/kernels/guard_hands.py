@@ -31,6 +31,12 @@ def signalled(rows: Iterable[Row], *, is_done: bool = False) -> set[str]:
     }  # fmt: skip
 
 
+def interrupted(rows: Iterable[Row], path: str) -> bool:
+    """Whether a guard was ended while it signalled it, as the next one says."""
+    ended = re.compile(rf"{re.escape(path)}: the guard ended while it sent SIG(TERM|KILL) to it, ")
+    return any(ended.search(row["sentence"]) for row in rows if row["kind"] == "event")
+
+
 # --- the kernel ------------------------------------------------------------------------
 
 

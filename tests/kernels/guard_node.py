@@ -215,6 +215,8 @@ class Report:
         peer = str(self.told["killer"])
         if row["path"] in guard_hands.signalled(self._journal, is_done=True):
             return "guard"
+        if guard_hands.interrupted(self._journal, row["path"]):
+            return "guard"
         if hand := guard_hands.kernel_hand([text for _, text in self.told["kernel"]], row["path"]):
             return hand
         log = self.logs.get(f"{peer}.log", b"").decode(errors="replace")

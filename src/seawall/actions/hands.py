@@ -23,9 +23,10 @@ from seawall.actions.pursuit import Pursuits
 from seawall.actions.signal_effects import Signals
 from seawall.actions.terminate_effects import terminate
 from seawall.actions.trees import Trees
-from seawall.actions.undo import undo
+from seawall.actions.undo import SIGNAL, undo
 from seawall.actions.work import Refused, Work, refusal
 
+SIGNALS: Final = {"terminate": "SIGTERM", "kill": "SIGKILL"}
 LOOK_SECONDS: Final = 10.0
 """Between two looks whether the journal is still there, while nothing is in force."""
 WORDS_MOST: Final = 32
@@ -37,8 +38,8 @@ class Hands:
 
     __slots__ = (
         "_clamps", "_freezes", "_identity", "_journal", "_killing", "_kills", "_limits",
-        "_look_due", "_own", "_pursuits", "_releases", "_releasing", "_signals", "_spare", "_trees",
-        "mounts", "words",
+        "_look_due", "_noted", "_own", "_pursuits", "_releases", "_releasing", "_signals", "_spare",
+        "_trees", "mounts", "words",
     )  # fmt: skip
 
     def __init__(
@@ -75,6 +76,8 @@ class Hands:
         self._kills = Kills(self._signals, self._trees, self._freezes, self._releases)
         self._pursuits = Pursuits(self._signals, self._releases, mounts.version)
         self._spare: list[int] = []
+        self._noted: list[int] = []
+        """Lines of the journal about signals that were not told of yet."""
 
     # --- before ready ----------------------------------------------------------------------
 
@@ -116,7 +119,7 @@ class Hands:
     def perform(self, order: Order) -> Outcome:
         """Do it, or say why not; never raises what the machine answers."""
         work = Work(order)
-        is_done = False
+        is_done, noted = False, len(self._noted)
         room.let_go(self._spare)
         try:
             is_done = self._do(order, work)
@@ -126,7 +129,15 @@ class Hands:
             work.say(refusal(problem))
         finally:
             self._keep_spare()
+        if len(self._noted) > noted and not (work.pids or work.more):
+            self._journal.end(self._noted.pop())
         return work.outcome(is_done)
+
+    def told(self) -> None:
+        """What was done until now stands in decisions.jsonl."""
+        for number in self._noted:
+            self._journal.end(number)
+        self._noted.clear()
 
     def tend(self, now: float) -> None:
         """Each tick: thaw what is over its time, look after killed ones that are still there,
@@ -164,6 +175,7 @@ class Hands:
         """
         words: list[str] = []
         late: set[int] = set()
+        self.told()
         room.let_go(self._spare)
         self._pursuits.drop()
         for held in list(self._freezes.held):
@@ -203,6 +215,8 @@ class Hands:
     def _do_to(self, folder: int, order: Order, work: Work) -> bool:
         if order.step == "freeze":
             return self._freeze(folder, work)
+        if order.step in SIGNALS:
+            self._note(order)
         if order.step == "terminate":
             return terminate(folder, work, self._signals, self._trees, self._freezes)
         if order.step == "clamp":
@@ -213,6 +227,18 @@ class Hands:
         finally:
             if work.first is not None and work.left:
                 self._pursuits.take(folder, work)
+
+    def _note(self, order: Order) -> None:
+        """A signal cannot be undone; whoever comes after a guard that is ended before it tells of
+        it shall know whose it was.
+        """
+        if order.why == "self_test":
+            return
+        folder, name = f"{self.mounts.memory}{order.target.path}", SIGNALS[order.step]
+        change = Change(SIGNAL, folder, order.target.inode, "", name, order.decision)
+        number = self._journal.begin(change)
+        if number is not None:
+            self._noted.append(number)
 
     def _freeze(self, folder: int, work: Work) -> bool:
         self._signals.listed(folder, self.mounts.version)  # not ourselves

@@ -29,7 +29,7 @@ class Change(NamedTuple):
 
     kind: str
     """``freeze1`` (freezer.state), ``freeze2`` (cgroup.freeze), ``clamp`` (memory.max), ``low``
-    (memory.low)."""
+    (memory.low); ``signal``: of no file, ``new`` is its name."""
     folder: str
     """Absolute."""
     inode: int

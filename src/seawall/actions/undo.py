@@ -15,6 +15,8 @@ from seawall.actions.identity import FOLDER
 from seawall.actions.journal import Change, Journal
 from seawall.actions.work import refusal
 
+SIGNAL: Final = "signal"
+"""A kind of change that nothing undoes: written down for whoever asks whose it was."""
 _LIMITS: Final = {"clamp": "memory.max", "low": "memory.low"}
 """Files whose number was changed."""
 THAWED: Final = "thawed"
@@ -48,6 +50,8 @@ def undo_one(change: Change) -> str:
 
     FileNotFoundError: its tree is elsewhere, as in a container that saw it below another path.
     """
+    if change.kind == SIGNAL:
+        return f"the guard ended while it sent {change.new} to it, by decision {change.decision}"
     try:
         fd = os.open(change.folder, FOLDER)
     except FileNotFoundError:
