@@ -254,6 +254,9 @@ def test_a_decision_comes_behind_its_past_and_other_lines_alone() -> None:
     assert scene.story.is_burst
     assert scene.written[before + 1].kind == "start"
     assert scene.written[-1].kind == "line"
+    assert scene.written[-1].is_urgent
+    scene.story.kernel_said(["oom-kill: x"], 1.7e9, 35.7, is_kill=True)
+    assert (scene.written[-1].kind, scene.written[-1].is_urgent) == ("line", False)
     scene.story.lined(Line(35, "{"), 1.7e9, 35.7)  # no decision that anybody could read
     assert scene.bodies("line")[-1] == {"line": "{"}
 

@@ -84,7 +84,7 @@ def test_a_line_of_the_journal_waits_for_nothing(
     writer.put(_waiting(2))
     time.sleep(0.1)
     assert writer.last_tick == 1
-    writer.put(_waiting(3)._replace(kind="line"))
+    writer.put(_waiting(3)._replace(kind="line", is_urgent=True))
     _until(lambda: writer.last_tick == 3)
     writer.put(_waiting(4))
     time.sleep(0.1)

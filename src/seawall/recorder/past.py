@@ -27,6 +27,8 @@ class Waiting(NamedTuple):
     payload: bytes
     is_peace: bool = False
     """When there is no room, it goes before others."""
+    is_urgent: bool = False
+    """It waits for nothing but the disk."""
     is_spare: bool = False
     """A mind that those before it and the ticks since tell too."""
 

@@ -143,7 +143,7 @@ class Story:
         if _is_decision(line.text):
             self._trigger(now)
         body: dict[str, JSON] = {"line": line.text}
-        self._put(self._fine.frame("line", body, (unix, now), line.tick))
+        self._put(self._fine.frame("line", body, (unix, now), line.tick)._replace(is_urgent=True))
 
     def kernel_said(self, lines: Sequence[str], unix: float, now: float, *, is_kill: bool) -> None:
         """Whom the kernel killed."""

@@ -21,7 +21,8 @@ MOST_BYTES: Final = 16 << 20
 WRITE_MOST_BYTES: Final = 1 << 20
 EVERY_SECONDS: Final = 0.3
 """Between two writes while there is much to write: all that waits goes in one.  A line of the
-journal waits for nothing: the node may end with the next breath."""
+guard's journal waits for none: the node may end with the next breath.  Those of the kernel's log
+come by the hundred."""
 AGAIN_SECONDS: Final = 300.0
 _FRAME_BYTES: Final = 512
 """What a frame counts beside its payload."""
@@ -85,7 +86,7 @@ class Writer:
                 self.gaps += 1
                 return
             self._waiting.append(waiting)
-            self._is_urgent = self._is_urgent or waiting.kind == "line"
+            self._is_urgent = self._is_urgent or waiting.is_urgent
             self._size += len(waiting.payload) + _FRAME_BYTES
             while self._size > self._most:
                 self._drop()
