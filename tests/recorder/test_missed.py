@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the journal holds and the black box does not, for its recorder was killed."""
 
+import errno
 import json
 import os
 import signal
@@ -15,7 +16,7 @@ from seawall.blackbox.frame import squeezed
 from seawall.blackbox.reader import Box
 from seawall.blackbox.ring import RingFile
 from seawall.cli.box_lines import decision_time
-from seawall.recorder.missed import LINES_MOST, write_missed
+from seawall.recorder.missed import LINES_MOST, open_whole, write_missed
 from seawall.recorder.past import Waiting
 from seawall.recorder.writer import packed
 
@@ -69,7 +70,9 @@ def test_of_another_boot_without_decision_or_torn_nothing_is_taken(
     other = "00000000-9abc-def0-1234-56789abcdef0"
     rows = [
         _row("00000000-0001", now, other), _row(None, None), _row("12345678-0003", None),
-        whole[:-9], "null", "[" * 9000, "\udcff".encode("utf-8", "replace").decode(), "",
+        whole[:-9], whole.replace(f"{now}", "1e999"),
+        whole.replace('"frame": 7', f'"frame": {1 << 70}'), "null", "[" * 9000,
+        "\udcff".encode("utf-8", "replace").decode(), "",
     ]  # fmt: skip
     assert _missed(box, tmp_path / "decisions.jsonl", *rows) == 0
     ring = RingFile.open(str(box), SIZE)
@@ -102,6 +105,24 @@ def test_where_the_clock_was_set_since_the_line_keeps_its_own_time(
     row = _row("12345678-0001", now, at="2026-01-02T03:04:05Z")
     assert _missed(box, tmp_path / "decisions.jsonl", row) == 1
     assert Box.open(str(box)).heads[-1].unix_seconds == 1767323045.0
+
+
+def test_a_disk_that_refuses_them_is_tried_again(
+    box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = tmp_path / "decisions.jsonl"
+    row = _row("12345678-0001", time.monotonic())
+    journal.write_text(f"{row}\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(RingFile, "write", _refuse)
+        with pytest.raises(OSError, match="Input/output error"):
+            open_whole(str(box), SIZE, str(journal), BOOT_ID)
+    open_whole(str(box), SIZE, str(journal), BOOT_ID).close()
+    assert _lines(box) == [row]
+
+
+def _refuse(_ring: RingFile, _packed: bytes) -> None:
+    raise OSError(errno.EIO, "Input/output error")
 
 
 def test_a_recorder_that_is_killed_and_the_next_one(box: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ writes.  A line is dated as the look that it is about.
 
 import json
 import time
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
@@ -22,6 +23,17 @@ TAIL_BYTES: Final = 512 << 10
 """Of the journal."""
 _LATE_MOST_SECONDS: Final = 60.0
 """A line is written so long after the look that it is about; else a clock was set since."""
+
+
+def open_whole(path: str, size_bytes: int, journal: str, boot_id: str) -> RingFile:
+    """The box, with what was missing; BlackboxProblem, OSError: as ``RingFile``."""
+    ring = RingFile.open(path, size_bytes)
+    try:
+        write_missed(ring, journal, boot_id)
+    except OSError:
+        ring.close()  # it is tried again later, and this one would hold the lock
+        raise
+    return ring
 
 
 def write_missed(ring: RingFile, journal: str, boot_id: str) -> int:
@@ -39,9 +51,13 @@ def write_missed(ring: RingFile, journal: str, boot_id: str) -> int:
             lines.pop(_text_of(ring, head), None)
     # What is older than all of the box was there once, and was overwritten.
     missed = [one for one in lines.values() if oldest is None or one.monotonic_seconds >= oldest]
-    if missed:
-        ring.write(packed(missed, ring.next_sequence, boot_id))
-    return len(missed)
+    frames: list[bytes] = []
+    for one in missed:
+        with suppress(ValueError):  # figures that no frame can have
+            frames.append(packed([one], ring.next_sequence + len(frames), boot_id))
+    if frames:
+        ring.write(b"".join(frames))
+    return len(frames)
 
 
 def _text_of(ring: RingFile, head: Head) -> str:

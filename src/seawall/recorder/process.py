@@ -41,11 +41,10 @@ def main(fd: int, path: str, size_bytes: int, journal: str = "") -> int:
 
 def _record(ear: "Ear", path: str, size_bytes: int, journal: str) -> None:
     from seawall.actions.mounts import find_mounts  # noqa: PLC0415 - see above
-    from seawall.blackbox.ring import RingFile  # noqa: PLC0415
     from seawall.guard.own_place import own_cgroup  # noqa: PLC0415
     from seawall.recorder.kernel_lines import KernelLines  # noqa: PLC0415
     from seawall.recorder.loop import Loop  # noqa: PLC0415
-    from seawall.recorder.missed import write_missed  # noqa: PLC0415
+    from seawall.recorder.missed import open_whole  # noqa: PLC0415
     from seawall.recorder.samples import Samples  # noqa: PLC0415
     from seawall.recorder.story import Story  # noqa: PLC0415
     from seawall.recorder.writer import Writer  # noqa: PLC0415
@@ -56,9 +55,7 @@ def _record(ear: "Ear", path: str, size_bytes: int, journal: str) -> None:
     boot, own = _boot_id(), own_cgroup(mounts)
 
     def open_ring() -> "Ring":
-        ring = RingFile.open(path, size_bytes)
-        write_missed(ring, journal, boot)
-        return ring
+        return open_whole(path, size_bytes, journal, boot)
 
     writer = Writer(open_ring, boot)
     story = Story(
