@@ -45,12 +45,15 @@ def empty(folder: Path, how: str) -> None:
     if how == "folder":
         shutil.rmtree(folder)
         return
+    if how == "cut":  # as a rotation of logs would: a page behind its end is SIGBUS
+        os.truncate(folder / "guard.undo", 0)
+        return
     (folder / "guard.undo").unlink()
     if how == "replaced":
         (folder / "guard.undo").touch()
 
 
-@pytest.mark.parametrize("how", ["file", "folder", "replaced"])
+@pytest.mark.parametrize("how", ["file", "folder", "replaced", "cut"])
 def test_it_comes_again_with_what_is_in_force(folder: Path, journal: Journal, how: str) -> None:
     first, second, third = CHANGES
     numbers = [journal.begin(first), journal.begin(second)]
@@ -148,3 +151,15 @@ def test_hands_look_now_and_then_and_say_it(folder: Path, journal: Journal, tmp_
     hands.tend(1000.0 + LOOK_SECONDS)
     assert hands.words == [f"{journal.path} {REMOVED}"]
     assert (folder / "guard.undo").exists()
+
+
+def test_for_a_note_no_file_is_made(folder: Path, journal: Journal) -> None:
+    """It is taken in front of a kill, which waits for nothing."""
+    note = Change("signal", "/c", 7, "", "SIGKILL", "5eed-1")
+    number = journal.note(note)
+    assert number is not None
+    assert is_written(journal, note)
+    journal.end(number)
+    for how in ("cut", "file", "folder"):
+        empty(folder, how)
+        assert journal.note(note) is None

@@ -1,6 +1,5 @@
 """A guard that is ended while it kills: the next one says whose the signal was."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from tests.kernels.guard_hands import interrupted
 
 from seawall.actions.hands import Hands
 from seawall.actions.journal import Journal
+from seawall.actions.noted import Noted
 from seawall.actions.plan import Mounts, Order, Step, Target
 from seawall.actions.undo import undo
 
@@ -33,7 +33,9 @@ class Scene:
 
     def next_one(self) -> list[str]:
         """What the next guard says at its start."""
-        return undo(Journal(str(self.journal)))
+        journal = Journal(str(self.journal))
+        assert undo(journal) == [], "nothing can be undone"
+        return [*Noted(journal, "/none").cut_short()]
 
 
 @pytest.fixture
@@ -47,19 +49,30 @@ def scene(tmp_path: Path, sleepers: list[int]) -> Iterator[Scene]:  # noqa: F811
 @pytest.mark.parametrize(("step", "name"), [("kill", "SIGKILL"), ("terminate", "SIGTERM")])
 def test_the_next_guard_says_whose_signal_it_was(scene: Scene, step: Step, name: str) -> None:
     assert scene.hands.perform(scene.order(step)).processes == 5
-    said = [
-        f"{scene.folder}: the guard ended while it sent {name} to it, by decision 5eed0000-0007"
-    ]
-    assert scene.next_one() == said
+    words = f"the guard before was ended while it sent {name}, by decision 5eed0000-0007, to "
+    assert scene.next_one() == [f"{words}{scene.folder}"]
     assert scene.next_one() == [], "once"
-    rows = [json.loads(json.dumps({"kind": "event", "sentence": said[0]}))]
-    assert interrupted(rows, str(scene.folder))
-    assert not interrupted(rows, f"{scene.folder}c")
+
+
+def test_the_report_of_a_node_believes_it_of_that_cgroup_alone() -> None:
+    words = "the guard before was ended while it sent SIGKILL, by decision 5eed0000-0007, to "
+    rows = [{"kind": "event", "sentence": f"{words}/sys/fs/cgroup/memory/a/b"}]
+    assert interrupted(rows, "/a/b")
+    for other in ("/b", "/a", "/a/b/c", "/memory/a"):
+        assert not interrupted(rows, other)
+
+
+def test_of_an_absurd_path_nothing_is_noted(scene: Scene) -> None:
+    """It would take the room of who has to stand still."""
+    order = scene.order()
+    long = order._replace(target=order.target._replace(path="/" + "\x01" * 2000))
+    assert scene.hands.noted.note(long) is None
+    assert scene.next_one() == []
 
 
 def test_what_was_told_is_not_said_again(scene: Scene) -> None:
     scene.hands.perform(scene.order())
-    scene.hands.told()
+    scene.hands.noted.told()
     assert scene.next_one() == []
 
 
@@ -78,6 +91,6 @@ def test_of_a_self_test_and_of_what_was_refused_nothing_is_said(scene: Scene) ->
 
 
 def test_on_a_full_run_it_kills_all_the_same(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Journal, "begin", lambda _self, _change: None)
+    monkeypatch.setattr(Journal, "note", lambda _self, _change: None)
     assert scene.hands.perform(scene.order()).processes == 5
-    scene.hands.told()
+    scene.hands.noted.told()

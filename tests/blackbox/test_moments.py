@@ -117,6 +117,14 @@ def test_a_gap_is_said(box: tuple[Path, Told], tmp_path: Path) -> None:
     [gap] = summary("b", Box.open(str(path)).heads).gaps
     assert gap.seconds == pytest.approx(180, abs=25)
     assert not any("nothing was" in note for note in box_source(str(path), "-31s").notes)
+    # A line that the next recorder wrote of a decision in it is neither a tick nor a pass.
+    heads = Box.open(str(path)).heads
+    middle = next(h for h in heads if h.unix_seconds >= END - 120)
+    late = middle._replace(
+        kind="line", unix_seconds=middle.unix_seconds - 90,
+        monotonic_seconds=middle.monotonic_seconds - 90,
+    )  # fmt: skip
+    assert summary("b", [*heads, late]).gaps == (gap,)
 
 
 def rewritten(path: Path, told: Told, frames: list) -> None:  # type: ignore[type-arg]

@@ -193,14 +193,26 @@ def test_a_killed_guard_leaves_nothing_frozen_and_a_second_one_observes(
     assert guard.wait(5) == -signal.SIGKILL
     frozen = own.folders("web")[-1]
     _freeze_as_a_guard_would(own, frozen)
+    _kill_as_a_guard_would(own, frozen)
     assert own.state("web") != thawed
-    assert own.guard("undo").stdout == f"{frozen}: thawed\n"
+    assert own.guard("undo").stdout == f"{frozen}: thawed\n", "as ExecStopPost= does it"
     assert own.state("web") == thawed
     _freeze_as_a_guard_would(own, frozen)
     own.begin(tmp_path / "third")
     assert own.state("web") == thawed
     assert within(5, lambda: f"{frozen}: thawed" in own.sentences()), own.sentences()
+    cut_short = "the guard before was ended while it sent SIGKILL, by decision 5eed5eed-0041, to "
+    assert own.sentences().count(f"{cut_short}{frozen}") == 1
     assert web.poll() is None
+
+
+def _kill_as_a_guard_would(own: Room, folder: Path) -> None:
+    """It is killed before it tells of it."""
+    journal = Journal(str(own.run / "guard.undo"))
+    journal.open()
+    inode = folder.stat().st_ino
+    assert journal.note(Change("signal", str(folder), inode, "", "SIGKILL", "5eed5eed-0041"))
+    journal.close()
 
 
 def _freeze_as_a_guard_would(own: Room, folder: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.guard.sense_trees import FakeTree
 from tests.guard.telling import BOOT, lines_of, verdict
 
+from seawall.actions.journal import Change, Journal
 from seawall.guard.settings import Settings
 from seawall.guard.tell.paths import Paths
 from seawall.guard.tell.teller import Teller
@@ -75,3 +76,15 @@ def test_of_two_guards_none_has_the_others_ids(tmp_path: Path) -> None:
     for _ in range(2):
         guard(tmp_path / "second", tmp_path / "tree", other_guard_pid=1)
     assert ids(tmp_path / "second") == ["5eed0000-5001", "5eed0000-5002"]
+
+
+def test_an_id_that_nobody_was_told_of_is_not_given_again(tmp_path: Path) -> None:
+    """The guard was ended between its kill and its words: of a kill, or of who stood still."""
+    FakeTree(tmp_path / "tree", 2).make("/kubepods/burstable/web")
+    journal = Journal(str(tmp_path / "guard.undo"))
+    journal.open()
+    journal.note(Change("signal", "/c", 7, "", "SIGKILL", "5eed0000-0007"))
+    journal.begin(Change("freeze2", "/c", 7, "0", "1", "5eed0000-0008"))
+    journal.close()
+    guard(tmp_path, tmp_path / "tree")
+    assert ids(tmp_path) == ["5eed0000-0009"]

@@ -227,7 +227,7 @@ def test_a_slow_guard_kills_whom_the_aide_has_thawed(
         assert works[0].may_have_forked
         assert (outcome.is_done, outcome.processes, outcome.left) == (True, 3, 0)
         assert [child.wait(5) for child in children] == [-signal.SIGKILL] * 3
-        made.told()
+        made.noted.told()
         assert in_force(tmp_path) == []
 
 

@@ -59,7 +59,7 @@ class Scene:
         spares, self.theirs = spare_pairs()
         self.aide = Aide(self.theirs)
         self.link = RecorderLink(None, 0, spares)
-        teller, aide = SimpleNamespace(event=self.events.append, journal=""), self.aide
+        teller, aide = SimpleNamespace(event=self.events.append, folder=""), self.aide
         self.life = RecorderLife(aide, self.link, teller, Settings(), is_second=False)  # type: ignore[arg-type]
         ours, self.watcher = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.all = Companions(

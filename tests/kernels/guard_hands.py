@@ -33,8 +33,11 @@ def signalled(rows: Iterable[Row], *, is_done: bool = False) -> set[str]:
 
 def interrupted(rows: Iterable[Row], path: str) -> bool:
     """Whether a guard was ended while it signalled it, as the next one says."""
-    ended = re.compile(rf"{re.escape(path)}: the guard ended while it sent SIG(TERM|KILL) to it, ")
-    return any(ended.search(row["sentence"]) for row in rows if row["kind"] == "event")
+    ended = re.compile(
+        r"the guard before was ended while it sent SIG(TERM|KILL), by decision [0-9a-f]{8}-\d+, "
+        rf"to /sys/fs/cgroup(/memory|/unified)?{re.escape(path)}"
+    )
+    return any(ended.fullmatch(row["sentence"]) for row in rows if row["kind"] == "event")
 
 
 # --- the kernel ------------------------------------------------------------------------

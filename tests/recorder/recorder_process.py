@@ -19,11 +19,11 @@ class Recorder(Guard):
     """With a real recorder at the other end."""
 
     def __init__(
-        self, path: Path, argv: Callable[[list[str]], list[str]] = list, journal: str = ""
+        self, path: Path, argv: Callable[[list[str]], list[str]] = list, folder: str = ""
     ) -> None:
         super().__init__()
         fd = self.theirs.fileno()
-        words = recorder_argv(fd, str(path), SIZE, journal)
+        words = recorder_argv(fd, str(path), SIZE, folder)
         self.child = subprocess.Popen(argv(words), pass_fds=(fd,))
         self.theirs.close()
 

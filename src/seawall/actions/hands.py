@@ -18,15 +18,15 @@ from seawall.actions.journal import Change, Journal
 from seawall.actions.kill_effects import Kills
 from seawall.actions.members import Members
 from seawall.actions.mrelease_effects import Releases
+from seawall.actions.noted import Noted
 from seawall.actions.plan import Mounts, Order, Outcome, Target
 from seawall.actions.pursuit import Pursuits
 from seawall.actions.signal_effects import Signals
 from seawall.actions.terminate_effects import terminate
 from seawall.actions.trees import Trees
-from seawall.actions.undo import SIGNAL, undo
+from seawall.actions.undo import undo
 from seawall.actions.work import Refused, Work, refusal
 
-SIGNALS: Final = {"terminate": "SIGTERM", "kill": "SIGKILL"}
 LOOK_SECONDS: Final = 10.0
 """Between two looks whether the journal is still there, while nothing is in force."""
 WORDS_MOST: Final = 32
@@ -38,8 +38,8 @@ class Hands:
 
     __slots__ = (
         "_clamps", "_freezes", "_identity", "_journal", "_killing", "_kills", "_limits",
-        "_look_due", "_noted", "_own", "_pursuits", "_releases", "_releasing", "_signals", "_spare",
-        "_trees", "mounts", "words",
+        "_look_due", "_own", "_pursuits", "_releases", "_releasing", "_signals", "_spare",
+        "_trees", "mounts", "noted", "words",
     )  # fmt: skip
 
     def __init__(
@@ -76,8 +76,7 @@ class Hands:
         self._kills = Kills(self._signals, self._trees, self._freezes, self._releases)
         self._pursuits = Pursuits(self._signals, self._releases, mounts.version)
         self._spare: list[int] = []
-        self._noted: list[int] = []
-        """Lines of the journal about signals that were not told of yet."""
+        self.noted = Noted(journal, mounts.memory)
 
     # --- before ready ----------------------------------------------------------------------
 
@@ -99,6 +98,9 @@ class Hands:
         self.perform(order)
         self.perform(order._replace(target=Target("/seawall-is-not-there", 0, "rehearsal")))
         self._signals.rehearse(self._identity.tree, self.mounts.version, Work(order))
+        noted = self.noted.note(order._replace(why="rehearsal"))
+        if noted is not None:
+            self.noted.forget(noted)
         # Where cgroup.kill does it, the first freeze would be the journal's first line.
         number = self._journal.begin(Change("freeze2", "/seawall-is-not-there", 0, "0", "1", ""))
         if number is not None:
@@ -119,7 +121,7 @@ class Hands:
     def perform(self, order: Order) -> Outcome:
         """Do it, or say why not; never raises what the machine answers."""
         work = Work(order)
-        is_done, noted = False, len(self._noted)
+        is_done = False
         room.let_go(self._spare)
         try:
             is_done = self._do(order, work)
@@ -129,15 +131,7 @@ class Hands:
             work.say(refusal(problem))
         finally:
             self._keep_spare()
-        if len(self._noted) > noted and not (work.pids or work.more):
-            self._journal.end(self._noted.pop())
         return work.outcome(is_done)
-
-    def told(self) -> None:
-        """What was done until now stands in decisions.jsonl."""
-        for number in self._noted:
-            self._journal.end(number)
-        self._noted.clear()
 
     def tend(self, now: float) -> None:
         """Each tick: thaw what is over its time, look after killed ones that are still there,
@@ -175,7 +169,7 @@ class Hands:
         """
         words: list[str] = []
         late: set[int] = set()
-        self.told()
+        self.noted.told()
         room.let_go(self._spare)
         self._pursuits.drop()
         for held in list(self._freezes.held):
@@ -207,16 +201,17 @@ class Hands:
         if order.step == "unclamp":
             return self._unclamp(order, work)
         folder = self._identity.open(order.target)
+        number = self.noted.note(order)
         try:
             return self._do_to(folder, order, work)
         finally:
             os.close(folder)
+            if number is not None and not (work.pids or work.more):
+                self.noted.forget(number)
 
     def _do_to(self, folder: int, order: Order, work: Work) -> bool:
         if order.step == "freeze":
             return self._freeze(folder, work)
-        if order.step in SIGNALS:
-            self._note(order)
         if order.step == "terminate":
             return terminate(folder, work, self._signals, self._trees, self._freezes)
         if order.step == "clamp":
@@ -227,18 +222,6 @@ class Hands:
         finally:
             if work.first is not None and work.left:
                 self._pursuits.take(folder, work)
-
-    def _note(self, order: Order) -> None:
-        """A signal cannot be undone; whoever comes after a guard that is ended before it tells of
-        it shall know whose it was.
-        """
-        if order.why == "self_test":
-            return
-        folder, name = f"{self.mounts.memory}{order.target.path}", SIGNALS[order.step]
-        change = Change(SIGNAL, folder, order.target.inode, "", name, order.decision)
-        number = self._journal.begin(change)
-        if number is not None:
-            self._noted.append(number)
 
     def _freeze(self, folder: int, work: Work) -> bool:
         self._signals.listed(folder, self.mounts.version)  # not ourselves

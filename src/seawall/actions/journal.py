@@ -20,6 +20,7 @@ NOT_ANEW: Final = "was removed under it, and cannot be made anew: nobody is froz
 LINE_MOST: Final = 25_600
 """A cgroup path of 4,095 bytes, for each of which JSON takes six: control characters, or no UTF-8.
 Two of them fit, and whoever finds no room is not frozen or clamped: a kill needs no line."""
+NOTE_MOST: Final = 1_024
 _OPEN: Final = b"open "
 _DONE: Final = b"done "
 
@@ -103,6 +104,15 @@ class Journal:
         at = self._put(self._map, change)
         return None if at is None else self._note(at, change)
 
+    def note(self, change: Change) -> int | None:
+        """As ``begin``, of what happens anyway: no file is made for it, and a path that is absurdly
+        long takes nobody's room.
+        """
+        if self._map is None or not self._is_there() or len(change.folder) > NOTE_MOST:
+            return None
+        at = self._put(self._map, change)
+        return None if at is None else self._note(at, change)
+
     def end(self, number: int) -> None:
         """It is undone, or not ours any more."""
         found = self._lines.pop(number, None)
@@ -120,9 +130,12 @@ class Journal:
 
     def _is_there(self) -> bool:
         try:
-            return self._stat is not None and os.path.samestat(os.lstat(self.path), self._stat)
+            found = os.lstat(self.path)
         except OSError:
             return False
+        # Whoever touches a page behind the end of a file that was cut gets SIGBUS.
+        is_whole = found.st_size >= SIZE
+        return self._stat is not None and is_whole and os.path.samestat(found, self._stat)
 
     def _say(self, words: str) -> None:
         """Once, however often it is tried."""

@@ -11,7 +11,7 @@ import errno
 import os
 import signal
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final
+from typing import Final, Literal
 
 from seawall.actions import room
 from seawall.actions.members import CUT, Members, started
@@ -19,9 +19,7 @@ from seawall.actions.pids import Gathered, Pids
 from seawall.actions.work import Refused, Work
 
 BATCH: Final = 4_096
-"""Descriptors at a time."""
-CHUNK: Final = 256
-"""Start times at a time, where there are no descriptors."""
+"""Descriptors at a time, or start times: each reads the lists once more."""
 _NO_PIDFD: Final = (errno.ENOSYS, errno.EPERM)
 
 
@@ -70,12 +68,14 @@ class Signals:
             batch = Batch()
             at = self._open(pids, at, batch)
             if batch:
-                there = self.members.read(folder, version) & batch.pids()
+                there = batch.pids() & self.members.read(folder, version)
                 self._send_batch(batch, _meant(there, only), number, work)
             elif at < len(pids):
-                chunk = [pids[place] for place in range(at, min(at + CHUNK, len(pids)))]
-                at += len(chunk)
-                times = {pid: only[pid] if only else _started(pid) for pid in chunk}
+                times = Batch("Q")
+                for place in range(at, min(at + BATCH, len(pids))):
+                    pid = pids[place]
+                    times.add(pid, int((only[pid] if only else _started(pid)) or 0))
+                at += BATCH
                 self._by_number(times, (folder, version), number, work)
         return pids
 
@@ -86,7 +86,9 @@ class Signals:
         batch = Batch()
         self._open(Pids((ours,)), 0, batch)
         self._send_batch(batch, Pids((ours,)), 0, work)
-        self._by_number({ours: _started(ours)}, (tree, version), 0, work)
+        times = Batch("Q")
+        times.add(ours, int(_started(ours) or 0))
+        self._by_number(times, (tree, version), 0, work)
 
     def _open(self, pids: Pids, at: int, batch: "Batch") -> int:
         """As many from ``at`` on as there is room for; the place of who was not tried."""
@@ -122,14 +124,13 @@ class Signals:
                 os.close(fd)
         work.pids |= Pids(reached.numbers())
 
-    def _by_number(
-        self, times: Mapping[int, str], place: tuple[int, int], number: int, work: Work
-    ) -> None:
-        there = self.members.read(*place)
+    def _by_number(self, times: "Batch", place: tuple[int, int], number: int, work: Work) -> None:
+        """``times``: when each started; 0: it is gone."""
+        there = times.pids() & self.members.read(*place)
         work.touch()
         reached = Gathered()
-        for pid, time in times.items():
-            if pid not in there or not time or _started(pid) != time:
+        for pid, time in times:
+            if pid not in there or not time or _started(pid) != str(time):
                 continue
             try:
                 os.kill(pid, number)
@@ -152,17 +153,17 @@ class Signals:
 
 
 class Batch:
-    """Processes with their pidfds."""
+    """Processes in order, each with its pidfd, or (``Q``) with the ticks at which it started."""
 
-    __slots__ = ("_fds", "_pids")
+    __slots__ = ("_numbers", "_pids")
 
-    def __init__(self) -> None:
-        self._pids, self._fds = Gathered(), Gathered()
+    def __init__(self, code: Literal["I", "Q"] = "I") -> None:
+        self._pids, self._numbers = Gathered(), Gathered(code)
 
-    def add(self, pid: int, fd: int) -> None:
+    def add(self, pid: int, number: int) -> None:
         """One more."""
         self._pids.add(pid)
-        self._fds.add(fd)
+        self._numbers.add(number)
 
     def pids(self) -> Pids:
         """Without them."""
@@ -172,7 +173,7 @@ class Batch:
         return len(self._pids)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        return zip(self._pids.numbers(), self._fds.numbers(), strict=True)
+        return zip(self._pids.numbers(), self._numbers.numbers(), strict=True)
 
 
 def _meant(pids: Pids, only: Mapping[int, str] | None) -> Pids:

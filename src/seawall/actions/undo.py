@@ -9,14 +9,12 @@ import os
 from collections.abc import Collection
 from typing import Final
 
-from seawall.actions import small_files
+from seawall.actions import noted, small_files
 from seawall.actions.freeze_effects import is_frozen
 from seawall.actions.identity import FOLDER
 from seawall.actions.journal import Change, Journal
 from seawall.actions.work import refusal
 
-SIGNAL: Final = "signal"
-"""A kind of change that nothing undoes: written down for whoever asks whose it was."""
 _LIMITS: Final = {"clamp": "memory.max", "low": "memory.low"}
 """Files whose number was changed."""
 THAWED: Final = "thawed"
@@ -31,7 +29,7 @@ def undo(journal: Journal, but: Collection[int] = ()) -> list[str]:
     journal.open()
     words = []
     for number, change in journal.changes():
-        if number in but:
+        if number in but or change.kind == noted.KIND:
             continue
         try:
             text = undo_one(change)
@@ -50,8 +48,6 @@ def undo_one(change: Change) -> str:
 
     FileNotFoundError: its tree is elsewhere, as in a container that saw it below another path.
     """
-    if change.kind == SIGNAL:
-        return f"the guard ended while it sent {change.new} to it, by decision {change.decision}"
     try:
         fd = os.open(change.folder, FOLDER)
     except FileNotFoundError:

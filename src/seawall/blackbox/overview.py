@@ -38,7 +38,7 @@ class BootSummary(NamedTuple):
     """By kind."""
     bytes: int
     gaps: tuple[Stretch, ...]
-    """Nothing was written in them, by the clock of that boot."""
+    """No tick and no pass was written in them, by the clock of that boot."""
     bursts: tuple[Stretch, ...]
     """Every tick was written in them: something was wrong."""
 
@@ -61,8 +61,10 @@ def _by_time(head: Head) -> float:
 
 
 def _gaps(heads: Sequence[Head]) -> Iterator[Stretch]:
-    """By the monotonic clock: the other one is set forward and back."""
-    ordered = sorted(heads, key=_by_time)
+    """By the monotonic clock: the other one is set forward and back.  A line of the journal may
+    have been written later than what it is about.
+    """
+    ordered = sorted((head for head in heads if head.kind != "line"), key=_by_time)
     for before, after in pairwise(ordered):
         if after.monotonic_seconds - before.monotonic_seconds > GAP_SECONDS:
             yield Stretch(before.unix_seconds, after.unix_seconds)

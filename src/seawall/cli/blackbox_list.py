@@ -21,7 +21,9 @@ def run(arguments: Namespace) -> int:
         [summary(boot.boot_id, boot.heads) for boot in box.boots()],
         [line for line in lines_between(box, 0, math.inf) if line.kind in LISTED],
     )  # fmt: skip
-    top = box_head("blackbox-list", box, box.heads[-1].unix_seconds if box.heads else None)
+    # A line of the journal may have been written later than what it is about.
+    seen = [head for head in box.heads if head.kind != "line"] or box.heads
+    top = box_head("blackbox-list", box, seen[-1].unix_seconds if seen else None)
     if arguments.json:
         from seawall.views.blackbox_list_json import document  # noqa: PLC0415 - one of the two
 

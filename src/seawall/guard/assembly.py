@@ -47,6 +47,8 @@ def guard(
         memory.settle()
         mode, scope = handed.settings.mode, handed.settings.scope
         loop.begin(sentences.started(mode, scope, VERSION), words)
+        for text in parts.hands.noted.cut_short():
+            parts.teller.event(text)
         return loop.run(), loop.settings
     finally:
         _end(loop)
@@ -61,7 +63,7 @@ def assemble(
     # Before anything is opened: what it takes for a moment is there for what stays.
     shortages_on_paper(settings)
     journal = Journal(f"{handed.folder}/{UNDO_FILE}")
-    words = _undone(journal)  # of a guard that was killed
+    words, taken = _undone(journal)  # of a guard that was killed
     never = frozenset({aide.pid, handed.watcher_pid, handed.recorder_pid} - {0})
     recorder = recorder or RecorderLink(None)
     teller = Teller(
@@ -85,18 +87,23 @@ def assemble(
     judge = Judge(settings, handed.boot_id, own_cgroup=handed.own_cgroup)
     # A second one's decisions stand in the kernel's log beside the first one's.
     second = f"-{SECOND_FROM}" if handed.other_guard_pid else ""
-    judge.count_from(teller.last_decision or second)
+    for decision in (teller.last_decision or second, *taken):
+        judge.count_from(decision)
     parts = Parts(sense, judge, hands, observer, teller, test, aide, watcher, recorder, Notify())
     return parts, [text for text in words if text]
 
 
-def _undone(journal: Journal) -> list[str]:
-    """On a full /run too it guards: a kill needs no journal."""
+def _undone(journal: Journal) -> tuple[list[str], list[str]]:
+    """In words, and the decisions of which a guard before may not have told.  On a full /run too it
+    guards: a kill needs no journal.
+    """
     try:
-        return undo(journal)
+        journal.open()
+        taken = [change.decision for _, change in journal.changes()]
+        return undo(journal), taken
     except OSError as problem:
         why = f"{journal.path}: {problem.strerror}"
-        return [f"{why}: it freezes and clamps nobody, for nothing could undo that"]
+        return [f"{why}: it freezes and clamps nobody, for nothing could undo that"], []
 
 
 def _end(loop: Loop) -> None:

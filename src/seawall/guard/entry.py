@@ -51,9 +51,9 @@ def pinner_argv(fd: int) -> list[str]:
     return _argv("pinner", str(fd))
 
 
-def recorder_argv(fd: int, path: str, size_bytes: int, journal: str) -> list[str]:
-    """What writes the black box: its end of the pair, the file, and the journal of decisions."""
-    return _argv("recorder", str(fd), path, str(size_bytes), journal)
+def recorder_argv(fd: int, path: str, size_bytes: int, folder: str) -> list[str]:
+    """What writes the black box: its end of the pair, the file, and where the journal is."""
+    return _argv("recorder", str(fd), path, str(size_bytes), folder)
 
 
 def start_argv(path: str, settings_fd: int) -> list[str]:

@@ -123,7 +123,7 @@ class Loop:
         if verdict is not None:
             parts.teller.verdict(verdict, judge.rest)
         self._tell(now, node)
-        parts.hands.told()
+        parts.hands.noted.told()
         self._test(now)
         self._ask(now, wanted)
         self._settle_pace(now, node)

@@ -145,5 +145,5 @@ class RecorderLife:
         self._teller.event(told.format(replaced=self._replaced, most=SPARES))
         self._aide.send(
             {"do": "recorder", "number": number, "path": self._path, "size": self._size,
-             "journal": self._teller.journal}
+             "folder": self._teller.folder}
         )  # fmt: skip

@@ -26,7 +26,6 @@ from seawall.guard import entry, lock_file
 from seawall.guard.handed import Handed, from_json, handed_json, take_kept, text_in_memory
 from seawall.guard.own_place import enter_host_cgroups, own_cgroup
 from seawall.guard.settings import Settings
-from seawall.guard.tell.paths import DECISIONS
 from seawall.problems import UsageProblem
 
 FILES_MOST: Final = 65_536
@@ -195,8 +194,7 @@ def start_watcher() -> tuple[int, int]:
 def start_recorder(settings: Settings, folder: str) -> tuple[int, int]:
     """Our end of the pair, and the recorder's pid."""
     path, size = settings.blackbox, settings.blackbox_size_bytes
-    journal = f"{folder}/{DECISIONS}"
-    return _start_companion(lambda fd: entry.recorder_argv(fd, path, size, journal))
+    return _start_companion(lambda fd: entry.recorder_argv(fd, path, size, folder))
 
 
 def _start_companion(argv_of: Callable[[int], list[str]]) -> tuple[int, int]:

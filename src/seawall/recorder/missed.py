@@ -7,81 +7,79 @@ writes.  A line is dated as the look that it is about.
 """
 
 import json
+import math
+import os
 import time
 from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
 from seawall.blackbox.frame import Head, squeezed
-from seawall.blackbox.ring import RingFile
+from seawall.guard.tell.paths import DECISIONS, OLDER_DECISIONS
 from seawall.problems import BundleProblem
 from seawall.recorder.past import Waiting
-from seawall.recorder.writer import packed
+from seawall.recorder.writer import Ring, packed
 
 LINES_MOST: Final = 200
 TAIL_BYTES: Final = 512 << 10
-"""Of the journal."""
+"""Of each file of the journal."""
 _LATE_MOST_SECONDS: Final = 60.0
 """A line is written so long after the look that it is about; else a clock was set since."""
 
 
-def open_whole(path: str, size_bytes: int, journal: str, boot_id: str) -> RingFile:
-    """The box, with what was missing; BlackboxProblem, OSError: as ``RingFile``."""
-    ring = RingFile.open(path, size_bytes)
-    try:
-        write_missed(ring, journal, boot_id)
-    except OSError:
-        ring.close()  # it is tried again later, and this one would hold the lock
-        raise
-    return ring
-
-
-def write_missed(ring: RingFile, journal: str, boot_id: str) -> int:
-    """How many lines were missing and are in the box now; OSError: they are not."""
-    lines = _lines_of(journal, boot_id)
-    if not lines:
-        return 0
+def missed(ring: Ring, folder: str, boot_id: str) -> list[Waiting]:
+    """Lines of the journal in ``folder`` that are not in the box; reads all of that, if need be."""
+    if not _lines_of(folder, boot_id):
+        return []
+    there: set[str] = set()
     oldest: float | None = None
     for head in ring.heads():
         if head.boot_id != boot_id:
             continue
-        now = head.monotonic_seconds
-        oldest = now if oldest is None else min(oldest, now)
         if head.kind == "line":
-            lines.pop(_text_of(ring, head), None)
-    # What is older than all of the box was there once, and was overwritten.
-    missed = [one for one in lines.values() if oldest is None or one.monotonic_seconds >= oldest]
-    frames: list[bytes] = []
-    for one in missed:
-        with suppress(ValueError):  # figures that no frame can have
-            frames.append(packed([one], ring.next_sequence + len(frames), boot_id))
-    if frames:
-        ring.write(b"".join(frames))
-    return len(frames)
+            there.add(_text_of(ring, head))
+        elif oldest is None or head.monotonic_seconds < oldest:
+            oldest = head.monotonic_seconds
+    # Read again: that took a while, and what was decided meanwhile may have been told to nobody.
+    return [
+        one for text, one in _lines_of(folder, boot_id).items()
+        # What is older than all of the box was there once, and was overwritten.
+        if text not in there and (oldest is None or one.monotonic_seconds >= oldest)
+    ]  # fmt: skip
 
 
-def _text_of(ring: RingFile, head: Head) -> str:
+def _text_of(ring: Ring, head: Head) -> str:
     try:
         return str(ring.body(head).get("line"))
     except BundleProblem:
         return ""
 
 
-def _lines_of(journal: str, boot_id: str) -> dict[str, Waiting]:
+def _lines_of(folder: str, boot_id: str) -> dict[str, Waiting]:
     """The last about decisions of that boot, by what they say."""
+    found: dict[str, Waiting] = {}
+    for name in (OLDER_DECISIONS, DECISIONS):
+        for text in _tail(os.path.join(folder, name)).decode("utf-8", "replace").split("\n"):
+            if (one := _waiting(text, boot_id)) is not None:
+                found[text] = one
+    return dict(sorted(found.items(), key=_seconds)[-LINES_MOST:])
+
+
+def _seconds(item: tuple[str, Waiting]) -> float:
+    return item[1].monotonic_seconds
+
+
+def _tail(path: str) -> bytes:
     try:
-        with open(journal, "rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - TAIL_BYTES))
-            texts = file.read(TAIL_BYTES).decode("utf-8", "replace").split("\n")
+        with open(path, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+            return file.read(TAIL_BYTES)
     except OSError:
-        return {}
-    found = {text: one for text in texts if (one := _waiting(text, boot_id)) is not None}
-    return dict(list(found.items())[-LINES_MOST:])
+        return b""
 
 
 def _waiting(text: str, boot_id: str) -> Waiting | None:
-    """None: torn, of another boot, or about no decision."""
+    """None: torn, of another boot, about no decision, or with figures that no frame can have."""
     try:
         told = json.loads(text)
     except (ValueError, RecursionError):
@@ -91,9 +89,12 @@ def _waiting(text: str, boot_id: str) -> Waiting | None:
             boot == boot_id
         ):
             frame = told.get("frame")
-            tick = frame if type(frame) is int and frame >= 0 else 0
+            tick = frame if type(frame) is int else 0
             payload = squeezed({"line": text})
-            return Waiting("line", _unix_seconds(looked, at), looked, tick, payload)
+            one = Waiting("line", _unix_seconds(looked, at), looked, tick, payload)
+            with suppress(ValueError):
+                packed([one], 1, boot_id)
+                return one
     return None
 
 
@@ -103,6 +104,6 @@ def _unix_seconds(looked: float, at: str) -> float:
     try:
         written = datetime.fromisoformat(at).timestamp()
     except (ValueError, OverflowError):
-        return unix
+        written = math.nan
     # ``at`` is cut to the second.
-    return unix if -1.0 < written - unix <= _LATE_MOST_SECONDS else written
+    return written if abs(written - unix) > _LATE_MOST_SECONDS else unix

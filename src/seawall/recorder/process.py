@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from seawall.recorder.writer import Ring
 
 
-def main(fd: int, path: str, size_bytes: int, journal: str = "") -> int:
-    """The whole life of the process; ``fd`` is its end of the pair, ``journal`` the decisions."""
+def main(fd: int, path: str, size_bytes: int, folder: str = "") -> int:
+    """The whole life of the process; ``fd`` is its end of the pair; the journal of decisions is in
+    ``folder``.
+    """
     parent = os.getppid()
     die_with_parent(parent)
     own_process.be_ordinary()
@@ -34,17 +36,18 @@ def main(fd: int, path: str, size_bytes: int, journal: str = "") -> int:
     ear = Ear(fd)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda _number, _frame: ear.end())
-    _record(ear, path, size_bytes, journal)
+    _record(ear, path, size_bytes, folder)
     # Not by way of the interpreter's end: a thread that waits for a dead disk would keep it.
     os._exit(0)
 
 
-def _record(ear: "Ear", path: str, size_bytes: int, journal: str) -> None:
+def _record(ear: "Ear", path: str, size_bytes: int, folder: str) -> None:
     from seawall.actions.mounts import find_mounts  # noqa: PLC0415 - see above
+    from seawall.blackbox.ring import RingFile  # noqa: PLC0415
     from seawall.guard.own_place import own_cgroup  # noqa: PLC0415
     from seawall.recorder.kernel_lines import KernelLines  # noqa: PLC0415
     from seawall.recorder.loop import Loop  # noqa: PLC0415
-    from seawall.recorder.missed import open_whole  # noqa: PLC0415
+    from seawall.recorder.missed import missed  # noqa: PLC0415
     from seawall.recorder.samples import Samples  # noqa: PLC0415
     from seawall.recorder.story import Story  # noqa: PLC0415
     from seawall.recorder.writer import Writer  # noqa: PLC0415
@@ -55,9 +58,9 @@ def _record(ear: "Ear", path: str, size_bytes: int, journal: str) -> None:
     boot, own = _boot_id(), own_cgroup(mounts)
 
     def open_ring() -> "Ring":
-        return open_whole(path, size_bytes, journal, boot)
+        return RingFile.open(path, size_bytes)
 
-    writer = Writer(open_ring, boot)
+    writer = Writer(open_ring, boot, lambda ring: missed(ring, folder, boot))
     story = Story(
         writer.put, _about(mounts, own), lambda settings, last: Player(settings, boot, own, last)
     )

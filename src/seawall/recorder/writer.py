@@ -8,11 +8,12 @@ that waits goes out in one write.
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from threading import Condition, Thread
 from typing import Final, Protocol
 
-from seawall.blackbox.frame import Frame, sealed
+from seawall.blackbox.frame import Frame, Head, sealed
+from seawall.host.host import JSON
 from seawall.problems import UsageProblem
 from seawall.recorder.past import Waiting
 
@@ -38,6 +39,12 @@ class Ring(Protocol):
     def write(self, packed: bytes) -> None:
         """Durable when it returns; OSError."""
 
+    def heads(self) -> Iterator[Head]:
+        """Of all that is in it."""
+
+    def body(self, head: Head) -> dict[str, JSON]:
+        """What a frame holds; BundleProblem."""
+
     def close(self) -> None:
         """Let go of it."""
 
@@ -46,10 +53,12 @@ class Writer:
     """``put`` and the plain attributes never block; ``close`` waits, but not for ever."""
 
     def __init__(
-        self, open_ring: Callable[[], Ring], boot_id: str, *,
+        self, open_ring: Callable[[], Ring], boot_id: str,
+        missed: Callable[[Ring], list[Waiting]] | None = None, *,
         most_bytes: int = MOST_BYTES, again_seconds: float = AGAIN_SECONDS,
     ) -> None:  # fmt: skip
-        self._open_ring = open_ring
+        """``missed``: what the box lacks of before, once it is open."""
+        self._open_ring, self._missed = open_ring, missed
         self._boot_id = boot_id
         self._most = most_bytes
         self._again = again_seconds
@@ -116,6 +125,7 @@ class Writer:
             if ring is None:
                 self._rest(self._again)
                 continue
+            self._put_before(self._missed(ring) if self._missed else [])
             self._write_all(ring)
             ring.close()
             if not self._is_over:
@@ -136,6 +146,15 @@ class Writer:
                 self.opened += 1
             return ring
         return None
+
+    def _put_before(self, missed: list[Waiting]) -> None:
+        """What was told since the file is open waits already."""
+        with self._news:
+            waits = {one.payload for one in self._waiting if one.kind == "line"}
+            for one in reversed(missed):
+                if one.payload not in waits:
+                    self._waiting.appendleft(one)
+                    self._size += len(one.payload) + _FRAME_BYTES
 
     def _rest(self, seconds: float) -> None:
         until = time.monotonic() + seconds

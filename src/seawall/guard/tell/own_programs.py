@@ -75,7 +75,7 @@ def become_companion(kind: str, fds: list[int], request: dict[str, Any]) -> NoRe
     os.set_inheritable(fd, True)
     if kind == "recorder":
         path, size = str(request.get("path")), int(request.get("size", 0))
-        argv = recorder_argv(fd, path, size, str(request.get("journal")))
+        argv = recorder_argv(fd, path, size, str(request.get("folder")))
     else:
         argv = watcher_argv(fd)
     _wait_for(next(word for word in argv if word.endswith("entry.py")))

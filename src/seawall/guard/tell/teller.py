@@ -64,7 +64,7 @@ class Teller:
             paths.folder,
             heading=lambda last: records.heading_line(last, self._stamp(time.time())),
         )
-        self.journal = self._decisions.path
+        self.folder = paths.folder
         self._recorder = recorder or RecorderLink(None)
         self._kmsg = LineFile(paths.kmsg)
         self._pmsg = LineFile(paths.pmsg)
