@@ -133,8 +133,7 @@ def test_whose_number_came_again_is_left_no_more(
     with many(2) as pids, opened(group(tmp_path / "pod", *pids)) as fd:
         done.pids = Pids(pids)
         pursuits.take(fd, done)
-        for module in (signal_effects, pursuit):
-            monkeypatch.setattr(module, "started", lambda _: "1")
+        monkeypatch.setattr(signal_effects, "started", lambda _: "1")
         assert pursuits.tend(done.began + 1) == ["x: all are gone after 1.0 s"]
         assert "Z" not in [state(pid) for pid in pids]
 

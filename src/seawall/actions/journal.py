@@ -99,19 +99,14 @@ class Journal:
 
     def begin(self, change: Change) -> int | None:
         """Write it down; its number, or None when there is no room or no file."""
-        if not self.keep() or self._map is None:
-            return None
-        at = self._put(self._map, change)
-        return None if at is None else self._note(at, change)
+        return self._begin(change) if self.keep() else None
 
     def note(self, change: Change) -> int | None:
         """As ``begin``, of what happens anyway: no file is made for it, and a path that is absurdly
         long takes nobody's room.
         """
-        if self._map is None or not self._is_there() or len(change.folder) > NOTE_MOST:
-            return None
-        at = self._put(self._map, change)
-        return None if at is None else self._note(at, change)
+        is_short = len(change.folder) <= NOTE_MOST
+        return self._begin(change) if is_short and self._is_there() else None
 
     def end(self, number: int) -> None:
         """It is undone, or not ours any more."""
@@ -127,6 +122,10 @@ class Journal:
             self._map = None
         self._lines.clear()
         self._at = 0
+
+    def _begin(self, change: Change) -> int | None:
+        at = self._put(self._map, change) if self._map is not None else None
+        return None if at is None else self._note(at, change)
 
     def _is_there(self) -> bool:
         try:

@@ -10,11 +10,11 @@ import os
 import signal
 from typing import Final
 
-from seawall.actions.members import CUT, is_populated, started
+from seawall.actions.members import CUT, is_populated
 from seawall.actions.mrelease_effects import Releases
 from seawall.actions.pids import Gathered, Pids
 from seawall.actions.plan import Order
-from seawall.actions.signal_effects import Signals
+from seawall.actions.signal_effects import Signals, start_of
 from seawall.actions.work import Refused, Work
 
 MOST: Final = 16
@@ -48,9 +48,9 @@ class _One:
         if not (new := pids - self.meant):
             return {}
         self._know(self.meant | new)
-        return {pid: self.start_of(pid) for pid in new & self.meant}
+        return {pid: self.known_of(pid) for pid in new & self.meant}
 
-    def start_of(self, pid: int) -> str:
+    def known_of(self, pid: int) -> str:
         """As ``started`` tells it; empty: it is not meant."""
         if pid not in self.meant:
             return ""
@@ -65,13 +65,13 @@ class _One:
             if len(turn) == LOOKS_MOST:
                 break
             if pid in left:
-                turn[pid] = self.start_of(pid)
+                turn[pid] = self.known_of(pid)
                 self._after = pid
         return turn
 
     def forget_ended(self, pids: Pids) -> None:
         """Who is not listed may live all the same: the list may be cut."""
-        gone = Pids(pid for pid in pids if _start_of(pid) != self.start_of(pid))
+        gone = Pids(pid for pid in pids if start_of(pid) != self.known_of(pid))
         if gone:
             self._know(self.meant - gone)
 
@@ -79,18 +79,10 @@ class _One:
         """With the start times that are known, or that they have now."""
         known, starts = Gathered(), Gathered("Q")
         for pid in pids:
-            if start := self.start_of(pid) or _start_of(pid):
+            if start := self.known_of(pid) or start_of(pid):
                 known.add(pid)
                 starts.add(int(start))
         self.meant, self._starts = Pids(known.numbers()), starts
-
-
-def _start_of(pid: int) -> str:
-    """Empty: it is gone."""
-    try:
-        return started(pid)
-    except (OSError, IndexError):
-        return ""
 
 
 class Pursuits:

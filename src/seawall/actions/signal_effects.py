@@ -31,7 +31,7 @@ class Signals:
     def __init__(self, members: Members, never: Collection[int]) -> None:
         """``never``: process ids; one that comes again is somebody else's."""
         self.members = members
-        self._never = {pid: _started(pid) for pid in never} | {1: "", os.getpid(): ""}
+        self._never = {pid: start_of(pid) for pid in never} | {1: "", os.getpid(): ""}
         self.has_pidfd = hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")
 
     def listed(self, folder: int, version: int) -> Pids:
@@ -44,7 +44,7 @@ class Signals:
     def has_spared(self, pids: Pids) -> bool:
         """Whether one of them is never to be reached."""
         found = [pid for pid in self._never if pid in pids]
-        return any(not self._never[pid] or _started(pid) == self._never[pid] for pid in found)
+        return any(not self._never[pid] or start_of(pid) == self._never[pid] for pid in found)
 
     def send(
         self, folder: int, version: int, number: int, work: Work,
@@ -74,7 +74,7 @@ class Signals:
                 times = Batch("Q")
                 for place in range(at, min(at + BATCH, len(pids))):
                     pid = pids[place]
-                    times.add(pid, int((only[pid] if only else _started(pid)) or 0))
+                    times.add(pid, int((only[pid] if only else start_of(pid)) or 0))
                 at += BATCH
                 self._by_number(times, (folder, version), number, work)
         return pids
@@ -87,7 +87,7 @@ class Signals:
         self._open(Pids((ours,)), 0, batch)
         self._send_batch(batch, Pids((ours,)), 0, work)
         times = Batch("Q")
-        times.add(ours, int(_started(ours) or 0))
+        times.add(ours, int(start_of(ours) or 0))
         self._by_number(times, (tree, version), 0, work)
 
     def _open(self, pids: Pids, at: int, batch: "Batch") -> int:
@@ -130,7 +130,7 @@ class Signals:
         work.touch()
         reached = Gathered()
         for pid, time in times:
-            if pid not in there or not time or _started(pid) != str(time):
+            if pid not in there or not time or start_of(pid) != str(time):
                 continue
             try:
                 os.kill(pid, number)
@@ -180,10 +180,11 @@ def _meant(pids: Pids, only: Mapping[int, str] | None) -> Pids:
     """Asked once more when they are open: a number that came again in between is not meant."""
     if only is None:
         return pids
-    return Pids(pid for pid in pids if pid in only and _started(pid) == only[pid])
+    return Pids(pid for pid in pids if pid in only and start_of(pid) == only[pid])
 
 
-def _started(pid: int) -> str:
+def start_of(pid: int) -> str:
+    """As ``started`` tells it; empty: it is gone."""
     try:
         return started(pid)
     except (OSError, IndexError):
