@@ -101,6 +101,11 @@ def test_a_limit_that_somebody_changed_since_stays(found: dict[str, Any]) -> Non
     assert found["journal_after"] == 0
 
 
+def test_signals_are_owned_until_they_are_told(found: dict[str, Any]) -> None:
+    """Two swarms and one that somebody else froze; no change of a limit is left beside them."""
+    assert found["untold"] == ["SIGKILL"] * 3
+
+
 def test_after_a_guard_that_was_killed(found: dict[str, Any]) -> None:
     left = found["left"]
     assert left["before"] == ["1", str(50 * MIB)]

@@ -175,6 +175,8 @@ def clamps(hands: Hands, journal: Journal) -> None:
     rows["changed"] = hands.perform(order(path, "unclamp"))
     found["changed_to"] = get(path, "memory.max")
     found["clamp"] = {name: short(outcome) for name, outcome in rows.items()}
+    found["untold"] = [change.new for _, change in journal.changes()]
+    hands.noted.told()  # as the loop does once its decisions are written
     found["journal_after"] = len(journal.changes())
 
 
