@@ -32,6 +32,8 @@ DECISION = "1a2b3c4d-0007"
 END = 1_795_428_031.0
 """Unix seconds of the last tick, 2026-11-23T10:00:31Z."""
 UP_SECONDS = 900_000.0
+LATE_SECONDS = 0.237
+"""From the look to the words: a kill lies between."""
 HOG = "batch/hog/ring"
 MIB = 1 << 20
 
@@ -119,7 +121,7 @@ def _decide(story: Story, number: int, unix: float, plot: Plot) -> None:
     verdict = head | {"kind": "verdict", "sentence": f"Ends {HOG}: it holds 900 MiB outside."}
     outcome = head | {"kind": "outcome", "sentence": f"{HOG}: 3 processes were signalled."}
     for line in (verdict, outcome):
-        story.lined(Line(number, json.dumps(line)), unix, now)
+        story.lined(Line(number, json.dumps(line)), unix + LATE_SECONDS, now + LATE_SECONDS)
     words = "6,1234,900,-;Out of memory: Killed process 4711 (innocent\x1b[2J) total-vm:1kB"
     story.kernel_said([words], unix, now, is_kill=True)
 

@@ -4,11 +4,12 @@
 from pathlib import Path
 
 import pytest
-from tests.blackbox.box_maker import BOOT, END, HOG, Told, small_box
+from tests.blackbox.box_maker import BOOT, DECISION, END, HOG, Told, small_box
 
 from seawall.blackbox.moments import Pass, passes_until
 from seawall.blackbox.reader import Box
 from seawall.cli.box_claims import OLD_MOST_SECONDS, _told, with_claims
+from seawall.cli.box_lines import decision_time
 from seawall.readings.kept_claims import PATH, KeptClaims, parse
 
 
@@ -68,6 +69,17 @@ def test_the_last_pass_knows_what_a_tick_after_it_said_until_the_moment(
     assert claimed(tick.unix_seconds) == (tick.unix_seconds, group.outside.likely_bytes)
     assert claimed(of_pass.unix_seconds)[0] <= of_pass.unix_seconds
     assert claimed(of_pass.unix_seconds)[1] < group.outside.likely_bytes
+
+
+def test_at_a_decision_its_own_tick_is_known(made: tuple[Box, Told]) -> None:
+    """Proof may have come with it, and the memory be back with the next."""
+    box, told = made
+    at = decision_time(box, DECISION)
+    assert at is not None
+    own = next(t for t in told.ticks if t.unix_seconds > told.plot.short_at + 5)
+    data = with_claims(box, passes_until(box, at)[-1:], at)[0].round.files[PATH]
+    assert isinstance(data, bytes)
+    assert parse(data).written_at_unix_seconds == own.unix_seconds
 
 
 def test_a_tick_of_another_boot_is_not_asked(made: tuple[Box, Told]) -> None:

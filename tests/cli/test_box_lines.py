@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.blackbox.boxes import BOOT, UNIX, box_at, ring_at
+from tests.blackbox.boxes import BOOT, OTHER_BOOT, UNIX, box_at, ring_at
 
 from seawall.blackbox.frame import Frame, pack
 from seawall.cli.box_lines import decision_time, lines_between
@@ -37,6 +37,20 @@ def test_a_kill_that_took_a_while_is_not_what_the_decision_saw(tmp_path: Path) -
         assert at is not None
         assert [one.words for one in lines_between(box, at - 60, at)] == ["line 1", "line 2"]
         assert len(lines_between(box, at - 60, at + 1.6)) == 3
+
+
+def test_a_decision_was_taken_when_its_own_tick_says(tmp_path: Path) -> None:
+    """Not a rounding error before it: then what it saw would be left out."""
+
+    def tick(number: int, unix: float, seconds: float, boot: str = BOOT) -> bytes:
+        return pack(Frame(number, "tick", UNIX + unix, seconds, boot, number, {"n": number}))
+
+    path = written(
+        tmp_path / "box", tick(1, -0.1, 49.9), tick(2, 0.015625, 50.0),
+        tick(3, 9.0, 50.0, OTHER_BOOT), tick(4, 0.1, 50.1), line(5, 0.25, seconds=50.0),
+    )  # fmt: skip
+    with box_at(path) as box:
+        assert decision_time(box, DECISION) == UNIX + 0.015625
 
 
 @pytest.mark.parametrize("seconds", [None, "soon", 49.0 - 3600, 51.0, float("nan"), [1]])

@@ -107,6 +107,15 @@ def test_a_tick_arrives_as_it_was_to_the_last_bit(pair: Pair) -> None:
     assert pair.link.frame == 41
 
 
+@pytest.mark.parametrize("late", [0.25, 5.0])
+def test_a_tick_is_dated_as_its_look_not_as_what_was_done_after_it(pair: Pair, late: float) -> None:
+    pair.hello()
+    before = time.time()
+    pair.tick(node(seconds=time.monotonic() - late), some_groups())
+    tick = pair.said()[-1]
+    assert before - late - 0.001 <= tick.unix_seconds <= time.time() - late + 0.001
+
+
 def test_a_difference_is_as_good_as_the_whole_and_changes_nothing_that_was_handed_out(
     pair: Pair,
 ) -> None:

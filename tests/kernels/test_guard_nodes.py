@@ -207,8 +207,9 @@ def test_why_in_the_black_box_names_whom_the_guard_named(
         )  # fmt: skip
         assert done.stdout, (report.scenario.id, done.stderr)
         findings = json.loads(done.stdout)["findings"]
-        named = {f["workload"] for f in findings if f["id"] == "SW122" and f["verdict"] == "fires"}
-        assert sure[0]["orders"][0]["name"] in named, findings
+        told = [finding for finding in findings if finding["id"] == "SW122"]
+        named = {finding["workload"] for finding in told if finding["verdict"] == "fires"}
+        assert sure[0]["orders"][0]["name"] in named, f"{report.scenario.id}: {told}"
         asked += 1
     if not asked:
         missed("no black box holds a decision about uncounted memory")

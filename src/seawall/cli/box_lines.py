@@ -28,6 +28,8 @@ WEIGHTY: Final = ("verdict", "outcome", "told", "kernel")
 """Kinds that are about a workload, not about the guard itself."""
 LATE_MOST_SECONDS: Final = 60.0
 """A line is told so long after the look that it is about, at most."""
+_SAME_TICK: Final = 0.001
+"""Seconds: a line and its tick tell the same figure, and no two ticks are so near."""
 _SAME_LOOK: Final = 0.01
 """Seconds: the clocks of a line are read one after the other."""
 
@@ -54,14 +56,27 @@ def lines_between(box: Box, since: float, until: float) -> list[Event]:
 
 
 def decision_time(box: Box, decision: str) -> float | None:
-    """When what it was taken by was looked at; None: the box does not hold it."""
+    """When what it was taken by was looked at, by the clock of its own tick where that is kept;
+    None: the box does not hold it.
+    """
     boots = {boot.boot_id for boot in box.boots() if boot.boot_id[:8] == decision[:8]}
     heads = [head for head in box.heads if head.kind == "line" and head.boot_id in boots]
     for head in heads[-LINES_MOST:]:
         for line in _line(box, head):
             if line.decision == decision:
-                return line.unix_seconds - _late(box, head)
+                return _looked_at(box, head)
     return None
+
+
+def _looked_at(box: Box, line: Head) -> float:
+    late = _late(box, line)
+    looked = line.monotonic_seconds - late
+    own = [
+        head.unix_seconds for head in box.heads
+        if head.kind == "tick" and head.boot_id == line.boot_id
+        and abs(head.monotonic_seconds - looked) < _SAME_TICK
+    ]  # fmt: skip
+    return own[-1] if own else line.unix_seconds - late
 
 
 def _late(box: Box, head: Head) -> float:

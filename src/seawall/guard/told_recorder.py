@@ -25,6 +25,7 @@ from seawall.guard.wire import INDEX, PART, PART_MOST_BYTES, ROW, STATES, TICK
 
 AGAIN_SECONDS: Final = 5.0
 """Between two tries to tell everything anew."""
+_LATE_MOST_SECONDS: Final = 60.0
 _NUMBER_MOST: Final = 1 << 62
 _NOW: Final = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
 _SEND_BUFFER_BYTES: Final = 1 << 20
@@ -182,7 +183,8 @@ class RecorderLink(WatcherLink):
                 INDEX.pack_into(told, at, self._kept[path].index)
                 at += INDEX.size
         text = json.dumps(node).encode()
-        TICK.pack_into(told, 0, STATES.index(state), time.time(), base, rows, ordered)
+        looked = _unix_seconds(node.seconds)
+        TICK.pack_into(told, 0, STATES.index(state), looked, base, rows, ordered)
         end = at + len(text)
         if end > len(told):
             raise ValueError("a node of absurd length")
@@ -275,6 +277,12 @@ class RecorderLink(WatcherLink):
 
 def _room_of(groups: int) -> int:
     return TICK.size + groups * (ROW.size + INDEX.size) + _NODE_MOST_BYTES
+
+
+def _unix_seconds(looked: float) -> float:
+    """Of a look: what followed from it was done before it is told, and a kill takes a while."""
+    late = time.monotonic() - looked
+    return time.time() - (late if 0.0 <= late <= _LATE_MOST_SECONDS else 0.0)
 
 
 def _head(settings: Settings, last_decision: str) -> str:

@@ -52,8 +52,8 @@ PART: Final = struct.Struct("<cHBQ")
 """Kind, part (from 0), 1 if it is the last, number."""
 PART_MOST_BYTES: Final = DATAGRAM_MOST_BYTES - PART.size
 TICK: Final = struct.Struct("<BdQII")
-"""The place in STATES of the judge's state after the tick, Unix seconds, base, rows, indices in
-the order."""
+"""The place in STATES of the judge's state after the tick, Unix seconds of the look, base, rows,
+indices in the order."""
 STATES: Final = ("peace", "near", "blind", "short", "holding")
 INDEX: Final = struct.Struct("<I")
 ROW: Final = struct.Struct("<IqqqdqqqqqqdiiiddddBd")

@@ -13,6 +13,7 @@ class Tick(NamedTuple):
     number: int
     """Of the guard's ticks, going on over restarts."""
     unix_seconds: float
+    """Of its look."""
     state: str
     """The judge's word after it: ``peace``, ``near``, ``blind``, ``short``, ``holding``."""
     node: Node
