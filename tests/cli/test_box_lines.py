@@ -8,7 +8,7 @@ import pytest
 from tests.blackbox.boxes import BOOT, OTHER_BOOT, UNIX, box_at, ring_at
 
 from seawall.blackbox.frame import Frame, pack
-from seawall.cli.box_lines import decision_time, lines_between
+from seawall.cli.box_lines import decision_time, is_unseen, lines_between
 
 DECISION = f"{BOOT[:8]}-0001"
 
@@ -34,6 +34,7 @@ def test_a_kill_that_took_a_while_is_not_what_the_decision_saw(tmp_path: Path) -
     with box_at(path) as box:
         at = decision_time(box, DECISION)
         assert at == pytest.approx(UNIX, abs=1e-3)
+        assert is_unseen(box, DECISION)
         assert at is not None
         assert [one.words for one in lines_between(box, at - 60, at)] == ["line 1", "line 2"]
         assert len(lines_between(box, at - 60, at + 1.6)) == 3
@@ -51,6 +52,8 @@ def test_a_decision_was_taken_when_its_own_tick_says(tmp_path: Path) -> None:
     )  # fmt: skip
     with box_at(path) as box:
         assert decision_time(box, DECISION) == UNIX + 0.015625
+        assert not is_unseen(box, DECISION)
+        assert not is_unseen(box, "2026-11-23T10:00:31Z")
 
 
 @pytest.mark.parametrize("seconds", [None, "soon", 49.0 - 3600, 51.0, float("nan"), [1]])

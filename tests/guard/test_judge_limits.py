@@ -359,6 +359,21 @@ def test_who_else_was_looked_at_is_kept() -> None:
     assert ended.ranking[2].against == ("does not stand still at its limit for good",)
 
 
+@pytest.mark.parametrize("policy", ["kill", "clamp"])
+def test_beside_each_that_goes_all_others_are_kept(policy: str) -> None:
+    """Also of the second one within minutes."""
+    judge = judge_of(over_limit=policy, over_limit_opt_in=("ns/*",))
+    second = group_of("second", 380, limit=400)
+    groups = scene(over(), second)
+    (first,) = run(judge, groups, 11)
+    del groups[first.orders[0].target.path]
+    second.outside = Outside(120 * MIB, 120 * MIB, 120 * MIB, "another source")
+    later = run(judge, groups, 30, 1030.0)[0]
+    for verdict, name in ((first, "ns/big"), (later, "ns/second")):
+        assert [order.target.name for order in verdict.orders] == [name]
+        assert verdict.ranking[0].name == name
+
+
 def test_none_waits_behind_others_that_are_full_of_cache() -> None:
     """Twelve at their limits; each is looked at within some minutes."""
     judge = judge_of(stuck_seconds=120.0)

@@ -59,24 +59,36 @@ def decision_time(box: Box, decision: str) -> float | None:
     """When what it was taken by was looked at, by the clock of its own tick where that is kept;
     None: the box does not hold it.
     """
+    line = _line_of(box, decision)
+    if line is None:
+        return None
+    own = _own_tick(box, line)
+    return own.unix_seconds if own else line.unix_seconds - _late(box, line)
+
+
+def is_unseen(box: Box, decision: str) -> bool:
+    """The box holds a decision and not the tick that it was taken by."""
+    line = _line_of(box, decision)
+    return line is not None and _own_tick(box, line) is None
+
+
+def _line_of(box: Box, decision: str) -> Head | None:
     boots = {boot.boot_id for boot in box.boots() if boot.boot_id[:8] == decision[:8]}
     heads = [head for head in box.heads if head.kind == "line" and head.boot_id in boots]
     for head in heads[-LINES_MOST:]:
-        for line in _line(box, head):
-            if line.decision == decision:
-                return _looked_at(box, head)
+        if any(line.decision == decision for line in _line(box, head)):
+            return head
     return None
 
 
-def _looked_at(box: Box, line: Head) -> float:
-    late = _late(box, line)
-    looked = line.monotonic_seconds - late
+def _own_tick(box: Box, line: Head) -> Head | None:
+    looked = line.monotonic_seconds - _late(box, line)
     own = [
-        head.unix_seconds for head in box.heads
+        head for head in box.heads
         if head.kind == "tick" and head.boot_id == line.boot_id
         and abs(head.monotonic_seconds - looked) < _SAME_TICK
     ]  # fmt: skip
-    return own[-1] if own else line.unix_seconds - late
+    return own[-1] if own else None
 
 
 def _late(box: Box, head: Head) -> float:

@@ -19,7 +19,14 @@ from seawall.blackbox.moments import (
 from seawall.blackbox.reader import Box
 from seawall.blackbox.times import Numbered, Span, moment_of, written
 from seawall.cli.box_claims import with_claims
-from seawall.cli.box_lines import WEIGHTY, decision_time, frame_time, lines_between, note
+from seawall.cli.box_lines import (
+    WEIGHTY,
+    decision_time,
+    frame_time,
+    is_unseen,
+    lines_between,
+    note,
+)
 from seawall.cli.box_scene import NOT_RECORDED, BoxScene
 from seawall.cli.source import NOTE_MOST, NOTES_MOST, Source, notes_of
 from seawall.host.bundle import Bundle, BundleHost
@@ -74,7 +81,7 @@ def box_source(path: str, at: str | None) -> BoxSource:
     passes = _readable(box, asked)
     moments = choose([*passes[:-1], *with_claims(box, passes[-1:], asked.unix_seconds)])
     events = _events(box, moments.now, asked)
-    notes = (*_notes(moments, asked), *events)
+    notes = (*_notes(moments, asked), *_unseen(box, at, moments.now, asked), *events)
     return BoxSource(moments, notes, box, asked.unix_seconds)
 
 
@@ -214,6 +221,15 @@ def _notes(moments: Moments, asked: Asked) -> list[str]:
             f"before, at most{_rates(moments)}"
         )
     return notes
+
+
+def _unseen(box: Box, at: str | None, now: Pass, asked: Asked) -> list[str]:
+    """Where a guard was killed with its recorder just after a decision."""
+    if at is None or not is_unseen(box, at):
+        return []
+    before = duration(asked.unix_seconds - now.unix_seconds)
+    words = f"the look by which {at} was taken was not recorded, and this is {before} before it"
+    return [f"{words}: what the guard saw then is told by its own words alone"]
 
 
 def _rates(moments: Moments) -> str:

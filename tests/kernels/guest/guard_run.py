@@ -30,6 +30,8 @@ READY_SECONDS = 40
 ALIVE_SECONDS = 5
 BACK_TO_BASE_SECONDS = 15
 SLACK_BYTES = 48 << 20
+CHANGES_SHOWN = 12
+MIB = 1 << 20
 MCL_CURRENT_FUTURE_ONFAULT = 7
 CLONE_NEWNET = 0x40000000
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -155,7 +157,7 @@ class Scenario:
 
     def run(self, *, is_first: bool) -> dict[str, Any]:
         """``is_first``: whoever watches still takes what it needs; nobody waits for that."""
-        before = meminfo()["MemAvailable"]
+        before = meminfo()
         began = time.monotonic()
         self.set_up()
         self.set_up_seconds = time.monotonic() - began
@@ -284,8 +286,8 @@ class Scenario:
             "late_seconds": self.late, "self": process_numbers(os.getpid()),
         }  # fmt: skip
 
-    def tear_down(self, before: int | None) -> None:
-        """``before``: bytes available, to come back to; None: nobody waits for them."""
+    def tear_down(self, before: dict[str, int] | None) -> None:
+        """``before``: what is to come back to; None: nobody waits for it."""
         if self.canary_died is None:
             os.kill(self.canary_pid, signal.SIGKILL)
         for pid in self.helpers:
@@ -301,11 +303,20 @@ class Scenario:
             while os.waitpid(-1, os.WNOHANG) != (0, 0):
                 pass
         until = time.monotonic() + BACK_TO_BASE_SECONDS
-        while before is not None and (left := before - meminfo()["MemAvailable"]) > SLACK_BYTES:
+        while before is not None and (more := _changes(before))["MemAvailable"] < -SLACK_BYTES:
             if time.monotonic() > until:
-                self.notes.append(f"memory is not back to base: {left >> 20} MiB are missing")
+                words = ", ".join(f"{name} {size / MIB:+.0f}" for name, size in more.items())
+                left = -more["MemAvailable"] >> 20
+                self.notes.append(f"memory is not back to base: {left} MiB are missing ({words})")
                 break
             time.sleep(0.1)
+
+
+def _changes(before: dict[str, int]) -> dict[str, int]:
+    """What has changed most in /proc/meminfo, in bytes."""
+    more = {name: size - before.get(name, 0) for name, size in meminfo().items()}
+    most = sorted(more, key=lambda name: -abs(more[name]))[:CHANGES_SHOWN]
+    return {name: more[name] for name in {"MemAvailable": 0} | dict.fromkeys(most)}
 
 
 def main(path: str) -> None:

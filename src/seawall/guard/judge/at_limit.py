@@ -85,8 +85,10 @@ def _is_to_tighten(mind: Mind, node: Node, entry: Overrun, group: Group) -> bool
 def _with_ranking(
     verdict: Verdict, mind: Mind, node: Node, groups: Mapping[str, Group], meant: Group
 ) -> Verdict:
-    """Who else was looked at, and why it is none of them; when nobody ends, not every time."""
-    is_end = any(order.step in ("terminate", "kill") for order in verdict.orders)
+    """Who else was looked at, and why it is none of them; when nobody ends, not every time.  At a
+    lowered limit the kernel ends it.
+    """
+    is_end = any(order.step in ("terminate", "kill", "clamp") for order in verdict.orders)
     if not (mind.overruns.takes_ranking(node.seconds) or is_end):
         return verdict
     own_limits = mind.overruns.own_limits()

@@ -36,7 +36,7 @@ FORGOTTEN_SECONDS = 2 * AGAIN_MOST_SECONDS
 """After the last report: who is over its limit is told of each hour, so it was not for one."""
 RANKING_SECONDS = 600.0
 """Between two rankings of all that were looked at, which are much the same and take 130 KB for
-250 pods; but beside a kill there always is one."""
+250 pods; but beside a kill and a lowered limit there always is one."""
 ENTRIES_MOST = 512
 SAID_MOST = 2 * ENTRIES_MOST
 
