@@ -13,6 +13,15 @@ PAIR = struct.Struct("=dd")
 CANARY_BYTES = 8192 * PAIR.size
 
 
+def listed() -> int:
+    """Bytes of free pages on the lists of the processors: neither MemFree nor MemAvailable has
+    them, and together they may be as many as the low watermark (mm/page_alloc.c, zone_highsize).
+    """
+    with open("/proc/zoneinfo") as file:
+        counts = [row.split()[1] for row in file if row.split()[0] == "count:"]
+    return sum(map(int, counts)) * os.sysconf("SC_PAGE_SIZE")
+
+
 def meminfo() -> dict[str, int]:
     """Bytes."""
     rows = {}
