@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the guard's ticks claim is found by the verbs where a watcher's own claims are."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.blackbox.box_maker import BOOT, DECISION, END, HOG, Told, small_box
+from tests.blackbox.box_maker import BOOT, DECISION, END, HOG, MIB, Told, small_box, write
 
 from seawall.blackbox.moments import Pass, passes_until
 from seawall.blackbox.reader import Box
 from seawall.cli.box_claims import OLD_MOST_SECONDS, _told, with_claims
 from seawall.cli.box_lines import decision_time
+from seawall.cli.box_source import box_source
 from seawall.readings.kept_claims import PATH, KeptClaims, parse
 
 
@@ -80,6 +82,22 @@ def test_at_a_decision_its_own_tick_is_known(made: tuple[Box, Told]) -> None:
     data = with_claims(box, passes_until(box, at)[-1:], at)[0].round.files[PATH]
     assert isinstance(data, bytes)
     assert parse(data).written_at_unix_seconds == own.unix_seconds
+
+
+@pytest.mark.parametrize("at", [DECISION, " 1a2b3c4d-7 "])
+def test_a_decision_whose_look_was_not_recorded_says_so(
+    made: tuple[Box, Told], tmp_path: Path, at: str
+) -> None:
+    _, told = made
+    words = f"the look by which {DECISION} was taken was not recorded"
+    for is_lost in (False, True):
+        own = next(t.number for t in told.ticks if t.unix_seconds > told.plot.short_at + 5)
+        kept = [f for f in told.frames if not is_lost or (f.kind, f.tick) != ("tick", own)]
+        path = tmp_path / f"box-{is_lost}"
+        write(replace(told, frames=kept), path, 4 * MIB)
+        notes = " ".join(box_source(str(path), at).notes)
+        assert (words in notes) is is_lost
+        assert f"Ends {HOG}" in notes
 
 
 def test_a_tick_of_another_boot_is_not_asked(made: tuple[Box, Told]) -> None:

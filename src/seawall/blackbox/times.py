@@ -56,8 +56,7 @@ def moment_of(text: str, span: Span, numbered: Numbered | None, where: str) -> f
     words = text.strip()[:_TEXT_MOST]
     if match := _FRAME.match(words):
         return _named(words, numbered and numbered.frame(int(match[1])), numbered, span, where)
-    if match := _DECISION.match(words):
-        name = f"{match[1]}-{int(match[2]):04d}"  # its zeros need not be typed
+    if name := decision_of(words):
         return _named(words, numbered and numbered.decision(name), numbered, span, where)
     moment = _time_of(words, span, numbered)
     if moment is None:
@@ -67,6 +66,12 @@ def moment_of(text: str, span: Span, numbered: Numbered | None, where: str) -> f
             f"--at {words!r}: {where} does not reach that far; it holds {told(span)}"
         )
     return min(max(moment, span.first_unix_seconds), span.last_unix_seconds)
+
+
+def decision_of(text: str) -> str:
+    """The decision that ``text`` names, whose zeros need not be typed; empty: it names none."""
+    match = _DECISION.match(text.strip()[:_TEXT_MOST])
+    return f"{match[1]}-{int(match[2]):04d}" if match else ""
 
 
 def told(span: Span) -> str:

@@ -10,6 +10,7 @@ from typing import Final
 from seawall.blackbox.frame import Head
 from seawall.blackbox.reader import Box
 from seawall.blackbox.times import written
+from seawall.guard.wire import LATE_MOST_SECONDS
 from seawall.host.host import JSON
 from seawall.problems import BundleProblem
 from seawall.replay.carried import items_of, read_float
@@ -26,8 +27,6 @@ LISTED: Final = ("verdict", "kernel")
 """Kinds that begin something: a decision, or a kill by the kernel."""
 WEIGHTY: Final = ("verdict", "outcome", "told", "kernel")
 """Kinds that are about a workload, not about the guard itself."""
-LATE_MOST_SECONDS: Final = 60.0
-"""A line is told so long after the look that it is about, at most."""
 _SAME_TICK: Final = 0.001
 """Seconds: a line and its tick tell the same figure, and no two ticks are so near."""
 _SAME_LOOK: Final = 0.01

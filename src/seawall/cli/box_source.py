@@ -17,7 +17,7 @@ from seawall.blackbox.moments import (
     up_to,
 )
 from seawall.blackbox.reader import Box
-from seawall.blackbox.times import Numbered, Span, moment_of, written
+from seawall.blackbox.times import Numbered, Span, decision_of, moment_of, written
 from seawall.cli.box_claims import with_claims
 from seawall.cli.box_lines import (
     WEIGHTY,
@@ -225,11 +225,12 @@ def _notes(moments: Moments, asked: Asked) -> list[str]:
 
 def _unseen(box: Box, at: str | None, now: Pass, asked: Asked) -> list[str]:
     """Where a guard was killed with its recorder just after a decision."""
-    if at is None or not is_unseen(box, at):
+    decision = decision_of(at or "")
+    if not decision or not is_unseen(box, decision):
         return []
     before = duration(asked.unix_seconds - now.unix_seconds)
-    words = f"the look by which {at} was taken was not recorded, and this is {before} before it"
-    return [f"{words}: what the guard saw then is told by its own words alone"]
+    words = f"the look by which {decision} was taken was not recorded, and this is {before} before"
+    return [f"{words} it: what the guard saw then is told by its own words alone"]
 
 
 def _rates(moments: Moments) -> str:

@@ -21,11 +21,10 @@ from seawall.guard.handed import to_json
 from seawall.guard.link import WatcherLink
 from seawall.guard.settings import Settings
 from seawall.guard.told_rows import FIELDS, named, names_of, put
-from seawall.guard.wire import INDEX, PART, PART_MOST_BYTES, ROW, STATES, TICK
+from seawall.guard.wire import INDEX, LATE_MOST_SECONDS, PART, PART_MOST_BYTES, ROW, STATES, TICK
 
 AGAIN_SECONDS: Final = 5.0
 """Between two tries to tell everything anew."""
-_LATE_MOST_SECONDS: Final = 60.0
 _NUMBER_MOST: Final = 1 << 62
 _NOW: Final = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
 _SEND_BUFFER_BYTES: Final = 1 << 20
@@ -282,7 +281,7 @@ def _room_of(groups: int) -> int:
 def _unix_seconds(looked: float) -> float:
     """Of a look: what followed from it was done before it is told, and a kill takes a while."""
     late = time.monotonic() - looked
-    return time.time() - (late if 0.0 <= late <= _LATE_MOST_SECONDS else 0.0)
+    return time.time() - (late if 0.0 <= late <= LATE_MOST_SECONDS else 0.0)
 
 
 def _head(settings: Settings, last_decision: str) -> str:

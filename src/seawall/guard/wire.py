@@ -54,6 +54,8 @@ PART_MOST_BYTES: Final = DATAGRAM_MOST_BYTES - PART.size
 TICK: Final = struct.Struct("<BdQII")
 """The place in STATES of the judge's state after the tick, Unix seconds of the look, base, rows,
 indices in the order."""
+LATE_MOST_SECONDS: Final = 60.0
+"""What follows from a look is told so long after it, at most; else a clock was set since."""
 STATES: Final = ("peace", "near", "blind", "short", "holding")
 INDEX: Final = struct.Struct("<I")
 ROW: Final = struct.Struct("<IqqqdqqqqqqdiiiddddBd")

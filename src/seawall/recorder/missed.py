@@ -16,6 +16,7 @@ from typing import Final
 
 from seawall.blackbox.frame import Head, squeezed
 from seawall.guard.tell.paths import DECISIONS, OLDER_DECISIONS
+from seawall.guard.wire import LATE_MOST_SECONDS
 from seawall.problems import BundleProblem
 from seawall.recorder.past import Waiting
 from seawall.recorder.writer import Ring, packed
@@ -23,8 +24,6 @@ from seawall.recorder.writer import Ring, packed
 LINES_MOST: Final = 200
 TAIL_BYTES: Final = 512 << 10
 """Of each file of the journal."""
-_LATE_MOST_SECONDS: Final = 60.0
-"""A line is written so long after the look that it is about; else a clock was set since."""
 
 
 def missed(ring: Ring, folder: str, boot_id: str) -> list[Waiting]:
@@ -106,4 +105,4 @@ def _unix_seconds(looked: float, at: str) -> float:
     except (ValueError, OverflowError):
         written = math.nan
     # ``at`` is cut to the second.
-    return written if abs(written - unix) > _LATE_MOST_SECONDS else unix
+    return written if abs(written - unix) > LATE_MOST_SECONDS else unix
