@@ -13,9 +13,10 @@ from tests.host.test_page_trace_live import why_not
 
 from seawall.host.page_trace import decode
 from seawall.host.page_trace.decode import Happening, TakenPages
-from seawall.host.page_trace.follower import PACE_STEP_MOST, STEP_MOST, Told
+from seawall.host.page_trace.follower import STEP_MOST, Told
 from seawall.host.page_trace.ledger import Ledger
 from seawall.host.page_trace.options import TraceOptions
+from seawall.host.page_trace.pace import PACE_STEP_MOST
 from seawall.host.page_trace.report import Material, report
 from seawall.host.page_trace.stack_room import most_after, without_unused
 from seawall.host.page_trace.symbols import Symbols

@@ -2,9 +2,10 @@
 
 from tests.host.test_page_ledger import GONE, US, ledger, taken, told
 
-from seawall.host.page_trace.follower import PACE_STEP_MOST, STEP_MOST, Told
+from seawall.host.page_trace.follower import STEP_MOST, Told
 from seawall.host.page_trace.hist import Sums
 from seawall.host.page_trace.ledger import Ledger
+from seawall.host.page_trace.pace import PACE_STEP_MOST
 from seawall.host.page_trace.sampling import others_pages
 
 FOLLOWED = 1000

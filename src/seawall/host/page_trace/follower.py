@@ -2,9 +2,9 @@
 """Reads the buffers round by round, in the order of time, and keeps pace with the machine.
 
 A round applies what happened before it began to read: everything older has been read by then,
-from every CPU.  Where events are lost, or reading takes most of the time, fewer frames are
-followed, each standing for more; but not so few that chance would make the sums wrong: rather
-more is lost then, which is said.
+from every CPU.  Where events are lost, or following takes much of a CPU and fewer frames would
+spare some of it (``pace.py``), fewer are followed, each standing for more; but not so few that
+chance would make the sums wrong: rather more is lost then, which is said.
 """
 
 import select
@@ -17,6 +17,7 @@ from seawall.host.page_trace.armed import Armed
 from seawall.host.page_trace.decode import FreedPages, Happening, TakenPages, TaskEvents
 from seawall.host.page_trace.event_format import EventFormat
 from seawall.host.page_trace.ledger import Ledger
+from seawall.host.page_trace.pace import PACE_SECONDS, PACE_STEP_MOST, Pace
 from seawall.host.page_trace.stack_room import most_after, without_unused
 from seawall.host.page_trace.streams import Raw, in_time
 from seawall.problems import ParseProblem
@@ -26,15 +27,12 @@ _WAKE_PERCENT: Final = 10
 _REST_SECONDS: Final = 0.003
 _LONG_REST_SECONDS: Final = 0.03  # where a single event wakes us
 _LATE_STACK_NANOSECONDS: Final = 1_000_000_000
-_BUSY_MOST: Final = 0.25  # of one CPU; above it fewer frames are followed
-_PACE_SECONDS: Final = 1.0
 _GATHER_SECONDS: Final = 0.01
 _GATHER_SHARE: Final = 20  # of the time, with very many CPUs
 _READ_MOST_BYTES: Final = 64 << 20
 _CALM_SECONDS: Final = 5.0  # without losses; those after it are not the same trouble
 _NARROWER: Final = 4
 STEP_MOST: Final = 64
-PACE_STEP_MOST: Final = 8  # of our own accord; a ring of 128 MiB is within 2 % yet
 _LOSSES_EVERY_SECONDS: Final = 1.0
 _time_of: Final = itemgetter(0)
 _TAKEN, _FREED, _TASKS = 0, 1, 2  # the streams
@@ -92,7 +90,7 @@ class Follower:
         self._lost_before = [0, 0, 0]
         self._losses_at = 0.0
         self._lost_first = self._lost_last = -_CALM_SECONDS
-        self._pace_since, self._pace_used = time.monotonic(), 0.0
+        self._pace = Pace()
 
     def pump(self, seconds: float) -> None:
         """Follow for so long; at least two rounds, so that all that was before is applied."""
@@ -116,8 +114,8 @@ class Follower:
             self._follow(pages, until, missing)
         self._look_for_losses(missing)
         self._make_room()
-        self._pace_used += time.thread_time() - began
-        self._watch_pace()
+        self._pace.used(time.thread_time() - began)
+        self.narrow(self._pace.step(time.monotonic(), self.ledger.frames.step))
 
     def _follow(self, pages: list[Raw], until: int, missing: list[bool]) -> None:
         """Apply what these pages tell, up to a time; ``missing``: events before them were lost."""
@@ -137,6 +135,7 @@ class Follower:
         if batch and max(batch, key=_time_of)[0] > until:
             self._late = [happening for happening in batch if happening[0] > until]
             batch = [happening for happening in batch if happening[0] <= until]
+        self._pace.saw(batch)
         self.ledger.apply(batch, self.gather_if_due)
 
     def _count(self, stream: int, happenings: int) -> None:
@@ -220,21 +219,9 @@ class Follower:
         if now - self._lost_last > _CALM_SECONDS:
             self._lost_first = now
         self._lost_last = now
-        if now - self._lost_first > _PACE_SECONDS:
+        if now - self._lost_first > PACE_SECONDS:
             self._lost_first = now
             self.narrow(min(PACE_STEP_MOST, self.ledger.frames.step * _NARROWER))
-
-    def _watch_pace(self) -> None:
-        """Fewer frames when following takes too much of a CPU for a second, whoever asked for the
-        rounds; what is done between them does not count.
-        """
-        now = time.monotonic()
-        seconds = now - self._pace_since
-        if seconds < _PACE_SECONDS:
-            return
-        if self._pace_used > _BUSY_MOST * seconds:
-            self.narrow(min(PACE_STEP_MOST, self.ledger.frames.step * 2))
-        self._pace_since, self._pace_used = now, 0.0
 
     def narrow(self, step: int) -> None:
         """One frame in ``step`` from now on, which is rounded up to a power of two."""

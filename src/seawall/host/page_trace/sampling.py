@@ -7,9 +7,10 @@ took; by so much as the followed ones say more, they are somebody else's.  Where
 sums, of what is there by chance half is certain at the most.
 """
 
-from seawall.host.page_trace.follower import PACE_STEP_MOST, Told
+from seawall.host.page_trace.follower import Told
 from seawall.host.page_trace.hist import Sums
 from seawall.host.page_trace.ledger import Ledger
+from seawall.host.page_trace.pace import PACE_STEP_MOST
 
 
 def others_pages(ledger: Ledger, told: Told, sums: Sums | None, task: int, by_chance: int) -> int:
