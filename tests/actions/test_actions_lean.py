@@ -22,13 +22,13 @@ print(json.dumps(sorted(sys.modules)))
 """
 
 GROWTH = """
-import gc, json, os, sys, tempfile, time
+import gc, json, os, sys, time
 sys.path.insert(0, sys.argv[1])
 from seawall.actions.hands import Hands
 from seawall.actions.journal import Journal
 from seawall.actions.plan import Mounts, Order, Target
 
-tree = tempfile.mkdtemp()
+tree = sys.argv[2]
 os.mkdir(tree + "/pod")
 for name, text in {
     "cgroup.procs": "", "cgroup.freeze": "0", "cgroup.kill": "0",
@@ -71,14 +71,14 @@ hands.undo_all()
 """
 
 SWARM = """
-import json, os, signal, sys, tempfile, time
+import json, os, signal, sys, time
 sys.path.insert(0, sys.argv[1])
 from seawall.actions.hands import Hands
 from seawall.actions.journal import Journal
 from seawall.actions.plan import Mounts, Order, Target
 from seawall.guard import memory
 
-tree = tempfile.mkdtemp()
+tree = sys.argv[2]
 os.mkdir(tree + "/pod")
 children = []
 for _ in range(1281):
@@ -112,8 +112,9 @@ print(json.dumps({"kib": grown, "left": outcome.left, "ended": sum(ended)}))
 """
 
 
-def run(program: str) -> object:
-    command = [sys.executable, "-I", "-S", "-c", program, str(SOURCES)]
+def run(program: str, *folders: Path) -> object:
+    words = [str(SOURCES), *map(str, folders)]
+    command = [sys.executable, "-I", "-S", "-c", program, *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -126,9 +127,9 @@ def test_only_lean_modules() -> None:
     assert [name for name in loaded if name.startswith(FAT)] == []
 
 
-def test_nothing_grows_and_no_cycle_is_left() -> None:
+def test_nothing_grows_and_no_cycle_is_left(tmp_path: Path) -> None:
     """1,200 orders, half of them refused."""
-    grown = run(GROWTH)
+    grown = run(GROWTH, tmp_path)
     assert isinstance(grown, dict)
     assert grown["files"] == 0
     assert grown["cycles"] == 0
@@ -137,9 +138,9 @@ def test_nothing_grows_and_no_cycle_is_left() -> None:
 
 
 @pytest.mark.parametrize("has_kill", [True, False])
-def test_a_swarm_that_dies_slowly_costs_no_pages(has_kill: bool) -> None:
+def test_a_swarm_that_dies_slowly_costs_no_pages(has_kill: bool, tmp_path: Path) -> None:
     """Seed 3.  As sets its numbers were 660 KiB; the kernel does nothing in a folder on paper."""
-    grown = run(SWARM.replace("HAS_KILL", str(has_kill)))
+    grown = run(SWARM.replace("HAS_KILL", str(has_kill)), tmp_path)
     assert isinstance(grown, dict)
     assert (grown["left"], grown["ended"]) == (1281, 1281)
     assert grown["kib"] <= 32

@@ -55,7 +55,7 @@ class Scene:
         self.loop = loop = Loop.__new__(Loop)
         watcher = SimpleNamespace(tell=self.said.append)
         teller = SimpleNamespace(is_due=False, event=self.events.append)
-        sense = SimpleNamespace(is_near=False, breath_seconds=1.0)
+        sense = SimpleNamespace(is_near=False, breath_seconds=1.0, spare_seconds=2.0)
         parts: Any = SimpleNamespace(
             self_test=self.test, watcher=watcher, teller=teller, sense=sense
         )
@@ -216,3 +216,14 @@ def test_the_watcher_hurries_for_seconds_when_seconds_are_left() -> None:
         scene.hurried = [CALM] if is_hurried else []
         scene.loop._settle_pace(now, CALM)
     assert [message["seconds"] for message in scene.said] == [1.0, 0.25, 0.1, 0.25]
+
+
+def test_how_often_the_guard_is_told_to_look_does_not_hurry_its_watcher() -> None:
+    scene = Scene()
+    scene.loop.parts.watcher = SimpleNamespace(  # type: ignore[assignment]
+        tell=lambda message: scene.said.append(message) or True
+    )
+    for seconds in (2.0, 3.0, 60.0):
+        scene.loop.parts.sense.spare_seconds = seconds
+        scene.loop._settle_pace(0.0, CALM)
+    assert [message["seconds"] for message in scene.said] == [1.0, 5.0]

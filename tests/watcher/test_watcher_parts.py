@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +13,7 @@ from seawall.guard.entry import watcher_argv
 from seawall.host.live import LiveHost
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.snapshot import Snapshot
+from seawall.watcher import ledger_looks
 from seawall.watcher.feed import pause_seconds
 from seawall.watcher.keeping import Keeping
 from seawall.watcher.learning import SURGE
@@ -104,6 +106,30 @@ def test_quick_and_whole_looks_agree() -> None:
     meminfo = Snapshot(LiveHost("/")).get(Meminfo)
     assert isinstance(meminfo, Meminfo)
     assert 0 < later.quick < meminfo.mem_total
+
+
+def test_where_nothing_is_short_meminfo_alone_says_when_to_read_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, quick = [1000.0], [500 * MIB]
+    monkeypatch.setattr(ledger_looks, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(ledger_looks, "quick_residual", lambda _meminfo: quick[0])
+    looks = LedgerLooks(LiveHost("/"))
+
+    def is_whole(seconds: float, *, is_calm: bool) -> bool:
+        clock[0] += seconds
+        look = looks.look(whole=False, is_calm=is_calm)
+        assert look
+        return look.is_whole
+
+    assert is_whole(0, is_calm=True), "the first one"
+    assert not is_whole(11, is_calm=True)
+    assert is_whole(0, is_calm=False), "it is short now: ten seconds are old"
+    assert not is_whole(59, is_calm=True)
+    quick[0] += 9 * MIB
+    assert is_whole(0, is_calm=True), "something was taken"
+    assert not is_whole(0, is_calm=True)
+    assert is_whole(60, is_calm=True)
 
 
 def test_one_watcher_a_machine(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ HURRIED_PACE, NEAR_PACE, PEACE_PACE, DEEP_PEACE_PACE = 0.1, 0.25, 1.0, 5.0
 HURRY_LASTS_SECONDS = 2.0
 """Every shorter pace brings its next look forward: it must not come and go."""
 DEEP_PEACE_SECONDS = 3.0
-"""The guard's own sleep is this long only with headroom for minutes."""
+"""Nobody need look for so long only with headroom for minutes."""
 AFRESH = 75
 """The status of a guard that wants to be started anew: EX_TEMPFAIL of sysexits.h."""
 _SHORT = ("short", "holding")
@@ -216,7 +216,7 @@ class Loop:
         elif self.judge.state() != "peace" or self.parts.sense.is_near:
             pace = NEAR_PACE
         else:
-            is_deep = self.parts.sense.breath_seconds >= DEEP_PEACE_SECONDS
+            is_deep = self.parts.sense.spare_seconds >= DEEP_PEACE_SECONDS
             pace = DEEP_PEACE_PACE if is_deep else PEACE_PACE
         if pace != self._pace and self.parts.watcher.tell({"t": "pace", "seconds": pace}):
             self._pace = pace

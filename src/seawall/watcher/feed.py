@@ -93,6 +93,11 @@ class Feed:
         """Whether memory grows, or the guard said that it is short."""
         return self._learning.watch.is_armed or self._pace < PEACE_SECONDS
 
+    @property
+    def _is_calm(self) -> bool:
+        """The guard said that nothing is short for minutes."""
+        return self._pace >= _QUIET_PACE
+
     # --- before and after -----------------------------------------------------------------
 
     def rehearse(self) -> None:
@@ -186,7 +191,7 @@ class Feed:
             self._people_due = 0.0
 
     def _look(self) -> None:
-        self._seen = self._learning.see()
+        self._seen = self._learning.see(is_calm=self._is_calm)
         self._glimpse.looked()
         if self._seen is not None:
             self._residual.see(self._seen.moment.seconds, self._seen.moment.residual_bytes)
@@ -194,7 +199,7 @@ class Feed:
     def _tell(self) -> None:
         self._tell_stuck()
         now = time.monotonic()
-        if self._pace >= _QUIET_PACE and now < self._tell_due:
+        if self._is_calm and now < self._tell_due:
             return  # the guard sleeps longer than that, and hears all of it at once
         self._tell_due = now + _QUIET_SECONDS
         is_answered = self._host.go_on()

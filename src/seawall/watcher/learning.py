@@ -53,9 +53,11 @@ class Learning:
         self.problem = ""
         """Why the last look of the tracer told nothing."""
 
-    def see(self) -> Look | None:
-        """One more look at the ledger, and all that follows from it."""
-        look = self.looks.look(whole=self.watch.is_armed)
+    def see(self, *, is_calm: bool = False) -> Look | None:
+        """One more look at the ledger, and all that follows from it.  ``is_calm``: nothing is
+        short for minutes.
+        """
+        look = self.looks.look(whole=self.watch.is_armed, is_calm=is_calm)
         if look is None:
             return None
         if not look.is_whole and self._would_arm(look.moment):

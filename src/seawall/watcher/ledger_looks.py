@@ -21,6 +21,8 @@ from seawall.readings.snapshot import Snapshot
 from seawall.readings.vmallocinfo import Vmallocinfo
 
 WHOLE_EVERY_SECONDS: Final = 10.0
+WHOLE_CALM_SECONDS: Final = 60.0
+"""Where nothing is short for minutes; what grows is in meminfo, and has all of it read at once."""
 AREAS_EVERY_SECONDS: Final = 60.0
 """/proc/vmallocinfo takes longer than all else, and tells little where VmallocUsed counts."""
 _MOVED_BYTES: Final = 8 << 20
@@ -75,7 +77,7 @@ class LedgerLooks:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._snapshot = Snapshot(host)
-        self._whole_due = self._areas_due = 0.0
+        self._whole_at = self._areas_due = 0.0
         self._quick = 0
         self.ledger: Ledger | None = None
         self.blind = ""
@@ -92,7 +94,7 @@ class LedgerLooks:
         """Of the last whole look."""
         return self._snapshot
 
-    def look(self, *, whole: bool) -> Look | None:
+    def look(self, *, whole: bool, is_calm: bool = False) -> Look | None:
         """None, and ``blind`` says why, when nothing could be read."""
         now = time.monotonic()
         fresh = Snapshot(self._host)
@@ -102,14 +104,15 @@ class LedgerLooks:
             return None
         quick = quick_residual(meminfo)
         moved = abs(quick - self._quick) > _MOVED_BYTES
-        is_whole = whole or self.ledger is None or moved or now >= self._whole_due
+        is_old = now - self._whole_at >= (WHOLE_CALM_SECONDS if is_calm else WHOLE_EVERY_SECONDS)
+        is_whole = whole or self.ledger is None or moved or is_old
         if is_whole:
             ledger = self._whole(meminfo, now)
             if isinstance(ledger, Unread):
                 self.blind = f"{ledger.path}: {ledger.detail or ledger.why}"
                 return None
             self.ledger, self._quick = ledger, quick
-            self._whole_due = now + WHOLE_EVERY_SECONDS
+            self._whole_at = now
         self.blind = ""
         assert self.ledger is not None  # noqa: S101 - read just now
         residual = self.ledger.residual_bytes + quick - self._quick

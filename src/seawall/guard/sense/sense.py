@@ -80,6 +80,8 @@ class Sense:
         self._is_near = False
         self.pause_seconds = self.breath_seconds = settings.tick_least_seconds
         """Until the next tick; until somebody looks at free memory at least."""
+        self.spare_seconds = settings.tick_least_seconds
+        """So long nobody need look, whatever ``tick_most_seconds`` asks for."""
         self._is_deep = False
         self._is_woken = False
         """A trigger ended the last sleep."""
@@ -236,10 +238,11 @@ class Sense:
         )
         self._rarely.peace = _DEEP_SECONDS if self._is_deep else _RARELY_SECONDS
         left = max(0, head.bytes - int(act))
-        breath = self.breath_seconds = pause_seconds(
-            left, slope, settings.tick_least_seconds, settings.tick_most_seconds,
+        self.spare_seconds = pause_seconds(
+            left, slope, settings.tick_least_seconds, float("inf"),
             is_stalled=is_stalled, is_deep=self._is_deep, cpus=self._cpus,
         )  # fmt: skip
+        breath = self.breath_seconds = min(self.spare_seconds, settings.tick_most_seconds)
         self._glance = min(glance_seconds(left, self._cpus), breath)
         available = self.memory.mem_available
         self._fallen = float("inf") if available is None else available - head.bytes / _FALLEN_SHARE
