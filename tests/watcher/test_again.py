@@ -43,6 +43,20 @@ def test_a_container_that_had_the_runtimes_wish_for_a_moment_is_not_critical(
     assert (row["role"], row["adj"]) == ("", PODS_ADJ)
 
 
+def test_nor_is_one_whose_runtime_tells_nothing_of_it(node: Node, clock: Clock) -> None:
+    """What was told of a container's folders stays while they cannot be read: not its adj."""
+    people = node.people()
+    web = node.container(POD, "web", RUNTIMES_ADJ, tasks="run/another-runtime")
+    people.told(rows(people).values(), ())
+    people.told(rows(people).values(), ())  # its name
+    assert "node-critical" in people._known[web]["role"]
+    for file in adj_files(node):
+        file.write_text(f"{PODS_ADJ}\n")
+    clock.now += SETTLED_SECONDS
+    row = rows(people)[web]
+    assert (row["role"], row["adj"]) == ("", PODS_ADJ)
+
+
 def test_the_watcher_looks_for_it_by_itself(
     node: Node, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

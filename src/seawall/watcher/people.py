@@ -30,7 +30,7 @@ from seawall.watcher.news import News
 from seawall.watcher.requests import Asked, capacity_of, class_rank_of, request_of
 from seawall.watcher.role_facts import given_folders, programs
 from seawall.watcher.roles import Facts, role_of
-from seawall.watcher.roles_unread import NOT_NAMED, NOT_SEEN, Silence
+from seawall.watcher.roles_unread import NOT_NAMED, NOT_SEEN, Given, Silence
 
 _TRIES_MOST: Final = 3
 """To find the name of a container: its files may come after its cgroup."""
@@ -55,8 +55,7 @@ class People:
         self._again = Again()
         self._news = News()
         self._tries: dict[str, int] = {}
-        self._roleless: dict[str, Unread] = {}
-        """By cgroup: containers whose mounts could not be read."""
+        self._given = Given()
         self._unnamed: set[str] = set()
         """Containers whose names may still come."""
         self._folders: dict[str, tuple[int, int]] = {}
@@ -65,13 +64,13 @@ class People:
     @property
     def blind(self) -> list[str]:
         """What could not be seen of roles and names, in words."""
-        return roles_unread.blind_words(self._roleless, self._unnamed, self.files.unread)
+        return roles_unread.blind_words(self._given.unread, self._unnamed, self.files.unread)
 
     @property
     def is_to_be_named(self) -> bool:
         """A container is there whose files were not found or read yet, and may be by now."""
         roles = (row["role"] for row in self._known.values())
-        is_wanted = bool(self._unnamed) or (bool(self._roleless) and NOT_SEEN in roles)
+        is_wanted = bool(self._unnamed) or (bool(self._given.unread) and NOT_SEEN in roles)
         return is_wanted and not self._silence.lasts
 
     def is_stale(self) -> bool:
@@ -185,11 +184,10 @@ class People:
                 self._again.was_read(path, now, is_new=is_other)
         for path in self._known.keys() - there.keys():
             self._forget(path)
-        for path in self._roleless.keys() - self._known.keys():
-            del self._roleless[path]
 
     def _forget(self, path: str) -> None:
         self._known.pop(path, None)
+        self._given.forget(path)
         self._again.forget(path)
 
     def _is_same(self, row: Row, workload: Workload, *, is_new: bool) -> bool:
@@ -224,12 +222,7 @@ class People:
         is_made_up = place_of(workload.cgroup).is_delegated
         is_container = workload.kind == "container"
         is_given = is_container and not is_made_up
-        folders = given_folders(self._host, workload) if is_given else ()
-        role_before = ""
-        if isinstance(folders, Unread):
-            role_before, folders = self._role_unread(workload.cgroup, inode, folders), ()
-        else:
-            self._roleless.pop(workload.cgroup, None)
+        folders, unread_role = self._folders_of(workload, inode) if is_given else ((), "")
         facts = Facts(
             cgroup=workload.cgroup,
             is_container=is_container,
@@ -253,19 +246,16 @@ class People:
             "class_rank": class_rank_of(workload, is_delegated=is_made_up),
             "adj": adj,
             "request": request_of(workload, asked, adj, self._capacity, is_delegated=is_made_up),
-            "role": role_of(facts) or role_before or self._role_until_named(workload),
+            "role": role_of(facts) or unread_role or self._role_until_named(workload),
         }
 
-    def _role_unread(self, path: str, inode: int, why: Unread) -> str:
-        """What was told of it stays; else nobody may take it for anybody before it is read."""
-        self._silence.note((why,))
-        row, was_read = self._known.get(path), path not in self._roleless
-        row = row if row is not None and row["inode"] == inode else None
-        role = roles_unread.role_before(row, was_read=was_read)
-        if role is not None:
-            return role
-        self._roleless[path] = why
-        return NOT_SEEN if roles_unread.is_silent(why) else ""
+    def _folders_of(self, workload: Workload, inode: int) -> tuple[tuple[str, ...], str]:
+        """Of the host's; and why nobody may take it for anybody before they are read."""
+        told = given_folders(self._host, workload)
+        if isinstance(told, Unread):
+            self._silence.note((told,))
+        may_come = bool(self._role_until_named(workload))
+        return self._given.of(workload.cgroup, inode, told, may_come=may_come)
 
     def _role_until_named(self, workload: Workload) -> str:
         """It may be in kube-system: its files come some seconds after its cgroup."""

@@ -15,7 +15,6 @@ from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.readings.container_files import ContainerFile, ContainerFiles
 from seawall.watcher.asker import reap
-from seawall.watcher.endpoint import Row
 
 NOT_NAMED: Final = "its name is not known yet"
 NOT_SEEN: Final = "its role could not be read yet"
@@ -61,6 +60,44 @@ class Silence:
 def is_silent(unread: Unread) -> bool:
     """It tells nothing, not even that there is no such file or that it may not be read."""
     return unread.why in ("no_answer", "not_reached", "failed")
+
+
+class Given:
+    """Folders of the host in each container, as they were told last."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, tuple[str, ...]]] = {}
+        """By cgroup, with its inode."""
+        self.unread: dict[str, Unread] = {}
+        """By cgroup: those for which they could not be read."""
+
+    def of(
+        self, path: str, inode: int, told: tuple[str, ...] | Unread, *, may_come: bool
+    ) -> tuple[tuple[str, ...], str]:
+        """The folders, and the role where nothing can be told before they are read.
+
+        Of a container whose files cannot be read now what was told stays: its folders, not its
+        role, for that is of other facts too, which change.  ``may_come``: files that are not there
+        may be later.
+        """
+        if not isinstance(told, Unread):
+            self.unread.pop(path, None)
+            self._known[path] = inode, told
+            return told, ""
+        known = self._known.get(path)
+        if known is not None and known[0] == inode:
+            return known[1], ""
+        self.unread[path] = told
+        if is_silent(told):
+            return (), NOT_SEEN
+        if not may_come:  # of another runtime: a disk that falls silent later says no more
+            self._known[path] = inode, ()
+        return (), ""
+
+    def forget(self, path: str) -> None:
+        """It is gone."""
+        self._known.pop(path, None)
+        self.unread.pop(path, None)
 
 
 def kept(before: ContainerFiles, now: ContainerFiles, there: Workloads) -> ContainerFiles:
@@ -110,13 +147,3 @@ def blind_words(
 def _words(what: str, number: int, why: Unread) -> str:
     whose = "1 container" if number == 1 else f"{number} containers"
     return f"{what} in {whose} ({why.path}: {why.why}): "
-
-
-def role_before(row: Row | None, *, was_read: bool) -> str | None:
-    """The role that was told of a cgroup whose folders cannot be read now; None: none was.
-    ``was_read``: they were read then.
-    """
-    role = NOT_SEEN if row is None else str(row["role"])
-    if role in (NOT_SEEN, NOT_NAMED):
-        return "" if was_read and role == NOT_NAMED else None
-    return role
