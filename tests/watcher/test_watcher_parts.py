@@ -4,9 +4,9 @@ import json
 import os
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+from tests.clock import Clock
 
 from seawall.accounts.watch.pace import Growth, Moment
 from seawall.guard.entry import watcher_argv
@@ -111,13 +111,12 @@ def test_quick_and_whole_looks_agree() -> None:
 def test_where_nothing_is_short_meminfo_alone_says_when_to_read_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clock, quick = [1000.0], [500 * MIB]
-    monkeypatch.setattr(ledger_looks, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    clock, quick = Clock.of(ledger_looks, monkeypatch), [500 * MIB]
     monkeypatch.setattr(ledger_looks, "quick_residual", lambda _meminfo: quick[0])
     looks = LedgerLooks(LiveHost("/"))
 
     def is_whole(seconds: float, *, is_calm: bool) -> bool:
-        clock[0] += seconds
+        clock.now += seconds
         look = looks.look(whole=False, is_calm=is_calm)
         assert look
         return look.is_whole

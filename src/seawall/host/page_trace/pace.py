@@ -21,6 +21,8 @@ _BUSY_MOST: Final = 0.25  # of one CPU; above it fewer frames are followed
 _SPARED_LEAST: Final = 0.25  # of what is read; less is not worth an estimate
 _ONE_IN: Final = 16  # happenings are looked at: it costs nothing, and a thousand are enough
 
+_ORDER_AT: Final = {decode.TAKEN: 4, decode.FREED: 3}  # its place in a happening of pages
+
 
 class Pace:
     """Of one follower."""
@@ -37,9 +39,9 @@ class Pace:
     def saw(self, batch: Sequence[Happening]) -> None:
         """These happened."""
         self._orders.update(
-            happening[4] if happening[1] == decode.TAKEN else happening[3]
+            happening[_ORDER_AT[happening[1]]]
             for happening in batch[::_ONE_IN]
-            if happening[1] in (decode.TAKEN, decode.FREED)
+            if happening[1] in _ORDER_AT
         )
 
     def step(self, now: float, step: int) -> int:
