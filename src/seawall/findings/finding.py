@@ -28,6 +28,26 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Brief:
+    """A finding for one screen of 24 lines; what is left empty is taken from the long words."""
+
+    headline: str = ""
+    """Some 110 characters at most, the number in it; the id is put behind it."""
+    who: str = ""
+    """Who holds or does it, where that is no ``workload``, or more about that: ``holds 292 packet
+    sockets``.  Only what is proved; a suspect is called one."""
+    why: str = ""
+    """What follows, and the numbers that prove it: some 140 characters at most."""
+    steps: tuple[str, ...] = ()
+    """At most three, each something to do or to paste; empty takes the rule's own."""
+    effect: str = ""
+    """Folded below its cause, a few words: ``no OOM kill will come``; empty takes the title."""
+
+
+NOTHING_BRIEF: Final = Brief()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One answer of one rule, about the node or about one workload."""
 
@@ -47,6 +67,12 @@ class Finding:
     remedy: tuple[str, ...] | None = None
     unread: tuple[Unread, ...] = ()
     """BLIND: what was missing."""
+    brief: Brief = NOTHING_BRIEF
+    """What one screen shows instead of the long words."""
+    explained_by: tuple[str, ...] | None = None
+    """As the rule's own, where it differs between findings of one rule; None takes the rule's."""
+    seconds_left: float | None = None
+    """Until what it is about runs out at the rate that was seen; None where nothing runs out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +86,11 @@ class Judged:
     """The reason given in rules.toml; None when it counts."""
     confirm: tuple[str, ...] = field(default=())
     remedy: tuple[str, ...] = field(default=())
+    steps: tuple[str, ...] = field(default=())
+    explained_by: tuple[str, ...] = field(default=())
+    """Ids of the rules whose finding explains this one, see ``causes.py``."""
+    has_holder: bool = False
+    """Somebody holds what it is about, so that an answer has to say who, or that none is known."""
 
     @property
     def key(self) -> str:
@@ -68,7 +99,7 @@ class Judged:
         return f"{self.id}:{where}" if where else self.id
 
 
-def fires(
+def fires(  # noqa: PLR0913 - the words of one finding, most of them optional
     severity: Severity,
     headline: str,
     evidence: Sequence[Evidence],
@@ -78,6 +109,9 @@ def fires(
     subject: str = "",
     confirm: Sequence[str] | None = None,
     remedy: Sequence[str] | None = None,
+    brief: Brief = NOTHING_BRIEF,
+    explained_by: Sequence[str] | None = None,
+    seconds_left: float | None = None,
 ) -> Finding:
     """The rule's condition holds."""
     return Finding(
@@ -90,6 +124,9 @@ def fires(
         subject=subject,
         confirm=None if confirm is None else tuple(confirm),
         remedy=None if remedy is None else tuple(remedy),
+        brief=brief,
+        explained_by=None if explained_by is None else tuple(explained_by),
+        seconds_left=seconds_left,
     )
 
 

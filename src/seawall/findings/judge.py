@@ -46,6 +46,11 @@ def judge(rules: Iterable[Rule], scene: Scene, policy: Policy) -> Iterator[Judge
                 muted=policy.muted_reason(rule.id, finding.workload),
                 confirm=rule.confirm if finding.confirm is None else finding.confirm,
                 remedy=rule.remedy if finding.remedy is None else finding.remedy,
+                steps=finding.brief.steps or rule.steps,
+                explained_by=(
+                    rule.explained_by if finding.explained_by is None else finding.explained_by
+                ),
+                has_holder=rule.has_holder,
             )
 
 

@@ -38,6 +38,13 @@ class Rule:
     """What would let it see, when it is blind."""
     audit: bool
     """True for settings: judged by ``why --audit`` only."""
+    explained_by: tuple[str, ...]
+    """Ids of the rules whose finding, where it fires about the same workload or about the node,
+    explains this one; the likeliest first.  See ``causes.py``."""
+    steps: tuple[str, ...]
+    """For one screen: at most three lines to do or to paste; none takes the remedy."""
+    has_holder: bool
+    """Somebody holds what it is about: the answer says who, or that nobody can be named."""
     doc: str
     module: str
 
@@ -47,7 +54,7 @@ PROVIDE_DEFAULT: Final = "run as root on the host"
 FOUND: Final[dict[str, Rule]] = {}
 
 
-def rule(
+def rule(  # noqa: PLR0913 - everything that a rule declares
     *,
     id: str,  # noqa: A002 - the word that users see
     title: str,
@@ -57,6 +64,9 @@ def rule(
     thresholds: Mapping[str, str] | None = None,
     provide: str = PROVIDE_DEFAULT,
     audit: bool = False,
+    explained_by: Sequence[str] = (),
+    steps: Sequence[str] = (),
+    has_holder: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Declare a rule.  ``thresholds`` tells unit and source of each keyword-only parameter."""
 
@@ -71,6 +81,7 @@ def rule(
             id=id, title=title, severity=severity, judge=judge,
             thresholds={name: (defaults[name], words[name]) for name in words},
             confirm=tuple(confirm), remedy=tuple(remedy), provide=provide, audit=audit,
+            explained_by=tuple(explained_by), steps=tuple(steps), has_holder=has_holder,
             doc=_module_doc(judge), module=judge.__module__,
         )  # fmt: skip
         return judge

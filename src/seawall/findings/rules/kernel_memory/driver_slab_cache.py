@@ -9,7 +9,7 @@ a holder; another with about as many objects as the residual has pages is a hint
 from seawall.accounts.driver_caches import DriverPages, driver_pages, page_for_object
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
-from seawall.findings.finding import Evidence, Finding, Severity, fires, quiet
+from seawall.findings.finding import Brief, Evidence, Finding, Severity, fires, quiet
 from seawall.findings.rule import rule
 from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import PATH
@@ -46,6 +46,14 @@ _SLABINFO = "/proc/slabinfo"
         "raising or lowering the container's memory limit does not bound this memory",
     ),
     provide="root (/proc/slabinfo is for root only)",
+    steps=(
+        "sudo find /proc/[0-9]*/fd -lname '/dev/nvidia*'   (who has it open)",
+        (
+            "end the one that grows or came last in the ordinary way: the driver gives the"
+            " pages back when it exits; ending another frees none"
+        ),
+    ),
+    has_holder=True,
 )
 def judge(
     ledger: Ledger, headroom: Headroom, kernel: Kernel, slabinfo: Slabinfo, *,
@@ -96,4 +104,10 @@ def _named(
         " drivers and the network took; a trace of nv_alloc_pages misses what was taken before"
         " it began. No cgroup counts these pages, no limit stops them, and killing another"
         " process frees none of them.",
+        brief=Brief(
+            headline=f"{known.driver} holds at most {size(min(pages.bytes, residual))} that no"
+            " cgroup counts",
+            why="no limit stops it, and killing another process frees none of it:"
+            f" {count(pages.objects)} objects of {cache.partition('-')[0]}, a page each",
+        ),
     )

@@ -39,6 +39,7 @@ _REVEAL = (
     confirm=("seawall memory",),
     remedy=("end what holds it, in the ordinary way: nothing else frees it",),
     provide="root on the host: drivers and sockets of other processes are asked",
+    has_holder=True,
 )
 def judge(
     claims: Claims, ledger: Ledger, headroom: Headroom, base: Base | Unread, *,
@@ -87,6 +88,7 @@ def _unclaimed(claims: Claims, normal: int) -> Finding:
         f"{size(left - normal)} of kernel memory is held by nobody who can be named{names}",
         [Evidence("unexplained", left, "bytes", PATH), Evidence("at most", most, "bytes", PATH)],
         outlook=" ".join(_suspected(claims.suspects)), subject="unclaimed", remedy=_REVEAL,
+        explained_by=("SW103", "SW101"),
     )  # fmt: skip
 
 

@@ -50,6 +50,8 @@ _NO_BASE = "Part may be normal: no base for this boot (when idle: seawall memory
             " whether the residual falls; ending anything else frees none of it"
         ),
     ),
+    explained_by=("SW103", "SW122"),
+    has_holder=True,
 )
 def judge(
     ledger: Ledger, headroom: Headroom, meminfo: Meminfo, base: Base | Unread,

@@ -16,7 +16,7 @@ from seawall.accounts.no_kill import Reason, reasons
 from seawall.accounts.oom_kills import Kills, kills_in
 from seawall.accounts.reclaim import node_is_short, reads_code_back
 from seawall.accounts.scene import Window
-from seawall.findings.finding import Evidence, Finding, fires, quiet
+from seawall.findings.finding import Brief, Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
 from seawall.host.host import Unread
 from seawall.readings.memcg import Memcgs
@@ -50,6 +50,8 @@ from seawall.words import duration, size
         ),
     ),
     provide="/proc/meminfo",
+    explained_by=("SW103", "SW101", "SW110"),
+    has_holder=True,
 )
 def judge(
     headroom: Headroom, meminfo: Meminfo, ledger: Ledger | Unread, kubelet: KubeletView | Unread,
@@ -82,6 +84,7 @@ def judge(
         f"{size(headroom.bytes)} of {size(headroom.total_bytes)} is left, and {what}",
         evidence,
         outlook=" ".join(outlook) or "What keeps the OOM killer away could not be read.",
+        brief=Brief(effect="no OOM kill will come" if found else ""),
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.scene import Window
-from seawall.findings.finding import Evidence, Finding, fires, quiet
+from seawall.findings.finding import Brief, Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
 from seawall.host.host import Unread
 from seawall.readings.meminfo import PATH
@@ -35,6 +35,8 @@ from seawall.words import duration, size
         "keep new pods away meanwhile: kubectl cordon NODE",
     ),
     provide="/proc/meminfo",
+    explained_by=("SW103", "SW101"),
+    has_holder=True,
 )
 def judge(
     headroom: Headroom, shrink: Window[Headroom] | Unread, ledger: Ledger | Unread, *,
@@ -59,7 +61,10 @@ def judge(
     outlook += " and then it kills. The node may hang before that."
     if has_swap:
         outlook = f"{size(headroom.swap_free_bytes)} of swap is free: programs slow down first."
-    return fires("critical" if critical else "warning", words, evidence, outlook=outlook)
+    return fires(
+        "critical" if critical else "warning", words, evidence, outlook=outlook, seconds_left=left,
+        brief=Brief(effect=f"{size(headroom.bytes)} is left"),
+    )  # fmt: skip
 
 
 def _shrink_rate(window: Window[Headroom] | Unread) -> float:

@@ -15,7 +15,7 @@ from seawall.accounts.rates import stalls_per_second as stalls_of
 from seawall.accounts.reclaim import node_is_short
 from seawall.accounts.scene import Window
 from seawall.accounts.workloads import Workloads
-from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
+from seawall.findings.finding import Brief, Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
 from seawall.host.host import Unread
 from seawall.readings.memcg import Memcgs
@@ -43,6 +43,8 @@ from seawall.words import size
         "the node: see SW101 to SW112 for what holds its memory",
     ),
     provide="two moments: a live machine, or a bundle by seawall capture",
+    explained_by=("SW103", "SW101", "SW110"),
+    has_holder=True,
 )
 def judge(
     headroom: Headroom, vmstat: Window[Vmstat] | Unread, memcgs: Window[Memcgs] | Unread,
@@ -70,6 +72,7 @@ def judge(
             f"the node itself is short: {size(headroom.bytes)} is left{where}{also}",
             evidence,
             outlook="Every workload on it waits, whatever its own limit.",
+            brief=Brief(effect="every workload waits, whatever its own limit"),
         )
     if not hits:
         return quiet("neither the node nor a container is short", evidence)

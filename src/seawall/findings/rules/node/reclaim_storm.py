@@ -13,7 +13,7 @@ from seawall.accounts.reclaim import Sign, node_is_short, signs
 from seawall.accounts.scene import Window
 from seawall.accounts.workloads import Workloads
 from seawall.findings.faulter_words import faulters
-from seawall.findings.finding import Evidence, Finding, fires, quiet
+from seawall.findings.finding import Brief, Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
 from seawall.host.host import Unread
 from seawall.readings.diskstats import Diskstats
@@ -48,6 +48,8 @@ from seawall.readings.vmstat import Vmstat
         "keep the node from taking new pods: kubectl cordon NODE",
     ),
     provide="two moments: a live machine, or a bundle by seawall capture",
+    explained_by=("SW103", "SW101", "SW110"),
+    has_holder=True,
 )
 def judge(
     vmstat: Window[Vmstat], headroom: Headroom, pressure: Window[HostPressure] | Unread,
@@ -73,6 +75,9 @@ def judge(
         evidence,
         outlook="Every program slows down to the speed of the disk; as long as dropping code"
         " pages succeeds, the OOM killer does not come.",
+        brief=Brief(
+            effect=f"code of running programs is read back from disk, {faults.value:,.0f}/s"
+        ),
     )
 
 
