@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from seawall.accounts.claims import Claims
 from seawall.findings.finding import Judged
@@ -20,6 +20,7 @@ _PROVIDE: Final = {
     "malformed": "report it with a capture: a kernel prints what we do not know",
     "too_big": "report it with a capture",
     "failed": "look at the path by hand",
+    "bug": "a report with a bundle of this moment: seawall capture",
     "refused to root": "nothing: it is refused to root as well (another namespace, an LSM)",
     "absent": "a kernel or a setting that has it",
     "vanished": "look again: it went away while it was read",
@@ -40,6 +41,11 @@ class NotSeen:
     what: str
     why: str
     provide: str
+
+    @property
+    def kind(self) -> Literal["", "bug"]:
+        """``bug``: a fault of seawall's own hides it, and nothing on this machine."""
+        return "bug" if self.provide == _PROVIDE["bug"] else ""
 
 
 def not_seen(judged: Iterable[Judged], snapshots: Sequence[Snapshot]) -> list[NotSeen]:
@@ -94,6 +100,8 @@ def _blind_reason(item: Judged, *, is_root: bool) -> tuple[str, str, set[str]]:
         return item.finding.headline, _provide_of(item), set()
     words = ", ".join(dict.fromkeys(f"{m.path}: {m.detail or m.why}" for m in missing))
     told = {m.path for m in missing}
+    if bug := next((m for m in missing if m.why == "bug"), None):
+        return bug.detail, _PROVIDE["bug"], told
     # What was refused or not reached explains more than what this kernel never had.
     main = next((m for m in missing if m.why != "absent"), missing[0])
     if main.detail.startswith("a rate needs") and all(m.detail == main.detail for m in missing):

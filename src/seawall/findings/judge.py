@@ -10,6 +10,7 @@ from seawall.findings.finding import Finding, Judged, blind
 from seawall.findings.policy import Policy
 from seawall.findings.rule import Rule
 from seawall.host.host import Unread
+from seawall.readings.own_fault import unread_of
 from seawall.readings.snapshot import needs_of
 
 
@@ -65,5 +66,9 @@ def _findings(rule: Rule, scene: Scene, policy: Policy) -> Sequence[Finding]:
     if missing:
         words = "; ".join(f"{m.path}: {m.detail or m.why}" for m in missing)
         return [blind(f"could not judge: {words}", *missing)]
-    answer = rule.judge(**arguments, **policy.thresholds_for(rule.id))
-    return [answer] if isinstance(answer, Finding) else answer
+    try:
+        answer = rule.judge(**arguments, **policy.thresholds_for(rule.id))
+        return [answer] if isinstance(answer, Finding) else list(answer)
+    except Exception as error:  # noqa: BLE001 - one rule's fault is not the others'
+        fault = unread_of(rule.id, error)
+        return [blind(f"could not judge: {fault.detail}", fault)]

@@ -24,6 +24,7 @@ Why: TypeAlias = Literal[
     "not_captured",  # a bundle does not hold this question
     "malformed",  # it was read and is not what the kernel documents
     "failed",  # any other errno
+    "bug",  # a fault of seawall's own: see readings/own_fault.py
 ]
 
 JSON: TypeAlias = bool | int | float | str | list["JSON"] | dict[str, "JSON"] | None

@@ -141,6 +141,8 @@ def parse(data: bytes) -> Meminfo:
     for needed in ("mem_total", "mem_free"):
         if needed not in values:
             raise ParseProblem(0, f"a line for {needed}", data)
+    if not values["mem_total"]:
+        raise ParseProblem(0, "a MemTotal above 0", data)  # every share is a share of it
     return Meminfo(**values)
 
 

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
-from seawall.readings.reading import read_as, read_each_as
+from seawall.readings.reading import DIGITS_MOST, read_as, read_each_as
 
 PF_KTHREAD: Final = 0x00200000
 UNREAD_KEPT: Final = 20
@@ -87,6 +87,8 @@ def parse(data: bytes) -> Process:
         )  # fmt: skip
     except (ValueError, IndexError):
         raise ParseProblem(1, _SHAPE, data) from None
+    if max(map(len, words[:22])) > DIGITS_MOST:
+        raise ParseProblem(1, _SHAPE, data)
     return _new(Process, values)
 
 

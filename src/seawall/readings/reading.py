@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from seawall.host.host import READ_LIMIT_BYTES, Host, Unread
 from seawall.problems import ParseProblem
+from seawall.readings.own_fault import unread_of
 
 T = TypeVar("T")
 
@@ -34,7 +35,10 @@ def parse_number(text: bytes, line: int, what: str) -> int:
     """A plain non-negative decimal of at most 64 bits; ParseProblem otherwise."""
     if not text.isdigit() or len(text) > DIGITS_MOST:
         raise ParseProblem(line, f"a number for {what}", text)
-    return int(text)
+    number = int(text)
+    if number >> 64:
+        raise ParseProblem(line, f"a number of at most 64 bits for {what}", text)
+    return number
 
 
 def parse_signed(text: bytes, line: int, what: str) -> int:
@@ -66,8 +70,8 @@ def read_as(
         return data
     try:
         return parse(data)
-    except ParseProblem as problem:
-        return Unread(path, "malformed", str(problem))
+    except Exception as error:  # noqa: BLE001 - one file's fault is not the others'
+        return unread_of(path, error)
 
 
 def read_each_as(
@@ -79,6 +83,7 @@ def read_each_as(
             yield data
             continue
         try:
-            yield parse(data)
-        except ParseProblem as problem:
-            yield Unread(path, "malformed", str(problem))
+            value: T | Unread = parse(data)
+        except Exception as error:  # noqa: BLE001 - as above
+            value = unread_of(path, error)
+        yield value

@@ -12,6 +12,7 @@ from types import UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin
 
 from seawall.host.host import Host, Unread
+from seawall.readings.own_fault import unread_of
 
 T = TypeVar("T")
 
@@ -55,7 +56,10 @@ class Snapshot:
             if isinstance(value, Unread) and not copes:
                 return value
             arguments[name] = value
-        return function(self.host, **arguments) if read else function(**arguments)
+        try:
+            return function(self.host, **arguments) if read else function(**arguments)
+        except Exception as error:  # noqa: BLE001 - one topic's fault is not the others'
+            return unread_of(topic.__name__, error)
 
 
 def needs_of(function: Callable[..., Any]) -> list[tuple[str, Any, bool]]:

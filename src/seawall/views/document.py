@@ -70,7 +70,11 @@ def unread_rows(unread: list[Unread]) -> list[dict[str, str]]:
 
 def not_seen_rows(rows: "Iterable[NotSeen]") -> list[dict[str, str]]:
     """``could_not_see`` of every document."""
-    return [{"what": row.what, "why": row.why, "provide": row.provide} for row in rows]
+    return [
+        {"what": row.what, "why": row.why, "provide": row.provide}
+        | ({"kind": row.kind} if row.kind else {})
+        for row in rows
+    ]
 
 
 def render(document: Mapping[str, Any], indent: int | None = 2) -> str:

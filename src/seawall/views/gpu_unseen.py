@@ -19,6 +19,7 @@ _WORDS: Final[dict[Why, str]] = {
     "not_captured": "the bundle does not hold it",
     "malformed": "not in a form that is known",
     "failed": "it could not be read",
+    "bug": "a fault of seawall itself",
 }
 
 
