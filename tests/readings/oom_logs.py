@@ -114,7 +114,7 @@ def _stat_of(path: str, values: Mapping[str, Mapping[str, int]]) -> MemcgStat:
 def without_lines(report: OomReport) -> dict[str, Any]:
     """Every field but those that tell the place of a line or count lines."""
     found = {name: getattr(report, name) for name in report.__dataclass_fields__}
-    for name in ("first_line", "last_line", "raw_lines", "unreclaimable_slab"):
+    for name in ("first_line", "last_line", "raw_lines", "unreclaimable_slab", "trace"):
         del found[name]
     for name in ("tasks", "kills", "reaped"):
         found[name] = [row._replace(line=0) for row in found[name]]
@@ -165,4 +165,13 @@ def wanted(given: Mapping[str, Any]) -> dict[str, Any]:
         "says_out_of_memory": given.get("says_out_of_memory", False),
         "unable_to_reap": tuple(given.get("unable_to_reap", ())),
         "tasks_left_out": 0,
+        "slub_failures": (),
+        "cut_text": {},
+        "repeats_line": None,
+        "may_continue_line": None,
     }  # fmt: skip
+
+
+def case(name: str) -> bytes:
+    """A published piece of a log as people post it: in an envelope, wrapped, cut, out of order."""
+    return (FOLDER / "cases" / name).read_bytes()

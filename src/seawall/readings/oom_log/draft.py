@@ -22,6 +22,7 @@ _STAGES: Final[dict[str, int]] = {
     "choice": 8, "killed": 9, "sharing": 9, "nobody": 9, "group": 10, "panic": 11,
 }  # fmt: skip
 MEM_SHAPES: Final = frozenset(shape for shape, stage in _STAGES.items() if stage == 4)
+SLUB_SHAPES: Final = frozenset({"slub", "slub_cache", "slub_node"})
 # What the kernel prints only when memory is out; Mem-Info and call sites come at other times too.
 _OF_OOM: Final = frozenset(
     {
@@ -46,6 +47,9 @@ _TAKES: Final[dict[str, Callable[["Draft", Message], bool]]] = {
     "alloc": lambda draft, message: draft.kernel.alloc(message),
     "slab": lambda draft, message: draft.kernel.slab_info(message),
     "slab_row": lambda draft, message: draft.kernel.slab_row(message),
+    "slub": lambda draft, message: draft.kernel.slub_line(message),
+    "slub_cache": lambda draft, message: draft.kernel.slub_line(message),
+    "slub_node": lambda draft, message: draft.kernel.slub_line(message),
     "tasks": lambda draft, message: draft.table.tasks(message),
     "table": lambda draft, message: draft.table.table(message),
     "row": lambda draft, message: draft.table.row(message, draft.release),
@@ -139,7 +143,7 @@ class Draft:
         """Whether a line can be of this report, after what has been read of it."""
         stage = _STAGES.get(shape)
         if stage is None:
-            return shape == "elision" and not self.is_over
+            return (shape == "elision" and not self.is_over) or shape in SLUB_SHAPES
         if shape == "killed":
             return self.ending.accepts_kill(
                 text, of_memcg=self.is_of_memcg, of_node=self.mem is not None

@@ -60,7 +60,7 @@ class Ending:
         return not (of_node and text.startswith("Memory cgroup"))
 
     def _came_before(self, killed: Kill) -> bool:
-        return any(kill[:-1] == killed[:-1] for kill in self.kills[-TWICE_WITHIN:])
+        return any(kill._replace(line=killed.line) == killed for kill in self.kills[-TWICE_WITHIN:])
 
     def _is_named_before(self, killed: Kill) -> bool:
         """``Kill process ... sharing same memory`` comes first, then its sizes."""

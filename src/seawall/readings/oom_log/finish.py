@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from seawall.readings.oom_log.draft import Draft
 from seawall.readings.oom_log.header import true_name
-from seawall.readings.oom_log.report import Kind, OomReport
+from seawall.readings.oom_log.report import MEMCG_CALLS, Kind, OomReport
 
 # Page sizes that kernels have.
 _PAGE_SIZES: Final = frozenset({4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10})
@@ -44,6 +44,8 @@ def finish(draft: Draft) -> OomReport:
         says_out_of_memory=draft.ending.says_global,
         unable_to_reap=tuple(draft.ending.unreaped),
         tasks_left_out=draft.table.left_out,
+        trace=tuple(draft.head.frames),
+        slub_failures=tuple(draft.kernel.slub),
         **_invoker_of(draft),
         **_domain_of(draft),
     )
@@ -83,7 +85,8 @@ def _domain_of(draft: Draft) -> dict[str, Any]:
 
 def _kind_of(draft: Draft) -> Kind:
     said, request = draft.ending.summary, draft.head.request
-    if draft.is_of_memcg or (said and said.oom_memcg):
+    called = {frame.function for frame in draft.head.frames if not frame.is_uncertain}
+    if draft.is_of_memcg or (said and said.oom_memcg) or called & MEMCG_CALLS:
         return "memcg"
     if request and request.order == -1:
         return "sysrq"

@@ -100,6 +100,8 @@ class ReportReader:
             message = self._joiner.put(line)
             if message:
                 self._take(message, offset)
+            if self._open and self._open.stage <= 1 and "+0x" in line.text:
+                self._open.head.trace(line.text.encode("utf-8", "replace"))
         if len(lines) == 1:
             self._begin_run(raw, lines[0])
         elif not lines:

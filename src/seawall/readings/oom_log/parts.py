@@ -7,14 +7,25 @@ one of a report, and notes in ``is_damaged`` what it had to leave out.
 
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
-from seawall.readings.oom_log import header, memcg_block, slab_block, task_table
-from seawall.readings.oom_log.report import CallSite, Counter, MemcgStat, SlabCache, Task
+from seawall.readings.oom_log import call_trace, header, memcg_block, slab_block, task_table
+from seawall.readings.oom_log.report import (
+    CallSite,
+    Counter,
+    Frame,
+    MemcgStat,
+    SlabCache,
+    SlubFailure,
+    Task,
+)
 from seawall.readings.oom_log.wraps import Message
 
 TWICE_WITHIN: Final = 4
 """How far back a line is looked for that came twice."""
+SLUB_MOST: Final = 64
+"""Failures of SLUB that are kept of one report."""
 # A number that is left where the name should begin.
 _LEFT_OVER: Final = re.compile(r"-?\d+\s")
 LISTED_MOST: Final = 10_000
@@ -30,6 +41,13 @@ class Head:
     invoker: header.Invoker | None = None
     cpuset: str | None = None
     mems_allowed: str | None = None
+    frames: list[Frame] = field(default_factory=list)
+
+    def trace(self, lines: bytes) -> None:
+        """Keep the frames in lines of the call trace."""
+        room = call_trace.FRAMES_MOST - len(self.frames)
+        if room > 0:
+            self.frames += islice(call_trace.frames_in(lines), room)
 
     def header(self, message: Message) -> bool:
         self.request = header.read_header(message.text, is_marked=message.line.is_marked)
@@ -120,6 +138,21 @@ class Kernel:
     sites: list[CallSite] = field(default_factory=list)
     is_in_slab: bool = False
     is_in_sites: bool = False
+    slub: list[SlubFailure] = field(default_factory=list)
+
+    def slub_line(self, message: Message) -> bool:
+        """What SLUB could not allocate, in three kinds of lines."""
+        if message.shape == "slub":
+            found = slab_block.read_slub(message.text, message.line.number)
+            if found is None:
+                return False
+            twice = any(other[:-1] == found[:-1] for other in self.slub[-TWICE_WITHIN:])
+            if len(self.slub) < SLUB_MOST and not twice:
+                self.slub.append(found)
+            return True
+        if self.slub:
+            self.slub[-1] = slab_block.with_details(self.slub[-1], message.text)
+        return bool(self.slub)
 
     def allocs(self, _: Message) -> bool:
         self.is_in_sites, self.is_in_slab = True, False

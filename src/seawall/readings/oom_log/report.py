@@ -7,17 +7,28 @@ distributions' mixes: a field that this kernel does not print, or that was cut o
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 Kind: TypeAlias = Literal["global", "memcg", "cpuset", "mempolicy", "sysrq", "pagefault"]
-"""Decided by what the report says, in this order: ``oom_memcg=``, a memcg's limit lines or
-``Memory cgroup out of memory``; ``order=-1`` (sysrq f); ``gfp_mask=0x0`` (pagefault);
-``constraint=``; else global.  ``constraint=`` alone is wrong for memcg kills of Linux 5.0 to
-5.2, which print NONE."""
+"""Decided by what the report says, in this order: ``oom_memcg=``, a memcg's limit lines,
+``Memory cgroup out of memory`` or ``mem_cgroup_out_of_memory`` in the call trace; ``order=-1``
+(sysrq f); ``gfp_mask=0x0`` (pagefault); ``constraint=``; else global.  ``constraint=`` alone is
+wrong for memcg kills of Linux 5.0 to 5.2, which print NONE."""
 
 UNLIMITED_KB: Final = 9_007_199_254_740_000
 """A limit of this many kB or more is no limit (LONG_MAX rounded down to a page)."""
+
+MEMCG_CALLS: Final = frozenset({"mem_cgroup_out_of_memory", "mem_cgroup_oom_synchronize"})
+"""Functions that call the OOM killer for a cgroup's limit alone (mm/memcontrol.c)."""
+MACHINE_CALLS: Final = frozenset(
+    {
+        "__alloc_pages_may_oom", "__alloc_pages_slowpath", "__alloc_pages_nodemask",
+        "__alloc_pages", "__alloc_pages_noprof", "__alloc_frozen_pages_noprof",
+        "__alloc_pages_internal", "balance_pgdat", "moom_callback",
+    }
+)  # fmt: skip
+"""Functions below which it is called for pages of the machine (mm/page_alloc.c, mm/vmscan.c)."""
 
 
 class Task(NamedTuple):
@@ -77,6 +88,9 @@ class Kill(NamedTuple):
     pgtables_bytes: int | None = None
     oom_score_adj: int | None = None
     line: int = 0
+    is_cut: bool = False
+    """The log has the line only in part (a pager, a narrow terminal, a post): what is None was
+    perhaps printed, and is not there."""
 
 
 class Reaped(NamedTuple):
@@ -152,6 +166,36 @@ class SlabCache:
     name: str
     used_bytes: int
     total_bytes: int
+
+
+class Frame(NamedTuple):
+    """A line of the call trace, innermost first."""
+
+    function: str
+    """Without the compiler's ``.part.0``, ``.cold``, ``.isra.0``."""
+    module: str | None = None
+    """Of a driver: ``[nvidia]``; None for the kernel itself."""
+    is_uncertain: bool = False
+    """Printed with ``?``: an address that lay on the stack and may be of an earlier call."""
+
+
+class SlubFailure(NamedTuple):
+    """``SLUB: Unable to allocate memory on node -1, gfp=...`` and the lines below it."""
+
+    cache: str | None
+    object_bytes: int | None
+    buffer_bytes: int | None
+    """What one object takes of a slab."""
+    order: int | None
+    """The least that would do: a slab of 2^order pages."""
+    node: int | None
+    """The one that was asked; None for any (-1)."""
+    gfp_mask: int | None
+    slabs: int | None
+    """Over all nodes."""
+    free_objects: int | None
+    """Over all nodes: in slabs that exist, but not for the CPU or node that asked."""
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,3 +281,27 @@ class OomReport:
     """Pids of ``oom_reaper: unable to reap pid:P (c)``; since 4.6."""
     tasks_left_out: int = 0
     """Rows of the table beyond those that are kept in ``tasks``; they were only counted."""
+    trace: tuple[Frame, ...] = ()
+    """The call trace, as far as it is in the log; empty when it has none."""
+    slub_failures: tuple[SlubFailure, ...] = ()
+    """What SLUB could not allocate beside this report."""
+    cut_text: Mapping[str, str] = field(default_factory=dict)
+    """Values that end where their line was cut (a pager's ``>``, 1,000 bytes of printk, a narrow
+    screen), by the field that is None for it: what is there of it.  E.g. ``oom_memcg``:
+    ``/kubepods.slice/kubepods-bur``."""
+    repeats_line: int | None = None
+    """The first line of an earlier report in this log that says the same: this is the same call,
+    read twice (two relays, dmesg and the journal in one file)."""
+    may_continue_line: int | None = None
+    """The first line of an earlier report that has no kill, where this one has nothing but a
+    kill: they may be one call whose lines stand apart, or two."""
+
+    @property
+    def trace_domain(self) -> Literal["memcg", "machine"] | None:
+        """What the call trace alone proves: a cgroup's limit, or that pages of the machine (or
+        of its allowed nodes) were asked for; None when it does not tell.
+        """
+        called = {frame.function for frame in self.trace if not frame.is_uncertain}
+        if called & MEMCG_CALLS:
+            return "memcg"
+        return "machine" if called & MACHINE_CALLS else None

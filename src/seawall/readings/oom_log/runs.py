@@ -160,9 +160,11 @@ def _trace(shape: bytes) -> Run:
 
     def run(draft: Draft, data: bytes, at: int, _: int, flush: Flush) -> tuple[int, int]:
         found = match(data, at) if draft.stage <= 1 else None
-        if found:
-            flush()
-        return (data.count(b"\n", at, found.end()), found.end()) if found else (0, at)
+        if not found:
+            return 0, at
+        flush()
+        draft.head.trace(found[0])
+        return data.count(b"\n", at, found.end()), found.end()
 
     return run
 

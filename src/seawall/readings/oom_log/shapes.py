@@ -11,7 +11,7 @@ Shape: TypeAlias = Literal[
     "stat", "mem_info", "totals", "node", "zone", "reserve", "buddy", "hugepages", "pages",
     "swap", "per_cpu", "allocs", "alloc", "slab", "slab_row", "tasks", "table", "row",
     "oom_kill", "choice", "killed", "sharing", "group", "reaped", "unreaped", "nobody", "panic",
-    "failure", "elision",
+    "failure", "elision", "slub", "slub_cache", "slub_node",
 ]  # fmt: skip
 
 # (shape, the characters with which it can begin, the rest of the beginning)
@@ -56,6 +56,9 @@ _BEGINNINGS: Final[tuple[tuple[Shape, str, str], ...]] = (
         r"\d[\d.]{0,19}\s?(?:[KMGTPE]?i?B)?\s+\d{1,20}\s+\S{1,200}:\d{1,9}\s",
     ),
     ("slab", "U", r"Unreclaimable\s+slab\s+info:"),
+    ("slub", "S", r"SLUB:\s*Unable\s+to\s+allocate\s"),
+    ("slub_cache", "c", r"cache:\s.{1,80}?,\s+object size:"),
+    ("slub_node", "n", r"node\s\d{1,5}:\s+slabs:"),
     ("oom_kill", "o", r"oom-kill:\s*constraint="),
     ("nobody", "MOo", r"(?:Memory\s+cgroup\s+)?[Oo]ut\s+of\s+memory\s+and\s+no\s+killable"),
     ("sharing", "K", r"Kill\s+process\s+\d{1,10}\s+\(.{0,64}\)\s+sharing\s+same\s+memory"),
