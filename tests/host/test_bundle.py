@@ -141,8 +141,8 @@ def test_bomb_is_refused_early(tmp_path: Path) -> None:
         open_bundle(path)
 
 
-@pytest.mark.parametrize("size", [0, 1, 10, 100, 400])
-def test_cut_bundle_is_refused(size: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [0, 1, 10, 100])
+def test_bundle_cut_before_its_first_moment_is_refused(size: int, tmp_path: Path) -> None:
     whole = written([hostile_round()], tmp_path / "whole").read_bytes()
     cut = tmp_path / "cut"
     cut.write_bytes(whole[:size])

@@ -4,6 +4,7 @@
 A rule that needs a rate takes ``Window[Topic]``.  No rule judges a total since boot.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, get_args, get_origin
 
@@ -60,6 +61,10 @@ class Scene:
         if need in self.too_dear and not moment.has(need):
             return Unread(need.__name__, "not_reached", "left out: too slow here")
         return moment.get(need)
+
+    def lost_below(self, topics: Iterable[type[Any]]) -> Iterator[Unread]:
+        """What a bundle that was cut does not hold of these, and of what they are made of."""
+        return (self.last or self.first).lost_below(topics)
 
     def _window(self, topic: type[Any]) -> Any:
         name = topic.__name__

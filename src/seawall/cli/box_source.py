@@ -94,7 +94,7 @@ def export_source(bundle: Bundle, path: str, at: str | None) -> BoxSource:
     where = f"the export {path}"
     moment = span.end_unix_seconds if at is None else moment_of(at, span, None, where)
     moments = choose(up_to(passes, moment))
-    notes = [*_notes(moments, Asked(moment, where)), *notes_of(bundle.manifest)]
+    notes = [*_notes(moments, Asked(moment, where)), *notes_of(bundle)]
     return BoxSource(moments, tuple(notes[:NOTES_MOST]))
 
 
@@ -102,6 +102,8 @@ def exported_passes(bundle: Bundle, path: str) -> Sequence[Pass]:
     """Rounds of a bundle with what its manifest says of each; BundleProblem."""
     told = bundle.manifest.get(MANIFEST_KEY)
     rows = told.get("passes") if isinstance(told, dict) else None
+    if bundle.cut and isinstance(rows, list):
+        rows = rows[: len(bundle.answers)]
     if not isinstance(rows, list) or len(rows) != len(bundle.answers):
         raise BundleProblem(
             f"{path}: MANIFEST.json: expected a row of {MANIFEST_KEY}.passes a round"

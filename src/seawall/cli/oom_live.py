@@ -64,7 +64,10 @@ def own_log(arguments: Namespace) -> OwnLog:
 
 
 def _names_unseen(source: Source) -> list[NotSeen]:
-    return unread_rows([source.first])
+    rows = unread_rows([source.first])
+    if source.cut:
+        rows.insert(0, NotSeen("the rest of the record", source.cut, "a whole one"))
+    return rows
 
 
 def _hints(arguments: Namespace, source: Source) -> Hints:

@@ -6,15 +6,18 @@ may be a black box too.
 import os
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from seawall.accounts.scene import WINDOW_LEAST_SECONDS, Scene
-from seawall.host.host import JSON, Host
+from seawall.host.host import Host
 from seawall.host.live import LiveHost
 from seawall.host.watchdog import Slot
 from seawall.problems import UsageProblem
 from seawall.readings.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from seawall.host.bundle import Bundle
 
 TIMEOUT_SECONDS: Final = 20.0
 DAY_SECONDS: Final = 86_400
@@ -84,12 +87,15 @@ class Source:
         live: LiveHost | None,
         notes: tuple[str, ...] = (),
         rounds: Sequence[Host] = (),
+        cut: str | None = None,
     ) -> None:
         self.first = Snapshot(first)
         self.rounds = rounds or (first,)
         """Every pass of a bundle; the machine itself otherwise."""
         self.notes = notes
         """What whoever made a bundle wrote down with it."""
+        self.cut = cut
+        """Where a bundle breaks off, which the first of the notes says too."""
         self._last = last
         self.live = live
         """Set when a second moment can be had by waiting."""
@@ -155,14 +161,16 @@ def _recorded(path: str, at: str | None) -> Source:
         rounds[0],
         rounds[-1] if len(rounds) > 1 else None,
         live=None,
-        notes=notes_of(bundle.manifest),
+        notes=notes_of(bundle),
         rounds=rounds,
+        cut=bundle.cut,
     )
 
 
-def notes_of(manifest: Mapping[str, JSON]) -> tuple[str, ...]:
-    """What whoever made the bundle wrote down with it."""
-    notes = manifest.get("notes")
+def notes_of(bundle: "Bundle") -> tuple[str, ...]:
+    """Where it was cut, and what whoever made the bundle wrote down with it."""
+    cut = (bundle.cut,) if bundle.cut else ()
+    notes = bundle.manifest.get("notes")
     if not isinstance(notes, list):
-        return ()
-    return tuple(str(note)[:NOTE_MOST] for note in notes[:NOTES_MOST])
+        return cut
+    return (*cut, *(str(note)[:NOTE_MOST] for note in notes[:NOTES_MOST]))

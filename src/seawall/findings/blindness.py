@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from seawall.accounts.claims import Claims
 from seawall.findings.finding import Judged
 from seawall.findings.rule import Rule
-from seawall.host.host import Unread
+from seawall.host.host import BREAKS_OFF, Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
 
@@ -29,7 +29,7 @@ _PROVIDE: Final = {
 _NOTHING_TO_SEE: Final = frozenset({"absent", "vanished"})
 _PATHS_SHOWN: Final = 3
 _OF_BOX: Final = "the black box "
-_NOT_HELD: Final = ("the bundle does not hold it", f"{_OF_BOX}does not record it")
+_NOT_HELD: Final = ("the bundle does not hold it", BREAKS_OFF, f"{_OF_BOX}does not record it")
 _WHILE_IT_LIVES: Final = "seawall why or capture on the machine itself, while it is up"
 _TITLES_SHOWN: Final = 2
 
@@ -102,6 +102,8 @@ def _blind_reason(item: Judged, *, is_root: bool) -> tuple[str, str, set[str]]:
     told = {m.path for m in missing}
     if bug := next((m for m in missing if m.why == "bug"), None):
         return bug.detail, _PROVIDE["bug"], told
+    if any(m.detail.endswith(BREAKS_OFF) for m in missing):
+        return "the bundle breaks off before what it takes", _PROVIDE["not_captured"], told
     # What was refused or not reached explains more than what this kernel never had.
     main = next((m for m in missing if m.why != "absent"), missing[0])
     if main.detail.startswith("a rate needs") and all(m.detail == main.detail for m in missing):

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, get_args, get_origin
+from typing import Any, Final, get_args, get_origin
 
 from seawall.accounts.scene import Scene, Window
 from seawall.findings.finding import Finding, Judged, blind
@@ -12,6 +12,8 @@ from seawall.findings.rule import Rule
 from seawall.host.host import Unread
 from seawall.readings.own_fault import unread_of
 from seawall.readings.snapshot import needs_of
+
+_LOST_SHOWN: Final = 3
 
 
 def needs_window(rule: Rule) -> bool:
@@ -38,7 +40,7 @@ def window_topics(rules: Iterable[Rule]) -> list[type[Any]]:
 def judge(rules: Iterable[Rule], scene: Scene, policy: Policy) -> Iterator[Judged]:
     """Every finding of every rule, in the order of the rules, as it becomes certain."""
     for rule in rules:
-        for finding in _findings(rule, scene, policy):
+        for finding in _as_far_as_seen(rule, scene, _findings(rule, scene, policy)):
             severity = rule.severity if finding.verdict == "blind" else finding.severity
             yield Judged(
                 id=rule.id,
@@ -72,3 +74,12 @@ def _findings(rule: Rule, scene: Scene, policy: Policy) -> Sequence[Finding]:
     except Exception as error:  # noqa: BLE001 - one rule's fault is not the others'
         fault = unread_of(rule.id, error)
         return [blind(f"could not judge: {fault.detail}", fault)]
+
+
+def _as_far_as_seen(rule: Rule, scene: Scene, findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Of a bundle that was cut: nothing found in half of the files is no QUIET."""
+    if any(finding.verdict != "quiet" for finding in findings):
+        return findings
+    needs = [next(iter(get_args(need)), need) for _, need, _ in needs_of(rule.judge)]
+    lost = list(scene.lost_below(needs))
+    return [blind("quiet as far as the bundle goes", *lost[:_LOST_SHOWN])] if lost else findings

@@ -29,11 +29,15 @@ _EXTENSIONS: Final = (_LONG_NAME, tarfile.GNUTYPE_LONGLINK, tarfile.XGLTYPE, *_P
 _PLAIN: Final = (tarfile.REGTYPE, tarfile.AREGTYPE)
 
 
+class ArchiveEnd(Exception):
+    """It ends in the middle of something; what was given before is whole."""
+
+
 def members(path: str, raw: io.BufferedReader) -> Iterator[tuple[str, bytes]]:
     """Names and contents of the plain files; ``path`` is for messages.
 
-    BundleProblem, tarfile.TarError, EOFError, zlib.error, ValueError or OSError when it is
-    anything else, too large, or cut.
+    ArchiveEnd where it was cut; BundleProblem, tarfile.TarError, zlib.error, ValueError or
+    OSError when it is anything else, too large or damaged.
     """
     stream = _Stream(path, raw)
     name: str | None = None
@@ -79,13 +83,16 @@ class _Stream:
         if self._left < 0:
             limit = STREAM_LIMIT_BYTES >> 20
             raise BundleProblem(f"{self._path}: over {limit} MiB unpacked; not a seawall bundle")
-        return self._file.read(size)
+        try:
+            return self._file.read(size)
+        except EOFError as error:  # gzip's, where its own end is missing
+            raise ArchiveEnd(str(error)) from error
 
     def content(self, size: int) -> bytes:
         """What follows a header, without the padding to whole blocks."""
         padded = self.read(-(-size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE)
         if len(padded) < size:
-            raise tarfile.ReadError("unexpected end of data")
+            raise ArchiveEnd("unexpected end of data")
         return padded[:size]
 
 
@@ -96,6 +103,8 @@ def _headers(path: str, stream: _Stream) -> Iterator[tarfile.TarInfo]:
         # Some end without the mark; whether one was cut there, the manifest's count tells.
         if block.count(0) == len(block) and (block or number):
             return
+        if number and len(block) < tarfile.BLOCKSIZE:
+            raise ArchiveEnd("unexpected end of data")
         header = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
         if header.size < 0:
             raise tarfile.ReadError("a negative size")

@@ -3,13 +3,17 @@
 
 Layout (gzip'ed tar, or the same unpacked into a folder)::
 
-    MANIFEST.json           {"schema": "seawall.bundle/1", "rounds": 2, "files": 812, ...}
+    MANIFEST.json           {"schema": "seawall.bundle/1", "rounds": 2, "files": 812, ...,
+                            "files_of_pass": [600, 212]}
     1/files/proc/meminfo    what a file held, at its own path, name bytes %-escaped
     1/answers.json          {"unread", "names", "links", "probes", "same"}
     2/...                   the second pass; "same" names files unchanged since the first
 
 Reading one trusts nothing: sizes and counts are limited, names that climb out and links are
 refused, nothing is written anywhere.
+
+One that was cut on its way (ssh ends with the node) is used as far as its passes are whole, the
+first as far as it goes: what was lost is ``not_captured``, and ``Bundle.cut`` says it in words.
 """
 
 import io
@@ -22,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeGuard, cast, get_args
 
 from seawall.host import archive
-from seawall.host.host import JSON, READ_LIMIT_BYTES, Unread, Why
+from seawall.host.host import BREAKS_OFF, JSON, READ_LIMIT_BYTES, Unread, Why
 from seawall.host.recording import Round
 from seawall.problems import BundleProblem
 
@@ -39,10 +43,15 @@ _REASONS: Final = frozenset(get_args(Why))
 class Bundle:
     """The rounds of a recorded machine; each is a host of its own."""
 
-    def __init__(self, rounds: Sequence[Round], manifest: dict[str, JSON]) -> None:
+    def __init__(
+        self, rounds: Sequence[Round], manifest: dict[str, JSON], cut: str | None = None
+    ) -> None:
         self.manifest = manifest
         self.answers = tuple(rounds)
-        self.rounds = tuple(BundleHost(round_) for round_ in rounds)
+        self.cut = cut
+        """Where it breaks off and what is missing, in words; None when it is whole."""
+        words = (BREAKS_OFF,) if cut else ()
+        self.rounds = tuple(BundleHost(round_, *words) for round_ in rounds)
 
 
 class BundleHost:
@@ -82,16 +91,19 @@ class BundleHost:
 def open_bundle(path: str) -> Bundle:
     """The bundle at ``path`` (an archive, a folder, or ``-``); BundleProblem if unusable."""
     members: dict[str, bytes] = {}
+    is_cut = False
     try:
         pairs = _folder_members(path) if os.path.isdir(path) else _archive_members(path)
         members.update(pairs)
-    except (tarfile.TarError, EOFError, zlib.error, ValueError) as error:
-        words = str(error) or type(error).__name__
-        raise BundleProblem(f"{path}: not a seawall bundle, or cut short ({words})") from error
+    except (archive.ArchiveEnd, tarfile.TarError, zlib.error, ValueError) as error:
+        is_cut = isinstance(error, archive.ArchiveEnd)
+        if not is_cut or not members:
+            words = str(error) or type(error).__name__
+            raise BundleProblem(f"{path}: not a seawall bundle, or cut short ({words})") from error
     except OSError as error:
         words = error.strerror or str(error)
         raise BundleProblem(f"{path}: cannot be read as a bundle: {words}") from error
-    return _assemble(path, members)
+    return _assemble(path, members, is_cut=is_cut)
 
 
 def _archive_members(path: str) -> Iterator[tuple[str, bytes]]:
@@ -126,7 +138,7 @@ def _member_name(path: str, name: str) -> str:
     return match[1]
 
 
-def _assemble(path: str, members: dict[str, bytes]) -> Bundle:
+def _assemble(path: str, members: dict[str, bytes], *, is_cut: bool) -> Bundle:
     manifest = _load(path, "MANIFEST.json", members)
     if manifest.get("schema") != SCHEMA:
         found = str(manifest.get("schema"))[:40]
@@ -134,22 +146,63 @@ def _assemble(path: str, members: dict[str, bytes]) -> Bundle:
     count = manifest.get("rounds")
     if not isinstance(count, int) or not 1 <= count <= ROUNDS_LIMIT:
         raise BundleProblem(f"{path}: MANIFEST.json: rounds must be 1 to {ROUNDS_LIMIT}")
-    held = sum("/files/" in name for name in members)
-    if manifest.get("files", held) != held:
-        raise BundleProblem(f"{path}: cut: {held} files of {manifest['files']}; capture it again")
     files: list[dict[str, bytes]] = [{} for _ in range(count)]
     for name, data in members.items():
         pass_number, _, inner = name.partition("/")
         if inner.startswith("files/") and int(pass_number) <= count:
             files[int(pass_number) - 1][_unescape(inner[5:])] = data
+    remains = _Remains(path, manifest, members, [len(found) for found in files], is_cut=is_cut)
     rounds: list[Round] = []
     _limit_answers(path, members)
-    for number in range(count):
+    for number in range(remains.rounds):
         answers = _load(path, f"{number + 1}/answers.json", members)
         rounds.append(_round(answers, files[number], rounds[-1] if rounds else None))
         if sum(len(round_.files) for round_ in rounds) > ENTRIES_LIMIT:
             raise BundleProblem(f"{path}: more than {ENTRIES_LIMIT} answers in it")
-    return Bundle(rounds, manifest)
+    return Bundle(rounds, manifest, remains.words)
+
+
+class _Remains:
+    """How many passes of a bundle can be used, and what is missing; BundleProblem if none."""
+
+    def __init__(
+        self, path: str, manifest: dict[str, JSON], members: dict[str, bytes], held: list[int],
+        *, is_cut: bool,
+    ) -> None:  # fmt: skip
+        self.rounds = len(held)
+        self.words: str | None = None
+        there, told = sum(held), manifest.get("files")
+        if isinstance(told, int) and told < there:
+            raise BundleProblem(f"{path}: {there} files in it, and its MANIFEST.json has {told}")
+        if told == there or (told is None and not is_cut):
+            return  # a cut after the last file loses nothing
+        begun = 0
+        while begun < len(held) and f"{begun + 1}/answers.json" in members:
+            begun += 1
+        if not begun or not held[0]:
+            raise BundleProblem(
+                f"{path}: it breaks off before the first moment of the machine: nothing of it can "
+                "be used; capture it again"
+            )
+        of_pass = manifest.get("files_of_pass")
+        ends = of_pass[begun - 1] if _is_counts(of_pass, len(held)) else None
+        whole = begun if held[begun - 1] == ends else begun - 1
+        self.rounds = max(1, whole)
+        share = f"after {100 * there // told} % of its files" if isinstance(told, int) else "early"
+        self.words = f"the bundle breaks off {share}: {_lost(whole, len(held))}"
+
+
+def _lost(whole: int, count: int) -> str:
+    if not whole:
+        rates = ", and of the second nothing: no rates" if count > 1 else ""
+        return f"of the first moment a part is missing{rates}"
+    if whole == 1:
+        return "the second moment is missing: no rates"
+    return f"{whole} of {count} moments are whole, and the rest is left out"
+
+
+def _is_counts(row: JSON, length: int) -> TypeGuard[list[int]]:
+    return isinstance(row, list) and len(row) == length and all(type(n) is int for n in row)
 
 
 def _limit_answers(path: str, members: dict[str, bytes]) -> None:

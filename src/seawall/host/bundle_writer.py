@@ -13,6 +13,7 @@ from seawall.host.bundle import SCHEMA
 from seawall.host.host import JSON, Unread
 from seawall.host.recording import Round
 
+_ONE_OF_MANY: Final = re.compile("/proc/[0-9]|/sys/fs/cgroup/.+/.+/")
 _ESCAPED: Final = re.compile(rb"[^!-$&-~]")
 
 
@@ -24,8 +25,9 @@ def write_bundle(rounds: Sequence[Round], manifest: dict[str, JSON], out: IO[byt
             for number, round_ in enumerate(rounds)
         ]
         # Without a count a cut between two members would go unnoticed.
-        files = sum(len(_contents(r, same)) for r, same in zip(rounds, unchanged, strict=True))
-        head = {"schema": SCHEMA, **manifest, "rounds": len(rounds), "files": files}
+        files = [len(_contents(r, same)) for r, same in zip(rounds, unchanged, strict=True)]
+        counts = {"rounds": len(rounds), "files": sum(files), "files_of_pass": files}
+        head = {"schema": SCHEMA, **manifest, **counts}
         _add(archive, "MANIFEST.json", _document(head))
         for number, (round_, same) in enumerate(zip(rounds, unchanged, strict=True), start=1):
             _add(archive, f"{number}/answers.json", _document(_answers(round_, sorted(same))))
@@ -45,12 +47,13 @@ def _unchanged(round_: Round, before: Round | None) -> set[str]:
 
 
 def _contents(round_: Round, same: set[str]) -> list[tuple[str, bytes]]:
-    """What has to be stored of a pass, by path."""
-    return sorted(
+    """What has to be stored of a pass: the node's own files first, for it may be cut."""
+    found = [
         (path, answer)
         for path, answer in round_.files.items()
         if isinstance(answer, bytes) and path not in same
-    )
+    ]
+    return sorted(found, key=lambda pair: (_ONE_OF_MANY.match(pair[0]) is not None, pair[0]))
 
 
 def _document(document: object) -> bytes:

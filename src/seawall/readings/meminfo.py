@@ -142,7 +142,7 @@ def parse(data: bytes) -> Meminfo:
         if needed not in values:
             raise ParseProblem(0, f"a line for {needed}", data)
     if not values["mem_total"]:
-        raise ParseProblem(0, "a MemTotal above 0", data)  # every share is a share of it
+        raise ParseProblem(0, "a MemTotal above 0", b"0")  # every share is a share of it
     return Meminfo(**values)
 
 

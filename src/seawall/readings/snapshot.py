@@ -7,11 +7,11 @@ it needs itself.  There is no second registry.
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin
 
-from seawall.host.host import Host, Unread
+from seawall.host.host import BREAKS_OFF, Host, Unread
 from seawall.readings.own_fault import unread_of
 
 T = TypeVar("T")
@@ -44,6 +44,26 @@ class Snapshot:
     def values(self) -> list[Any]:
         """Everything that was asked for, Unread ones included."""
         return list(self._values.values())
+
+    def lost_below(self, topics: Iterable[type[Any]]) -> Iterator[Unread]:
+        """What a bundle that was cut does not hold of these, and of what they are made of."""
+        todo, done = list(topics), set[type[Any]]()
+        while todo:
+            topic = todo.pop()
+            if topic in done or topic not in self._values:
+                continue
+            done.add(topic)
+            value = self._values[topic]
+            parts = (value,) if isinstance(value, Unread) else getattr(value, "unread", ())
+            for part in parts if isinstance(parts, tuple) else ():
+                if isinstance(part, Unread) and part.detail.endswith(BREAKS_OFF):
+                    yield part
+            if any(BREAKS_OFF in words for words in getattr(value, "unseen", ())):
+                yield Unread(topic.__name__, "not_captured", BREAKS_OFF)
+            module = sys.modules[topic.__module__]
+            read = getattr(module, "read", None)
+            needs = needs_of(read)[1:] if read else needs_of(module.account)
+            todo.extend(need for _, need, _ in needs)
 
     def _fetch(self, topic: type[Any]) -> Any:
         module = sys.modules[topic.__module__]
