@@ -28,9 +28,9 @@ def limit_hits(window: Window[Memcgs]) -> list[LimitHits]:
     place = window.later.mount_point.rstrip("/")
     found: dict[str, LimitHits] = {}
     for path, memcg in window.later.by_path.items():
-        count, name, _ = _counter(memcg)
+        count, name, _ = counter_of(memcg)
         before = window.earlier.by_path.get(path)
-        hits = gained(_counter(before)[0] if before else 0, count)
+        hits = gained(counter_of(before)[0] if before else 0, count)
         if hits:
             folder = place if path == "/" else place + path
             found[path] = LimitHits(path, hits, f"{folder}/{name}")
@@ -53,7 +53,7 @@ def refusal_file(memcg: Memcg) -> str:
     return "memory.memsw.failcnt" if both else "memory.failcnt"
 
 
-def _counter(memcg: Memcg) -> tuple[int | None, str, bool]:
+def counter_of(memcg: Memcg) -> tuple[int | None, str, bool]:
     """The count, its file, and whether descendants are counted in it."""
     if memcg.version == 1:
         return refusals(memcg), refusal_file(memcg), False
@@ -64,7 +64,7 @@ def _counter(memcg: Memcg) -> tuple[int | None, str, bool]:
 
 def _is_echo(path: str, found: Mapping[str, LimitHits], memcgs: Mapping[str, Memcg]) -> bool:
     """Whether an ancestor only repeats what a cgroup below it counted."""
-    if not _counter(memcgs[path])[2]:
+    if not counter_of(memcgs[path])[2]:
         return False
     inside = path.rstrip("/") + "/"
     return any(other != path and other.startswith(inside) for other in found)

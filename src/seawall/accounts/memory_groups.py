@@ -111,6 +111,16 @@ class MemoryGroups:
         return innermost(full)
 
 
+def full_of_limit(groups: MemoryGroups, share: float) -> list[MemoryGroup]:
+    """The innermost of those that use ``share`` of their own limit or memory.high."""
+    full = []
+    for group in groups.by_path.values():
+        bounds = [bound for bound in (group.limit, group.high) if bound]
+        if bounds and (group.memcg.usage or 0) >= share * min(bounds):
+            full.append(group)
+    return innermost(full)
+
+
 def account(
     memcgs: Memcgs, cgroups: Cgroups | Unread, workloads: Workloads | Unread
 ) -> MemoryGroups:

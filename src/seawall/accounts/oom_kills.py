@@ -64,6 +64,21 @@ def kills_by_group(window: Window[MemoryGroups]) -> dict[str, int]:
     return own
 
 
+def kills_below(window: Window[MemoryGroups], path: str) -> int | None:
+    """Kills in this cgroup and in all below it; None where none of them counts kills.
+
+    v2 counts a subtree by itself, v1 each cgroup alone, so its children are added up.
+    """
+    groups, inside = window.later.by_path, path.rstrip("/") + "/"
+    if window.later.version == 2:
+        places = [path]
+    else:
+        places = [place for place in groups if place == path or place.startswith(inside)]
+    if all(groups[place].memcg.oom_kill is None for place in places):
+        return None
+    return sum(_kills(window, place) for place in places)
+
+
 def _kills(window: Window[MemoryGroups], path: str) -> int:
     before = window.earlier.by_path.get(path)
     now = window.later.by_path[path]

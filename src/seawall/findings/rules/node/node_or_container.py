@@ -76,19 +76,26 @@ def judge(
         )
     if not hits:
         return quiet("neither the node nor a container is short", evidence)
+    one = _owner(hits[0], workloads) if len(hits) == 1 else None
     return fires(
         "info",
         f"{some} own memory limit; the node is not short, {size(headroom.bytes)} is left",
         evidence,
         outlook="Freeing memory on the node would not help them.",
+        workload=one,
+        # Several containers have several causes, and this line is the only one that counts them.
+        explained_by=("SW207", "SW212", "SW203", "SW202", "SW201") if one else (),
     )
+
+
+def _owner(hit: LimitHits, workloads: Workloads | Unread) -> str:
+    owner = None if isinstance(workloads, Unread) else workloads.of_cgroup(hit.path)
+    return hit.path if owner is None or owner.kind == "root" else owner.name
 
 
 def _rows(hits: Sequence[LimitHits], workloads: Workloads | Unread) -> list[Evidence]:
     rows = []
     for hit in hits[:10]:
-        owner = None if isinstance(workloads, Unread) else workloads.of_cgroup(hit.path)
-        known = owner is not None and owner.kind != "root"
-        name = owner.name if owner is not None and known else hit.path
+        name = _owner(hit, workloads)
         rows.append(Evidence(f"limit hits of {name}", hit.hits, "count", hit.file))
     return rows
