@@ -171,7 +171,7 @@ def test_pods_as_text_has_the_columns_where_they_matter(root: str) -> None:
     lines = text.splitlines()
     assert "  !! /tenants/hog: really 1.0 GiB of 200 MiB, 1.0 GiB uncounted" in lines
     head = next(line for line in lines if "WORKLOAD" in line).split()
-    assert head[:6] == ["WORKLOAD", "CHARGE", "LIMIT", "LEFT", "OUTSIDE", "REALLY"]
+    assert head[:6] == ["WORKLOAD", "CHARGE", "LIMIT", "LEFT", "UNCOUNTED", "REALLY"]
     first = lines[lines.index(next(line for line in lines if "WORKLOAD" in line)) + 1].split()
     assert first[1:7] == ["/tenants/hog", "20M", "200M", "180M", "1.0G", "1.0G"]
     assert all(len(line) <= 80 for line in lines)
@@ -179,5 +179,5 @@ def test_pods_as_text_has_the_columns_where_they_matter(root: str) -> None:
 
 def test_pods_hides_the_columns_where_all_is_counted(root: str) -> None:
     Path(root, "run/seawall/claims").unlink()
-    assert "OUTSIDE" not in seawall("pods", "--root", root).answered().text
-    assert "OUTSIDE" in seawall("pods", "--root", root, "--wide").answered().text
+    assert "UNCOUNTED" not in seawall("pods", "--root", root).answered().text
+    assert "UNCOUNTED" in seawall("pods", "--root", root, "--wide").answered().text

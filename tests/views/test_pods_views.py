@@ -16,6 +16,7 @@ from tests.end_to_end.verbs import seawall
 from seawall.accounts.claim import Found
 from seawall.accounts.claims import joined
 from seawall.accounts.entitlements import Entitlement
+from seawall.accounts.pod_danger import danger_of
 from seawall.accounts.pod_outside import with_outside
 from seawall.accounts.pod_table import PodTable
 from seawall.cli import pods
@@ -25,7 +26,7 @@ from seawall.readings.reading import UNLIMITED
 from seawall.readings.snapshot import Snapshot
 from seawall.views import pods_json, pods_text
 from seawall.views.pods_choice import Choice, choose
-from seawall.views.pods_columns import COLUMNS, KEYS, column
+from seawall.views.pods_columns import ATTENTION, COLUMNS, KEYS, column
 from seawall.views.pods_text import brief, request
 from seawall.views.terminal import Paper
 
@@ -111,12 +112,17 @@ def test_text(run: Any) -> None:
     assert names[1].startswith("   shop/web-0/bbbb")
     assert names[2] == "   unit:ssh.service"
     assert names[3].startswith("   /bad\\x0a\\x1b[31mname")
-    assert names[4] == "   TOTAL of 4"
+    assert lines[head + 5].startswith("   TOTAL of 2 in pods")
+    assert lines[head + 6].startswith("   TOTAL of 2 of the host")
     first = lines[head + 1].split()
     assert first[2:5] == ["500M", "512M", "12M"]
     assert "34%" in first or "35%" in first
-    assert lines[head + 5].split()[3] == "742M"
-    assert "20.0 MiB more are charged to parents alone" in " ".join(lines)
+    assert lines[head + 5].split()[5] == "690M"
+    assert lines[head + 6].split()[6] == "52M"
+    assert "20.0 MiB to parents alone" in " ".join(lines)
+    assert "stalls 4 of 4" in " ".join(lines)
+    assert len(lines) <= 24
+    lines = run("--limit", "0").splitlines()
     blind = lines.index("Could not see")
     assert any("no cgroup counts it" in line for line in lines[blind:])
     assert "\x1b" not in run()
@@ -137,7 +143,7 @@ def test_everything_wide(run: Any) -> None:
                   "STALL", "HITS"):  # fmt: skip
         assert title in text
     assert "No room" not in text
-    assert "TOTAL of 4" in text
+    assert "TOTAL of 2 in pods" in text
 
 
 def test_requests_stand_in_the_wide_table(run: Any, tmp_path: Path) -> None:
@@ -162,8 +168,9 @@ def test_request_in_words() -> None:
 
 def test_rows_that_did_not_fit_are_counted(run: Any) -> None:
     text = run("--limit", "1")
-    assert "3 more rows" in text
-    assert "TOTAL of 4" in text
+    assert "and 3 more: --limit 0" in text
+    assert "TOTAL of 2 of the host" in text
+    assert "more: --limit 0" not in run("--limit", "0")
 
 
 def test_json(run: Any) -> None:
@@ -222,7 +229,7 @@ def test_schema_is_a_schema_and_is_strict_enough(run: Any) -> None:
 
 def test_one_workload_and_what_is_in_it(run: Any) -> None:
     page = json.loads(run("--json", "shop/web-0"))
-    assert [row["cgroup"] for row in page["workloads"]] == [POD, f"{POD}/{A}", f"{POD}/{B}"]
+    assert [row["cgroup"] for row in page["workloads"]] == [f"{POD}/{A}", POD, f"{POD}/{B}"]
     assert page["totals"]["charge_bytes"] == 690 * MIB
     page = json.loads(run("--json", "pid:12"))
     assert [row["container_id"] for row in page["workloads"]] == [B]
@@ -239,9 +246,10 @@ def test_what_a_pod_holds_as_a_whole_is_shown(table: PodTable) -> None:
     assert any("!! shop/web-0: really 1.6 GiB of 1.0 GiB, 900 MiB uncounted" in x for x in text)
     (row,) = [line.split() for line in text if line.startswith("!! shop/web-0 ")]
     assert row[2:7] == ["700M", "1.0G", "324M", "900M", "1.6G"]
-    (total,) = [line.split() for line in text if "TOTAL" in line]
-    assert total[3:6] == ["742M", "900M", "1.6G"]
-    assert any("cannot be told: shop/web-0." in line for line in text)
+    pods_total, host_total = [line.split() for line in text if "TOTAL" in line]
+    assert pods_total[5:8] == ["690M", "900M", "1.6G"]
+    assert host_total[6:9] == ["52M", "0", "52M"]
+    assert "cannot be told: shop/web-0." in " ".join(text)
     page = pods_json.document({"unread": []}, table, chosen, {}, {"unread": []})
     objects = page["workloads"]
     assert [o["cgroup"] for o in objects if o["undivided_bytes"] == 900 * MIB] == [POD]
@@ -252,7 +260,7 @@ def test_what_a_pod_holds_as_a_whole_is_shown(table: PodTable) -> None:
 
 def test_one_full_of_cache_is_not_called_far_from_its_limit(run: Any) -> None:
     text = run("pid:12")
-    assert "None of 1 workload is short of memory that it needs" in text
+    assert "None of 1 workload needs a look" in text
     assert "10M" in text.split("TOTAL")[0], "what is left to the limit is in the table"
 
 
@@ -260,6 +268,11 @@ def test_one_full_of_cache_is_not_called_far_from_its_limit(run: Any) -> None:
 def test_every_column_sorts(table: PodTable, key: str) -> None:
     chosen = choose(table, Choice(sort=key, everything=True))
     assert len(chosen.rows) == len(table.rows)
+    if key == ATTENTION:
+        assert danger_of(chosen.rows[0])
+        kinds = [row.workload.kind for row in chosen.rows[1:]]
+        assert kinds == sorted(kinds, key=["pod", "container", "unit", "slice", "cgroup"].index)
+        return
     if key == "name":
         names = [row.workload.name for row in chosen.rows]
         assert names == sorted(names)
@@ -280,7 +293,7 @@ def test_unlimited_sorts_before_any_limit_and_after_any_distance(table: PodTable
 def test_unknown_column_and_number_are_usage(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageProblem, match="no such column"):
         run("--sort", "size")
-    for number in ("0", "-1", "x", "1e3", "9" * 5000):
+    for number in ("-1", "x", "1e3", "9" * 5000):
         with pytest.raises(SystemExit):
             run("--limit", number)
     assert "not a number of rows" in capsys.readouterr().err

@@ -27,6 +27,8 @@ def danger_of(row: PodRow) -> Danger | None:
     """The worst thing that one look can tell; None when there is none."""
     if row.memcg.under_oom:
         return Danger("critical", "under_oom")
+    if row.kills is not None and row.kills.in_window:
+        return Danger("critical", "killed")
     if isinstance(row.room, Room):
         left = row.room.grows / max(row.room.limit, 1)
         if left < NEAR_FRACTION:
@@ -39,6 +41,16 @@ def danger_of(row: PodRow) -> Danger | None:
         return Danger("warning", "over_outside")
     if row.pressure is not None and row.pressure >= STALL_FRACTION:
         return Danger("warning", "stalled")
-    if row.memcg.oom_kill:
+    if row.oom_kills:
         return Danger("warning", "killed")
+    return None
+
+
+def attention_of(row: PodRow) -> Danger | None:
+    """The danger of a row that stands for a workload: a parent repeats what its children tell,
+    but for what it alone holds.
+    """
+    danger = danger_of(row)
+    if danger is None or row.is_leaf or danger.what == "over_outside":
+        return danger
     return None

@@ -77,6 +77,28 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PodKills:
+    """OOM kills in a workload's cgroup and below it (pod_kills.py)."""
+
+    counted: int | None = None
+    """By the counters of the cgroups that are there; None where none of them counts."""
+    gone: int | None = None
+    """By the kernel's log, of cgroups below that are gone and that ``counted`` lacks."""
+    counts_gone: bool = False
+    """Whether those of cgroups that are gone would be known."""
+    in_window: int | None = None
+    """In the last ``window_seconds``; None without a window."""
+    window_seconds: float | None = None
+    last_seconds_ago: float | None = None
+    """The newest one of the kernel's log, as far back as that goes."""
+
+    @property
+    def total(self) -> int | None:
+        """All that is known of."""
+        return _sum(self.counted, self.gone or None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodRow:
     """One workload."""
 
@@ -97,6 +119,13 @@ class PodRow:
     """Of its own limit, when what it holds outside its charge is added (pod_outside.py)."""
     undivided: int = 0
     """Bytes held outside charges by a parent as a whole: whose in it they are is not known."""
+    kills: PodKills | None = None
+    """None where nobody asked: then ``oom_kills`` is the cgroup's own counter."""
+
+    @property
+    def oom_kills(self) -> int | None:
+        """Since it began, and in cgroups below it."""
+        return self.memcg.oom_kill if self.kills is None else self.kills.total
 
     @property
     def limit(self) -> int | Unlimited | None:
@@ -126,6 +155,8 @@ class PodTable:
     root_own: int | None
     """Bytes charged to the root itself, by processes in no other cgroup.  v1 only."""
     unread: tuple[Unread, ...]
+    elsewhere: PodKills | None = None
+    """Kills of the kernel's log that belong to no row: of cgroups that are gone whole."""
 
 
 def account(workloads: Workloads, memcgs: Memcgs, cgroups: Cgroups) -> PodTable:

@@ -5,11 +5,11 @@ from argparse import ArgumentTypeError
 from collections.abc import Callable
 
 
-def a_number(of_what: str = "") -> Callable[[str], int]:
-    """A ``type`` for argparse: decimal, above 0, at most nine digits."""
+def a_number(of_what: str = "", *, least: int = 1) -> Callable[[str], int]:
+    """A ``type`` for argparse: decimal, not below ``least``, at most nine digits."""
 
     def number(text: str) -> int:
-        if not text.isdecimal() or not 0 < int(text[:9]) == int(text):
+        if not text.isdecimal() or not least <= int(text[:9]) == int(text):
             raise ArgumentTypeError(f"{text!r} is not a number {of_what}".rstrip())
         return int(text)
 

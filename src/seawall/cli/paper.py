@@ -8,20 +8,30 @@ from typing import Final
 
 from seawall.views.terminal import WIDTH, Paper
 
+_ROWS: Final = 24
 _WIDTH_LEAST: Final = 40
 _WIDTH_MOST: Final = 100  # long lines of prose are hard to read
 
 
 @cache
-def terminal_columns() -> int | None:
-    """Of the terminal on stdout; None where there is none.
-
-    Asked once, before the worker is forked: what it writes to is a pipe.
-    """
+def _terminal_size() -> os.terminal_size | None:
+    """Asked once, before the worker is forked: what it writes to is a pipe."""
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else None
+        return os.get_terminal_size(sys.stdout.fileno()) if sys.stdout.isatty() else None
     except (OSError, ValueError):
         return None
+
+
+def terminal_columns() -> int | None:
+    """Of the terminal on stdout; None where there is none."""
+    size = _terminal_size()
+    return None if size is None else size.columns
+
+
+def terminal_rows() -> int:
+    """Of the terminal on stdout, 24 where there is none."""
+    size = _terminal_size()
+    return max(_ROWS, size.lines) if size else _ROWS
 
 
 def paper_for(colour: str) -> Paper:

@@ -1,32 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``seawall pods``: workloads by memory, largest first."""
+"""``seawall pods``: workloads with their memory, what needs a look first."""
 
+import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from seawall.accounts.claims import Claims
 from seawall.accounts.entitlements import Entitlement, Entitlements
+from seawall.accounts.pod_kills import KillMoment, with_kills
 from seawall.accounts.pod_outside import with_outside
 from seawall.accounts.pod_table import PodTable
+from seawall.accounts.workloads import Workloads
 from seawall.cli.named_workload import named_workload
 from seawall.cli.numbers_given import a_number
-from seawall.cli.page import print_page
-from seawall.cli.paper import paper_for
+from seawall.cli.page import page_lines, print_page
+from seawall.cli.paper import paper_for, terminal_rows
 from seawall.cli.source import Source, add_source_arguments, open_source
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
+from seawall.readings.kernel_log import PATH as LOG
+from seawall.readings.kernel_log import KernelLog
+from seawall.readings.memcg import Memcgs
+from seawall.readings.process import Process, Processes
+from seawall.readings.snapshot import Snapshot
 from seawall.views.document import head, render
 from seawall.views.pods_choice import Choice, Chosen, choose
-from seawall.views.pods_columns import KEYS, column
+from seawall.views.pods_columns import ATTENTION, KEYS, column, has_no_name
 from seawall.views.pods_unseen import unseen
 
 WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
 """Capabilities without which something stays unseen: folders of runtimes are root's alone, and
 what other processes hold of drivers is traced."""
-TEXT_ROWS: Final = 30
-"""More would push what is endangered off the screen."""
+ROWS_LEAST: Final = 5
+_UNSEEN_CHARACTERS: Final = 100
+_CAPABILITY: Final = re.compile(r"CAP_[A-Z_]+")
+WINDOW_SECONDS: Final = 1.0
+"""Waited for only where somebody was OOM-killed before."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -38,12 +50,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         "pid:N, unit:NAME or a cgroup path",
     )  # fmt: skip
     parser.add_argument(
-        "--sort", metavar="COLUMN", default="charge",
-        help=f"default charge; one of {', '.join(KEYS)}",
+        "--sort", metavar="COLUMN", default=ATTENTION,
+        help=f"default attention: those that need a look, then pods, units, other cgroups, each "
+        f"by REALLY; one of {', '.join(KEYS)}",
     )  # fmt: skip
     parser.add_argument(
-        "--limit", type=a_number("of rows"), metavar="N",
-        help=f"this many rows at most (default {TEXT_ROWS} as text)",
+        "--limit", type=a_number("of rows", least=0), metavar="N",
+        help="this many rows at most; 0: all (default as text: what fits in one screen)",
     )  # fmt: skip
     parser.add_argument("--all", action="store_true", help="pods and slices too")
     parser.add_argument("--wide", action="store_true", help="every column and REQ, the request")
@@ -51,27 +64,50 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Print the table; the exit status."""
-    if arguments.sort != "name":
+    if arguments.sort not in ("name", ATTENTION):
         column(arguments.sort)
     source = open_source(arguments)
     table, claims = source.first.get(PodTable), source.first.get(Claims)
     if arguments.json or arguments.wide:
         source.first.get(Entitlements)
-    rows = unseen(table, unread_rows([source.first]), claims)
     named = arguments.workload
     within = None if named is None else named_workload(source, named)
+    first = _kill_moment(source.first)
+    names = {} if arguments.json else _largest_processes(source)
+    # Of the kernel's log that is refused the headline tells.
+    topics = [row for row in unread_rows([source.first]) if row.what != LOG or row.kind == "bug"]
+    rows = unseen(table, topics, claims, with_stalls=arguments.json)
     if isinstance(table, Unread):
         table = PodTable((), 0, None, None, ())
     if not isinstance(claims, Unread):
         table = with_outside(table, claims)
-    most = arguments.limit or (None if arguments.json else TEXT_ROWS)
-    choice = Choice(sort=arguments.sort, limit=most, everything=arguments.all, within=within)
-    chosen = choose(table, choice)
+    table = _with_kills(table, source, first)
+    choice = Choice(
+        sort=arguments.sort, limit=arguments.limit or None, everything=arguments.all, within=within
+    )
     if arguments.json:
-        _print_json(source, table, chosen, rows)
+        _print_json(source, table, choose(table, choice), rows)
     else:
-        _print_text(source, table, chosen, rows, arguments)
+        _print_text(source, table, choice, rows, arguments, names)
     return 0
+
+
+def _with_kills(table: PodTable, source: Source, first: KillMoment) -> PodTable:
+    """With a window where there is a second moment, and on a live host where anybody was
+    killed before: to all others it would tell nothing.
+    """
+    table = with_kills(table, first)
+    if source.live is None:
+        last = source.later_scene().last
+    elif any(row.oom_kills for row in table.rows):
+        last = source.later_scene(WINDOW_SECONDS).last
+    else:
+        return table
+    return table if last is None else with_kills(table, _kill_moment(last), first)
+
+
+def _kill_moment(snapshot: Snapshot) -> KillMoment:
+    return KillMoment(snapshot.get(Memcgs), snapshot.get(KernelLog), snapshot.get(Kernel))
 
 
 def _asked(source: Source) -> Mapping[str, Entitlement]:
@@ -89,11 +125,55 @@ def _print_json(source: Source, table: PodTable, chosen: Chosen, rows: list[NotS
 
 
 def _print_text(
-    source: Source, table: PodTable, chosen: Chosen, rows: list[NotSeen], arguments: Namespace
-) -> None:
+    source: Source, table: PodTable, choice: Choice, rows: list[NotSeen], arguments: Namespace,
+    names: Mapping[str, str],
+) -> None:  # fmt: skip
     from seawall.views.pods_text import lines  # noqa: PLC0415 - only one of the two
 
     paper = paper_for(arguments.color)
     top = head("pods", source.first.get(Kernel), None)
-    body = lines(table, chosen, paper, _asked(source) if arguments.wide else None)
+    asked = _asked(source) if arguments.wide else None
+
+    def page(limit: int | None) -> list[str]:
+        chosen = choose(table, replace(choice, limit=limit))
+        return list(lines(table, chosen, paper, asked, names))
+
+    body = page(choice.limit)
+    if arguments.limit is None:
+        room = terminal_rows() - 1  # the prompt has the last one
+        shown = len(choose(table, choice).rows)
+        if rows and len(list(page_lines(paper, top, source.notes, body, rows))) > room:
+            bugs = [row for row in rows if row.kind == "bug"]
+            others = [row for row in rows if row.kind != "bug"]
+            rows = [*bugs, *([_folded(others)] if others else ())]
+        frame = len(list(page_lines(paper, top, source.notes, (), rows)))
+        while frame + len(body) > room and shown > ROWS_LEAST:
+            shown = max(ROWS_LEAST, shown - (frame + len(body) - room))
+            body = page(shown)
     print_page(paper, top, source.notes, body, rows)
+
+
+def _folded(rows: list[NotSeen]) -> NotSeen:
+    """All of them in a line or two, with the capabilities that would let them be seen."""
+    what = rows[0].what[:_UNSEEN_CHARACTERS]
+    if len(rows) > 1:
+        what += f" and {len(rows) - 1} more"
+    lacking = sorted({name for row in rows for name in _CAPABILITY.findall(row.provide)})
+    needs = f"root, or {', '.join(lacking)}" if lacking else ""
+    return NotSeen(what, "--limit 0 tells all of it", needs)
+
+
+def _largest_processes(source: Source) -> dict[str, str]:
+    """By cgroup, of those that have an id for a name: what runs there."""
+    workloads, processes = source.first.get(Workloads), source.first.get(Processes)
+    if isinstance(workloads, Unread) or isinstance(processes, Unread):
+        return {}
+    largest: dict[str, Process] = {}
+    for pid, owner in workloads.by_pid.items():
+        process = processes.by_pid.get(pid)
+        if process is None or not has_no_name(owner):
+            continue
+        known = largest.get(owner.cgroup)
+        if known is None or process.rss_pages > known.rss_pages:
+            largest[owner.cgroup] = process
+    return {path: process.comm for path, process in largest.items()}

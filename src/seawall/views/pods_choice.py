@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which rows of the table are shown, and what they sum to."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from seawall.accounts.pod_table import PodRow, PodTable
 from seawall.accounts.workloads import Workload
-from seawall.views.pods_columns import COLUMNS, Column, ordered
+from seawall.views.pods_columns import ATTENTION, COLUMNS, Column, is_pods, ordered
 
 _NOTABLE_BYTES: Final = 1 << 20
 
@@ -15,7 +16,7 @@ _NOTABLE_BYTES: Final = 1 << 20
 class Choice:
     """The verb's options."""
 
-    sort: str = "charge"
+    sort: str = ATTENTION
     limit: int | None = None
     """Rows at most."""
     everything: bool = False
@@ -35,17 +36,32 @@ class Chosen:
     leaves: tuple[PodRow, ...]
     """All that count in the total, shown or not."""
     undivided: tuple[PodRow, ...] = ()
-    """Parents that hold something outside charges of which no leaf's share is known."""
+    """Parents with uncounted memory of which no leaf's share is known."""
+    restarted: tuple[PodRow, ...] = ()
+    """Pods with OOM kills that no container of theirs counts: those are gone."""
     is_part: bool
     """Only what is in one workload was asked for."""
 
-    def total(self, column: Column) -> int | None:
-        """The leaves' sum; None when a part of it is unknown."""
-        values = [column.of(row, row.own) for row in self.leaves]
-        if column.key in ("outside", "really"):
-            values += [row.undivided for row in self.undivided]
+    def total(self, column: Column, *, of_pods: bool | None = None) -> int | None:
+        """The leaves' sum, with ``of_pods`` of pods or of all others; None when a part of it is
+        unknown.
+        """
+        values = [column.of(row, row.own) for row in _those(self.leaves, of_pods=of_pods)]
+        if column.key in ("uncounted", "really"):
+            values += [row.undivided for row in _those(self.undivided, of_pods=of_pods)]
         numbers = [value for value in values if isinstance(value, int)]
         return sum(numbers) if len(numbers) == len(values) else None
+
+    def looked_at(self) -> tuple[PodRow, ...]:
+        """What the headline is about."""
+        known = (*self.leaves, *self.undivided)
+        return (*known, *(row for row in self.restarted if row not in known))
+
+
+def _those(rows: tuple[PodRow, ...], *, of_pods: bool | None) -> tuple[PodRow, ...]:
+    if of_pods is None:
+        return rows
+    return tuple(row for row in rows if is_pods(row) is of_pods)
 
 
 def choose(table: PodTable, choice: Choice) -> Chosen:
@@ -61,8 +77,19 @@ def choose(table: PodTable, choice: Choice) -> Chosen:
     most = len(rows) if choice.limit is None else choice.limit
     return Chosen(
         rows=tuple(rows[:most]), whole=choice.everything, left_out=max(0, len(rows) - most),
-        leaves=leaves, undivided=undivided, is_part=choice.within is not None,
+        leaves=leaves, undivided=undivided, restarted=tuple(_restarted(inside)),
+        is_part=choice.within is not None,
     )  # fmt: skip
+
+
+def _restarted(rows: list[PodRow]) -> Iterator[PodRow]:
+    for pod in rows:
+        if pod.workload.kind != "pod" or not pod.oom_kills or pod.is_leaf:
+            continue
+        within = pod.workload.cgroup + "/"
+        inner = [r for r in rows if r.is_leaf and r.workload.cgroup.startswith(within)]
+        if pod.oom_kills > sum(row.oom_kills or 0 for row in inner):
+            yield pod
 
 
 def _is_within(row: PodRow, within: Workload | None) -> bool:

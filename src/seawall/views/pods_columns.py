@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The columns of ``seawall pods``, declared once for text, JSON and ``--sort``."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from seawall.accounts.pod_danger import attention_of
 from seawall.accounts.pod_table import Holding, PodRow, Room
+from seawall.accounts.workloads import Workload
 from seawall.problems import UsageProblem
 from seawall.readings.reading import Unlimited
 
@@ -40,13 +43,14 @@ def _distance(row: PodRow, _: Holding) -> Value:
 
 def _bytes(
     key: str, title: str, rank: int, field: str = "", *, is_quiet: bool = False, news: str = "",
+    is_always_wide: bool = False,
 ) -> Column:  # fmt: skip
     """A field of :class:`Holding`, called as the key where no other name is given."""
     name = field or key
     return Column(
         key=key, title=title, json_name=f"{name}_bytes", unit="bytes", rank=rank,
         of=lambda _, holding: getattr(holding, name), is_quiet=is_quiet, news=news,
-        is_always_wide=bool(field),
+        is_always_wide=is_always_wide,
     )  # fmt: skip
 
 
@@ -60,8 +64,9 @@ COLUMNS: Final = (
         key="distance", title="LEFT", json_name="distance_bytes", unit="bytes", rank=0,
         of=_distance, is_summed=False, smallest_first=True,
     ),
-    _bytes("outside", "OUTSIDE", 0, "uncounted", is_quiet=True),
-    _bytes("really", "REALLY", 0, "shadow_charge", is_quiet=True, news="outside"),
+    _bytes("uncounted", "UNCOUNTED", 0, is_quiet=True, is_always_wide=True),
+    _bytes("really", "REALLY", 0, "shadow_charge", is_quiet=True, news="uncounted",
+           is_always_wide=True),
     _bytes("working_set", "WSET", 4),
     _bytes("anon", "ANON", 1),
     _bytes("cache", "CACHE", 2),
@@ -76,19 +81,23 @@ COLUMNS: Final = (
     ),
     Column(
         key="oom_kills", title="KILLS", json_name="oom_kills", unit="count", rank=2,
-        of=lambda row, _: row.memcg.oom_kill, is_quiet=True, is_summed=False,
+        of=lambda row, _: row.oom_kills, is_quiet=True, is_summed=False,
     ),
     Column(
         key="limit_hits", title="HITS", json_name="limit_hits", unit="count", rank=9,
         of=lambda row, _: row.limit_hits, is_quiet=True, is_summed=False,
     ),
 )  # fmt: skip
-KEYS: Final = (*(column.key for column in COLUMNS), "name")
+ATTENTION: Final = "attention"
+KEYS: Final = (ATTENTION, *(column.key for column in COLUMNS), "name")
+"""The first is the default: what needs a look, then pods, then units, then other cgroups."""
+_OLD_KEYS: Final = {"outside": "uncounted"}
 
 
 def column(key: str) -> Column:
     """The column of that key; UsageProblem for any other word."""
-    found = next((c for c in COLUMNS if c.key == key.replace("-", "_")), None)
+    wanted = key.replace("-", "_")
+    found = next((c for c in COLUMNS if c.key == _OLD_KEYS.get(wanted, wanted)), None)
     if found is None:
         raise UsageProblem(f"--sort {key}: no such column; there are {', '.join(KEYS)}")
     return found
@@ -99,6 +108,8 @@ def ordered(rows: Sequence[PodRow], key: str, *, whole: bool) -> list[PodRow]:
     by_name = sorted(rows, key=lambda row: (row.workload.name, row.workload.cgroup))
     if key == "name":
         return by_name
+    if key == ATTENTION:
+        return sorted(by_name, key=lambda row: _attention(row, whole=whole))
     chosen = column(key)
 
     def rank(row: PodRow) -> tuple[int, float]:
@@ -110,6 +121,33 @@ def ordered(rows: Sequence[PodRow], key: str, *, whole: bool) -> list[PodRow]:
         return (0 if chosen.smallest_first else 1), value if chosen.smallest_first else -value
 
     return sorted(by_name, key=rank)
+
+
+def is_pods(row: PodRow) -> bool:
+    """Whether it is a pod or a container, and not a part of the host itself."""
+    return row.workload.kind in ("container", "pod")
+
+
+HEX_ID: Final = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{16,}(?![0-9A-Za-z])")
+
+
+def has_no_name(workload: Workload) -> bool:
+    """Whether people would not know what it is: an id stands for it."""
+    return workload.name.startswith("container:") or bool(HEX_ID.search(workload.name))
+
+
+def _attention(row: PodRow, *, whole: bool) -> tuple[int, int]:
+    """Units and slices of the host stand below pods, however large they are."""
+    danger = attention_of(row)
+    if danger is not None:
+        tier = 0 if danger.level == "critical" else 1
+    elif is_pods(row):
+        tier = 2
+    else:
+        tier = 3 if row.workload.kind == "unit" else 4
+    holding = holding_of(row, whole=whole)
+    really = holding.charge if holding.shadow_charge is None else holding.shadow_charge
+    return tier, -(really or 0)
 
 
 def holding_of(row: PodRow, *, whole: bool) -> Holding:

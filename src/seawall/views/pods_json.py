@@ -2,12 +2,14 @@
 """``seawall pods --json``: schema ``seawall.pods/1`` (``schemas/pods.json``)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from seawall.accounts.claims import Claims
 from seawall.accounts.entitlements import Entitlement
 from seawall.accounts.pod_danger import danger_of
-from seawall.accounts.pod_table import PodRow, PodTable, Room
+from seawall.accounts.pod_kills import coverage_of
+from seawall.accounts.pod_table import PodKills, PodRow, PodTable, Room
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 from seawall.views.claims_json import claims_fields
@@ -34,10 +36,24 @@ def document(
             for row in chosen.rows
         ],
         "left_out": chosen.left_out,
+        "looked_at": asdict(coverage_of(chosen.looked_at())),
+        "oom_kills_elsewhere": _elsewhere(table),
         "totals": with_unread({"workloads": len(chosen.leaves), **totals, **alone}),
         **beside,
         "unread": [*head["unread"], *beside["unread"]],
     }
+
+
+def _elsewhere(table: PodTable) -> dict[str, Any]:
+    """Kills of the kernel's log in cgroups that are gone and were in no workload."""
+    kills = table.elsewhere
+    if kills is None:
+        return {"unread": ["count"]}
+    ago = kills.last_seconds_ago
+    return {
+        "count": kills.gone, "unread": [],
+        **({} if ago is None else {"last_seconds_ago": round(ago, 1)}),
+    }  # fmt: skip
 
 
 def page_end(
@@ -65,6 +81,12 @@ def workload_object(row: PodRow, asked: Entitlement, *, whole: bool) -> dict[str
         "processes": row.processes, "uncounted_least_bytes": holding.uncounted_least,
         "uncounted_most_bytes": holding.uncounted_most,
     }  # fmt: skip
+    kills = row.kills or PodKills()
+    lately = {
+        "oom_kills_gone": kills.gone, "oom_kills_in_window": kills.in_window,
+        "oom_kills_window_seconds": kills.window_seconds,
+        "oom_kill_last_seconds_ago": kills.last_seconds_ago,
+    }  # fmt: skip
     return {
         "name": who.name,
         "kind": who.kind,
@@ -83,6 +105,7 @@ def workload_object(row: PodRow, asked: Entitlement, *, whole: bool) -> dict[str
         "undivided_bytes": row.undivided,
         "danger": danger and {"level": danger.level, "what": danger.what},
         "distance_cgroup": row.room.cgroup if isinstance(row.room, Room) else None,
+        **{name: value for name, value in lately.items() if value is not None},
         **with_unread({**numbers, **more, **_asked(asked)}),
     }
 

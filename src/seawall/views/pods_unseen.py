@@ -15,20 +15,21 @@ _NOTABLE_BYTES: Final = 64 << 20
 
 
 def unseen(
-    table: PodTable | Unread, topics: Sequence[NotSeen], claims: Claims | Unread
-) -> list[NotSeen]:
+    table: PodTable | Unread, topics: Sequence[NotSeen], claims: Claims | Unread, *,
+    with_stalls: bool = True,
+) -> list[NotSeen]:  # fmt: skip
     """Rows of "Could not see": the topics' own, then what the table itself lacks, and what no
-    cgroup counts and nobody claims.
+    cgroup counts and nobody claims.  The text tells of stalls in its headline.
     """
     if isinstance(table, Unread):
         missing = NotSeen("any workload", f"{table.path}: {table.detail or table.why}",
                           "a mounted cgroup tree with the memory controller")  # fmt: skip
         told = any(table.path in row.what for row in topics)
         return list(topics) if told else [missing, *topics]
-    return [*topics, *_of_table(table), *_of_claims(claims)]
+    return [*topics, *_of_table(table, with_stalls=with_stalls), *_of_claims(claims)]
 
 
-def _of_table(table: PodTable) -> Iterator[NotSeen]:
+def _of_table(table: PodTable, *, with_stalls: bool) -> Iterator[NotSeen]:
     nameless = [
         row.workload for row in table.rows
         if row.workload.kind == "container" and row.workload.name.startswith("container:")
@@ -42,7 +43,7 @@ def _of_table(table: PodTable) -> Iterator[NotSeen]:
             "/var/log/pods, /var/log/containers and the runtime's folder below /run (in a "
             "container: --root /host)",
         )
-    if table.version == 1:
+    if table.version == 1 and with_stalls:
         yield NotSeen(
             "how long each workload waits for memory", "cgroup v1 does not measure it",
             "cgroup v2 and Linux 4.20 or later",
