@@ -16,6 +16,7 @@ EventKind: TypeAlias = Literal[
     "eviction",  # the kubelet ended a pod
     "container_oom",  # containerd, CRI-O or docker reported an OOM event
     "slurm_oom",
+    "slurm_failure",  # a step ended, and its lines do not say that memory was the cause
     "node_not_ready",  # kubelet, PLEG or slurmctld
     "hung_task",
     "allocation_failure",  # a page allocation or a driver's own request failed
@@ -45,6 +46,8 @@ class RecentEvent:
     """The command that tells more: ``seawall oom explain --last 1``; empty where none does."""
     source: str = ""
     """Where it was read: ``/dev/kmsg``, ``journal``, ``black box``, a file's path."""
+    last_log_seconds: float | None = None
+    """By the log's own clock, whose zero is not known: for order and differences alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@
 ``device_access``  whether processes may use devices, by trying (``device_access/trying.py``)
 ``device_programs``  device programs of cgroups (``device_access/programs.py``)
 ``device_log``    what logs say of devices that cannot be had (``device_log/probe.py``)
+``event_log``     lines of logs that tell of kills, hangs, evictions (``event_log/probe.py``)
 ``cri``           what container runtimes have on record of containers' devices (``cri.py``)
 ``pod_resources``  which devices the kubelet gave to which container (``pod_resources.py``)
 ``driver_files``  device nodes, dma-bufs and sockets that processes hold (``driver_files.py``)

@@ -82,6 +82,12 @@ def _device_log(argument: str) -> JSON:
     return device_log(argument)
 
 
+def _event_log(argument: str) -> JSON:
+    from seawall.host.event_log.probe import event_log  # noqa: PLC0415 - see above
+
+    return event_log(argument)
+
+
 def _cri(argument: str) -> JSON:
     from seawall.host.cri import cri  # noqa: PLC0415 - see above
 
@@ -153,6 +159,7 @@ SLOW_PROBES: Final = {
     "descriptors": SlowProbe(_descriptors, 0.6),
     "device_access": SlowProbe(_device_access, 3.5),  # it ends itself when its time is over
     "device_log": SlowProbe(_device_log, 5.0),  # likewise
+    "event_log": SlowProbe(_event_log, 2.5),  # likewise
     "device_nodes": SlowProbe(_device_nodes, 2.5),  # likewise
     "device_programs": SlowProbe(_device_programs, 2.0),
     "driver_files": SlowProbe(_driver_files, 2.0),
@@ -164,7 +171,7 @@ SLOW_PROBES: Final = {
     "task_stacks": SlowProbe(_task_stacks, 5.0),
     "sysrq": SlowProbe(_sysrq, 20.0),  # a CPU that does not answer is waited for, 10 s
 }
-OF_TREES: Final = frozenset({"device_log", "device_nodes"})
+OF_TREES: Final = frozenset({"device_log", "device_nodes", "event_log"})
 """Those that only read files: a tree of files answers them too."""
 
 
@@ -176,6 +183,10 @@ def answer_of(probe: str, argument: str, rooted: "Rooted | None") -> JSON:
         from seawall.host.device_access.nodes import nodes_of_tree  # noqa: PLC0415 - see above
 
         return nodes_of_tree(argument, rooted.open)
+    if probe == "event_log":
+        from seawall.host.event_log.probe import event_log  # noqa: PLC0415 - see above
+
+        return event_log(argument, rooted.open)
     from seawall.host.device_log.probe import device_log  # noqa: PLC0415 - see above
 
     return device_log(argument, rooted.open)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events out of the lines of logs: the one place that knows every kind of writer.
+
+::
+
+    events_of(log, source)                         -> list[RecentEvent], in the log's order
+    recent_events(lines_by_source, clock, since_seconds, unread) -> RecentEvents, newest first
+
+``lines_by_source``: by the name that an event gives as its source, the lines, oldest first.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Final
+
+from seawall.accounts.log_episodes import kernel_told, killers_told, node_told, oom_kills_told
+from seawall.accounts.recent_events import RecentEvent, RecentEvents
+from seawall.host.host import Unread
+from seawall.readings.event_log.event_log import EventLog, read_events
+from seawall.readings.event_log.log_line import LogClock
+
+SINCE_SECONDS: Final = 1800.0
+"""How far back ``why`` looks where nobody says otherwise."""
+AHEAD_SECONDS: Final = 120.0
+"""A line from further in the future than this is of a clock that was wrong."""
+OOM_KINDS: Final = frozenset({"oom_kill"})
+_KINDS: Final[Sequence[Callable[[EventLog], Iterator[RecentEvent]]]] = (
+    oom_kills_told.kernel_kills, killers_told.systemd_oomd, killers_told.facebook_oomd,
+    killers_told.earlyoom, killers_told.nohang, killers_told.talos, killers_told.guard_lines_told,
+    kernel_told.hung_tasks, kernel_told.failed_allocations, kernel_told.driver_requests,
+    kernel_told.xids, kernel_told.starts, node_told.evictions, node_told.not_ready,
+    node_told.told_by_kubelet, node_told.told_by_systemd, node_told.container_ooms,
+    node_told.slurm,
+)  # fmt: skip
+
+
+def events_of(log: EventLog, source: str = "") -> list[RecentEvent]:
+    """Every event of one log, kind by kind."""
+    return [replace(event, source=source) for kind in _KINDS for event in kind(log)]
+
+
+def recent_events(
+    lines_by_source: Mapping[str, Iterable[bytes]],
+    clock: LogClock,
+    since_seconds: float = SINCE_SECONDS,
+    unread: Iterable[Unread] = (),
+    others: Iterable[RecentEvent] = (),
+) -> RecentEvents:
+    """Of the last ``since_seconds`` before ``clock.now_unix_seconds``.
+
+    An event that cannot be placed in time is kept: it may be of that time.  ``others``: events
+    that no line of a log tells.
+    """
+    now = clock.now_unix_seconds
+    found = chain.from_iterable(
+        events_of(read_events(lines, clock), source) for source, lines in lines_by_source.items()
+    )
+    kept = [event for event in chain(found, others) if is_within(event, now, since_seconds)]
+    kept = without_repeats(sorted(kept, key=_newest_first))
+    return RecentEvents(
+        since_seconds=since_seconds, events=tuple(kept), unread=tuple(unread), now_unix_seconds=now
+    )
+
+
+def is_within(event: RecentEvent, now: float | None, since_seconds: float) -> bool:
+    """Whether its end lies in the span, as far as that can be told."""
+    last = event.last_at_unix_seconds
+    if now is None or last is None:
+        return True
+    return now - since_seconds <= last <= now + AHEAD_SECONDS
+
+
+def _newest_first(event: RecentEvent) -> float:
+    last = event.last_at_unix_seconds
+    return float("inf") if last is None else -last
+
+
+_SAME_SECONDS: Final = 30.0
+_SECOND_HAND: Final = (": OOM event for ", "kubelet saw OOM kills", ", says systemd")
+
+
+def without_repeats(events: Iterable[RecentEvent]) -> list[RecentEvent]:
+    """Newest first.  The same event of two logs is one; what systemd, the kubelet or a runtime
+    says of an OOM kill that the kernel itself tells in the same moment is left out.
+    """
+    kept: list[RecentEvent] = []
+    every = list(events)
+    kernel = [e for e in every if e.kind == "oom_kill" and not _is_second_hand(e)]
+    for event in every:
+        if _is_second_hand(event) and any(_is_near(event, other) for other in kernel):
+            continue
+        if any(
+            other.kind == event.kind and other.sentence == event.sentence
+            and other.source != event.source and _is_near(event, other)
+            for other in kept
+        ):  # fmt: skip
+            continue
+        kept.append(event)
+    return kept
+
+
+def _is_second_hand(event: RecentEvent) -> bool:
+    return any(words in event.sentence for words in _SECOND_HAND)
+
+
+def _is_near(one: RecentEvent, other: RecentEvent) -> bool:
+    mine, theirs = one.last_at_unix_seconds, other.last_at_unix_seconds
+    return mine is not None and theirs is not None and abs(mine - theirs) <= _SAME_SECONDS

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The probe ``event_log``: lines of the last seconds that tell of kills, hangs, evictions.
+
+Its argument is how many seconds back.  Read are: /dev/kmsg; the journal, newest line first, by a
+child of its own with a deadline; where there is no journal the ends of the log files; the guard's
+own decisions.  Only lines of the known kinds are handed out (``kept_lines.py``), so a bundle may
+hold them.
+
+Answer::
+
+    {"unix_seconds": now, "boot_unix_seconds": when the kernel's clock was zero,
+     "sources": [[name, [line, ...], null or [reason, words]], ...]}
+"""
+
+import errno
+import json
+import os
+import re
+import stat
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from seawall.host.event_log.kept_lines import BEGINS_BOOT, LINE_MOST_BYTES, is_kept, may_hold_one
+from seawall.host.expendable import unread_for
+from seawall.host.host import JSON
+from seawall.host.kmsg import PATH
+
+Open = Callable[[str, int], int]
+PROBE: Final = "event_log"
+SINCE_MOST_SECONDS: Final = 7 * 86_400.0
+_LINES_MOST: Final = 3000
+"""Of one source, the newest."""
+_KMSG_SECONDS: Final = 0.5
+_JOURNAL_SECONDS: Final = 1.3
+_TAIL_BYTES: Final = 1 << 20
+FILES: Final = ("/var/log/kern.log", "/var/log/messages", "/var/log/syslog")
+DECISIONS: Final = "/run/seawall/decisions.jsonl"
+_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_MICROSECONDS: Final = re.compile(rb"\d{1,5},\d{1,20},(\d{1,20}),")
+# Of short-unix: time, host and program, and nothing of what was said.
+_HEAD: Final = re.compile(rb"\d{9,11}\.\d{3,9} [^\s:]{1,255} [^\s:\[]{1,80}")
+_VERDICT: Final = b'"kind":"verdict"'
+_KEPT_OF_VERDICT: Final = ("kind", "decision", "at", "mode", "refused", "is_report", "sentence")
+
+
+def event_log(argument: str, open_: Open | None = None) -> JSON:
+    """open_: opens below another root than ``/``, where no journal can be asked."""
+    try:
+        since = min(max(0.0, float(argument)), SINCE_MOST_SECONDS)
+    except ValueError:
+        raise OSError(errno.EINVAL, "expected seconds") from None
+    now = time.time()
+    boot = now - time.monotonic()
+    sources: list[JSON] = [_source(PATH, lambda: _kmsg(now - since - boot))]
+    reader = open_ or os.open
+    is_journal_read = False
+    if open_ is None:
+        journal = _source("journal", lambda: _journal(now - since))
+        is_journal_read = journal[2] is None or bool(journal[1])
+        if not is_journal_read or journal[1] or journal[2]:
+            sources.append(journal)
+    if not is_journal_read:
+        for path in FILES:
+            found = _source(path, lambda path=path: _tail(path, reader))  # type: ignore[misc]
+            if found[2] is None or found[2][0] != "absent":
+                sources.append(found)
+    decisions = _source("guard", lambda: _decisions(reader))
+    if decisions[1]:
+        sources.append(decisions)
+    return {"unix_seconds": now, "boot_unix_seconds": boot, "sources": sources}
+
+
+class _Read:
+    """What was read before it ended, and why it ended."""
+
+    def __init__(self) -> None:
+        self.lines: deque[bytes] = deque(maxlen=_LINES_MOST)
+        self.error: OSError | None = None
+
+
+def _source(name: str, read: Callable[[], _Read]) -> list:  # type: ignore[type-arg]
+    """A row of the answer; what cannot be opened has no lines and a reason."""
+    try:
+        found = read()
+    except OSError as error:
+        found = _Read()
+        found.error = error
+    problem: JSON = None
+    if found.error is not None:
+        unread = unread_for(name, found.error.errno or errno.EIO)
+        why = "no_answer" if isinstance(found.error, TimeoutError) else unread.why
+        problem = [why, found.error.strerror or unread.detail]
+    lines = [line.rstrip(b"\r\n").decode("utf-8", "backslashreplace") for line in found.lines]
+    return [name, lines, problem]
+
+
+def _kmsg(since_boot_seconds: float) -> _Read:
+    """OSError where it may not be read."""
+    from seawall.host.kernel_messages import kmsg_lines  # noqa: PLC0415 - read in the child alone
+
+    found = _Read()
+    until = time.monotonic() + _KMSG_SECONDS
+    for number, line in enumerate(kmsg_lines()):
+        if number % 256 == 0 and time.monotonic() > until:
+            found.error = TimeoutError(errno.ETIMEDOUT, "it was not read to its end in time")
+            break
+        head = _MICROSECONDS.match(line)
+        if head and int(head[1]) / 1e6 >= since_boot_seconds and is_kept(line):
+            found.lines.append(line[:LINE_MOST_BYTES])
+    return found
+
+
+def _journal(since_unix_seconds: float) -> _Read:
+    """From its end; beside the first line of a boot the head of the line before it."""
+    from seawall.host.kernel_messages import journal_lines  # noqa: PLC0415 - as above
+
+    command = (
+        "journalctl", "--no-pager", "-o", "short-unix", "-r",
+        "--since", f"@{int(since_unix_seconds)}",
+    )  # fmt: skip
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
+    found = _Read()
+    count = 0
+    is_before_boot = False
+    try:
+        for line in journal_lines(_JOURNAL_SECONDS, command, environment):
+            count += not line.startswith(b"-- ")
+            if is_kept(line):
+                found.lines.appendleft(line[:LINE_MOST_BYTES])
+            elif is_before_boot and (head := _HEAD.match(line)):
+                found.lines.appendleft(head[0] + b": (not kept)")
+            is_before_boot = BEGINS_BOOT.search(line, 0, LINE_MOST_BYTES) is not None
+            if len(found.lines) >= _LINES_MOST:
+                break
+    except TimeoutError:
+        words = f"no answer in {_JOURNAL_SECONDS:g} s"
+        found.error = TimeoutError(
+            errno.ETIMEDOUT, f"only its end was read: {words}" if count else words
+        )
+    except OSError as error:
+        found.error = error
+    if not count and found.error is None and os.geteuid():
+        words = "only root and the groups adm and systemd-journal may read it"
+        found.error = PermissionError(errno.EACCES, words)
+    return found
+
+
+def _tail(path: str, open_: Open) -> _Read:
+    """The end of a file; OSError, EIO for what is no regular file."""
+    found = _Read()
+    data = _end_of(path, open_)
+    if may_hold_one(data):
+        lines = data.split(b"\n")
+        for place, line in enumerate(lines):
+            if is_kept(line):
+                found.lines.append(line[:LINE_MOST_BYTES])
+            elif place + 1 < len(lines) and BEGINS_BOOT.search(
+                lines[place + 1], 0, LINE_MOST_BYTES
+            ):
+                found.lines.append(line[:40] + b" (not kept)")
+    return found
+
+
+def _end_of(path: str, open_: Open) -> bytes:
+    fd = open_(path, _FLAGS)
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EIO, "not a regular file")
+        return os.pread(fd, _TAIL_BYTES, max(0, status.st_size - _TAIL_BYTES))
+    finally:
+        os.close(fd)
+
+
+def _decisions(open_: Open) -> _Read:
+    """Verdicts of the guard, without the ranking of everybody it looked at."""
+    found = _Read()
+    for line in _end_of(DECISIONS, open_).split(b"\n"):
+        if _VERDICT not in line:
+            continue
+        try:
+            told = json.loads(line)
+        except (ValueError, RecursionError):
+            continue  # the first one may be cut
+        if isinstance(told, dict):
+            kept = {key: told[key] for key in _KEPT_OF_VERDICT if key in told}
+            found.lines.append(json.dumps(kept).encode()[:LINE_MOST_BYTES])
+    return found
