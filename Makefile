@@ -1,5 +1,7 @@
 # Each target does the set-up that it needs; nothing has to be installed by hand but Python.
-PYTHON ?= python3
+# The system's own, unless it is too old and a newer one stands beside it.
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3.10; do \
+  $$python -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$python && exit; done; echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -7,7 +9,7 @@ BIN := $(VENV)/bin
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "seawall needs Python 3.11 or later, this is " + sys.version.split()[0])'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "seawall needs Python 3.10 or later, %s is %s" % (sys.executable, sys.version.split()[0]))'
 	$(PYTHON) -m venv --without-pip $(VENV)
 	echo "$(CURDIR)/src" > $$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')/seawall.pth
 	touch $@
@@ -73,7 +75,7 @@ docs: $(VENV)/dev.ready
 # Hashes for every platform, no addresses.
 lock: $(VENV)/dev.ready
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
 	  --group pyproject.toml:dev -o requirements-dev.lock
 
 clean:

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,7 @@ GOOD: Final = "GPU-c24840ec-8de1-83d5-b126-08000173ae32"
 PLUGIN_POD: Final = (
     "gpu-operator_nvidia-device-plugin-daemonset-x7k2p_" + "0" * 8 + "-1111-4222-8333-444444444444"
 )
-AT: Final = datetime(2024, 8, 9, 14, 0, tzinfo=UTC).timestamp()
+AT: Final = datetime(2024, 8, 9, 14, 0, tzinfo=timezone.utc).timestamp()
 
 
 def plain_tree(root: Path) -> Path:

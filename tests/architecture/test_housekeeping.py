@@ -5,17 +5,20 @@ import json
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from seawall import toml
 from seawall.version import VERSION
 
 REPOSITORY = Path(__file__).parents[2]
-SOURCE = sorted((REPOSITORY / "src").rglob("*.py"))
-PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+PACKAGE = REPOSITORY / "src/seawall"
+VENDOR = PACKAGE / "_vendor"
+SOURCE = sorted(path for path in PACKAGE.rglob("*.py") if VENDOR not in path.parents)
+PROJECT: dict[str, Any] = toml.loads((REPOSITORY / "pyproject.toml").read_text())
 LOCK = (REPOSITORY / "requirements-dev.lock").read_text()
 SPDX = "# SPDX-License-Identifier: Apache-2.0\n"
 
@@ -30,8 +33,9 @@ def test_every_source_file_names_its_licence() -> None:
 
 
 def test_init_files_are_empty() -> None:
+    """But the package's own, which says what an older Python lacks."""
     full = [shown(path) for path in SOURCE if path.name == "__init__.py" and text_of(path)]
-    assert not full
+    assert full == ["src/seawall/__init__.py"]
 
 
 def test_every_folder_of_the_package_can_be_imported() -> None:
@@ -39,6 +43,14 @@ def test_every_folder_of_the_package_can_be_imported() -> None:
     folders = {path.parent for path in SOURCE}
     bare = [shown(f) for f in folders if not (f / "__init__.py").exists() and f.name != "src"]
     assert not bare
+
+
+def test_other_peoples_code_comes_with_its_licence() -> None:
+    assert [path.name for path in sorted(VENDOR.iterdir()) if path.name[0] != "_"] == ["tomli"]
+    assert text_of(VENDOR / "tomli/LICENSE").startswith("MIT License")
+    assert '__version__ = "2.0.2"' in text_of(VENDOR / "tomli/__init__.py")
+    users = [shown(path) for path in SOURCE if "seawall._vendor" in text_of(path)]
+    assert users == ["src/seawall/toml.py"]
 
 
 def test_the_version_stands_in_two_places_and_is_the_same() -> None:
@@ -53,7 +65,7 @@ def test_nothing_is_needed_at_run_time_but_python() -> None:
         f"{shown(path)}: {name}"
         for path in SOURCE
         for name in imported_by(text_of(path))
-        if name not in sys.stdlib_module_names and name != "seawall"
+        if name not in sys.stdlib_module_names | {"seawall", "tomllib"}
     }
     assert not foreign
 

@@ -3,7 +3,6 @@
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -115,18 +114,10 @@ def test_the_image_is_the_one_that_the_daemonset_names(manifest: dict[str, Any])
     assert kept == ["*", *(f"!{name}" for name in copied), "**/__pycache__"]
 
 
-def test_the_program_needs_no_site_and_says_which_python_it_needs(tmp_path: Path) -> None:
+def test_the_program_needs_no_site() -> None:
     program = PACKAGING / "seawall"
     assert program.stat().st_mode & 0o111 == 0o111
-    first, _, rest = program.read_text().partition("\n")
-    assert first == "#!/usr/bin/python3 -IS"
-    old = "import sys; sys.version_info = (3, 9, 2)\n"
-    done = subprocess.run(
-        [sys.executable, "-IS", "-c", f"__file__ = 'seawall'\n{old}{rest}"], cwd=tmp_path,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch(r"seawall needs Python 3\.11 or later, \S+ is .*\n", done.stderr)
+    assert program.read_text().startswith("#!/usr/bin/python3 -IS\n")
 
 
 # --- DaemonSet -------------------------------------------------------------------------------

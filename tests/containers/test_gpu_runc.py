@@ -6,13 +6,14 @@ What stands in for the GPU's devices: see gpu_node.
 import errno
 import time
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.containers import node as nodes
 from tests.containers.gpu_node import NODES, WITHOUT_UVM, Container, GpuNode, Wanted, mknod, set_up
+
+from seawall.iso_time import iso_datetime
 
 pytestmark = [pytest.mark.system, pytest.mark.beside]
 DEVICES = Path("/sys/fs/cgroup/devices")
@@ -187,7 +188,7 @@ def test_since_when(page: dict[str, Any], node: GpuNode) -> None:
         pid = str(node.containers[name].pid)
         age = float(node.node.need("ps", "-o", "etimes=", "-p", pid))
         since = told(page, name)["diagnosis"]["since"]
-        at = datetime.fromisoformat(since["at"]).timestamp()
+        at = iso_datetime(since["at"]).timestamp()
         assert abs(time.time() - age - at) <= 4
         assert since["how"].startswith(words)
     plugin = "made or changed 0 s after the device plugin"

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,8 @@ from tests.containers.gpu_node import (
 from tests.containers.node import make_bundle, new_id, node
 from tests.containers.test_gpu_runc import DEVICES, SOME, UVM, missing
 from tests.end_to_end.verbs import ENVIRONMENT
+
+from seawall.iso_time import iso_datetime
 
 pytestmark = pytest.mark.system
 SCHEMA = json.loads((files("seawall.views") / "schemas/gpu-event.json").read_text())
@@ -77,7 +78,7 @@ def access(event: dict[str, Any]) -> bool:
 
 
 def seconds_since(event: dict[str, Any], unix: float) -> float:
-    return datetime.fromisoformat(event["at"]).timestamp() - unix
+    return iso_datetime(event["at"]).timestamp() - unix
 
 
 def shell_writes(container: Container, file: str, rule: str) -> "subprocess.Popen[bytes]":
@@ -150,7 +151,7 @@ def test_the_repair_by_hand_and_its_end(home: GpuNode, watch: Watch, tmp_path: P
     assert took["writer"]["comm"] == "runc"
     assert took["writer"]["program"] == "runc"
     assert took["undid_writer"]["pid"] == shell.pid
-    lasted = datetime.fromisoformat(took["at"]) - datetime.fromisoformat(gave["at"])
+    lasted = iso_datetime(took["at"]) - iso_datetime(gave["at"])
     assert took["lasted_seconds"] == pytest.approx(lasted.total_seconds(), abs=0.01)
     assert -0.01 <= seconds_since(took, took_at) < 2
     why = f"the kernel's rule ({took['why']})"

@@ -81,7 +81,7 @@ def runtime_folder_of_root() -> Iterator[None]:
 def interpreter() -> str:
     """A Python that an ordinary user can start; the test's own may lie in root's home."""
     for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
-        code = "import sys; sys.exit(sys.version_info < (3, 11))"
+        code = "import sys; sys.exit(sys.version_info < (3, 10))"
         # setpriv itself still may open anything when it starts its program; env may not.
         command = [*launcher(()), "env", python, "-c", code]
         if (

@@ -4,11 +4,11 @@ import os
 import stat
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
+from seawall import toml
 from seawall.guard import config, entry
 from seawall.guard.config import chosen_path, parse, read
 from seawall.guard.handed import from_json, to_json
@@ -107,7 +107,7 @@ def test_the_example_is_the_defaults_and_names_every_key() -> None:
     assert parsed(page) == Settings()
     lines = [line for line in page.splitlines() if line and not line.startswith("# ")]
     bare = "\n".join(line.removeprefix("#") for line in lines)
-    assert set(tomllib.loads(bare)) == set(BY_NAME)
+    assert set(toml.loads(bare)) == set(BY_NAME)
     assert parsed(bare) == Settings()
     assert max(map(len, page.splitlines())) <= 100
 

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
 
 from tests.kernels import vm
 from tests.kernels.volatile_disk import VolatileDisk
@@ -66,7 +65,7 @@ class Node:
         self._reader = threading.Thread(target=self._follow, daemon=True)
         self._reader.start()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Node":  # noqa: PYI034 - typing.Self is of Python 3.11
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -19,6 +18,8 @@ from tests.containers.gpu_node import MAJORS, NODES, Wanted, config_of, mknod
 from tests.containers.test_gpu_runc import told
 from tests.kernels import guard_peers, runc_in_guest
 from tests.kernels.vm import Image, Outcome, build_image, missing, run_job
+
+from seawall.iso_time import iso_datetime
 
 pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
 UID = "5ea0a11d-0700-4000-8000-{:012x}"
@@ -204,7 +205,7 @@ def test_since_the_reload_as_the_kernel_tells(node: Outcome, name: str) -> None:
     """bpf_prog_info.load_time, and systemd's own word of when it loaded its units."""
     since = told(page(node, "after"), name)["diagnosis"]["since"]
     began, ended = map(float, node.text("reload").split())
-    at = datetime.fromisoformat(since["at"]).timestamp()
+    at = iso_datetime(since["at"]).timestamp()
     assert began - 2 <= at <= ended + 1
     assert "the last daemon-reload put systemd's own device program there" in since["how"]
     text = node.text("after.txt")
@@ -237,7 +238,7 @@ def test_a_watch_sees_it_go(node: Outcome) -> None:
     for line in gone.values():
         assert (line["from"], line["to"], line["layer"]) == ("allowed", "EPERM", "kernel")
         assert line["writer"] is None
-        at = datetime.fromisoformat(line["at"]).timestamp()
+        at = iso_datetime(line["at"]).timestamp()
         assert began - 1 <= at <= ended + 2
 
 

@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Self
 
 SECTOR = 512
 OPTION = struct.Struct(">QII")
@@ -72,7 +71,7 @@ class VolatileDisk:
         self._socket.listen(1)
         threading.Thread(target=self._serve, daemon=True).start()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "VolatileDisk":  # noqa: PYI034 - typing.Self is of Python 3.11
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -8,7 +8,7 @@ clock can turn round.  A page with a bad sector, a torn frame, half a file: the 
 import os
 import stat
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from seawall.blackbox import first_page
 from seawall.blackbox.first_page import FORMAT, PAGE_BYTES, SIZE_MOST_BYTES, FirstPage
@@ -42,7 +42,7 @@ class Box:
         self._first: FirstPage | None = None
 
     @classmethod
-    def open(cls, path: str) -> Self:
+    def open(cls, path: str) -> "Box":
         """The box at ``path``; BundleProblem when it is none, or nothing of it is left."""
         box = cls(path, _opened(path))
         try:

@@ -10,7 +10,6 @@ it is filler, at the cost of the oldest frame.  A frame is never split at the ri
 import errno
 import os
 from collections.abc import Iterator
-from typing import Self
 
 from seawall.blackbox.first_page import PAGE_BYTES, SIZE_LEAST_BYTES, SIZE_MOST_BYTES
 from seawall.blackbox.frame import ALIGN_BYTES, HEADER, Head, aligned, body_of, size_at
@@ -37,7 +36,7 @@ class RingFile:
         """What the page that ``_at`` lies in holds before it."""
 
     @classmethod
-    def open(cls, path: str, size_bytes: int, share_most: float = DISK_SHARE_MOST) -> Self:
+    def open(cls, path: str, size_bytes: int, share_most: float = DISK_SHARE_MOST) -> "RingFile":
         """Make the box, or go on behind its newest frame; this may take minutes on a slow disk.
 
         ``size_bytes``: of the file, whole pages of it.  ``share_most``: of the disk that may be

@@ -7,9 +7,10 @@ A moment is Unix seconds.  A time without a zone is UTC, as everything is printe
 import math
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Final, NamedTuple
 
+from seawall.iso_time import iso_datetime
 from seawall.problems import UsageProblem
 
 DAY_SECONDS: Final = 86_400.0
@@ -82,7 +83,7 @@ def told(span: Span) -> str:
 def written(unix_seconds: float) -> str:
     """RFC 3339 in UTC, to the second; ``@SECONDS`` where no calendar reaches."""
     try:
-        moment = datetime.fromtimestamp(unix_seconds, UTC)
+        moment = datetime.fromtimestamp(unix_seconds, timezone.utc)
     except (OverflowError, ValueError, OSError):
         return f"@{unix_seconds:.0f}"
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -108,11 +109,11 @@ def _time_of(words: str, span: Span, numbered: Numbered | None) -> float | None:
     if match := _CLOCK.match(words):
         return _of_newest_day(int(match[1]), int(match[2]), float(match[3] or 0), span)
     try:
-        moment = datetime.fromisoformat(words)
+        moment = iso_datetime(words)
     except ValueError:
         return None
     try:
-        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
     except (OverflowError, ValueError):
         return None
     return seconds if math.isfinite(seconds) else None
@@ -121,7 +122,7 @@ def _time_of(words: str, span: Span, numbered: Numbered | None) -> float | None:
 def _of_newest_day(hour: int, minute: int, second: float, span: Span) -> float | None:
     """The last time that a clock showed this before the record ended."""
     try:
-        end = datetime.fromtimestamp(span.end_unix_seconds, UTC)
+        end = datetime.fromtimestamp(span.end_unix_seconds, timezone.utc)
     except (OverflowError, ValueError, OSError):
         return None
     midnight = end.replace(hour=0, minute=0, second=0, microsecond=0)

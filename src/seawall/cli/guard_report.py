@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from argparse import Namespace
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Final
 
 from seawall.blackbox.times import DAY_SECONDS, written
@@ -77,7 +77,7 @@ def since_seconds(text: str) -> float:
         return float(match[1]) * _UNITS[match[2] or "d"]
     if match := _DATE.match(words):
         try:
-            day = datetime(int(match[1]), int(match[2]), int(match[3]), tzinfo=UTC)
+            day = datetime(int(match[1]), int(match[2]), int(match[3]), tzinfo=timezone.utc)
         except ValueError:
             day = None
         if day is not None and (ago := time.time() - day.timestamp()) > 0:

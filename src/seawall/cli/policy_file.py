@@ -2,9 +2,9 @@
 """``/etc/seawall/rules.toml``: the format is told in ``findings/policy.py``."""
 
 import datetime as dt
-import tomllib
 from typing import Any, Final
 
+from seawall import toml
 from seawall.findings.policy import Mute, Policy
 from seawall.findings.rule import FOUND, load_rules
 from seawall.problems import UsageProblem
@@ -25,13 +25,13 @@ def load_policy(path: str | None) -> Policy:
         if path is None:
             return Policy()  # an ordinary user: the owner's file is not for them
         raise UsageProblem(f"{path}: {error.strerror}") from error
-    return parse_policy(text, path or PATH, dt.datetime.now(dt.UTC).date())
+    return parse_policy(text, path or PATH, dt.datetime.now(dt.timezone.utc).date())
 
 
 def parse_policy(text: bytes, path: str, today: dt.date) -> Policy:
     """The policy in ``text``; UsageProblem with place and mend for anything unknown."""
     try:
-        document = tomllib.loads(text.decode())
+        document = toml.loads(text.decode())
     except (ValueError, RecursionError) as error:
         raise UsageProblem(f"{path}: not TOML: {error}") from error
     load_rules()

@@ -12,10 +12,10 @@ import os
 import re
 import stat
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from seawall import toml
 from seawall.guard.config_values import WrongValue, value_of
 from seawall.guard.handed import SETTINGS_MOST_BYTES, quoted_bytes, to_json
 from seawall.guard.keys import BY_NAME
@@ -48,11 +48,11 @@ def parse(data: bytes, path: str) -> Settings:
     """The settings in ``data``; ``path`` is what problems are reported under."""
     try:
         text = data.decode()
-        document = tomllib.loads(text)
+        document = toml.loads(text)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise UsageProblem(f"{path}:{line}: expected UTF-8, found another encoding") from None
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+    except (toml.TOMLDecodeError, RecursionError, ValueError) as error:
         raise UsageProblem(_not_toml(path, str(error), data)) from None
     found: dict[str, Any] = {}
     for name, value in document.items():

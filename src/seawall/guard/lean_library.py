@@ -27,7 +27,7 @@ class _Anything:
     __ror__ = __or__
 
 
-Any = BinaryIO = Final = Literal = NoReturn = Self = TypeAlias = TypeGuard = _Anything()
+Any = BinaryIO = Final = Literal = NoReturn = TypeAlias = TypeGuard = _Anything()
 TYPE_CHECKING = False
 
 

@@ -74,7 +74,8 @@ def end() -> None:
 
 def _serve(questions: BinaryIO, answers: BinaryIO) -> None:
     _real()
-    compiler: Any = __import__("re._compiler", fromlist=["compile"])
+    name = "re._compiler" if sys.version_info >= (3, 11) else "sre_compile"
+    compiler: Any = __import__(name, fromlist=["compile"])
     compiler._sre = _Arguments()  # noqa: SLF001 - which it calls at the end
     while True:
         pattern, flags = marshal.load(questions)  # noqa: S302 - our own parent's

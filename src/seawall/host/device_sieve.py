@@ -6,6 +6,7 @@ commands and environments (``systemd-run -E``); a device plugin's answer in the 
 holds an environment too (deviceplugin/v1beta1/api.proto, ContainerAllocateResponse).
 """
 
+import base64
 import binascii
 import json
 from collections.abc import Callable
@@ -100,7 +101,7 @@ def _kept(text: object, is_kept: Callable[[bytes], object]) -> object:
     if not isinstance(text, str):
         return None if text is None else False
     try:
-        message = binascii.a2b_base64(text.encode("ascii"), strict_mode=True)
+        message = base64.b64decode(text.encode("ascii"), validate=True)
         found = [
             field(number, value)
             for number, value in fields(message)

@@ -7,7 +7,7 @@ devices of an entry stand by NUMA node, before that in one list.  The kubelet ke
 pods that ended until it needs their devices.
 """
 
-import binascii
+import base64
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -167,7 +167,7 @@ def _answer(text: Any) -> _Answer:
     if not isinstance(text, str):
         raise ParseProblem(0, "base64 in AllocResp")
     try:
-        message = binascii.a2b_base64(text.encode("ascii"), strict_mode=True)
+        message = base64.b64decode(text.encode("ascii"), validate=True)
     except ValueError as error:  # binascii.Error, and characters that are not ASCII
         raise ParseProblem(0, "base64 in AllocResp") from error
     for number, value in fields(message):

@@ -11,12 +11,12 @@ import math
 import os
 import time
 from contextlib import suppress
-from datetime import datetime
 from typing import Final
 
 from seawall.blackbox.frame import Head, squeezed
 from seawall.guard.tell.paths import DECISIONS, OLDER_DECISIONS
 from seawall.guard.wire import LATE_MOST_SECONDS
+from seawall.iso_time import iso_datetime
 from seawall.problems import BundleProblem
 from seawall.recorder.past import Waiting
 from seawall.recorder.writer import Ring, packed
@@ -101,7 +101,7 @@ def _unix_seconds(looked: float, at: str) -> float:
     """Of the look, by the clock of now where that agrees with when the line was written."""
     unix = time.time() - (time.monotonic() - looked)
     try:
-        written = datetime.fromisoformat(at).timestamp()
+        written = iso_datetime(at).timestamp()
     except (ValueError, OverflowError):
         written = math.nan
     # ``at`` is cut to the second.

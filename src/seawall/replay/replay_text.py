@@ -2,7 +2,7 @@
 """``seawall guard replay`` as text: does it decide as then, and what another policy would do."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Final
 
 from seawall.blackbox.times import written
@@ -276,7 +276,7 @@ def _peace(boot: BootReplay, paper: Paper) -> Iterator[str]:
 def clock(unix_seconds: float) -> str:
     """``08:05:12.3``, UTC; the day stands above."""
     try:
-        moment = datetime.fromtimestamp(unix_seconds, UTC)
+        moment = datetime.fromtimestamp(unix_seconds, timezone.utc)
     except (OverflowError, ValueError, OSError):
         return written(unix_seconds)
     return f"{moment:%H:%M:%S}.{moment.microsecond // 100_000}"

@@ -7,7 +7,7 @@ guard writes it is a ValueError, which the reader counts.
 
 import json
 import math
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -216,4 +216,4 @@ def _day(date: str) -> float:
     year, month, day = int(date[:4]), int(date[5:7]), int(date[8:])
     if not _YEARS[0] <= year < _YEARS[1]:
         raise ValueError("an absurd time")
-    return datetime(year, month, day, tzinfo=UTC).timestamp()
+    return datetime(year, month, day, tzinfo=timezone.utc).timestamp()

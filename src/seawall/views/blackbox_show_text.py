@@ -2,7 +2,7 @@
 """``seawall blackbox show`` as text: what the node was like, row by row, and what was decided."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Any, Final
 
 from seawall.blackbox.times import written
@@ -47,7 +47,7 @@ def lines(top: dict[str, Any], page: ShowPage, paper: Paper, *, whole: bool) -> 
 
 def clock(unix_seconds: float, *, tenths: bool = False) -> str:
     """``10:00:31`` in UTC; with tenths ``10:00:31.4``."""
-    moment = datetime.fromtimestamp(unix_seconds, UTC)
+    moment = datetime.fromtimestamp(unix_seconds, timezone.utc)
     return moment.strftime("%H:%M:%S") + (f".{moment.microsecond // 100_000}" if tenths else "")
 
 

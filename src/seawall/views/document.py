@@ -7,7 +7,7 @@ Unlimited is null; a field that could not be read is absent and named in its obj
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from seawall.host.host import Unread
@@ -45,7 +45,7 @@ def taken_at(unix_seconds: float | None) -> str | None:
     if unix_seconds is None:
         return None
     try:
-        moment = datetime.fromtimestamp(unix_seconds, UTC)
+        moment = datetime.fromtimestamp(unix_seconds, timezone.utc)
     except (OverflowError, ValueError, OSError):
         return None
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -2,7 +2,7 @@
 """``seawall gpu --watch --json``: one document a line, schema ``seawall.gpu-event/1``."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Any, Final
 
 from seawall.accounts.devices.watch.events import (
@@ -114,5 +114,5 @@ def _writer(writer: Writer) -> dict[str, Any]:
 
 def _time(at: Moment) -> str:
     """RFC 3339 in UTC, to the millisecond."""
-    moment = datetime.fromtimestamp(at.unix, UTC)
+    moment = datetime.fromtimestamp(at.unix, timezone.utc)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"

@@ -3,7 +3,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Final
 
 from seawall.accounts.devices.watch.events import (
@@ -46,7 +46,7 @@ class WatchText:
                 yield from self._at(alike[0].at, event_words(alike), _style(alike[0]))
 
     def _at(self, at: Moment, words: str, style: str = "") -> Iterator[str]:
-        moment = datetime.fromtimestamp(at.unix, UTC)
+        moment = datetime.fromtimestamp(at.unix, timezone.utc)
         day = f"{moment:%Y-%m-%d}"
         if day != self._day:
             self._day = day

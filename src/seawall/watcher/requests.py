@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a group asked for and how Kubernetes ranks it, by what the node itself knows."""
 
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from seawall.accounts.entitlements import request_range
 from seawall.accounts.workloads import Workload
@@ -24,7 +24,7 @@ class Asked(NamedTuple):
     """The larger of memory.min and memory.low."""
 
     @classmethod
-    def read(cls, host: Host, folder: str, version: int | None) -> Self:
+    def read(cls, host: Host, folder: str, version: int | None) -> "Asked":
         """Three files on v2, one on v1 (its soft limit protects nothing)."""
         if version == 1:
             return cls(_number(host, f"{folder}/memory.limit_in_bytes"), None)

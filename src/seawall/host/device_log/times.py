@@ -9,10 +9,10 @@ gets the one of the file's last change, or the year before where that would be a
 import json
 import re
 import time
-from datetime import datetime
 from typing import Final, NamedTuple
 
 from seawall.host.device_log.events import GO_LOG, KLOG
+from seawall.iso_time import iso_datetime
 
 _DAY_SECONDS: Final = 86400.0
 _ISO: Final = rb"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?"
@@ -86,9 +86,9 @@ def _docker(line: bytes) -> tuple[float | None, bytes]:
 def _iso(found: re.Match[bytes]) -> float | None:
     """Local time where it names no zone."""
     zone = (found[3] or b"").decode("ascii")
-    words = f"{found[1].decode('ascii')}.{(found[2] or b'0')[:6].decode('ascii'):0<6}{zone}"
+    words = f"{found[1].decode('ascii')}.{(found[2] or b'0').decode('ascii')}{zone}"
     try:
-        return datetime.fromisoformat(words).timestamp()
+        return iso_datetime(words).timestamp()
     except (ValueError, OverflowError, OSError):
         return None
 

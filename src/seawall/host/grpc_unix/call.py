@@ -11,7 +11,7 @@ import socket
 import stat
 import struct
 import time
-from typing import Final, Self
+from typing import Final
 
 from seawall.host.grpc_unix import frames, hpack
 from seawall.host.grpc_unix.answer import Answer
@@ -45,7 +45,7 @@ class Connection:
         self._last_stream = frames.WINDOW_MOST
         self._socket = _connected(path, seconds)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Connection":  # noqa: PYI034 - typing.Self is of Python 3.11
         self._send(frames.hello())
         return self
 

@@ -39,7 +39,7 @@ def page_census(argument: str) -> JSON:
     """
     asked: dict[str, Any] = json.loads(argument) if argument else {}
     seconds = min(float(asked.get("seconds", SECONDS)), SECONDS_MOST)
-    seed = int(asked.get("seed", int.from_bytes(os.urandom(7))))
+    seed = int(asked.get("seed", int.from_bytes(os.urandom(7), "little")))
     page_size = os.sysconf("SC_PAGE_SIZE")
     files = PageFiles()
     try:

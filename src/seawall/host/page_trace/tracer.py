@@ -9,7 +9,7 @@ left.  What is younger than the settling time is possible, not held.
 import os
 import time
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from seawall.host.page_trace import tracefs
 from seawall.host.page_trace.armed import Armed
@@ -84,7 +84,7 @@ class PageTracer:
         self._armed.pages_on()
         self.is_on = True
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "PageTracer":  # noqa: PYI034 - typing.Self is of Python 3.11
         return self
 
     def __exit__(

@@ -7,7 +7,7 @@ line; ``json-pretty``, ``verbose``, ``export`` and ``dmesg --json`` have a field
 
 import json
 import re
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Any, Final, NamedTuple
 
 _RECORD_MOST: Final = 1 << 20
@@ -139,5 +139,5 @@ def _text_of(value: object) -> str | None:
 def _time_of(micro: object) -> str | None:
     if not isinstance(micro, str) or not micro.isascii() or not micro.isdigit() or len(micro) > 17:
         return None
-    seconds = datetime.fromtimestamp(int(micro) // 10**6, UTC)
+    seconds = datetime.fromtimestamp(int(micro) // 10**6, timezone.utc)
     return f"{seconds:%Y-%m-%dT%H:%M:%S}.{int(micro) % 10**6:06}Z"

@@ -10,7 +10,7 @@ was made for it then.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Final
 
 from seawall.accounts.devices.kernel_rules.programs import refusing
@@ -158,6 +158,6 @@ def elapsed(seconds: float) -> str:
 def moment(unix_seconds: float) -> str:
     """``2026-11-22 03:14:07 UTC``; ``an unknown time`` where no calendar has it."""
     try:
-        return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return datetime.fromtimestamp(unix_seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, ValueError, OSError):
         return "an unknown time"
