@@ -3,9 +3,9 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 
 from seawall.accounts.recent_events import RecentEvent
+from seawall.iso_time import iso_datetime
 
 _SENTENCE_MOST = 70
 REPORT = "seawall guard report"
@@ -43,6 +43,6 @@ def guard_event(
 def _unix(text: str) -> float | None:
     """RFC 3339 in UTC, as the guard writes it."""
     try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()  # noqa: FURB162 - for 3.10
+        return iso_datetime(text).timestamp()
     except ValueError:
         return None
