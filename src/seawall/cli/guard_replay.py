@@ -2,7 +2,6 @@
 """``seawall guard replay FILE``: a black box judged once more, as then and with other settings."""
 
 import itertools
-import os
 import sys
 from argparse import Namespace
 from typing import Any, Final
@@ -17,6 +16,7 @@ from seawall.cli.source import BOX
 from seawall.guard.config import parse
 from seawall.guard.settings import Settings
 from seawall.host.host import Unread
+from seawall.host.input_file import open_input
 from seawall.problems import UsageProblem
 from seawall.replay.found import Replayed
 from seawall.replay.replay import replay as judge_again
@@ -61,9 +61,8 @@ def _judged(box: Box, policy: Settings | None, path: str, moment: float | None) 
 def policy_at(path: str) -> Settings:
     """As ``guard check`` reads it, whoever owns the file: here it turns nothing on."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with os.fdopen(fd, "rb") as file:
-            data = file.read(_CONFIG_MOST + 1) or b""
+        with open_input(path, "the guard's settings") as file:
+            data = file.read(_CONFIG_MOST + 1)
     except (OSError, ValueError) as error:
         words = getattr(error, "strerror", None) or str(error)
         raise UsageProblem(f"{path}: {words}") from error

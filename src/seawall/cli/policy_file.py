@@ -7,6 +7,7 @@ from typing import Any, Final
 from seawall import toml
 from seawall.findings.policy import Mute, Policy
 from seawall.findings.rule import FOUND, load_rules
+from seawall.host.input_file import open_input
 from seawall.problems import UsageProblem
 
 PATH: Final = "/etc/seawall/rules.toml"
@@ -15,7 +16,7 @@ PATH: Final = "/etc/seawall/rules.toml"
 def load_policy(path: str | None) -> Policy:
     """The owner's policy; an empty one when no file was named and none exists."""
     try:
-        with open(path or PATH, "rb") as file:
+        with open_input(path or PATH, "mutes and thresholds") as file:
             text = file.read(1 << 20)
     except FileNotFoundError:
         if path is None:

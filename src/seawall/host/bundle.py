@@ -16,10 +16,10 @@ One that was cut on its way (ssh ends with the node) is used as far as its passe
 first as far as it goes: what was lost is ``not_captured``, and ``Bundle.cut`` says it in words.
 """
 
-import io
 import json
 import os
 import re
+import stat
 import tarfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -27,6 +27,7 @@ from typing import Final, TypeGuard, cast, get_args
 
 from seawall.host import archive
 from seawall.host.host import BREAKS_OFF, JSON, READ_LIMIT_BYTES, Unread, Why
+from seawall.host.input_file import open_input
 from seawall.host.recording import Round
 from seawall.problems import BundleProblem
 
@@ -108,10 +109,8 @@ def open_bundle(path: str) -> Bundle:
 
 def _archive_members(path: str) -> Iterator[tuple[str, bytes]]:
     """Names and contents of a tar, plain or gzip'ed, within the limits."""
-    import sys  # noqa: PLC0415 - only for "-"
-
-    with open(path, "rb") if path != "-" else sys.stdin.buffer as raw:
-        for name, data in archive.members(path, cast("io.BufferedReader", raw)):
+    with open_input(path, "a bundle") as raw:
+        for name, data in archive.members(path, raw):
             yield _member_name(path, name), data
 
 
@@ -127,6 +126,8 @@ def _folder_members(path: str) -> Iterator[tuple[str, bytes]]:
             full = os.path.join(folder, name)
             fd = os.open(full, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             with open(fd, "rb") as file:
+                if not stat.S_ISREG(os.fstat(fd).st_mode):
+                    raise BundleProblem(f"{path}: {name!r} in it is no plain file")
                 total = archive.within_limits(path, name, os.fstat(fd).st_size, total)
                 yield _member_name(path, os.path.relpath(full, path)), file.read(READ_LIMIT_BYTES)
 

@@ -80,6 +80,8 @@ class LiveHost:
             return Unread(path, "absent", "a tree of files holds no log of a kernel that runs")
         self._slot.write(path)
         try:
+            if not self.is_live and not stat.S_ISREG(self._status(path).st_mode):
+                return Unread(path, "malformed", "no regular file, in a tree of files")
             return self._read_sieved(path, limit_bytes)
         except OSError as error:
             return unread_for(path, error.errno or errno.EIO)
