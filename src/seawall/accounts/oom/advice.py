@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verdict in a sentence, why in another, and one line to say what to do."""
 
+from typing import Final
+
 from seawall.accounts.oom.anomalies_choice import tied
-from seawall.accounts.oom.facts import Facts, Owner
+from seawall.accounts.oom.facts import Facts
+from seawall.accounts.oom.limit_role import role_of
 from seawall.accounts.oom.told_choice import better, have_others, is_most_by_size
 from seawall.accounts.oom.told_shortage import is_writing
 from seawall.accounts.oom.told_zones import free_elsewhere_bytes, movable_refused, plenty_here
+from seawall.accounts.oom.zone_lack import ZoneLack, ram_bytes, zone_lack
 from seawall.words import size
+
+_SMALL_SHARE: Final = 0.01
+_SMALL_BYTES: Final = 16 << 20
+"""Who held less of a whole machine did not fill it."""
 
 
 def verdict(facts: Facts) -> str:
@@ -50,13 +58,9 @@ def _reason(facts: Facts) -> str:
     kind = facts.report.kind
     if kind in ("cpuset", "mempolicy", "global") and (words := _although_free(facts)):
         return words
-    limit = facts.limit_bytes
-    of = "its limit" if limit is None else f"its limit of {size(limit)}"
     match kind:
         case "memcg":
-            if facts.limit_owner is not None and facts.report.oom_memcg is None:
-                return f"the limit of {_owner(facts.limit_owner)}, or one above it, was reached"
-            return f"{_owner(facts.limit_owner)} reached {of}"
+            return _reason_memcg(facts)
         case "sysrq":
             return "somebody asked for it by hand (SysRq f)"
         case "pagefault":
@@ -67,10 +71,33 @@ def _reason(facts: Facts) -> str:
         case "mempolicy":
             nodes = facts.report.nodemask
             return f"the nodes of a memory policy ({nodes or 'not told'}) ran out of memory"
+    return _reason_machine(facts)
+
+
+def _reason_memcg(facts: Facts) -> str:
+    limit = facts.limit_bytes
+    is_many = _role(facts).startswith("all ")
+    of = "their limit" if is_many else "its limit"
+    of += "" if limit is None else f" of {size(limit)}"
+    if facts.limit_owner is not None and facts.report.oom_memcg is None:
+        return f"the limit of {_role(facts)}, or one above it, was reached"
+    return f"{_role(facts)} reached {of}{_where(facts)}"
+
+
+def _reason_machine(facts: Facts) -> str:
+    request = facts.request
     if not facts.is_domain_known:
         return "memory ran out, the machine's or that of a limit: the log does not tell"
-    if facts.request is not None and facts.request.order > 0 and not is_all_short(facts):
-        return f"no {facts.size_of(1 << facts.request.order)} in one piece were to be had"
+    if request is not None and request.is_of_kswapd:
+        return (
+            f"{facts.report.invoker_comm}, the node's own reclaim, called the OOM killer and asked "
+            "for no page: it means the machine or its NUMA node, no cgroup's limit"
+        )
+    if (lack := zone_lack(facts)) is not None:
+        free = "" if lack.free_bytes is None else f", although {size(lack.free_bytes)} was free"
+        return f"no page for this request in the zones that it may use ({lack.names}){free}"
+    if request is not None and request.order > 0 and not is_all_short(facts):
+        return f"no {facts.size_of(1 << request.order)} in one piece were to be had"
     return "the machine ran out of memory"
 
 
@@ -96,14 +123,18 @@ def _although_free(facts: Facts) -> str:
     return ""
 
 
-def _owner(owner: Owner | None) -> str:
-    if owner is None:
-        return "a cgroup"
-    place = owner.place
-    if owner.pod or place.container_id or place.machine or place.pod_uid:
-        pod = f" in pod {place.pod_uid}" if place.container_id and place.pod_uid else ""
-        return f"{owner.name}{pod}"
-    return f"the cgroup {owner.path}"
+def _role(facts: Facts) -> str:
+    """Whose limit it was."""
+    return role_of(facts.limit_owner).subject if facts.limit_owner else "a cgroup"
+
+
+def _where(facts: Facts) -> str:
+    """The victim's pod, where the limit is one of many pods."""
+    limit, task = facts.limit_owner, facts.task_owner
+    if limit is None or task is None or limit.place.pod_uid or not task.place.pod_uid:
+        return ""
+    name = f"{task.namespace}/{task.pod}" if task.pod else task.place.pod_uid
+    return f"; it ran in the {task.place.qos} pod {name}" if task.place.qos else ""
 
 
 def why_this_one(facts: Facts) -> str:
@@ -159,25 +190,40 @@ def _advice_tie(facts: Facts) -> str:
 
 def _advice_memcg(facts: Facts) -> str:
     use = facts.use
+    role = role_of(facts.limit_owner) if facts.limit_owner else None
+    remedy = role.remedy if role else "raise the limit"
     limit = facts.limit_bytes or (use.total_bytes if use else 0)
     if facts.report.no_killable:
-        return "Raise the limit, or give at least one of its processes an adj above -1000."
+        first = remedy[:1].upper() + remedy[1:]
+        return f"{first}, or give at least one of its processes an adj above -1000."
     if use is not None and use.shmem_bytes and limit and use.shmem_bytes > 0.5 * limit:
-        return "Delete files from its tmpfs (/dev/shm, emptyDir Memory), or raise the limit."
+        return f"Delete files from its tmpfs (/dev/shm, emptyDir Memory), or {remedy}."
     if is_writing(facts):
-        return "Slow the writer down or raise the limit: cache could not be written out in time."
+        return f"Slow the writer down or {remedy}: cache could not be written out in time."
+    if role is not None and role.kind in ("allocatable", "qos"):
+        return _advice_pods(facts, remedy)
     who = _largest(facts)
     if who is None:
-        return "Find out what grew in it, or raise the limit."
-    return f"Find out why {who} needs that much, or raise the limit."
+        return f"Find out what grew in it, or {remedy}."
+    return f"Find out why {who} needs that much, or {remedy}."
 
 
-def _largest(facts: Facts) -> str | None:
-    """Whose size is in the log; nobody is blamed without one."""
-    found = better(facts) or facts.chosen or facts.scores.largest()
+def _advice_pods(facts: Facts, remedy: str) -> str:
+    """The limit of many: whoever dies may be anyone of them, and is not to blame."""
+    best = facts.task_owner is not None and facts.task_owner.place.qos == "BestEffort"
+    whose = "this BestEffort pod has none, and those die first" if best else "BestEffort has none"
+    return f"Give the node's pods memory requests and limits that fit it ({whose}), or {remedy}."
+
+
+def _largest(facts: Facts, least_bytes: int = 1) -> str | None:
+    """Whose size is in the log; nobody is blamed without one, nor by a table that lacks the
+    victim: it is of a log that was cut or searched, and who else is missing is not known.
+    """
+    found = better(facts) or facts.chosen
     if found is not None:
-        return found.task.comm
-    sized = [kill for kill in facts.report.kills if kill.anon_rss_bytes]
+        held = facts.bytes_of(found.held_pages)
+        return found.task.comm if held is None or held >= least_bytes else None
+    sized = [kill for kill in facts.report.kills if (kill.anon_rss_bytes or 0) >= least_bytes]
     most = max(sized, key=lambda kill: kill.anon_rss_bytes or 0, default=None)
     return most.comm if most else None
 
@@ -188,8 +234,16 @@ def _advice_node(facts: Facts) -> str:
         if facts.report.kills:
             return "Get the whole log: the lines before this one say what was short."
         return "Get the whole log: the lines after this one say what was short and who died."
+    if request is not None and request.is_of_kswapd:
+        return (
+            "Look at /sys/kernel/mm/lru_gen/min_ttl_ms: above 0, MGLRU (6.1 and later) kills when "
+            "the working set is younger than that. What is in no list counts as gone: ZFS's ARC "
+            "(zfs_arc_max), drivers."
+        )
     if request is not None and request.highest_zone in ("DMA", "DMA32"):
         return f"Find the driver that needs memory of the zone {request.highest_zone}."
+    if (lack := zone_lack(facts)) is not None:
+        return _advice_zone(lack)
     if words := _advice_bound(facts):
         return words
     if request is not None and request.order > 1 and not is_all_short(facts):
@@ -204,11 +258,55 @@ def _advice_node(facts: Facts) -> str:
         )
     if residual is not None and residual.is_large and _outweighs(residual.bytes, facts):
         return "Find who holds what no line counts: seawall memory on that machine, its drivers."
-    who = _largest(facts)
+    return _advice_grown(facts)
+
+
+def _advice_grown(facts: Facts) -> str:
+    """The machine's memory was really used up."""
+    who = _largest(facts, max(_SMALL_BYTES, int(_SMALL_SHARE * (ram_bytes(facts) or 0))))
+    if facts.chosen_pid is None and facts.report.is_cut:
+        return "Get the whole log: this piece does not show who was killed."
     first = f"Give {who} a limit of its own" if who else "Find out what grew and give it a limit"
     if facts.report.kind in ("cpuset", "mempolicy"):
         return f"{first}, or widen its nodes (cpuset.mems, numactl), or add memory there."
     return f"{first}, or the machine more memory."
+
+
+def _advice_zone(lack: ZoneLack) -> str:
+    """Nobody's size is to blame."""
+    most = lack.largest
+    match lack.cause:
+        case "min":
+            return (
+                f"Lower vm.min_free_kbytes (/etc/sysctl.d): {most.name} keeps "
+                f"{size(most.min_bytes)} free, far more than the kernel itself would. Limit or "
+                "kill nobody for it."
+            )
+        case "boost":
+            return (
+                "Set vm.watermark_boost_factor=0, or see whether it comes again: only the boost of "
+                f"{size(most.boost_bytes)} forbade the page. Limit or kill nobody for it."
+            )
+        case "cma":
+            return (
+                "Make the CMA area smaller (cma= on the kernel's command line): only memory that "
+                "can be moved may use it. Limit or kill nobody for it."
+            )
+        case "highmem":
+            return (
+                "Use a 64-bit kernel, or find what fills the kernel's part of the memory "
+                "(slabtop): no process's size is to blame."
+            )
+        case "movable":
+            return (
+                "Give the kernel more than movable memory (movable_core=, movable_node, memory "
+                "that was brought online as movable): no process's size is to blame."
+            )
+        case "zone":
+            return (
+                f"Find what fills {lack.names} (slabtop, drivers): memory was free elsewhere, and "
+                "no process's size is to blame."
+            )
 
 
 def _advice_bound(facts: Facts) -> str:

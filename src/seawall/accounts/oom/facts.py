@@ -93,6 +93,8 @@ class Facts:
 
     at_unix_seconds: float | None
     """When; None where the log's own time does not tell it without a time zone."""
+    free_before_bytes: int | None = None
+    """Free in the whole machine by the report just before, for one that does not say it."""
 
     @property
     def is_domain_known(self) -> bool:
@@ -105,7 +107,7 @@ class Facts:
         told = (report.mem_info, report.constraint, report.choice)
         if any(part is not None for part in told) or report.no_killable:
             return True
-        if report.says_out_of_memory:
+        if report.says_out_of_memory or report.trace_domain is not None:
             return True
         if any(kill.oom_score_adj is not None for kill in report.kills):
             return True  # 5.4+: a cgroup's kill says so before it
@@ -214,7 +216,9 @@ def freed(kill: Kill) -> int | None:
     return kill.anon_rss_bytes + (kill.pgtables_bytes or 0)
 
 
-def facts_of(report: OomReport, hints: Hints | None = None) -> Facts:
+def facts_of(
+    report: OomReport, hints: Hints | None = None, free_before_bytes: int | None = None
+) -> Facts:
     """All that can be computed; UsageProblem for a ``--kernel`` that is none."""
     hints = hints or Hints()
     page, source = _page(report, hints)
@@ -237,6 +241,7 @@ def facts_of(report: OomReport, hints: Hints | None = None) -> Facts:
         task_owner=_owner(report.task_memcg, hints.files),
         at_unix_seconds=_moment(report.at, hints.booted_unix_seconds),
         asker_owner=_owner(_from_cpuset(report.cpuset), hints.files),
+        free_before_bytes=free_before_bytes,
     )
 
 

@@ -6,6 +6,7 @@ Names are printed since 4.6; the bits of older kernels that matter here kept the
 2.6.31 to 4.5.
 """
 
+import re
 from typing import Final, NamedTuple
 
 from seawall.readings.oom_log.report import OomReport
@@ -42,18 +43,24 @@ class Request(NamedTuple):
     size_bytes: int | None
     """None: the page size or the order is not known."""
     highest_zone: str | None
-    """``DMA``, ``DMA32``, ``Normal`` or ``HighMem``: no memory above it would have done.
-    None: any, the movable zone too."""
+    """gfp_zone() of the flags: ``DMA``, ``DMA32``, ``Normal``, ``HighMem`` or ``Movable``; no
+    memory above it would have done.  None where the flags are empty."""
     is_user: bool | None
     """For a program's own pages or files; None when the flags do not tell."""
     is_on_one_node: bool
     may_be_charge: bool
     """A cgroup's limit may have refused it; False: only the machine or its nodes can have."""
+    may_use_cma: bool = True
+    """Only movable requests get pages that are kept for contiguous allocations (ALLOC_CMA)."""
+    is_of_kswapd: bool = False
+    """The node's own reclaim asked for a kill, and for no page."""
 
     @property
     def words(self) -> str:
         """How much of what."""
         pages = 1 << max(0, self.order)
+        if self.is_of_kswapd:
+            return self.what
         many = "one page" if pages == 1 else f"{pages} pages"
         if self.size_bytes is not None:
             many = size(self.size_bytes)
@@ -68,15 +75,24 @@ def request_of(report: OomReport, page_bytes: int | None) -> Request | None:
     names = _names(report)
     order = report.order if 0 <= report.order <= _ORDER_ABSURD else 0
     what, is_user = _what(names, report, order)
+    of_kswapd = is_kswapd(report.invoker_comm)
+    may_be_charge = is_user is not False or bool(names & _ACCOUNT) or not report.gfp_mask
     return Request(
         what=what,
         order=order,
-        size_bytes=None if page_bytes is None else page_bytes << order,
-        highest_zone=_highest_zone(names, is_user=is_user),
+        size_bytes=None if page_bytes is None or of_kswapd else page_bytes << order,
+        highest_zone=_highest_zone(names),
         is_user=is_user,
         is_on_one_node="__GFP_THISNODE" in names,
-        may_be_charge=is_user is not False or bool(names & _ACCOUNT) or not report.gfp_mask,
+        may_be_charge=may_be_charge and not of_kswapd,
+        may_use_cma=_is_movable(names) or not names,
+        is_of_kswapd=of_kswapd,
     )
+
+
+def is_kswapd(comm: str | None) -> bool:
+    """``kswapd0``, ``kswapd1``, ...: one for each NUMA node."""
+    return comm is not None and re.fullmatch(r"kswapd\d{1,4}", comm) is not None
 
 
 def _names(report: OomReport) -> frozenset[str]:
@@ -90,6 +106,8 @@ def _what(names: frozenset[str], report: OomReport, order: int) -> tuple[str, bo
     """Words, and whether it is for a program."""
     if report.order == -1:
         return "nothing: somebody asked for a kill (SysRq f)", None
+    if is_kswapd(report.invoker_comm):
+        return "a kill, and for no page", False
     if not report.gfp_mask:
         return "nothing: the flags are empty", None
     if names & _HUGE:
@@ -137,16 +155,17 @@ def _kernel_words(names: frozenset[str]) -> str:
     return f"kernel memory{where}"
 
 
-def _highest_zone(names: frozenset[str], *, is_user: bool | None) -> str | None:
+def _highest_zone(names: frozenset[str]) -> str | None:
+    """include/linux/gfp.h gfp_zone: movable memory is above Normal for __GFP_HIGHMEM alone."""
     if names & _DMA:
         return "DMA"
     if names & _DMA32:
         return "DMA32"
-    if is_user is None:
+    if not names:
         return None
-    if not is_user:
-        return "Normal"
-    return None if _is_movable(names) else "HighMem"
+    if names & (_USER | _HUGE):
+        return "Movable" if _is_movable(names) else "HighMem"
+    return "Normal"
 
 
 def _is_movable(names: frozenset[str]) -> bool:

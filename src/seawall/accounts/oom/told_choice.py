@@ -8,6 +8,10 @@ from seawall.accounts.oom.facts import Facts
 from seawall.accounts.oom.scores import Score, log_score
 from seawall.words import count, size
 
+_FULL: Final = 1000
+_NEAR_FULL: Final = 900
+_SCORE_MOST: Final = 2200
+"""Resident pages run a little ahead of what is charged."""
 BETTER_FACTOR: Final = 2
 """A better choice returns at least twice as much."""
 
@@ -22,6 +26,7 @@ def told_choice(facts: Facts) -> Iterator[str]:
     scores = facts.scores
     if not scores.is_computed:
         yield from _not_computed(facts, who)
+        yield from _adj_by_score(facts)
     else:
         yield from _computed(facts, who)
     yield from _group(facts)
@@ -64,6 +69,25 @@ def _not_computed(facts: Facts, who: str) -> Iterator[str]:
         f"All that may be killed have the same oom_score_adj{adj_words}, and {who} holds the "
         f"most, {facts.holds(chosen)}: size alone decides."
     )
+
+
+def _adj_by_score(facts: Facts) -> Iterator[str]:
+    """2.6.36 to 5.0: ``score`` is thousandths of the memory, at most some 1000, plus the adj."""
+    choice, owner = facts.report.choice, facts.task_owner
+    if choice is None or choice.score is None or not _FULL < choice.score <= _SCORE_MOST:
+        return
+    if facts.formula is not None and facts.formula.unit == "pages":
+        return
+    least = min(choice.score - _FULL, _FULL)
+    words = f"at least {least}"
+    if least == _FULL or (least >= _NEAR_FULL and owner and owner.place.qos == "BestEffort"):
+        words = f"{_FULL}, the highest there is"
+    by = (
+        ", as the kubelet gives BestEffort pods"
+        if owner and owner.place.qos == "BestEffort"
+        else ""
+    )
+    yield f"Its score of {choice.score} tells that its oom_score_adj is {words}{by}."
 
 
 def is_most_by_size(facts: Facts) -> bool:

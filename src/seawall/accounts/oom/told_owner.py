@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 
 from seawall.accounts.oom.facts import Facts, Owner
+from seawall.accounts.oom.limit_role import role_of
 
 
 def told_owner(facts: Facts) -> Iterator[str]:
@@ -12,13 +13,25 @@ def told_owner(facts: Facts) -> Iterator[str]:
     if facts.report.kind == "memcg" and limit is None:
         yield "Whose limit it was is not in the log."
     if limit is not None:
-        is_named = facts.report.oom_memcg is not None
-        yield f"The limit is that of {described(limit)}." if is_named else f"{described(limit)}."
+        yield from _limit(facts, limit)
     if task is not None and (limit is None or task.path != limit.path):
-        below = limit is not None and task.path.startswith(limit.path.rstrip("/") + "/")
-        yield f"The chosen process ran in {described(task, is_pod_told=below)}."
+        is_told = limit is not None and limit.place.pod_uid == task.place.pod_uid
+        yield f"The chosen process ran in {described(task, is_pod_told=is_told)}."
     if facts.report.oom_memcg is None and limit is not None:
         yield "That is the first in its statistics; the limit itself may be of one above it."
+
+
+def _limit(facts: Facts, limit: Owner) -> Iterator[str]:
+    role = role_of(limit)
+    words = described(limit)
+    if role.kind == "inside":
+        words = f"{role.subject} ({limit.path})"
+    elif role.kind not in ("container", "pod", "unit", "cgroup"):
+        words = role.subject
+    is_named = facts.report.oom_memcg is not None
+    yield f"The limit is that of {words}." if is_named else f"{words}."
+    if role.meaning and is_named:
+        yield role.meaning
 
 
 def described(owner: Owner, *, is_pod_told: bool = False) -> str:

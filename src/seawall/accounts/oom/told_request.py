@@ -4,7 +4,10 @@
 from collections.abc import Iterator
 
 from seawall.accounts.oom.facts import Facts
+from seawall.accounts.oom.request import Request
 from seawall.accounts.oom.told_owner import described
+from seawall.accounts.oom.trace_purpose import Purpose, purpose_of
+from seawall.words import count
 
 
 def told_request(facts: Facts) -> Iterator[str]:
@@ -21,7 +24,16 @@ def told_request(facts: Facts) -> Iterator[str]:
     if not report.gfp_mask:
         yield f"A page fault of {who} ended for want of memory; it had asked for none."
         return
-    yield f"{who} asked for {request.words}."
+    purpose = purpose_of(report)
+    yield f"{who} asked for {asked_for(request, purpose)}."
+    yield from _by_trace(facts)
+    if request.is_of_kswapd:
+        yield (
+            "It is the node's own reclaim, so the machine's memory or its NUMA node's was meant, "
+            "no limit. Since MGLRU (Linux 6.1) it calls the OOM killer when lru_gen/min_ttl_ms is "
+            "above 0 and the working set is younger than that."
+        )
+        return
     owner = facts.asker_owner
     if owner is not None and facts.limit_owner is None and facts.task_owner is None:
         limit = " The limit is that container's, or one above it." if _is_memcg(facts) else ""
@@ -30,6 +42,30 @@ def told_request(facts: Facts) -> Iterator[str]:
         yield f"Only memory of the zone {request.highest_zone} would have done."
     if request.is_on_one_node:
         yield "Only memory of one NUMA node would have done (__GFP_THISNODE)."
+
+
+def asked_for(request: Request, purpose: Purpose | None) -> str:
+    """How much of what; the call trace knows better than the flags."""
+    if purpose is None or request.is_of_kswapd:
+        return request.words
+    by = purpose.function + (f" [{purpose.module}]" if purpose.module else "")
+    return request._replace(what=f"{purpose.words} (call trace: {by})").words
+
+
+def _by_trace(facts: Facts) -> Iterator[str]:
+    """Whose memory ran out, where only the call trace says it; and what SLUB says of itself."""
+    report = facts.report
+    if report.trace_domain == "memcg" and report.oom_memcg is None and report.memory is None:
+        yield "A cgroup's limit, by the call trace; which one is not in the log."
+    elif report.trace_domain == "machine" and report.mem_info is None and report.choice is None:
+        yield "Pages of the machine or of its nodes were asked for, by the call trace: no limit."
+    for failure in report.slub_failures[:1]:
+        what = f"the cache {failure.cache}" if failure.cache else "a cache"
+        node = "" if failure.node is None else f" on node {failure.node}"
+        free = ""
+        if failure.free_objects:
+            free = f"; {count(failure.free_objects)} objects were free in slabs of others"
+        yield f"SLUB could get no new slab for {what}{node}{free}."
 
 
 def _is_memcg(facts: Facts) -> bool:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """In words: what the kill gave back, and what it could never give back."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -10,6 +11,8 @@ from seawall.words import size
 
 _KILLS_SHOWN: Final = 3
 _WORTH_BYTES: Final = 1 << 20
+_SIZES_SINCE: Final = 33
+"""Of 2.6: mm/oom_kill.c __oom_kill_task prints vsz, anon-rss and file-rss."""
 
 
 def told_return(facts: Facts) -> Iterator[str]:
@@ -74,7 +77,7 @@ def _no_kill(facts: Facts) -> Iterator[str]:
 def _kill(kill: Kill, facts: Facts) -> Iterator[str]:
     who = f"{kill.comm} (pid {kill.pid})"
     if kill.anon_rss_bytes is None:
-        yield f"{who} was killed; this kernel prints no sizes for it."
+        yield f"{who} was killed; {_no_sizes(facts, kill)}."
         return
     back, left = facts.freed_bytes(kill), facts.left_bytes(kill)
     parts = [f"{size(kill.anon_rss_bytes)} anonymous"]
@@ -96,6 +99,14 @@ def _kill(kill: Kill, facts: Facts) -> Iterator[str]:
     if file:
         shared = "" if kill.shmem_rss_bytes is not None else ", or tmpfs, which stays"
         yield f"Its {size(file)} of mapped files are page cache, which may stay{shared}."
+
+
+def _no_sizes(facts: Facts, kill: Kill) -> str:
+    """2.6.33 and later print them: a line without was cut, unless the kernel is known older."""
+    found = re.match(r"2\.6\.(\d{1,2})\b", facts.kernel or "")
+    if found and int(found[1]) < _SIZES_SINCE and not kill.is_cut:
+        return "this kernel prints no sizes for it"
+    return "its sizes are not in the log (that line is not whole)"
 
 
 def _reaped(reaped: Reaped) -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import Final
 
 from seawall.accounts.oom.facts import Facts
 from seawall.accounts.oom.told_zones import told_zones
+from seawall.accounts.oom.zone_lack import ram_bytes, zone_lack
 from seawall.readings.oom_log.report import Counter
 from seawall.words import percent, size, times
 
@@ -23,6 +24,7 @@ def told_shortage(facts: Facts) -> Iterator[str]:
         yield from _content(facts)
         return
     yield from told_zones(facts)
+    yield from _free_in_all(facts)
     yield from _swap(facts)
     yield from _uses(facts)
 
@@ -142,6 +144,19 @@ def _little(facts: Facts, left: int, whole: int) -> Iterator[str]:
         yield f"{much} of what is told could be dropped."
     else:
         yield f"{much} of it could be dropped: a real need, not cache."
+
+
+def _free_in_all(facts: Facts) -> Iterator[str]:
+    lack = zone_lack(facts)
+    if lack is None or lack.free_bytes is None:
+        return
+    ram = ram_bytes(facts)
+    of = f" of {size(ram)}" if ram else ""
+    when = ", by the report just before" if lack.is_free_of_before else ""
+    yield (
+        f"In all {size(lack.free_bytes)}{of} was free{when}: the machine is not out of memory, "
+        "and no kill frees anything in that zone."
+    )
 
 
 def _swap(facts: Facts) -> Iterator[str]:

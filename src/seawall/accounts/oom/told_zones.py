@@ -6,7 +6,7 @@ from typing import Final
 
 from seawall.accounts.oom.facts import Facts
 from seawall.accounts.oom.zones import ZoneState, allowed_nodes
-from seawall.words import size
+from seawall.words import percent, size
 
 _SHOWN: Final = 4
 _ELSEWHERE_BYTES: Final = 256 << 20
@@ -33,19 +33,61 @@ def told_zones(facts: Facts) -> Iterator[str]:
             else "Whether the machine was short or a limit was hit is not in the log."
         )
         return
+    if facts.request is None:
+        yield from _unasked(states)
+        return
     could = [state for state in states if state.could_serve]
     yield from _short([state for state in could if state.is_short])
     yield from _not_short(facts, [state for state in could if not state.is_short])
     yield from elsewhere(facts)
 
 
+def _unasked(states: Sequence[ZoneState]) -> Iterator[str]:
+    """Without the first line it is not told which of them the request could use."""
+    largest = sorted(states, key=lambda s: -s.zone.values.get("present", 0))[:_SHOWN]
+    rows = [f"{s.name} {size(s.free_bytes)} free, min {size(s.min_bytes)}" for s in largest]
+    yield f"What was asked for is not told, so neither is what was short: {', '.join(rows)}."
+
+
 def _short(states: Sequence[ZoneState]) -> Iterator[str]:
     largest = sorted(states, key=lambda s: -s.zone.values.get("present", 0))[:_SHOWN]
     if not largest:
         return
-    rows = [f"{s.name} {size(max(0, s.usable_bytes))} of {size(s.min_bytes)}" for s in largest]
+    rows = [
+        f"{s.name} {size(max(0, s.usable_bytes))} of {size(s.min_bytes)}{_less(s)}" for s in largest
+    ]
     more = f" and {len(states) - len(largest)} more" if len(states) > len(largest) else ""
     yield f"Below the reserve that the kernel keeps (usable, of min): {', '.join(rows)}{more}."
+    for state in largest:
+        yield from _odd(state)
+
+
+def _less(state: ZoneState) -> str:
+    """What of the free memory this request may not use, where that is much of it."""
+    parts = []
+    if state.cma_bytes > state.free_bytes / 10:
+        parts.append(f"{size(state.cma_bytes)} of CMA")
+    if state.reserve_bytes > state.free_bytes / 10:
+        parts.append(f"{size(state.reserve_bytes)} kept for requests that need this zone")
+    if not parts:
+        return ""
+    lacking = state.min_bytes - state.usable_bytes
+    return f" ({size(state.free_bytes)} free less {' and '.join(parts)}; {size(lacking)} short)"
+
+
+def _odd(state: ZoneState) -> Iterator[str]:
+    whole = state.zone.values.get("managed") or state.zone.values.get("present", 0)
+    if state.has_odd_min and whole:
+        share = percent((state.min_bytes - state.boost_bytes) / whole)
+        yield (
+            f"The min of {state.name} is unusually high, {share} of it: vm.min_free_kbytes was "
+            "set by somebody."
+        )
+    if state.is_short_by_boost:
+        yield (
+            f"{size(state.boost_bytes)} of the min of {state.name} is a boost, there for a while "
+            "after fragmentation (vm.watermark_boost_factor)."
+        )
 
 
 def _not_short(facts: Facts, states: Sequence[ZoneState]) -> Iterator[str]:
@@ -115,5 +157,7 @@ def elsewhere(facts: Facts) -> Iterator[str]:
         yield f"Free, but not allowed for this request: {', '.join(rows)}."
         if movable_refused(facts) is not None:
             yield "Memory that cannot be moved, as this request's, may not come from Movable."
+        if any(state.zone.name == "HighMem" for state in free):
+            yield "Kernel memory of a 32-bit kernel may not come from HighMem."
     elif left := free_elsewhere_bytes(facts):
         yield f"On other nodes {size(left)} was free."

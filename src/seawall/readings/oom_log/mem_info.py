@@ -25,13 +25,14 @@ _HUGE: Final = re.compile(
 _SWAP: Final = re.compile(r"(Free|Total)\s+swap\s*[=:]\s*(\d{1,20})kB", re.ASCII)
 _PAGES: Final = re.compile(
     r"(\d{1,20})\s+(total pagecache pages|pages in swap cache|pages (?:of )?RAM"
-    r"|pages reserved|pages hwpoisoned)\s*\Z",
+    r"|pages reserved|pages hwpoisoned|pages HighMem(?:/MovableOnly)?)\s*\Z",
     re.ASCII,
 )
 _NAMES: Final = {
     "total pagecache pages": "pagecache", "pages in swap cache": "swapcache",
     "pages RAM": "ram", "pages of RAM": "ram",
     "pages reserved": "reserved", "pages hwpoisoned": "hwpoisoned",
+    "pages HighMem": "highmem", "pages HighMem/MovableOnly": "highmem",
 }  # fmt: skip
 
 
@@ -80,6 +81,7 @@ class MemInfoDraft:
             ram_pages=self.counts.get("ram"),
             reserved_pages=self.counts.get("reserved"),
             hwpoisoned_pages=self.counts.get("hwpoisoned"),
+            highmem_pages=self.counts.get("highmem"),
         )
 
     def _take_totals(self, text: str) -> bool:

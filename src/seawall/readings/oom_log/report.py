@@ -157,6 +157,9 @@ class MemInfo:
     """``N pages RAM``: present pages, reserved ones included."""
     reserved_pages: int | None
     hwpoisoned_pages: int | None
+    highmem_pages: int | None = None
+    """``N pages HighMem/MovableOnly``: on 32-bit kernels memory that the kernel itself cannot
+    use directly; 0 on all others."""
 
 
 @dataclass(frozen=True, slots=True)

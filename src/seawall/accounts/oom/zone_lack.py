@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory was free, and the request might not use it: in which zones, and what forbade it.
+
+Kernel source: mm/page_alloc.c __zone_watermark_ok, boost_watermark; a kill frees nothing there
+unless the victim happens to hold memory of that zone.
+"""
+
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from seawall.accounts.oom.facts import Facts
+from seawall.accounts.oom.zones import ZoneState
+
+Cause: TypeAlias = Literal["min", "boost", "cma", "highmem", "movable", "zone"]
+
+_AMPLE_SHARE: Final = 0.05
+"""Of RAM: less is what the zones of any node keep free when it is really out of memory."""
+_USUAL_MIN_SHARE: Final = 0.05
+
+
+class ZoneLack(NamedTuple):
+    """Why this request found no page."""
+
+    cause: Cause
+    states: tuple[ZoneState, ...]
+    """The zones that could have served, all of them short; the largest first."""
+    free_bytes: int | None
+    """In the whole machine, now or in the report just before; None where no line tells."""
+    is_free_of_before: bool
+
+    @property
+    def largest(self) -> ZoneState:
+        """Of the zones that were short."""
+        return self.states[0]
+
+    @property
+    def names(self) -> str:
+        """``node 0 DMA``."""
+        return ", ".join(state.name for state in self.states[:3])
+
+
+def zone_lack(facts: Facts) -> ZoneLack | None:
+    """None where the machine was out of memory, or nothing of it is told."""
+    request = facts.request
+    if facts.report.kind != "global" or request is None or request.is_of_kswapd:
+        return None
+    could = [state for state in facts.zones if state.could_serve]
+    if not could or not all(state.is_short for state in could):
+        return None
+    could.sort(key=lambda state: -state.zone.values.get("present", 0))
+    free, is_before = _free_bytes(facts)
+    cause = _cause(facts, could, free)
+    return ZoneLack(cause, tuple(could), free, is_before) if cause else None
+
+
+def _free_bytes(facts: Facts) -> tuple[int | None, bool]:
+    info = facts.report.mem_info
+    if info is not None and "free" in info.pages:
+        return facts.bytes_of(info.pages["free"]), False
+    return facts.free_before_bytes, True
+
+
+def _cause(facts: Facts, could: list[ZoneState], free: int | None) -> Cause | None:
+    if any(state.is_short_by_boost for state in could):
+        return "boost"
+    if any(state.has_odd_min and state.usable_bytes > _usual_min(state) for state in could):
+        return "min"
+    least = 2 * sum(state.min_bytes for state in facts.zones)
+    unusable = (free or 0) - sum(max(state.usable_bytes, 0) for state in could)
+    if unusable <= max(least, _AMPLE_SHARE * (ram_bytes(facts) or 0)) or not ram_bytes(facts):
+        return None
+    if sum(state.cma_bytes for state in could) > unusable / 2:
+        return "cma"
+    request = facts.request
+    info = facts.report.mem_info
+    has_high = (info is not None and info.highmem_pages) or any(
+        state.zone.name == "HighMem" for state in facts.zones
+    )
+    if request is not None and request.highest_zone == "Normal" and has_high:
+        return "highmem"
+    if any(s.zone.name == "Movable" and s.has_plenty for s in facts.zones if not s.could_serve):
+        return "movable"
+    return "zone"
+
+
+def _usual_min(state: ZoneState) -> float:
+    whole = state.zone.values.get("managed") or state.zone.values.get("present", 0)
+    return _USUAL_MIN_SHARE * whole
+
+
+def ram_bytes(facts: Facts) -> int | None:
+    """Of the machine, as the report prints it."""
+    info = facts.report.mem_info
+    if info is None or info.ram_pages is None:
+        return None
+    return facts.bytes_of(max(0, info.ram_pages - (info.reserved_pages or 0)))
