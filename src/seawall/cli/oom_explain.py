@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from seawall.accounts.oom.explanation import Explanation, explain_all
 from seawall.accounts.oom.facts import Hints
+from seawall.cli.log_events_beside import LogEvents
 from seawall.cli.numbers_given import a_number
 from seawall.cli.oom_log_source import Log, file_log, reads_stdin
 from seawall.cli.paper import paper_for
@@ -73,6 +74,8 @@ def run(arguments: Namespace) -> int:
     if _is_file(arguments):
         log, lines = file_log(arguments.file or "-")
         hints = Hints(kernel=arguments.kernel, page_bytes=arguments.page_size)
+        log.events = LogEvents(log.name)
+        lines = log.events.passing(lines)
         return _tell(
             arguments, log, explain_all(read_reports(lines), hints, is_guarded=True), _no_host(log)
         )
@@ -121,7 +124,8 @@ def _tell(
             print(line)
     text = _Text(log, paper)
     text.tell(arguments, explanations)
-    text.end()
+    if log.events is None or not log.events.told(log, paper, text.found):
+        text.end()
     for line in could_not_see(log.unseen, paper):
         print(line)
     return 0
@@ -138,7 +142,8 @@ def _tell_json(
         for explanation in _chosen(arguments, tail.counting(explanations)):
             log.add(unknown(explanation))
             yield explanation
-        tail.close(log.name, log.lines_read, log.unseen)
+        events = log.events.objects() if log.events else None
+        tail.close(log.name, log.lines_read, log.unseen, events)
 
     for piece in stream(top, chosen(), tail):
         print(piece, end="")

@@ -8,11 +8,14 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from seawall.findings.blindness import NotSeen
 from seawall.problems import UsageProblem
 from seawall.views.terminal import plain
+
+if TYPE_CHECKING:
+    from seawall.cli.log_events_beside import LogEvents
 
 _LINE_MOST_BYTES: Final = 1 << 16
 _WAIT_SECONDS: Final = 3.0
@@ -32,6 +35,8 @@ class Log:
     name: str
     lines_read: int = 0
     unseen: list[NotSeen] = field(default_factory=list)
+    events: "LogEvents | None" = None
+    """What it tells beside OOM reports, of a FILE."""
 
     def add(self, rows: Iterable[NotSeen]) -> None:
         """Each of them once."""

@@ -29,14 +29,19 @@ class Tail:
             self.reports_found += 1
             yield explanation
 
-    def close(self, name: str, lines_read: int, unseen: Sequence[NotSeen]) -> None:
-        """The log was read."""
+    def close(
+        self, name: str, lines_read: int, unseen: Sequence[NotSeen],
+        events: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:  # fmt: skip
+        """The log was read; ``events``: what it tells beside the reports, where it was a file."""
         self._fields = {
             "log": name,
             "lines_read": lines_read,
             "reports_found": self.reports_found,
             "could_not_see": not_seen_rows(unseen),
         }
+        if events is not None:
+            self._fields["other_events"] = list(events)
 
     @property
     def fields(self) -> Mapping[str, Any]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A log of any kind read for events: the lines that tell of them, in bounded memory.
 
-``EventLogReader`` looks at lines as they pass to another reader.  It keeps the newest
-``LINES_MOST`` lines that may tell of something, and the first and the last line that has a time.
+``EventLogReader`` looks at lines that pass to another reader: at the last ``TAIL_BYTES`` of them,
+of which the newest ``LINES_MOST`` that may tell of something are kept.
 """
 
 from collections import deque
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from seawall.host.event_log.kept_lines import BEGINS_BOOT, HINT, LINE_MOST_BYTES, NEEDLES
+from seawall.host.event_log.kept_lines import BEGINS_BOOT, HINT, LINE_MOST_BYTES, may_hold_one
 from seawall.readings.event_log.kernel_signs import KERNEL_PATTERNS
 from seawall.readings.event_log.killer_signs import KILLER_PATTERNS
 from seawall.readings.event_log.log_line import NO_MOMENT, LogClock, LogLine, Moment, line_of
@@ -22,6 +22,8 @@ from seawall.readings.event_log.node_signs import (
 from seawall.readings.event_log.sign import Pattern, Sign
 
 LINES_MOST: Final = 20_000
+TAIL_BYTES: Final = 8 << 20
+"""Of a log its end is looked at: what happened last stands there."""
 _BLOCK_BYTES: Final = 256 << 10
 _BEFORE: Final = 4
 """Lines before the first one of a boot that are looked at for a time: one may be wrapped."""
@@ -49,35 +51,47 @@ class EventLog:
 
 
 class EventLogReader:
-    """``passing`` gives lines on as they are; ``end`` says what was in them."""
+    """``passing`` gives lines on as they are; ``end`` says what was in the last of them.
+
+    Nothing is looked at before the end: a log of gigabytes passes as fast as without it.
+    """
 
     def __init__(self) -> None:
         self._kept: deque[tuple[int, bytes]] = deque(maxlen=LINES_MOST)
         self._before: dict[int, list[tuple[int, bytes]]] = {}
         self._last_lines: deque[bytes] = deque(maxlen=_BEFORE)
-        self._number = 0
+        self._blocks: deque[tuple[int, int, list[bytes]]] = deque()
+        self._held = 0
         self._seen = 0
+        self.left_out_lines = 0
+        """Lines before those that are looked at."""
 
     def passing(self, lines: Iterable[bytes]) -> Iterator[bytes]:
-        """The same lines; a needle is looked for in many of them at once."""
-        held: list[bytes] = []
-        size = 0
+        """The same lines; those of the last ``TAIL_BYTES`` are kept for the end."""
+        block: list[bytes] = []
+        size = number = 0
         for line in lines:
-            held.append(line)
+            block.append(line)
             size += len(line)
             if size >= _BLOCK_BYTES:
-                self._look(held)
-                held, size = [], 0
+                self._hold(number, size, block)
+                number += len(block)
+                block, size = [], 0
             yield line
-        self._look(held)
+        self._hold(number, size, block)
 
-    def _look(self, lines: Sequence[bytes]) -> None:
-        block = b"".join(lines)
-        if any(needle in block for needle in NEEDLES):
+    def _hold(self, number: int, size: int, block: list[bytes]) -> None:
+        self._blocks.append((number, size, block))
+        self._held += size
+        while self._held > TAIL_BYTES and len(self._blocks) > 1:
+            first, old, lines = self._blocks.popleft()
+            self._held -= old
+            self.left_out_lines = first + len(lines)
+
+    def _look(self, first: int, lines: Sequence[bytes]) -> None:
+        if may_hold_one(b"".join(lines)):
             for place, line in enumerate(lines):
-                if HINT.search(line, 0, LINE_MOST_BYTES) or b"  " in line or b"earlyoom" in line:
-                    self._keep(self._number + place + 1, line, lines, place)
-        self._number += len(lines)
+                self._keep(first + place + 1, line, lines, place)
         self._last_lines.extend(lines[-_BEFORE:])
 
     def _keep(self, number: int, line: bytes, lines: Sequence[bytes], place: int) -> None:
@@ -92,6 +106,9 @@ class EventLogReader:
 
     def end(self, clock: LogClock) -> EventLog:
         """After the last line."""
+        while self._blocks:
+            first, _, block = self._blocks.popleft()
+            self._look(first, block)
         lines = [line_of(raw, number, clock) for number, raw in self._kept]
         before = {}
         for number, rows in self._before.items():

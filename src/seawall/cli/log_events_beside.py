@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall oom explain FILE``: what the file tells beside the kernel's OOM reports.
+
+Lines pass through on their way to the reader of reports; what is not a report is told after it.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from seawall.views.terminal import Paper
+
+if TYPE_CHECKING:
+    from seawall.accounts.recent_events import RecentEvent
+    from seawall.cli.oom_log_source import Log
+    from seawall.readings.event_log.event_log import EventLogReader
+    from seawall.readings.event_log.log_line import Moment
+
+
+class LogEvents:
+    """Of one log; ``passing`` first, then ``told`` or ``objects``."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._reader: EventLogReader | None = None
+
+    def passing(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """The same lines."""
+        from seawall.readings.event_log.event_log import EventLogReader  # noqa: PLC0415 - a FILE's
+
+        self._reader = EventLogReader()
+        return self._reader.passing(lines)
+
+    def told(self, log: "Log", paper: Paper, reports: int) -> bool:
+        """Prints them; True where this says how the log ended: it has events and no report."""
+        events, last = self._events()
+        if not events or self._reader is None:
+            return False
+        from seawall.accounts.log_episodes.episode import log_seconds  # noqa: PLC0415 - text alone
+        from seawall.views.event_log_text import (  # noqa: PLC0415 - text alone
+            event_log_ending,
+            event_log_lines,
+        )
+
+        for line in event_log_lines(events, log_seconds(last), paper):
+            print(line)
+        if reports:
+            return False
+        left_out = self._reader.left_out_lines
+        for line in event_log_ending(events, log.lines_read, left_out, paper):
+            print(line)
+        return True
+
+    def objects(self) -> list[dict[str, Any]]:
+        """For JSON."""
+        from seawall.views.recent_events_json import event_object  # noqa: PLC0415 - JSON alone
+
+        return [event_object(event) for event in self._events()[0]]
+
+    def _events(self) -> "tuple[list[RecentEvent], Moment]":
+        """Newest first; the kernel's OOM kills are told by their reports."""
+        from seawall.accounts.log_events import OOM_KINDS, events_of  # noqa: PLC0415 - see above
+        from seawall.readings.event_log.log_line import NO_MOMENT, LogClock  # noqa: PLC0415
+
+        if self._reader is None:
+            return [], NO_MOMENT
+        log = self._reader.end(LogClock())
+        events = [one for one in events_of(log, self._name) if one.kind not in OOM_KINDS]
+        events.sort(key=lambda one: one.last_log_seconds or 0.0, reverse=True)
+        return events, log.last
