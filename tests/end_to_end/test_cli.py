@@ -174,7 +174,6 @@ def test_tree_of_files_is_a_root(tmp_path: Path) -> None:
         (["why", "--timeout", "x"], "--timeout"),
         (["why", "--nonsense"], "--nonsense"),
         (["nonsense"], "nonsense"),
-        ([], "VERB"),
         (["rules", "show", "SW000"], "no such rule"),
         (["check", "SW000"], "no such rule"),
         (["capture", "--for", "30", "--timeout", "5", "-o", "/tmp/x"], "longer --timeout"),

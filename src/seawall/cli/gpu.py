@@ -8,6 +8,8 @@ from argparse import ArgumentParser, Namespace
 from importlib import import_module
 from typing import Any, Final
 
+from seawall.cli.verb_parser import VerbParser
+
 WANTED: Final = ("SYS_ADMIN", "SYS_PTRACE", "DAC_READ_SEARCH")
 """Capabilities without which something stays unseen; trying devices as a container takes root."""
 TABLE: Final = "table"
@@ -22,7 +24,7 @@ _EPILOG: Final = "seawall gpu QUESTION --help\n" + "\n".join(
 )
 
 
-class _Parser(ArgumentParser):
+class _Parser(VerbParser):
     """The first word may be a question, which has options of its own; else it is a WORKLOAD.
 
     argparse's sub-commands cannot be left out.
@@ -39,10 +41,7 @@ class _Parser(ArgumentParser):
             self.description = f"{text[0].upper()}{text[1:]}."
         _module(question).add_arguments(self)
         self.set_defaults(question=question)
-        found, unknown = super().parse_known_args(words, namespace)
-        if unknown:  # here, for the whole program's usage would not say what is wrong
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return found, unknown
+        return super().parse_known_args(words, namespace)
 
 
 def _module(question: str) -> Any:

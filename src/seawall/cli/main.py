@@ -43,14 +43,10 @@ def console() -> "NoReturn":
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        if _wants_first_line(sys.argv[1:]):
-            from seawall.host.vitals import first_line
-
-            print(first_line(), flush=True)
-            from seawall.host import own_code  # its files come after the line
-
-            own_code.keep()
-        status = main(sys.argv[1:])
+        is_first_line_said = _is_right_and_live(sys.argv[1:])
+        if is_first_line_said:
+            _say_first_line()
+        status = main(sys.argv[1:], is_first_line_due=not is_first_line_said)
         sys.stdout.flush()
     except BrokenPipeError:
         status = statuses.BROKEN_PIPE
@@ -94,13 +90,31 @@ def _open_closed_streams() -> None:
         sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
 
 
-def _wants_first_line(argv: list[str]) -> bool:
-    """``why`` or ``stacks`` of this very machine, as text."""
-    others = ("--json", "--from", "--root", "--help", "-h", "--jso", "--fro", "--roo")
-    return argv[:1] in (["why"], ["stacks"]) and not any(word.startswith(others) for word in argv)
+def _is_right_and_live(argv: list[str]) -> bool:
+    """``why`` or ``stacks`` of this very machine, as text; known without a parser, whose files
+    a stuck disk would have to read first.
+    """
+    return argv[:1] in (["why"], ["stacks"]) and not set(argv[1:]) - {"--audit", "--whole"}
 
 
-def main(argv: list[str]) -> int:
+def _wants_first_line(arguments: "Namespace") -> bool:
+    """The same of words that a parser has found to be right."""
+    others = ("json", "oneline", "bundle", "root", "at", "subject")
+    return arguments.verb in ("why", "stacks") and not any(
+        getattr(arguments, name, None) for name in others
+    )
+
+
+def _say_first_line() -> None:
+    from seawall.host.vitals import first_line
+
+    print(first_line(), flush=True)
+    from seawall.host import own_code  # its files come after the line
+
+    own_code.keep()
+
+
+def main(argv: list[str], *, is_first_line_due: bool = False) -> int:
     """Run one verb; the exit status."""
     from importlib import import_module
 
@@ -109,9 +123,17 @@ def main(argv: list[str]) -> int:
 
     try:
         arguments = _parse(argv)
+        if arguments.verb is None:
+            return 0
         verb = import_module(f"seawall.cli.{arguments.verb}")
         if hasattr(verb, "complete"):
             verb.complete(arguments)
+        if getattr(arguments, "at", None) is not None and getattr(arguments, "bundle", "") is None:
+            from seawall.cli.source import box_of
+
+            arguments.bundle, arguments.root = box_of(arguments.root), None
+        if is_first_line_due and _wants_first_line(arguments):
+            _say_first_line()
         timeout = getattr(arguments, "timeout", None)
         if timeout is None:
             return int(verb.run(arguments))
@@ -154,13 +176,16 @@ def _hung(arguments: "Namespace", *, has_spoken: bool) -> int:
 
 def _parse(argv: list[str]) -> "Namespace":
     """Only the chosen verb's module is imported: each one not imported is a file not read."""
-    from argparse import ArgumentParser, RawDescriptionHelpFormatter
+    from argparse import Namespace, RawDescriptionHelpFormatter
     from importlib import import_module
 
+    from seawall.cli.verb_parser import VerbParser
     from seawall.version import VERSION
 
     chosen = next((word for word in argv if not word.startswith("-")), None)
-    parser = ArgumentParser(
+    if chosen is not None and chosen not in VERBS:
+        raise _no_verb(chosen)
+    parser = VerbParser(
         prog="seawall",
         description="Explains a Linux container host in plain words.",
         formatter_class=RawDescriptionHelpFormatter,
@@ -173,7 +198,21 @@ def _parse(argv: list[str]) -> "Namespace":
         verb_parser = verbs.add_parser(name, help=words, description=words[0].upper() + words[1:])
         if name == chosen:
             import_module(f"seawall.cli.{name}").add_arguments(verb_parser)
+    if not argv:
+        parser.print_help()
+        return Namespace(verb=None)
     return parser.parse_args(_with_times(argv))
+
+
+def _no_verb(word: str) -> Exception:
+    """The verb that may have been meant."""
+    from difflib import get_close_matches
+
+    from seawall.problems import UsageProblem
+
+    near = get_close_matches(word.lower(), VERBS, n=1, cutoff=0.5)
+    meant = f"did you mean seawall {near[0]}?" if near else f"the verbs: {', '.join(VERBS)}"
+    return UsageProblem(f"no verb {word!r}; {meant}")
 
 
 def _with_times(argv: list[str]) -> list[str]:

@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final
 
+from seawall.cli.verb_parser import VerbParser
+
 QUESTIONS: Final = {
     "explain": "explain the OOM kills of a kernel log, of this machine or of a file",
     "predict": "say who would be killed now, and what that would give back",
 }
 
 
-class _Question(ArgumentParser):
+class _Question(VerbParser):
     """A parser that learns its options when it is the one that parses."""
 
     question = ""

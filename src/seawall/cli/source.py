@@ -120,13 +120,22 @@ class Source:
         self._began = time.monotonic()
 
 
+def box_of(root: str | None) -> str:
+    """Where --at looks when no --from says where; UsageProblem when no black box is there."""
+    path = os.path.join(root or "/", BOX.lstrip("/"))
+    if not os.path.isdir(path):
+        raise UsageProblem(
+            f"--at needs a record to look into, and {path} is not there: no guard has kept a "
+            "black box here; name one with --from"
+        )
+    return path
+
+
 def open_source(arguments: Namespace, *, with_cmdline: bool = False) -> Source:
     """The source that the arguments name; UsageProblem when it cannot be used."""
     at = getattr(arguments, "at", None)
     if arguments.bundle is not None:
         return _recorded(arguments.bundle, at)
-    if at is not None:
-        raise UsageProblem(f"--at needs a record to look into: --from {BOX}")
     root = arguments.root or "/"
     if not os.path.isdir(root):
         raise UsageProblem(f"--root {root}: not a folder")

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parser of the command line: a mistake is told with the usage that it belongs to.
+
+argparse writes the words of the command line to the terminal as they are, and tells an unknown
+option of a verb with the usage of the whole program.
+"""
+
+from argparse import ArgumentParser
+from typing import Any, NoReturn
+
+from seawall.views.terminal import plain
+
+
+class VerbParser(ArgumentParser):
+    """Of the program, and of each verb."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse's, but nothing is unknown: the caller would tell it with his own usage."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown)}")
+        return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """On stderr, with nothing that steers a terminal; exit status 2."""
+        self.exit(2, f"{self.format_usage()}{self.prog}: error: {plain(message)}\n")
+
+    def _meant(self, unknown: list[str]) -> str:
+        """The option that is nearest to the first unknown one."""
+        from difflib import get_close_matches  # noqa: PLC0415 - only after a mistake
+
+        options = [name for name in self._option_string_actions if name.startswith("--")]
+        first = next((word for word in unknown if word.startswith("--")), "").partition("=")[0]
+        near = get_close_matches(first, options, n=1)
+        return f"; did you mean {near[0]}?" if near else ""
