@@ -8,7 +8,7 @@ from typing import Final
 from seawall.accounts.log_episodes.episode import episode, moments_of, runs, span_seconds
 from seawall.accounts.recent_events import RecentEvent
 from seawall.readings.event_log.event_log import EventLog
-from seawall.readings.event_log.log_line import LogLine
+from seawall.readings.event_log.log_line import NO_MOMENT, LogLine
 from seawall.readings.event_log.sign import Sign
 from seawall.words import counted, duration, first, size
 
@@ -199,7 +199,17 @@ def starts(log: EventLog) -> Iterator[RecentEvent]:
             continue  # the log begins with this start, or it is the same one
         if any(_is_shutdown_before(other, sign) for other in log.signs):
             continue
-        yield _start(sign, before)
+        yield _start(_dated(log, sign), before)
+
+
+def _dated(log: EventLog, mark: Sign) -> Sign:
+    """Journalctl's own mark has no time: the next line of the same start has."""
+    if mark.line.moment != NO_MOMENT:
+        return mark
+    for sign in log.signs:
+        if sign.what == "boot" and 0 < sign.line.number - mark.line.number <= _NO_MARK:
+            return sign
+    return mark
 
 
 def _is_shutdown_before(other: Sign, boot: Sign) -> bool:

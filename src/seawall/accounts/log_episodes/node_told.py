@@ -44,7 +44,7 @@ def _is_after(sign: Sign, last: Sign) -> bool:
 
 
 def _eviction(run: Sequence[Sign], over: Sign | None) -> RecentEvent:
-    resource = next((s.words["resource"] for s in run if s.words.get("resource")), "")
+    resource = next((s.words["resource"] for s in run if s.words.get("resource")), "").rstrip(".")
     pods = list(dict.fromkeys(_pod(s) for s in run if s.what == "evicted"))
     ranked = list(dict.fromkeys(p for s in run if s.what == "eviction_ranked" for p in _ranked(s)))
     details = [f"evicted: {pod}" for pod in pods[:6]]
@@ -271,6 +271,7 @@ def container_ooms(log: EventLog) -> Iterator[RecentEvent]:
 def slurm(log: EventLog) -> Iterator[RecentEvent]:
     """Steps out of memory, steps that no signal ends, nodes that do not answer."""
     yield from _slurm_ooms(log)
+    yield from _slurm_tasks(log)
     yield from _slurm_deaths(log)
     yield from _slurm_stuck(log)
     yield from _slurm_nodes(log)
@@ -311,6 +312,19 @@ def _slurm_ooms(log: EventLog) -> Iterator[RecentEvent]:
             "slurm_oom", moments_of(signs), f"Slurm step {step or '?'} ran out of its memory limit",
             details, count=1, workload=f"step {step}" if step else None,
         )  # fmt: skip
+
+
+def _slurm_tasks(log: EventLog) -> Iterator[RecentEvent]:
+    """Srun's own words, where no slurmstepd tells of the step."""
+    if any(sign.what == "step_oom" for sign in log.signs):
+        return
+    for sign in log.signs:
+        if sign.what == "task_oom_slurm":
+            yield episode(
+                "slurm_oom", moments_of([sign]),
+                f"Slurm task {sign.words['task']} on {sign.words['node']} ran out of memory",
+                ["srun says so; the limit, the process and its size are not in this line"],
+            )  # fmt: skip
 
 
 def _slurm_deaths(log: EventLog) -> Iterator[RecentEvent]:

@@ -14,7 +14,7 @@ LINE_MOST_BYTES: Final = 4096
 
 NEEDLES: Final = (
     b"oom", b"OOM", b"ut of memory", b"ut Of Memory", b"Killed process", b"Kill process",
-    b"Memory cgroup", b" mems_allowed=", b"Task in /", b"memory: usage", b"blocked for more", b"allocation failure", b"Unable to allocate memory",
+    b"Memory cgroup", b" mems_allowed=", b"Task in /", b"memory: usage", b"blocked for more", b"blocked in I/O", b"allocation failure", b"Unable to allocate memory",
     b"NVRM: ", b"lockup", b"nohang", b"Linux version ", b"viction", b"low on resource", b"PLEG",
     b"NodeNotReady", b"NodeReady", b"ecame not ready", b"ecame ready", b"must evict",
     b"evicted successfully", b"StopPodSandbox", b"slurm", b"STEP ", b"sinfo", b"Killing JobId",

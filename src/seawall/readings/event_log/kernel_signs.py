@@ -19,7 +19,7 @@ KERNEL_PATTERNS: Final[tuple[Pattern, ...]] = (
     ),
     pattern(
         "lockup", "lockup",
-        r"BUG: (?P<kind>soft|hard) lockup - CPU#(?P<cpu>\d{1,5}) stuck for (?P<seconds>\d{1,8})s!"
+        r"(?:watchdog: |NMI watchdog: )?(?:BUG: )?(?P<kind>soft|hard) lockup - CPU#(?P<cpu>\d{1,5}) stuck for (?P<seconds>\d{1,8})s!"
         r"(?: \[(?P<comm>.{1,64}):(?P<pid>\d{1,10})\])?", _OF,
     ),
     pattern(

@@ -122,6 +122,10 @@ _TAG_AFTER_SECONDS: Final = re.compile(
     r"(?:(?P<host>[^\s:\[\]]{1,255}) )?(?:(?P<program>[\w./@-]{1,80})\[(?P<pid>\d{1,10})\]"
     r"|(?P<kernel>kernel)): ?"
 )
+_RFC5424: Final = re.compile(
+    r"<\d{1,3}>1 (?=\d{4}-)(?P<date>\S{10,40}) (?P<host>\S{1,255}) (?P<program>\S{1,48}) "
+    r"(?P<pid>\S{1,128}) \S{1,32} (?:-|\[[^\]]{0,500}\]) (?:\ufeff)?"
+)
 _BARE: Final = re.compile(
     r"(?P<program>kernel|slurmstepd|slurmd|slurmctld|srun|earlyoom|oomd|systemd-oomd)"
     r"(?:\[(?P<pid>\d{1,10})\])?: "
@@ -157,6 +161,13 @@ def _of_text(text: str, number: int, clock: LogClock) -> LogLine:
         )
     if text.startswith("[", start):
         return _of_bracket(text, start, number, clock, is_talos=talos is not None)
+    new = _RFC5424.match(text, start)
+    if new:
+        iso = _ISO.match(new["date"])
+        moment = _moment_of(iso, clock) if iso else NO_MOMENT
+        pid = new["pid"] if new["pid"].isdecimal() else ""
+        rest = text[new.end() :]
+        return _inner(number, moment, new["host"], new["program"], pid, rest, clock)
     for pattern in (_UNIX, _ISO, _SYSLOG):
         found = pattern.match(text, start)
         if found:

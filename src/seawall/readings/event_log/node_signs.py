@@ -77,7 +77,7 @@ RUNTIME_PATTERNS: Final[tuple[Pattern, ...]] = (
         "task_oom", "TaskOOM",
         r".{0,200}?TaskOOM(?: event)?.{0,60}?[cC]ontainer_?[iI][dD]\W{1,6}(?P<id>[0-9a-f]{12,64})", _RUNTIMES,
     ),
-    pattern("task_oom", "/tasks/oom", r".{0,300}?(?P<id>[0-9a-f]{64})?.{0,300}?topic=/tasks/oom", _RUNTIMES),
+    pattern("task_oom", "/tasks/oom", r"(?:.{0,300}?container=(?P<id>[0-9a-f]{64}))?.{0,300}?topic=/tasks/oom", _RUNTIMES),
     pattern("task_oom", "container oom ", r".{0,40}?container oom (?P<id>[0-9a-f]{12,64})"),
     pattern(
         "task_oom", "OOM", r"(?:conmon )?(?P<id>[0-9a-f]{12,64})? ?(?:<n?\w{1,10}>: )?OOM (?:event )?received", "conmon crio",
