@@ -144,3 +144,22 @@ def test_document() -> None:
     blind = document(top, page(meminfo=Unread("/proc/meminfo", "refused")))
     assert "host_cached_bytes" in blind["unread"]
     assert "explained_fraction" not in blind
+
+
+def test_files_that_are_not_shown_are_counted_with_their_size() -> None:
+    made = page(files=(HOSTILE,), left_out=25, gone=4)
+    shown = text(made)
+    assert "and 25 more files, 3.0 MiB in all, none above 900 MiB: --top N" in shown
+    assert "4 files were gone before they could be asked" in " ".join(shown.split())
+    assert document(head("cache", Unread("/x", "absent"), None), made)["files_gone"] == 4
+    assert "gone before" not in text(page())
+
+
+def test_nothing_to_do_is_never_said_beside_limit_hits() -> None:
+    full = group(1)
+    hit = replace(full, memcg=replace(full.memcg, failcnt=1400))
+    words = " ".join(advice(page(group=hit)))
+    assert "hit its limit 1,400 times since it began" in words
+    assert "Nothing, as a rule" not in words
+    calm = replace(full, memcg=replace(full.memcg, failcnt=0))
+    assert "Nothing, as a rule" in " ".join(advice(page(group=calm)))

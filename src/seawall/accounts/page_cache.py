@@ -87,6 +87,8 @@ class CacheTable:
     files: dict[tuple[int, int], CacheFile] = field(default_factory=dict)
     totals: CacheTotals = field(default_factory=CacheTotals)
     unread: list[Unread] = field(default_factory=list)
+    gone: int = 0
+    """Files that were gone before they could be asked: their processes ended meanwhile."""
     folders: int = 0
     """Folders walked."""
     keep: int = 1000
@@ -97,7 +99,9 @@ class CacheTable:
         """Files of processes with what was answered about each."""
         for use, answer in zip(uses, answers, strict=True):
             if isinstance(answer, Unread):
-                if answer.why not in ("absent", "vanished"):
+                if answer.why in ("absent", "vanished"):
+                    self.gone += 1
+                else:
                     self.unread.append(replace(answer, path=use.name))
             elif answer.kind in _ASKED:
                 self._add(self._file(use, answer))

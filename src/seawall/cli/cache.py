@@ -28,6 +28,10 @@ from seawall.views.document import head, render
 WANTED: Final = ("SYS_ADMIN", "SYS_PTRACE", "DAC_READ_SEARCH", "FOWNER")
 """Capabilities without which something stays unseen: other users' files and mappings."""
 TEXT_ROWS: Final = 25
+SMALL_BYTES: Final = 1 << 20
+"""Of a file in the page cache: without --top the text counts such files and lists none, but for
+the ROWS_LEAST largest."""
+ROWS_LEAST: Final = 3
 JSON_ROWS: Final = 1000
 
 
@@ -53,7 +57,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--top", type=a_number(), metavar="N",
-        help=f"this many files (default {TEXT_ROWS} as text, {JSON_ROWS} as JSON)",
+        help=f"this many files (default {TEXT_ROWS} of 1 MiB and more, as JSON {JSON_ROWS})",
     )  # fmt: skip
     parser.add_argument(
         "--owners", action="store_true",
@@ -102,11 +106,16 @@ def _page(source: Source, arguments: Namespace) -> CachePage:
 
         owners = sample_owners(source, scan, files)
     kernel = source.first.get(Kernel)
+    shown = files[:top]
+    if not arguments.json and arguments.top is None:
+        large = [file for file in shown if (file.cached_bytes or 0) >= SMALL_BYTES]
+        shown = shown[: max(ROWS_LEAST, len(large))]
     return CachePage(
         scope=scope,
         name=name,
-        files=tuple(files[:top]),
-        left_out=max(0, scan.table.totals.files - min(top, len(files))),
+        files=tuple(shown),
+        left_out=max(0, scan.table.totals.files - len(shown)),
+        gone=scan.table.gone,
         totals=scan.table.totals,
         folders=scan.table.folders,
         meminfo=source.first.get(Meminfo),

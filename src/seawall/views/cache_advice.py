@@ -8,10 +8,11 @@ answers with processes in the group too, writes their dirty pages and takes what
 
 from collections.abc import Iterator
 
+from seawall.accounts.limit_hits import refusals
 from seawall.accounts.memory_groups import MemoryGroup
 from seawall.findings.shell import quote
 from seawall.views.cache_page import CachePage
-from seawall.words import size
+from seawall.words import count, size
 
 _RECLAIM_SINCE = (5, 19)
 
@@ -19,10 +20,17 @@ _RECLAIM_SINCE = (5, 19)
 def advice(page: CachePage) -> Iterator[str]:
     """One sentence or shell line each; Seawall runs none of them."""
     group = page.group
-    yield (
-        "Nothing, as a rule: clean cache is given up when somebody needs the memory, and an"
-        " alert on working set or on memory.pressure does not ring for it."
-    )
+    hits = 0 if group is None else _limit_hits(group)
+    if group is not None and hits:
+        yield (
+            f"{group.name} hit its limit {count(hits)} times since it began: what is dropped there"
+            " may be read back at once. seawall why tells whether it is."
+        )
+    else:
+        yield (
+            "Nothing, as a rule: clean cache is given up when somebody needs the memory, and an"
+            " alert on working set or on memory.pressure does not ring for it."
+        )
     if group is not None and group.cache:
         yield from _release(group, page)
     yield (
@@ -31,6 +39,11 @@ def advice(page: CachePage) -> Iterator[str]:
         " frees no dirty page, no tmpfs and no shared memory, and what was in use is back in"
         " minutes."
     )
+
+
+def _limit_hits(group: MemoryGroup) -> int:
+    memcg = group.memcg
+    return (refusals(memcg) if memcg.version == 1 else memcg.events.get("max")) or 0
 
 
 def _release(group: MemoryGroup, page: CachePage) -> Iterator[str]:

@@ -22,6 +22,7 @@ def document(head: dict[str, Any], page: CachePage) -> dict[str, Any]:
         "scope": {"kind": page.scope, "name": page.name},
         "files": [_file(file) for file in page.files],
         "files_left_out": page.left_out,
+        "files_gone": page.gone,
         "total_cached_bytes": page.totals.cached_bytes,
         "totals": _totals(page.totals, page.folders),
         **values,

@@ -48,6 +48,8 @@ class CachePage:
     mounts: tuple[str, ...]
     """Mount points below the walked folders that were not entered."""
     owners: tuple[Owners, ...] = ()
+    gone: int = 0
+    """Files that were gone before they could be asked: their processes ended meanwhile."""
     unseen: tuple[NotSeen, ...] = ()
     bundle_notes: tuple[str, ...] = field(default=())
 

@@ -80,6 +80,9 @@ def _parts(page: CachePage) -> str:
         parts.append(f"{size(sums.hugetlb_bytes)} in huge pages beside it")
     if sums.unknown_files:
         parts.append(f"{count(sums.unknown_files)} files not known")
+    if page.gone:
+        files = "1 file was" if page.gone == 1 else f"{count(page.gone)} files were"
+        parts.append(f"{files} gone before they could be asked")
     if sums.mincore_files:
         parts.append(f"{count(sums.mincore_files)} files by mincore, so no dirty or evicted pages")
     return "; ".join(parts) + "." if parts else ""
@@ -111,10 +114,19 @@ def _table(page: CachePage, paper: Paper) -> Iterator[str]:
         marks |= set(flags)
         yield from _row(file, flags, page, paper)
     if page.left_out:
-        yield f"{count(page.left_out)} more files are counted above (--top N)."
+        yield _rest(page)
     shown = [f"{mark} {words}" for mark, words in _MEANINGS.items() if mark in marks]
     columns = "SHARE of the file that is in memory; EVICTED lately enough to count as too early"
     yield from paper.wrap("; ".join([*shown, columns]) + ".", "  ", "  ")
+
+
+def _rest(page: CachePage) -> str:
+    """The files that are counted and not shown: how much they are, each and together."""
+    shown = sum(file.cached_bytes or 0 for file in page.files)
+    rest = max(0, page.totals.cached_bytes - shown)
+    least = min((f.cached_bytes for f in page.files if f.cached_bytes is not None), default=None)
+    each = "" if least is None else f", none above {size(least)}"
+    return f"and {count(page.left_out)} more files, {size(rest)} in all{each}: --top N"
 
 
 def _flags(file: CacheFile) -> str:
