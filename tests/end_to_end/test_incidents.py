@@ -138,7 +138,7 @@ def test_gpu_node_claims_name_the_driver_and_no_pod() -> None:
     assert page["suspects"] == []
     text = prose(GPU_NODE, "memory")
     assert "at most 33.0 GiB: the NVIDIA driver" in text
-    assert "Unexplained: 33.8 GiB of 33.8 GiB" in text
+    assert "Held by nobody known: 33.8 GiB of 33.8 GiB" in text
 
 
 def test_gpu_node_says_that_nobody_can_be_named() -> None:

@@ -118,7 +118,7 @@ def test_seconds_left() -> None:
 
 def test_a_residual_that_is_not_known_is_not_zero() -> None:
     blind = node(residual_bytes=None, claims_seconds=None)
-    assert lines(node=blind)[4] == "uncounted  not known: the watcher has not told the residual"
+    assert lines(node=blind)[4] == "uncounted  not known: the watcher has not told it"
     assert json.loads(document(shown(node=blind)))["residual_bytes"] is None
 
 

@@ -52,7 +52,7 @@ def test_text_of_one_of_each() -> None:
     lines = text_of(claims_of(traced, bound, huge, suspects=(suspect("/other"),)))
     assert lines == [
         "",
-        "Who holds what is in no counter",
+        "Who holds uncounted memory",
         "  1.5 GiB: /pod (buffers of a driver, nvidia, traced), 1.4 GiB to 1.6 GiB",
         "    seen in: traced of /pod",
         "    not told: the rest",
@@ -60,8 +60,8 @@ def test_text_of_one_of_each() -> None:
         "  at most 500 MiB: the NVIDIA driver (buffers of a driver, upper bound)",
         "    seen in: bound of the NVIDIA driver",
         "",
-        "Unexplained: 2.4 GiB of 3.9 GiB (between 1.8 GiB and 2.5 GiB).",
-        "Suspects, for what is unexplained or has no owner above; nothing is proved:",
+        "Held by nobody known: 2.4 GiB of 3.9 GiB (between 1.8 GiB and 2.5 GiB).",
+        "Suspects, for what nobody is known to hold; nothing is proved:",
         "  /other: 3 processes have /dev/nvidia0 open",
         "",
         "Who holds what is inside the lines above",
@@ -104,7 +104,7 @@ def test_every_line_fits_unless_a_word_does_not() -> None:
 
 def test_nothing_claimed_says_what_would_tell() -> None:
     rows = claims_unseen(claims_of())
-    assert [row.what for row in rows] == ["holders", "who holds what is in no counter"]
+    assert [row.what for row in rows] == ["holders", "who holds the uncounted memory"]
     assert rows[0].why == "rings of 2 namespaces"
     assert "memory --who" in rows[1].provide
     assert len(claims_unseen(claims_of(claim("/a", 5)))) == 1

@@ -65,7 +65,7 @@ def _unowned(ledger: Ledger | Unread) -> Iterator[Reason]:
             f"{amount} were taken in the kernel and count for no process: the OOM killer ranks"
             " by what processes are charged with, so it does not choose the holder, and killing"
             " another one frees none of this.",
-            "taken in the kernel, in no counter", ledger.residual_bytes, PATH,
+            "uncounted memory", ledger.residual_bytes, PATH,
         )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ VERBS: Final = {
 _ABOUT: Final = {
     "list": "Boots with their spans, times without frames, times in which every tick was kept,\n"
     "decisions and kills.",
-    "show": "One line for each moment: state, headroom, the memory that no counter explains and\n"
+    "show": "One line for each moment: state, headroom, uncounted memory and\n"
     "how fast it grows, who stands still, who has most; decisions between them.",
     "export": "Writes a bundle that every reading verb takes with --from, and --at with it.",
 }  # fmt: skip

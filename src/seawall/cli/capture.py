@@ -45,7 +45,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--who", type=trace_seconds, nargs="?", const=TRACE_SECONDS, metavar="SECONDS",
-        help="first trace for so long who takes memory that no counter has, for memory --who "
+        help="first trace for so long who takes uncounted memory, for memory --who "
         "--from (root; default %(const)g)",
     )  # fmt: skip
     parser.add_argument(

@@ -35,7 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_source_arguments(parser)
     parser.add_argument(
         "--learn-base", action="store_true",
-        help="remember what is unexplained now as normal for this boot (on an idle host)",
+        help="remember what is uncounted now as normal for this boot (on an idle host)",
     )  # fmt: skip
     memory_census.add_arguments(parser)
     memory_who.add_arguments(parser)

@@ -18,7 +18,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The options of ``seawall memory`` that are about tracing."""
     parser.add_argument(
         "--who", action="store_true",
-        help="trace for a while: who takes memory that no counter has, and keeps it (root)",
+        help="trace for a while: who takes uncounted memory and keeps it (root)",
     )  # fmt: skip
     parser.add_argument(
         "--for", dest="trace_seconds", type=trace_seconds, metavar="SECONDS",

@@ -11,7 +11,7 @@ from seawall.views.terminal import Paper, plain
 from seawall.words import size
 
 _WHAT: Final[dict[Kind, str]] = {
-    "rings": "of packet rings, which no cgroup counts",
+    "rings": "of packet rings: uncounted memory",
     "egl": "of framebuffers and never frees one",
     "cuda-host": "of host memory pinned by the CUDA driver",
     "cuda-managed": "of managed memory of the CUDA driver, written on the host",

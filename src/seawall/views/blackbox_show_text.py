@@ -11,7 +11,7 @@ from seawall.views.terminal import Paper, plain, shorten
 from seawall.views.why_text import heading
 from seawall.words import count, duration, percent, size
 
-_HEAD: Final = ("time", "state", "headroom", "residual", "growth/s", "stall", "most memory")
+_HEAD: Final = ("time", "state", "headroom", "uncounted", "growth/s", "stall", "most memory")
 _WIDTHS: Final = (8, 7, 8, 8, 9, 5)
 _LEFT: Final = 2
 _GAP: Final = "  "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims as text: who holds what is in no counter, what is left, and who is only a suspect."""
+"""Claims as text: who holds uncounted memory, what is left, and who is only a suspect."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -33,7 +33,7 @@ def holders(claims: Claims, residual_bytes: int, paper: Paper) -> Iterator[str]:
     inside = [claim for claim in claims.claims if claim.within != RESIDUAL]
     if outside:
         yield ""
-        yield paper.paint("Who holds what is in no counter", "bold")
+        yield paper.paint("Who holds uncounted memory", "bold")
         yield from _listed(outside, SHOWN, EXPLAINED, paper)
     yield from _unexplained(claims, residual_bytes, paper)
     if inside:
@@ -100,13 +100,11 @@ def _unexplained(claims: Claims, residual_bytes: int, paper: Paper) -> Iterator[
         return
     yield ""
     bounds = f"{size(claims.unexplained_least_bytes)} and {size(claims.unexplained_most_bytes)}"
-    words = f"Unexplained: {size(left)} of {size(residual_bytes)} (between {bounds})."
+    words = f"Held by nobody known: {size(left)} of {size(residual_bytes)} (between {bounds})."
     yield from paper.wrap(words)
     if not claims.suspects:
         return
-    yield from paper.wrap(
-        "Suspects, for what is unexplained or has no owner above; nothing is proved:"
-    )
+    yield from paper.wrap("Suspects, for what nobody is known to hold; nothing is proved:")
     for suspect in claims.suspects[:_SUSPECTS_SHOWN]:
         yield from paper.wrap(f"{suspect_name(suspect)}: {suspect.why}", "    ", "  ")
     if len(claims.suspects) > _SUSPECTS_SHOWN:

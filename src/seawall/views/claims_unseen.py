@@ -13,7 +13,7 @@ def claims_unseen(claims: Claims | Unread) -> list[NotSeen]:
     rows = [NotSeen("holders", words, "") for words in claims.unseen]
     if not claims.of_residual():
         row = NotSeen(
-            "who holds what is in no counter", "no source names a holder",
+            "who holds the uncounted memory", "no source names a holder",
             "seawall memory --who, which watches who takes such memory while it is taken",
         )  # fmt: skip
         rows.append(row)

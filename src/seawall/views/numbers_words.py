@@ -208,7 +208,7 @@ def _residual(page: NodePage, residual: int) -> str:
     """Drivers are suspects from the level on at which SW101 warns."""
     total, error = page.meminfo.mem_total, page.residual_error_bytes
     share = percent(abs(residual) / total) if total else "?"
-    words = f"In no counter: {size(residual)} ({share} of memory), off by {size(error)} at most"
+    words = f"Uncounted memory: {size(residual)} ({share} of memory), off by {size(error)} at most"
     if total and residual - error >= _SUSPICIOUS * total:
         return f"{words}. Suspects are drivers: seawall memory tells what is loaded."
     if residual <= error:

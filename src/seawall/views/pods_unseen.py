@@ -52,7 +52,7 @@ def _of_table(table: PodTable, *, with_stalls: bool) -> Iterator[NotSeen]:
 
 def _of_claims(claims: Claims | Unread) -> Iterator[NotSeen]:
     if isinstance(claims, Unread):
-        what = "memory that drivers and packet rings take in the kernel"
+        what = "uncounted memory, as drivers and packet rings take it"
         why = f"no cgroup counts it; {claims.path}: {claims.detail or claims.why}"
         yield NotSeen(what, why, "seawall memory")
         return
@@ -60,7 +60,7 @@ def _of_claims(claims: Claims | Unread) -> Iterator[NotSeen]:
         return
     left, most = size(claims.unexplained_bytes), size(claims.unexplained_most_bytes)
     yield NotSeen(
-        f"whose {left} of kernel memory is ({most} at most)",
+        f"whose {left} of uncounted memory is ({most} at most)",
         "no cgroup counts it and no source names a holder",
         "seawall memory: what is known of it; seawall memory --who: who takes more of it",
     )  # fmt: skip

@@ -119,7 +119,7 @@ class Loop:
         moment = self._look_at_ledger()
         self._told = {key_of(claim): claim.bytes for claim in self._watch.claims}
         known = "no ledger" if moment is None else (
-            f"{size(moment.residual_bytes)} in no counter (+- {size(moment.error_bytes)})"
+            f"{size(moment.residual_bytes)} of uncounted memory (+- {size(moment.error_bytes)})"
         )  # fmt: skip
         self._say("started", f"every {self._every:g} s; {known}{told}", moment)
 
@@ -172,7 +172,9 @@ class Loop:
             self._try_at = time.monotonic() + TRY_AGAIN_SECONDS
         if self._tracer is not None:
             new = size(self._watch.growth.grown_bytes)
-            words = f"{size(moment.residual_bytes)} in no counter, {new} of it new: who took it "
+            words = (
+                f"{size(moment.residual_bytes)} of uncounted memory, {new} of it new: who took it "
+            )
             self._say("armed", words + "was not seen; tracing from here on", moment)
 
     def _open(self, moment: Moment) -> bool:
@@ -220,7 +222,7 @@ class Loop:
             return
         # Without claims there is nothing to look at again.
         self._tracer.pause() if self._watch.live else self._close_tracer()
-        self._say("disarmed", f"{size(moment.residual_bytes)} in no counter, steady", moment)
+        self._say("disarmed", f"{size(moment.residual_bytes)} of uncounted memory, steady", moment)
 
     def _close_tracer(self) -> None:
         tracer, self._tracer = self._tracer, None

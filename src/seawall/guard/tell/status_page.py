@@ -116,8 +116,8 @@ def _left(node: Node) -> str:
 
 def _residual(node: Node) -> str:
     if node.residual_bytes is None:
-        return "not known: the watcher has not told the residual"
-    words = f"{size(node.residual_bytes)} in no counter"
+        return "not known: the watcher has not told it"
+    words = size(node.residual_bytes)
     if node.residual_grown_bytes <= 0:
         return f"{words}, not grown over its base"
     words = f"{words}, grown by {size(node.residual_grown_bytes)}"
@@ -146,7 +146,7 @@ def _claims(node: Node) -> str:
 def _table(top: list[Group]) -> list[str]:
     if not top:
         return [_first("workloads", "none seen")]
-    head = f"{'counted':>9} {'outside':>9} {'at most':>9} {'limit':>9}  who holds most outside"
+    head = f"{'counted':>9} {'uncounted':>9} {'at most':>9} {'limit':>9}  who holds most uncounted"
     return [head, *[_row(group) for group in top[:TOP]]]
 
 
