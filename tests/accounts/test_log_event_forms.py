@@ -232,3 +232,15 @@ def test_a_flood_is_read_in_bounded_memory_and_time() -> None:
     events = events_of(read_events(iter([line] * 100_000), LogClock()))
     assert len(events) == 1
     assert events[0].count == 1
+
+
+def test_of_a_log_without_placed_dates_the_end_is_told() -> None:
+    lines = [
+        (
+            f'Jan  1 {hour}:00:00 h earlyoom[5]: sending SIGTERM to process 5 uid 0 "p{hour}": '
+            "badness 7, VmRSS 5 MiB\n"
+        ).encode()
+        for hour in (10, 12)
+    ]
+    recent = recent_events({"/var/log/messages": lines}, LogClock(None, 1e9), 1800.0)
+    assert [event.sentence for event in recent.events] == ["earlyoom sent SIGTERM to p12"]

@@ -74,7 +74,12 @@ def test_where_no_journal_is_the_ends_of_files_are_read(tmp_path: Path) -> None:
     def below(path: str, flags: int) -> int:
         return os.open(f"{tmp_path}{path}", flags)
 
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev" / "kmsg").write_text("6,1,1,-;Out of memory: Killed process 5 (x)\n")
     answer = probe.event_log("1800", below)
+    lines, problem = source(answer, "/dev/kmsg")
+    assert not lines, "a file is no kernel's log, and this machine's own is not the tree's"
+    assert problem is not None
     assert source(answer, "/var/log/syslog")[0] == (
         b"Jan  1 10:00:00 h earlyoom[1]: low memory! at",
     )

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Final
 
 from seawall.accounts.log_episodes import kernel_told, killers_told, node_told, oom_kills_told
+from seawall.accounts.log_episodes.episode import log_seconds
 from seawall.accounts.recent_events import RecentEvent, RecentEvents
 from seawall.host.host import Unread
 from seawall.readings.event_log.event_log import EventLog, read_events
@@ -49,13 +50,16 @@ def recent_events(
 ) -> RecentEvents:
     """Of the last ``since_seconds`` before ``clock.now_unix_seconds``.
 
-    An event that cannot be placed in time is kept: it may be of that time.  ``others``: events
+    An event that cannot be placed in time is kept if it is of the last ``since_seconds`` of its
+    own log: it may be of that time.  ``others``: events
     that no line of a log tells.
     """
     now = clock.now_unix_seconds
-    found = chain.from_iterable(
-        events_of(read_events(lines, clock), source) for source, lines in lines_by_source.items()
-    )
+    found: list[RecentEvent] = []
+    for source, lines in lines_by_source.items():
+        log = read_events(lines, clock)
+        end = log_seconds(log.last)
+        found += [e for e in events_of(log, source) if not _is_before(e, end, since_seconds)]
     kept = [event for event in chain(found, others) if is_within(event, now, since_seconds)]
     kept = without_repeats(sorted(kept, key=_newest_first))
     return RecentEvents(
@@ -69,6 +73,14 @@ def is_within(event: RecentEvent, now: float | None, since_seconds: float) -> bo
     if now is None or last is None:
         return True
     return now - since_seconds <= last <= now + AHEAD_SECONDS
+
+
+def _is_before(event: RecentEvent, end: float | None, since_seconds: float) -> bool:
+    """Of a log whose dates cannot be placed: long before its own last line."""
+    own = event.last_log_seconds
+    if event.last_at_unix_seconds is not None or own is None or end is None:
+        return False
+    return end - own > since_seconds
 
 
 def _newest_first(event: RecentEvent) -> float:

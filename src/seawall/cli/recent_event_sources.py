@@ -14,6 +14,7 @@ it; a disk that hangs costs its 2 s, counted from the beginning, and is told in 
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from seawall.host.host import Unread
@@ -60,12 +61,20 @@ class PendingEvents:
         """Newest first; call it once."""
         from seawall.cli.box_source import BoxSource  # noqa: PLC0415 - after the first line is out
         from seawall.readings.event_lines import lines_told, read  # noqa: PLC0415 - likewise
+        from seawall.readings.kernel import Kernel  # noqa: PLC0415 - likewise
 
         if isinstance(self._source, BoxSource):
             return _of_box(self._source, self._since_seconds)
         if self._asked is not None:
             return _of_lines(lines_told(self._asked.answer()), self._since_seconds, is_own=True)
-        return _of_lines(read(self._source.first.host), self._since_seconds, is_own=False)
+        found = read(self._source.first.host)
+        kernel = self._source.first.get(Kernel)
+        if isinstance(found, Unread) or isinstance(kernel, Unread):
+            return _of_lines(found, self._since_seconds, is_own=False)
+        # A tree of files is read later than it was written.
+        then = kernel.taken_at_unix_seconds or found.unix_seconds
+        found = replace(found, unix_seconds=then)
+        return _of_lines(found, self._since_seconds, is_own=False)
 
     def drop(self) -> None:
         """Nobody will ask for them."""

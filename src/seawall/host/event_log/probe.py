@@ -25,7 +25,7 @@ from typing import Final
 from seawall.host.event_log.kept_lines import BEGINS_BOOT, LINE_MOST_BYTES, is_kept, may_hold_one
 from seawall.host.expendable import unread_for
 from seawall.host.host import JSON
-from seawall.host.kmsg import PATH
+from seawall.host.kmsg import PATH, next_record
 
 Open = Callable[[str, int], int]
 PROBE: Final = "event_log"
@@ -53,23 +53,28 @@ def event_log(argument: str, open_: Open | None = None) -> JSON:
         raise OSError(errno.EINVAL, "expected seconds") from None
     now = time.time()
     boot = now - time.monotonic()
-    sources: list[JSON] = [_source(PATH, lambda: _kmsg(now - since - boot))]
     reader = open_ or os.open
-    is_journal_read = False
+    sources: list[list[JSON]] = [_source(PATH, lambda: _kmsg(now - since - boot, reader))]
+    journal: list[JSON] | None = None
     if open_ is None:
         journal = _source("journal", lambda: _journal(now - since))
-        is_journal_read = journal[2] is None or bool(journal[1])
-        if not is_journal_read or journal[1] or journal[2]:
-            sources.append(journal)
-    if not is_journal_read:
-        for path in FILES:
-            found = _source(path, lambda path=path: _tail(path, reader))  # type: ignore[misc]
-            if found[2] is None or found[2][0] != "absent":
-                sources.append(found)
+        sources.append(journal)
+    if journal is None or (journal[2] is not None and not journal[1]):
+        files = [_source(path, lambda path=path: _tail(path, reader)) for path in FILES]  # type: ignore[misc]
+        files = [one for one in files if not _is_absent(one)]
+        if journal is not None and _is_absent(journal) and any(one[2] is None for one in files):
+            sources.remove(journal)  # what it would tell stands in these
+        sources += files
     decisions = _source("guard", lambda: _decisions(reader))
     if decisions[1]:
         sources.append(decisions)
-    return {"unix_seconds": now, "boot_unix_seconds": boot, "sources": sources}
+    rows: list[JSON] = list(sources)
+    return {"unix_seconds": now, "boot_unix_seconds": boot, "sources": rows}
+
+
+def _is_absent(source: list[JSON]) -> bool:
+    problem = source[2]
+    return isinstance(problem, list) and problem[0] == "absent"
 
 
 class _Read:
@@ -80,7 +85,7 @@ class _Read:
         self.error: OSError | None = None
 
 
-def _source(name: str, read: Callable[[], _Read]) -> list:  # type: ignore[type-arg]
+def _source(name: str, read: Callable[[], _Read]) -> list[JSON]:
     """A row of the answer; what cannot be opened has no lines and a reason."""
     try:
         found = read()
@@ -92,23 +97,30 @@ def _source(name: str, read: Callable[[], _Read]) -> list:  # type: ignore[type-
         unread = unread_for(name, found.error.errno or errno.EIO)
         why = "no_answer" if isinstance(found.error, TimeoutError) else unread.why
         problem = [why, found.error.strerror or unread.detail]
-    lines = [line.rstrip(b"\r\n").decode("utf-8", "backslashreplace") for line in found.lines]
+    lines: list[JSON] = [
+        line.rstrip(b"\r\n").decode("utf-8", "backslashreplace") for line in found.lines
+    ]
     return [name, lines, problem]
 
 
-def _kmsg(since_boot_seconds: float) -> _Read:
-    """OSError where it may not be read."""
-    from seawall.host.kernel_messages import kmsg_lines  # noqa: PLC0415 - read in the child alone
-
+def _kmsg(since_boot_seconds: float, open_: Open) -> _Read:
+    """OSError where it may not be read, or is a file in a tree: of no kernel that runs."""
     found = _Read()
     until = time.monotonic() + _KMSG_SECONDS
-    for number, line in enumerate(kmsg_lines()):
-        if number % 256 == 0 and time.monotonic() > until:
-            found.error = TimeoutError(errno.ETIMEDOUT, "it was not read to its end in time")
-            break
-        head = _MICROSECONDS.match(line)
-        if head and int(head[1]) / 1e6 >= since_boot_seconds and is_kept(line):
-            found.lines.append(line[:LINE_MOST_BYTES])
+    fd = open_(PATH, _FLAGS)
+    try:
+        if not stat.S_ISCHR(os.fstat(fd).st_mode):
+            raise FileNotFoundError(errno.ENOENT, "a tree of files holds no kernel's own log")
+        while (record := next_record(fd)) is not None:
+            if time.monotonic() > until:
+                found.error = TimeoutError(errno.ETIMEDOUT, "it was not read to its end in time")
+                break
+            line = record.partition(b"\n")[0]
+            head = _MICROSECONDS.match(line)
+            if head and int(head[1]) / 1e6 >= since_boot_seconds and is_kept(line):
+                found.lines.append(line[:LINE_MOST_BYTES])
+    finally:
+        os.close(fd)
     return found
 
 
@@ -141,10 +153,18 @@ def _journal(since_unix_seconds: float) -> _Read:
         )
     except OSError as error:
         found.error = error
-    if not count and found.error is None and os.geteuid():
-        words = "only root and the groups adm and systemd-journal may read it"
-        found.error = PermissionError(errno.EACCES, words)
+    if not count and found.error is None:
+        found.error = _why_empty()
     return found
+
+
+def _why_empty() -> OSError:
+    """A machine that runs writes lines all the time: none of them is no journal, or not for us."""
+    if os.geteuid():
+        words = "only root and the groups adm and systemd-journal may read it"
+        return PermissionError(errno.EACCES, words)
+    words = "it holds no line of this span: what services and the kubelet did is not known"
+    return FileNotFoundError(errno.ENOENT, words)
 
 
 def _tail(path: str, open_: Open) -> _Read:
