@@ -125,7 +125,8 @@ def _guarded(name: str, lines: Iterator[bytes]) -> tuple[Log, Iterator[bytes]]:
 
 def _recorded(source: Source) -> Iterator[tuple[Log, Iterator[bytes]]]:
     """What a bundle or a tree holds: the kernel's own log, then the usual files."""
-    yield from _files(source, (kmsg.PATH, *FILES))
+    logs = getattr(source.first.host, "kernel_logs", ()) or (kmsg.PATH,)
+    yield from _files(source, tuple(dict.fromkeys((*logs, *FILES))))
 
 
 def _files(source: Source, paths: Sequence[str] = FILES) -> Iterator[tuple[Log, Iterator[bytes]]]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from seawall.accounts.scene import WINDOW_LEAST_SECONDS, Scene
-from seawall.host.host import Host
+from seawall.host.host import NOT_IN_REPORT, Host
 from seawall.host.live import LiveHost
 from seawall.host.watchdog import Slot
 from seawall.problems import UsageProblem
@@ -137,15 +137,37 @@ def open_source(arguments: Namespace, *, with_cmdline: bool = False) -> Source:
     if arguments.bundle is not None:
         return _recorded(arguments.bundle, at)
     root = arguments.root or "/"
+    if os.path.isfile(root):
+        return _recorded(root, None)
     if not os.path.isdir(root):
         raise UsageProblem(f"--root {root}: not a folder")
     if os.path.exists(os.path.join(root, "MANIFEST.json")):
         return _recorded(root, None)
-    if not os.path.isdir(os.path.join(root, "proc")):
-        raise UsageProblem(f"--root {root}: no proc folder in it; expected the root of a host")
     until = time.monotonic() + arguments.timeout
     host = LiveHost(root, with_cmdline=with_cmdline, until=until, slot=SLOT)
-    return Source(host, None, live=host if host.is_live else None)
+    if host.is_live:
+        return Source(host, None, live=host)
+    return _of_tree(root, host)
+
+
+def _of_tree(root: str, tree: LiveHost) -> Source:
+    """Files that somebody collected: another tool's report, or the root of a host."""
+    # Imported here: the machine itself needs none of it.
+    from seawall.host.reports import must_gather, sos  # noqa: PLC0415
+    from seawall.host.reports.report_host import ReportHost  # noqa: PLC0415
+
+    for tool in (sos, must_gather):
+        if report := tool.report_of(tree):
+            return Source(ReportHost(tree, report), None, live=None)
+    if not os.path.isdir(os.path.join(root, "proc")):
+        for name in ("nvidia-bug-report.log", "nvidia-bug-report.log.gz"):
+            if os.path.isfile(os.path.join(root, name)):
+                return _recorded(os.path.join(root, name), None)
+        raise UsageProblem(
+            f"--root {root}: no proc folder in it; expected the root of a host, a sos report, a "
+            "must-gather or an nvidia-bug-report"
+        )
+    return Source(tree, None, live=None)
 
 
 def _recorded(path: str, at: str | None) -> Source:
@@ -156,8 +178,12 @@ def _recorded(path: str, at: str | None) -> Source:
         from seawall.cli.box_source import box_source  # noqa: PLC0415
 
         return box_source(path, at)
-    from seawall.host.bundle import open_bundle  # noqa: PLC0415
+    from seawall.host.bundle import BundleHost, open_bundle  # noqa: PLC0415
+    from seawall.host.reports import nvidia_bug_report  # noqa: PLC0415
 
+    if os.path.isfile(path) and nvidia_bug_report.is_report(path):
+        pass_ = nvidia_bug_report.round_of(path)
+        return Source(BundleHost(pass_, NOT_IN_REPORT), None, live=None)
     bundle = open_bundle(path)
     if "blackbox" in bundle.manifest:
         from seawall.cli.box_source import export_source  # noqa: PLC0415

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from seawall.accounts.claims import Claims
 from seawall.findings.finding import Judged
 from seawall.findings.rule import Rule
-from seawall.host.host import BREAKS_OFF, Unread
+from seawall.host.host import BREAKS_OFF, NOT_IN_REPORT, Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
 
@@ -29,7 +29,9 @@ _PROVIDE: Final = {
 _NOTHING_TO_SEE: Final = frozenset({"absent", "vanished"})
 _PATHS_SHOWN: Final = 3
 _OF_BOX: Final = "the black box "
-_NOT_HELD: Final = ("the bundle does not hold it", BREAKS_OFF, f"{_OF_BOX}does not record it")
+_NOT_HELD: Final = (
+    "the bundle does not hold it", BREAKS_OFF, NOT_IN_REPORT, f"{_OF_BOX}does not record it",
+)  # fmt: skip
 _WHILE_IT_LIVES: Final = "seawall why or capture on the machine itself, while it is up"
 _TITLES_SHOWN: Final = 2
 

@@ -30,6 +30,8 @@ Why: TypeAlias = Literal[
 JSON: TypeAlias = bool | int | float | str | list["JSON"] | dict[str, "JSON"] | None
 
 READ_LIMIT_BYTES: Final = 16 << 20
+NOT_IN_REPORT: Final = "the report does not hold it"
+"""``detail`` of what is ``not_captured`` in another tool's report."""
 BREAKS_OFF: Final = "the bundle does not hold it, or breaks off before it"
 """``detail`` of what is ``not_captured`` in a bundle that was cut on its way."""
 

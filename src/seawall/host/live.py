@@ -285,6 +285,13 @@ class LiveHost:
         finally:
             os.close(fd)
 
+    def written_seconds(self, path: str) -> float | None:
+        """When a file was last written; None where it is not there."""
+        try:
+            return self._status(path).st_mtime
+        except (OSError, ValueError):
+            return None
+
     def _inode(self, path: str) -> JSON | Unread:
         try:
             status = self._status(path)
