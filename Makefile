@@ -5,7 +5,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: why test test-system marks campaign power-cuts check bench bench-guards lock docs clean
+.PHONY: why test test-fresh test-oldest test-system marks campaign power-cuts check bench bench-guards lock docs clean
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
@@ -27,6 +27,15 @@ why: $(VENV)/seawall.ready
 test: $(VENV)/dev.ready
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python -m pytest -m "not system" -n 2 --dist loadfile
+
+# As on a machine with git, make and Python alone: both targets above, in an empty Debian root, as an
+# ordinary user.  A fresh clone of what is committed.
+test-fresh:
+	tests/fresh_root || [ $$? = 75 ]
+
+# The quick tests on Python 3.10, where one is found.
+test-oldest:
+	tests/oldest_python || [ $$? = 75 ]
 
 # What needs root and Debian packages (installs them, says what it skips and why).  First what
 # may share the machine with others, two files at a time, then all that wants it to itself.

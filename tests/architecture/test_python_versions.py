@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -52,8 +53,10 @@ def old_python(folder: Path, name: str = "python3") -> Path:
         f"{OLD}import runpy\nsys.executable = {str(python)!r}\nsys.argv = sys.argv[1:]\n"
         "runpy.run_path(sys.argv[0], run_name='__main__')\n"
     )
-    # What it gets before the script is -IS.
-    python.write_text(f'#!/bin/sh\nshift\nexec {sys.executable} -IS {runner} "$@"\n')
+    # What it gets first is -IS; then a question with -c, or the script.
+    python.write_text(
+        f'#!/bin/sh\nshift\n[ "$1" = -c ] && exit 1\nexec {sys.executable} -IS {runner} "$@"\n'
+    )
     python.chmod(0o755)
     return python
 
@@ -68,7 +71,7 @@ def started(python: Path, *words: str, path: str) -> subprocess.CompletedProcess
 def stand_in(folder: Path, name: str) -> None:
     folder.mkdir(exist_ok=True)
     program = folder / name
-    program.write_text('#!/bin/sh\necho "$0" "$@"\n')
+    program.write_text('#!/bin/sh\n[ "$2" = -c ] || echo "$0" "$@"\n')
     program.chmod(0o755)
 
 
@@ -80,6 +83,8 @@ def test_the_wrapper_starts_the_newest_that_it_finds(tmp_path: Path) -> None:
     stand_in(late, "python3.12")
     stand_in(late, "python3.9")
     (early / "python3.13").write_text("not a program")
+    (late / "python3.13").write_text("#!/bin/sh\necho no such version >&2\nexit 127\n")
+    (late / "python3.13").chmod(0o755)
     done = started(old, "why", "--json", path=f"relative:{early}:{late}")
     if any(Path(f"{folder}/python3.13").exists() for folder in ("/usr/bin", "/usr/local/bin")):
         pytest.skip("this machine has a python3.13, which comes first")
@@ -87,22 +92,13 @@ def test_the_wrapper_starts_the_newest_that_it_finds(tmp_path: Path) -> None:
     assert done.stdout == f"{late}/python3.12 -IS {PROGRAM} why --json\n"
 
 
-def test_the_wrapper_does_not_go_in_circles(tmp_path: Path) -> None:
-    """What is called python3.13 may be anything."""
+def test_the_wrapper_gives_up_with_one_sentence(tmp_path: Path) -> None:
+    """Where nothing newer is, whatever calls itself so."""
     old_python(tmp_path, "python3.13")
-    done = started(old_python(tmp_path), "why", path=str(tmp_path))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert re.fullmatch(
-        r"seawall needs Python 3\.10 or later: \S+/python3\.13 is 3\.6\.8, .*\n", done.stderr
-    )
-
-
-def test_the_wrapper_gives_up_with_one_sentence() -> None:
-    """Where nothing newer is: the search is this file's own, the folders are not."""
     source = PROGRAM.read_text().replace('["/usr/bin", "/usr/local/bin"]', "[]")
     done = subprocess.run(
         [sys.executable, "-IS", "-c", f"__file__ = 'seawall'\n{OLD}{source}"],
-        env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False,
+        env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(r"seawall needs Python 3\.10 or later: \S+ is 3\.6\.8, .*\n", done.stderr)
@@ -120,6 +116,36 @@ def test_an_old_python_gets_one_sentence(module: str) -> None:
         r"seawall needs Python 3\.10 or later, \S+ is Python 3\.6\.8: try python3\.13, .*\n",
         done.stderr,
     )
+
+
+def real_old_pythons() -> list[str]:
+    """Those on PATH that start, and pyenv's."""
+    names = ["python2.7", *(f"python3.{minor}" for minor in range(6, 10))]
+    here = [path for name in names if (path := shutil.which(name))]
+    kept = Path.home().glob(".pyenv/versions/*/bin/python")
+    return sorted({*here, *map(str, kept)})
+
+
+def test_real_old_pythons_say_the_same(tmp_path: Path) -> None:
+    ran = 0
+    for python in real_old_pythons():
+        version = "import sys; print('%d.%02d' % sys.version_info[:2])"
+        asked = subprocess.run([python, "-c", version], capture_output=True, text=True, check=False)
+        if asked.returncode or asked.stdout.strip() >= "3.10":
+            continue
+        ran += 1
+        done = subprocess.run(
+            [python, "-m", "seawall", "why"], capture_output=True, text=True, check=False,
+            env={"PYTHONPATH": str(REPOSITORY / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) == (2, ""), python
+        assert re.fullmatch(r"seawall needs Python 3\.10 or later, [^\n]+\n", done.stderr), python
+        stand_in(tmp_path, "python3.13")
+        if asked.stdout.strip() >= "3.06":
+            found = started(Path(python), "why", path=str(tmp_path))
+            assert found.stdout == f"{tmp_path}/python3.13 -IS {PROGRAM} why\n", python
+    if not ran:
+        pytest.skip("no Python older than 3.10 is here: apt-get install python2.7 (Debian 11)")
 
 
 # What came with 3.11 and neither ruff nor mypy, which know 3.10 as well, would find.
