@@ -20,6 +20,7 @@ from tests.guard.telling import (
     HOSTILE,
     MIB,
     check,
+    group,
     groups,
     is_harmless,
     lines_of,
@@ -369,3 +370,18 @@ def test_a_thousand_statuses_and_a_hundred_decisions_take_no_memory(tmp_path: Pa
         cwd=REPOSITORY, env={"PYTHONPATH": "src:."}, check=True,
     )  # fmt: skip
     assert int(done.stdout) <= 64 << 10, done.stdout
+
+
+def test_a_scope_that_matches_nothing_is_shouted(tmp_path: Path) -> None:
+    words = "acts on NOTHING: scope /kubepods has no cgroups here"
+    for scope, is_empty in ((("/kubepods",), True), (("/",), False)):
+        settings = ENFORCE._replace(scope=scope)
+        folder = tmp_path / str(is_empty)
+        folder.mkdir()
+        teller = Teller(settings, Paths(str(folder), kmsg="/none", pmsg="/none"), BOOT, None)
+        teller.open()
+        found = group("/user.slice", "/user.slice")
+        teller.status(node(), {found.path: found}, "peace", {})
+        page = " ".join((folder / "status").read_text().split())
+        assert (words in page) is is_empty
+        teller.close()

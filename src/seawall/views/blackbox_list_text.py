@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall blackbox list`` as text: what the box holds, boot by boot, and what happened."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -15,6 +16,9 @@ from seawall.words import count, counted, duration, size
 _BOOTS_SHOWN: Final = 10
 _STRETCHES_SHOWN: Final = 6
 _EVENTS_SHOWN: Final = 15
+_EPISODE_GAP_SECONDS: Final = 60.0
+_NAMES_SHOWN: Final = 3
+_KILLED: Final = re.compile(r"Killed process \d{1,10} \((.{1,64}?)\)[, ]")
 _KINDS: Final = {
     "tick": ("tick", "ticks"), "round": ("pass", "passes"), "line": ("line", "lines"),
     "mind": ("mind", "minds"),
@@ -73,6 +77,7 @@ def _event_lines(events: Sequence[Event], paper: Paper, *, whole: bool) -> Itera
     if not events:
         yield "It holds no decision, and no line of the kernel's log about a kill."
         return
+    events = events if whole else list(_episodes(events))
     shown = events if whole else events[-_EVENTS_SHOWN:]
     more = f", the last {len(shown)} of {count(len(events))}" if len(shown) < len(events) else ""
     yield paper.paint(f"Decisions and kills{more}", "bold")
@@ -81,6 +86,39 @@ def _event_lines(events: Sequence[Event], paper: Paper, *, whole: bool) -> Itera
         kernel = "kernel: " if event.kind == "kernel" else ""
         text = f"{written(event.unix_seconds)}  {who}{kernel}{event.words}"
         yield from paper.wrap(text, "    ", "  ")
+
+
+def _episodes(events: Sequence[Event]) -> Iterator[Event]:
+    """Lines of the kernel's log that follow one another closely, as one event."""
+    run: list[Event] = []
+    for event in events:
+        is_near = run and event.unix_seconds - run[-1].unix_seconds <= _EPISODE_GAP_SECONDS
+        if run and (event.kind != "kernel" or event.boot_id != run[-1].boot_id or not is_near):
+            yield _episode(run)
+            run = []
+        if event.kind == "kernel":
+            run.append(event)
+        else:
+            yield event
+    if run:
+        yield _episode(run)
+
+
+def _episode(run: Sequence[Event]) -> Event:
+    """The kills in a sentence; a line of which nothing is known stays as it is."""
+    victims = [match[1] for event in run if (match := _KILLED.search(event.words))]
+    if len(run) == 1:
+        return run[0]
+    if not victims:
+        return run[0]._replace(words=f"{run[0].words} (and {len(run) - 1} more lines: --whole)")
+    names = list(dict.fromkeys(victims))
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    more = len(names) - _NAMES_SHOWN
+    shown += f" and {more} more" if more > 0 else ""
+    seconds = run[-1].unix_seconds - run[0].unix_seconds
+    kills = counted(len(victims), "OOM kill", "OOM kills")
+    words = f"{kills} in {duration(max(1.0, seconds))}: {shown} ({len(run)} lines: --whole)"
+    return run[0]._replace(words=words)
 
 
 def _next_steps(page: BoxPage) -> Iterator[str]:

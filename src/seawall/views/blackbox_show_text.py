@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from seawall.blackbox.times import written
 from seawall.views.blackbox_page import Event, Row, ShowPage, thinned, woven
-from seawall.views.terminal import Paper, plain, shorten
+from seawall.views.terminal import Paper, plain
 from seawall.views.why_text import heading
 from seawall.words import count, duration, percent, size
 
 _HEAD: Final = ("time", "state", "headroom", "uncounted", "growth/s", "stall", "most memory")
-_WIDTHS: Final = (8, 7, 8, 8, 9, 5)
+_WIDTHS: Final = (8, 7, 8, 9, 9, 5)
 _LEFT: Final = 2
 _GAP: Final = "  "
 _EVENT_INDENT: Final = "          "
@@ -78,7 +78,19 @@ def _leader(row: Row, width: int) -> str:
     told = f" {size(row.leader_bytes)}"
     if row.leader_outside_bytes >= row.leader_bytes // 2 and row.leader_outside_bytes:
         told += "*"
-    return shorten(plain(row.leader), max(_LEADER_LEAST, width - len(told))) + told
+    return _short_name(plain(row.leader), max(_LEADER_LEAST, width - len(told))) + told
+
+
+def _short_name(name: str, width: int) -> str:
+    """What tells it from others: of a unit its name, of a pod's container the pod, of a cgroup
+    path its end; what is still too long is cut at its end.
+    """
+    name = name.removeprefix("unit:").removesuffix(".service")
+    parts = name.split("/")
+    if len(name) > width and len(parts) > 1:
+        is_container = len(parts) == 3 and all(parts)  # namespace/pod/container
+        name = parts[1] if is_container else parts[-1] or name
+    return name if len(name) <= width else name[: width - 2] + ".."
 
 
 def _cells(cells: tuple[str, ...]) -> str:

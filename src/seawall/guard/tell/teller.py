@@ -75,6 +75,8 @@ class Teller:
         self._sentences: dict[str, str] = {}
         """Of the last decisions, all steps of each: why, and what is done in the end."""
         self._others = list(others)
+        self._empty_scope = ""
+        """What was said of it, once."""
         self._disk = self._state = ""
         self._since = time.time()
         self._written = self._listed = self._looked = self._decided = -CALM_SECONDS * 1000
@@ -131,6 +133,12 @@ class Teller:
         self._state, self._written, self.is_due = judge_state, node.seconds, False
         top = top_of(groups.values())
         shown = self._shown(node, top, judge_state, extra)
+        if groups and not _has_any(self.settings.scope, groups):
+            words = f"acts on NOTHING: scope {' '.join(self.settings.scope)} has no cgroups here"
+            shown.problems.insert(0, words)
+            if words != self._empty_scope:
+                self._empty_scope = words
+                self.event(words)
         self._page.write(status_page.page(shown))
         self._json.write(status_json.document(shown))
         if self._datagram.to:
@@ -296,3 +304,9 @@ class Teller:
             pid=os.getpid(), since=self._since, boot_id=self._boot_id,
             host=os.uname().nodename,  # at every boot it gets its name after the guard's start
         )  # fmt: skip
+
+
+def _has_any(scope: Iterable[str], paths: Iterable[str]) -> bool:
+    """Whether one of the cgroups is in it."""
+    tops = [top.rstrip("/") for top in scope]
+    return any(path == top or path.startswith(top + "/") for path in paths for top in tops)
