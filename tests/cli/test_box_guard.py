@@ -73,8 +73,8 @@ def guard_at(path: str, at: float | str) -> dict[str, Any]:
 
 def line_at(path: str, at: float | str) -> str:
     when = at if isinstance(at, str) else f"@{at:.1f}"
-    text = seawall("why", "--from", path, "--at", when).answered().text
-    return " ".join(text.partition("\nguard: ")[2].partition("\nmemory: ")[0].split())
+    text = seawall("why", "--whole", "--from", path, "--at", when).answered().text
+    return " ".join(text.partition("\nguard: ")[2].partition("\n\n")[0].split())
 
 
 def test_alive_between_two_whole_passes_and_at_its_decision(

@@ -151,7 +151,7 @@ def refused_to_root(verb: str) -> frozenset[str]:
 
 @pytest.mark.parametrize("verb", [*READING, *ON_DEMAND])
 def test_an_ordinary_user_reads_it_in_text(home: Path, verb: str) -> None:
-    ran = run_as(home, (), verb).answered()
+    ran = run_as(home, (), verb, *(["--whole"] if verb == "why" else [])).answered()
     assert "Could not see" in ran.text
     for name in wanted(verb) if verb not in ON_DEMAND else ():
         assert name in ran.text

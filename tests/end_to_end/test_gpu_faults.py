@@ -55,7 +55,7 @@ def test_the_document(node: Path) -> None:
 
 
 def test_the_rules(node: Path) -> None:
-    text = flat(told("why", "--root", str(node)))
+    text = flat(told("why", "--whole", "--root", str(node)))
     assert "[SW406]" in text
     assert "1 of 2 devices is not handed out to new pods (F9)" in text
     assert "[SW407]" in text

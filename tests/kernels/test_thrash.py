@@ -91,7 +91,7 @@ def test_first_line_and_whole_answer_in_time(thrashing: Outcome) -> None:
     assert thrashing.at("=== why ended 0")
     assert lines[0][0] < FIRST_LINE_SECONDS, times
     assert lines[-1][0] < WHOLE_SECONDS, times
-    assert re.fullmatch(r"\d+ rules: .* window\.", lines[-1][1]), "the answer has its last line"
+    assert "seawall why --whole" in lines[-1][1], "the answer has its last line"
 
 
 def test_it_names_the_thrash_and_no_innocent(thrashing: Outcome) -> None:
@@ -99,7 +99,8 @@ def test_it_names_the_thrash_and_no_innocent(thrashing: Outcome) -> None:
     firing = re.findall(r"^(?:CRITICAL|WARNING)(?: .*\n)+", text, re.MULTILINE)
     critical = "".join(block for block in firing if block.startswith("CRITICAL"))
     assert "address space locked" not in text, "no process there holds its own lock for long"
-    assert {*re.findall(r"\[SW(\d+)\]", "".join(firing))} <= {"110", "111", "112", "113", "119"}
+    ids = re.findall(r"SW(\d+)(?=[^\[]*\])", "".join(firing))
+    assert {*ids} <= {"110", "111", "112", "113", "119"}
     assert named(thrashing) >= {"SW111"}
     assert re.search(r"reads? (it )?back", " ".join(critical.split()))
 

@@ -8,7 +8,7 @@ from seawall.host.case import parse_case
 from seawall.host.host import Unread
 from seawall.readings.guard_status import GuardStatus, LastDecision
 from seawall.readings.guard_status import read as read_status
-from seawall.views.guard_line import guard_lines, guard_object
+from seawall.views.guard_line import guard_object, guard_words
 from seawall.views.terminal import Paper
 
 LAST = LastDecision(
@@ -31,7 +31,8 @@ def changed(**values: object) -> GuardStatus:
 
 
 def text(status: GuardStatus | Unread, now: float | None = 1001.0, every: float = 0.0) -> str:
-    return "\n".join(guard_lines(Paper(), status, now, every))
+    words = guard_words(status, now, every)
+    return "\n".join(Paper().wrap(f"guard: {words}", "       ", "")) if words else ""
 
 
 def test_one_short_line_in_peace() -> None:

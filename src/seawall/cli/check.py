@@ -52,7 +52,7 @@ def run(arguments: Namespace) -> int:
     paper = paper_for(arguments.color)
     for item in sorted(judged, key=order):
         if item.finding.verdict == "fires":
-            print("\n".join(finding_lines(item, paper, whole=True)))
+            print("\n".join(finding_lines(item, paper)))
         elif item.finding.verdict == "quiet":
             print("\n".join(paper.wrap(item.finding.headline, "    ", f"{item.id} quiet: ")))
     print("\n".join(closing(judged, unseen, window, paper)))

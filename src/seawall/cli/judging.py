@@ -57,6 +57,21 @@ class Judging:
         self._policy = load_policy(rules_file)
         self.rules = [rule for rule in rules if audit or not rule.audit]
 
+    def everything(self) -> Iterator[Judged]:
+        """Every finding, once."""
+        yield from self.at_once()
+        yield from self.over_window()
+
+    def as_certain(self) -> Iterator[tuple[Judged, bool]]:
+        """The same, True with each; before the window, with False, what fires at one moment."""
+        for item in self.at_once():
+            yield item, True
+        if self.waits:
+            for item in self.first_look():
+                yield item, False
+        for item in self.over_window():
+            yield item, True
+
     def at_once(self) -> Iterator[Judged]:
         """Findings of the rules that need one moment; cheap and severe ones first."""
         for topic in sorted(window_topics(self.rules), key=_cost_of_topic):

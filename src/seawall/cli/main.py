@@ -45,7 +45,7 @@ def console() -> "NoReturn":
     try:
         is_first_line_said = _is_right_and_live(sys.argv[1:])
         if is_first_line_said:
-            _say_first_line()
+            _say_first_line(sys.argv[1])
         status = main(sys.argv[1:], is_first_line_due=not is_first_line_said)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -105,10 +105,10 @@ def _wants_first_line(arguments: "Namespace") -> bool:
     )
 
 
-def _say_first_line() -> None:
-    from seawall.host.vitals import first_line
+def _say_first_line(verb: str) -> None:
+    from seawall.host.vitals import first_line, machine_line
 
-    print(first_line(), flush=True)
+    print(machine_line() if verb == "why" else first_line(), flush=True)
     from seawall.host import own_code  # its files come after the line
 
     own_code.keep()
@@ -133,12 +133,12 @@ def main(argv: list[str], *, is_first_line_due: bool = False) -> int:
 
             arguments.bundle, arguments.root = box_of(arguments.root), None
         if is_first_line_due and _wants_first_line(arguments):
-            _say_first_line()
+            _say_first_line(arguments.verb)
         timeout = getattr(arguments, "timeout", None)
         if timeout is None:
             return int(verb.run(arguments))
         from seawall.cli.paper import terminal_columns
-        from seawall.cli.source import SLOT
+        from seawall.cli.source import INTERIM, SLOT
 
         terminal_columns()
         return run_watched(
@@ -146,6 +146,7 @@ def main(argv: list[str], *, is_first_line_due: bool = False) -> int:
             timeout,
             lambda has_spoken: _hung(arguments, has_spoken=has_spoken),
             SLOT,
+            INTERIM,
         )
     except UsageProblem as problem:
         return _usage(problem)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from seawall.accounts.scene import WINDOW_LEAST_SECONDS, Scene
 from seawall.host.host import NOT_IN_REPORT, Host
 from seawall.host.live import LiveHost
-from seawall.host.watchdog import Slot
+from seawall.host.watchdog import Interim, Slot
 from seawall.problems import UsageProblem
 from seawall.readings.snapshot import Snapshot
 
@@ -29,6 +29,8 @@ BOX: Final = "/var/lib/seawall/blackbox"
 
 SLOT: Final = Slot()
 """Tells the watchdog which question is open."""
+INTERIM: Final = Interim()
+"""Tells it what is certain so far."""
 
 
 def add_source_arguments(parser: ArgumentParser, *, has_window: bool = False) -> None:

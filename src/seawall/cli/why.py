@@ -1,40 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall why``: what is wrong, the numbers that prove it, what comes next, what to do."""
 
-import sys
+import re
 from argparse import ArgumentParser, Namespace
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
+from seawall.accounts.claims import Claims
+from seawall.accounts.recent_events import RecentEvents
 from seawall.cli import statuses
 from seawall.cli.base_file import learn_if_idle
 from seawall.cli.judging import Judging
 from seawall.cli.paper import paper_for
-from seawall.cli.source import Source, add_source_arguments, open_source
-from seawall.cli.telling import Telling
-from seawall.findings.blindness import not_seen
+from seawall.cli.source import INTERIM, Source, add_source_arguments, open_source
+from seawall.findings.blindness import NotSeen, not_seen
+from seawall.findings.causes import about, causes
 from seawall.findings.finding import Judged
-from seawall.findings.rule import load_rules
+from seawall.findings.rule import Rule, load_rules
 from seawall.host.host import Unread
+from seawall.host.vitals import line_of
+from seawall.problems import UsageProblem
 from seawall.readings.guard_status import GuardStatus
 from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.pressure import HostPressure
-from seawall.views.document import head, render
-from seawall.views.guard_line import guard_lines, guard_object
-from seawall.views.terminal import Paper
-from seawall.views.why_json import document, order
-from seawall.views.why_text import closing, heading, vitals
+from seawall.views.document import head, render, taken_at
+
+if TYPE_CHECKING:
+    from seawall.accounts.workloads import Workload
+    from seawall.views.why_screen import Answer
 
 WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
 """Capabilities without which something stays unseen; it runs without any."""
+_RULE_ID: Final = re.compile(r"[Ss][Ww]\d{3}")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The verb's own options."""
     add_source_arguments(parser)
+    parser.add_argument(
+        "subject", metavar="SW103 | WORKLOAD", nargs="?",
+        help="one rule in full, or one workload alone (see seawall pods)",
+    )  # fmt: skip
     parser.add_argument("--audit", action="store_true", help="judge settings too (info)")
-    parser.add_argument("--whole", action="store_true", help="all evidence, of infos as well")
+    parser.add_argument("--whole", action="store_true", help="all findings with all evidence")
+    parser.add_argument("--oneline", action="store_true", help="one line, for pdsh, clush and motd")
     add_judging_arguments(parser)
+
+
+def complete(arguments: Namespace) -> None:
+    """UsageProblem for options that exclude each other."""
+    if arguments.oneline and (arguments.json or arguments.whole or arguments.subject):
+        raise UsageProblem("--oneline is about the whole node and goes with neither --json, --whole"
+                           " nor a subject")  # fmt: skip
 
 
 def add_judging_arguments(parser: ArgumentParser) -> None:
@@ -50,30 +68,210 @@ def add_judging_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Print the answer as it becomes certain; the exit status."""
+    """Print the answer once, in order; the exit status."""
     rules = load_rules()  # before the clock of --timeout starts: it is for questions
+    rule, name = _subject(arguments.subject, rules)
     source = open_source(arguments)
-    judging = Judging(source, rules, arguments.rules, audit=arguments.audit)
+    workload = None if name is None else _named(source, name)
+    asked = rules if rule is None else [rule]
+    audit = arguments.audit or rule is not None
+    judging = Judging(source, asked, arguments.rules, audit=audit)
+    asking = Asking(arguments, source, judging, workload)
     if arguments.json:
-        judged = [*judging.at_once(), *judging.over_window()]
-        page = head("why", source.first.get(Kernel), judging.scene.window_seconds)
-        page["guard"] = guard_object(*_guard(source, arguments))
-        unseen = not_seen(judged, judging.snapshots())
-        print(render(document(page, judged, unseen, source.notes)))
-        learn_if_idle(source, arguments)
-        return exit_status(judged, arguments.fail_on)
-    paper = paper_for(arguments.color)
-    for line in heading(head("why", source.first.get(Kernel), None), paper, source.notes):
-        print(line)
-    for line in guard_lines(paper, *_guard(source, arguments)):
-        print(line)
-    if arguments.bundle is not None or arguments.root is not None:
-        # Of this very machine `console` has said it already, before it imported anything.
-        print(vitals(source.first.get(Meminfo), source.first.get(HostPressure)))
-    sys.stdout.flush()
-    judged = _print_findings(judging, paper, whole=arguments.whole)
+        asking.print_json()
+    elif arguments.oneline:
+        asking.print_oneline()
+    elif arguments.whole or rule is not None:
+        asking.print_whole(rule)
+    else:
+        asking.print_screen()
     learn_if_idle(source, arguments)
-    return exit_status(judged, arguments.fail_on)
+    return exit_status(asking.judged, arguments.fail_on)
+
+
+def _subject(text: str | None, rules: Sequence[Rule]) -> tuple[Rule | None, str | None]:
+    """The rule or the workload's name that was typed."""
+    if text is None or not _RULE_ID.fullmatch(text):
+        return None, text
+    for rule in rules:
+        if rule.id == text.upper():
+            return rule, None
+    raise UsageProblem(f"{text}: no such rule; see seawall rules list")
+
+
+def _named(source: Source, text: str) -> "Workload":
+    from seawall.cli.named_workload import named_workload  # noqa: PLC0415 - only when one is named
+
+    return named_workload(source, text)
+
+
+class Asking:
+    """One run: what was judged, and the forms in which it can be printed."""
+
+    def __init__(
+        self, arguments: Namespace, source: Source, judging: Judging, workload: "Workload | None"
+    ) -> None:
+        self._arguments = arguments
+        self._source = source
+        self._judging = judging
+        self._workload = workload
+        self.judged: list[Judged] = []
+
+    def print_json(self) -> None:
+        """Everything, for programs."""
+        from seawall.views.why_json import document  # noqa: PLC0415 - only one of the forms
+
+        self.judged = list(self._judging.everything())
+        page = head("why", self._source.first.get(Kernel), self._judging.scene.window_seconds)
+        page["guard"] = self._guard_object()
+        shown, left_out = self._about(self.judged)
+        if self._workload is not None:
+            page |= {"workload": self._workload.name, "others": left_out}
+        notes = self._source.notes
+        print(render(document(page, shown, self._unseen(), notes, self._recent())))
+
+    def print_oneline(self) -> None:
+        """One line for a fleet."""
+        from seawall.views.why_oneline import line  # noqa: PLC0415 - only one of the forms
+
+        self.judged = list(self._judging.everything())
+        kernel = self._source.first.get(Kernel)
+        node = None if isinstance(kernel, Unread) else kernel.node_name
+        print(line(node or "unknown node", self.judged, self._recent()))
+
+    def print_screen(self) -> None:
+        """At most 24 lines, once and in order."""
+        # Imported before anything is asked: later it may be a read from a stuck disk.
+        from seawall.views.why_screen import lines  # noqa: PLC0415 - only one of the forms
+
+        paper = paper_for(self._arguments.color)
+        certain: list[Judged] = []
+        for item, is_settled in self._judging.as_certain():
+            if is_settled:
+                self.judged.append(item)
+            if self._judging.waits and item.finding.verdict == "fires":
+                certain.append(item)
+                INTERIM.write("\n".join(lines(self._interim(certain), paper)))
+        for line in lines(self._answer(), paper):
+            print(line)
+
+    def print_whole(self, rule: Rule | None) -> None:
+        """All that fires with all evidence; of one ``rule`` what it said, fired or not."""
+        from seawall.views.guard_line import guard_words  # noqa: PLC0415 - only one of the forms
+        from seawall.views.why_text import (  # noqa: PLC0415
+            cause_lines,
+            closing,
+            could_not_see,
+            event_lines,
+            heading,
+            rule_lines,
+        )
+
+        paper = paper_for(self._arguments.color)
+        self.judged = list(self._judging.everything())
+        shown, others = self._about(self.judged)
+        top = head("why", self._source.first.get(Kernel), None)
+        text = [*heading(top, paper, () if rule else self._source.notes)]
+        if not self._is_announced():
+            text.append(self._machine_line())
+        if rule is not None:
+            text += rule_lines(rule, shown, paper)
+        else:
+            if words := guard_words(*self._guard()):
+                text += paper.wrap(f"guard: {words}", "       ", "")
+            for cause in causes(shown):
+                text += cause_lines(cause, paper)
+            text += event_lines(self._recent(), paper)
+            if others:
+                text += ["", f"{others} findings about others: seawall why"]
+        window = self._judging.scene.window_seconds
+        if rule is None:
+            text += closing(shown, self._unseen(), window, paper)
+        elif any(item.finding.verdict == "blind" for item in shown):
+            text += could_not_see(self._unseen(), paper)
+        print("\n".join(text))
+
+    def _interim(self, certain: Sequence[Judged]) -> "Answer":
+        from seawall.views.why_screen import Answer  # noqa: PLC0415 - imported by the caller
+
+        return Answer(judged=self._about(certain)[0])
+
+    def _answer(self) -> "Answer":
+        from seawall.views.guard_line import guard_words  # noqa: PLC0415 - only one of the forms
+        from seawall.views.why_screen import Answer  # noqa: PLC0415 - imported by the caller
+
+        judged, others = self._about(self.judged)
+        return Answer(
+            judged=judged,
+            unseen=self._unseen(),
+            heading="" if self._is_announced() else self._machine_line(),
+            recent=self._recent(),
+            suspects=self._suspects(),
+            is_live=self._judging.waits,
+            guard=guard_words(*self._guard()),
+            notes=len(self._source.notes),
+            about=self._workload_lines(),
+            others=others,
+        )
+
+    def _about(self, judged: Iterable[Judged]) -> tuple[list[Judged], int]:
+        """Of the workload that was named; how many that fire were left out."""
+        if self._workload is None:
+            return list(judged), 0
+        return about(judged, self._workload.name)
+
+    def _workload_lines(self) -> list[str]:
+        if self._workload is None:
+            return []
+        from seawall.cli.memory_workload import summary  # noqa: PLC0415 - only when one is named
+
+        return [summary(self._source, self._workload)]
+
+    def _is_announced(self) -> bool:
+        """Of this very machine `console` has said it already, before it imported anything."""
+        asked = self._arguments
+        return not (asked.bundle or asked.root or asked.subject or asked.at)
+
+    def _machine_line(self) -> str:
+        first = self._source.first
+        kernel, meminfo, pressure = first.get(Kernel), first.get(Meminfo), first.get(HostPressure)
+        known = None if isinstance(kernel, Unread) else kernel
+        total = left = None
+        if not isinstance(meminfo, Unread):
+            total, left = meminfo.mem_total, meminfo.mem_available
+            left = meminfo.mem_free if left is None else left
+        stalls = {
+            name: part.some.avg10 * 100
+            for name in ("memory", "io")
+            if not isinstance(pressure, Unread)
+            and not isinstance(part := getattr(pressure, name), Unread)
+        }
+        moment = taken_at(known.taken_at_unix_seconds if known else None) or ""
+        node, release = (known.node_name, known.release) if known else (None, None)
+        return line_of(node or "", release or "", moment, total, left, stalls)
+
+    def _unseen(self) -> list[NotSeen]:
+        return not_seen(self.judged, self._judging.snapshots())
+
+    def _suspects(self) -> list[str]:
+        """Who may hold what no counter explains, where some rule asked for it."""
+        for snapshot in reversed(self._judging.snapshots()):
+            if snapshot.has(Claims) and isinstance(claims := snapshot.get(Claims), Claims):
+                return [f"{s.workload or 'a process of the host'} ({s.why})"
+                        for s in claims.suspects]  # fmt: skip
+        return []
+
+    def _recent(self) -> RecentEvents | Unread | None:
+        """What the last minutes held; None where nobody asked."""
+        return None
+
+    def _guard(self) -> tuple[GuardStatus | Unread, float | None, float]:
+        return _guard(self._source, self._arguments)
+
+    def _guard_object(self) -> dict[str, object] | None:
+        from seawall.views.guard_line import guard_object  # noqa: PLC0415 - only one of the forms
+
+        return guard_object(*self._guard())
 
 
 def _guard(
@@ -93,22 +291,6 @@ def _now(source: Source) -> float | None:
     """When the first moment was; None in a bundle without its clock."""
     kernel = source.first.get(Kernel)
     return None if isinstance(kernel, Unread) else kernel.taken_at_unix_seconds
-
-
-def _print_findings(judging: Judging, paper: Paper, *, whole: bool) -> list[Judged]:
-    """Critical ones as they become certain; each phase's others, worst first, at its end."""
-    telling = Telling(paper, whole=whole)
-    if judging.waits:
-        judged = telling.tell(judging.at_once(), judging.first_look())
-        judged += telling.tell(judging.over_window())
-    else:
-        everything = [*judging.at_once(), *judging.over_window()]
-        judged = telling.tell(sorted(everything, key=order))
-    telling.take_back(judged)
-    unseen = not_seen(judged, judging.snapshots())
-    for line in closing(judged, unseen, judging.scene.window_seconds, paper):
-        print(line)
-    return judged
 
 
 def exit_status(judged: list[Judged], fail_on: str | None) -> int:

@@ -43,6 +43,21 @@ class NotSeen:
     what: str
     why: str
     provide: str
+    rules: int = 0
+    """How many rules could not judge for want of it."""
+
+    @property
+    def is_hanging(self) -> bool:
+        """It never answered: that is evidence by itself."""
+        return self.provide == _PROVIDE["no_answer"]
+
+
+def changeable(rows: Iterable[NotSeen]) -> list[NotSeen]:
+    """Those that somebody can change, and those that hang; not what this kernel does not have
+    or what is refused to root as well.
+    """
+    nobody = {_PROVIDE["absent"], _PROVIDE["refused to root"], ""}
+    return [row for row in rows if row.provide not in nobody]
 
     @property
     def kind(self) -> Literal["", "bug"]:
@@ -60,7 +75,10 @@ def not_seen(judged: Iterable[Judged], snapshots: Sequence[Snapshot]) -> list[No
             reason, needs, paths = _blind_reason(item, is_root=is_root)
             rows.setdefault((reason, needs), []).append(item)
             told |= paths
-    found = [NotSeen(_names(items), why, needs) for (why, needs), items in rows.items()]
+    found = [
+        NotSeen(_names(items), why, needs, len({i.id for i in items}))
+        for (why, needs), items in rows.items()
+    ]
     return found + _unread_rows(snapshots, told) + _unseen_holders(snapshots)
 
 

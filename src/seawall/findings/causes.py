@@ -48,6 +48,23 @@ def causes(judged: Iterable[Judged]) -> list[Cause]:
     )
 
 
+def about(judged: Iterable[Judged], workload: str) -> tuple[list[Judged], int]:
+    """What concerns one workload: its own findings, quiet and blind ones, and what the node is
+    short of; and how many that fire about others were left out.
+    """
+    shown: list[Judged] = []
+    left_out = 0
+    for item in judged:
+        of = item.finding.workload
+        is_firing = item.finding.verdict == "fires" and item.muted is None
+        of_node = of is None and (item.has_holder and item.finding.severity != "info")
+        if not is_firing or of_node or (of is not None and _is_same(of, workload)):
+            shown.append(item)
+        else:
+            left_out += 1
+    return shown, left_out
+
+
 def _above(firing: Sequence[Judged], index: int) -> int | None:
     """The finding that explains this one, by the order in which its rule names them."""
     item = firing[index]
@@ -72,9 +89,12 @@ def _explains(cause: Judged, effect: Judged) -> bool:
     if cause.finding.severity == "info" and effect.finding.severity != "info":
         return False
     one, other = cause.finding.workload, effect.finding.workload
-    if one is None or other is None or one == other:
-        return True
-    return one.startswith(f"{other}/") or other.startswith(f"{one}/")
+    return one is None or other is None or _is_same(one, other)
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Or one is a part of the other: a container of its pod."""
+    return one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/")
 
 
 def _rank(severity: Severity) -> int:

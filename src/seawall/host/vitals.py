@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first line of ``seawall why``, from four small files and two modules.
+"""The first line of ``seawall why`` and ``seawall stacks``, from four small files and two modules.
 
 On a node whose page cache is gone every import is a read from a stuck disk.  What a tired
 person looks for first is therefore on the screen before argparse, dataclasses or typing are
@@ -7,6 +7,48 @@ imported; that is why this module parses by hand and imports nothing but ``os``.
 """
 
 import os
+
+STALL_PERCENT = 10.0
+
+
+def machine_line() -> str:
+    """``node-17  Linux 5.10.134  60.7 GiB, 15.9 MiB left``: the first line of ``why``."""
+    fields = _meminfo(_read("/proc/meminfo"))
+    total, left = fields.get("MemTotal"), fields.get("MemAvailable", fields.get("MemFree"))
+    machine = os.uname()
+    stalls = {name: _avg10(name) for name in ("memory", "io")}
+    return line_of(
+        machine.nodename, machine.release, "", total and total << 10,
+        None if left is None else left << 10,
+        {name: float(avg10) for name, avg10 in stalls.items() if avg10},
+    )  # fmt: skip
+
+
+def line_of(
+    node: str, release: str, taken_at: str, total: "int | None", left: "int | None",
+    stalls: "dict[str, float]",
+) -> str:  # fmt: skip
+    """Of any machine.  Bytes; ``stalls`` in percent of the last 10 s, told from STALL_PERCENT on;
+    the kernel's release without what the distribution put behind it.
+    """
+    words = [_printable(node) or "unknown node", f"Linux {_printable(release.partition('-')[0])}"]
+    if not release:
+        words[1] = "Linux unknown"
+    if total is None or left is None:
+        words.append("memory not known")
+    else:
+        words.append(f"{_size(total >> 10)}, {_size(left >> 10)} left")
+    words.extend(f"{name} stalls {percent:.0f} %" for name, percent in stalls.items()
+                 if percent >= STALL_PERCENT)  # fmt: skip
+    if taken_at:
+        words.append(taken_at)
+    return "  ".join(words)
+
+
+def _printable(name: str) -> str:
+    """At most 30 characters; no escape sequence of a name steers the terminal."""
+    name = "".join(char if char.isprintable() else "?" for char in name)
+    return name if len(name) <= 30 else name[:28] + ".."
 
 
 def first_line() -> str:

@@ -24,7 +24,11 @@ GRACE_SECONDS: Final = 2.0
 SLOW_FACTOR: Final = 2.0
 HUNG_SECONDS: Final = 10.0
 """One question open for so long has no answer; on a thrashing node 2 s are ordinary."""
+INTERIM_SECONDS: Final = 10.0
+"""Nobody waits longer for the first thing that is certain."""
 _LOOK_SECONDS: Final = 0.25
+_INTERIM_BYTES: Final = 1 << 14
+_LENGTH: Final = struct.Struct("=I")
 _SLOT_BYTES: Final = 512
 _SINCE: Final = struct.Struct("=d")
 
@@ -54,10 +58,34 @@ class Slot:
         return time.monotonic() - since if self.read() else 0.0
 
 
+class Interim:
+    """A screen of shared bytes: what the worker could already say, kept current by it.
+
+    A worker that waits for a disk cannot speak; whoever watches it can.
+    """
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, _INTERIM_BYTES)
+
+    def write(self, text: str) -> None:
+        raw = text.encode("utf-8", "backslashreplace")[: _INTERIM_BYTES - _LENGTH.size]
+        _LENGTH.pack_into(self._memory, 0, 0)  # half a text is none
+        self._memory[_LENGTH.size : _LENGTH.size + len(raw)] = raw
+        _LENGTH.pack_into(self._memory, 0, len(raw))
+
+    def read(self) -> str:
+        """Empty when nothing was written, or just now."""
+        (length,) = _LENGTH.unpack_from(self._memory)
+        return self._memory[_LENGTH.size : _LENGTH.size + length].decode("utf-8", "replace")
+
+
 def run_watched(
-    work: Callable[[], int], timeout_seconds: float, hung: Callable[[bool], int], slot: Slot
-) -> int:
+    work: Callable[[], int], timeout_seconds: float, hung: Callable[[bool], int], slot: Slot,
+    interim: Interim | None = None,
+) -> int:  # fmt: skip
     """The exit status of ``work``, or of ``hung(has_spoken)`` when it was left behind.
+
+    Where the worker said nothing for INTERIM_SECONDS, what stands in ``interim`` is printed.
 
     The worker writes into pipes and this process passes it on: a worker that cannot die must
     not hold the terminal, or the ssh connection, open.
@@ -79,7 +107,7 @@ def run_watched(
         os.close(out[1])
         os.close(err[1])
         relay = _Relay({out[0]: 1, err[0]: 2})
-        is_over = _wait(relay, timeout_seconds, slot)
+        is_over = _wait(relay, timeout_seconds, slot, interim)
     except BaseException:
         if pid:
             os.kill(pid, signal.SIGKILL)  # nobody reads what it would still say
@@ -105,6 +133,8 @@ class _Relay:
         """Whether anything of the answer is on stdout already."""
         self.line_seconds = 0.0
         """How long whoever reads us took: a slow line is not a slow worker."""
+        self._is_interim_told = False
+        self._began = time.monotonic()
         self._poll = select.poll()
         for fd in pairs:
             self._poll.register(fd, select.POLLIN)
@@ -116,6 +146,9 @@ class _Relay:
             for fd, _ in self._poll.poll(left * 1000):
                 data = os.read(fd, 1 << 16)
                 if data:
+                    if self._is_interim_told and self._pairs[fd] == 1 and not self.has_spoken:
+                        seconds = time.monotonic() - self._began
+                        _write_all(1, f"\nThe whole, after {seconds:.0f} s:\n".encode())
                     self.line_seconds += _write_all(self._pairs[fd], data)
                     self.has_spoken |= self._pairs[fd] == 1
                 else:
@@ -123,6 +156,13 @@ class _Relay:
                     os.close(fd)
                     del self._pairs[fd]
         return not self._pairs
+
+    def tell_interim(self, text: str, seconds: float) -> None:
+        """What is certain so far, where the worker has said nothing yet."""
+        if text and not self.has_spoken:
+            self._is_interim_told = True
+            raw = f"So far, after {seconds:.0f} s:\n{text}\n".encode("utf-8", "backslashreplace")
+            self.line_seconds += _write_all(1, raw)
 
 
 def _write_all(fd: int, data: bytes) -> float:
@@ -147,13 +187,21 @@ def _write_all(fd: int, data: bytes) -> float:
     return waited
 
 
-def _wait(relay: _Relay, timeout_seconds: float, slot: Slot) -> bool:
+def _wait(
+    relay: _Relay, timeout_seconds: float, slot: Slot, interim: Interim | None = None
+) -> bool:
     """True when the worker ended; False when one question held it past the timeout.
 
     A worker that is slow without a question open is not hung: on a thrashing node it waits
     for its own code.  It gets ``SLOW_FACTOR`` times the timeout.
     """
-    if relay.pass_on(timeout_seconds + GRACE_SECONDS):
+    first_seconds = timeout_seconds + GRACE_SECONDS
+    if interim is not None:
+        if relay.pass_on(min(INTERIM_SECONDS, first_seconds)):
+            return True
+        relay.tell_interim(interim.read(), min(INTERIM_SECONDS, first_seconds))
+        first_seconds -= min(INTERIM_SECONDS, first_seconds)
+    if relay.pass_on(first_seconds):
         return True
     hung_seconds = min(HUNG_SECONDS, timeout_seconds)
     until = time.monotonic() + (SLOW_FACTOR - 1) * timeout_seconds - relay.line_seconds

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``seawall why`` says of the guard of a host before anything else: one paragraph."""
+"""What ``seawall why`` says of the guard of a host: one sentence."""
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from seawall.host.host import Unread
 from seawall.readings.guard_status import GuardStatus
-from seawall.views.terminal import Paper
 from seawall.words import duration, size
 
 OLD_SECONDS: Final = 30.0
@@ -22,21 +20,18 @@ _STATES: Final = {
 }
 
 
-def guard_lines(
-    paper: Paper, status: GuardStatus | Unread, now_unix_seconds: float | None,
-    every_seconds: float = 0.0,
-) -> Iterator[str]:  # fmt: skip
+def guard_words(
+    status: GuardStatus | Unread, now_unix_seconds: float | None, every_seconds: float = 0.0
+) -> str:
     """Nothing where there has never been a guard in this boot, or what it says is root's.
 
     ``every_seconds``: a record keeps what it says only so often.
     """
     if isinstance(status, Unread):
         if status.why == "malformed":
-            yield from paper.wrap(
-                f"guard: {status.path}: {status.detail or status.why}", "       ", ""
-            )
-        return
-    words = f"guard: {_mode_words(status)}{_age_words(status, now_unix_seconds, every_seconds)}"
+            return f"{status.path}: {status.detail or status.why}"
+        return ""
+    words = f"{_mode_words(status)}{_age_words(status, now_unix_seconds, every_seconds)}"
     if not status.can_kill and status.mode == "enforce":
         words += f"; IT CANNOT KILL: {status.can_kill_words}"
     if status.kills:
@@ -45,7 +40,7 @@ def guard_lines(
     last = status.last_decision
     if last is not None:
         words += f"; last decision {last.decision} at {last.at}, {last.how}: {last.sentence}"
-    yield from paper.wrap(words, "       ", "")
+    return words
 
 
 def _mode_words(status: GuardStatus) -> str:

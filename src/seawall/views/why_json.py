@@ -4,9 +4,12 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from seawall.accounts.recent_events import RecentEvents
 from seawall.findings.blindness import NotSeen
+from seawall.findings.causes import Cause, causes
 from seawall.findings.finding import SEVERITIES, Judged
-from seawall.views.document import not_seen_rows
+from seawall.host.host import Unread
+from seawall.views.document import not_seen_rows, taken_at, unread_rows
 
 _VERDICT_ORDER: Final = ("fires", "blind", "quiet")
 
@@ -16,12 +19,16 @@ def document(
     judged: Sequence[Judged],
     unseen: Sequence[NotSeen],
     notes: Sequence[str],
+    recent: RecentEvents | Unread | None = None,
 ) -> dict[str, Any]:
     """Critical first; muted findings are told apart."""
     live = sorted((item for item in judged if item.muted is None), key=order)
+    found = causes(judged)
     return {
         **head,
-        "findings": [finding_object(item) for item in live],
+        "findings": [{**finding_object(item), **_links(item, found)} for item in live],
+        "order": [item.key for cause in found for item in (cause.item, *cause.effects)],
+        "recent_events": _recent_object(recent),
         "muted": [
             {"id": item.id, "key": item.key, "reason": item.muted}
             for item in judged
@@ -29,6 +36,43 @@ def document(
         ],
         "could_not_see": not_seen_rows(unseen),
         "bundle_notes": list(notes),
+    }
+
+
+def _links(item: Judged, found: Sequence[Cause]) -> dict[str, Any]:
+    """What it explains, and what explains it."""
+    for cause in found:
+        if item is cause.item:
+            return {"explained_by": None, "effects": [one.key for one in cause.effects]}
+        if any(item is one for one in cause.effects):
+            return {"explained_by": cause.item.key, "effects": []}
+    return {"explained_by": None, "effects": []}
+
+
+def _recent_object(recent: RecentEvents | Unread | None) -> dict[str, Any] | None:
+    """None where the past was not asked for."""
+    if recent is None:
+        return None
+    if isinstance(recent, Unread):
+        return {"since_seconds": None, "events": [], "unread": unread_rows([recent])}
+    return {
+        "since_seconds": recent.since_seconds,
+        "events": [
+            {
+                "kind": event.kind,
+                "first_at": taken_at(event.first_at_unix_seconds),
+                "last_at": taken_at(event.last_at_unix_seconds),
+                "when": event.when,
+                "sentence": event.sentence,
+                "details": list(event.details),
+                "count": event.count,
+                "workload": event.workload,
+                "more": event.more,
+                "source": event.source,
+            }
+            for event in recent.events
+        ],
+        "unread": unread_rows(list(recent.unread)),
     }
 
 
@@ -56,4 +100,5 @@ def finding_object(item: Judged) -> dict[str, Any]:
         "confirm": list(item.confirm),
         "remedy": list(item.remedy),
         "workload": finding.workload,
+        "seconds_left": finding.seconds_left,
     }

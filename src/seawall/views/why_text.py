@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``seawall why`` as text: 80 columns, worst first, every number with its source."""
+"""``seawall why --whole`` and ``why SW103``: every number with its source, all that fires, in the
+order of the screen (``why_screen.py``).
+"""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from seawall.accounts.recent_events import RecentEvent, RecentEvents
 from seawall.findings.blindness import NotSeen
+from seawall.findings.causes import Cause
 from seawall.findings.finding import Evidence, Judged
+from seawall.findings.rule import Rule
 from seawall.host.host import Unread
-from seawall.readings.meminfo import Meminfo
-from seawall.readings.pressure import HostPressure
 from seawall.views.terminal import Paper, plain
-from seawall.words import count, percent, size
+from seawall.words import count, duration, percent, size
 
-EVIDENCE_SHOWN: Final = 18
-EVIDENCE_HURRIED: Final = 2
 _INDENT: Final = "          "
 _VALUE_WIDTH: Final = 12
 _FOLDER_LONG: Final = 24
+_PATH_LONG: Final = 60
+_LONG_PATH: Final = re.compile(rf"(?<![^\s=])/[\w.:@/-]{{{_PATH_LONG - 1},}}(?<!/)")
 
 
 def heading(head: dict[str, Any], paper: Paper, notes: Sequence[str] = ()) -> Iterator[str]:
@@ -37,53 +41,109 @@ def shortened(text: str, paper: Paper) -> str:
     return text if len(text) <= paper.width else text[: paper.width - 2] + ".."
 
 
-def vitals(meminfo: Meminfo | Unread, pressure: HostPressure | Unread) -> str:
-    """The one line that a tired person looks for first; ``host/vitals.py`` says it live."""
-    if isinstance(meminfo, Unread):
-        return f"memory: {meminfo.path}: {meminfo.detail or meminfo.why}"
-    left, what = meminfo.mem_available, "available"
-    if left is None:
-        left, what = meminfo.mem_free, "free"
-    line = f"memory: {size(left)} of {size(meminfo.mem_total)} {what}"
-    stalls = [
-        f"{name} {part.some.avg10 * 100:.0f} %"
-        for name in ("memory", "io", "cpu")
-        if not isinstance(pressure, Unread)
-        and not isinstance(part := getattr(pressure, name), Unread)
-    ]
-    return line + (f"; stalls: {', '.join(stalls)}" if stalls else "")
+def cause_lines(cause: Cause, paper: Paper) -> Iterator[str]:
+    """A cause, then what follows from it."""
+    yield from finding_lines(cause.item, paper)
+    for item in cause.effects:
+        yield from finding_lines(item, paper, below=cause.item.id)
 
 
-def finding_lines(
-    item: Judged, paper: Paper, *, whole: bool = False, hurried: bool = False
-) -> Iterator[str]:
+def finding_lines(item: Judged, paper: Paper, *, below: str = "") -> Iterator[str]:
     """One finding that fires: headline, what comes next, evidence, confirm, remedy.
 
-    Over a slow line an ``info`` is its headline alone, unless ``whole`` asks for the rest.
-    ``hurried`` keeps what is needed to act: on a thrashing node each line takes its time.
+    ``below``: the id of its cause.
     """
     finding = item.finding
     mark = finding.severity.upper()
-    brief = finding.severity == "info" and not whole
     yield ""
     headline = f"{finding.headline} [{item.id}]"
     for line in paper.wrap(headline, _INDENT, f"{mark:<9} "):
         yield paper.paint(line, finding.severity)
     if finding.workload:
         yield from paper.wrap(f"in {finding.workload}", _INDENT, _INDENT)
-    if brief:
-        return
+    if below:
+        yield f"{_INDENT}follows from {below}"
     if finding.outlook:
         yield from paper.wrap(finding.outlook, _INDENT, "  next    ")
-    if hurried:
-        yield from _evidence_lines(finding.evidence[:EVIDENCE_HURRIED], paper, whole=True)
-        yield f"{_INDENT}slow here: evidence with --whole, how to confirm: rules show {item.id}"
-    else:
-        yield from _evidence_lines(finding.evidence, paper, whole=whole)
-        yield from _listed("  confirm ", item.confirm)
+    yield from _evidence_lines(finding.evidence, paper)
+    yield from _listed("  confirm ", pastable(item.confirm))
     for number, step in enumerate(item.remedy):
         label = _INDENT if number else "  do      "
         yield from paper.wrap(step, _INDENT + "  ", label + "- ")
+
+
+def rule_lines(rule: Rule, judged: Sequence[Judged], paper: Paper) -> Iterator[str]:
+    """All that one rule said; of one that did not fire, what it looked at and by hand how."""
+    for item in judged:
+        finding = item.finding
+        if item.muted is not None:
+            yield from paper.wrap(f"muted: {item.muted}", _INDENT, f"{item.id:<9} ")
+        elif finding.verdict == "fires":
+            yield from finding_lines(item, paper)
+        elif finding.verdict == "quiet":
+            yield ""
+            yield from paper.wrap(f"quiet: {finding.headline}", _INDENT, f"{item.id:<9} ")
+            yield from _evidence_lines(finding.evidence, paper)
+            yield from _listed("  confirm ", pastable(item.confirm))
+        else:
+            yield ""
+            yield from paper.wrap(f"blind: {finding.headline}", _INDENT, f"{item.id:<9} ")
+    yield ""
+    yield from paper.wrap(f"{rule.id}: {rule.title}. More: seawall rules show {rule.id}")
+
+
+def event_lines(recent: RecentEvents | Unread | None, paper: Paper) -> Iterator[str]:
+    """All of the past that was read, newest first, with the verb that tells more."""
+    if recent is None:
+        return
+    yield ""
+    if isinstance(recent, Unread):
+        yield from paper.wrap(f"not known: {recent.path}: {recent.detail or recent.why}",
+                              _INDENT, f"{'lately':<10}")  # fmt: skip
+        return
+    yield paper.paint(f"Lately, in the last {duration(recent.since_seconds)}", "bold")
+    for event in recent.events:
+        age = f"  {age_words(event, recent.now_unix_seconds):<11} "
+        of = f" ({event.source})" if event.source else ""
+        yield from paper.wrap(f"{event.sentence}{of}", " " * 14, age)
+        if event.more:
+            yield " " * 14 + plain(event.more)
+    if not recent.events:
+        yield "  nothing"
+    for one in recent.unread:
+        yield from paper.wrap(f"not read: {one.path}: {one.detail or one.why}", "    ", "  ")
+
+
+def age_words(event: RecentEvent, now_unix_seconds: float | None) -> str:
+    """``13 s ago``, or the log's own date where no age can be told."""
+    last = event.last_at_unix_seconds
+    if last is None or now_unix_seconds is None:
+        return event.when or "earlier"
+    return f"{duration(max(0.0, now_unix_seconds - last))} ago"
+
+
+def pastable(commands: Sequence[str]) -> list[str]:
+    """Commands as they are, but a folder of a hundred characters is said once, as ``$P``."""
+    folders = {above for command in commands for match in _LONG_PATH.finditer(command)
+               for above in _folders(match[0])}  # fmt: skip
+    saved = {one: (sum(len(_unquoted(one).findall(c)) for c in commands) - 1) * len(one)
+             for one in folders}  # fmt: skip
+    most = max(folders, key=lambda one: (saved[one], len(one)), default="")
+    if not most:
+        return list(commands)
+    return [f"P={most}", *(_unquoted(most).sub("$P", command) for command in commands)]
+
+
+def _folders(path: str) -> Iterator[str]:
+    """The path and the folders above it that are long enough."""
+    while len(path) >= _PATH_LONG:
+        yield path
+        path = path.rpartition("/")[0]
+
+
+def _unquoted(path: str) -> re.Pattern[str]:
+    """Where the shell would put it in: not inside of quotes, and not as part of a name."""
+    return re.compile(rf"(?<![^\s=]){re.escape(path)}(?![\w.:@-])")
 
 
 def _listed(label: str, commands: Sequence[str]) -> Iterator[str]:
@@ -92,18 +152,15 @@ def _listed(label: str, commands: Sequence[str]) -> Iterator[str]:
         yield (label if not number else _INDENT) + plain(command)
 
 
-def _evidence_lines(evidence: Sequence[Evidence], paper: Paper, *, whole: bool) -> Iterator[str]:
-    shown = evidence if whole else evidence[:EVIDENCE_SHOWN]
-    folder = _long_folder([item.source for item in shown])
-    for number, item in enumerate(shown):
+def _evidence_lines(evidence: Sequence[Evidence], paper: Paper) -> Iterator[str]:
+    folder = _long_folder([item.source for item in evidence])
+    for number, item in enumerate(evidence):
         label = "  seen    " if not number else _INDENT
         source = plain(item.source.replace(folder, ".../") if folder else item.source)
         yield from _evidence_row(label, item, source, paper)
     if folder:
         for line in paper.wrap(f".../ is {folder}", _INDENT + "  ", _INDENT):
             yield paper.paint(line, "dim")
-    if len(evidence) > len(shown):
-        yield f"{_INDENT}and {len(evidence) - len(shown)} more with --whole"
 
 
 def _evidence_row(label: str, item: Evidence, source: str, paper: Paper) -> Iterator[str]:
@@ -174,15 +231,13 @@ def closing(
     if not firing:
         yield ""
         blind = f" Of {rules} rules {tally['blind']} could not see." if tally["blind"] else ""
-        yield f"Nothing fires.{blind}"
+        yield f"Nothing fires now.{blind}"
     yield from could_not_see(unseen, paper)
     yield ""
     muted = len({item.id for item in judged if item.muted is not None})
     window = (
         "no window, so no rates" if window_seconds is None else f"{window_seconds:.1f} s window"
     )
-    if firing:
-        yield "More: seawall why --whole (all evidence), seawall rules show ID"
     yield from paper.wrap(
         f"{rules} rules: {tally['fires']} fire, {tally['quiet']} quiet, {tally['blind']} blind, "
         f"{muted} muted; {window}."
