@@ -51,6 +51,11 @@ class NotSeen:
         """It never answered: that is evidence by itself."""
         return self.provide == _PROVIDE["no_answer"]
 
+    @property
+    def kind(self) -> Literal["", "bug"]:
+        """``bug``: a fault of seawall's own hides it, and nothing on this machine."""
+        return "bug" if self.provide == _PROVIDE["bug"] else ""
+
 
 def changeable(rows: Iterable[NotSeen]) -> list[NotSeen]:
     """Those that somebody can change, and those that hang; not what this kernel does not have
@@ -58,11 +63,6 @@ def changeable(rows: Iterable[NotSeen]) -> list[NotSeen]:
     """
     nobody = {_PROVIDE["absent"], _PROVIDE["refused to root"], ""}
     return [row for row in rows if row.provide not in nobody]
-
-    @property
-    def kind(self) -> Literal["", "bug"]:
-        """``bug``: a fault of seawall's own hides it, and nothing on this machine."""
-        return "bug" if self.provide == _PROVIDE["bug"] else ""
 
 
 def not_seen(judged: Iterable[Judged], snapshots: Sequence[Snapshot]) -> list[NotSeen]:

@@ -17,7 +17,7 @@ from seawall.findings.causes import Cause, causes
 from seawall.findings.finding import SEVERITIES, Judged
 from seawall.host.host import Unread
 from seawall.views.terminal import Paper, plain, shorten
-from seawall.views.why_text import age_words, shortened, shown_value
+from seawall.views.why_text import age_words, shown_value
 from seawall.words import counted, duration, first
 
 LINES: Final = 23
@@ -117,7 +117,7 @@ _SHRINKING: Final = (
 
 def _lines(answer: Answer, paper: Paper, most: _Most) -> Iterator[str]:
     if answer.heading:
-        yield paper.paint(shortened(plain(answer.heading), paper), "bold")
+        yield paper.paint(_heading(answer.heading, paper), "bold")
     for line in answer.about:
         yield from clipped(line, paper, most=1)
     found = causes(answer.judged)
@@ -291,10 +291,10 @@ def _event_line(event: RecentEvent, now: float | None, label: str, paper: Paper)
     age = age_words(event, now)
     text = named(event.sentence)
     longer = f"{text}: {event.more}" if event.more else text
-    age = shorten(plain(age), paper.width // 3) + " "
+    age = shorten(plain(age), paper.width // (3 if age.isascii() else 6)) + " "
     start = f"{label:<10}{age:<{_AGE_WIDTH}}"
-    fits = len(clipped(longer, paper, " " * len(start), start, 2)) == 1
-    return clipped(longer if fits else text, paper, " " * len(start), start, 1)[0]
+    fits = len(clipped(longer, paper, " " * columns(start), start, 2)) == 1
+    return clipped(longer if fits else text, paper, " " * columns(start), start, 1)[0]
 
 
 def _reason(unread: Unread) -> str:
@@ -304,12 +304,12 @@ def _reason(unread: Unread) -> str:
 def _unseen_lines(answer: Answer, paper: Paper, most: int) -> Iterator[str]:
     """Only what somebody can change, and what is evidence by itself: a file that hangs."""
     rows = changeable(answer.unseen)
-    hanging = [row for row in rows if row.is_hanging]
+    hanging = [row for row in rows if row.is_hanging or row.kind == "bug"]
     blind, rules = _blind_ids(answer), {item.id for item in answer.judged}
     words = [f"{row.what}: {row.why}" for row in hanging[:1]]
     if len(hanging) > 1:
-        words[0] += f", and {len(hanging) - 1} more that hang"
-    others = [row for row in rows if not row.is_hanging]
+        words[0] += f", and {len(hanging) - 1} more like it"
+    others = [row for row in rows if row not in hanging]
     if others:
         counts: dict[str, int] = {}
         for row in others:
@@ -349,6 +349,14 @@ def _without_folders(match: re.Match[str]) -> str:
 
 def _first_sentence(text: str) -> str:
     return re.split(r"(?<=[a-z0-9)])\. (?=[A-Z0-9])", text, maxsplit=1)[0]
+
+
+def _heading(text: str, paper: Paper) -> str:
+    """As it is, spaces and all; cut at the paper's edge."""
+    text = plain(text)
+    while columns(text) > paper.width:
+        text = text[: min(len(text) - 3, paper.width - 2)] + ".."
+    return text
 
 
 def _row(paper: Paper, label: str, text: str) -> str:
