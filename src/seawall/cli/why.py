@@ -201,16 +201,19 @@ class Asking:
         from seawall.views.why_screen import Answer  # noqa: PLC0415 - imported by the caller
 
         judged, others = self._about(self.judged)
+        heading = "" if self._is_announced() else self._machine_line()
+        workload, recent = self._workload_lines(), self._recent()
+        guard = guard_words(*self._guard())
         return Answer(
             judged=judged,
-            unseen=self._unseen(),
-            heading="" if self._is_announced() else self._machine_line(),
-            recent=self._recent(),
+            unseen=self._unseen(),  # the last: what was asked for above may be unread too
+            heading=heading,
+            recent=recent,
             suspects=self._suspects(),
             is_live=self._judging.waits,
-            guard=guard_words(*self._guard()),
+            guard=guard,
             notes=len(self._source.notes),
-            about=self._workload_lines(),
+            about=workload,
             others=others,
         )
 

@@ -306,7 +306,11 @@ def _unseen_lines(answer: Answer, paper: Paper, most: int) -> Iterator[str]:
     rows = changeable(answer.unseen)
     hanging = [row for row in rows if row.is_hanging or row.kind == "bug"]
     blind, rules = _blind_ids(answer), {item.id for item in answer.judged}
-    words = [f"{row.what}: {row.why}" for row in hanging[:1]]
+    words = [
+        f"this is a bug in seawall, please report it: {row.why}" if row.kind == "bug"
+        else f"{row.what}: {row.why}"
+        for row in hanging[:1]
+    ]  # fmt: skip
     if len(hanging) > 1:
         words[0] += f", and {len(hanging) - 1} more like it"
     others = [row for row in rows if row not in hanging]
