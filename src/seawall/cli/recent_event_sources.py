@@ -21,6 +21,8 @@ from seawall.host.host import Unread
 
 if TYPE_CHECKING:
     from seawall.accounts.recent_events import RecentEvents
+    from seawall.blackbox.reader import Box
+    from seawall.cli.box_source import BoxSource
     from seawall.cli.source import Source
     from seawall.host.asked_beside import AskedBeside
     from seawall.readings.event_lines import EventLines
@@ -140,21 +142,24 @@ def without_kernel(lines: Sequence[bytes], boot_unix_seconds: float) -> list[byt
     return kept
 
 
-def _of_box(source: "Source", since: float) -> "RecentEvents":
-    """Kernel lines and decisions that the recorder kept, up to the moment."""
+def _of_box(source: "BoxSource", since: float) -> "RecentEvents":
+    now = source.asked_unix_seconds
+    if source.box is not None and now is not None:
+        return box_events(source.box, now, since)
+    from seawall.accounts.recent_events import RecentEvents  # noqa: PLC0415 - see above
+
+    missing = Unread("kernel log", "not_captured", "an export of a black box holds no lines")
+    return RecentEvents(since_seconds=since, events=(), unread=(missing,), now_unix_seconds=now)
+
+
+def box_events(box: "Box", now_unix_seconds: float, since_seconds: float) -> "RecentEvents":
+    """Kernel lines and decisions that the recorder kept, up to a moment."""
     from seawall.accounts.guard_events import guard_event  # noqa: PLC0415 - see above
     from seawall.accounts.log_events import recent_events  # noqa: PLC0415 - see above
-    from seawall.accounts.recent_events import RecentEvents  # noqa: PLC0415 - see above
     from seawall.cli.box_lines import lines_between  # noqa: PLC0415 - see above
-    from seawall.cli.box_source import BoxSource  # noqa: PLC0415 - see above
     from seawall.readings.event_log.log_line import LogClock  # noqa: PLC0415 - see above
 
-    assert isinstance(source, BoxSource)  # noqa: S101 - by its only caller
-    now = source.asked_unix_seconds
-    if source.box is None or now is None:
-        missing = Unread("kernel log", "not_captured", "an export of a black box holds no lines")
-        return RecentEvents(since_seconds=since, events=(), unread=(missing,), now_unix_seconds=now)
-    rows = lines_between(source.box, now - since, now)
+    rows = lines_between(box, now_unix_seconds - since_seconds, now_unix_seconds)
     kernel = [
         f"{row.unix_seconds:.6f} box kernel: {row.words}".encode("utf-8", "backslashreplace")
         for row in rows if row.kind == "kernel"
@@ -163,11 +168,7 @@ def _of_box(source: "Source", since: float) -> "RecentEvents":
         guard_event(row.unix_seconds, row.words, row.decision, "black box")
         for row in rows if row.kind == "verdict"
     ]  # fmt: skip
-    # What the recorder does not keep is said, not passed over.
-    rest = Unread(
-        "journal, kubelet and runtime logs",
-        "not_captured",
-        "a black box keeps OOM kills and decisions",
-    )
-    clock = LogClock(None, now)
-    return recent_events({"black box": kernel}, clock, since, (rest,), decisions)
+    words = "a black box keeps OOM kills and decisions"
+    rest = Unread("journal, kubelet and runtime logs", "not_captured", words)
+    clock = LogClock(None, now_unix_seconds)
+    return recent_events({"black box": kernel}, clock, since_seconds, (rest,), decisions)
