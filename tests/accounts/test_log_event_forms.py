@@ -3,6 +3,7 @@
 
 import pytest
 
+from seawall.accounts.guard_events import guard_events
 from seawall.accounts.log_events import events_of, recent_events
 from seawall.readings.event_log.event_log import read_events
 from seawall.readings.event_log.log_line import LogClock, line_of
@@ -132,6 +133,12 @@ FORMS = {
         'shmem-rss:0kB, UID:0 pgtables:40kB oom_score_adj:0"}',
         ["kernel OOM-killed java, of a cgroup's limit"],
     ),
+    "guard": (
+        "[  200.0] seawall-guard: version 0.1.0 started, mode observe: it never kills\n"
+        "[  300.000001] seawall-guard: 1a2b3c4d-0007: (observing only) 256 MiB have to come back\n"
+        "[  300.100001] seawall-guard: 1a2b3c4d-0007: would have killed ml/llm-0",
+        ["the guard would have killed ml/llm-0"],
+    ),
     "hung-in-io": (
         "[  200.000001] INFO: task jbd2/sda1-8:55 blocked in I/O wait for more than 120 seconds.",
         ["1 task hung for at least 120 s: jbd2/sda1-8"],
@@ -244,3 +251,18 @@ def test_of_a_log_without_placed_dates_the_end_is_told() -> None:
     ]
     recent = recent_events({"/var/log/messages": lines}, LogClock(None, 1e9), 1800.0)
     assert [event.sentence for event in recent.events] == ["earlyoom sent SIGTERM to p12"]
+
+
+def test_a_decision_of_the_guard_is_told_once() -> None:
+    clock = LogClock(boot_unix_seconds=1e9, now_unix_seconds=1e9 + 20.0)
+    told = (
+        '{"kind":"verdict","decision":"1a2b3c4d-0007","at":"2001-09-09T01:46:50Z",'
+        '"mode":"observe","sentence":"256 MiB have to come back: ml/llm-0 is killed"}'
+    )
+    kmsg = [b"6,1,10500000,-;seawall-guard: 1a2b3c4d-0007: would have killed ml/llm-0\n"]
+    decisions = list(guard_events([told.encode()], "guard"))
+    assert decisions[0].last_at_unix_seconds == 1e9 + 10.0
+    recent = recent_events({"/dev/kmsg": kmsg}, clock, 1800.0, (), decisions)
+    assert [event.sentence for event in recent.events] == ["the guard would have killed ml/llm-0"]
+    alone = recent_events({}, clock, 1800.0, (), decisions)
+    assert alone.events[0].sentence.startswith("guard: (observing only) 256 MiB have to come back")

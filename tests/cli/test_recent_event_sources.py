@@ -37,7 +37,7 @@ def test_a_black_box_tells_kills_and_decisions(tmp_path: Path) -> None:
     with box_at(path) as box:
         recent = box_events(box, UNIX + 60.0, 1800.0)
     assert [event.sentence for event in recent.events] == [
-        "guard: would have killed a/b", "kernel OOM-killed hog",
+        "the guard would have killed a/b", "kernel OOM-killed hog",
     ]  # fmt: skip
     assert [event.last_at_unix_seconds for event in recent.events] == pytest.approx(
         [UNIX + 10.0, UNIX], abs=0.01

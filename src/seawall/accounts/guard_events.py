@@ -21,6 +21,8 @@ def guard_events(lines: Iterable[bytes], source: str) -> Iterator[RecentEvent]:
         match told:
             case {"kind": "verdict", "sentence": str(sentence), "at": str(at)}:
                 name = told.get("decision")
+                if told.get("mode") == "observe":
+                    sentence = f"(observing only) {sentence}"
                 yield guard_event(
                     _unix(at), sentence, name if isinstance(name, str) else "", source
                 )
@@ -30,7 +32,8 @@ def guard_event(
     unix_seconds: float | None, sentence: str, decision: str, source: str
 ) -> RecentEvent:
     """decision: its id; empty: none."""
-    words = sentence if sentence.startswith(("the guard", "guard")) else f"guard: {sentence}"
+    is_act = sentence.startswith(("killed", "froze", "would have", "asked to end", "lowered"))
+    words = f"the guard {sentence}" if is_act else f"guard: {sentence}"
     short = words if len(words) <= _SENTENCE_MOST else words[: _SENTENCE_MOST - 2].rstrip() + ".."
     more = f"seawall why --from /var/lib/seawall/blackbox --at {decision}" if decision else REPORT
     return RecentEvent(

@@ -102,6 +102,11 @@ def without_repeats(events: Iterable[RecentEvent]) -> list[RecentEvent]:
     for event in every:
         if _is_second_hand(event) and any(_is_near(event, other) for other in kernel):
             continue
+        if event.source == "guard" and "--at" in event.more and any(
+            other is not event and other.more == event.more and other.kind == event.kind
+            for other in every
+        ):  # fmt: skip
+            continue  # the kernel's log has what became of it
         if any(
             other.kind == event.kind and other.sentence == event.sentence
             and other.source != event.source and _is_near(event, other)

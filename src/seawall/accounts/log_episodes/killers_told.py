@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills by OOM killers in user space: what each said it did, and what it did not say."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from seawall.accounts.guard_events import guard_event
 from seawall.accounts.log_episodes.episode import brief, episode, moments_of, runs
 from seawall.accounts.recent_events import RecentEvent
 from seawall.readings.event_log.event_log import EventLog
@@ -14,7 +16,6 @@ _ONE_KILL: Final = 10.0
 _MIB: Final = 1 << 20
 _LOW: Final = 2.0
 """Percent of memory below which a reading of earlyoom is an event of its own."""
-_ACTS: Final = ("kill", "froze", "freeze", "lowered", "asked to end")
 _SIGNALS: Final = {"31/SYS": "SIGSYS, a forbidden system call: not of memory", "9/KILL": "SIGKILL"}
 
 
@@ -251,13 +252,21 @@ def talos(log: EventLog) -> Iterator[RecentEvent]:
 
 
 def guard_lines_told(log: EventLog) -> Iterator[RecentEvent]:
-    """The guard's own lines in the kernel's log: what it decided, and about itself."""
-    for run in runs((s for s in log.signs if s.what == "guard_line"), 2.0):
-        texts = [s.words["words"] for s in run]
-        acts = [t for t in texts if any(word in t for word in _ACTS)]
-        if not acts:
-            continue
+    """The guard's own lines in the kernel's log: all of one decision are one event."""
+    by_decision: dict[str, list[Sign]] = {}
+    for sign in log.signs:
+        if sign.what == "guard_line":
+            by_decision.setdefault(sign.words["decision"], []).append(sign)
+    for decision, signs in by_decision.items():
+        texts = [s.words["words"] for s in signs]
+        words = next((t for t in texts if _ACTED.match(t)), texts[0])
+        event = guard_event(None, words, decision, "")
         yield episode(
-            "guard_decision", moments_of(run), f"guard: {acts[0][:60]}", texts[:6],
-            count=1, more="seawall guard report",
-        )  # fmt: skip
+            "guard_decision", moments_of(signs), event.sentence, texts[:6], more=event.more
+        )
+
+
+_ACTED: Final = re.compile(
+    r"(?:killed|froze|thawed|asked to end|lowered the limit|would have|put back)"
+)
+"""What became of an order: shorter than why it was given."""

@@ -70,6 +70,6 @@ KERNEL_PATTERNS: Final[tuple[Pattern, ...]] = (
         r"(?P<unit>\S{1,255}): A process of this unit has been killed by the OOM killer", "systemd",
     ),
     pattern(
-        "guard_line", "seawall-guard: ", r"seawall-guard: (?P<words>.{1,900})", _OF,
+        "guard_line", "seawall-guard: ", r"seawall-guard: (?P<decision>[0-9a-f]{8}-\d{1,10}): (?P<words>.{1,900})", _OF,
     ),
 )  # fmt: skip
