@@ -70,7 +70,7 @@ def test_show_the_last_minute(box: tuple[str, Told]) -> None:
     rows = [line for line in lines if line[:2] in ("09", "10") and ">" not in line[:12]]
     assert 20 <= len(rows) <= 41
     assert "short" in rows[-1]
-    assert "batch/hog/ring" in rows[-1]
+    assert "hog/ring" in rows[-1]
     text = "\n".join(lines)
     assert text.index(DECISION) < text.index("its OOM killer killed 1 process")
     whole = clean(seawall("blackbox", "show", path, "--whole"))

@@ -89,7 +89,8 @@ def _short_name(name: str, width: int) -> str:
     parts = name.split("/")
     if len(name) > width and len(parts) > 1:
         is_container = len(parts) == 3 and all(parts)  # namespace/pod/container
-        name = parts[1] if is_container else parts[-1] or name
+        pod = "/".join(parts[1:])
+        name = (pod if len(pod) <= width else parts[1]) if is_container else parts[-1] or name
     return name if len(name) <= width else name[: width - 2] + ".."
 
 
