@@ -142,10 +142,12 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_many_are_a_line_each_and_the_last_whole(many: Path) -> None:
+def test_many_are_episodes_and_the_last_whole(many: Path) -> None:
     told = seawall("oom", "explain", str(many)).answered().text
-    assert told.count("doxygen (473206) 28.8 GiB") == 7
+    assert "7 calls of the OOM killer, 7 killed, in 7 episodes" in told  # without a time each
+    assert told.count("1 kill of the machine, 28.8 GiB came back: doxygen") == 5
     assert told.count("What to do:") == 1
+    assert len(told.splitlines()) <= 24
     assert "OOM report 7 of 7" in told
     assert "7 OOM reports in" in told
 

@@ -1,5 +1,8 @@
 """Public logs that were told wrong once: what must be said of each kind, and what must not."""
 
+from pathlib import Path
+
+import jsonschema
 import pytest
 from tests.accounts.oom_examples import (
     GIB,
@@ -15,7 +18,8 @@ from tests.accounts.oom_examples import (
     text,
     zone,
 )
-from tests.end_to_end.explained_logs import explained
+from tests.end_to_end.explained_logs import LOGS, SCHEMA, explained
+from tests.end_to_end.verbs import seawall
 
 from seawall.accounts.oom.explanation import Explanation, explain
 from seawall.accounts.oom.facts import Hints, Owner
@@ -279,3 +283,64 @@ def test_driver_in_the_call_trace_is_named() -> None:
     assert "memory of a driver or file system (call trace: nv_alloc_pages [nvidia])" in told(one)
     assert one.facts.is_domain_known
     assert "seawall-bug" not in ids(one)
+
+
+# --- many ------------------------------------------------------------------------------
+
+KILL = (
+    "[{at:.6f}] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=x,mems_allowed=0,"
+    "oom_memcg={path},task_memcg={path},task=hog,pid={pid},uid=0\n"
+    "[{at:.6f}] Memory cgroup out of memory: Killed process {pid} (hog) total-vm:20000kB, "
+    "anon-rss:12000kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:64kB oom_score_adj:0\n"
+)
+
+
+def swarm(tmp_path: Path, whole: str, kills: int, places: int = 1) -> Path:
+    """A whole report, then kills that the kernel prints no report of."""
+    log = tmp_path / "kern.log"
+    with open(log, "w") as file:
+        file.write((LOGS / whole).read_text())
+        for i in range(kills):
+            path = f"/system.slice/hog{i % places}.service"
+            file.write(KILL.format(at=9e6 + i * 0.07, path=path, pid=1000 + i))
+    return log
+
+
+def test_swarm_is_one_line_and_the_last_whole_report_is_shown(tmp_path: Path) -> None:
+    log = swarm(tmp_path, "memcg-v2-5.15.158-2-pve-php-fpm.txt", 61)
+    shown = seawall("oom", "explain", str(log)).answered().text
+    assert "61 kills in 4.2 s in hog0.service, 719 MiB came back, no relief" in shown
+    assert "OOM report 1 of 62" in shown  # the last whole one
+    assert len(shown.splitlines()) <= 24
+    assert max(map(len, shown.splitlines())) <= 80
+    page = seawall("oom", "explain", "--json", "--last", "1", str(log)).answered().document
+    jsonschema.validate(page, SCHEMA)
+    assert page["episodes_found"] == 2
+    last = page["episodes"][-1]
+    assert (last["kills"], last["killed"], last["relief"]) == (61, {"hog": 61}, "not lasting")
+    assert (last["where"], last["first_report"], last["last_report"]) == ("hog0.service", 2, 62)
+
+
+def test_episodes_of_two_limits_are_not_the_nodes(tmp_path: Path) -> None:
+    log = swarm(tmp_path, "memcg-v2-5.15.158-2-pve-php-fpm.txt", 40, places=2)
+    shown = seawall("oom", "explain", str(log)).answered().text
+    assert "20 kills in 2.7 s in hog0.service" in shown
+    assert "20 kills in 2.7 s in hog1.service" in shown
+    assert "of the machine" not in shown
+
+
+def test_thousands_are_one_screen(tmp_path: Path) -> None:
+    log = swarm(tmp_path, "memcg-v2-5.15.158-2-pve-php-fpm.txt", 3000, places=700)
+    shown = seawall("oom", "explain", str(log)).answered().text
+    assert "3,001 calls of the OOM killer, 3,001 killed, in 701 episodes" in shown
+    assert len(shown.splitlines()) <= 24
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in LOGS.glob("memcg-*.txt")))
+def test_one_report_is_one_screen_and_begins_with_its_verdict(name: str) -> None:
+    ran = seawall("oom", "explain", str(LOGS / name)).answered()
+    lines = ran.text.splitlines()
+    top = " ".join(lines[:10])
+    assert "What to do:" in top
+    assert len(lines) <= 26, "more than a screen"
+    assert len(lines) <= 24 or "1 of 1" not in lines[0]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Any, Final
 
-from seawall.accounts.oom.explanation import Explanation, explain_all
+from seawall.accounts.oom.explanation import Explanation, explain_all, wholeness
 from seawall.accounts.oom.facts import Hints
 from seawall.cli.log_events_beside import LogEvents
 from seawall.cli.numbers_given import a_number
@@ -21,8 +21,12 @@ from seawall.views.document import head
 from seawall.views.oom_explain_unseen import unknown
 from seawall.views.terminal import Paper
 
-WHOLE_MOST: Final = 3
-"""As text, more reports than these are a line each, and the last one whole."""
+FEW_MOST: Final = 3
+"""As text, more reports than these are told as episodes, and the last whole one of them."""
+_PAGE_LINES: Final = (20, 10, 7)
+"""Of one report where there are one, two or three: with what follows, a screen of 24."""
+_LAST_LINES: Final = 12
+"""Of the one that is told beside episodes."""
 _PAGE_SIZES: Final = (4096, 8192, 16384, 32768, 65536)
 
 
@@ -192,20 +196,34 @@ class _Text:
             yield explanation
 
     def _some(self, explanations: Iterator[Explanation]) -> None:
-        """A few whole; more of them a line each as they are read, and the last one whole."""
-        from seawall.views.oom_explain_text import summary  # noqa: PLC0415 - text alone
-
-        first = list(islice(explanations, WHOLE_MOST + 1))
-        if len(first) <= WHOLE_MOST:
-            for explanation in first:
-                self._whole(explanation, len(first))
+        """A screen: a few on a page each; more as episodes, and the last whole one of them."""
+        few = list(islice(explanations, FEW_MOST + 1))
+        if len(few) <= FEW_MOST:
+            for explanation in few:
+                self._page(explanation, _PAGE_LINES[len(few) - 1], len(few))
             return
-        last = first[-1]
-        for last in chain(first, explanations):
-            print(summary(last, self._paper))
-        print()
-        print("The last one whole; --report K shows another, --all shows all:")
-        self._whole(last, self.found)
+        from seawall.accounts.oom.oom_episode import Episodes  # noqa: PLC0415 - many alone
+        from seawall.views.oom_explain_text import episode_lines, page  # noqa: PLC0415 - text alone
+
+        episodes, best, most = Episodes(), few[0], -1
+        for explanation in chain(few, explanations):
+            episodes.add(explanation.facts, explanation.number)
+            if (worth := wholeness(explanation.facts.report)) >= most:
+                best, most = explanation, worth
+        for line in episode_lines(
+            episodes.last(), episodes.found, episodes.kills, self.found, self._paper
+        ):
+            print(line)
+        for line in page(best, self._paper, _LAST_LINES, self.found):
+            print(line)
+
+    def _page(self, explanation: Explanation, most: int, of: int) -> None:
+        from seawall.views.oom_explain_text import page  # noqa: PLC0415 - text alone
+
+        missing = list(unknown(explanation)) if of == 1 else []
+        self._log.add(missing)
+        for line in page(explanation, self._paper, most - 2 * len(missing), of):
+            print(line)
 
     def _whole(self, explanation: Explanation, of: int | None = None) -> None:
         from seawall.views.oom_explain_text import lines  # noqa: PLC0415 - text alone

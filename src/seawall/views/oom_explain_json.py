@@ -9,6 +9,8 @@ from typing import Any
 
 from seawall.accounts.oom.explanation import Explanation
 from seawall.accounts.oom.facts import Facts, Owner
+from seawall.accounts.oom.limit_role import role_of
+from seawall.accounts.oom.oom_episode import Episodes, OomEpisode
 from seawall.accounts.oom.scores import Score
 from seawall.findings.blindness import NotSeen
 from seawall.readings.oom_log.report import Kill
@@ -21,12 +23,14 @@ class Tail:
 
     def __init__(self) -> None:
         self.reports_found = 0
+        self._episodes = Episodes()
         self._fields: dict[str, Any] = {}
 
     def counting(self, explanations: Iterable[Explanation]) -> Iterator[Explanation]:
         """The same, counted."""
         for explanation in explanations:
             self.reports_found += 1
+            self._episodes.add(explanation.facts, explanation.number)
             yield explanation
 
     def close(
@@ -38,6 +42,8 @@ class Tail:
             "log": name,
             "lines_read": lines_read,
             "reports_found": self.reports_found,
+            "episodes_found": self._episodes.found,
+            "episodes": [_episode(episode) for episode in self._episodes.last()],
             "could_not_see": not_seen_rows(unseen),
         }
         if events is not None:
@@ -79,6 +85,25 @@ def report_document(explanation: Explanation) -> dict[str, Any]:
     }
 
 
+def _episode(episode: OomEpisode) -> dict[str, Any]:
+    return with_unread(
+        {
+            "kind": episode.kind,
+            "where": episode.where or (UNLIMITED if episode.kind not in (None, "memcg") else None),
+            "first_report": episode.first_number,
+            "last_report": episode.last_number,
+            "first_at": episode.first_at,
+            "last_at": episode.last_at,
+            "seconds": episode.seconds,
+            "reports": episode.reports,
+            "kills": episode.kills,
+            "killed": dict(episode.names.most_common()),
+            "returned_bytes": episode.returned_bytes,
+            "relief": episode.relief or None,
+        }
+    )
+
+
 def _said(facts: Facts) -> dict[str, Any]:
     report = facts.report
     residual, formula = facts.residual, facts.formula
@@ -92,7 +117,7 @@ def _said(facts: Facts) -> dict[str, Any]:
         "at_time": taken_at(facts.at_unix_seconds),
         "memcg": report.oom_memcg if is_memcg else none,
         "task_memcg": report.task_memcg,
-        "workload": owner.name if owner else None,
+        "workload": _workload(owner),
         "page_size": facts.page_bytes,
         "limit_bytes": _limit(facts),
         "total_pages": facts.domain.total_pages,
@@ -113,6 +138,14 @@ def _said(facts: Facts) -> dict[str, Any]:
         "limit_of": _owner(facts.limit_owner),
         "task_of": _owner(facts.task_owner),
     }
+
+
+def _workload(owner: Owner | None) -> str | None:
+    """A cgroup inside a container is not the container."""
+    if owner is None:
+        return None
+    role = role_of(owner)
+    return role.subject if role.kind == "inside" else owner.name
 
 
 def _limit(facts: Facts) -> Any:
@@ -145,8 +178,10 @@ def _owner(owner: Owner | None) -> dict[str, Any] | None:
     if owner is None:
         return None
     place = owner.place
+    role = role_of(owner)
     told = {
-        "cgroup": owner.path, "name": owner.name, "kind": place.kind, "pod_uid": place.pod_uid,
+        "cgroup": owner.path, "name": owner.name, "role": role.kind,
+        "meaning": role.meaning or None, "kind": place.kind, "pod_uid": place.pod_uid,
         "container_id": place.container_id or place.machine, "runtime": place.runtime,
         "qos": place.qos, "unit": place.unit, "namespace": owner.namespace, "pod": owner.pod,
         "container": owner.container,

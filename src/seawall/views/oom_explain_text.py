@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall oom explain`` as text: the verdict, then the details, the table, what is wrong."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from seawall.accounts.oom.explanation import Explanation
+from seawall.accounts.oom.explanation import Explanation, Section
 from seawall.accounts.oom.facts import Facts
+from seawall.accounts.oom.oom_episode import OomEpisode
 from seawall.accounts.oom.scores import Score
 from seawall.views.document import taken_at
 from seawall.views.terminal import Paper, plain, shorten
 from seawall.views.why_text import shortened
-from seawall.words import count, size
+from seawall.words import count, counted, duration, size
 
 ROWS_SHOWN: Final = 10
+EPISODES_SHOWN: Final = 5
+_BY_WORTH: Final = ("short", "whose", "given back", "asked", "chosen")
+"""Where not all details fit, these first."""
 _LABEL: Final = 12
 _WHERE_LEAST: Final = 16
 _NUMBER_MOST: Final = 14
@@ -23,6 +28,44 @@ _TOP: Final = "              "
 
 def lines(explanation: Explanation, paper: Paper, of: int | None = None) -> Iterator[str]:
     """One report; ``of``: how many there are in its log."""
+    yield from _top(explanation, paper, of)
+    yield ""
+    for section in explanation.sections:
+        yield from _section(section, paper)
+    yield from _table(explanation.facts, paper)
+    yield from _anomalies(explanation, paper)
+
+
+def page(explanation: Explanation, paper: Paper, most: int, of: int | None = None) -> Iterator[str]:
+    """One report in at most ``most`` lines: the verdict and what to do, then as many of the
+    details as there is room for, and how to see the rest.
+    """
+    head = list(lines(explanation, paper, of))
+    if len(head) <= most:
+        yield from head
+        return
+    top = [line for line in _top(explanation, paper, of) if line]
+    yield from top
+    room = most - len(top) - 1
+    sections = {section.title: section for section in explanation.sections}
+    for title in _BY_WORTH:
+        section = sections.get(title)
+        rows = list(_section(section, paper)) if section else []
+        if rows and len(rows) <= room:
+            room -= len(rows)
+            yield from rows
+    for anomaly in explanation.anomalies:
+        rows = list(_wrap(paper, anomaly.text, " " * (_LABEL + 1), "  beside".ljust(_LABEL + 1)))
+        if anomaly.id != "cut-report" and len(rows) <= room:
+            room -= len(rows)
+            yield from rows
+    yield from _wrap(
+        paper, f"all of it, with the table: --report {explanation.number}",
+        " " * (_LABEL + 1), "  more".ljust(_LABEL + 1),
+    )  # fmt: skip
+
+
+def _top(explanation: Explanation, paper: Paper, of: int | None) -> Iterator[str]:
     yield ""
     yield from _wrap(paper, _heading(explanation, of), "  ")
     for line in _wrap(paper, explanation.verdict):
@@ -31,12 +74,57 @@ def lines(explanation: Explanation, paper: Paper, of: int | None = None) -> Iter
         yield from _wrap(paper, explanation.why, _TOP, "Why this one: ")
     for line in _wrap(paper, explanation.advice, _TOP, "What to do:   "):
         yield paper.paint(line, "bold")
-    yield ""
-    for section in explanation.sections:
-        label = f"  {section.title}".ljust(_LABEL) + " "
-        yield from _wrap(paper, " ".join(section.sentences), " " * (_LABEL + 1), label)
-    yield from _table(explanation.facts, paper)
-    yield from _anomalies(explanation, paper)
+
+
+def _section(section: Section, paper: Paper) -> Iterator[str]:
+    label = f"  {section.title}".ljust(_LABEL) + " "
+    return _wrap(paper, " ".join(section.sentences), " " * (_LABEL + 1), label)
+
+
+def episode_lines(
+    episodes: Sequence[OomEpisode], found: int, kills: int, reports: int, paper: Paper
+) -> Iterator[str]:
+    """What happened in the whole log, an episode a line; the last EPISODES_SHOWN of them."""
+    shown = episodes[-EPISODES_SHOWN:]
+    calls = f"{count(reports)} calls of the OOM killer"
+    killed = f"{count(kills)} killed" if kills else "nobody shown to be killed"
+    yield paper.paint(f"{calls}, {killed}, in {counted(found, 'episode')}", "bold")
+    if found > len(shown):
+        yield f"  the last {len(shown)} of them:"
+    for episode in shown:
+        yield shortened("  " + plain(episode_words(episode, paper.width - 2)), paper)
+
+
+def episode_words(episode: OomEpisode, width: int) -> str:
+    """``61 kills in 4.3 s in ml/llm-0/server, 754 MiB came back, no relief``: the place is
+    shortened to what the width leaves.
+    """
+    at = ""
+    if episode.first_at:
+        stamp = episode.first_at.strip()
+        at = (re.sub(r"(?<=\d\.\d)\d+\Z", "", stamp)) + "  "
+    many = counted(episode.kills, "kill")
+    if not episode.kills:
+        many = counted(episode.reports, "call") + ", no kill shown"
+    span = "" if not episode.seconds else f" in {_span(episode.seconds)}"
+    back = "" if episode.returned_bytes is None else f", {size(episode.returned_bytes)} came back"
+    relief = {"none": ", no relief", "not lasting": ", no relief"}.get(episode.relief, "")
+    name = next((f": {name}" for name, _ in episode.names.most_common(1)), "")
+    if len(episode.names) > 1:
+        name += f" and {len(episode.names) - 1} more"
+    if episode.where:
+        room = width - len(f"{at}{many}{span} in {back}{relief}")
+        where = f" in {shorten(episode.where, max(room, _WHERE_LEAST))}"
+    else:
+        where = {None: ", of what is not told", "memcg": " at a limit"}.get(
+            episode.kind, " of the machine"
+        )
+    words = f"{at}{many}{span}{where}{back}{relief}"
+    return words + name if len(words + name) <= width else words
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 10 else duration(seconds)
 
 
 def summary(explanation: Explanation, paper: Paper) -> str:

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from seawall.accounts.oom.advice import advice, verdict, why_this_one
@@ -32,20 +33,62 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
-    """A report and everything that can be said about it."""
+class _Told:
+    """The words of a report."""
 
-    number: int
-    """Of the report in its log, from 1."""
-    facts: Facts
     verdict: str
-    """What happened, to whom."""
     why: str
-    """Why this one, in a sentence."""
     advice: str
-    """One line: what to do."""
     sections: tuple[Section, ...]
     anomalies: tuple[Anomaly, ...]
+
+
+class Explanation:
+    """A report and everything that can be said about it.
+
+    The words are made when the first of them is asked for: of thousands of reports a page shows
+    one.
+    """
+
+    def __init__(self, number: int, facts: Facts, tell: Callable[[], _Told]) -> None:
+        self.number = number
+        """Of the report in its log, from 1."""
+        self.facts = facts
+        self._tell = tell
+
+    @cached_property
+    def _told(self) -> _Told:
+        return self._tell()
+
+    @property
+    def verdict(self) -> str:
+        """What happened, to whom."""
+        return self._told.verdict
+
+    @property
+    def why(self) -> str:
+        """Why this one, in a sentence."""
+        return self._told.why
+
+    @property
+    def advice(self) -> str:
+        """One line: what to do."""
+        return self._told.advice
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The details."""
+        return self._told.sections
+
+    @property
+    def anomalies(self) -> tuple[Anomaly, ...]:
+        """What is wrong."""
+        return self._told.anomalies
+
+    def complete(self) -> "Explanation":
+        """With all its words made."""
+        _ = self._told
+        return self
 
 
 @dataclass(slots=True)
@@ -98,17 +141,23 @@ def explain(
 
     ``is_guarded``: a bug in one part is an anomaly of this report and no error.
     """
-    facts = facts_of(report, hints)
+    before = series.free_before_bytes(report) if series is not None else None
+    facts = facts_of(report, hints, before)
     teller = _Teller(facts, is_guarded)
-    after = series.after if series is not None else lambda _: []
-    anomalies = [
-        anomaly
-        for tell in (report_anomalies, choice_anomalies, after, memory_anomalies)
-        for anomaly in teller.anomalies(tell)
-    ]
-    return Explanation(
-        number=number,
-        facts=facts,
+    repeated = teller.anomalies(series.after) if series is not None else ()
+    made = Explanation(number, facts, lambda: _tell(teller, repeated))
+    return made if is_guarded else made.complete()
+
+
+def _tell(teller: _Teller, repeated: tuple[Anomaly, ...]) -> _Told:
+    """``repeated``: what the reports before it add."""
+    anomalies = (
+        *teller.anomalies(report_anomalies),
+        *teller.anomalies(choice_anomalies),
+        *repeated,
+        *teller.anomalies(memory_anomalies),
+    )
+    return _Told(
         verdict=teller.words("the verdict", verdict),
         why=teller.words("why this one", why_this_one),
         advice=teller.words("what to do", advice),
@@ -132,6 +181,15 @@ def explain_all(
     series = series or Series()
     for number, report in enumerate(reports, after + 1):
         yield explain(report, hints, number=number, series=series, is_guarded=is_guarded)
+
+
+def wholeness(report: OomReport) -> int:
+    """How much of it the log has: the kernel itself cuts all but ten reports in five seconds."""
+    if report.kills and not (report.is_cut or report.is_headless):
+        return 3
+    if report.tasks and report.choice is not None:
+        return 2
+    return 1 if report.tasks or report.memory is not None or report.mem_info is not None else 0
 
 
 def _sections(teller: _Teller) -> Iterator[Section]:

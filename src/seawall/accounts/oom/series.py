@@ -7,12 +7,13 @@ from typing import Final, NamedTuple
 
 from seawall.accounts.oom.anomaly import Anomaly
 from seawall.accounts.oom.facts import Facts
+from seawall.readings.oom_log.report import OomReport
 from seawall.words import count, duration, size
 
 GAP_SECONDS: Final = 60.0
 """Kills that come faster than this did not bring relief."""
 KILLS_LEAST: Final = 3
-_SMALL_SHARE: Final = 0.01
+SMALL_SHARE: Final = 0.01
 """Of the domain; kills that each return less bring no relief at all."""
 _KEPT: Final = 1000
 _DOMAINS_MOST: Final = 10_000
@@ -33,7 +34,7 @@ class _Kill(NamedTuple):
         """Known to have returned next to nothing."""
         if self.returned is None or not self.whole:
             return False
-        return self.returned < _SMALL_SHARE * self.whole
+        return self.returned < SMALL_SHARE * self.whole
 
 
 class Series:
@@ -41,10 +42,31 @@ class Series:
 
     def __init__(self) -> None:
         self._kills: dict[str, deque[_Kill]] = {}
+        self._free: tuple[float | None, str, int, int] | None = None
+        """When, of how many pages of RAM, and how many bytes were free."""
+
+    def free_before_bytes(self, report: OomReport) -> int | None:
+        """Free in the machine by the report before, if that is near and of one as large."""
+        if self._free is None or report.mem_info is None or "free" in report.mem_info.pages:
+            return None
+        at, day, ram, free_bytes = self._free
+        seconds, this_day = moment(report.at)
+        if seconds is None or at is None or day != this_day or ram != report.mem_info.ram_pages:
+            return None
+        return free_bytes if 0 <= seconds - at <= GAP_SECONDS else None
+
+    def _note_free(self, facts: Facts) -> None:
+        info = facts.report.mem_info
+        if info is None or info.ram_pages is None or "free" not in info.pages:
+            return
+        free_bytes = facts.bytes_of(info.pages["free"])
+        if free_bytes is not None:
+            self._free = (*moment(facts.report.at), info.ram_pages, free_bytes)
 
     def after(self, facts: Facts) -> list[Anomaly]:
         """What this report's place among the earlier ones says."""
         report = facts.report
+        self._note_free(facts)
         if report.kind == "sysrq" or not report.kills or not facts.is_domain_known:
             return []
         owner = facts.limit_owner or facts.task_owner
