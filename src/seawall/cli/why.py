@@ -12,6 +12,7 @@ from seawall.cli import statuses
 from seawall.cli.base_file import learn_if_idle
 from seawall.cli.judging import Judging
 from seawall.cli.paper import paper_for
+from seawall.cli.recent_event_sources import add_since_argument, begin_recent_events
 from seawall.cli.source import INTERIM, Source, add_source_arguments, open_source
 from seawall.findings.blindness import NotSeen, not_seen
 from seawall.findings.causes import about, causes
@@ -45,6 +46,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--audit", action="store_true", help="judge settings too (info)")
     parser.add_argument("--whole", action="store_true", help="all findings with all evidence")
     parser.add_argument("--oneline", action="store_true", help="one line, for pdsh, clush and motd")
+    add_since_argument(parser)
     add_judging_arguments(parser)
 
 
@@ -116,6 +118,8 @@ class Asking:
         self._judging = judging
         self._workload = workload
         self.judged: list[Judged] = []
+        self._pending = begin_recent_events(source, arguments)
+        self._events: RecentEvents | None = None
 
     def print_json(self) -> None:
         """Everything, for programs."""
@@ -167,6 +171,8 @@ class Asking:
             rule_lines,
         )
 
+        if rule is not None:
+            self._pending.drop()
         paper = paper_for(self._arguments.color)
         self.judged = list(self._judging.everything())
         shown, others = self._about(self.judged)
@@ -264,9 +270,11 @@ class Asking:
                         for s in claims.suspects]  # fmt: skip
         return []
 
-    def _recent(self) -> RecentEvents | Unread | None:
-        """What the last minutes held; None where nobody asked."""
-        return None
+    def _recent(self) -> RecentEvents:
+        """What the last minutes held; begun to be read with the first moment."""
+        if self._events is None:
+            self._events = self._pending.events()
+        return self._events
 
     def _guard(self) -> tuple[GuardStatus | Unread, float | None, float]:
         return _guard(self._source, self._arguments)
