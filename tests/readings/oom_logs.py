@@ -116,6 +116,8 @@ def without_lines(report: OomReport) -> dict[str, Any]:
     found = {name: getattr(report, name) for name in report.__dataclass_fields__}
     for name in ("first_line", "last_line", "raw_lines", "unreclaimable_slab", "trace"):
         del found[name]
+    for name in ("repeats_line", "may_continue_line"):
+        del found[name]
     for name in ("tasks", "kills", "reaped"):
         found[name] = [row._replace(line=0) for row in found[name]]
     choice = found["choice"]
@@ -167,8 +169,6 @@ def wanted(given: Mapping[str, Any]) -> dict[str, Any]:
         "tasks_left_out": 0,
         "slub_failures": (),
         "cut_text": {},
-        "repeats_line": None,
-        "may_continue_line": None,
     }  # fmt: skip
 
 

@@ -80,9 +80,11 @@ def run(arguments: Namespace) -> int:
         hints = Hints(kernel=arguments.kernel, page_bytes=arguments.page_size)
         log.events = LogEvents(log.name)
         lines = log.events.passing(lines)
-        return _tell(
-            arguments, log, explain_all(read_reports(lines), hints, is_guarded=True), _no_host(log)
-        )
+        explanations = explain_all(read_reports(lines, log.tally), hints, is_guarded=True)
+        first = list(islice(explanations, 1))
+        if not first:
+            log.close(0)  # nothing is printed of what is no log
+        return _tell(arguments, log, chain(first, explanations), _no_host(log))
     from seawall.cli import oom_live  # noqa: PLC0415 - a FILE needs no machine
 
     if arguments.follow:
@@ -147,6 +149,7 @@ def _tell_json(
             log.add(unknown(explanation))
             yield explanation
         events = log.events.objects() if log.events else None
+        log.close(tail.reports_found)
         tail.close(log.name, log.lines_read, log.unseen, events)
 
     for piece in stream(top, chosen(), tail):
@@ -237,6 +240,7 @@ class _Text:
         from seawall.views.oom_explain_text import ending  # noqa: PLC0415 - text alone
 
         is_readable = not self._log.unseen
+        self._log.close(self.found)
         for line in ending(self.found, self._log.lines_read, self._paper, is_readable=is_readable):
             print(line)
 

@@ -52,14 +52,20 @@ def own_log(arguments: Namespace) -> OwnLog:
     read = 0
     log = Log("no log")
     for log, lines in ways:
-        found = list(explain_all(read_reports(log.counted(lines)), hints, is_guarded=True))
+        found = list(explain_all(read_reports(log.counted(lines), log.tally), hints, is_guarded=True))
         unseen += log.unseen
         read += log.lines_read
         if found:
             break
     else:
         found = []
-    whole = Log(log.name, read if not found else log.lines_read, unseen + _names_unseen(source))
+    whole = Log(
+        log.name,
+        read if not found else log.lines_read,
+        unseen + _names_unseen(source),
+        tally=log.tally,
+        is_like_a_log=True,
+    )
     return OwnLog(whole, found, top)
 
 

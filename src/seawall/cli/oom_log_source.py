@@ -6,12 +6,14 @@ import select
 import stat
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from seawall.findings.blindness import NotSeen
 from seawall.problems import UsageProblem
+from seawall.readings.oom_log.likeness import is_of_a_log
+from seawall.readings.oom_log.tally import LogTally
 from seawall.views.terminal import plain
 
 if TYPE_CHECKING:
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
 
 _LINE_MOST_BYTES: Final = 1 << 16
 _WAIT_SECONDS: Final = 3.0
+_LONGEST_BYTES: Final = 1 << 20
+"""Of a line without end, e.g. JSON of one line, which is cut where a record ends."""
+UNFOLDED_MOST_BYTES: Final = 2 << 30
+"""What a compressed log may unfold to; the largest real ones have some hundred MiB."""
+_READ_BYTES: Final = 1 << 16
 _GZIP: Final = b"\x1f\x8b"
 _OTHERS: Final = {
     b"\xfd7zXZ\x00": ("xz", "xzcat"),
@@ -37,6 +44,9 @@ class Log:
     unseen: list[NotSeen] = field(default_factory=list)
     events: "LogEvents | None" = None
     """What it tells beside OOM reports, of a FILE."""
+    tally: LogTally = field(default_factory=LogTally)
+    is_like_a_log: bool = False
+    """A line was of a log: with a time, a kernel's words, or a record's fields."""
 
     def add(self, rows: Iterable[NotSeen]) -> None:
         """Each of them once."""
@@ -47,11 +57,46 @@ class Log:
         try:
             for line in lines:
                 self.lines_read += 1
+                if not self.is_like_a_log:
+                    self.is_like_a_log = is_of_a_log(line)
                 yield line
         except (OSError, EOFError, zlib.error) as error:
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
             after = f"{why}, after {self.lines_read:,} lines"
             self.unseen.append(NotSeen(f"the rest of {self.name}", after, "a whole log"))
+
+    def close(self, found: int) -> None:
+        """The log was read, with that many reports; UsageProblem where it is none."""
+        tally = self.tally
+        lines = tally.not_understood + (0 if found else tally.echoes)
+        if not found and not lines and self.lines_read and not (self.is_like_a_log or self.unseen):
+            words = f"nothing like a kernel log in its {self.lines_read:,} lines"
+            raise UsageProblem(f"{self.name}: {words}; expected dmesg, syslog or journalctl -k")
+        if lines:
+            where = ", ".join(f"{example.number:,}" for example in tally.examples[:5])
+            more = ", ..." if tally.not_understood > 5 else ""
+            first = tally.examples[0].text if tally.examples else ""
+            quoted = f': "{plain(first[:120])}"' if first else ""
+            said = "line holds" if lines == 1 else "lines hold"
+            what = f"{lines:,} {said} words of an OOM kill and {'was' if lines == 1 else 'were'}"
+            at = f"line {where}{more}{quoted}" if where else "systemd's result 'oom-kill'"
+            self.add([NotSeen(f"{what} not understood", at, "the kernel's lines (journalctl -k)")])
+        if tally.uncertain:
+            least = found - tally.uncertain
+            self.add(
+                [
+                    NotSeen(
+                        f"whether it is {least:,} or {found:,} calls of the OOM killer",
+                        "lines of a call and of a kill stand apart and may be of one call",
+                        "the whole log",
+                    )
+                ]
+            )
+        if tally.repeats:
+            times = "report stands" if tally.repeats == 1 else "reports stand"
+            self.add(
+                [NotSeen(f"{tally.repeats:,} {times} in the log twice", "counted once", "nothing")]
+            )
 
 
 def reads_stdin() -> bool:
@@ -72,7 +117,7 @@ def file_log(path: str) -> tuple[Log, Iterator[bytes]]:
     if os.path.isdir(path):
         raise UsageProblem(f"{path}: a folder; expected a log, or --root {path} for a host's tree")
     try:
-        file = open(path, "rb")  # noqa: SIM115 - read until the process ends
+        file = _opened(path)
         log = Log(os.path.basename(path) or path)
         return log, log.counted(_lines(file, path))
     except (OSError, ValueError) as error:
@@ -87,21 +132,71 @@ def _tell_if_waiting() -> None:
         sys.stderr.flush()
 
 
+def _opened(path: str) -> IO[bytes]:
+    """A file, or a FIFO that somebody writes to; UsageProblem for what could hang for ever."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISFIFO(mode):
+            if not select.select([descriptor], (), (), _WAIT_SECONDS)[0]:
+                raise UsageProblem(
+                    f"{path}: a FIFO to which nobody has written in {_WAIT_SECONDS:g} s; "
+                    "expected a log, or a writer that has begun"
+                )
+        elif not stat.S_ISREG(mode):
+            kind = "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "no file"
+            hint = "--live reads the kernel's own log" if "kmsg" in path else "'-' reads stdin"
+            raise UsageProblem(f"{path}: {kind}; expected a kernel log as a file; {hint}")
+        os.set_blocking(descriptor, True)
+        return open(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
 def _lines(file: IO[bytes], path: str) -> Iterator[bytes]:
-    """Lines of at most 64 KiB; gzip is undone."""
+    """Lines of at most a megabyte; gzip is undone."""
     head = _peek(file)
     if head.startswith(_GZIP):
         import gzip  # noqa: PLC0415 - few logs are
 
-        file = gzip.GzipFile(fileobj=file)  # type: ignore[assignment]
-    elif head.startswith(_JOURNAL):
+        unfolded = gzip.GzipFile(fileobj=file)
+        return _cut(lambda: unfolded.readline(_READ_BYTES), path, UNFOLDED_MOST_BYTES)
+    if head.startswith(_JOURNAL):
         words = f"a file of the journal; journalctl --file {path} -k | seawall oom explain -"
         raise UsageProblem(f"{path}: {words}")
     for magic, (name, tool) in _OTHERS.items():
         if head.startswith(magic):
             words = f"compressed with {name}; {tool} {path} | seawall oom explain -"
             raise UsageProblem(f"{path}: {words}")
-    return iter(lambda: file.readline(_LINE_MOST_BYTES), b"")
+    return _cut(lambda: file.readline(_READ_BYTES), path, None)
+
+
+def _cut(read: Callable[[], bytes], path: str, most: int | None) -> Iterator[bytes]:
+    """Lines; one without end is cut where a record of JSON ends, else anywhere."""
+    held = b""
+    size = 0
+    while piece := read():
+        size += len(piece)
+        if most is not None and size > most:
+            raise UsageProblem(
+                f"{path}: unfolds to more than {most >> 30} GiB; "
+                "expected less: zcat it through grep or tail into 'seawall oom explain -'"
+            )
+        if piece[-1:] == b"\n":
+            yield held + piece if held else piece
+            held = b""
+            continue
+        held += piece
+        if len(held) < _LONGEST_BYTES - _READ_BYTES:
+            continue
+        end = max(held.rfind(b"},") + 2, held.rfind(b"],") + 2, held.rfind(b"\\n") + 2)
+        if end < 3:
+            end = len(held)
+        yield held[:end]
+        held = held[end:]
+    if held:
+        yield held
 
 
 def _peek(file: IO[bytes]) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from seawall.readings.oom_log import kill_lines
 from seawall.readings.oom_log.ending import Ending
 from seawall.readings.oom_log.lines import Line
 from seawall.readings.oom_log.mem_info import MemInfoDraft
@@ -30,6 +31,7 @@ _OF_OOM: Final = frozenset(
         "oom_kill", "choice", "killed", "sharing", "group", "nobody", "panic",
     }
 )  # fmt: skip
+_RECORD_LINES: Final = 20
 # Two lines of one report are not further apart, however slow the console that it goes to.
 _PAUSE_SECONDS_MOST: Final = 120.0
 
@@ -125,6 +127,20 @@ class Draft:
         if seconds is None or self.seconds is None:
             return True
         return abs(seconds - self.seconds) <= _PAUSE_SECONDS_MOST
+
+    def is_near_line(self, number: int) -> bool:
+        """Whether a line of the log stands just behind the last one of this report."""
+        return number - self.last_line <= _RECORD_LINES
+
+    def says(self, message: Message) -> bool:
+        """Whether a line says only what this report has."""
+        if message.shape == "header":
+            return self.head.text == message.text
+        named = kill_lines.read_killed(message.text, 0) or kill_lines.read_choice(message.text, 0)
+        pids = {kill.pid for kill in self.ending.kills}
+        if self.ending.chosen:
+            pids.add(self.ending.chosen.pid)
+        return named is not None and named.pid in pids
 
     def note_run(self, last: Line, count: int, offset: int) -> None:
         """Count in lines that were taken at once."""

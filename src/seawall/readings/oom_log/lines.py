@@ -18,6 +18,8 @@ from seawall.readings.oom_log.shapes import beginning_of, shape_of
 TEXT_MOST: Final = 16 << 10
 """Characters of a line that are looked at; printk ends one at about 1,000."""
 _LEAD_MOST: Final = 200
+_PARTS_MOST: Final = 20_000
+"""Lines in one message of a record."""
 
 _STAMP: Final = re.compile(
     r"\[([ <+]{0,12}\d{1,12}\.\d{1,9}>?)(?: <[ ]{0,12}\d{1,12}\.\d{1,9}>)?\]"
@@ -33,8 +35,10 @@ _PLAIN: Final = re.compile(
 _CLOCK: Final = re.compile(
     r"\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d| (?:UTC|[A-Z]{1,4}T)\b)?"
 )
+# dmesg -T, and Talos with the node's address before it and its levels padded
 _DATED: Final = re.compile(
-    r"(?:\w{2,9} {0,3}: {0,3}\w{2,9} {0,3}: {0,3})?\[([^\[\]]{3,60}:\d\d[^\[\]]{0,40})\]:? ?"
+    r"(?:\s{0,8}(?:[\w.:-]{2,80}: {1,8})?\w{2,9} {0,8}: {0,8}\w{2,9} {0,8}: {0,8})?"
+    r"\[([^\[\]]{3,60}:\d\d[^\[\]]{0,40})\]:? ?"
 )
 _EDITOR: Final = re.compile(r"[ \t]{0,12}(\d{1,9})(?:[:|] ?|\t| {1,12}(?=\S))", re.ASCII)
 _QUOTES: Final = re.compile(r"(?:> ?|\| ){1,12}")
@@ -49,6 +53,46 @@ _SYSLOG: Final = re.compile(
 _HOST_WORD: Final = re.compile(r"\S{1,255}(?<!:) ")
 _HOST: Final = re.compile(r"(?=[\d.:]*[A-Za-z]|(?:\d{1,3}\.){3})([A-Za-z0-9][\w.:-]{0,254})(?<!:) ")
 _TAG: Final = re.compile(r"\S{1,255} (?!kernel\b)[\w./@-]{1,64}(?:\[\d{1,10}\])?:(?: |$)", re.ASCII)
+
+
+# What relays put before the line of another log: Kubernetes, CRI, Compose, syslog by RFC 5424.
+_RELAYS: Final = re.compile(
+    r"\[(?:pod|container|node)/[^\]\s]{1,250}\] "
+    r"|(?P<cri>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) std(?:out|err) [FP] "
+    r"|[a-z][\w.-]{0,60} {1,20}\| "
+    r"|(?:<\d{1,3}>)?1 (?P<at>\d{4}-\d\d-\d\dT\S{8,30}) (?P<host>\S{1,255}) kernel \S{1,48} \S{1,48} "
+    r"(?:-|\[.{0,400}?\]) ?(?:\ufeff)?",
+    re.ASCII,
+)
+_RELAYS_MOST: Final = 3
+_TAGS: Final = re.compile(
+    r"(?:</?(?:p|pre|code|div|span|br|li|td|tr|b|i|font|blockquote)\b[^<>]{0,200}>)+"
+)
+# The kernel's own words, with so much of its grammar that prose is none of them.
+_SIZES: Final = r"total-vm:\d{1,20}kB, ?anon-rss:\d{1,20}kB, ?file-rss:\d{1,20}kB"
+_CUT_SIZES: Final = r"total-vm:(?:\d{1,20}kB)?[\w, :-]{0,200}(?:>|\.\.\.|\u2026)\s{0,40}\Z"
+_SPOKEN: Final = re.compile(
+    r"(?P<head>\S{1,15} invoked oom-killer: gfp_mask=0x[0-9a-f]{1,16}(?:\([^()]{0,1000}\))?,"
+    r"[^\"']{0,4200}?\border=-?\d{1,4}(?:, oom(?:_score)?_adj=-?\d{1,6}))"
+    r"|(?:(?:Memory cgroup out of memory|[Oo]ut of [Mm]emory(?: \([a-z_]{1,40}\))?): )?"
+    r"(?:(?P<killed>Killed process \d{1,10} \(.{1,64}?\),? (?:UID \d{1,10}, )?(?:" + _SIZES + "|"
+    + _CUT_SIZES + r"))|(?P<choice>[Kk]ill process \d{1,10} \(.{1,64}?\) score \d{1,10} or sacr))"
+    r"|(?P<sum>oom-kill:constraint=CONSTRAINT_[A-Z_]{4,20},)"
+    r"|(?P<other>oom_reaper: reaped process \d{1,10} \(.{1,64}?\),? now anon-rss:"
+    r"|memory(?:\+swap)?: usage \d{1,20}kB, limit \d{1,20}kB, failcnt \d"
+    r"|Task in /.{1,2000}? killed as a result of limit of /"
+    r"|Memory cgroup stats for /|Tasks in /\S{1,1000} are going to be killed due)",
+    re.ASCII,
+)
+_SPOKEN_WORDS: Final = (
+    "oom-kill", "ill process ", "illed process ", "oom_reaper: ", "memory: usage", "Task in /",
+    "Memory cgroup ", "Tasks in /",
+)  # fmt: skip
+_LEARNED_MOST: Final = 300
+# Shapes that are told by words anywhere in a line, or that may be followed by another message.
+_WORDY: Final = frozenset({"header", "choice"})
+_FLEXIBLE: Final = re.compile(r"(\d+|\s+)", re.ASCII)
+_ESCAPED_NEWLINE: Final = re.compile(r"(?:\\r)?\\n")
 
 
 _Split: TypeAlias = tuple[str | None, str, bool, float | None, bool, str | None]
@@ -73,6 +117,8 @@ class Line(NamedTuple):
     """The prefix is one of the kernel's messages alone, not only a date or a number."""
     host: str | None = None
     """As syslog or journald writes it; None where it is not known."""
+    is_quote: bool = False
+    """Another program, which the line names, repeats what the kernel said."""
 
 
 class LineReader:
@@ -83,10 +129,22 @@ class LineReader:
         self._streak = 0
         self._is_kmsg = False
         self._records = RecordReader()
+        self._learned: re.Pattern[str] | None = None
 
-    def restart(self) -> None:
-        """Lines were passed over."""
-        self._records.restart()
+    @property
+    def late_time(self) -> str | None:
+        """The time of a record that the last line gave; its message may stand before it."""
+        return self._records.late_time
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a message waits for the rest of its record."""
+        return self._records.is_waiting
+
+    def restart(self) -> list[Line]:
+        """Lines were passed over; the lines that waited for the end of their record."""
+        self._learned = None
+        return self._of_record(self._records.restart(), 0)
 
     def read(self, raw: bytes, number: int) -> list[Line]:
         """The kernel's messages in one line of the log; none for a line of somebody else."""
@@ -94,50 +152,135 @@ class LineReader:
         if plain and b"kernel:" not in raw and not self._is_kmsg:
             stamp = plain[1]
             text = (plain[2] if stamp else raw).decode("ascii")
-            if stamp:
+            if stamp and b"\\n" not in raw:
                 at = stamp.decode("ascii")
                 return [Line(number, at, text, True, len(raw), float(at), True)]
-            if not _SYSLOG.match(text):
-                said = self._records.read(raw)
-                if said is None:
+            if not stamp and not _SYSLOG.match(text):
+                shape = shape_of(text.lstrip())
+                if shape and shape not in _WORDY:
                     return [Line(number, None, text, False, len(raw))]
-                return self._of_record(said, number)
-        elif not plain:
-            said = self._records.read(raw)
-            if said is not None:
-                return self._of_record(said, number)
-        return self._of_text(decode(raw[:TEXT_MOST]), number)
+        said = self._records.read(raw, number)
+        if said is not None:
+            return self._of_record(said, number)
+        text = decode(raw if b'":' in raw or b'": ' in raw else raw[:TEXT_MOST])
+        if self._records.is_json(text):
+            said = self._records.read_json(text, number)
+            lines = self._of_record(said, number)
+            if lines or self._records.is_waiting or self._records.is_inside:
+                return lines
+        return self._of_text(text[:TEXT_MOST], number)
 
     def _of_record(self, said: list[Said], number: int) -> list[Line]:
         lines: list[Line] = []
         for message in said:
-            text = message.text[:TEXT_MOST]
-            if message.is_line:
-                lines += self._of_text(text, number)
-                continue
+            place = message.number or number
             rest = (0, message.seconds, message.is_of_kernel, message.host)
-            for place, part in enumerate(text.split("\n")):
-                lines.append(Line(number, message.at, part, not place, *rest))
+            for index, part in enumerate(message.text.split("\n")[:_PARTS_MOST]):
+                text = part[:TEXT_MOST].rstrip("\r")
+                if message.is_quote:
+                    lines += self._quoted(text, message.at, place)
+                elif message.is_line:
+                    lines += [
+                        line._replace(
+                            at=line.at or message.at,
+                            is_prefixed=line.is_prefixed or not index,
+                            host=line.host or message.host,
+                            width=0,
+                        )
+                        for line in self._of_text(text, place)
+                    ]
+                else:
+                    lines.append(Line(place, message.at, text, not index, *rest))
         return lines
 
     def _of_text(self, text: str, number: int) -> list[Line]:
         width = len(text)
         if text[:1] in (">", "|"):
             text = _QUOTES.sub("", text, count=1)
+        if "<" in text and text.lstrip()[:1] == "<" or text.rstrip()[-1:] == ">":
+            text = _without_tags(text)
+        if "\\n" in text:
+            text = _ESCAPED_NEWLINE.sub("\n", text)
+            first, *more = text.split("\n")
+            if more:
+                return [
+                    line
+                    for part in (first, *more[:_PARTS_MOST])
+                    for line in self._of_text(part, number)
+                ]
         found = self._split(text)
         if found is None:
-            return []
+            return self._quoted(text, None, number)
         at, text, is_prefixed, seconds, is_marked, host = found
         if "#01" in text:
             text = text.replace("#012", "\n").replace("#011", "\t")
         first, *more = text.split("\n")
-        return [
+        lines = [
             Line(number, at, first, is_prefixed, width, seconds, is_marked, host),
             *(Line(number, at, part, is_prefixed=False, width=0) for part in more),
         ]
+        return [part for line in lines for part in self._spoken(line)]
+
+    def _spoken(self, line: Line) -> list[Line]:
+        """A line that begins with the kernel's words, or with any prefix before them."""
+        text = line.text
+        has_words = any(words in text for words in _SPOKEN_WORDS)
+        stripped = text.lstrip()
+        shape = shape_of(stripped)
+        if shape and not (has_words and shape in _WORDY):
+            return [line]
+        if not has_words:
+            learned = self._learned.match(text) if self._learned and not shape else None
+            if not learned:
+                return [line]
+            return [line._replace(text=text[learned.end() :], is_prefixed=True)]
+        pieces = list(_SPOKEN.finditer(text))
+        if not pieces or (shape and len(pieces) == 1 and not _is_far(text, pieces[0])):
+            return [line]
+        first = pieces[0]
+        lead = text[: first.start()]
+        if lead.strip() and len(lead) <= _LEARNED_MOST:
+            self._learned = _pattern_of(lead)
+        at = line.at or (_date_of(lead) if lead.strip() else None)
+        ends = [piece.start() for piece in pieces[1:]] + [len(text)]
+        return [
+            line._replace(
+                at=at,
+                text=_unquoted(text[piece.start() : end], lead),
+                is_prefixed=line.is_prefixed or bool(lead.strip()) or bool(place),
+            )
+            for place, (piece, end) in enumerate(zip(pieces, ends))  # noqa: B905
+        ]
+
+    def _quoted(self, text: str, at: str | None, number: int) -> list[Line]:
+        """What another program repeats of the kernel's kills, word for word."""
+        if not any(words in text for words in _SPOKEN_WORDS):
+            return []
+        pieces = [found for found in _SPOKEN.finditer(text) if found.lastgroup != "other"]
+        ends = [piece.start() for piece in pieces[1:]] + [len(text)]
+        lines = []
+        for piece, end in zip(pieces, ends):  # noqa: B905
+            lead = text[: piece.start()]
+            words = _unquoted(text[piece.start() : end], lead)
+            when = at or _lead_of(lead[:_LEAD_MOST]).at
+            lines.append(Line(number, when, words, True, 0, is_quote=True))
+        return lines
 
     def _split(self, text: str) -> _Split | None:
         """None where the kernel did not speak."""
+        at, host = None, None
+        for _ in range(_RELAYS_MOST):
+            relay = _RELAYS.match(text)
+            if not relay:
+                break
+            at, host = relay["cri"] or relay["at"] or at, relay["host"] or host
+            text = text[relay.end() :]
+        found = self._split_relayed(text)
+        if found is None or not (at or host):
+            return found
+        return (found[0] or at, found[1], True, found[3], found[4], found[5] or host)
+
+    def _split_relayed(self, text: str) -> _Split | None:
         record = _KMSG.match(text) if text[:1].isdigit() else None
         if record:
             self._is_kmsg = True
@@ -174,6 +317,46 @@ class LineReader:
         ):
             return rest, True
         return text, False
+
+
+def _pattern_of(lead: str) -> re.Pattern[str] | None:
+    """The same prefix on the lines that follow: its digits and blanks may differ."""
+    parts = [
+        r"\d+" if part[0].isdigit() else r"\s+" if part.isspace() else re.escape(part)
+        for part in _FLEXIBLE.split(lead)
+        if part
+    ]
+    return re.compile("".join(parts[:-1] if parts[-1] == r"\s+" else parts) + r"\s?", re.ASCII)
+
+
+def _is_far(text: str, piece: re.Match[str]) -> bool:
+    """Whether more stands before the kernel's words than a name may be."""
+    lead = text[: piece.start()].strip()
+    if piece.lastgroup != "head" or not lead:
+        return bool(lead)
+    name = text[: text.find(" invoked", piece.start())].strip()
+    return len(name.encode("utf-8", "replace")) > 15 or "\t" in name
+
+
+def _unquoted(text: str, lead: str) -> str:
+    """Without what stands behind the quotation mark that opened before it."""
+    mark = lead[-1:]
+    if mark in ("'", '"', "`"):
+        return text.split(mark, 1)[0]
+    return text
+
+
+def _without_tags(text: str) -> str:
+    """Without the tags of a web page at its ends."""
+    start = _TAGS.match(text)
+    text = text[start.end() :] if start else text
+    at = text.rfind("<", max(len(text) - 200, 0))
+    for _ in range(4):
+        if at < 0 or not _TAGS.match(text, at) or _TAGS.match(text, at).end() < len(text.rstrip()):
+            break
+        text = text[:at]
+        at = text.rfind("<", max(len(text) - 200, 0))
+    return text
 
 
 def _split_lead(text: str, *, is_numbered: bool) -> _Split | None:

@@ -18,6 +18,7 @@ from seawall.readings.oom_log.lines import Line, LineReader
 from seawall.readings.oom_log.report import OomReport
 from seawall.readings.oom_log.runs import BY_RUNS, Run, run_for
 from seawall.readings.oom_log.shapes import Shape
+from seawall.readings.oom_log.tally import LogTally, is_suspect
 from seawall.readings.oom_log.task_table import is_row
 from seawall.readings.oom_log.waiting import Waiting
 from seawall.readings.oom_log.wraps import Joiner, Message
@@ -38,11 +39,16 @@ _OF_FAILURES: Final = MEM_SHAPES | {"cpu", "cpuset", "allocs", "alloc", "slab", 
 _PATIENCE: Final = 400
 _PATIENCE_FIRST: Final = BEFORE + 6
 _PATIENCE_OVER: Final = 8
+# Lines that may stand in a log twice.
+_SAID_TWICE: Final = frozenset({"header", "choice", "killed", "oom_kill"})
 # How far behind its report a line of the reaper may stand.
 _WAIT_BYTES: Final = 512 << 10
 # Hosts whose reports are open besides the one whose lines come, and for how many lines.
 _PARKED_MOST: Final = 3
 _PARKED_LINES: Final = 1000
+_SUSPECTS_MOST: Final = 64
+# Messages that another program repeats, so many lines apart, are of one report.
+_QUOTE_LINES: Final = 3
 
 
 class _Open(NamedTuple):
@@ -61,7 +67,11 @@ class ReportReader:
     later.  Who follows a log calls ``settle`` when it has been quiet for a while.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tally: LogTally | None = None) -> None:
+        """``tally``: takes what was looked at besides the reports."""
+        self._tally = tally or LogTally()
+        self._suspects: dict[int, bytes] = {}
+        self._quote: Draft | None = None
         self._blocks = Blocks(self._take_line, self._rest)
         self._lines = LineReader()
         self._recoder = Recoder()
@@ -85,6 +95,8 @@ class ReportReader:
     def settle(self) -> list[OomReport]:
         """Every report as it stands, the last line of the log included."""
         self._blocks.finish()
+        self._note_unread()
+        self._close_quote()
         self._close()
         while self._parked:
             self._close_parked(next(iter(self._parked)))
@@ -95,7 +107,12 @@ class ReportReader:
         """One line of the log; False when the next lines need not be read."""
         self._patience -= 1
         self._run = self._blocks.run_over = None
+        if is_suspect(raw):
+            self._suspect(raw, number)
         lines = self._lines.read(raw, number)
+        late = self._lines.late_time
+        if late and self._open and not self._open.at and self._open.is_near_line(number):
+            self._open.at = late
         for line in lines:
             message = self._joiner.put(line)
             if message:
@@ -109,7 +126,20 @@ class ReportReader:
         self._between += bool(lines)
         if self._patience <= 0:
             self._flush(offset)  # which may be the first line of a report
-        return self._patience > 0
+        return self._patience > 0 or self._lines.is_waiting
+
+    def _suspect(self, raw: bytes, number: int) -> None:
+        """Remember a line with words of an OOM kill until it is of a report, or not."""
+        self._suspects[number] = raw
+        if len(self._suspects) > _SUSPECTS_MOST:
+            for old in [old for old in self._suspects if old < number - _SUSPECTS_MOST // 2]:
+                self._tally.note_unread(old, self._suspects.pop(old))
+
+    def _note_unread(self) -> None:
+        """What was not taken until now will not be."""
+        for number, raw in self._suspects.items():
+            self._tally.note_unread(number, raw)
+        self._suspects = {}
 
     def _begin_run(self, raw: bytes, line: Line) -> None:
         """Lines of the same kind may follow, which are taken at once."""
@@ -142,9 +172,21 @@ class ReportReader:
         """What comes next does not follow what came before."""
         self._flush(self._blocks.offset)
         self._joiner.restart()
-        self._lines.restart()
+        self._put_held()
+        self._note_unread()
         self._patience = _PATIENCE_FIRST
         self._between = 0
+
+    def _put_held(self) -> None:
+        """Messages that waited for the end of their record, which is not read any more."""
+        held = self._lines.restart()
+        for line in held:
+            message = self._joiner.put(line)
+            if message:
+                self._take(message, self._blocks.offset)
+        if held:
+            self._flush(self._blocks.offset)
+            self._joiner.restart()
 
     def _flush(self, offset: int) -> None:
         message = self._joiner.take()
@@ -157,6 +199,9 @@ class ReportReader:
 
     def _take(self, message: Message, offset: int) -> None:
         """Give a message to the report that it belongs to, or begin one with it."""
+        if message.line.is_quote:
+            self._take_quote(message, offset)
+            return
         if message.line.host != self._host:
             self._turn_to(message.line.host)
         draft = self._open
@@ -167,11 +212,36 @@ class ReportReader:
         else:
             draft = self._taker_of(message)
         if draft is None:
+            if message.shape in _SAID_TWICE and self._open and self._open.says(message):
+                self._understood(message)
             return
+        self._understood(message)
         draft.host = draft.host or message.line.host
         draft.note(message, self._between - message.lines if draft is self._open else 0, offset)
         self._between = 0
         self._patience = _PATIENCE_OVER if draft.is_over else _PATIENCE
+
+    def _understood(self, message: Message) -> None:
+        if self._suspects:
+            first = message.line.number
+            for number in range(first, first + message.lines):
+                self._suspects.pop(number, None)
+
+    def _take_quote(self, message: Message, offset: int) -> None:
+        """A report of its own, which is a repeat if the kernel's lines are in the log too."""
+        draft = self._quote
+        is_near = draft and message.line.number - draft.last_line <= _QUOTE_LINES
+        if draft is None or not is_near or not draft.accepts(message.shape, message.text):
+            self._close_quote()
+            draft = Draft(first_line=message.line.number, at=message.line.at)
+        if draft.take(message):
+            draft.note(message, 0, offset)
+            self._quote = draft
+            self._understood(message)
+
+    def _close_quote(self) -> None:
+        draft, self._quote = self._quote, None
+        self._waiting.put(draft, self._oldest())
 
     def _taker_of(self, message: Message) -> Draft | None:
         """The report that took the message, which may have begun with it."""
@@ -259,6 +329,8 @@ class ReportReader:
     def _expire(self) -> None:
         """Reports that lie far behind are complete."""
         before = self._blocks.offset - _WAIT_BYTES
+        if self._quote and self._quote.last_offset < before:
+            self._close_quote()
         if self._open and self._open.last_offset < before:
             self._close()
         for host, parked in list(self._parked.items()):
@@ -267,17 +339,32 @@ class ReportReader:
         self._waiting.expire(before, self._oldest())
 
 
-def read_reports(lines: Iterable[bytes]) -> Iterator[OomReport]:
-    """The reports of a log, in its order; each line with its newline or without."""
-    return read_reports_in(_blocks_of(lines))
+def read_reports(lines: Iterable[bytes], tally: LogTally | None = None) -> Iterator[OomReport]:
+    """The reports of a log, in its order; each line with its newline or without.
+
+    With ``tally`` a report that repeats an earlier one is counted there and left out.
+    """
+    return read_reports_in(_blocks_of(lines), tally)
 
 
-def read_reports_in(blocks: Iterable[bytes]) -> Iterator[OomReport]:
+def read_reports_in(
+    blocks: Iterable[bytes], tally: LogTally | None = None
+) -> Iterator[OomReport]:
     """The same from blocks of any size, cut anywhere; much faster than lines."""
-    reader = ReportReader()
+    reader = ReportReader(tally)
     for block in blocks:
-        yield from reader.feed(block)
-    yield from reader.settle()
+        yield from _once(reader.feed(block), tally)
+    yield from _once(reader.settle(), tally)
+
+
+def _once(reports: Iterable[OomReport], tally: LogTally | None) -> Iterator[OomReport]:
+    for report in reports:
+        if tally is not None:
+            if report.repeats_line is not None:
+                tally.repeats += 1
+                continue
+            tally.uncertain += report.may_continue_line is not None
+        yield report
 
 
 def _blocks_of(lines: Iterable[bytes]) -> Iterator[bytes]:

@@ -1,27 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of a log that keeps a message among named fields: journald, dmesg's JSON, Docker.
+"""Lines of a log that keeps a message among named fields: journald, dmesg's JSON, YAML, JSON.
 
-``journalctl -o json``, ``json-sse``, ``json-seq`` and arrays of such records have a record in a
-line; ``json-pretty``, ``verbose``, ``export`` and ``dmesg --json`` have a field in a line.
+``journalctl -o verbose`` and ``export`` have a field in a line, as YAML has (``message: ...`` of
+``kubectl get events -o yaml``); JSON of any make is read by json_records.py.
 """
 
-import json
 import re
 from datetime import datetime, timezone
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-_RECORD_MOST: Final = 1 << 20
-_RECORD: Final = re.compile(rb"[\x1e\[, \t]{0,8}(?:data: {0,4})?(?=\{\s{0,4}\")")
-_FIELD: Final = re.compile(
-    rb"[ \t]{0,16}(?:([A-Z_][A-Z0-9_]{1,63})=|\"([A-Za-z_]\w{1,63})\"\s{0,4}:\s{1,12}(?=\S))"
-)
+from seawall.readings.oom_log.json_records import TIME_KEYS, Found, JsonReader
+
+_FIELD: Final = re.compile(rb"[ \t]{0,16}([A-Z_][A-Z0-9_]{1,63})=")
 # Of fields that hold no message; other words before a ``=`` may be a piece of a broken line.
 _OF_JOURNAL: Final = ("_", "SYSLOG_", "PRIORITY", "MESSAGE_ID")
 _STARTS: Final = (
-    b"{", b"}", b"\x1e", b"[{", b"[ {", b",", b" ", b"\t", b'"', b"_", b"MESSAGE", b"SYSLOG_",
+    b"{", b"}", b"\x1e", b"[", b"]", b",", b" ", b"\t", b'"', b"_", b"MESSAGE", b"SYSLOG_",
     b"PRIORITY=", b"data: ",
 )  # fmt: skip
-_ENDS_RECORD: Final = frozenset({b"{", b"}", b"},{", b"},"})
+_YAML: Final = re.compile(
+    rb"[ \t]{0,40}(?:- )?(message|log|line|msg|text|textPayload|lastTimestamp|firstTimestamp"
+    rb"|creationTimestamp|eventTime|timestamp): +(?=\S)"
+)
+_YAML_BLOCK: Final = re.compile(rb"[|>][+-]?\d?\s*\Z")
+_YAML_TIME_LINES: Final = 40
+_ISO: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d")
 
 
 class Said(NamedTuple):
@@ -35,109 +38,142 @@ class Said(NamedTuple):
     """The record says so; else it does not tell."""
     is_line: bool = False
     """It is a whole line of another log, its prefix included."""
+    number: int = 0
+    """Of the line of the log where it stands."""
+    is_quote: bool = False
+    """The record says that another program than the kernel said it."""
 
 
 class RecordReader:
     """Keeps what the lines before said of the record."""
 
     def __init__(self) -> None:
-        self._said: dict[str, Any] = {}
+        self._fields: dict[str, str] = {}
         self._is_binary = False
+        self._json = JsonReader()
+        self._yaml_time = ("", 0)
+        self.late_time: str | None = None
+        """A time of a record in the last line, whose message may stand before it."""
 
-    def restart(self) -> None:
-        """Lines were passed over: another record begins."""
-        self._said = {}
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a message is held back until its record is complete."""
+        return self._json.is_waiting
+
+    def restart(self) -> list[Said]:
+        """Lines were passed over, another record begins; what was held back."""
+        self._fields = {}
         self._is_binary = False
+        self.late_time = None
+        return [said for found in self._json.flush() for said in _said_in(found)]
 
-    def read(self, raw: bytes) -> list[Said] | None:
+    def read(self, raw: bytes, number: int) -> list[Said] | None:
         """The messages in a line; none for a field of another kind; None for no record's line."""
-        if not raw.startswith(_STARTS) and not self._is_binary:
-            if not raw:
-                self.restart()
+        self.late_time = None
+        if not raw:
+            self._fields = {}
             return None
         if self._is_binary:  # export: eight bytes of length, then the message
             self._is_binary = False
             if raw[3:8] == bytes(5):
-                return self._message(raw[8:].decode("utf-8", "surrogateescape"))
-        line = raw.strip()
-        if line in _ENDS_RECORD:
-            self.restart()
-            return []
-        if line == b"MESSAGE":
+                return self._of_journal(raw[8:].decode("utf-8", "surrogateescape"), number)
+        if raw == b"MESSAGE":
             self._is_binary = True
             return []
-        record = _RECORD.match(raw)
-        if record:
-            return _read_record(raw[record.end() : record.end() + _RECORD_MOST])
-        return self._read_field(raw)
+        if raw.startswith(_STARTS) or self._json.is_inside:
+            field = _FIELD.match(raw)
+            if field:
+                return self._read_field(field[1].decode(), raw[field.end() :], number)
+        return self._read_yaml(raw, number) if b": " in raw[:80] else None
 
-    def _read_field(self, raw: bytes) -> list[Said] | None:
-        field = _FIELD.match(raw)
-        if not field:
+    def is_json(self, text: str) -> bool:
+        """Whether a line may be JSON, or a part of it."""
+        return self._json.accepts(text)
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether an object of JSON is open."""
+        return self._json.is_inside
+
+    def read_json(self, text: str, number: int) -> list[Said]:
+        """The messages of a line of JSON whose records are complete."""
+        return [said for found in self._json.read(text, number) for said in _said_in(found)]
+
+    def _read_field(self, name: str, raw: bytes, number: int) -> list[Said] | None:
+        value = raw.rstrip(b"\r\n").decode("utf-8", "surrogateescape")
+        if name == "MESSAGE":
+            return self._of_journal(value, number)
+        if not name.startswith(_OF_JOURNAL):
             return None
-        value: Any = raw[field.end() :].rstrip(b"\r\n")
-        if field[1]:
-            name, value = field[1].decode(), value.decode("utf-8", "surrogateescape")
-            if name != "MESSAGE" and not name.startswith(_OF_JOURNAL):
-                return None
-        else:
-            name = field[2].decode()
-            try:
-                value = json.loads(value.rstrip(b", \t"))
-            except (ValueError, RecursionError):
-                return []
         if name == "__CURSOR":
-            self.restart()
-        if name in ("MESSAGE", "msg"):
-            text = _text_of(value)
-            return self._message(text) if text is not None else []
-        if name in ("_TRANSPORT", "_HOSTNAME", "__REALTIME_TIMESTAMP", "time"):
-            self._said[name] = value
+            self._fields = {}
+        if name in ("_TRANSPORT", "_HOSTNAME", "__REALTIME_TIMESTAMP"):
+            self._fields[name.lower()] = value
         return []
 
-    def _message(self, text: str) -> list[Said]:
-        return _said(text, self._said)
+    def _of_journal(self, text: str, number: int) -> list[Said]:
+        return _said_in(Found(text, number, "message", {"_transport": "", **self._fields}))
 
-
-def _read_record(raw: bytes) -> list[Said]:
-    try:
-        record = json.loads(raw.rstrip(b",] \t\r\n"))
-    except (ValueError, RecursionError):
-        return []
-    if not isinstance(record, dict):
-        return []
-    line = record.get("log")
-    if isinstance(line, str) and "MESSAGE" not in record:
-        return [Said(line.rstrip("\r\n"), None, None, None, is_of_kernel=False, is_line=True)]
-    text = _text_of(record.get("MESSAGE"))
-    return _said(text, record) if text is not None else []
-
-
-def _said(text: str, record: dict[str, Any]) -> list[Said]:
-    transport, host = record.get("_TRANSPORT"), record.get("_HOSTNAME")
-    if transport not in (None, "kernel"):
-        return []
-    seconds = record.get("time")
-    at = _time_of(record.get("__REALTIME_TIMESTAMP"))
-    if isinstance(seconds, float) and 0 <= seconds < 1e12:
-        at = at or f"{seconds:.6f}"
-    else:
-        seconds = None
-    is_of_kernel = transport is not None or seconds is not None
-    return [Said(text, at, seconds, host if isinstance(host, str) else None, is_of_kernel)]
-
-
-def _text_of(value: object) -> str | None:
-    """A message is bytes where it is no clean text."""
-    if isinstance(value, list):
-        if not all(isinstance(byte, int) and 0 <= byte <= 255 for byte in value):
+    def _read_yaml(self, raw: bytes, number: int) -> list[Said] | None:
+        found = _YAML.match(raw)
+        if not found:
             return None
-        return bytes(value).decode("utf-8", "surrogateescape")
-    return value if isinstance(value, str) else None
+        name, value = found[1].decode(), raw[found.end() :].rstrip().decode("utf-8", "replace")
+        if name.endswith(("Timestamp", "Time", "timestamp")):
+            self.late_time = value.strip("\"'")
+            self._yaml_time = (self.late_time, number)
+            return [] if _ISO.match(self.late_time) else None
+        if _YAML_BLOCK.match(raw, found.end()):
+            return []
+        quote = value[:1] if value[:1] in ("'", '"') else ""
+        if quote:
+            value = value[1:].removesuffix(quote)
+        if quote == '"':
+            value = value.removesuffix("\\").replace("\\n", "\n").replace('\\"', '"')
+        at, line = self._yaml_time
+        near = at if at and number - line <= _YAML_TIME_LINES else None
+        return [Said(value, near, None, None, is_of_kernel=False, is_line=True, number=number)]
 
 
-def _time_of(micro: object) -> str | None:
-    if not isinstance(micro, str) or not micro.isascii() or not micro.isdigit() or len(micro) > 17:
-        return None
-    seconds = datetime.fromtimestamp(int(micro) // 10**6, timezone.utc)
-    return f"{seconds:%Y-%m-%dT%H:%M:%S}.{int(micro) % 10**6:06}Z"
+def _said_in(found: Found) -> list[Said]:
+    """The message of a record with its time; of journald and dmesg as the kernel's own."""
+    fields = found.fields
+    transport = fields.get("_transport")
+    is_journal = transport is not None or "__realtime_timestamp" in fields
+    host = fields.get("_hostname") or fields.get("hostname")
+    time = fields.get("time", "")
+    if found.key == "msg" and _is_seconds(time):  # dmesg --json
+        seconds = float(time)
+        return [
+            Said(found.text, f"{seconds:.6f}", seconds, host, is_of_kernel=True, number=found.number)
+        ]
+    at = _time_of(fields)
+    if not is_journal or found.key != "message":
+        text = found.text.rstrip("\r\n")
+        return [
+            Said(text, at, None, host, is_of_kernel=False, is_line=True, number=found.number)
+        ]
+    return [
+        Said(
+            found.text, at, None, host, is_of_kernel=transport == "kernel", number=found.number,
+            is_quote=transport not in (None, "", "kernel"),
+        )
+    ]  # fmt: skip
+
+
+def _is_seconds(text: str) -> bool:
+    whole, point, rest = text.partition(".")
+    return bool(point) and whole.isdigit() and rest.isdigit() and len(text) < 24
+
+
+def _time_of(fields: dict[str, str]) -> str | None:
+    """The time of a record, as it writes it; numbers since 1970 of any unit as ISO in UTC."""
+    for name in TIME_KEYS:
+        value = fields.get(name)
+        if value and value.isascii() and value.isdigit() and 9 < len(value) < 20:
+            micro = int((value + "000000")[:16])
+            seconds = datetime.fromtimestamp(micro // 10**6, timezone.utc)
+            return f"{seconds:%Y-%m-%dT%H:%M:%S}.{micro % 10**6:06}Z"
+        if value and re.search(r"\d\d:\d\d", value):
+            return value
+    return None

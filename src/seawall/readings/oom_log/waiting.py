@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports that are read but for what the reaper still says of them, in the order of the log."""
 
+import re
 from bisect import insort
 from collections import deque
+from dataclasses import replace
 from typing import Final
 
 from seawall.readings.oom_log.draft import Draft
@@ -17,6 +19,24 @@ HELD_MOST: Final = 8
 # How many lines behind a report the reaper's line of a task may stand that it did not kill.
 _NEAR_LINES: Final = 50
 _KNOWN_PIDS: Final = 256
+_PRECISE: Final = re.compile(r"\d\.\d{6}")
+
+
+_SEEN_MOST: Final = 8192
+
+
+def _marks_of(report: OomReport) -> list[tuple[object, ...]]:
+    """What no other call of the OOM killer has: a kill with all its sizes, or a header at its
+    microsecond.
+    """
+    marks: list[tuple[object, ...]] = [
+        kill._replace(line=0, is_cut=False)
+        for kill in report.kills[:1]
+        if kill.anon_rss_bytes is not None and kill.total_vm_bytes
+    ]
+    if not report.is_headless and report.at and _PRECISE.search(report.at):
+        marks.append((report.at, report.invoker_comm, report.gfp_mask, report.invoker_pid))
+    return marks
 
 
 class Waiting:
@@ -25,6 +45,8 @@ class Waiting:
     def __init__(self) -> None:
         self._drafts: list[Draft] = []
         self._ready: list[OomReport] = []
+        self._seen: dict[tuple[object, ...], int] = {}
+        self._last: OomReport | None = None
         self._known_pids: deque[tuple[str | None, int]] = deque(maxlen=_KNOWN_PIDS)
 
     def put(self, draft: Draft | None, oldest: int | None) -> None:
@@ -80,4 +102,27 @@ class Waiting:
     def _finish_first(self) -> None:
         draft = self._drafts.pop(0)
         self._known_pids.extend((draft.host, kill.pid) for kill in draft.ending.kills)
-        self._ready.append(finish(draft))
+        self._ready.append(self._marked(finish(draft)))
+
+    def _marked(self, report: OomReport) -> OomReport:
+        """With the earlier report that says the same, or that it may be the end of."""
+        marks = _marks_of(report)
+        first = next((self._seen[mark] for mark in marks if mark in self._seen), None)
+        for mark in marks:
+            self._seen.setdefault(mark, report.first_line)
+        while len(self._seen) > _SEEN_MOST:
+            del self._seen[next(iter(self._seen))]
+        if first is not None and first != report.first_line:
+            return replace(report, repeats_line=first)
+        before, self._last = self._last, report
+        if (
+            before
+            and report.is_headless
+            and report.kills
+            and not (report.tasks or report.mem_info or report.memory)
+            and not (before.is_headless or before.kills or before.no_killable)
+            and report.first_line - before.last_line <= _NEAR_LINES
+        ):
+            self._last = None
+            return replace(report, may_continue_line=before.first_line)
+        return report
