@@ -135,10 +135,12 @@ def test_ordinary_kill_has_nothing_wrong() -> None:
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Seven reports in one log."""
+    """Seven reports in one log; the same kill seven times would be one that was read again."""
     path = tmp_path_factory.mktemp("logs") / "kern.log"
     body = (LOGS / "global-6.1.1-arch1-1-doxygen.txt").read_bytes()
-    path.write_bytes(body * 7)
+    path.write_bytes(
+        b"".join(body.replace(b"file-rss:4kB", b"file-rss:%dkB" % n) for n in range(7))
+    )
     return path
 
 

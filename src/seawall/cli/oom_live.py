@@ -52,7 +52,9 @@ def own_log(arguments: Namespace) -> OwnLog:
     read = 0
     log = Log("no log")
     for log, lines in ways:
-        found = list(explain_all(read_reports(log.counted(lines), log.tally), hints, is_guarded=True))
+        found = list(
+            explain_all(read_reports(log.counted(lines), log.tally), hints, is_guarded=True)
+        )
         unseen += log.unseen
         read += log.lines_read
         if found:

@@ -69,8 +69,10 @@ class Log:
         """The log was read, with that many reports; UsageProblem where it is none."""
         tally = self.tally
         lines = tally.not_understood + (0 if found else tally.echoes)
-        if not found and not lines and self.lines_read and not (self.is_like_a_log or self.unseen):
+        if not found and self.lines_read and not (self.is_like_a_log or self.unseen):
             words = f"nothing like a kernel log in its {self.lines_read:,} lines"
+            if lines:
+                words += f" ({lines:,} with words of an OOM kill that were not understood)"
             raise UsageProblem(f"{self.name}: {words}; expected dmesg, syslog or journalctl -k")
         if lines:
             where = ", ".join(f"{example.number:,}" for example in tally.examples[:5])
@@ -139,14 +141,14 @@ def _opened(path: str) -> IO[bytes]:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISFIFO(mode):
             if not select.select([descriptor], (), (), _WAIT_SECONDS)[0]:
-                raise UsageProblem(
+                raise UsageProblem(  # noqa: TRY301 - the descriptor is closed below
                     f"{path}: a FIFO to which nobody has written in {_WAIT_SECONDS:g} s; "
                     "expected a log, or a writer that has begun"
                 )
         elif not stat.S_ISREG(mode):
             kind = "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "no file"
             hint = "--live reads the kernel's own log" if "kmsg" in path else "'-' reads stdin"
-            raise UsageProblem(f"{path}: {kind}; expected a kernel log as a file; {hint}")
+            raise UsageProblem(f"{path}: {kind}; expected a kernel log as a file; {hint}")  # noqa: TRY301 - the descriptor is closed below
         os.set_blocking(descriptor, True)
         return open(descriptor, "rb")
     except BaseException:

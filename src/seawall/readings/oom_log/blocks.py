@@ -15,7 +15,7 @@ BEFORE: Final = 2
 
 ANCHORS: Final = (
     b"oom-kill", b"gfp_mask=", b"emory cgroup ", b"memory: usage", b"ill process ",
-    b"illed process", b"ut of memory", b"OOM-", b"Tasks state", b"total_vm", b"Mem-Info", b"no killable", b"oom_reaper",
+    b"illed process", b"ut of memory", b"OOM-", b"Tasks state", b"total_vm", b"Mem-Info", b"no killable", b"oom_reaper",  # noqa: E501
     b"memory.oom.group", b"Kernel panic", b'"MESSAGE":[', b'"MESSAGE": [',
 )  # fmt: skip
 """Every line with which a report can begin, or go on after a pause, has one of these."""

@@ -25,12 +25,14 @@ _COLON: Final = re.compile(r"\s{0,40}:")
 _STARTS: Final = re.compile(
     r"\s{0,80}(?:data: {0,4})?[\x1e\s,]{0,80}(?:\{\s{0,80}(?:[\"}]|\Z)|\[\s{0,80}(?:[\"{\[]|\Z))"
 )
-_PAIR: Final = re.compile(r'[\s,{\[]{0,80}"[@$\w.:/-]{1,80}"\s{0,4}:\s{0,12}(?:["\[{\d]|null|true|false)')
+_PAIR: Final = re.compile(
+    r'[\s,{\[]{0,80}"[@$\w.:/-]{1,80}"\s{0,4}:\s{0,12}(?:["\[{\d]|null|true|false)'
+)
 _CLOSES: Final = re.compile(r"\s{0,80}[\]}][\s\]},]{0,80}\Z")
 _INSIDE: Final = re.compile(r'\{\s{0,4}"[@$\w.:/-]{1,80}"\s{0,4}:\s{0,4}["\[{\d]')
 _TEXT_KEYS: Final = frozenset(
     {
-        "message", "msg", "log", "line", "textpayload", "@message", "text", "content", "_raw", "raw",
+        "message", "msg", "log", "line", "textpayload", "@message", "text", "content", "_raw", "raw",  # noqa: E501
         "original", "short_message", "full_message", "body", "entry", "note", "output",
     }
 )  # fmt: skip
@@ -45,7 +47,7 @@ _WORDS: Final = (
     "illed process", "ill process", "oom-kill", "ut of memory", "memory: usage", "emory cgroup ",
     "oom_reaper", "Mem-Info", "Tasks state",
 )  # fmt: skip
-_ESCAPE: Final = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(.))', re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SHORT: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 

@@ -18,9 +18,9 @@ _TIMED: Final = re.compile(
 _SPOKEN: Final = re.compile(
     rb"[ \t>]{0,20}(?:<\d{1,3}>)?(?:Linux version \d|Command line: |BIOS-|ACPI: |smpboot: |x86/"
     rb"|pci \d{4}:|usb(?:core)?[ :]|EXT4-fs|XFS \(|BTRFS|audit: |systemd\[1\]: |systemd-\w+\[\d"
-    rb"|IPv6: |device \S+ entered|\S{1,40}: port \d|Call Trace:|RIP: |Mem-Info:|NVRM: |nvme\S* |BUG: "
-    rb"|INFO: task |CPU:? ?\d+[ :]|Hardware name: |Kernel panic|Node \d+ |SLUB: |\S{1,15}: page allocation"
-    rb"|Memory: \d+K|Freeing |random: |Booting |scsi |sd \d|ata\d|e1000\S*:? |virtio|docker0|veth|cgroup: "
+    rb"|IPv6: |device \S+ entered|\S{1,40}: port \d|Call Trace:|RIP: |Mem-Info:|NVRM: |nvme\S* |BUG: "  # noqa: E501
+    rb"|INFO: task |CPU:? ?\d+[ :]|Hardware name: |Kernel panic|Node \d+ |SLUB: |\S{1,15}: page allocation"  # noqa: E501
+    rb"|Memory: \d+K|Freeing |random: |Booting |scsi |sd \d|ata\d|e1000\S*:? |virtio|docker0|veth|cgroup: "  # noqa: E501
     rb"|\[ *\d{1,10}\] +\d| [a-z_]{3,60}\+0x[0-9a-f]+/0x|\S{1,30} invoked oom)"
 )
 

@@ -58,9 +58,9 @@ _TAG: Final = re.compile(r"\S{1,255} (?!kernel\b)[\w./@-]{1,64}(?:\[\d{1,10}\])?
 # What relays put before the line of another log: Kubernetes, CRI, Compose, syslog by RFC 5424.
 _RELAYS: Final = re.compile(
     r"\[(?:pod|container|node)/[^\]\s]{1,250}\] "
-    r"|(?P<cri>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) std(?:out|err) [FP] "
+    r"|(?P<cri>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) std(?:out|err) [FP] "  # noqa: E501
     r"|[a-z][\w.-]{0,60} {1,20}\| "
-    r"|(?:<\d{1,3}>)?1 (?P<at>\d{4}-\d\d-\d\dT\S{8,30}) (?P<host>\S{1,255}) kernel \S{1,48} \S{1,48} "
+    r"|(?:<\d{1,3}>)?1 (?P<at>\d{4}-\d\d-\d\dT\S{8,30}) (?P<host>\S{1,255}) kernel \S{1,48} \S{1,48} "  # noqa: E501
     r"(?:-|\[.{0,400}?\]) ?(?:\ufeff)?",
     re.ASCII,
 )
@@ -75,8 +75,11 @@ _SPOKEN: Final = re.compile(
     r"(?P<head>\S{1,15} invoked oom-killer: gfp_mask=0x[0-9a-f]{1,16}(?:\([^()]{0,1000}\))?,"
     r"[^\"']{0,4200}?\border=-?\d{1,4}(?:, oom(?:_score)?_adj=-?\d{1,6}))"
     r"|(?:(?:Memory cgroup out of memory|[Oo]ut of [Mm]emory(?: \([a-z_]{1,40}\))?): )?"
-    r"(?:(?P<killed>Killed process \d{1,10} \(.{1,64}?\),? (?:UID \d{1,10}, )?(?:" + _SIZES + "|"
-    + _CUT_SIZES + r"))|(?P<choice>[Kk]ill process \d{1,10} \(.{1,64}?\) score \d{1,10} or sacr))"
+    r"(?:(?P<killed>Killed process \d{1,10} \(.{1,64}?\),? (?:UID \d{1,10}, )?(?:"
+    + _SIZES
+    + "|"
+    + _CUT_SIZES
+    + r"))|(?P<choice>[Kk]ill process \d{1,10} \(.{1,64}?\) score \d{1,10} or sacr))"
     r"|(?P<sum>oom-kill:constraint=CONSTRAINT_[A-Z_]{4,20},)"
     r"|(?P<other>oom_reaper: reaped process \d{1,10} \(.{1,64}?\),? now anon-rss:"
     r"|memory(?:\+swap)?: usage \d{1,20}kB, limit \d{1,20}kB, failcnt \d"
@@ -89,6 +92,7 @@ _SPOKEN_WORDS: Final = (
     "Memory cgroup ", "Tasks in /",
 )  # fmt: skip
 _LEARNED_MOST: Final = 300
+_BRACKET_LINE_MOST: Final = 100
 # Shapes that are told by words anywhere in a line, or that may be followed by another message.
 _WORDY: Final = frozenset({"header", "choice"})
 _FLEXIBLE: Final = re.compile(r"(\d+|\s+)", re.ASCII)
@@ -155,20 +159,32 @@ class LineReader:
             if stamp and b"\\n" not in raw:
                 at = stamp.decode("ascii")
                 return [Line(number, at, text, True, len(raw), float(at), True)]
-            if not stamp and not _SYSLOG.match(text):
-                shape = shape_of(text.lstrip())
-                if shape and shape not in _WORDY:
-                    return [Line(number, None, text, False, len(raw))]
+            is_bare = not stamp and not _SYSLOG.match(text)
+            if is_bare and shape_of(text.lstrip()) not in _WORDY and not self._may_hold(raw):
+                return [Line(number, None, text, False, len(raw))]
         said = self._records.read(raw, number)
         if said is not None:
             return self._of_record(said, number)
-        text = decode(raw if b'":' in raw or b'": ' in raw else raw[:TEXT_MOST])
-        if self._records.is_json(text):
+        may_be_json = b'"' in raw or (len(raw) < _BRACKET_LINE_MOST and self._is_bracket(raw))
+        text = decode(raw if may_be_json else raw[:TEXT_MOST])
+        if may_be_json and self._records.is_json(text):
             said = self._records.read_json(text, number)
             lines = self._of_record(said, number)
             if lines or self._records.is_waiting or self._records.is_inside:
                 return lines
         return self._of_text(text[:TEXT_MOST], number)
+
+    def _may_hold(self, raw: bytes) -> bool:
+        """Whether a line without a prefix of the kernel's may hold its words all the same."""
+        return (
+            b'"' in raw or b"ill process" in raw or b"illed process" in raw or b"oom" in raw
+            or b"emory" in raw or b"imestamp: " in raw or b"ask" in raw or raw[:1] in b"_MSP"
+            or self._learned is not None or self._records.is_inside
+        )  # fmt: skip
+
+    @staticmethod
+    def _is_bracket(raw: bytes) -> bool:
+        return raw.strip()[:1] in (b"{", b"}", b"[", b"]")
 
     def _of_record(self, said: list[Said], number: int) -> list[Line]:
         lines: list[Line] = []
@@ -197,7 +213,7 @@ class LineReader:
         width = len(text)
         if text[:1] in (">", "|"):
             text = _QUOTES.sub("", text, count=1)
-        if "<" in text and text.lstrip()[:1] == "<" or text.rstrip()[-1:] == ">":
+        if ("<" in text and text.lstrip()[:1] == "<") or text.rstrip()[-1:] == ">":
             text = _without_tags(text)
         if "\\n" in text:
             text = _ESCAPED_NEWLINE.sub("\n", text)
@@ -224,9 +240,8 @@ class LineReader:
     def _spoken(self, line: Line) -> list[Line]:
         """A line that begins with the kernel's words, or with any prefix before them."""
         text = line.text
-        has_words = any(words in text for words in _SPOKEN_WORDS)
-        stripped = text.lstrip()
-        shape = shape_of(stripped)
+        has_words = _holds_words(text)
+        shape = shape_of(text.lstrip())
         if shape and not (has_words and shape in _WORDY):
             return [line]
         if not has_words:
@@ -254,7 +269,7 @@ class LineReader:
 
     def _quoted(self, text: str, at: str | None, number: int) -> list[Line]:
         """What another program repeats of the kernel's kills, word for word."""
-        if not any(words in text for words in _SPOKEN_WORDS):
+        if not _holds_words(text):
             return []
         pieces = [found for found in _SPOKEN.finditer(text) if found.lastgroup != "other"]
         ends = [piece.start() for piece in pieces[1:]] + [len(text)]
@@ -329,6 +344,13 @@ def _pattern_of(lead: str) -> re.Pattern[str] | None:
     return re.compile("".join(parts[:-1] if parts[-1] == r"\s+" else parts) + r"\s?", re.ASCII)
 
 
+def _holds_words(text: str) -> bool:
+    """Whether any of the kernel's own words may be in it."""
+    if "oom" in text or "ill" in text or "emory" in text or "in /" in text:
+        return any(words in text for words in _SPOKEN_WORDS)
+    return False
+
+
 def _is_far(text: str, piece: re.Match[str]) -> bool:
     """Whether more stands before the kernel's words than a name may be."""
     lead = text[: piece.start()].strip()
@@ -352,7 +374,8 @@ def _without_tags(text: str) -> str:
     text = text[start.end() :] if start else text
     at = text.rfind("<", max(len(text) - 200, 0))
     for _ in range(4):
-        if at < 0 or not _TAGS.match(text, at) or _TAGS.match(text, at).end() < len(text.rstrip()):
+        end = _TAGS.match(text, at) if at >= 0 else None
+        if end is None or end.end() < len(text.rstrip()):
             break
         text = text[:at]
         at = text.rfind("<", max(len(text) - 200, 0))

@@ -250,8 +250,9 @@ class ReportReader:
             return None
         draft = self._open
         if shape == "header":
-            if draft and draft.head.text == message.text and not draft.stage:
-                return None  # the same line twice
+            is_same = draft is not None and draft.says(message) and not draft.stage
+            if is_same and draft and message.line.at == draft.at:
+                return None  # the same line twice; at another time it is the next call
             return self._begin(message)
         is_near = draft is not None and (shape not in _STARTS or draft.is_near(message))
         if draft and is_near and draft.accepts(shape, message.text):
@@ -347,9 +348,7 @@ def read_reports(lines: Iterable[bytes], tally: LogTally | None = None) -> Itera
     return read_reports_in(_blocks_of(lines), tally)
 
 
-def read_reports_in(
-    blocks: Iterable[bytes], tally: LogTally | None = None
-) -> Iterator[OomReport]:
+def read_reports_in(blocks: Iterable[bytes], tally: LogTally | None = None) -> Iterator[OomReport]:
     """The same from blocks of any size, cut anywhere; much faster than lines."""
     reader = ReportReader(tally)
     for block in blocks:

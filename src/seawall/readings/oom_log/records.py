@@ -145,14 +145,14 @@ def _said_in(found: Found) -> list[Said]:
     if found.key == "msg" and _is_seconds(time):  # dmesg --json
         seconds = float(time)
         return [
-            Said(found.text, f"{seconds:.6f}", seconds, host, is_of_kernel=True, number=found.number)
+            Said(
+                found.text, f"{seconds:.6f}", seconds, host, is_of_kernel=True, number=found.number
+            )
         ]
     at = _time_of(fields)
     if not is_journal or found.key != "message":
         text = found.text.rstrip("\r\n")
-        return [
-            Said(text, at, None, host, is_of_kernel=False, is_line=True, number=found.number)
-        ]
+        return [Said(text, at, None, host, is_of_kernel=False, is_line=True, number=found.number)]
     return [
         Said(
             found.text, at, None, host, is_of_kernel=transport == "kernel", number=found.number,
