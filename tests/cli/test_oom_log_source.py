@@ -1,4 +1,4 @@
-"""What may be given as FILE: nothing hangs, nothing that is no log is told as a log without kills."""
+"""What may be given as FILE: nothing hangs, and what is no log is refused."""
 
 import gzip
 import os
@@ -9,6 +9,9 @@ import pytest
 from seawall.cli import oom_log_source
 from seawall.cli.oom_log_source import file_log
 from seawall.problems import UsageProblem
+
+# A log is open until the process ends.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 def test_a_fifo_without_a_writer_does_not_hang(

@@ -19,7 +19,6 @@ from seawall.views.terminal import plain
 if TYPE_CHECKING:
     from seawall.cli.log_events_beside import LogEvents
 
-_LINE_MOST_BYTES: Final = 1 << 16
 _WAIT_SECONDS: Final = 3.0
 _LONGEST_BYTES: Final = 1 << 20
 """Of a line without end, e.g. JSON of one line, which is cut where a record ends."""
