@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from seawall.accounts.scene import Scene
+from seawall.cli import recent_event_sources
 from seawall.cli.main import _parse
+from seawall.cli.source import open_source
 from seawall.findings.blindness import not_seen
 from seawall.findings.finding import Finding, quiet
 from seawall.findings.judge import judge
@@ -157,3 +159,16 @@ def test_fault_in_any_topic_leaves_every_verb_an_answer(
         else:
             assert "this is a bug in seawall" in " ".join(out.split()), topic
         assert "Traceback" not in out
+
+
+def test_fault_in_what_happened_lately_leaves_the_present(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise IndexError("planted")
+
+    monkeypatch.setattr(recent_event_sources, "_of_lines", fail)
+    arguments = _parse(["memory", "--from", str(INCIDENT)])
+    events = recent_event_sources.recent_events_of(open_source(arguments), arguments)
+    assert events.events == ()
+    [fault] = events.unread
+    assert fault.why == "bug"
+    assert "IndexError in seawall.cli.recent_event_sources" in fault.detail

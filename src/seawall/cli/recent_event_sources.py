@@ -60,7 +60,17 @@ class PendingEvents:
         self._asked = asked
 
     def events(self) -> "RecentEvents":
-        """Newest first; call it once."""
+        """Newest first; call it once.  A fault of ours in them is told in ``unread``."""
+        from seawall.accounts.recent_events import RecentEvents  # noqa: PLC0415 - see below
+        from seawall.readings.own_fault import unread_of  # noqa: PLC0415 - see below
+
+        try:
+            return self._events()
+        except Exception as error:  # noqa: BLE001 - the past must not take the present
+            fault = unread_of("what happened lately", error)
+            return RecentEvents(since_seconds=self._since_seconds, events=(), unread=(fault,))
+
+    def _events(self) -> "RecentEvents":
         from seawall.cli.box_source import BoxSource  # noqa: PLC0415 - after the first line is out
         from seawall.readings.event_lines import lines_told, read  # noqa: PLC0415 - likewise
         from seawall.readings.kernel import Kernel  # noqa: PLC0415 - likewise
