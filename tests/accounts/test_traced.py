@@ -31,6 +31,13 @@ Percpu:            8192 kB
 VmallocUsed:      65536 kB
 KReclaimable:    102400 kB
 SReclaimable:    102400 kB
+Buffers:        0 kB
+Cached:         0 kB
+SwapCached:     0 kB
+Active:         0 kB
+Inactive:       0 kB
+Unevictable:    0 kB
+Shmem:          0 kB
 """
 V1 = """=== /proc/1/mountinfo
 30 24 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory

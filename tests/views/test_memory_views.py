@@ -117,12 +117,12 @@ def test_text_fits_80_columns(kernel: str) -> None:
 def test_text_of_the_first_seed() -> None:
     text = seawall("memory", "--root", str(FILES / SEED_5_10)).answered().text
     assert re.search(
-        r"^33\.8 GiB of 60\.7 GiB is in no counter \(\+- 8\.5 GiB\)", text, re.MULTILINE
+        r"^33\.8 GiB of 60\.7 GiB is uncounted memory \(\+- 8\.5 GiB\)", text, re.MULTILINE
     )
     bar = next(line for line in text.splitlines() if line.startswith("[") and line.endswith("]"))
     assert (len(bar), bar.count("?"), bar.count("A")) == (80, 43, 34)
     rows = list(rows_of(text))
-    assert rows[:2] == ["in no counter", "anonymous"]
+    assert rows[:2] == ["uncounted", "anonymous"]
     assert rows[-1] == "free"
     assert "vmalloc, at most 970 MiB: " in text
     assert "at most 33.0 GiB: the NVIDIA driver (buffers of a driver, upper" in text
@@ -133,7 +133,7 @@ def test_each_line_has_its_source(tmp_path: Path) -> None:
     text = seawall("memory", "--root", root).answered().text
     shown = rows_of(text)
     assert set(shown) == {
-        "anonymous", "free", "hugetlb", "in no counter", "tmpfs and shared", "page cache",
+        "anonymous", "free", "hugetlb", "uncounted", "tmpfs and shared", "page cache",
         "slab", "page tables", "vmalloc", "kernel stacks", "kernel misc", "percpu", "buffers",
     }  # fmt: skip
     for name, row in shown.items():

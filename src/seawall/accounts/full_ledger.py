@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from seawall.accounts.ledger import Ledger, LedgerLine
 from seawall.accounts.ledger_lines import CHARGED
+from seawall.accounts.ledger_parts import NOT_CAPTURED
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.pipes import PipeData
@@ -36,6 +37,10 @@ def account(ledger: Ledger, kernel: Kernel, pipes: PipeData | Unread) -> FullLed
     if charged is not None:
         twice = min(charged.bytes, size)
         lines[ledger.lines.index(charged)] = replace(charged, bytes=charged.bytes - twice)
+    rest = ledger.line(NOT_CAPTURED)
+    if rest is not None:
+        at = ledger.lines.index(rest)
+        lines[at] = replace(rest, bytes=max(rest.bytes - size, 0))
     notes = ledger.notes
     if pipes.processes_left_out:
         words = f"pipes of {pipes.processes_left_out} process(es) could not be asked"

@@ -77,6 +77,22 @@ class GroupRefaults:
         faults = self.major_faults_per_second or 0.0
         return faults >= faults_least and (self.lost_fraction or 0.0) >= lost_least
 
+    def may_be_thrash(
+        self, refaults_least: float = REFAULTS_LEAST, faults_least: float = FAULTS_LEAST,
+        lost_least: float = LOST_LEAST,
+    ) -> bool:  # fmt: skip
+        """The same with the benefit of the doubt for whatever could not be seen."""
+        return (
+            all(
+                value is None or value >= least
+                for value, least in (
+                    (self.refaults_per_second, refaults_least),
+                    (self.lost_fraction, lost_least),
+                )
+            )
+            and (self.major_faults_per_second or 0.0) >= faults_least
+        )
+
 
 def refaults_of(
     group: MemoryGroup,

@@ -30,6 +30,8 @@ class Headroom:
     """MemTotal less the hugetlb pool: what ordinary programs can share."""
     available_bytes: int
     available_source: str
+    is_estimate: bool = False
+    """The kernel has no MemAvailable: ``available_bytes`` is computed by its formula."""
     unwritten_bytes: int
     """Dirty and in writeback."""
     free_bytes: int
@@ -70,6 +72,7 @@ def account(meminfo: Meminfo, kernel: Kernel, zoneinfo: Zoneinfo | Unread) -> He
         total_bytes=meminfo.mem_total - hugetlb_bytes(meminfo),
         available_bytes=available,
         available_source=source,
+        is_estimate=meminfo.mem_available is None,
         unwritten_bytes=(meminfo.dirty or 0) + (meminfo.writeback or 0),
         free_bytes=meminfo.mem_free,
         swap_free_bytes=meminfo.swap_free or 0,

@@ -24,6 +24,7 @@ from seawall.accounts.ledger_lines import (
 )
 from seawall.accounts.ledger_nodes import HostView, node_ledger
 from seawall.accounts.ledger_parts import (
+    NOT_CAPTURED,
     Draft,
     LedgerLine,
     NodeLedger,
@@ -37,7 +38,7 @@ from seawall.host.host import Unread
 from seawall.readings.arcstats import Arcstats
 from seawall.readings.kernel import Kernel
 from seawall.readings.kernel_charge import KernelCharge
-from seawall.readings.meminfo import Meminfo
+from seawall.readings.meminfo import PATH, Meminfo, missing_lines
 from seawall.readings.numa import FOLDER, NumaNodes
 from seawall.readings.vmallocinfo import Vmallocinfo
 from seawall.readings.vmstat import Vmstat
@@ -61,6 +62,9 @@ class Ledger:
     """How far the residual may be off: stat_threshold x CPUs x zones, and unknown lines."""
     unknown: tuple[UnknownLine, ...]
     nodes: tuple[NodeLedger, ...]
+    missing: tuple[str, ...] = ()
+    """Lines of /proc/meminfo that this kernel prints and that are not in the file: with any of them
+    uncounted memory cannot be said, and the rest is the line ``not captured``."""
     notes: tuple[str, ...]
     """What was special about this kernel (``VmallocUsed is printed as 0 before 5.3``)."""
 
@@ -99,13 +103,20 @@ def account(
     _add_driver_nodes(draft, nodes)
     add_balloon(draft, meminfo, zones, kernel, drift)
     _note_versions(draft, kernel)
+    missing = missing_lines(meminfo)
+    error = draft.error(drift)
+    if missing:
+        rest = max(draft.residual(meminfo.mem_total), 0)
+        draft.add(NOT_CAPTURED, rest, f"{PATH} without {', '.join(missing)}", 0)
+        error += rest
     return Ledger(
         total_bytes=meminfo.mem_total,
         lines=tuple(draft.lines),
         residual_bytes=draft.residual(meminfo.mem_total),
-        residual_error_bytes=draft.error(drift),
+        residual_error_bytes=error,
         unknown=tuple(draft.unknown),
         nodes=nodes,
+        missing=missing,
         notes=tuple(draft.notes),
     )
 

@@ -35,6 +35,13 @@ def _page_count(vmstat: Vmstat | Unread, *names: str) -> int | None:
     return sum(found) if found else None
 
 
+def slab_reclaimable(meminfo: Meminfo) -> int | None:
+    """Of the slab, what reclaim can drop; None where the file does not tell."""
+    if meminfo.s_reclaimable is not None or meminfo.slab is None or meminfo.s_unreclaim is None:
+        return meminfo.s_reclaimable
+    return max(meminfo.slab - meminfo.s_unreclaim, 0)
+
+
 CHARGED: Final = "charged kernel pages"
 
 
@@ -58,8 +65,8 @@ def add_lru(
     draft.add("anonymous", meminfo.anon_pages, f"{PATH} AnonPages")
     if meminfo.shmem is not None:
         draft.add("tmpfs and shared", meminfo.shmem, f"{PATH} Shmem", node_counters=0)
-    if meminfo.cached is not None:
-        rest = meminfo.cached - (meminfo.shmem or 0)
+    if meminfo.cached is not None and meminfo.shmem is not None:
+        rest = meminfo.cached - meminfo.shmem
         # Two counters that are read one after the other: never below zero.
         draft.add("page cache", max(0, rest), f"{PATH} Cached less Shmem")
     draft.add("buffers", meminfo.buffers, f"{PATH} Buffers", node_counters=0)
@@ -97,7 +104,7 @@ def _add_unmapped(
 
 def add_counted(draft: Draft, meminfo: Meminfo, kernel: Kernel, vmstat: Vmstat | Unread) -> None:
     """Lines that are one counter each."""
-    draft.add("slab", meminfo.slab, f"{PATH} Slab", node_counters=2)
+    draft.add("slab", meminfo.slab, f"{PATH} Slab", 2, slab_reclaimable(meminfo))
     if meminfo.k_reclaimable is not None and meminfo.s_reclaimable is not None:
         misc = max(0, meminfo.k_reclaimable - meminfo.s_reclaimable)
         draft.add("kernel misc", misc, f"{PATH} KReclaimable less SReclaimable")

@@ -8,6 +8,7 @@ kernel does not split by node (percpu, vmalloc before vmallocinfo can be read) i
 from dataclasses import dataclass
 
 from seawall.accounts.ledger_parts import (
+    NOT_CAPTURED,
     TTM_LINE,
     Draft,
     NodeLedger,
@@ -35,6 +36,9 @@ _SINGLE = {
     "bounce": "Bounce",
     "fuse writeback": "WritebackTmp",
 }
+
+NEEDED = ("MemFree", "AnonPages", "FilePages", "Slab")
+"""Fields that every kernel since 2.6.32 prints for a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +72,19 @@ def node_ledger(node: NumaNode, host: HostView) -> NodeLedger:
     draft.add(TTM_LINE, _gpu(node), f"{source} GPUActive and GPUReclaim")
     drift = drift_of(zones, page_size) if zones else assumed_drift(host.kernel)
     total = fields["MemTotal"]
+    missing = [name for name in NEEDED if name not in fields]
+    error = draft.error(drift)
+    if missing:
+        rest = max(draft.residual(total), 0)
+        draft.add(NOT_CAPTURED, rest, f"{source} without {', '.join(missing)}", 0)
+        error += rest
     return NodeLedger(
         node=node.number,
         has_cpus=node.has_cpus,
         total_bytes=total,
         lines=tuple(draft.lines),
         residual_bytes=draft.residual(total),
-        residual_error_bytes=draft.error(drift),
+        residual_error_bytes=error,
         unknown=tuple(draft.unknown),
     )
 

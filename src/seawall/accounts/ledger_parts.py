@@ -15,6 +15,9 @@ from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.zoneinfo import Zone, Zoneinfo
 
+NOT_CAPTURED: Final = "not captured"
+"""Where counters that this kernel has are missing from the files: what they would explain, and what
+no counter explains, cannot be told apart, so all of it is this line and nothing is uncounted."""
 TTM_LINE: Final = "gpu (ttm)"
 """Of the ledger since 7.1: a claim of these bytes is within it, not in the residual."""
 _THRESHOLD_MOST: Final = 125  # the kernel's own upper limit
@@ -31,10 +34,13 @@ class LedgerLine:
     ``secondary page tables``, ``percpu``, ``hugetlb``, ``zspages``, ``zswap``, ``zfs arc``,
     ``gpu (ttm)``, ``balloon``, ``hardware corrupted``, ``bounce``, ``fuse writeback``,
     ``quicklists``, ``memmap``, ``pipes``, ``charged kernel pages``,
-    ``driver node memory``."""
+    ``driver node memory``, ``not captured``."""
     bytes: int
     source: str
     """The counters and paths it comes from."""
+    reclaimable_bytes: int | None = None
+    """Of ``slab``: what reclaim can drop (dentries, inodes); None where it is not told, and for
+    lines of which it is not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +108,13 @@ class Draft:
     bounded_bytes: int = 0
     """Further bounds of the error that come from no counter."""
 
-    def add(self, name: str, size: int | None, source: str, node_counters: int = 1) -> None:
+    def add(
+        self, name: str, size: int | None, source: str, node_counters: int = 1,
+        reclaimable: int | None = None,
+    ) -> None:  # fmt: skip
         """A line, unless this kernel has no such counter; by how many node counters."""
         if size is not None:
-            self.lines.append(LedgerLine(name, size, source))
+            self.lines.append(LedgerLine(name, size, source, reclaimable))
             self.node_counters += node_counters
 
     def add_zone(self, name: str, size: int, source: str) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from seawall.accounts.claims import Claims
 from seawall.accounts.full_ledger import FullLedger
+from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.shadow_charge import ShadowCharges
 from seawall.cli import memory_census, memory_watch, memory_who
@@ -82,6 +83,7 @@ def page_of(source: Source, learned: Base | None) -> MemoryPage:
     claims, full = first.get(Claims), first.get(FullLedger)
     return MemoryPage(
         ledger=full if isinstance(full, Unread) else full.ledger,
+        headroom=first.get(Headroom),
         base=first.get(Base) if learned is None else learned,
         base_is_new=learned is not None,
         claimed=claims,

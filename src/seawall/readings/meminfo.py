@@ -123,6 +123,25 @@ FIELDS: Final = {
 }  # fmt: skip
 
 
+_ALWAYS: Final = (
+    "buffers", "cached", "swap_cached", "active", "inactive", "unevictable", "anon_pages", "shmem",
+    "slab", "kernel_stack", "page_tables",
+)  # fmt: skip
+"""Since 2.6.32 on every kernel, whatever its configuration (fs/proc/meminfo.c)."""
+
+
+def missing_lines(meminfo: Meminfo) -> tuple[str, ...]:
+    """Lines, under the kernel's names, that hold memory, that every kernel prints and that are not
+    there: the file was cut, or copied by hand.  Later lines (Percpu, KReclaimable) are not asked
+    for: distributions leave them out.
+    """
+    wanted = list(_ALWAYS)
+    if (meminfo.huge_pages_total is None) != (meminfo.hugepagesize is None):
+        wanted += ["huge_pages_total", "hugepagesize"]
+    names = {field: name.decode() for name, field in FIELDS.items()}
+    return tuple(names[field] for field in wanted if getattr(meminfo, field) is None)
+
+
 def parse(data: bytes) -> Meminfo:
     """The fields that are there; unknown lines are skipped."""
     values: dict[str, int] = {}

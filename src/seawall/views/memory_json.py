@@ -28,17 +28,21 @@ def document(head: dict[str, Any], page: MemoryPage) -> dict[str, Any]:
 
 def _values(page: MemoryPage) -> dict[str, Any]:
     base = page.base
+    headroom = page.headroom
     known = {
+        "available_bytes": None if isinstance(headroom, Unread) else headroom.available_bytes,
+        "available_is_estimate": None if isinstance(headroom, Unread) else headroom.is_estimate,
         "base_bytes": base.residual_bytes if isinstance(base, Base) else None,
         "base": _base(base) if isinstance(base, Base) else None,
     }
     ledger = page.ledger
     if isinstance(ledger, Unread):
-        names = ("total_bytes", "lines", "residual_bytes", "residual_error_bytes", "unknown",
-                 "nodes", "notes")  # fmt: skip
+        names = ("total_bytes", "missing_lines", "lines", "residual_bytes",
+                 "residual_error_bytes", "unknown", "nodes", "notes")  # fmt: skip
         return {**dict.fromkeys(names), **known}
     return {
         "total_bytes": ledger.total_bytes,
+        "missing_lines": list(ledger.missing),
         "lines": _lines(ledger.lines),
         "residual_bytes": ledger.residual_bytes,
         "residual_error_bytes": ledger.residual_error_bytes,
@@ -50,7 +54,13 @@ def _values(page: MemoryPage) -> dict[str, Any]:
 
 
 def _lines(lines: Sequence[LedgerLine]) -> list[dict[str, Any]]:
-    return [{"name": line.name, "bytes": line.bytes, "source": line.source} for line in lines]
+    rows = []
+    for line in lines:
+        row = {"name": line.name, "bytes": line.bytes, "source": line.source}
+        if line.reclaimable_bytes is not None:
+            row["reclaimable_bytes"] = line.reclaimable_bytes
+        rows.append(row)
+    return rows
 
 
 def _unknown(lines: Sequence[UnknownLine]) -> list[dict[str, Any]]:

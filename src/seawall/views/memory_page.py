@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from seawall.accounts.claim import Claim
 from seawall.accounts.claims import Claims
+from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.shadow_charge import ShadowCharges
 from seawall.findings.blindness import NotSeen
@@ -17,6 +18,7 @@ class MemoryPage:
     """One answer of the verb."""
 
     ledger: Ledger | Unread
+    headroom: Headroom | Unread
     base: Base | Unread
     base_is_new: bool
     """It was learned by this very run."""

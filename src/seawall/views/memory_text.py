@@ -7,9 +7,11 @@ Each use has a letter in the bar.  What nobody explains is ``?``, what is free i
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from seawall.accounts.ledger import Ledger, NodeLedger
+from seawall.accounts.ledger import Ledger, LedgerLine, NodeLedger
+from seawall.accounts.ledger_parts import NOT_CAPTURED
 from seawall.host.host import Unread
 from seawall.readings.base import Base
+from seawall.readings.meminfo import PATH
 from seawall.views.claims_text import holders
 from seawall.views.document import taken_at
 from seawall.views.memory_page import MemoryPage
@@ -24,7 +26,7 @@ _LETTERS: Final = {
     "driver node memory": "D", "charged kernel pages": "N", "per-cpu lists": "L",
     "pipes": "I", "free": ".",
 }  # fmt: skip
-_RESIDUAL: Final = "in no counter"
+_RESIDUAL: Final = "uncounted"
 _SHOWN_LEAST_BYTES: Final = 1 << 20
 _BAR_WIDTH: Final = 12
 _NAME_WIDTH: Final = 21
@@ -39,7 +41,8 @@ def lines(page: MemoryPage, paper: Paper) -> Iterator[str]:
     if isinstance(ledger, Unread):
         yield from paper.wrap(f"No ledger: {ledger.path}: {ledger.detail or ledger.why}.")
         return
-    yield from paper.wrap(_summary(ledger))
+    for sentence in _summary(page, ledger):
+        yield from paper.wrap(sentence)
     rows = _rows(ledger)
     yield ""
     yield whole_bar([(row[0], row[1]) for row in rows], ledger.total_bytes, paper)
@@ -50,7 +53,8 @@ def lines(page: MemoryPage, paper: Paper) -> Iterator[str]:
             style = "warning" if letter == "?" and notable else None
             yield from _row((letter, count, name, source), ledger.total_bytes, paper, style)
     yield from _small(ledger, paper)
-    yield ""
+    if not ledger.missing:
+        yield ""
     yield from _residual_words(page, ledger, paper)
     if not isinstance(page.claimed, Unread):
         yield from holders(page.claimed, ledger.residual_bytes, paper)
@@ -75,23 +79,50 @@ def whole_bar(parts: Sequence[tuple[str, int]], total: int, paper: Paper) -> str
     return f"[{marks.ljust(width, '.')}]"
 
 
-def _summary(ledger: Ledger) -> str:
+def _summary(page: MemoryPage, ledger: Ledger) -> Iterator[str]:
+    """What is uncounted and free, what could be had, and what of the slab can be dropped."""
     free = ledger.line("free")
-    free_bytes = free.bytes if free else 0
-    return (
-        f"{size(ledger.residual_bytes)} of {size(ledger.total_bytes)} is in no counter "
-        f"(+- {size(ledger.residual_error_bytes)}), {size(free_bytes)} is free."
-    )
+    total, free_bytes = size(ledger.total_bytes), size(free.bytes if free else 0)
+    if ledger.missing:
+        yield f"Uncounted memory cannot be said: {PATH} lacks {', '.join(ledger.missing)}."
+        yield f"{free_bytes} of {total} is free."
+    else:
+        error = size(ledger.residual_error_bytes)
+        yield (
+            f"{size(ledger.residual_bytes)} of {total} is uncounted memory (+- {error}), "
+            f"{free_bytes} is free."
+        )
+    headroom = page.headroom
+    if not isinstance(headroom, Unread):
+        guess = headroom.is_estimate
+        how = " (an estimate: this kernel prints no MemAvailable)" if guess else ""
+        about = "About " if guess else ""
+        yield f"{about}{size(headroom.available_bytes)} could be had by programs{how}."
+    slab = ledger.line("slab")
+    if slab and slab.reclaimable_bytes is not None and slab.bytes >= ledger.total_bytes // 20:
+        kept = size(max(slab.bytes - slab.reclaimable_bytes, 0))
+        yield (
+            f"Of {size(slab.bytes)} slab {size(slab.reclaimable_bytes)} can be dropped (mostly "
+            f"names of files: dentries and inodes), {kept} cannot."
+        )
 
 
 def _rows(ledger: Ledger) -> list[tuple[str, int, str, str]]:
     """(letter, bytes, name, source), largest first, what is free last."""
     rows = [
-        (_LETTERS.get(line.name, "+"), line.bytes, line.name, line.source) for line in ledger.lines
+        (_LETTERS.get(line.name, "+"), line.bytes, line.name, _source(line))
+        for line in ledger.lines
     ]
-    words = "MemTotal less all lines"
-    rows.append(("?", ledger.residual_bytes, _RESIDUAL, words))
+    if not ledger.missing:
+        words = "MemTotal less all lines"
+        rows.append(("?", ledger.residual_bytes, _RESIDUAL, words))
     return sorted(rows, key=lambda row: (row[2] == "free", -row[1]))
+
+
+def _source(line: LedgerLine) -> str:
+    if line.reclaimable_bytes is None:
+        return line.source
+    return f"{line.source}; {size(line.reclaimable_bytes)} can be dropped"
 
 
 def _row(
@@ -122,9 +153,11 @@ def _small(ledger: Ledger, paper: Paper) -> Iterator[str]:
 
 
 def _residual_words(page: MemoryPage, ledger: Ledger, paper: Paper) -> Iterator[str]:
+    if ledger.missing:
+        return
     share = percent(abs(ledger.residual_bytes) / ledger.total_bytes if ledger.total_bytes else 0)
     words = (
-        f"In no counter: {size(ledger.residual_bytes)} ({share}), off by "
+        f"Uncounted memory: {size(ledger.residual_bytes)} ({share}), off by "
         f"{size(ledger.residual_error_bytes)} at most. Drivers, network rings and the kernel's "
         "own start hold such memory; no limit and no OOM kill reaches it."
     )
@@ -167,7 +200,7 @@ def _unknown(ledger: Ledger, paper: Paper) -> Iterator[str]:
     if not ledger.unknown:
         return
     yield ""
-    yield "Lines that this kernel does not tell (part of what is in no counter)"
+    yield "Lines that this kernel does not tell (part of what is uncounted)"
     for line in ledger.unknown:
         most = "" if line.at_most_bytes is None else f", at most {size(line.at_most_bytes)}"
         yield from paper.wrap(f"{line.name}{most}: {line.why}", "    ", "  ")
@@ -180,12 +213,13 @@ def _nodes(nodes: Sequence[NodeLedger], paper: Paper) -> Iterator[str]:
     yield ""
     yield "NUMA nodes"
     for node in nodes:
+        is_cut = any(line.name == NOT_CAPTURED for line in node.lines)
+        off = size(node.residual_error_bytes)
+        rest = "" if is_cut else f", {size(node.residual_bytes)} uncounted (+- {off})"
         cpus = ", without CPUs" if node.has_cpus is False else ""
         free = sum(line.bytes for line in node.lines if line.name == "free")
         yield from paper.wrap(
-            f"node {node.node}{cpus}: {size(node.total_bytes)}, {size(free)} free, "
-            f"{size(node.residual_bytes)} in no counter "
-            f"(+- {size(node.residual_error_bytes)})",
+            f"node {node.node}{cpus}: {size(node.total_bytes)}, {size(free)} free{rest}",
             "    ",
             "  ",
         )

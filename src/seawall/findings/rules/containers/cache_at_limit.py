@@ -77,7 +77,7 @@ def judge(
         seen = None
         if not isinstance(window, Unread):
             seen = refaults_of(group, window, tasks, vmstat, kernel)
-        if seen is None or not seen.is_thrash():
+        if seen is None or not seen.may_be_thrash():
             findings.append(_finding(group, near_fraction, troubles_of(group, window, seen)))
     return findings or unjudged(groups) or [quiet("no container is full of page cache")]
 

@@ -56,12 +56,20 @@ def judge(
             lost = seen.lost_fraction or 0.0
             is_sure = not seen.is_of_node and lost >= critical_fraction
             findings.append(_finding(group, seen, is_critical=is_sure))
-        elif seen.refaults_per_second is None and seen.stands_still(*waits):
-            missing = Unread(group.file("memory.stat"), "absent", "workingset_refault")
-            words = f"{group.name} waits for pages from the disk at its limit"
-            findings.append(blind(f"{words}; whether it had them before is not counted", missing))
+        elif seen.may_be_thrash(refaults_per_second, *waits):
+            findings.append(_unseen(group, seen, tasks))
     nothing = quiet("no container at its limit reads back what was just dropped")
     return findings or unjudged(window.later) or [nothing]
+
+
+def _unseen(group: MemoryGroup, seen: GroupRefaults, tasks: Window[Processes] | Unread) -> Finding:
+    words = f"{group.name} reads pages from the disk at its limit"
+    if seen.refaults_per_second is None:
+        missing = Unread(group.file("memory.stat"), "absent", "workingset_refault")
+        return blind(f"{words}; whether it had them before is not counted", missing)
+    unread = Unread(group.file("cgroup.procs"), "absent", "its processes, and no memory.pressure")
+    missing = tasks if isinstance(tasks, Unread) else unread
+    return blind(f"{words}; whether it waits for them could not be seen", missing)
 
 
 def _finding(group: MemoryGroup, seen: GroupRefaults, *, is_critical: bool) -> Finding:

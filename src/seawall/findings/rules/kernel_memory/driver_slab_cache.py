@@ -10,6 +10,7 @@ from seawall.accounts.driver_caches import DriverPages, driver_pages, page_for_o
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
 from seawall.findings.finding import Brief, Evidence, Finding, Severity, fires, quiet
+from seawall.findings.ledger_words import cut_ledger
 from seawall.findings.rule import rule
 from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import PATH
@@ -60,6 +61,8 @@ def judge(
     warn_fraction: float = 0.03, critical_fraction: float = 0.10, plenty_fraction: float = 0.25,
     hint_within: float = 0.15, hint_least_bytes: int = 1 << 30,
 ) -> Finding:  # fmt: skip
+    if (cut := cut_ledger(ledger)) is not None:
+        return cut
     residual = max(ledger.residual_bytes, 0)
     total = ledger.total_bytes
     evidence = [Evidence("memory that no counter explains", residual, "bytes", PATH)]

@@ -14,6 +14,7 @@ from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.shadow_charge import Outside, sum_of
 from seawall.findings.finding import Evidence, Finding, fires, quiet
+from seawall.findings.ledger_words import cut_ledger
 from seawall.findings.rule import rule
 from seawall.host.host import Unread
 from seawall.readings.base import Base
@@ -45,6 +46,8 @@ def judge(
     claims: Claims, ledger: Ledger, headroom: Headroom, base: Base | Unread, *,
     warn_fraction: float = 0.03, critical_fraction: float = 0.10, plenty_fraction: float = 0.25,
 ) -> Finding | Sequence[Finding]:  # fmt: skip
+    if (cut := cut_ledger(ledger)) is not None:
+        return cut
     total = ledger.total_bytes
     by_name: dict[str, list[Claim]] = {}
     for claim in claims.of_residual():

@@ -10,6 +10,7 @@ from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.scene import Window
 from seawall.findings.finding import Evidence, Finding, fires, quiet
+from seawall.findings.ledger_words import cut_ledger
 from seawall.findings.rule import rule
 from seawall.readings.meminfo import PATH
 from seawall.words import duration, size
@@ -42,6 +43,8 @@ def judge(
     near_fraction: float = 0.25,
 ) -> Finding:  # fmt: skip
     later = ledger.later
+    if (cut := cut_ledger(ledger.earlier, later)) is not None:
+        return cut
     grown = later.residual_bytes - ledger.earlier.residual_bytes
     error = max(ledger.earlier.residual_error_bytes, later.residual_error_bytes)
     rate = grown / ledger.seconds

@@ -13,6 +13,7 @@ from seawall.accounts.driver_caches import drivers_loaded
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
 from seawall.findings.finding import Evidence, Finding, fires, quiet
+from seawall.findings.ledger_words import cut_ledger
 from seawall.findings.rule import rule
 from seawall.host.host import Unread
 from seawall.readings import base as base_file
@@ -58,6 +59,8 @@ def judge(
     slabinfo: Slabinfo | Unread, *, warn_fraction: float = 0.03,
     critical_fraction: float = 0.10, low_fraction: float = 0.05, plenty_fraction: float = 0.25,
 ) -> Finding:  # fmt: skip
+    if (cut := cut_ledger(ledger)) is not None:
+        return cut
     normal, error = 0, ledger.residual_error_bytes
     if isinstance(base, Base):
         normal, error = max(base.residual_bytes, 0), error + base.residual_error_bytes
