@@ -219,7 +219,7 @@ def test_kernel_and_page_size_can_be_told() -> None:
 # --- unusable and hostile input --------------------------------------------------------
 
 
-@pytest.mark.parametrize("body", [b"", b"\n" * 12, b"nothing here\n" * 12])
+@pytest.mark.parametrize("body", [b"", b"May  3 10:00:00 n systemd[1]: nothing here\n" * 12])
 def test_log_without_a_report(tmp_path: Path, body: bytes) -> None:
     path = tmp_path / "quiet.log"
     path.write_bytes(body)
@@ -231,11 +231,19 @@ def test_log_without_a_report(tmp_path: Path, body: bytes) -> None:
     jsonschema.validate(page, SCHEMA)
 
 
-def test_binary_file_is_no_log_and_no_bug(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "body",
+    [b"\n" * 12, b"nothing here\n" * 12, bytes(range(256)) * 4096 + b"\0" * (3 << 20)],
+    ids=["blank lines", "prose", "binary"],
+)
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_what_is_like_no_log_is_refused(tmp_path: Path, body: bytes, options: list[str]) -> None:
     path = tmp_path / "core"
-    path.write_bytes(os.urandom(1 << 20) + b"\0" * (3 << 20))
-    page = seawall("oom", "explain", "--json", str(path)).answered().document
-    assert page["reports"] == []
+    path.write_bytes(body)
+    ran = seawall("oom", "explain", *options, str(path))
+    assert (ran.status, ran.out) == (2, b"")
+    assert ran.err.count(b"\n") == 1
+    assert b"nothing like a kernel log" in ran.err
 
 
 def test_names_that_would_steer_the_terminal(tmp_path: Path) -> None:

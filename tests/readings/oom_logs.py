@@ -96,6 +96,7 @@ def mem_info_of(given: Mapping[str, Any] | None) -> MemInfo | None:
         ram_pages=given.get("ram"),
         reserved_pages=given.get("reserved"),
         hwpoisoned_pages=given.get("hwpoisoned"),
+        highmem_pages=given.get("highmem"),
     )  # fmt: skip
 
 
