@@ -118,7 +118,7 @@ def test_tree_with_fifos_and_devices_in_place_of_files(tmp_path: Path) -> None:
         assert found.why == "malformed"
     assert isinstance(host.read("/proc/swaps"), bytes)
     done = subprocess.run(
-        [sys.executable, "-m", "seawall", "why", "--root", str(tmp_path)],
+        [sys.executable, "-m", "seawall", "why", "--whole", "--root", str(tmp_path)],
         capture_output=True, timeout=AT_ONCE_SECONDS, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
     )  # fmt: skip

@@ -87,7 +87,7 @@ def test_sos_report(tmp_path: Path, homes: tuple[str, str]) -> None:
     [report] = explained["reports"]
     assert report["verdict"]
     assert "stress" in json.dumps(report)
-    text = run("why", "--root", str(folder))
+    text = run("why", "--whole", "--root", str(folder))
     assert "node-7.example.com" in text
     assert "4.18.0-240.el8.x86_64" in text
     assert "unknown node" not in text
