@@ -138,7 +138,7 @@ def test_lately_without_a_clock_or_a_log() -> None:
     refused = Unread("/dev/kmsg", "refused", "for root only")
     assert "lately    not known: /dev/kmsg: for root only" in text(item(), recent=refused)
     half = text(item(), recent=past(unread=(refused,)))
-    assert "nothing in the last 30 min, as far as read; not read: /dev/kmsg" in half
+    assert "nothing in the last 30 min; not read: /dev/kmsg" in half
     assert "lately" not in text(item(), recent=None)
 
 

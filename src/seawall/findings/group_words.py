@@ -5,6 +5,7 @@ from seawall.accounts.dirty_groups import holders, unwritten
 from seawall.accounts.group_progress import Progress
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.tool_numbers import DOCKER, PROMETHEUS, ToolNumber, tool_numbers
+from seawall.accounts.workloads import SHORT_ID_CHARACTERS
 from seawall.findings.finding import Evidence, Finding, blind
 from seawall.findings.shell import quote
 from seawall.host.host import Unread
@@ -145,6 +146,48 @@ def drop_cache(group: MemoryGroup) -> str:
     if group.memcg.version == 1:
         return write(group, 0, "memory.force_empty")
     return write(group, group.cache, "memory.reclaim")
+
+
+def limit_steps(group: MemoryGroup, rule_id: str, more: str = "give it more") -> tuple[str, str]:
+    """For one screen: more memory, or an end, in the words of whoever runs the container; the
+    cgroup's own files, too long for it, are in ``why`` of the rule.
+    """
+    workload, now = group.workload, size(group.limit or 0)
+    if workload is not None and workload.namespace and workload.pod:
+        pod = f"-n {quote(workload.namespace)} {quote(workload.pod)}"
+        return (
+            f"{more}: raise resources.limits.memory, now {now}; at once: seawall why {rule_id}",
+            f"or end it: kubectl delete pod {pod}",
+        )
+    if workload is not None and workload.unit and workload.kind == "unit":
+        unit, bytes_ = quote(workload.unit), (group.limit or 0) * 5 // 4
+        return (
+            f"{more}: systemctl set-property --runtime {unit} MemoryMax={bytes_}",
+            f"or end it: systemctl kill -s KILL {unit}",
+        )
+    # One within another's tree is not known to the daemon of the host.
+    if _is_of_docker(group) and workload is not None and workload.container_id:
+        short = quote(workload.container_id[:SHORT_ID_CHARACTERS])
+        return f"{more}: {_docker_update(group)} {short}", f"or end it: docker kill {short}"
+    return (
+        f"{more}: raise its limit of {now}",
+        f"or end it; lines to paste for both: seawall why {rule_id}",
+    )
+
+
+def _is_of_docker(group: MemoryGroup) -> bool:
+    workload = group.workload
+    return workload is not None and workload.runtime == "docker" and group.path.count("docker") == 1
+
+
+def _docker_update(group: MemoryGroup) -> str:
+    """A quarter more; Docker refuses a limit above the one for memory and swap together."""
+    limit, swap = (group.limit or 0) * 5 // 4, group.memcg.swap_limit
+    line = f"docker update --memory {limit >> 20}m"
+    if swap is None:
+        return line
+    both = f"{limit + swap >> 20}m" if isinstance(swap, int) else "-1"
+    return f"{line} --memory-swap {both}"
 
 
 def as_tools_show(group: MemoryGroup) -> list[Evidence]:

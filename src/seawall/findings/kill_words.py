@@ -40,6 +40,19 @@ def hopeless_words(group: MemoryGroup, found: Hopeless) -> tuple[str, str]:
     return headline, outlook
 
 
+def hopeless_brief(group: MemoryGroup, found: Hopeless) -> str:
+    """Why, in a few words."""
+    match found.reason:
+        case "immune":
+            return f"{_immune(found)} may not be killed"
+        case "files":
+            return f"{size(group.memcg.shmem or 0)} are tmpfs or shared memory, which none frees"
+        case "ties":
+            return f"{count(found.relief.tied)} of its processes have the same OOM points"
+        case _:
+            return f"{count(found.relief.kills)} kills would be needed"
+
+
 def _immune(found: Hopeless) -> str:
     number = count(len(found.immune))
     if not found.eligible:

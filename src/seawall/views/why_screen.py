@@ -31,6 +31,10 @@ _INDENT: Final = " " * 10
 _AGE_WIDTH: Final = 11
 _LONG_ID: Final = re.compile(r"\b[0-9a-f]{12}[0-9a-f]{20,}\b")
 _CGROUP: Final = re.compile(r"(?:/sys/fs/cgroup)?(?:/[^\s/,;]+){2,}")
+_CLAUSE_END: Final = (
+    r"; | \((?=[^()]{0,200}(?:\([^()]{0,99}\)[^()]{0,99})?\)(?:[.;:,]|$))"
+    r"|: (?!//)|, (?:for|since|because|so|when) "
+)
 _CGROUP_FOLDER: Final = re.compile(r"/sys/fs/cgroup|/kubepods|\.slice|/docker/|\.scope")
 
 
@@ -142,7 +146,7 @@ def _cause_lines(
     item = cause.item
     mark = f"{cause.severity.upper():<9} "
     text = named(item.finding.brief.headline or item.finding.headline)
-    for line in clipped(text, paper, _INDENT, mark, most.headline, end=f"[{item.id}]"):
+    for line in _whole(text, paper, mark, most.headline, end=f"[{item.id}]"):
         yield paper.paint(line, cause.severity)
     if who := _who(item, answer):
         yield from _section(paper, "  who", who, most.who)
@@ -176,11 +180,11 @@ def _why_lines(item: Judged, paper: Paper, most: int) -> Iterator[str]:
         for number in range(len(rows), 0, -1):
             numbers = ", ".join(rows[:number])
             longer = f"{text.rstrip('.')}: {numbers}" if text else numbers
-            if len(clipped(longer, paper, _INDENT, "", most + 1)) <= most:
+            if len(clipped(longer, paper, _INDENT, _INDENT, most + 1)) <= most:
                 text = longer
                 break
     if text:
-        yield from _section(paper, "  why", text, most)
+        yield from _whole(text, paper, f"{'  why':<10}", most)
 
 
 def _steps(item: Judged, paper: Paper, most: int) -> Iterator[str]:
@@ -202,13 +206,23 @@ def _steps(item: Judged, paper: Paper, most: int) -> Iterator[str]:
         yield _row(paper, "  do", f"seawall why {item.id}: what to do, step by step")
 
 
-def _shorter(step: str) -> Iterator[str]:
-    """The step, then less and less of it, in whole sentences and clauses."""
-    yield step
-    for ends in (r"(?<=\w)\. (?=[A-Z])", r"; | \(|: (?!//)|, (?:for|since|because) "):
-        places = [match.start() for match in re.finditer(ends, step)]
+def _whole(text: str, paper: Paper, start: str, most: int, end: str = "") -> list[str]:
+    """As much of it as fits in whole sentences and clauses; clipped only where none fits."""
+    for shorter in _shorter(text):
+        told = clipped(shorter, paper, _INDENT, start, most + 1, end=end)
+        if len(told) <= most:
+            return told
+    return clipped(text, paper, _INDENT, start, most, end=end)
+
+
+def _shorter(text: str) -> Iterator[str]:
+    """The text, then less and less of it, in whole sentences and clauses."""
+    yield text
+    for ends in (r"(?<=\w)\. (?=[A-Z])", _CLAUSE_END):
+        places = [match.start() for match in re.finditer(ends, text)]
         for place in reversed(places[:_CUTS_TRIED]):
-            yield step[:place]
+            if text.count("(", 0, place) == text.count(")", 0, place):
+                yield text[:place]
 
 
 def _effects(cause: Cause, paper: Paper, most: int) -> Iterator[str]:
@@ -281,8 +295,8 @@ def _recent_lines(recent: RecentEvents | Unread | None, paper: Paper, most: int)
         yield _row(paper, label, f"and {counted(len(left), 'event')} more: {verb}")
     elif not recent.events:
         span = duration(recent.since_seconds)
-        words = [f"nothing in the last {span}", *unread]
-        yield _row(paper, label, ", as far as read; ".join(words))
+        words = "; ".join([f"nothing in the last {span}", *unread])
+        yield from _whole(words, paper, f"{label:<10}", 1)
     elif unread and most > 1:
         yield _row(paper, label, unread[0])
 

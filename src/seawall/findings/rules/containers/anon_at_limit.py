@@ -40,7 +40,7 @@ from seawall.words import duration, size
         "find what grows: `seawall pods`, then the program's own statistics",
         "raise the limit if the node has room, or make the program use less",
     ),
-    explained_by=("SW207",),
+    explained_by=("SW207", "SW203"),
 )
 def judge(
     groups: MemoryGroups,

@@ -14,8 +14,15 @@ from seawall.accounts.group_progress import refused_per_s
 from seawall.accounts.kill_prospects import KillProspects
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.scene import Window
-from seawall.findings.finding import Evidence, Finding, Severity, blind, fires, quiet
-from seawall.findings.group_words import end_all, filled, raise_limit, show_usage, unjudged
+from seawall.findings.finding import Brief, Evidence, Finding, Severity, blind, fires, quiet
+from seawall.findings.group_words import (
+    end_all,
+    filled,
+    limit_steps,
+    raise_limit,
+    show_usage,
+    unjudged,
+)  # fmt: skip
 from seawall.findings.rule import rule
 from seawall.findings.shell import quote
 from seawall.host.host import Unread
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
     confirm=("seawall oom predict WORKLOAD",),
     remedy=("raise the limit, or end the container yourself before it hangs",),
     provide="root on the host: who is in the container, /proc/PID/status and oom_score_adj",
+    explained_by=("SW203",),
 )
 def judge(
     groups: MemoryGroups,
@@ -69,7 +77,11 @@ def judge(
 
 
 def _finding(group: MemoryGroup, found: "Hopeless", severity: Severity) -> Finding:
-    from seawall.findings.kill_words import hopeless_rows, hopeless_words  # noqa: PLC0415 - rare
+    from seawall.findings.kill_words import (  # noqa: PLC0415 - rare
+        hopeless_brief,
+        hopeless_rows,
+        hopeless_words,
+    )
 
     headline, outlook = hopeless_words(group, found)
     held = Evidence("cannot be dropped", group.held, "bytes", group.usage_file)
@@ -82,4 +94,9 @@ def _finding(group: MemoryGroup, found: "Hopeless", severity: Severity) -> Findi
         workload=group.name,
         confirm=(f"seawall oom predict {quote(group.path)}", show_usage(group)),
         remedy=(f"let it go on: {raise_limit(group)}", f"or end it: {end_all(group)}"),
+        brief=Brief(
+            headline=f"no OOM kill can save it: {hopeless_brief(group, found)}",
+            steps=limit_steps(group, "SW210", "let it go on"),
+            effect=f"no OOM kill can save it: {hopeless_brief(group, found)}",
+        ),
     )

@@ -14,11 +14,12 @@ from seawall.accounts.limit_troubles import LimitTroubles, troubles_of
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, innermost
 from seawall.accounts.memory_numbers import working_set
 from seawall.accounts.scene import Window
-from seawall.findings.finding import Finding, fires, quiet
+from seawall.findings.finding import Brief, Finding, fires, quiet
 from seawall.findings.group_words import (
     as_tools_show,
     drop_cache,
     filled,
+    limit_steps,
     no_parts,
     parts,
     raise_limit,
@@ -91,13 +92,16 @@ def _finding(group: MemoryGroup, near_fraction: float, troubles: LimitTroubles |
     full = None if memcg.memory_pressure is None else memcg.memory_pressure.full
     outlook = "When the container needs memory, these pages go first; nothing is killed for them."
     what, cure = "", _UNSEEN
+    steps: tuple[str, ...] = ()
     if full and full.avg10 >= _STALLS:
         what = f"; all its tasks wait for memory {percent(full.avg10)} of the time"
         outlook = "What is dropped is read again, so the limit is too small for its files."
         cure = f"its files do not fit: {raise_limit(group)}"
+        steps = limit_steps(group, "SW201", "its files do not fit, give it more")[:1]
     elif troubles is not None and (happened := troubles.words()):
         what, outlook = f"; {happened}", "The kernel makes room by dropping these pages."
         cure = f"if it is slow, it needs more room for files: {raise_limit(group)}"
+        steps = limit_steps(group, "SW201", "if it is slow, give it more room for files")[:1]
     else:
         is_calm = troubles is not None and troubles.is_calm
         what, cure = ": not a leak", _CALM if is_calm else _UNSEEN
@@ -117,4 +121,5 @@ def _finding(group: MemoryGroup, near_fraction: float, troubles: LimitTroubles |
         workload=group.name,
         confirm=(show_usage(group),),
         remedy=(cure, f"only for a clean start (files are read again): {drop_cache(group)}"),
+        brief=Brief(steps=steps),
     )

@@ -7,8 +7,8 @@ hang: no log line, no processor time.  ``docker run --oom-kill-disable`` sets it
 """
 
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
-from seawall.findings.finding import Evidence, Finding, fires, quiet
-from seawall.findings.group_words import filled, raise_limit, show, unjudged, write
+from seawall.findings.finding import Brief, Evidence, Finding, fires, quiet
+from seawall.findings.group_words import filled, limit_steps, raise_limit, show, unjudged, write
 from seawall.findings.group_words import processes as processes_of
 from seawall.findings.rule import rule
 from seawall.host.host import Unread
@@ -16,6 +16,7 @@ from seawall.readings.process import Process, Processes
 from seawall.words import size
 
 SHOWN = 10
+_SWITCH_ON = "or switch its OOM killer on, it then kills at once: seawall why SW204"
 
 
 @rule(
@@ -54,6 +55,7 @@ def _waits(group: MemoryGroup, processes: Processes | Unread) -> Finding:
         )
         for task in found[:SHOWN]
     ]
+    ends = [f"or end its largest: kill -9 {pid}" for pid in _largest(found)]
     return fires(
         "critical",
         f"{size(group.limit or 0)} are used up and {processes_of(group)} cannot go on: the OOM"
@@ -70,8 +72,9 @@ def _waits(group: MemoryGroup, processes: Processes | Unread) -> Finding:
             f"give it a quarter more: {raise_limit(group)}",
             "or switch the OOM killer on, it then kills in there at once: "
             + write(group, 0, "memory.oom_control"),
-            *(f"or end its largest: kill -9 {pid}" for pid in _largest(found)),
+            *ends,
         ),
+        brief=Brief(steps=(limit_steps(group, "SW204")[0], *ends, _SWITCH_ON)),
     )
 
 
@@ -84,6 +87,10 @@ def _switched_off(group: MemoryGroup) -> Finding:
         workload=group.name,
         confirm=(show(group, "memory.oom_control"),),
         remedy=(f"switch it on: {write(group, 0, 'memory.oom_control')}",),
+        brief=Brief(
+            why="at its limit nothing is killed: whatever needs memory in it sleeps",
+            steps=("start it without --oom-kill-disable; on at once: seawall why SW204",),
+        ),
     )  # fmt: skip
 
 

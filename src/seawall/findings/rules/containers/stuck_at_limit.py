@@ -12,10 +12,11 @@ from seawall.accounts.group_progress import Progress, progress_of, refused_per_s
 from seawall.accounts.limit_hits import refusal_file
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.scene import Window
-from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
+from seawall.findings.finding import Brief, Evidence, Finding, blind, fires, quiet
 from seawall.findings.group_words import (
     end_all,
     filled,
+    limit_steps,
     progress_rows,
     raise_limit,
     show,
@@ -83,10 +84,10 @@ def _finding(
         if (0, 0) < kernel.version < (3, 6):
             root = "" if (seen.largest or 0) < _ONE_POINT else ", if they run as root"
             ties = f"; this kernel's OOM score is 1 for all of its small processes{root}"
+    used = f"{size(group.memcg.usage or 0)} of {size(group.limit or 0)} in use"
     return fires(
         "critical",
-        f"{size(group.memcg.usage or 0)} of {size(group.limit or 0)} in use, {count(int(rate))}"
-        f" refused charges a second, no progress and no OOM kill{ties}",
+        f"{used}, {count(int(rate))} refused charges a second, no progress and no OOM kill{ties}",
         [
             *filled(group),
             Evidence("refused charges", rate, "per second", place.file(events)),
@@ -96,4 +97,9 @@ def _finding(
         workload=group.name,
         confirm=(show_usage(group), f"{show(place, events)} ; sleep 2 ; grep -H . {events}"),
         remedy=(f"let it go on: {raise_limit(place, group)}", f"or end it: {end_all(group)}"),
+        brief=Brief(
+            headline=f"stuck at its own limit: {used}, nothing goes on and nothing is OOM-killed",
+            why=f"{count(int(rate))} charges a second are refused{ties}",
+            steps=limit_steps(group, "SW203", "let it go on"),
+        ),
     )

@@ -14,7 +14,14 @@ from seawall.accounts.group_refaults import GroupRefaults, faults_name, refaults
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, full_of_limit
 from seawall.accounts.scene import Window
 from seawall.findings.finding import Brief, Evidence, Finding, blind, fires, quiet
-from seawall.findings.group_words import filled, parts, raise_limit, show_usage, unjudged
+from seawall.findings.group_words import (
+    filled,
+    limit_steps,
+    parts,
+    raise_limit,
+    show_usage,
+    unjudged,
+)
 from seawall.findings.rule import rule
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
@@ -96,6 +103,7 @@ def _finding(group: MemoryGroup, seen: GroupRefaults, *, is_critical: bool) -> F
         brief=Brief(
             headline=f"{share}its code and files do not fit into {limit}",
             why=f"{words}; nothing is killed for it, it stays slow",
+            steps=(limit_steps(group, "SW212")[0], steps[1]),
         ),
     )
 

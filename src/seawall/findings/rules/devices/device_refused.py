@@ -25,7 +25,7 @@ from seawall.findings.device_words import (
     since_evidence,
     unread,
 )
-from seawall.findings.finding import Finding, blind, fires, quiet
+from seawall.findings.finding import Brief, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
 
 
@@ -91,6 +91,12 @@ def _finding(broken: list[ContainerDevices], total: int) -> Finding:
         f" ({told}): {broken[0].workload.name}: {worst.headline}",
         rows[:SHOWN],
         outlook="Programs fall back to the CPU and say nothing.",
+        brief=Brief(
+            headline=f"{len(broken)} of {total} containers with devices cannot use what {they}"
+            f" promised ({told})",
+            who=names([one.workload.name for one in broken]),
+            why=f"{worst.headline}; programs fall back to the CPU and say nothing",
+        ),
         confirm=[gpu_line(one.workload.name) for one in broken[:3]],
         remedy=[
             *list(dict.fromkeys(one.remedy for one in diagnoses))[:3],

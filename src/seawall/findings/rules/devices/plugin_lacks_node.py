@@ -14,7 +14,7 @@ and nothing is wrong; where neither can be seen, this is a warning.
 from seawall.accounts.devices.classes import NEEDED
 from seawall.accounts.devices.layers import DeviceTable, Plugin
 from seawall.findings.device_words import names, needed_paths, unread
-from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
+from seawall.findings.finding import Brief, Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
 
 _IF = "if it names nodes in its answers (PASS_DEVICE_SPECS), "
@@ -60,5 +60,12 @@ def _finding(one: Plugin, needed: set[str]) -> Finding:
         if is_sure
         else "Whether it names nodes was not seen: where a hook gives them, nothing is wrong.",
         workload=one.workload.name,
+        brief=Brief(
+            headline=f"{len(one.lacks)} {more} of the host {'are' if len(one.lacks) > 1 else 'is'}"
+            f" not in the device plugin's own /dev: {names(one.lacks)}",
+            why="every pod that it serves until it is restarted is made without"
+            if is_sure
+            else "not seen whether its answers name nodes: where a hook gives them all is well",
+        ),
         confirm=("ls -l /dev/nvidia*", f"ls -l /proc/{one.pid}/root/dev/"),
     )

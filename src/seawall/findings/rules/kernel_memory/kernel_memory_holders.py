@@ -13,7 +13,7 @@ from seawall.accounts.claims import Claims
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.shadow_charge import Outside, sum_of
-from seawall.findings.finding import Evidence, Finding, fires, quiet
+from seawall.findings.finding import Brief, Evidence, Finding, fires, quiet
 from seawall.findings.ledger_words import cut_ledger
 from seawall.findings.rule import rule
 from seawall.host.host import Unread
@@ -78,6 +78,11 @@ def _held(name: str, outside: Outside, *, critical: bool) -> Finding:
         [Evidence(f"{c.kind}, {c.confidence}", c.bytes, "bytes", c.source) for c in held[:_SHOWN]],
         outlook=f"No limit bounds it, and no kill of another process frees it. {missing}".strip(),
         workload=held[0].workload, subject="" if held[0].workload else name,
+        brief=Brief(
+            headline=f"{size(outside.bytes)} of kernel memory that no counter shows is held by"
+            f" {'one workload' if held[0].workload else 'one holder'} ({weakest})",
+            who="" if held[0].workload else name,
+        ),
         remedy=tuple(dict.fromkeys(claim.give_back for claim in held if claim.give_back)) or None,
     )  # fmt: skip
 

@@ -72,7 +72,13 @@ def judge(
             f"the node itself is short: {size(headroom.bytes)} is left{where}{also}",
             evidence,
             outlook="Every workload on it waits, whatever its own limit.",
-            brief=Brief(effect="every workload waits, whatever its own limit"),
+            brief=Brief(
+                steps=(
+                    "seawall memory and seawall pods: who holds it, and what no cgroup counts",
+                    "end or move the workload that grows",
+                ),
+                effect="every workload waits, whatever its own limit",
+            ),
         )
     if not hits:
         return quiet("neither the node nor a container is short", evidence)
@@ -85,6 +91,11 @@ def judge(
         workload=one,
         # Several containers have several causes, and this line is the only one that counts them.
         explained_by=("SW207", "SW212", "SW203", "SW202", "SW201") if one else (),
+        brief=Brief(
+            why=f"memory freed on the node does not help {'it' if one else 'them'}",
+            steps=(f"give {'it' if one else 'them'} more room, or less to do: seawall pods",),
+            effect="its limit is hit, the node has memory",
+        ),
     )
 
 
