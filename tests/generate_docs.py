@@ -181,7 +181,7 @@ def example(rule: Rule, cases: dict[str, Case]) -> Iterator[str]:
 
 def judged(case: Case, rule: Rule) -> list[Judged]:
     snapshots = [Snapshot(host) for host in case.rounds]
-    scene = Scene(snapshots[0], snapshots[-1] if len(snapshots) > 1 else None)
+    scene = Scene.of(snapshots)
     return list(judge([rule], scene, Policy()))
 
 

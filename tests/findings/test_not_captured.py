@@ -63,7 +63,7 @@ def rounds_of(name: str) -> list[Round]:
 
 def scene_of(rounds: list[Round]) -> Scene:
     snapshots = [Snapshot(CaseHost(round_)) for round_ in rounds]
-    return Scene(snapshots[0], snapshots[-1] if len(snapshots) > 1 else None)
+    return Scene.of(snapshots)
 
 
 def firing(scene: Scene) -> set[str]:

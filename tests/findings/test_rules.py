@@ -20,7 +20,7 @@ CASES = sorted(RULES_HOME.glob("*/*.cases/*.case"))
 
 def judge_case(case: Case, rule: Rule) -> list[Judged]:
     snapshots = [Snapshot(host) for host in case.rounds]
-    scene = Scene(snapshots[0], snapshots[-1] if len(snapshots) > 1 else None)
+    scene = Scene.of(snapshots)
     return list(judge([rule], scene, Policy()))
 
 

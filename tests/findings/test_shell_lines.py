@@ -27,7 +27,7 @@ def bash(*arguments: str) -> subprocess.CompletedProcess[bytes]:
 
 def judged(text: bytes, name: str) -> list[Judged]:
     snapshots = [Snapshot(host) for host in parse_case(text).rounds]
-    scene = Scene(snapshots[0], snapshots[-1] if len(snapshots) > 1 else None)
+    scene = Scene.of(snapshots)
     return list(judge([RULES[name]], scene, Policy()))
 
 

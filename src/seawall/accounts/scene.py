@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What judgement sees: one moment, or two of them some seconds apart.
+"""What judgement sees: one moment, or two of them some seconds apart, and one between them.
 
-A rule that needs a rate takes ``Window[Topic]``.  No rule judges a total since boot.
+A rule that needs a rate takes ``Window[Topic]``; one that asks whether it lasts, ``Middle[Topic]``
+beside it.  No rule judges a total since boot.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, get_args, get_origin
 
@@ -26,23 +27,44 @@ class Window(Generic[T]):
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Middle(Generic[T]):
+    """The topic between the two moments of a ``Window``, ``seconds`` after the earlier one; on a
+    live machine only what /proc/meminfo and /proc/vmstat tell is of that time.
+    """
+
+    value: T
+    seconds: float
+
+
 class Scene:
     """The moments of one host.  ``last`` is None until the window has passed."""
 
-    def __init__(self, first: Snapshot, last: Snapshot | None = None) -> None:
+    def __init__(
+        self, first: Snapshot, last: Snapshot | None = None, middle: Snapshot | None = None
+    ) -> None:
         self.first = first
         self.last = last
+        self.middle = middle
+        """Between the two; None where nobody looked."""
         self.left_out: set[type[Any]] = set()
         """Topics that were not read at the first moment, for lack of time."""
         self.too_dear: set[type[Any]] = set()
         """Topics that are not asked now, though a rule would like to have them."""
 
+    @classmethod
+    def of(cls, moments: Sequence[Snapshot]) -> "Scene":
+        """Of one moment or more, in their order: the first, the last, and one between them."""
+        last = moments[-1] if len(moments) > 1 else None
+        return cls(moments[0], last, moments[len(moments) // 2] if len(moments) > 2 else None)
+
     @property
     def window_seconds(self) -> float | None:
         """Between the two moments by the monotonic clock; None without a second one."""
-        if self.last is None:
-            return None
-        earlier, later = self.first.get(Kernel), self.last.get(Kernel)
+        return None if self.last is None else self._seconds_until(self.last)
+
+    def _seconds_until(self, moment: Snapshot) -> float | None:
+        earlier, later = self.first.get(Kernel), moment.get(Kernel)
         if isinstance(earlier, Unread) or isinstance(later, Unread):
             return None
         if earlier.monotonic_seconds is None or later.monotonic_seconds is None:
@@ -56,6 +78,8 @@ class Scene:
         """The value for a topic or a ``Window[topic]``; an Unread with the reason."""
         if get_origin(need) is Window:
             return self._window(get_args(need)[0])
+        if get_origin(need) is Middle:
+            return self._middle(get_args(need)[0])
         # One finding must not mix moments: beside a window stands what is true at its end.
         moment = self.last or self.first
         if need in self.too_dear and not moment.has(need):
@@ -83,3 +107,13 @@ class Scene:
         if isinstance(later, Unread):
             return later
         return Window(earlier, later, seconds)
+
+    def _middle(self, topic: type[Any]) -> Any:
+        window = self._window(topic)
+        if isinstance(window, Unread):
+            return window
+        seconds = None if self.middle is None else self._seconds_until(self.middle)
+        if self.middle is None or seconds is None or not 0 < seconds < window.seconds:
+            return Unread(topic.__name__, "not_captured", "nobody looked between the two readings")
+        value = self.middle.get(topic)
+        return value if isinstance(value, Unread) else Middle(value, seconds)

@@ -14,7 +14,10 @@ from seawall.host.host import NOT_IN_REPORT, Host
 from seawall.host.live import LiveHost
 from seawall.host.watchdog import Interim, Slot
 from seawall.problems import UsageProblem
+from seawall.readings.kernel import Kernel
+from seawall.readings.meminfo import Meminfo
 from seawall.readings.snapshot import Snapshot
+from seawall.readings.vmstat import Vmstat
 
 if TYPE_CHECKING:
     from seawall.host.bundle import Bundle
@@ -110,12 +113,25 @@ class Source:
     def later_scene(self, seconds: float = WINDOW_LEAST_SECONDS) -> Scene:
         """Both moments; waits until ``seconds`` have passed since the first on a live host."""
         if self.live is not None:
-            wait = self._began + seconds - time.monotonic()
             # Kept even when the time is over: two numbers without a window between them are
             # worth nothing, and on a thrashing node they are all that is to be had.
-            time.sleep(max(0.0, wait))
-            return Scene(self.first, Snapshot(self.live))
-        return Scene(self.first, Snapshot(self._last) if self._last else None)
+            until = self._began + seconds
+            time.sleep(max(0.0, (until - time.monotonic()) / 2))
+            middle = self._middle_of(self.live)
+            time.sleep(max(0.0, until - time.monotonic()))
+            return Scene(self.first, Snapshot(self.live), middle)
+        if self._last is None:
+            return Scene(self.first)
+        return Scene.of([self.first, *map(Snapshot, self.rounds[1:-1]), Snapshot(self._last)])
+
+    def _middle_of(self, host: Host) -> Snapshot:
+        """A moment that costs three small files: all else in it is as it was at the first one."""
+        fresh = (Kernel, Meminfo, Vmstat)
+        readings = self.first.readings().items()
+        moment = Snapshot(host, {topic: value for topic, value in readings if topic not in fresh})
+        for topic in fresh:
+            moment.get(topic)
+        return moment
 
     def mark_first_moment(self) -> None:
         """The window is counted from here: what rates need has just been read."""

@@ -45,6 +45,14 @@ class Snapshot:
         """Everything that was asked for, Unread ones included."""
         return list(self._values.values())
 
+    def readings(self) -> dict[type[Any], Any]:
+        """What was read so far, Unread ones included, without the sums made of it."""
+        return {
+            topic: value
+            for topic, value in self._values.items()
+            if hasattr(sys.modules[topic.__module__], "read")
+        }
+
     def lost_below(self, topics: Iterable[type[Any]]) -> Iterator[Unread]:
         """What a bundle that was cut does not hold of these, and of what they are made of."""
         todo, done = list(topics), set[type[Any]]()

@@ -3,29 +3,31 @@
 
 A driver that takes pages for a workload grows the residual and nothing else: the workload's
 own limit never fires.  Growth counts only beyond twice the ledger's error, and only when the
-residual is more than what network bursts and the like explain.
+residual is more than what network bursts and the like explain.  Page cache and slab that can be
+dropped are lines of the ledger and never in it.  A model load that ends grows too: it is critical
+only when both halves of the window say that the end is near.
 """
 
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import Middle, Window
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.ledger_words import cut_ledger
 from seawall.findings.rule import rule
+from seawall.host.host import Unread
 from seawall.readings.meminfo import PATH
 from seawall.words import duration, size
 
 
 @rule(
     id="SW102",
-    title="Unexplained kernel memory grows",
+    title="Uncounted memory grows",
     severity="critical",
     thresholds={
         "least_bytes": "growth over the window that is no jitter, bytes; proposal",
-        "least_fraction": "share of MemTotal the residual must have; idle hosts have 0.5 % at most",
+        "least_fraction": "share of MemTotal that is uncounted; idle hosts have 0.5 % at most",
         "warn_seconds": "forecast until memory is gone, seconds; time to react by hand",
-        "critical_seconds": "the same, no time to react by hand",
-        "near_fraction": "critical only when less than this share of memory is left; proposal",
+        "critical_seconds": "the same in both halves of the window: no time to react by hand",
     },
     confirm=("seawall memory; sleep 10; seawall memory", "grep MemAvailable /proc/meminfo"),
     remedy=(
@@ -38,9 +40,9 @@ from seawall.words import duration, size
     provide="two moments as root: a live machine, or a bundle by seawall capture",
 )
 def judge(
-    ledger: Window[Ledger], headroom: Headroom, *, least_bytes: int = 32 << 20,
-    least_fraction: float = 0.01, warn_seconds: float = 1800, critical_seconds: float = 120,
-    near_fraction: float = 0.25,
+    ledger: Window[Ledger], middle: Middle[Ledger] | Unread, headroom: Headroom, *,
+    least_bytes: int = 32 << 20, least_fraction: float = 0.01, warn_seconds: float = 1800,
+    critical_seconds: float = 60,
 ) -> Finding:  # fmt: skip
     later = ledger.later
     if (cut := cut_ledger(ledger.earlier, later)) is not None:
@@ -49,24 +51,38 @@ def judge(
     error = max(ledger.earlier.residual_error_bytes, later.residual_error_bytes)
     rate = grown / ledger.seconds
     evidence = [
-        Evidence("growth of the residual", rate, "bytes/s", PATH),
+        Evidence("growth of uncounted memory", rate, "bytes/s", PATH),
         Evidence("in the window", grown, "bytes", PATH),
-        Evidence("error of the residual", error, "bytes", PATH),
-        Evidence("residual now", later.residual_bytes, "bytes", PATH),
+        Evidence("error of uncounted memory", error, "bytes", PATH),
+        Evidence("uncounted memory now", later.residual_bytes, "bytes", PATH),
         Evidence("left for programs", headroom.bytes, "bytes", headroom.available_source),
     ]
-    if grown <= max(2 * error, least_bytes):
+    noise = max(2 * error, least_bytes)
+    if grown <= noise:
         return quiet(f"it changed by {size(grown)} in {ledger.seconds:.0f} s", evidence)
     if later.residual_bytes - error < least_fraction * later.total_bytes:
         return quiet(f"it grows and is only {size(later.residual_bytes)}", evidence)
     left = headroom.bytes / rate
     if left > warn_seconds:
         return quiet(f"it grows by {size(rate)}/s; memory lasts {duration(left)}", evidence)
-    critical = left < critical_seconds and headroom.fraction < near_fraction
+    steady = None if isinstance(middle, Unread) else _steady_rate(ledger, middle, noise / 2)
+    if steady is not None:
+        evidence.append(Evidence("in the slower half of the window", steady, "bytes/s", PATH))
+    critical = steady is not None and headroom.bytes < steady * critical_seconds
     return fires(
         "critical" if critical else "warning",
-        f"{size(rate)}/s goes to kernel memory that no counter explains;"
-        f" at this rate memory is gone in {duration(left)}",
+        f"memory is gone in {duration(left)}: uncounted memory grows by {size(rate)}/s,"
+        f" {size(headroom.bytes)} is left",
         evidence,
         outlook="The node runs out without any container reaching its limit.",
+        seconds_left=left,
     )
+
+
+def _steady_rate(ledger: Window[Ledger], middle: Middle[Ledger], least: float) -> float:
+    """Bytes a second in the slower half; 0 when one half is too short, or grew by noise only."""
+    begin, half, end = (one.residual_bytes for one in (ledger.earlier, middle.value, ledger.later))
+    rest = ledger.seconds - middle.seconds
+    if min(middle.seconds, rest) < ledger.seconds / 4 or min(half - begin, end - half) < least:
+        return 0.0
+    return min((half - begin) / middle.seconds, (end - half) / rest)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import Middle, Window
 from seawall.findings.finding import Brief, Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
 from seawall.host.host import Unread
@@ -39,7 +39,8 @@ from seawall.words import duration, size
     has_holder=True,
 )
 def judge(
-    headroom: Headroom, shrink: Window[Headroom] | Unread, ledger: Ledger | Unread, *,
+    headroom: Headroom, shrink: Window[Headroom] | Unread, middle: Middle[Headroom] | Unread,
+    ledger: Ledger | Unread, *,
     warn_fraction: float = 0.05, critical_fraction: float = 0.02, near_fraction: float = 0.15,
     warn_seconds: float = 600,
 ) -> Finding:  # fmt: skip
@@ -55,7 +56,9 @@ def judge(
         words += f", gone in {duration(left)} at this rate"
     if not (gone or low or soon):
         return quiet(words, evidence)
-    at_once = low and left is not None and left < warn_seconds / 10
+    # One fast span may be the last of a model load: the other half of the window has to agree.
+    steady = _steady_rate(shrink, middle)
+    at_once = low and headroom.bytes < steady * warn_seconds / 10
     critical = (gone or at_once) and not has_swap
     outlook = "The kernel drops the code of running programs and reads it back, again and again,"
     outlook += " and then it kills. The node may hang before that."
@@ -74,6 +77,15 @@ def _shrink_rate(window: Window[Headroom] | Unread) -> float:
     return max(window.earlier.bytes - window.later.bytes, 0) / window.seconds
 
 
+def _steady_rate(window: Window[Headroom] | Unread, middle: Middle[Headroom] | Unread) -> float:
+    """Of the slower half of the window; 0 where there are no two halves."""
+    if isinstance(window, Unread) or isinstance(middle, Unread):
+        return 0.0
+    half, rest = middle.value.bytes, window.seconds - middle.seconds
+    rates = ((window.earlier.bytes - half) / middle.seconds, (half - window.later.bytes) / rest)
+    return max(min(rates), 0.0)
+
+
 def _evidence(headroom: Headroom, rate: float, ledger: Ledger | Unread) -> Iterator[Evidence]:
     yield Evidence("available", headroom.available_bytes, "bytes", headroom.available_source)
     yield Evidence("of it to be written first", headroom.unwritten_bytes, "bytes", f"{PATH} Dirty")
@@ -85,4 +97,4 @@ def _evidence(headroom: Headroom, rate: float, ledger: Ledger | Unread) -> Itera
     if rate:
         yield Evidence("shrinks by", rate, "bytes/s", headroom.available_source)
     if isinstance(ledger, Ledger) and ledger.residual_bytes > ledger.residual_error_bytes:
-        yield Evidence("taken and in no counter", ledger.residual_bytes, "bytes", PATH)
+        yield Evidence("uncounted memory", ledger.residual_bytes, "bytes", PATH)
