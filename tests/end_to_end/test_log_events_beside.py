@@ -48,3 +48,68 @@ def test_an_escape_in_a_name_is_written_out(tmp_path: Path) -> None:
     text = said_of(log)
     assert "\x1b" not in text
     assert "earlyoom sent SIGTERM" in text
+
+
+def test_earlyoom_says_that_one_of_two_ended(tmp_path: Path) -> None:
+    log = tmp_path / "earlyoom.log"
+    head = "Jun 03 09:14:22 n earlyoom[812]: "
+    send = 'sending SIGTERM to process {} uid 1000 "{}": oom_score 861, VmRSS 2211 MiB'
+    lines = [send.format(40121, "cc1plus"), "process 40121 exited after 0.6 seconds"]
+    log.write_text("\n".join(head + line for line in lines))
+    text = said_of(log)
+    assert "it ended 0.6 s later" in text
+    assert "whether it ended" not in text
+    log.write_text("\n".join(head + line for line in [*lines, send.format(5, "ld")]))
+    assert "whether it ended is not in the lines" in said_of(log)
+
+
+POD = b"""    State:          Running
+      Started:      Fri, 14 Feb 2025 10:00:11 +0100
+    Last State:     Terminated
+      Reason:       OOMKilled
+      Exit Code:    137
+      Finished:     Fri, 14 Feb 2025 10:00:10 +0100
+    Ready:          True
+    Restart Count:  7
+    Limits:
+      memory:  200Mi
+    Requests:
+      memory:  100Mi
+"""
+
+
+def test_a_described_pod(tmp_path: Path) -> None:
+    log = tmp_path / "pod.txt"
+    log.write_bytes(POD)
+    text = said_of(log)
+    assert "a container was OOM-killed, says the kubelet, its memory limit is 200Mi" in text
+    assert "restarts so far: 7" in text
+    assert "100Mi" not in text
+    log.write_bytes(POD.replace(b"OOMKilled", b"Error"))
+    ran = subprocess.run([sys.executable, "-m", "seawall", "oom", "explain", str(log)], check=False)
+    assert ran.returncode == 2
+
+
+def test_pods_in_a_list(tmp_path: Path) -> None:
+    log = tmp_path / "pods.txt"
+    log.write_bytes(b"NAME READY STATUS RESTARTS AGE\nweb-7 0/1 OOMKilled 3 (2m ago) 10m\n")
+    text = said_of(log)
+    assert "a container of web-7 was OOM-killed" in text
+    assert "restarts so far: 3" in text
+
+
+def test_the_size_of_a_candidate_is_not_that_of_the_killed(tmp_path: Path) -> None:
+    log = tmp_path / "oomd.log"
+    head = "avril 16 21:08:50 systemd-oomd[93234]: "
+    lines = [
+        "Considered 97 cgroups for killing, top candidates were:",
+        "        Path: /a/slack.scope",
+        "                Current Memory Usage: 388.4M",
+        "Killed /a/tmux.scope due to memory used (79) / total (80) and swap used (79)",
+    ]
+    log.write_text("\n".join(head + line for line in lines))
+    text = said_of(log)
+    assert "systemd-oomd killed tmux" in text
+    assert "388.4M" not in text
+    log.write_text("\n".join(head + line for line in lines).replace("tmux", "slack"))
+    assert "it used 388.4M, the first of 97 candidates" in said_of(log)

@@ -42,6 +42,50 @@ def test_nine_calls_in_a_second_are_nine() -> None:
     assert len(reports_in(case("kswapd-nine-times.txt"))) == 9
 
 
+@pytest.mark.parametrize("name", ["mail-wrapped-i686.txt", "mail-wrapped-i686.eml"])
+def test_a_mail_that_was_wrapped_twice(name: str) -> None:
+    first, second = reports_in(case(name))
+    (kill,) = first.kills
+    assert kill._replace(line=0) == Kill(
+        1669, "xdg-desktop-por", 1000, 105068 << 10, 9792 << 10, 10972 << 10, 0, 136 << 10, 200
+    )
+    assert (second.invoker_comm, second.invoker_pid, second.order) == ("systemd", 1413, 0)
+    assert (second.gfp_flags, second.invoker_oom_score_adj) == (("GFP_KERNEL",), 100)
+    assert second.kernel == "6.3.0-rc1-x86-32-debug+"
+    assert "out_of_memory" in {frame.function for frame in second.trace}
+
+
+def test_what_follows_a_whole_kill_is_not_joined_to_it() -> None:
+    log = KILLED.encode() + b"\n42 is what I see\nUID: nothing\ntotal-vm is large\n"
+    assert only_report(log).kills[0]._replace(line=0) == KILL._replace(line=0)
+
+
+def test_an_equals_sign_is_left_alone_outside_quoted_printable() -> None:
+    log = (
+        b"Content-Transfer-Encoding: quoted-printable\n\ngfp=3D\n"
+        b"From x\nContent-Transfer-Encoding: 8bit\n\n"
+        b"a=0B invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0\n"
+    )
+    assert only_report(log).invoker_comm == "a=0B"
+
+
+def test_whose_limit_it_was_behind_the_kill() -> None:
+    (one,) = reports_in(case("openshift-allocatable.txt"))
+    assert (one.kills[0].pid, one.oom_memcg) == (5806, "/kubepods.slice")
+    assert one.task_memcg
+    assert "pod6ba0af16" in one.task_memcg
+
+
+def test_the_next_kills_limit_is_not_that_of_the_last() -> None:
+    kill = "May 1 10:00:0{} n kernel: Memory cgroup out of memory: Killed process {} (a) total-vm:9kB, anon-rss:8kB, file-rss:0kB"  # noqa: E501
+    task = "May 1 10:00:0{} n kernel: Task in /b killed as a result of limit of /b"
+    log = [kill.format(1, 7), task.format(1), kill.format(1, 8)]
+    first, second = reports_in("\n".join(log).encode())
+    assert (first.oom_memcg, second.oom_memcg) == (None, "/b")
+    log = [kill.format(1, 7), task.format(2)]
+    assert reports_in("\n".join(log).encode())[0].oom_memcg is None
+
+
 ESCAPED = json.dumps(KILLED)
 ENVELOPES = [
     '{"insertId":"x","jsonPayload":{"MESSAGE":' + ESCAPED + '},"timestamp":"2023-06-13T14:35:38Z"}',

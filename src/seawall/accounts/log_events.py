@@ -32,7 +32,7 @@ _KINDS: Final[Sequence[Callable[[EventLog], Iterator[RecentEvent]]]] = (
     kernel_told.hung_tasks, kernel_told.failed_allocations, kernel_told.driver_requests,
     kernel_told.xids, kernel_told.starts, node_told.evictions, node_told.not_ready,
     node_told.told_by_kubelet, node_told.told_by_systemd, node_told.container_ooms,
-    node_told.slurm,
+    node_told.described_pods, node_told.slurm,
 )  # fmt: skip
 
 

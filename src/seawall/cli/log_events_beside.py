@@ -22,6 +22,7 @@ class LogEvents:
     def __init__(self, name: str) -> None:
         self._name = name
         self._reader: EventLogReader | None = None
+        self._known: tuple[list[RecentEvent], Moment] | None = None
 
     def passing(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         """The same lines."""
@@ -29,6 +30,11 @@ class LogEvents:
 
         self._reader = EventLogReader()
         return self._reader.passing(lines)
+
+    @property
+    def are_there(self) -> bool:
+        """Whether the lines that passed tell of any."""
+        return bool(self._events()[0])
 
     def told(self, log: "Log", paper: Paper, reports: int) -> bool:
         """Prints them; True where this says how the log ended: it has events and no report."""
@@ -61,9 +67,12 @@ class LogEvents:
         from seawall.accounts.log_events import OOM_KINDS, events_of  # noqa: PLC0415 - see above
         from seawall.readings.event_log.log_line import NO_MOMENT, LogClock  # noqa: PLC0415
 
+        if self._known is not None:
+            return self._known
         if self._reader is None:
             return [], NO_MOMENT
         log = self._reader.end(LogClock())
         events = [one for one in events_of(log, self._name) if one.kind not in OOM_KINDS]
         events.sort(key=lambda one: one.last_log_seconds or 0.0, reverse=True)
-        return events, log.last
+        self._known = events, log.last
+        return self._known

@@ -83,6 +83,7 @@ def run(arguments: Namespace) -> int:
         explanations = explain_all(read_reports(lines, log.tally), hints, is_guarded=True)
         first = list(islice(explanations, 1))
         if not first:
+            log.is_like_a_log = log.is_like_a_log or log.events.are_there
             log.close(0)  # nothing is printed of what is no log
         return _tell(arguments, log, chain(first, explanations), _no_host(log))
     from seawall.cli import oom_live  # noqa: PLC0415 - a FILE needs no machine

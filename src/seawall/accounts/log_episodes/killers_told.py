@@ -46,18 +46,14 @@ def _oomd_kill(run: Sequence[Sign], paths: Sequence[str]) -> RecentEvent:
     why = next((s.words["why"] for s in run if s.what == "oomd_mark"), "")
     pids = list(dict.fromkeys(s.words["pid"] for s in run if s.what == "oomd_attempt"))
     counts = [s.words["count"] for s in run if s.what == "oomd_unit"]
-    use = next((s.words["size"] for s in run if s.what == "oomd_use"), "")
-    considered = next((s.words["count"] for s in run if s.what == "oomd_considered"), "")
+    use = _oomd_use(run, paths[0])
     details = [f"killed: {path}" for path in paths[:5]]
     if counts:
         details.append(f"systemd counts {', '.join(counts)} process(es)")
     if pids:
         details.append(f"PID {first(pids, 6)}")
     if use:
-        size_words = f"it used {use}" + (
-            f", the first of {considered} candidates" if considered else ""
-        )
-        details.append(size_words)
+        details.append(use)
     cut = " (the line is cut here)" if why[-1:] in (">", "") or why.endswith("...") else ""
     if why:
         details.append(f"why: {why.rstrip('>').rstrip()}{cut}")
@@ -79,6 +75,20 @@ def _oomd_kill(run: Sequence[Sign], paths: Sequence[str]) -> RecentEvent:
         "userspace_kill", moments_of(run), f"systemd-oomd killed {who}{reason}",
         details, count=how_many, workload=paths[0], more="journalctl -u systemd-oomd",
     )  # fmt: skip
+
+
+def _oomd_use(run: Sequence[Sign], path: str) -> str:
+    """What the killed one used: the list of candidates names others too, and is often cut."""
+    candidates = [s.words["path"] for s in run if s.what == "oomd_path"]
+    considered = next((s.words["count"] for s in run if s.what == "oomd_considered"), "")
+    at = ""
+    for sign in run:
+        at = sign.words["path"] if sign.what == "oomd_path" else at
+        if sign.what == "oomd_use" and at == path:
+            is_first = considered and candidates[0] == path
+            of = f", the first of {considered} candidates" if is_first else ""
+            return f"it used {sign.words['size']}{of}"
+    return ""
 
 
 def _oomd_without_kill(run: Sequence[Sign]) -> Iterator[RecentEvent]:
@@ -124,14 +134,17 @@ def earlyoom(log: EventLog) -> Iterator[RecentEvent]:
 def _earlyoom_sent(run: Sequence[Sign], signs: Sequence[Sign]) -> RecentEvent:
     victims = {s.words["pid"]: s for s in run}
     last = run[-1].line.number
-    is_gone = any(s.what == "earlyoom_gone" and s.line.number > last for s in signs)
+    gone = [s for s in signs if s.what == "earlyoom_gone" and s.line.number > run[0].line.number]
+    by_pid = {s.words["pid"]: s.words["seconds"] for s in gone if "pid" in s.words}
+    is_gone = any("pid" not in s.words and s.line.number > last for s in gone)
     details = []
     for pid, sign in victims.items():
         rss = sign.words.get("rss")
         held = f", {size(int(rss) * _MIB)} resident" if rss else ""
         uid = f", uid {sign.words['uid']}" if sign.words.get("uid") else ""
         how = sign.words.get("signal") or "a signal"
-        details.append(f"{how} to {sign.words['comm']} ({pid}{uid}{held})")
+        end = f"; it ended {by_pid[pid]} s later" if pid in by_pid else ""
+        details.append(f"{how} to {sign.words['comm']} ({pid}{uid}{held}){end}")
     near = [s for s in signs if s.line.number <= last]
     avail = next((s for s in reversed(near) if s.what == "earlyoom_avail"), None)
     limits = next((s for s in reversed(near) if s.what == "earlyoom_low"), None)
@@ -140,10 +153,10 @@ def _earlyoom_sent(run: Sequence[Sign], signs: Sequence[Sign]) -> RecentEvent:
         if limits is not None:
             told += f"; its limits are {limits.words['mem']} % and {limits.words['swap']} %"
         details.append(told)
-    details.append(
-        "earlyoom says that it exited" if is_gone
-        else "whether it ended is not in the lines: sent is not died"
-    )  # fmt: skip
+    if is_gone:
+        details.append("earlyoom says that it exited")
+    elif not set(victims) <= set(by_pid):
+        details.append("whether it ended is not in the lines: sent is not died")
     details.append("the kernel and no limit did this")
     names = [sign.words["comm"] for sign in victims.values()]
     signals = "/".join(dict.fromkeys(s.words.get("signal") or "a signal" for s in run))

@@ -265,6 +265,60 @@ def container_ooms(log: EventLog) -> Iterator[RecentEvent]:
         )  # fmt: skip
 
 
+_POD_LINES: Final = 40
+"""What kubectl describes of a container stands in fewer lines."""
+
+
+def described_pods(log: EventLog) -> Iterator[RecentEvent]:
+    """``Reason: OOMKilled`` as kubectl shows it: State and Last State are of one container."""
+    own: list[Sign] = []
+    for sign in log.signs:
+        if not sign.what.startswith("pod_"):
+            continue
+        is_next = sign.what == "pod_oom" and any(s.what == "pod_restarts" for s in own)
+        is_far = bool(own) and sign.line.number - own[-1].line.number > _POD_LINES
+        if own and (is_next or is_far or own[0].words.get("pod")):
+            yield _described_pod(own)
+            own = []
+        if own or sign.what == "pod_oom":
+            own.append(sign)
+    if own:
+        yield _described_pod(own)
+
+
+def _described_pod(signs: Sequence[Sign]) -> RecentEvent:
+    def word(what: str, name: str) -> str:
+        return next((s.words[name] for s in signs if s.what == what and s.words.get(name)), "")
+
+    pod, namespace = word("pod_oom", "pod"), word("pod_oom", "ns")
+    restarts = word("pod_restarts", "count") or word("pod_oom", "count")
+    section, limit = "", ""
+    for sign in signs:
+        if sign.what in ("pod_limits", "pod_requests"):
+            section = sign.what
+        elif sign.what == "pod_memory" and section == "pod_limits":
+            limit = limit or sign.words["size"]
+    details = []
+    if code := word("pod_exit", "code"):
+        details.append(f"exit code {code}" + (": SIGKILL" if code == "137" else ""))
+    if at := word("pod_end", "at"):
+        details.append(f"it ended {at}")
+    details.append(f"its limit of memory: {limit}" if limit else "its limit is not in the lines")
+    if restarts:
+        details.append(f"restarts so far: {restarts}")
+    details.append(
+        "which process, what size, and whether it was this limit, one above it or the node is in "
+        "the kernel's log of the node alone"
+    )
+    who = "/".join(filter(None, (namespace, pod)))
+    name = f"a container of {who}" if who else "a container"
+    of = f", its memory limit is {limit}" if limit else ""
+    return episode(
+        "container_oom", moments_of(signs), f"{name} was OOM-killed, says the kubelet{of}",
+        details, count=1, more="seawall oom explain", workload=who or None,
+    )  # fmt: skip
+
+
 # --- Slurm --------------------------------------------------------------------------------
 
 

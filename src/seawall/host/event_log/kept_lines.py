@@ -49,6 +49,8 @@ HINT: Final = re.compile(
     rb"|syslogd[^\n]{0,300}exiting on signal|System is (?:rebooting|powering down|halting)"
     rb"|The system will (?:reboot|power off|halt)|Sending SIGKILL to cgroup|seawall-guard: "
     rb"|Workqueue: |Mem-Info:|direct_compact"
+    rb"|^ {2,40}(?:Exit Code|Restart Count|Finished): |^ {2,40}(?:Limits|Requests):\s*$"
+    rb"|^ {2,40}memory: {1,9}\d"
 )
 """Lines of an event, and those beside them that tell what it was."""
 

@@ -16,6 +16,7 @@ from seawall.readings.event_log.killer_signs import KILLER_PATTERNS
 from seawall.readings.event_log.log_line import NO_MOMENT, LogClock, LogLine, Moment, line_of
 from seawall.readings.event_log.node_signs import (
     KUBELET_PATTERNS,
+    POD_PATTERNS,
     RUNTIME_PATTERNS,
     SLURM_PATTERNS,
 )
@@ -29,7 +30,8 @@ _BEFORE: Final = 4
 """Lines before the first one of a boot that are looked at for a time: one may be wrapped."""
 _WORD_MOST: Final = 1000
 _PATTERNS: Final[tuple[Pattern, ...]] = (
-    *KERNEL_PATTERNS, *KILLER_PATTERNS, *KUBELET_PATTERNS, *RUNTIME_PATTERNS, *SLURM_PATTERNS,
+    *KERNEL_PATTERNS, *KILLER_PATTERNS, *KUBELET_PATTERNS, *RUNTIME_PATTERNS, *POD_PATTERNS,
+    *SLURM_PATTERNS,
 )  # fmt: skip
 
 

@@ -75,6 +75,10 @@ KILLER_PATTERNS: Final[tuple[Pattern, ...]] = (
         r"Killing process (?P<pid>\d{1,10}) (?P<comm>\S{1,64})", _EARLYOOM,
     ),
     pattern("earlyoom_gone", "process exited", r"process exited", _EARLYOOM),
+    pattern(
+        "earlyoom_gone", "exited after",
+        r"process (?P<pid>\d{1,10}) exited after (?P<seconds>[\d.]{1,10}) seconds", _EARLYOOM,
+    ),
     pattern("earlyoom_failed", "kill", r"(?:kill failed|kill: .{0,80}: .{1,80}|escalating).{0,100}", _EARLYOOM),
     pattern(
         "killer_died", "Main process exited",

@@ -87,6 +87,21 @@ RUNTIME_PATTERNS: Final[tuple[Pattern, ...]] = (
     ),
 )  # fmt: skip
 
+# kubectl describe pod, kubectl get pods
+POD_PATTERNS: Final[tuple[Pattern, ...]] = (
+    pattern("pod_oom", "OOMKilled", r"\s{2,40}[Rr]eason: {1,20}OOMKilled\s*\Z"),
+    pattern(
+        "pod_oom", "OOMKilled",
+        rf"(?:(?P<ns>{_POD}) +)?(?P<pod>{_POD}) +\d{{1,4}}/\d{{1,4}} +(?:Init:)?OOMKilled +(?P<count>\d{{1,9}})\b",
+    ),
+    pattern("pod_exit", "Exit Code:", r" {2,40}Exit Code: {1,20}(?P<code>\d{1,3})\s*\Z"),
+    pattern("pod_end", "Finished:", r" {2,40}Finished: {1,20}(?P<at>[\w,:+ -]{10,40}?)\s*\Z"),
+    pattern("pod_restarts", "Restart Count:", r" {2,40}Restart Count: {1,20}(?P<count>\d{1,9})\s*\Z"),
+    pattern("pod_limits", "Limits:", r" {2,40}Limits:\s*\Z"),
+    pattern("pod_requests", "Requests:", r" {2,40}Requests:\s*\Z"),
+    pattern("pod_memory", "memory:", r" {2,40}memory: {1,20}(?P<size>\d{1,18}(?:\.\d{1,6})?(?:[kKMGTPE]i?|m)?)\s*\Z"),
+)  # fmt: skip
+
 _SLURM: Final = "slurmstepd slurmd slurmctld srun slurm"
 _AT: Final = r"(?P<at>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)"
 SLURM_PATTERNS: Final[tuple[Pattern, ...]] = (

@@ -197,6 +197,24 @@ class Draft:
         self.is_cut = True
         return True
 
+    def completes(self, other: "Draft") -> bool:
+        """Take over whose limit it was from lines that somebody put behind the kill: of the same
+        moment and host, and of no kill of their own.
+        """
+        if (
+            self.head.request or other.head.request or self.memcg.is_there
+            or not self.ending.says_memcg or len(self.ending.kills) != 1
+            or not other.memcg.path or other.stage > _STAGES["stat"]
+            or self.at is None or self.at != other.at or self.host != other.host
+            or not self.is_near_line(other.first_line)
+        ):  # fmt: skip
+            return False
+        self.memcg = other.memcg
+        self.raw_lines += other.raw_lines
+        self.last_line = max(self.last_line, other.last_line)
+        self.last_offset = max(self.last_offset, other.last_offset)
+        return True
+
     def note(self, message: Message, between: int, offset: int) -> None:
         """Count a line in; ``between`` ones before it were not understood, e.g. a call trace."""
         if message.line.number > self.last_line:  # one line of a log may hold several

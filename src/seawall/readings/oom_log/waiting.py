@@ -53,6 +53,8 @@ class Waiting:
         """``oldest``: the first line of the oldest report that is still open."""
         if draft is None or not draft.is_of_oom:
             return
+        if self._drafts and self._drafts[-1].completes(draft):
+            return
         insort(self._drafts, draft, key=lambda waiting: waiting.first_line)
         while len(self._drafts) > _WAITING_MOST and self._is_first(oldest):
             self._finish_first()

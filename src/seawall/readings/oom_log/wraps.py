@@ -22,6 +22,16 @@ _LISTED: Final = re.compile(
     re.ASCII,
 )
 _NUMBER: Final = re.compile(r"-?\d{1,20}\Z", re.ASCII)
+# What ``Killed process N (x)`` goes on with, blanks taken out, and how far into its next value.
+_KILLED_TAIL: Final = re.compile(
+    r".*Killedprocess\d.*\),?(?:(?:total-vm|vsz|anon-rss|file-rss|shmem-rss|pgtables|UID"
+    r"|oom_score_adj):-?\d{1,20}(?:[kl]B)?,?)*(?P<rest>[A-Za-z_-]{0,20}:?-?\d{0,20}k?)\Z",
+    re.ASCII,
+)
+_KILLED_NAMES: Final = (
+    "total-vm:", "vsz:", "anon-rss:", "file-rss:", "shmem-rss:", "pgtables:", "UID:",
+    "oom_score_adj:",
+)  # fmt: skip
 _LAST: Final = re.compile(r"oom_score_adj:-?\d+\Z", re.ASCII)
 _NAME: Final = re.compile(
     r"([a-z_-]{2,30}(?:\([a-z]{1,8}\))?|\*\d{1,12}kB)(?:\s?:\s?\d|(?<=kB))", re.ASCII
@@ -112,6 +122,8 @@ class Joiner:
             return _NUMBERS.match(text) is not None
         if self._shape in _LISTS:
             held = "".join(self._pieces)
+            if self._shape == "killed" and _is_killed_so_far(held + text):
+                return True
             if self._shape == "stats" and not is_whole("stats", held):
                 return True
             if _NUMBER.match(text):  # the rest of a number, or nothing of ours
@@ -156,3 +168,12 @@ class Joiner:
 
     def _whole_as(self, shape: Shape, text: str) -> bool:
         return self._is_row(text) if shape == "row" else is_whole(shape, text)
+
+
+def _is_killed_so_far(joined: str) -> bool:
+    """Whether it ends within a value of a kill's sizes, or in the middle of its name."""
+    found = _KILLED_TAIL.match("".join(joined.split())[-1000:])
+    if not found or ")" in found["rest"]:
+        return False
+    rest = found["rest"]
+    return any(name.startswith(rest) or rest.startswith(name) for name in _KILLED_NAMES)
