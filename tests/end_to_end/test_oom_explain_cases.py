@@ -344,3 +344,9 @@ def test_one_report_is_one_screen_and_begins_with_its_verdict(name: str) -> None
     assert "What to do:" in top
     assert len(lines) <= 26, "more than a screen"
     assert len(lines) <= 24 or "1 of 1" not in lines[0]
+
+
+def test_three_reports_are_one_screen() -> None:
+    ran = seawall("oom", "explain", str(LOGS / "cases/lxc-inner-unit.txt")).answered()
+    assert len(ran.text.splitlines()) <= 24
+    assert "--report 1 to 3" in ran.text

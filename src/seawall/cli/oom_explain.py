@@ -205,6 +205,8 @@ class _Text:
         if len(few) <= FEW_MOST:
             for explanation in few:
                 self._page(explanation, _PAGE_LINES[len(few) - 1], len(few))
+            if len(few) > 1:
+                print(f"  more       one of them whole, with its table: --report 1 to {len(few)}")
             return
         from seawall.accounts.oom.oom_episode import Episodes  # noqa: PLC0415 - many alone
         from seawall.views.oom_explain_text import episode_lines, page  # noqa: PLC0415 - text alone

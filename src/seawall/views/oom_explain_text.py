@@ -59,6 +59,8 @@ def page(explanation: Explanation, paper: Paper, most: int, of: int | None = Non
         if anomaly.id != "cut-report" and len(rows) <= room:
             room -= len(rows)
             yield from rows
+    if of in (2, 3):
+        return  # said once, below all of them
     yield from _wrap(
         paper, f"all of it, with the table: --report {explanation.number}",
         " " * (_LABEL + 1), "  more".ljust(_LABEL + 1),
