@@ -132,7 +132,17 @@ def test_long_paths_of_one_workload_do_not_make_the_file_unreadable() -> None:
 MEMINFO = """=== /proc/meminfo
 MemTotal:        4194304 kB
 MemFree:         {free} kB
+Buffers:               0 kB
+Cached:                0 kB
+SwapCached:            0 kB
+Active:          1048576 kB
+Inactive:              0 kB
+Unevictable:           0 kB
 AnonPages:       1048576 kB
+Shmem:                 0 kB
+Slab:                  4 kB
+KernelStack:           0 kB
+PageTables:            0 kB
 KReclaimable:          4 kB
 SReclaimable:          4 kB
 VmallocUsed:           4 kB

@@ -56,8 +56,8 @@ def page(traced: Traced = TRACED, claims: tuple[Claim, ...] = ()) -> WhoPage:
         unexplained_most_bytes=0, unseen=(), unread=(),
     )  # fmt: skip
     memory = MemoryPage(
-        ledger=LEDGER, base=absent, base_is_new=False, claimed=claimed, shadow=absent, unseen=(),
-        bundle_notes=(),
+        ledger=LEDGER, headroom=absent, base=absent, base_is_new=False, claimed=claimed,
+        shadow=absent, unseen=(), bundle_notes=(),
     )  # fmt: skip
     unseen = (*trace_lacks(traced),) if traced.has_trace else (not_traced(None),)
     return WhoPage(memory=memory, traced=traced, unseen=unseen)
