@@ -70,9 +70,10 @@ def test_kill_of_the_report_is_a_cgroups() -> None:
     assert report["kind"] == "memcg"
     assert report["chosen_pid"] == 27220
     assert "constraint-none" in {row["id"] for row in report["anomalies"]}
-    text = re.sub(r"\s+", " ", seawall("oom", "explain", KILL).answered().text)
-    assert "python (pid 27220, 63.8 GiB)" in text
-    assert "9df61518-c02a-11e9-9694-246e967d5d94" in text
+    page = re.sub(r"\s+", " ", seawall("oom", "explain", KILL).answered().text)
+    assert "python (pid 27220, 63.8 GiB)" in page
+    assert "9df61518-c02a-11e9-9694-246e967d5d94" in page
+    text = re.sub(r"\s+", " ", seawall("oom", "explain", KILL, "--report", "1").answered().text)
     assert "2e8e56c5bf8a2e4a5c5ef824f1323d44f2194b9ffbb4336d579bd0ff435a2f98" in text
 
 

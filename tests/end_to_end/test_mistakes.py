@@ -37,7 +37,7 @@ def test_alone_it_prints_the_help() -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["why", "--form", "x"], "seawall why: error: unrecognized arguments: --form x; did you"),
+        (["why", "--form", "x"], "unrecognized arguments: --form; did you mean --from?"),
         (["why", "--fail-on", "bad"], "--fail-on"),
         (["why", "--timeout", "never"], "--timeout"),
         (["why", "--rules"], "--rules"),
