@@ -6,7 +6,6 @@ commands and environments (``systemd-run -E``); a device plugin's answer in the 
 holds an environment too (deviceplugin/v1beta1/api.proto, ContainerAllocateResponse).
 """
 
-import base64
 import binascii
 import json
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from typing import Final
 
 from seawall.problems import ParseProblem
 from seawall.protobuf_wire import field, fields, messages
+from seawall.strict_base64 import strict_base64
 
 _ENVS: Final = 1
 _ANNOTATIONS: Final = 4
@@ -101,7 +101,7 @@ def _kept(text: object, is_kept: Callable[[bytes], object]) -> object:
     if not isinstance(text, str):
         return None if text is None else False
     try:
-        message = base64.b64decode(text.encode("ascii"), validate=True)
+        message = strict_base64(text)
         found = [
             field(number, value)
             for number, value in fields(message)

@@ -7,7 +7,6 @@ devices of an entry stand by NUMA node, before that in one list.  The kubelet ke
 pods that ended until it needs their devices.
 """
 
-import base64
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from seawall.kubelet_folders import ROOTS
 from seawall.problems import ParseProblem
 from seawall.protobuf_wire import fields
 from seawall.readings.reading import decode_name, read_as
+from seawall.strict_base64 import strict_base64
 
 PATHS: Final = tuple(f"{folder}/device-plugins/kubelet_internal_checkpoint" for folder in ROOTS)
 LIMIT_BYTES: Final = 2 << 20
@@ -167,7 +167,7 @@ def _answer(text: Any) -> _Answer:
     if not isinstance(text, str):
         raise ParseProblem(0, "base64 in AllocResp")
     try:
-        message = base64.b64decode(text.encode("ascii"), validate=True)
+        message = strict_base64(text)
     except ValueError as error:  # binascii.Error, and characters that are not ASCII
         raise ParseProblem(0, "base64 in AllocResp") from error
     for number, value in fields(message):
