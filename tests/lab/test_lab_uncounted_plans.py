@@ -126,7 +126,7 @@ def test_it_stops_when_the_machine_has_less(
 def test_words() -> None:
     rings = plan("rings", step_bytes=16 * MIB)
     assert lab_uncounted_text.deed(rings) == (
-        "one process takes 512 MiB of packet rings, which no cgroup counts, 16.0 MiB each second"
+        "one process takes 512 MiB of packet rings: uncounted memory, 16.0 MiB each second"
     )
 
 

@@ -266,4 +266,4 @@ def test_a_wrong_key_is_named_with_its_line(tmp_path: Path, capsys: Any) -> None
 def test_a_folder_is_no_policy(tmp_path: Path, capsys: Any) -> None:
     path, _ = box(tmp_path, scripts.quiet)
     assert main(["guard", "replay", str(path), "--config", str(tmp_path)]) == 2
-    assert "Is a directory" in capsys.readouterr().err
+    assert "found a folder" in capsys.readouterr().err

@@ -119,7 +119,7 @@ def _finding(window: Window[MemoryGroups], killed: _Killed, many_per_second: flo
     name = "memory.oom_control" if group.memcg.version == 1 else "memory.events"
     where, is_node = _where(window, place)
     outlook = "Any container can be next." if is_node else "Another of its processes can be next."
-    cure = "give it the memory that it needs, or find what grows in it: seawall pods"
+    cure = "give it more memory, or find what grows in it: seawall pods"
     if is_node:
         cure = "find what takes the node's memory: seawall memory"
     were = "1 process was" if kills == 1 else f"{counted(kills, 'process', 'processes')} were"
@@ -139,5 +139,9 @@ def _finding(window: Window[MemoryGroups], killed: _Killed, many_per_second: flo
         workload=group.name,
         confirm=(show(place, name), "seawall oom explain --live"),
         remedy=(explain, cure),
-        brief=Brief(headline=f"{were} OOM-killed in {duration(window.seconds)}, {where}"),
+        brief=Brief(
+            headline=f"{were} OOM-killed in {duration(window.seconds)}, {where}",
+            why=outlook,
+            steps=("seawall oom explain --live: who was killed, and why that one", cure),
+        ),
     )
