@@ -66,5 +66,7 @@ def test_this_machine_has_its_own_proc_in_it() -> None:
     (proc,) = {m.fs_type for m in found.mounts if m.mount_point == "/proc"}
     assert proc == "proc"
     status = os.stat("/")
-    root = [m.device for m in found.mounts if m.mount_point == "/"][-1]
-    assert root == f"{os.major(status.st_dev)}:{os.minor(status.st_dev)}"
+    roots = [m.device for m in found.mounts if m.mount_point == "/"]
+    if not roots:
+        pytest.skip("in a chroot: nothing is mounted at its /")
+    assert roots[-1] == f"{os.major(status.st_dev)}:{os.minor(status.st_dev)}"

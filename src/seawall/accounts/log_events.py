@@ -14,7 +14,12 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from seawall.accounts.log_episodes import kernel_told, killers_told, node_told, oom_kills_told
+from seawall.accounts.log_episodes import (
+    kernel_episodes,
+    node_episodes,
+    oom_kill_episodes,
+    userspace_kill_episodes,
+)
 from seawall.accounts.log_episodes.episode import log_seconds
 from seawall.accounts.recent_events import RecentEvent, RecentEvents
 from seawall.host.host import Unread
@@ -27,13 +32,26 @@ AHEAD_SECONDS: Final = 120.0
 """A line from further in the future than this is of a clock that was wrong."""
 OOM_KINDS: Final = frozenset({"oom_kill"})
 _KINDS: Final[Sequence[Callable[[EventLog], Iterator[RecentEvent]]]] = (
-    oom_kills_told.kernel_kills, killers_told.systemd_oomd, killers_told.facebook_oomd,
-    killers_told.earlyoom, killers_told.nohang, killers_told.talos, killers_told.guard_lines_told,
-    kernel_told.hung_tasks, kernel_told.failed_allocations, kernel_told.driver_requests,
-    kernel_told.xids, kernel_told.starts, node_told.evictions, node_told.not_ready,
-    node_told.told_by_kubelet, node_told.told_by_systemd, node_told.container_ooms,
-    node_told.described_pods, node_told.slurm,
-)  # fmt: skip
+    oom_kill_episodes.kernel_kills,
+    userspace_kill_episodes.systemd_oomd,
+    userspace_kill_episodes.facebook_oomd,
+    userspace_kill_episodes.earlyoom,
+    userspace_kill_episodes.nohang,
+    userspace_kill_episodes.talos,
+    userspace_kill_episodes.guard_lines_told,
+    kernel_episodes.hung_tasks,
+    kernel_episodes.failed_allocations,
+    kernel_episodes.driver_requests,
+    kernel_episodes.xids,
+    kernel_episodes.starts,
+    node_episodes.evictions,
+    node_episodes.not_ready,
+    node_episodes.told_by_kubelet,
+    node_episodes.told_by_systemd,
+    node_episodes.container_ooms,
+    node_episodes.described_pods,
+    node_episodes.slurm,
+)
 
 
 def events_of(log: EventLog, source: str = "") -> list[RecentEvent]:

@@ -12,6 +12,10 @@ Question: TypeAlias = str | tuple[str, str]
 """A path; of a probe its name and argument."""
 
 _REASONS: Final = frozenset(get_args(Why))
+DEPTH_MOST: Final = 100
+"""Of a probe's answer.  A box is hostile input, and what copies and compares answers recurses;
+Python's own limit does not hold in its JSON encoder since 3.12.
+"""
 
 
 def told(section: str, question: Question, before: Any, answer: Any, words: WordsTold) -> JSON:
@@ -39,8 +43,24 @@ def read(section: str, question: Question, before: Any, answer: JSON, words: Wor
     if section == "links" and isinstance(answer, str):
         return answer
     if section == "probes" and isinstance(answer, dict) and "a" in answer:
+        if _is_deeper_than(answer["a"], DEPTH_MOST):
+            raise ValueError(f"a probe's answer is nested more than {DEPTH_MOST} deep")
         return [answer["a"]]
     raise ValueError("an answer of another kind")
+
+
+def _is_deeper_than(answer: JSON, most: int) -> bool:
+    """Level by level, for a recursion would end where it must not."""
+    level: list[JSON] = [answer]
+    for _ in range(most + 1):
+        level = [
+            below
+            for one in level if isinstance(one, dict | list)
+            for below in (one.values() if isinstance(one, dict) else one)
+        ]  # fmt: skip
+        if not level:
+            return False
+    return True
 
 
 def is_same(before: Any, answer: Any) -> bool:

@@ -163,7 +163,7 @@ def _why_empty() -> OSError:
     if os.geteuid():
         words = "only root and the groups adm and systemd-journal may read it"
         return PermissionError(errno.EACCES, words)
-    words = "it holds no line of this span: what services and the kubelet did is not known"
+    words = "it is empty for this span"
     return FileNotFoundError(errno.ENOENT, words)
 
 
