@@ -100,8 +100,8 @@ def test_v2_streaming_is_cache_and_nothing_else(v2: Outcome) -> None:
 
 def test_v2_thrashing_in_its_own_limit(v2: Outcome) -> None:
     found = said(v2, "thrash")
-    # A page cache that goes round: told as cache, and as stuck only if its tasks hardly run.
-    assert "SW201" in found
+    # Where the reads of what was just dropped are seen to cost time, it is not called a cache.
+    assert len({"SW201", "SW212"} & set(found)) == 1
     assert not {"SW202", "SW207"} & set(found)
 
 

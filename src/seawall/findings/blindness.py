@@ -177,6 +177,8 @@ def provide(unread: Unread, *, is_root: bool) -> str:
         return _PROVIDE[unread.why]
     if is_root:
         return _PROVIDE["refused to root"]
+    if unread.path == "/dev/kmsg":
+        return "root on the host, or CAP_SYSLOG (kernel.dmesg_restrict)"
     # proc(5): files have owners and modes, and other users' processes want ptrace rights too.
     more = " and CAP_SYS_PTRACE" if unread.path[6:7].isdecimal() else ""
     return f"root on the host, or CAP_DAC_READ_SEARCH{more}"
