@@ -111,7 +111,11 @@ def look(cgroup: str) -> Screen:
     text = answer.answered().text.rpartition("The whole, after ")[2]
     assert len(text.splitlines()) < SCREEN, text
     assert max(map(len, text.splitlines())) <= 80, text
-    firing = [row for row in page["findings"] if row["verdict"] == "fires"]
+    place = {key: number for number, key in enumerate(page["order"])}
+    firing = sorted(
+        (row for row in page["findings"] if row["verdict"] == "fires"),
+        key=lambda row: place[row["key"]],
+    )
     for row in firing:
         # A stream that is larger than its limit fills it with cache; that is all that is told.
         is_cache = row["id"] == "SW201" and row["severity"] == "info"
