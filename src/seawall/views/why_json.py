@@ -9,7 +9,8 @@ from seawall.findings.blindness import NotSeen
 from seawall.findings.causes import Cause, causes
 from seawall.findings.finding import SEVERITIES, Judged
 from seawall.host.host import Unread
-from seawall.views.document import not_seen_rows, taken_at, unread_rows
+from seawall.views.document import not_seen_rows, unread_rows
+from seawall.views.recent_events_json import event_object
 
 _VERDICT_ORDER: Final = ("fires", "blind", "quiet")
 
@@ -57,21 +58,7 @@ def _recent_object(recent: RecentEvents | Unread | None) -> dict[str, Any] | Non
         return {"since_seconds": None, "events": [], "unread": unread_rows([recent])}
     return {
         "since_seconds": recent.since_seconds,
-        "events": [
-            {
-                "kind": event.kind,
-                "first_at": taken_at(event.first_at_unix_seconds),
-                "last_at": taken_at(event.last_at_unix_seconds),
-                "when": event.when,
-                "sentence": event.sentence,
-                "details": list(event.details),
-                "count": event.count,
-                "workload": event.workload,
-                "more": event.more,
-                "source": event.source,
-            }
-            for event in recent.events
-        ],
+        "events": [event_object(event) for event in recent.events],
         "unread": unread_rows(list(recent.unread)),
     }
 
