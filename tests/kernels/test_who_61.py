@@ -47,8 +47,10 @@ WHO_JOB = rf"""
 echo "== who"
 seawall memory --who --for {TRACE_SECONDS_MOST} --timeout 240 --json \
     > $OUT/who.json 2> $OUT/who.err & who=$!
-tries=0; until ls $T/instances | grep -vq theirs || [ $((tries += 1)) -gt 300 ]; do sleep 0.1; done
-sleep 4; ls $T/instances > $OUT/instances.during; touch /run/go
+# Its instance stands there long before it is armed where the emulator is held up.
+tries=0; until grep -q "tracing, 0 of" $OUT/who.err || [ $((tries += 1)) -gt 600 ]
+do sleep 0.1; done
+sleep 1; ls $T/instances > $OUT/instances.during; touch /run/go
 sleep 7; touch {runc_in_guest.HOME}/2/rootfs/go
 tries=0
 until [ "$(cat /run/hog-*.out {runc_in_guest.HOME}/2/rootfs/out | grep -c ready)" = 4 ] ||
