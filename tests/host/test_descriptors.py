@@ -3,12 +3,16 @@
 import ctypes
 import os
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.host.as_nobody import as_nobody
 from tests.ready import ready
 
+from seawall.host.descriptor_walk import Looker, has_ended
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.readings.descriptors import Descriptors, read
@@ -58,6 +62,53 @@ def test_instance_that_a_fork_shares_counts_once(holder: int) -> None:
     assert isinstance(found, Descriptors)
     assert found.by_pid[int(child)].files >= 212
     assert [r.pid for r in found.inotify if r.pid in (holder, int(child))] == [holder]
+
+
+def look_at_a_zombie() -> str:
+    """What a user may see of a child that has ended and is not waited for: its folder is root's."""
+    pid = os.fork()
+    if not pid:
+        os._exit(0)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    try:
+        return f"{has_ended(pid)} {Looker(time.monotonic() + 60).files_of(pid)} {_refused(pid)}"
+    finally:
+        os.waitpid(pid, 0)
+
+
+def _refused(pid: int) -> bool:
+    try:
+        os.listdir(f"/proc/{pid}/fd")
+    except PermissionError:
+        return True
+    return False
+
+
+def test_what_has_ended_has_no_files_and_is_not_left_out() -> None:
+    told = as_nobody(look_at_a_zombie) if os.geteuid() == 0 else look_at_a_zombie()
+    assert told.startswith("True [] "), told
+    if not told.endswith(" True"):
+        pytest.skip("this kernel lets a user look into what has ended")
+
+
+def test_what_lives_is_not_taken_for_ended() -> None:
+    """Nor is a process whose first thread alone has ended: the others hold its files."""
+    assert not has_ended(os.getpid())
+    pid = os.fork()
+    if not pid:
+        threading.Thread(target=time.sleep, args=(60,)).start()
+        ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)
+        os._exit(1)
+    try:
+        until = time.monotonic() + 20
+        while b") Z" not in Path(f"/proc/{pid}/stat").read_bytes():
+            assert time.monotonic() < until, "its first thread does not end"
+            time.sleep(0.01)
+        assert not has_ended(pid)
+    finally:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+    assert has_ended(pid)
 
 
 def test_another_root_is_not_looked_into(tmp_path: object) -> None:

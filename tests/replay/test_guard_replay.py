@@ -24,9 +24,10 @@ from seawall.cli.main import main
 from seawall.guard.settings import Settings
 from seawall.guard.tell import records
 from seawall.replay.compare import difference
-from seawall.replay.found import Found, Live
+from seawall.replay.found import Found, Live, Stretch
+from seawall.replay.incidents import Incident, WhatIf
 from seawall.replay.replay import replay as judge_again
-from seawall.replay.replay_text import lines
+from seawall.replay.replay_text import lines, what_if_words
 from seawall.views.terminal import Paper
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/guard-replay.json").read_text())
@@ -104,6 +105,18 @@ def test_a_policy_that_never_acts(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert incident["what_if"]["kind"] in ("refuses", "silent")
     assert [row["name"] for row in incident["what_if"]["spared"]] == ["ns/hog0/c", "ns/hog1/c"]
     assert [row["is_after_parting"] for row in incident["what_if"]["spared"]] == [False, True]
+
+
+def test_silence_after_the_parting_proves_nothing() -> None:
+    """Of a policy that never says a word: what it spared, and why nothing follows from it."""
+    incident = Incident(Stretch(1, 9, 1.79e9, 1.79e9 + 9), [], [])
+    found = WhatIf("silent", [], parts_unix_seconds=1.79e9)
+    words = list(what_if_words(incident, found))
+    assert words[0] == "nothing: it decides nothing in this time"
+    assert "on this is another story" in words[-1]
+    assert words[-1].endswith("that nothing is decided later proves nothing.")
+    found = WhatIf("silent", [])
+    assert "another story" not in " ".join(what_if_words(incident, found))
 
 
 def test_a_policy_that_acts_sooner(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

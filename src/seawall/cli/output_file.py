@@ -24,11 +24,11 @@ def check_output(path: str | None) -> None:
     folder = FOLDER if path is None else os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise UsageProblem(f"-o {path}: {folder} is not a folder; {_ELSEWHERE}")
+    if path is not None and os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        raise UsageProblem(f"-o {path}: is there and is no plain file; {_ELSEWHERE}")
     if not os.access(folder, os.W_OK | os.X_OK):
         name = f"{folder}:" if path is None else f"-o {path}: {folder} is"
         raise UsageProblem(f"{name} not writable for this user; {_ELSEWHERE}")
-    if path is not None and os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
-        raise UsageProblem(f"-o {path}: is there and is no plain file; {_ELSEWHERE}")
     if path is not None and os.path.lexists(path) and _is_box(path):
         raise UsageProblem(f"-o {path}: is a black box, and nothing writes over one")
 

@@ -23,6 +23,10 @@ _TYPE_AND_INODE: Final = 0x101  # STATX_TYPE | STATX_INO
 # stx_mode at 0x1c, stx_ino at 0x20, stx_rdev_major to stx_dev_minor from 0x80
 _STATX: Final = struct.Struct("=28xHxxQ88xIIII")
 _STATX_BYTES: Final = 256
+# Fields of /proc/PID/stat behind the name (proc(5)): flags, num_threads; PF_EXITING
+_FLAGS: Final = 6
+_THREADS: Final = 17
+_EXITING: Final = 4
 
 
 class OpenFile(NamedTuple):
@@ -48,6 +52,24 @@ def start_ticks(pid: int) -> int:
         return int(file.read().rpartition(b") ")[2].split(None, 20)[19])
 
 
+def has_ended(pid: int) -> bool:
+    """Whether it is a zombie, or about to be one: it has no files, or not for long.
+
+    Its /proc/PID/fd belongs to root all the same (fs/proc/base.c task_dump_owner), so nobody else
+    may look: PermissionError there says nothing of it.  False for a first thread whose others
+    live on, and for one that waits in a driver for its files to be let go.
+    """
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            words = file.read().rpartition(b") ")[2].split(None, 18)
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    if len(words) <= _THREADS:
+        return False
+    is_going = words[0] == b"R" and int(words[_FLAGS]) & _EXITING
+    return int(words[_THREADS]) <= 1 and (words[0] in (b"Z", b"X") or bool(is_going))
+
+
 class Looker:
     """Asks process after process until the monotonic second ``until``."""
 
@@ -66,7 +88,12 @@ class Looker:
         """The files of one process; OSError when it is gone or not our business,
         OverTimeError when the time is over.
         """
-        folder = os.open(f"/proc/{pid}/fd", _FOLDER)
+        try:
+            folder = os.open(f"/proc/{pid}/fd", _FOLDER)
+        except PermissionError:
+            if has_ended(pid):
+                return []
+            raise
         try:
             found = []
             statx, address, unpack = self._statx, self._address, self._unpack

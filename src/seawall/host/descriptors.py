@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from seawall.host.descriptor_walk import has_ended
 from seawall.host.host import JSON
 
 _BUDGET_SECONDS: Final = 0.3
@@ -63,7 +64,7 @@ def open_descriptors() -> JSON:
         except (FileNotFoundError, ProcessLookupError):
             continue
         except PermissionError:
-            left_out += 1
+            left_out += not has_ended(pid)
         except _OverTimeError:
             left_out += len(pids) - done
             break

@@ -26,6 +26,10 @@ NO_FURTHER: Final = (
     "From {when} on this is another story: what its orders would have brought back is in no "
     "record, so whom it aims at is taken to live on, and everything else as it was."
 )
+NO_FURTHER_SILENT: Final = (
+    "From {when} on this is another story: the record goes on with what the live orders brought "
+    "back, so that nothing is decided later proves nothing."
+)
 
 
 def lines(replayed: Replayed, paper: Paper) -> Iterator[str]:
@@ -208,8 +212,9 @@ def what_if_words(incident: Incident, found: WhatIf) -> Iterator[str]:
     yield from _people(incident, found)
     for one in found.found[:ROWS_MOST]:
         yield f"{clock(one.unix_seconds)}  {one.verdict.sentence}"
-    if found.parts_unix_seconds is not None and found.kind != "silent":
-        yield NO_FURTHER.format(when=clock(found.parts_unix_seconds))
+    if found.parts_unix_seconds is not None:
+        words = NO_FURTHER_SILENT if found.kind == "silent" else NO_FURTHER
+        yield words.format(when=clock(found.parts_unix_seconds))
 
 
 def _people(incident: Incident, found: WhatIf) -> Iterator[str]:
