@@ -7,7 +7,7 @@ kills, and the power goes.  Every fact of it is in ``Story``, for tests to compa
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,9 @@ class Plot:
     peace_seconds: float = 600.0
     trouble_seconds: float = 90.0
     """So long before the end the hog begins to grow; two thirds later the node is short."""
+    uncounted_share: Callable[[float], float] | None = None
+    """Seconds before the end -> share of a node of 64 GiB that has gone from what is free into no
+    counter."""
     boot_id: str = BOOT
     end: float = END
     seed: int = 7
@@ -78,7 +81,7 @@ class Told:
 def tell(plot: Plot) -> Told:
     """Peace, trouble, a decision, a kill by the kernel, and no end: by the recorder's own story."""
     told = Told(plot)
-    world = _World(plot)
+    world = World(plot)
     story = Story(
         told.frames.append,
         lambda settings, last: {"tool_version": "test", "mode": settings.mode, "last": last},
@@ -149,7 +152,24 @@ def small_box(path: Path, **changes: Any) -> Told:
     return told
 
 
-class _World:
+def uncounted(data: bytes, share: float) -> bytes:
+    """/proc/meminfo of a node of 64 GiB with that share of it in no counter."""
+    kib = {name: int(rest.split()[0]) for name, rest in
+           (line.split(b":") for line in data.splitlines())}  # fmt: skip
+    more = (64 << 20) - kib[b"MemTotal"]
+    gone = int(share * (64 << 20)) - more
+    return b"".join(
+        b"%s: %d kB\n" % (name, value + more if name == b"MemTotal" else value - gone)
+        if name in (b"MemTotal", b"MemFree", b"MemAvailable")
+        else line + b"\n"
+        for line in data.splitlines()
+        for name, value in [(line.split(b":")[0], kib[line.split(b":")[0]])]
+    )
+
+
+class World:
+    """The machine of a plot, at any time."""
+
     def __init__(self, plot: Plot) -> None:
         self.plot = plot
         self.chance = random.Random(plot.seed)
@@ -222,6 +242,8 @@ class _World:
             return data
         if path == "/proc/vmstat":
             return self.counted(data, unix)
+        if path == "/proc/meminfo" and self.plot.uncounted_share is not None:
+            return uncounted(data, self.plot.uncounted_share(self.plot.end - unix))
         if path == "/proc/meminfo":
             left = max(40 * MIB, 1200 * MIB - 2 * self.outside(unix)) >> 10
             lines = data.split(b"\n")

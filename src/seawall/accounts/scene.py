@@ -30,7 +30,8 @@ class Window(Generic[T]):
 @dataclass(frozen=True, slots=True)
 class Middle(Generic[T]):
     """The topic between the two moments of a ``Window``, ``seconds`` after the earlier one; on a
-    live machine only what /proc/meminfo and /proc/vmstat tell is of that time.
+    live machine and in a black box at least what /proc/meminfo and /proc/vmstat tell is of that
+    time, the rest may be as it was at the earlier one.
     """
 
     value: T
@@ -54,9 +55,15 @@ class Scene:
 
     @classmethod
     def of(cls, moments: Sequence[Snapshot]) -> "Scene":
-        """Of one moment or more, in their order: the first, the last, and one between them."""
-        last = moments[-1] if len(moments) > 1 else None
-        return cls(moments[0], last, moments[len(moments) // 2] if len(moments) > 2 else None)
+        """Of one moment or more, in their order: the first, the last, and of those between them
+        the one that is nearest to the middle of the window by the clock, where there is one.
+        """
+        scene = cls(moments[0], moments[-1] if len(moments) > 1 else None)
+        half = (scene.window_seconds or 0.0) / 2
+        timed = ((scene._seconds_until(one), one) for one in moments[1:-1])
+        inside = [(abs(seconds - half), one) for seconds, one in timed if seconds is not None]
+        scene.middle = min(inside, key=lambda row: row[0])[1] if inside else None
+        return scene
 
     @property
     def window_seconds(self) -> float | None:

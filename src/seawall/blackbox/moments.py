@@ -60,6 +60,10 @@ class Moments(NamedTuple):
     """Ends with ``now``; at least WINDOW_LEAST_SECONDS long."""
     whole: tuple[Pass, Pass] | None
     """The last two whole ones."""
+    near_middle: Pass | None
+    """Of those within ``near`` the nearest to its middle, light or whole; None: there is none."""
+    whole_middle: Pass | None
+    """The same of ``whole``."""
 
     @property
     def old_seconds(self) -> float:
@@ -81,8 +85,8 @@ def choose(passes: Sequence[Pass]) -> Moments:
     first = wholes[-1] if wholes else 0
     known = overlaid(one.round for one in same[first:])
     base = same[wholes[-1]] if wholes else None
-    whole = _whole_pair([same[place] for place in wholes])
-    return Moments(now, known, base, _near_pair(same), whole)
+    near, whole = _near_pair(same), _whole_pair([same[place] for place in wholes])
+    return Moments(now, known, base, near, whole, _middle(same, near), _middle(same, whole))
 
 
 def in_order(passes: Iterable[Pass]) -> list[Pass]:
@@ -127,6 +131,15 @@ def _whole_pair(wholes: Sequence[Pass]) -> tuple[Pass, Pass] | None:
         if wholes[-1].monotonic_seconds - one.monotonic_seconds >= WINDOW_LEAST_SECONDS:
             return one, wholes[-1]
     return None
+
+
+def _middle(passes: Sequence[Pass], pair: tuple[Pass, Pass] | None) -> Pass | None:
+    if pair is None:
+        return None
+    begin, end = (one.monotonic_seconds for one in pair)
+    inside = [one for one in passes if begin < one.monotonic_seconds < end]
+    half = (begin + end) / 2
+    return min(inside, key=lambda one: abs(one.monotonic_seconds - half), default=None)
 
 
 def passes_until(box: Box, unix_seconds: float) -> list[Pass]:

@@ -108,7 +108,8 @@ def _read(box: Box, since: float, until: float) -> list[Pass]:
 def chosen(passes: Sequence[Pass]) -> list[Pass]:
     """As many as a bundle takes, spread over the time; what the last moment needs is among them."""
     moments = choose(passes)
-    needed = [passes[0], *(moments.whole or ()), *(moments.near or ()), moments.now]
+    middles = filter(None, (moments.whole_middle, moments.near_middle))
+    needed = [passes[0], *(moments.whole or ()), *(moments.near or ()), *middles, moments.now]
     wholes = WHOLES_MOST
     while True:
         kept = {id(one) for one in needed}

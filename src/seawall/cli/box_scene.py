@@ -8,8 +8,8 @@ both of their passes asked everything that it is made of; else the last two whol
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
-from seawall.accounts.scene import Scene, Window
-from seawall.blackbox.moments import Moments, Pass
+from seawall.accounts.scene import Middle, Scene, Window
+from seawall.blackbox.moments import Moments, Pass, overlaid
 from seawall.host.bundle import BundleHost
 from seawall.host.host import JSON, READ_LIMIT_BYTES, Unread
 from seawall.host.recording import Round
@@ -27,8 +27,8 @@ class BoxScene(Scene):
 
     def __init__(self, known: Snapshot, moments: Moments) -> None:
         super().__init__(known, known)
-        self._near = moments.near and _fresh_scene(moments.near, moments.known)
-        self._whole = moments.whole and _whole_scene(moments.whole)
+        self._near = moments.near and _fresh_scene(moments.near, moments)
+        self._whole = moments.whole and _whole_scene(moments.whole, moments.whole_middle)
 
     @property
     def window_seconds(self) -> float | None:
@@ -37,14 +37,25 @@ class BoxScene(Scene):
         return scene.window_seconds if scene else None
 
     def _window(self, topic: type[Any]) -> Any:
+        scene = self._scene_of(topic)
+        if scene is not None:
+            return scene.get(Window[topic])  # type: ignore[valid-type]
+        words = "a rate needs two passes, and the black box has only one of it before this moment"
+        return Unread(topic.__name__, "not_captured", words)
+
+    def _middle(self, topic: type[Any]) -> Any:
+        scene = self._scene_of(topic)
+        if scene is not None:
+            return scene.get(Middle[topic])  # type: ignore[valid-type]
+        return self._window(topic)
+
+    def _scene_of(self, topic: type[Any]) -> Scene | None:
+        """The one whose window is honest for it."""
         if self._near:
             found = self._near.get(Window[topic])  # type: ignore[valid-type]
             if not isinstance(found, Unread) and not _is_old(self._near, topic):
-                return found
-        if self._whole:
-            return self._whole.get(Window[topic])  # type: ignore[valid-type]
-        words = "a rate needs two passes, and the black box has only one of it before this moment"
-        return Unread(topic.__name__, "not_captured", words)
+                return self._near
+        return self._whole
 
 
 class FreshHost:
@@ -105,14 +116,22 @@ class FreshSnapshot(Snapshot):
         return value
 
 
-def _fresh_scene(pair: tuple[Pass, Pass], known: Round) -> Scene:
+def _fresh_scene(pair: tuple[Pass, Pass], moments: Moments) -> Scene:
+    known = moments.known
     earlier, later = (FreshSnapshot(FreshHost(one.round, known)) for one in pair)
-    return Scene(earlier, later)
+    return Scene(earlier, later, _middle_snapshot(pair[0], moments.near_middle))
 
 
-def _whole_scene(pair: tuple[Pass, Pass]) -> Scene:
+def _whole_scene(pair: tuple[Pass, Pass], middle: Pass | None) -> Scene:
     earlier, later = (Snapshot(BundleHost(one.round, NOT_RECORDED)) for one in pair)
-    return Scene(earlier, later)
+    return Scene(earlier, later, _middle_snapshot(pair[0], middle))
+
+
+def _middle_snapshot(begin: Pass, middle: Pass | None) -> Snapshot | None:
+    """What the pass asked, and all else as it was at the begin of the window."""
+    if middle is None:
+        return None
+    return Snapshot(BundleHost(overlaid((begin.round, middle.round)), NOT_RECORDED))
 
 
 def _is_old(scene: Scene, topic: type[Any]) -> bool:

@@ -5,7 +5,9 @@ A driver that takes pages for a workload grows the residual and nothing else: th
 own limit never fires.  Growth counts only beyond twice the ledger's error, and only when the
 residual is more than what network bursts and the like explain.  Page cache and slab that can be
 dropped are lines of the ledger and never in it.  A model load that ends grows too: it is critical
-only when both halves of the window say that the end is near.
+only when both halves of the window say that the end is near, the window is short enough for its
+halves to tell what goes on at its end, and what is left shrank as fast in the newest readings (in
+a black box these are newer than the ledger's).
 """
 
 from seawall.accounts.headroom import Headroom
@@ -15,7 +17,7 @@ from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.ledger_words import cut_ledger
 from seawall.findings.rule import rule
 from seawall.host.host import Unread
-from seawall.readings.meminfo import PATH
+from seawall.readings.meminfo import PATH, Meminfo
 from seawall.words import duration, size
 
 
@@ -40,7 +42,8 @@ from seawall.words import duration, size
     provide="two moments as root: a live machine, or a bundle by seawall capture",
 )
 def judge(
-    ledger: Window[Ledger], middle: Middle[Ledger] | Unread, headroom: Headroom, *,
+    ledger: Window[Ledger], middle: Middle[Ledger] | Unread, headroom: Headroom,
+    newest: Window[Meminfo] | Unread, *,
     least_bytes: int = 32 << 20, least_fraction: float = 0.01, warn_seconds: float = 1800,
     critical_seconds: float = 60,
 ) -> Finding:  # fmt: skip
@@ -68,7 +71,11 @@ def judge(
     steady = None if isinstance(middle, Unread) else _steady_rate(ledger, middle, noise / 2)
     if steady is not None:
         evidence.append(Evidence("in the slower half of the window", steady, "bytes/s", PATH))
-    critical = steady is not None and headroom.bytes < steady * critical_seconds
+    going_on = steady or 0.0
+    if headroom.bytes > grown:  # else it has little to shrink by
+        going_on = min(going_on, _shrink_rate(newest))
+    is_short = ledger.seconds <= critical_seconds / 2
+    critical = is_short and headroom.bytes < going_on * critical_seconds
     return fires(
         "critical" if critical else "warning",
         f"memory is gone in {duration(left)}: uncounted memory grows by {size(rate)}/s,"
@@ -86,3 +93,15 @@ def _steady_rate(ledger: Window[Ledger], middle: Middle[Ledger], least: float) -
     if min(middle.seconds, rest) < ledger.seconds / 4 or min(half - begin, end - half) < least:
         return 0.0
     return min((half - begin) / middle.seconds, (end - half) / rest)
+
+
+def _shrink_rate(window: Window[Meminfo] | Unread) -> float:
+    """Bytes a second that programs can have no more; 0 where that is not known."""
+    if isinstance(window, Unread):
+        return 0.0
+    then, now = (_left(one) for one in (window.earlier, window.later))
+    return (then - now) / window.seconds
+
+
+def _left(meminfo: Meminfo) -> int:
+    return meminfo.mem_free if meminfo.mem_available is None else meminfo.mem_available

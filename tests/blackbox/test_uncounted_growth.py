@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Uncounted memory that grows, from a black box: critical while it goes on, never after a load."""
+
+import argparse
+from pathlib import Path
+
+import pytest
+from tests.blackbox.box_maker import END, Plot, World, small_box
+
+from seawall.accounts.ledger import Ledger
+from seawall.accounts.scene import Middle, Window
+from seawall.blackbox.moments import choose, passes_until
+from seawall.blackbox.reader import Box
+from seawall.cli.blackbox_export import chosen
+from seawall.cli.box_source import box_source
+from seawall.cli.judging import Judging
+from seawall.cli.source import open_source
+from seawall.findings.finding import Finding
+from seawall.findings.rule import load_rules
+from seawall.host.bundle_writer import write_bundle
+from seawall.readings.meminfo import Meminfo
+
+RULE = next(rule for rule in load_rules() if rule.id == "SW102")
+LOAD_SECONDS, LOAD_ENDS = 30.0, 12.0
+
+
+def leak(before_end: float) -> float:
+    """Half a minute at 2 % of the node a second, and no end."""
+    return 0.1 + 0.02 * max(0.0, 40.0 - before_end)
+
+
+def model_load(before_end: float) -> float:
+    """60 % of the node in 30 s, over twelve seconds before the end."""
+    going = min(max(LOAD_SECONDS + LOAD_ENDS - before_end, 0.0), LOAD_SECONDS)
+    return 0.1 + 0.6 * going / LOAD_SECONDS
+
+
+def judged(path: Path, at: str) -> Finding:
+    judging = Judging(box_source(str(path), at), [RULE], None, audit=False)
+    [item] = judging.everything()
+    return item.finding
+
+
+@pytest.fixture(scope="module")
+def leaking(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("leak") / "blackbox"
+    small_box(path, uncounted_share=leak)
+    return path
+
+
+@pytest.mark.parametrize("at", ["-0.3s", "-4s", "-9s"])
+def test_what_goes_on_is_critical(leaking: Path, at: str) -> None:
+    finding = judged(leaking, at)
+    assert (finding.verdict, finding.severity) == ("fires", "critical")
+    assert "memory is gone in" in finding.headline
+
+
+def test_the_middle_is_of_that_time(leaking: Path) -> None:
+    scene = box_source(str(leaking), "-0.3s").later_scene()
+    window, middle = scene.get(Window[Ledger]), scene.get(Middle[Ledger])
+    assert isinstance(window, Window)
+    assert isinstance(middle, Middle)
+    assert 0.4 * window.seconds < middle.seconds < 0.6 * window.seconds
+    rate = 0.02 * (64 << 30)
+    grown = middle.value.residual_bytes - window.earlier.residual_bytes
+    assert grown / middle.seconds == pytest.approx(rate, rel=0.05)
+    near = scene.get(Window[Meminfo])
+    assert near.seconds < window.seconds
+
+
+def test_an_export_tells_the_same(leaking: Path, tmp_path: Path) -> None:
+    """With as few passes as fit, the middle one is among them."""
+    passes = passes_until(Box.open(str(leaking)), END)
+    whole = choose(passes)
+    few = choose(chosen(passes))
+    assert (few.near_middle, few.whole_middle) == (whole.near_middle, whole.whole_middle)
+    assert few.whole_middle is not None
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("load") / "blackbox"
+    small_box(path, uncounted_share=model_load)
+    return path
+
+
+@pytest.mark.parametrize("at", ["-9.5s", "-8s", "-6s", "-4s", "-2s", "-0.3s"])
+def test_a_model_load_that_stopped_is_at_most_a_warning(loaded: Path, at: str) -> None:
+    finding = judged(loaded, at)
+    assert (finding.verdict, finding.severity) in OVER
+
+
+OVER = {("fires", "warning"), ("quiet", "info")}
+
+
+def test_both_halves_of_a_minute_grew_and_it_is_over(tmp_path: Path) -> None:
+    """In peace whole passes are a minute apart and light ones ten seconds: a load that ends six
+    seconds before the last of them is in both halves, and in the newest readings.
+    """
+    told = small_box(tmp_path / "first")
+    *_, until = [t for of, t, _ in told.passes if of == "full" and t < END - 150]
+
+    def load(before_end: float) -> float:
+        going = min(max(END - before_end - until + 36.0, 0.0), LOAD_SECONDS)
+        return 0.1 + 0.85 * going / LOAD_SECONDS
+
+    small_box(tmp_path / "blackbox", uncounted_share=load)
+    finding = judged(tmp_path / "blackbox", f"@{until + 0.2:.1f}")
+    assert "memory is gone in" in finding.headline
+    assert (finding.verdict, finding.severity) == ("fires", "warning")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "severity"), [((0, 3, 6), "critical"), ((0, 1, 3, 6), "critical"),
+                              ((0, 6), "warning"), ((0, 1, 6), "warning")],
+)  # fmt: skip
+def test_of_a_bundle_the_pass_nearest_to_the_middle_counts(
+    tmp_path: Path, seconds: tuple[int, ...], severity: str
+) -> None:
+    """Two passes have none; one in the first sixth of the window tells nothing of its halves."""
+    world = World(Plot(uncounted_share=leak))
+    rounds = [world.round("full", END - 8 + after) for after in seconds]
+    with (tmp_path / "bundle.tgz").open("wb") as file:
+        write_bundle(rounds, {"tool_version": "test"}, file)
+    asked = argparse.Namespace(bundle=str(tmp_path / "bundle.tgz"), root=None, at=None, timeout=20)
+    [item] = Judging(open_source(asked), [RULE], None, audit=False).everything()
+    assert (item.finding.verdict, item.finding.severity) == ("fires", severity)
