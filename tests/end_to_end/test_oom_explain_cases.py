@@ -21,10 +21,11 @@ from tests.accounts.oom_examples import (
 from tests.end_to_end.explained_logs import LOGS, SCHEMA, explained
 from tests.end_to_end.verbs import seawall
 
-from seawall.accounts.oom.explanation import Explanation, explain
+from seawall.accounts.oom.explanation import Explanation, explain, explain_all
 from seawall.accounts.oom.facts import Hints, Owner
 from seawall.accounts.oom.limit_role import role_of
 from seawall.cgroup_paths import place_of
+from seawall.readings.oom_log.parser import read_reports
 from seawall.readings.oom_log.report import Frame, Kill, Zone
 
 ID = "648ff0b111978161b0ac94fb72a4656ee3f98b8e73f7eb63c5910f5cf8cd9c53"
@@ -58,8 +59,10 @@ def test_raspberry_is_not_out_of_memory() -> None:
     for one in (first, second):
         assert "systemd-journal" not in one["advice"]
         assert "Give systemd-network" not in one["advice"]
-    assert "ran out of memory" not in said
-    assert "the machine more memory" not in said
+        assert "ran out of memory" not in words(one)
+        assert "the machine more memory" not in words(one)
+    assert "7.6 GiB of 7.7 GiB was free" in first["verdict"]
+    assert first["first_line"] == 1  # a report that begins within Mem-Info
 
 
 def test_unit_inside_a_container_is_not_the_container() -> None:
@@ -203,6 +206,28 @@ def test_lowmem_reserve_is_that_of_the_requests_highest_zone(
     info = machine(lowest, *(zone(0, name, MIB, MIB) for name in others))
     state = explain(report(kind="global", gfp_flags=flags, mem_info=info)).facts.zones[0]
     assert state.reserve_bytes == pages * PAGE
+
+
+FULL = "[  9.1] 51200 pages RAM\n[  9.1] 0 pages reserved\n"
+KILLED = "[  9.5] Out of memory: Killed process 9 (hog) total-vm:9kB, anon-rss:8kB, file-rss:0kB\n"
+
+
+def only(lines: str) -> Explanation:
+    reports = read_reports(line.encode() for line in lines.splitlines())
+    (one,) = explain_all(reports, Hints(page_bytes=PAGE))
+    return one
+
+
+def test_head_that_is_cut_within_mem_info_proves_what_it_shows() -> None:
+    short = "[  9.1] Node 0 Normal free:{free}kB min:900kB low:950kB high:999kB managed:{all}kB\n"
+    out = only(short.format(free=800, all=204800) + FULL + KILLED)
+    assert "the machine ran out of memory" in out.verdict
+    free = only(short.format(free=90000, all=204800) + FULL + KILLED)
+    assert "87.9 MiB of 200 MiB was free" in free.verdict
+    assert "ran out of memory" not in told(free)
+    part = only(short.format(free=800, all=20480) + FULL + KILLED)
+    assert "which memory was short is not in the log" in part.verdict
+    assert "hog" not in part.advice
 
 
 # --- whose limit -----------------------------------------------------------------------

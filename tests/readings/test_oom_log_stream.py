@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import cycle
 
 import pytest
-from tests.readings.oom_logs import NAMES, log, reports_in, wanted, without_lines
+from tests.readings.oom_logs import NAMES, log, only_report, reports_in, wanted, without_lines
 from tests.readings.oom_logs import expected as values_of
 
 from seawall.readings.oom_log import blocks, task_table
@@ -94,3 +94,30 @@ def test_two_reports_line_by_line_in_turn_are_not_mixed_up() -> None:
         for task in wanted(values)["tasks"]
     }
     assert rows <= known
+
+
+def test_log_that_begins_within_mem_info() -> None:
+    """Whatever line of it is the first: one report, with what is left of the node's memory."""
+    stored = log("global-6.1.1-arch1-1-doxygen").splitlines(keepends=True)
+    lines = [b"[   12.345678] " + line for line in stored]
+    whole = only_report(b"".join(lines))
+    assert whole.mem_info
+    first = next(i for i, line in enumerate(lines) if b"Mem-Info:" in line)
+    last = next(i for i, line in enumerate(lines) if b"pages RAM" in line)
+    for cut in range(first, last + 1):
+        one = only_report(b"".join(lines[cut:]))
+        assert one.first_line == 1, lines[cut]
+        assert one.mem_info
+        assert one.mem_info.ram_pages == whole.mem_info.ram_pages
+        assert [kill.pid for kill in one.kills] == [kill.pid for kill in whole.kills]
+
+
+def test_mem_info_without_a_kill_is_no_report() -> None:
+    failure = log("no-oom-6.19.5-page-allocation-failure").splitlines(keepends=True)
+    for cut in range(len(failure)):
+        assert reports_in(b"".join(failure[cut:])) == []
+    # A cgroup's kill behind it shows nothing of the machine.
+    kill = b"Memory cgroup out of memory: Killed process 9 (hog) total-vm:9kB, anon-rss:8kB, file-rss:0kB\n"  # noqa: E501
+    start = next(i for i, line in enumerate(failure) if b"active_anon" in line)
+    one = only_report(b"".join(failure[start:]) + kill)
+    assert one.mem_info is None

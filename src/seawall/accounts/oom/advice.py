@@ -9,7 +9,13 @@ from seawall.accounts.oom.limit_role import role_of
 from seawall.accounts.oom.told_choice import better, have_others, is_most_by_size
 from seawall.accounts.oom.told_shortage import is_writing
 from seawall.accounts.oom.told_zones import free_elsewhere_bytes, movable_refused, plenty_here
-from seawall.accounts.oom.zone_lack import ZoneLack, ram_bytes, zone_lack
+from seawall.accounts.oom.zone_lack import (
+    ZoneLack,
+    bytes_in_view,
+    free_unasked_bytes,
+    ram_bytes,
+    zone_lack,
+)
 from seawall.words import size
 
 _SMALL_SHARE: Final = 0.01
@@ -96,6 +102,16 @@ def _reason_machine(facts: Facts) -> str:
     if (lack := zone_lack(facts)) is not None:
         free = "" if lack.free_bytes is None else f", although {size(lack.free_bytes)} was free"
         return f"no page for this request in the zones that it may use ({lack.names}){free}"
+    if (unasked := free_unasked_bytes(facts)) is not None:
+        return (
+            f"{size(unasked)} of {size(ram_bytes(facts) or 0)} was free, so the machine was not "
+            "out of memory; what was asked for is not in the log"
+        )
+    if (shown := bytes_in_view(facts)) is not None:
+        return (
+            f"which memory was short is not in the log; it shows {size(shown)} of "
+            f"{size(ram_bytes(facts) or 0)}"
+        )
     if request is not None and request.order > 0 and not is_all_short(facts):
         return f"no {facts.size_of(1 << request.order)} in one piece were to be had"
     return "the machine ran out of memory"
@@ -311,6 +327,11 @@ def _advice_zone(lack: ZoneLack) -> str:
 
 def _advice_bound(facts: Facts) -> str:
     """Memory was free, in a place of which the report shows, or not, that it was forbidden."""
+    if free_unasked_bytes(facts) is not None or bytes_in_view(facts) is not None:
+        return (
+            "Get the lines before this one: they say which memory was asked for, and whether any "
+            "of what was free would have done. Until then limit or kill nobody for it."
+        )
     if plenty_here(facts) is None:
         if movable_refused(facts) is not None and facts.report.kind != "global":
             return "Add a node with a zone Normal to the binding (cpuset.mems, numactl)."

@@ -51,7 +51,8 @@ def _missing(facts: Facts) -> str:
         missing.append("the zones")
     if not report.kills and not report.no_killable and not report.panic:
         missing.append("the kill")
-    if report.is_headless and report.kills and not report.tasks:
+    is_alone = not (report.tasks or report.mem_info or report.memory)
+    if report.is_headless and report.kills and is_alone:
         return (
             "The log shows the kill alone. The kernel prints at most ten reports whole in five "
             "seconds; or the log is cut."

@@ -47,6 +47,8 @@ def _unasked(states: Sequence[ZoneState]) -> Iterator[str]:
     largest = sorted(states, key=lambda s: -s.zone.values.get("present", 0))[:_SHOWN]
     rows = [f"{s.name} {size(s.free_bytes)} free, min {size(s.min_bytes)}" for s in largest]
     yield f"What was asked for is not told, so neither is what was short: {', '.join(rows)}."
+    for state in largest:
+        yield from _odd(state)
 
 
 def _short(states: Sequence[ZoneState]) -> Iterator[str]:

@@ -15,6 +15,7 @@ Cause: TypeAlias = Literal["min", "boost", "cma", "highmem", "movable", "zone"]
 _AMPLE_SHARE: Final = 0.05
 """Of RAM: less is what the zones of any node keep free when it is really out of memory."""
 _USUAL_MIN_SHARE: Final = 0.05
+_MOST_SHARE: Final = 0.9
 
 
 class ZoneLack(NamedTuple):
@@ -50,6 +51,34 @@ def zone_lack(facts: Facts) -> ZoneLack | None:
     free, is_before = _free_bytes(facts)
     cause = _cause(facts, could, free)
     return ZoneLack(cause, tuple(could), free, is_before) if cause else None
+
+
+def free_unasked_bytes(facts: Facts) -> int | None:
+    """Free in a machine that was therefore not out of memory, where the report lost its first
+    line: which of the zones the request could use is not told.  What is CMA proves nothing.
+    """
+    ram, info = ram_bytes(facts), facts.report.mem_info
+    if facts.report.kind != "global" or facts.request is not None or not ram or info is None:
+        return None
+    free = sum(state.free_bytes for state in facts.zones)
+    cma = sum(state.zone.values.get("free_cma", 0) for state in facts.zones)
+    if "free" in info.pages:
+        free = facts.bytes_of(info.pages["free"]) or 0
+        cma = facts.bytes_of(info.pages.get("free_cma", 0)) or 0
+    least = 2 * sum(state.min_bytes for state in facts.zones)
+    return free if free - cma > max(least, _AMPLE_SHARE * ram) else None
+
+
+def bytes_in_view(facts: Facts) -> int | None:
+    """RAM of the zones that are printed, where that is not the most of it, the free memory of the
+    whole machine is not told, and the request neither: none of it proves that memory was out.
+    """
+    ram, info = ram_bytes(facts), facts.report.mem_info
+    if facts.report.kind != "global" or facts.request is not None or not ram or info is None:
+        return None
+    shown = sum(state.zone.values.get("managed", 0) for state in facts.zones)
+    is_most = shown > _MOST_SHARE * ram or "free" in info.pages
+    return None if is_most or not shown else shown
 
 
 def _free_bytes(facts: Facts) -> tuple[int | None, bool]:

@@ -41,7 +41,7 @@ class Blocks:
         self._number = 0
         self._offset = 0
         self._tail = b""
-        self._is_awake = False
+        self._is_awake = True
         self._is_skipping = False
 
     @property

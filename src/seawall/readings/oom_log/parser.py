@@ -32,6 +32,9 @@ _STARTS: Final = frozenset(
         "choice", "killed", "nobody", "panic",
     }
 )  # fmt: skip
+# So can one whose head is cut within ``Mem-Info``: with these where the prefix is the kernel's.
+_INSIDE_MEM: Final = MEM_SHAPES - {"mem_info", "per_cpu"}
+_INSIDE_MEM_UNMARKED: Final = frozenset({"node", "zone"})
 # What a failed allocation prints too (mm/page_alloc.c warn_alloc).
 _OF_FAILURES: Final = MEM_SHAPES | {"cpu", "cpuset", "allocs", "alloc", "slab", "slab_row"}
 # How many lines that mean nothing may follow before we look for the next word again: within a
@@ -78,7 +81,7 @@ class ReportReader:
         self._joiner = Joiner(self._is_row)
         self._open: Draft | None = None
         self._waiting = Waiting()
-        self._patience = 0
+        self._patience = _PATIENCE  # a log may begin within a report
         self._between = 0
         self._is_foreign = False
         self._has_foreign_mem = False
@@ -257,9 +260,10 @@ class ReportReader:
         is_near = draft is not None and (shape not in _STARTS or draft.is_near(message))
         if draft and is_near and draft.accepts(shape, message.text):
             return draft if draft.take(message) else None
-        if shape not in _STARTS or (shape == "mem_info" and draft and not draft.is_over):
-            return None
-        return self._begin(message)
+        starts_inside = shape in (_INSIDE_MEM if message.line.is_marked else _INSIDE_MEM_UNMARKED)
+        if starts_inside or shape == "mem_info":
+            return None if draft and not draft.is_over else self._begin(message)
+        return self._begin(message) if shape in _STARTS else None
 
     def _is_of_failure(self, shape: Shape) -> bool:
         """Whether a line is of a failed allocation, which prints Mem-Info as well."""
