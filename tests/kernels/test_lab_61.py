@@ -212,7 +212,9 @@ def test_swap_is_bounded(node: Outcome) -> None:
 
 def test_memory_high_above_counts_as_a_limit(node: Outcome) -> None:
     assert node.text("high.status").strip() == "2"
-    assert "more than half of what /high has left (40.0 MiB)" in node.text("high.err")
+    said = node.text("high.err")
+    assert "more than 20.0 MiB, half of what the memory limit of /high leaves (40.0 MiB)" in said
+    assert "--limit 19MiB at most" in said
 
 
 def test_its_own_sigkill_and_clean(node: Outcome) -> None:

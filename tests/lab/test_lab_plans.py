@@ -3,6 +3,7 @@
 import dataclasses
 import fcntl
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,12 +67,22 @@ def test_more_than_half_of_what_is_available_is_refused_and_can_be_meant() -> No
     just = plan(limit_bytes=4 * GIB - 160 * 1024)
     assert said(just) == ""
     over = plan(limit_bytes=4 * GIB)
-    assert "more than half of what this machine has to give (MemAvailable 8.0 GiB)" in said(over)
+    assert said(over) == (
+        "--limit 4.0 GiB and 160 KiB for the processes themselves: more than 4.0 GiB, half of what "
+        "this machine has to give (MemAvailable 8.0 GiB): --limit 4095MiB at most, or --yes-large "
+        "and --limit 7372MiB at most"
+    )
+    assert (
+        said(plan(limit_bytes=4095 * MIB)) == said(plan(limit_bytes=7372 * MIB), large=True) == ""
+    )
     assert said(over, large=True) == ""
     most = plan(limit_bytes=int(7.1 * GIB))
     assert said(most, large=True) == ""
     beyond = plan(limit_bytes=int(7.3 * GIB))
-    assert "more than nine tenths of what this machine has to give" in said(beyond, large=True)
+    assert said(beyond, large=True) == (
+        "--limit 7.3 GiB: more than 7.2 GiB, nine tenths of what this machine has to give "
+        "(MemAvailable 8.0 GiB), and the kernel would kill others: --limit 7372MiB at most"
+    )
     unknown = Facts(page_size=4096, available_bytes=None)
     assert "could not be read" in said(plan(), unknown)
     assert said(plan(), unknown, large=True) == ""
@@ -79,11 +90,63 @@ def test_more_than_half_of_what_is_available_is_refused_and_can_be_meant() -> No
 
 def test_room_below_a_limit_above_counts_too() -> None:
     tight = dataclasses.replace(FACTS, room_bytes=300 * MIB, room_of="/kubepods/x")
-    assert "/kubepods/x has left (300 MiB)" in said(plan(limit_bytes=200 * MIB), tight)
+    half = said(plan(limit_bytes=200 * MIB), tight)
+    assert (
+        "--limit 200 MiB: more than 150 MiB, half of what the memory limit of /kubepods/x" in half
+    )
+    assert "leaves (300 MiB)" in half
+    assert "--limit 149MiB at most, or --yes-large and --limit 299MiB at most, or another" in half
+    assert said(plan(limit_bytes=149 * MIB), tight) == ""
     assert said(plan(limit_bytes=100 * MIB), tight) == ""
     assert said(plan(limit_bytes=290 * MIB), tight, large=True) == ""
     beyond = said(plan(limit_bytes=301 * MIB), tight, large=True)
-    assert "more than /kubepods/x has left (300 MiB)" in beyond
+    assert "--limit 301 MiB: more than the memory limit of /kubepods/x leaves (300 MiB)" in beyond
+    assert "--limit 299MiB at most, or another --parent" in beyond
+    assert said(plan(limit_bytes=299 * MIB), tight, large=True) == ""
+
+
+def test_the_largest_that_is_named_is_allowed_by_every_bound() -> None:
+    """The first refusal is all that is printed: who follows it is not refused again."""
+    for room in (40 * MIB, 300 * MIB, 6 * GIB, None):
+        facts = dataclasses.replace(FACTS, room_bytes=room, room_of="/x", pids_left=3000)
+        for kind in ("hog", "swarm", "rings"):
+            for large in (False, True):
+                asked = plan(kind, processes=9000 if kind == "swarm" else 1, limit_bytes=8 * GIB)
+                for _ in range(3):  # --limit and --processes
+                    if not (words := said(asked, facts, large=large)):
+                        break
+                    asked = obeyed(asked, words.splitlines()[0])
+                assert said(asked, facts, large=large) == "", (room, kind, large)
+
+
+def obeyed(asked: Plan, words: str) -> Plan:
+    """What whoever reads the refusal asks for next."""
+    changes: dict[str, int] = {}
+    for option, number in re.findall(
+        r"(--[a-z]+) ([0-9]+(?:[MK]iB)?)(?= at most| would be left)", words
+    )[:2]:
+        name = {"--limit": "limit_bytes", "--size": "each_bytes", "--processes": "processes"}[
+            option
+        ]
+        changes.setdefault(name, bytes_of(number))
+    assert changes, words
+    return dataclasses.replace(asked, **changes)  # type: ignore[arg-type]
+
+
+def test_where_no_limit_is_left_it_says_what_must_shrink() -> None:
+    facts = dataclasses.replace(FACTS, available_bytes=1 * GIB)
+    many = plan("swarm", processes=10_000, each_bytes=MIB, limit_bytes=64 * MIB)
+    words = said(many, facts).splitlines()[0]
+    assert "not even --limit 4MiB would be left: with it --processes 3251 at most" in words
+    fewer = dataclasses.replace(many, processes=3251, limit_bytes=4 * MIB)
+    assert said(fewer, facts) == ""
+    beside = plan("rings", each_bytes=512 * MIB, limit_bytes=64 * MIB)
+    words = said(beside, facts)
+    assert "not even --limit 4MiB would be left: with it --size 507MiB at most" in words
+    assert said(dataclasses.replace(beside, each_bytes=507 * MIB, limit_bytes=4 * MIB), facts) == ""
+    none = dataclasses.replace(FACTS, room_bytes=-1, room_of="/full")
+    assert "leaves (0 B)" in said(plan(), none)
+    assert "free memory first, or another --parent" in said(plan(), none, large=True)
 
 
 def test_processes_cost_something_beside_the_limit() -> None:
@@ -91,11 +154,14 @@ def test_processes_cost_something_beside_the_limit() -> None:
     assert many.beside_bytes == 10_000 * 160 * 1024
     facts = dataclasses.replace(FACTS, available_bytes=2 * GIB)
     assert "1.5 GiB for the processes themselves" in said(many, facts)
-    assert "more than half of the 15,000" in said(
-        many, dataclasses.replace(FACTS, pids_left=15_000)
-    )
+    assert (
+        "10,000 processes: more than 7,500, half of the 15,000 that may still be started here "
+        "(kernel.pid_max, and pids.max of the cgroups above): --processes 7500 at most, or "
+        "--yes-large and --processes 13500 at most"
+    ) in said(many, dataclasses.replace(FACTS, pids_left=15_000))
     few = dataclasses.replace(FACTS, pids_left=11_000)
-    assert "more than nine tenths of the 11,000" in said(many, few, large=True)
+    assert "more than 9,900, nine tenths of the 11,000" in said(many, few, large=True)
+    assert "--processes 9900 at most" in said(many, few, large=True)
     assert "expected 1 to 10,000" in said(dataclasses.replace(many, processes=10_001))
 
 
@@ -105,7 +171,9 @@ def test_absurd_sizes_stay_refused_even_when_meant() -> None:
     for huge in ({"each_bytes": 1 << 90}, {"limit_bytes": 1 << 47}, {"step_bytes": 1 << 64}):
         assert "expected a size of at most 64.0 TiB" in said(plan(**huge), large=True)
     narrow = dataclasses.replace(FACTS, mappable_bytes=GIB)
-    assert "lets it map no more than 1.0 GiB" in said(plan(each_bytes=2 * GIB), narrow, large=True)
+    wide = said(plan(each_bytes=2 * GIB), narrow, large=True)
+    assert "lets it map no more than 1.0 GiB" in wide
+    assert "--size 1024MiB at most" in wide
     assert said(plan("fill", each_bytes=2 * GIB), narrow) == ""
 
 
@@ -120,7 +188,8 @@ def test_a_file_goes_to_a_disk_with_room() -> None:
         fill, dataclasses.replace(FACTS, folder_fs="tmpfs")
     )
     short = dataclasses.replace(FACTS, disk_free_bytes=1500 * MIB)
-    assert "more than half of what is free" in said(fill, short)
+    assert "more than 750 MiB, half of what is free in /var/tmp (1.5 GiB)" in said(fill, short)
+    assert "--size 750MiB at most" in said(fill, short)
     assert said(fill, short, large=True) == ""
     full = dataclasses.replace(FACTS, disk_free_bytes=900 * MIB)
     assert "more than all" in said(fill, full, large=True)
@@ -307,7 +376,7 @@ def test_help_says_what_it_does(verb: str) -> None:
         (("hog", "--uid", "99999999999"), "expected the number of a user"),
         (("hog", "--parent", ""), "--parent is empty"),
         (("hog", "--size", "999999999999999T", "--dry-run"), "at most 64.0 TiB"),
-        (("hog", "--limit", "63T", "--yes-large", "--dry-run"), "more than nine tenths"),
+        (("hog", "--limit", "63T", "--yes-large", "--dry-run"), "nine tenths of what this"),
         (("hog", "--limit", "1MiB"), "expected at least 4.0 MiB"),
         (("fill", "--folder", "/nowhere"), "--folder /nowhere: not a folder"),
         (("thrash", "--programs", "2"), "nothing would be pushed out"),

@@ -226,7 +226,7 @@ def test_below_a_cgroup_that_is_too_small_it_refuses() -> None:
         parent = f"/{small.path.name}"
         ran = seawall("lab", "hog", "--limit", "48MiB", "--parent", parent)
         assert ran.status == 2
-        assert f"more than half of what {parent} has left".encode() in ran.err
+        assert f"half of what the memory limit of {parent} leaves".encode() in ran.err
         page = lab("hog", "--size", "32MiB", "--limit", "16MiB", "--parent", parent, "--for", "5")
         assert page["cgroup"].startswith(f"{parent}/seawall-lab-")
         assert page["processes"]["killed"] == 1

@@ -31,16 +31,19 @@ def test_never_more_than_half_of_what_is_there_whatever_is_said(kind: Kind) -> N
     assert said(half, large=True) == ""
     over = plan(kind, each_bytes=4 * GIB + MIB, limit_bytes=64 * MIB)
     for large in (False, True):
-        assert "no limit counts this memory, so it is never more than half" in said(
-            over, large=large
-        )
+        words = said(over, large=large)
+        assert "no limit counts this memory, so it is never more than 4.0 GiB, half of" in words
+        most = "4096MiB" if large else "4031MiB"  # beside --limit and the process
+        assert f"(MemAvailable 8.0 GiB): --size {most} at most" in words
     unknown = dataclasses.replace(FACTS, available_bytes=None)
     assert "it is not taken blindly" in said(half, unknown, large=True)
 
 
 def test_limit_and_what_is_beside_it_count_together() -> None:
     both = plan("rings", each_bytes=3 * GIB, limit_bytes=2 * GIB)
-    assert "--limit 2.0 GiB and --size 3.0 GiB beside it: more than half" in said(both)
+    words = said(both)
+    assert "--limit 2.0 GiB and --size 3.0 GiB beside it: more than 4.0 GiB, half of" in words
+    assert "--limit 1023MiB at most, or --yes-large and --limit 4300MiB at most" in words
     assert said(both, large=True) == ""
     # The limits above do not count it: only --limit must fit there.
     tight = dataclasses.replace(FACTS, room_bytes=300 * MIB, room_of="/kubepods/x")
@@ -51,7 +54,9 @@ def test_limit_and_what_is_beside_it_count_together() -> None:
 def test_never_more_than_half_of_what_the_device_has() -> None:
     card = Driver(name="card", free_bytes=GIB)
     over = plan("cuda-managed", each_bytes=600 * MIB, limit_bytes=64 * MIB, driver=card)
-    assert "more than half of what the device has free (1.0 GiB)" in said(over, large=True)
+    words = said(over, large=True)
+    assert "more than 512 MiB, half of what the device has free (1.0 GiB, as its driver" in words
+    assert "--size 512MiB at most" in words
     assert said(dataclasses.replace(over, each_bytes=512 * MIB)) == ""
 
 

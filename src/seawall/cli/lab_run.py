@@ -30,13 +30,21 @@ def judged_plan(arguments: Namespace) -> tuple[Plan, Home]:
         plan = _driven(plan)
     if plan.folder is not None and (words := disk.folder_problem(plan.folder)):
         raise UsageProblem(words)
-    facts = _facts(plan, None)
-    _refuse(plan, facts, large=arguments.yes_large)
-    home = find_home(arguments.parent)
-    _refuse(plan, _facts(plan, home), large=arguments.yes_large)
+    home = _place(plan, arguments.parent, large=arguments.yes_large)
     if plan.killer_off and home.version == 2:
         raise UsageProblem("--killer-off: cgroup v2 cannot switch its OOM killer off; only v1 can")
     return plan, home
+
+
+def _place(plan: Plan, parent: str | None, *, large: bool) -> Home:
+    try:
+        home = find_home(parent)
+    except UsageProblem:
+        # What is too large anywhere is said first.
+        _refuse(plan, _facts(plan, None), large=large)
+        raise
+    _refuse(plan, _facts(plan, home), large=large)
+    return home
 
 
 def _refuse(plan: Plan, facts: Facts, *, large: bool) -> None:

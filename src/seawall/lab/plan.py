@@ -5,10 +5,10 @@ Nothing here asks the machine: ``problems`` judges a plan by the facts that it i
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from seawall.words import count, size
+from seawall.words import count, counted, size
 
 Kind = Literal["swarm", "fill", "hog", "thrash", "rings", "egl", "cuda-host", "cuda-managed"]
 UNCOUNTED: Final = frozenset({"rings", "egl", "cuda-host", "cuda-managed"})
@@ -125,7 +125,8 @@ NOT_DISKS: Final = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
 
 
 def problems(plan: Plan, facts: Facts, *, large: bool) -> Iterator[str]:
-    """Why this plan must not run here, each in one line with the way out; none if it may.
+    """Why this plan must not run here, each in one line: what was asked for, the bound and where
+    it comes from, and the largest that would be allowed; none if it may.
 
     ``large`` lifts what is a question of size alone.
     """
@@ -143,7 +144,8 @@ def problems(plan: Plan, facts: Facts, *, large: bool) -> Iterator[str]:
     if plan.kind in ("hog", "swarm") and most is not None and plan.each_bytes > most:
         yield (
             f"{size(plan.each_bytes)} for one process: the kernel lets it map no more than "
-            f"{size(most)} here (vm.overcommit_memory); lower it"
+            f"{size(most)} here (MemTotal and SwapTotal; vm.overcommit_memory): "
+            f"{_EACH[plan.kind]} {_option(most)} at most"
         )
     if plan.kind == "thrash" and plan.wanted_bytes <= plan.limit_bytes:
         yield (
@@ -151,16 +153,79 @@ def problems(plan: Plan, facts: Facts, *, large: bool) -> Iterator[str]:
             "nothing would be pushed out; give more --programs, more --code or a lower --limit"
         )
     if plan.kind in UNCOUNTED:
-        yield from _uncounted(plan, facts)
-    yield from _beyond(plan, facts)
+        yield from _uncounted(plan, facts, large=large)
+    yield from _beyond(plan, facts, large=large)
     if not large:
         yield from _too_large(plan, facts)
     yield from _disk_problems(plan, facts, large=large)
 
 
-def _uncounted(plan: Plan, facts: Facts) -> Iterator[str]:
+_EACH: Final = {
+    **dict.fromkeys(("hog", "fill", *UNCOUNTED), "--size"), "swarm": "--each", "thrash": "--code",
+}  # fmt: skip
+_PROCESSES: Final = {"swarm": "--processes", "thrash": "--programs"}
+
+
+def _option(bytes_: float) -> str:
+    """As an option takes it, rounded down: ``4095MiB``, ``640KiB``."""
+    whole = int(bytes_)
+    return f"{whole >> 20}MiB" if whole >= 1 << 20 else f"{whole >> 10}KiB"
+
+
+def _room(plan: Plan, facts: Facts, *, large: bool) -> float:
+    """What may be charged to the lab's cgroup, its processes included: the least that
+    MemAvailable and the limits above allow.
+    """
+    rooms: list[float] = [SIZE_MOST_BYTES]
+    if facts.available_bytes is not None:
+        share = HARD_SHARE if large else ROOM_SHARE
+        rooms.append(share * facts.available_bytes - plan.uncounted_bytes)
+    if facts.room_bytes is not None:
+        rooms.append((1.0 if large else ROOM_SHARE) * facts.room_bytes)
+    return min(rooms)
+
+
+def _limit_most(plan: Plan, facts: Facts, *, large: bool) -> str:
+    """The largest ``--limit`` under all bounds of memory; empty where none is large enough."""
+    most = _room(plan, facts, large=large) - plan.beside_bytes
+    return f"--limit {_option(most)}" if most >= LEAST_LIMIT_BYTES else ""
+
+
+def _size_most(plan: Plan, facts: Facts, *, large: bool) -> str:
+    """The largest ``--size`` of memory that no limit holds, beside this ``--limit``."""
+    mosts = [float(SIZE_MOST_BYTES)]
+    if facts.available_bytes is not None and plan.uncounted_bytes:
+        share = HARD_SHARE if large else ROOM_SHARE
+        mosts.append(ROOM_SHARE * facts.available_bytes)
+        mosts.append(share * facts.available_bytes - plan.limit_bytes - plan.beside_bytes)
+    if plan.driver is not None and plan.driver.free_bytes is not None:
+        mosts.append(ROOM_SHARE * plan.driver.free_bytes)
+    return f"--size {_option(min(mosts))}" if min(mosts) >= 1 << 20 else ""
+
+
+def _at_most(plan: Plan, facts: Facts, *, large: bool) -> str:
+    """The way out of a bound of memory: what may be asked for."""
+    more = "" if large else _limit_most(plan, facts, large=True)
+    more = f", or --yes-large and {more} at most" if more else ""
+    if words := _limit_most(plan, facts, large=large):
+        return f"{words} at most{more}"
+    least = f"not even --limit {_option(LEAST_LIMIT_BYTES)} would be left"
+    if plan.uncounted_bytes:
+        lower = replace(plan, limit_bytes=LEAST_LIMIT_BYTES)
+        if words := _size_most(lower, facts, large=large):
+            return f"{least}: with it {words} at most{more}"
+    elif option := _PROCESSES.get(plan.kind):
+        room = _room(plan, facts, large=large) - LEAST_LIMIT_BYTES
+        if room >= BESIDE_BYTES:
+            return f"{least}: with it {option} {int(room // BESIDE_BYTES)} at most{more}"
+    return f"{least}: free memory first{more}"
+
+
+def _uncounted(plan: Plan, facts: Facts, *, large: bool) -> Iterator[str]:
     """Whatever is said: no limit would stop it, so it never comes near the end of the memory."""
     wanted, available = plan.uncounted_bytes, facts.available_bytes
+    instead = _size_most(plan, facts, large=large)
+    instead = f"{instead} at most" if instead else "a lower --limit first, or free memory"
     if wanted and available is None:
         yield (
             f"--size {size(wanted)}: MemAvailable could not be read, and no limit would hold this "
@@ -168,76 +233,92 @@ def _uncounted(plan: Plan, facts: Facts) -> Iterator[str]:
         )
     elif available is not None and wanted > ROOM_SHARE * available:
         yield (
-            f"--size {size(wanted)}: no limit counts this memory, so it is never more than half of "
-            f"what this machine has to give (MemAvailable {size(available)}); lower it"
+            f"--size {size(wanted)}: no limit counts this memory, so it is never more than "
+            f"{size(ROOM_SHARE * available)}, half of what this machine has to give "
+            f"(MemAvailable {size(available)}): {instead}"
         )
     free = plan.driver.free_bytes if plan.driver else None
     if free is not None and plan.wanted_bytes > ROOM_SHARE * free:
         yield (
-            f"--size {size(plan.wanted_bytes)}: more than half of what the device has free "
-            f"({size(free)}); lower it"
+            f"--size {size(plan.wanted_bytes)}: more than {size(ROOM_SHARE * free)}, half of what "
+            f"the device has free ({size(free)}, as its driver says): {instead}"
         )
 
 
-def _needed(plan: Plan) -> tuple[int, str]:
-    """What the cgroups count."""
+def _sum_words(plan: Plan, bound: float, *, with_uncounted: bool) -> str:
+    """What is asked for in sum, part by part where ``--limit`` alone is not over the bound."""
     words = f"--limit {size(plan.limit_bytes)}"
-    if plan.beside_bytes > 1 << 20:
+    if plan.beside_bytes > 1 << 20 or plan.limit_bytes <= bound < _charged(plan):
         words += f" and {size(plan.beside_bytes)} for the processes themselves"
-    return plan.limit_bytes + plan.beside_bytes, words
-
-
-def _of_machine(plan: Plan) -> tuple[int, str]:
-    """What the machine has to give."""
-    needed, words = _needed(plan)
-    if plan.uncounted_bytes:
+    if with_uncounted and plan.uncounted_bytes:
         words += f" and --size {size(plan.uncounted_bytes)} beside it"
-    return needed + plan.uncounted_bytes, words
+    return words
 
 
-def _beyond(plan: Plan, facts: Facts) -> Iterator[str]:
+def _charged(plan: Plan) -> int:
+    """What the cgroups count."""
+    return plan.limit_bytes + plan.beside_bytes
+
+
+def _beyond(plan: Plan, facts: Facts, *, large: bool) -> Iterator[str]:
     """What would reach others: the kernel's killer on the whole machine, or in a cgroup above."""
-    all_of_it, all_words = _of_machine(plan)
-    needed, words = _needed(plan)
     available, room = facts.available_bytes, facts.room_bytes
-    if available is not None and all_of_it > HARD_SHARE * available:
+    instead = _at_most(plan, facts, large=large)
+    if available is not None:
+        bound = HARD_SHARE * available
+        if _charged(plan) + plan.uncounted_bytes > bound:
+            yield (
+                f"{_sum_words(plan, bound, with_uncounted=True)}: more than {size(bound)}, nine "
+                f"tenths of what this machine has to give (MemAvailable {size(available)}), and "
+                f"the kernel would kill others: {instead}"
+            )
+    if room is not None and _charged(plan) > room:
         yield (
-            f"{all_words}: more than nine tenths of what this machine has to give (MemAvailable "
-            f"{size(available)}); the kernel would kill others: lower it"
+            f"{_sum_words(plan, room, with_uncounted=False)}: more than the memory limit of "
+            f"{facts.room_of} leaves ({size(max(room, 0))}), so the kernel may kill others in it: "
+            f"{instead}, or another --parent"
         )
-    if room is not None and needed > room:
-        yield (
-            f"{words}: more than {facts.room_of} has left ({size(max(room, 0))}), so the kernel "
-            "may kill others in it: lower it, or give another --parent"
-        )
-    if facts.pids_left is not None and plan.processes > HARD_SHARE * facts.pids_left:
-        yield (
-            f"{count(plan.processes)} processes: more than nine tenths of the "
-            f"{count(max(facts.pids_left, 0))} that may still be started here; fewer"
-        )
+    yield from _processes(plan, facts, HARD_SHARE, "nine tenths", large=large)
 
 
 def _too_large(plan: Plan, facts: Facts) -> Iterator[str]:
-    all_of_it, all_words = _of_machine(plan)
-    needed, words = _needed(plan)
-    if facts.available_bytes is None:
+    available, room = facts.available_bytes, facts.room_bytes
+    instead = _at_most(plan, facts, large=False)
+    if available is None:
+        words = _sum_words(plan, SIZE_MOST_BYTES, with_uncounted=True)
         yield f"{words}: MemAvailable could not be read; --yes-large goes on without it"
-    elif all_of_it > ROOM_SHARE * facts.available_bytes:
+    elif _charged(plan) + plan.uncounted_bytes > (bound := ROOM_SHARE * available):
         yield (
-            f"{all_words}: more than half of what this machine has to give "
-            f"(MemAvailable {size(facts.available_bytes)}); lower it, or --yes-large"
+            f"{_sum_words(plan, bound, with_uncounted=True)}: more than {size(bound)}, half of "
+            f"what this machine has to give (MemAvailable {size(available)}): {instead}"
         )
-    if facts.room_bytes is not None and needed > ROOM_SHARE * facts.room_bytes:
+    if room is not None and _charged(plan) > (bound := ROOM_SHARE * room):
         yield (
-            f"{words}: more than half of what {facts.room_of} has left "
-            f"({size(max(facts.room_bytes, 0))}), and at its limit the kernel may kill others "
-            "in it; lower it, give another --parent, or --yes-large"
+            f"{_sum_words(plan, bound, with_uncounted=False)}: more than {size(max(bound, 0))}, "
+            f"half of what the memory limit of {facts.room_of} leaves ({size(max(room, 0))}), and "
+            f"at that limit the kernel may kill others in it: {instead}, or another --parent"
         )
-    if facts.pids_left is not None and plan.processes > ROOM_SHARE * facts.pids_left:
-        yield (
-            f"{count(plan.processes)} processes: more than half of the {count(facts.pids_left)} "
-            "that may still be started here; fewer, or --yes-large"
-        )
+    yield from _processes(plan, facts, ROOM_SHARE, "half", large=False)
+
+
+def _processes(
+    plan: Plan, facts: Facts, share: float, share_words: str, *, large: bool
+) -> Iterator[str]:  # fmt: skip
+    left = facts.pids_left
+    if left is None or plan.processes <= share * left:
+        return
+    option = _PROCESSES.get(plan.kind)
+    mosts = [int(one * max(left, 0)) for one in (ROOM_SHARE, HARD_SHARE)]
+    most = mosts[1] if large else mosts[0]
+    instead = f"{option} {most} at most" if option and most else "end others first"
+    if option and not large and mosts[1]:
+        instead += f", or --yes-large and {option} {mosts[1]} at most"
+    asked = counted(plan.processes, "process", "processes")
+    yield (
+        f"{asked}: more than {count(int(share * max(left, 0)))}, {share_words} of the "
+        f"{count(max(left, 0))} that may still be started here (kernel.pid_max, and pids.max "
+        f"of the cgroups above): {instead}"
+    )
 
 
 def _disk_problems(plan: Plan, facts: Facts, *, large: bool) -> Iterator[str]:
@@ -249,9 +330,12 @@ def _disk_problems(plan: Plan, facts: Facts, *, large: bool) -> Iterator[str]:
             "dropped; give a --folder on a disk"
         )
     free = facts.disk_free_bytes
-    if free is not None and plan.file_bytes > (1.0 if large else ROOM_SHARE) * free:
-        share = "all" if large else "half of"
+    share = 1.0 if large else ROOM_SHARE
+    if free is not None and plan.file_bytes > share * free:
+        of_it = "all" if large else f"{size(share * free)}, half of"
+        each = share * free // plan.processes
         yield (
-            f"{size(plan.file_bytes)} to be written: more than {share} what is free in "
-            f"{plan.folder} ({size(free)}); give another --folder or a smaller size"
+            f"{size(plan.file_bytes)} to be written: more than {of_it} what is free in "
+            f"{plan.folder} ({size(free)}): {_EACH[plan.kind]} {_option(each)} at most, or another "
+            "--folder"
         )
