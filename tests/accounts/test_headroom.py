@@ -15,6 +15,7 @@ from seawall.readings.meminfo import Meminfo
 from seawall.readings.zoneinfo import Zone, Zoneinfo
 
 NO_ZONES = Unread("/proc/zoneinfo", "absent")
+NO_NODES = Unread("/sys/devices/system/node", "absent")
 GIB = 1 << 30
 
 
@@ -27,7 +28,7 @@ def headroom_of(meminfo: Meminfo, zones: tuple[Zone, ...] = ()) -> Headroom:
         kernel = kernel_file.read(host)
     assert isinstance(kernel, Kernel)
     zoneinfo = Zoneinfo(zones=zones, node_counters={}) if zones else NO_ZONES
-    return account(meminfo, dataclasses.replace(kernel, page_size=4096), zoneinfo)
+    return account(meminfo, dataclasses.replace(kernel, page_size=4096), zoneinfo, NO_NODES)
 
 
 def zone(name: str, free: int, low: int, pages: int) -> Zone:

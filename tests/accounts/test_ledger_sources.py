@@ -146,27 +146,11 @@ HALF = {
 }  # fmt: skip
 
 
-def test_memory_that_a_driver_brought_is_a_line_of_its_own() -> None:
-    """8 GiB of a node without CPUs, of which its driver uses 5 without any counter."""
-    without = node(1, b"", **{**HALF, "FilePages": 0, "Shmem": 0, "AnonPages": 1 << 20, "Slab": 0})
-    ledger = ledger_of(("/proc/meminfo", meminfo()), zoneinfo(), *node(0, b"0-3", **HALF), *without)
-    line = ledger.line("driver node memory")
-    assert line
-    assert line.bytes == 5 * GIB
-    assert "node1" in line.source
-    assert "in no counter on NUMA nodes without CPUs" in line.source
-    alone = ledger_of(("/proc/meminfo", meminfo()), zoneinfo(), *node(0, b"0-3", **HALF))
-    more = ledger.residual_error_bytes - alone.residual_error_bytes
-    assert more == ledger.nodes[1].residual_error_bytes > 0
-    assert [n.has_cpus for n in ledger.nodes] == [True, False]
-    assert ledger.nodes[1].residual_bytes == 5 * GIB
-
-
 def test_node_with_cpus_keeps_its_residual() -> None:
     ledger = ledger_of(
         ("/proc/meminfo", meminfo()), zoneinfo(), *node(0, b"0-1", **HALF), *node(1, b"2-3", **HALF)
     )
-    assert ledger.line("driver node memory") is None
+    assert ledger.line("gpu memory") is None
     for part in ledger.nodes:
         assert {line.name for line in part.unknown} >= {"percpu", "vmalloc"}
         assert part.residual_error_bytes >= (9_000 + 60_000) * KIB

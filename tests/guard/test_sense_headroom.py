@@ -259,7 +259,7 @@ def ledger_of(host: Host) -> tuple[Ledger, meminfo_reading.Meminfo]:
 BEYOND_MEMINFO = {
     # What the ledger takes from other files; vmalloc too where meminfo prints it as 0.
     "per-cpu lists", "zspages", "memmap", "charged kernel pages", "zfs arc", "balloon", "pipes",
-    "driver node memory", "zswap",
+    "gpu memory", "zswap",
 }  # fmt: skip
 
 

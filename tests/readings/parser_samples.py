@@ -265,6 +265,12 @@ SAMPLES: dict[str, list[Sample]] = {
     "driver_pools.parse_ttm_pool": [Sample(TTM_POOL)],
     "drm_clients.parse": [table(XE_FDINFO, 7)],
     "nvml.parse_information": [Sample(NVIDIA_GPU)],
+    "gpu_memory_nodes.parse": [
+        Sample(
+            b"Node:      2\nStatus:    online\nAddress:   380000000000\nSize:      2e00000000\n",
+            skips_unknown_lines=True,
+        ),
+    ],
     "diskstats.parse": [table(content(kernel, "/proc/diskstats"), 10) for kernel in (EL8, VM_6_18)],
     "host_limits.parse_arp": [Sample(ARP, skips_unknown_lines=True, heading=1)],
     "host_limits.parse_file_nr": [Sample(b"5642\t0\t2466190\n")],

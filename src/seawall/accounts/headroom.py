@@ -5,14 +5,16 @@ MemAvailable (since 3.14) is the kernel's estimate; where it is missing it is co
 by the kernel's own formula (mm/show_mem.c, si_mem_available).  Pages that wait to be written
 are taken off, for they cannot be had at once.  Free page cache is in it, so a node that is
 full of cache has headroom; the hugetlb pool is neither in it nor in the total it is held
-against.
+against, and neither is the memory of a GPU that is a NUMA node (``gpu_memory.py``).
 """
 
 from dataclasses import dataclass
 from typing import Final
 
+from seawall.accounts.gpu_memory import GpuMemory
 from seawall.host.host import Unread
 from seawall.readings import meminfo as meminfo_file
+from seawall.readings import numa as numa_file
 from seawall.readings import zoneinfo as zoneinfo_file
 from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import Meminfo
@@ -27,7 +29,7 @@ class Headroom:
     """Bytes.  Watermarks are sums over all zones; None when /proc/zoneinfo is unread."""
 
     total_bytes: int
-    """MemTotal less the hugetlb pool: what ordinary programs can share."""
+    """MemTotal less the hugetlb pool and GPUs: what ordinary programs can share."""
     available_bytes: int
     available_source: str
     is_estimate: bool = False
@@ -43,6 +45,8 @@ class Headroom:
     zones_below_min: tuple[str, ...]
     zones_source: str
     """Empty when zones could not be seen."""
+    gpu_bytes: int = 0
+    """Memory of GPUs in MemTotal: neither in ``total_bytes`` nor in ``available_bytes``."""
 
     @property
     def bytes(self) -> int:
@@ -59,28 +63,39 @@ class Headroom:
         return self.bytes < min(fraction * self.total_bytes, at_most_bytes)
 
 
-def account(meminfo: Meminfo, kernel: Kernel, zoneinfo: Zoneinfo | Unread) -> Headroom:
+def account(
+    meminfo: Meminfo, kernel: Kernel, zoneinfo: Zoneinfo | Unread, gpu: GpuMemory | Unread
+) -> Headroom:
     """Sum one moment; copes without watermarks."""
+    of_gpu = None if isinstance(gpu, Unread) or not gpu.nodes else gpu
     zones = () if isinstance(zoneinfo, Unread) else zoneinfo.zones
     page = kernel.page_size
     available, source = meminfo.mem_available, f"{meminfo_file.PATH} MemAvailable"
     if available is None:
         available = estimate_available(meminfo, zones, page)
         source = f"{meminfo_file.PATH} MemFree + file pages + SReclaimable, less reserves"
+    total, free = meminfo.mem_total, meminfo.mem_free
+    unwritten = (meminfo.dirty or 0) + (meminfo.writeback or 0)
+    if of_gpu is not None:
+        zones = tuple(zone for zone in zones if zone.node not in of_gpu.nodes)
+        available, free = available - of_gpu.available_bytes, free - of_gpu.free_bytes
+        total, unwritten = total - of_gpu.total_bytes, unwritten - of_gpu.unwritten_bytes
+        source += f", less what of it is on GPUs ({numa_file.FOLDER}/node{of_gpu.nodes[0]}/meminfo)"
     mattering = _mattering(zones)
     return Headroom(
-        total_bytes=meminfo.mem_total - hugetlb_bytes(meminfo),
-        available_bytes=available,
+        total_bytes=max(total - hugetlb_bytes(meminfo), 0),
+        available_bytes=max(available, 0),
         available_source=source,
         is_estimate=meminfo.mem_available is None,
-        unwritten_bytes=(meminfo.dirty or 0) + (meminfo.writeback or 0),
-        free_bytes=meminfo.mem_free,
+        unwritten_bytes=max(unwritten, 0),
+        free_bytes=max(free, 0),
         swap_free_bytes=meminfo.swap_free or 0,
         watermark_min_bytes=sum(z.min for z in zones) * page if zones else None,
         watermark_low_bytes=sum(z.low for z in zones) * page if zones else None,
         zones_below_low=tuple(_name(z) for z in mattering if z.free < z.low),
         zones_below_min=tuple(_name(z) for z in mattering if z.free < z.min),
         zones_source=zoneinfo_file.PATH if zones else "",
+        gpu_bytes=0 if of_gpu is None else of_gpu.total_bytes,
     )
 
 

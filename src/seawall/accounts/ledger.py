@@ -2,15 +2,16 @@
 """The ledger: MemTotal split into lines that do not overlap, and the residual.
 
 The residual is memory that the kernel handed out and that no line explains.  No line is a
-remainder, but for "driver node memory", which brings its error along.  Which counter means
-what on which kernel is told at each line; a kernel is known by what its files contain, for
-distributions backport.  Not added, because another line holds them: Mapped, Dirty, Mlocked,
-ShmemHugePages (page cache, anonymous), CmaFree and Unaccepted (free), Zswap on zsmalloc
-(zspages), ShadowCallStack (vmalloc, slab before 5.11).
+remainder.  Memory of a GPU that is a NUMA node is one line whatever holds it there, and all
+others are without it.  Which counter means what on which kernel is told at each line; a kernel
+is known by what its files contain, for distributions backport.  Not added, because another line
+holds them: Mapped, Dirty, Mlocked, ShmemHugePages (page cache, anonymous), CmaFree and
+Unaccepted (free), Zswap on zsmalloc (zspages), ShadowCallStack (vmalloc, slab before 5.11).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from seawall.accounts.gpu_memory import GpuMemory
 from seawall.accounts.ledger_lines import (
     add_balloon,
     add_charged,
@@ -24,6 +25,7 @@ from seawall.accounts.ledger_lines import (
 )
 from seawall.accounts.ledger_nodes import HostView, node_ledger
 from seawall.accounts.ledger_parts import (
+    GPU_LINE,
     NOT_CAPTURED,
     Draft,
     LedgerLine,
@@ -43,9 +45,7 @@ from seawall.readings.numa import FOLDER, NumaNodes
 from seawall.readings.vmallocinfo import Vmallocinfo
 from seawall.readings.vmstat import Vmstat
 from seawall.readings.zoneinfo import Zoneinfo
-
-# Of a node's memory; what its zones' own tables take is below it.
-_NODE_SHARE = 50
+from seawall.words import size
 
 __all__ = ["Ledger", "LedgerLine", "NodeLedger", "UnknownLine", "account"]
 
@@ -82,6 +82,7 @@ def account(
     arcstats: Arcstats | Unread,
     numa: NumaNodes | Unread,
     charge: KernelCharge | Unread,
+    gpu: GpuMemory | Unread,
 ) -> Ledger:
     """Every line that this kernel can fill, in a fixed order, and what is left.
 
@@ -100,7 +101,8 @@ def account(
     add_zfs(draft, arcstats)
     add_charged(draft, kernel, charge)
     nodes = _nodes(meminfo, kernel, zoneinfo, vmallocinfo, numa)
-    _add_driver_nodes(draft, nodes)
+    if not isinstance(gpu, Unread):
+        nodes = _take_gpu_nodes(draft, nodes, gpu)
     add_balloon(draft, meminfo, zones, kernel, drift)
     _note_versions(draft, kernel)
     missing = missing_lines(meminfo)
@@ -134,29 +136,32 @@ def _nodes(
     return tuple(node_ledger(node, view) for node in numa.nodes)
 
 
-def _add_driver_nodes(draft: Draft, nodes: tuple[NodeLedger, ...]) -> None:
-    """What is in no counter on nodes without CPUs, where devices have their memory.
+def _take_gpu_nodes(
+    draft: Draft, nodes: tuple[NodeLedger, ...], gpu: GpuMemory
+) -> tuple[NodeLedger, ...]:
+    """One line for all of them, taken off the others; their errors become the host's too."""
+    marked = tuple(replace(node, is_gpu=node.node in gpu.nodes) for node in nodes)
+    parts = [node for node in marked if node.is_gpu and NOT_CAPTURED not in _names(node)]
+    if parts:
+        for node in parts:
+            for line in node.lines:
+                draft.take(line.name, line.bytes)
+            draft.bounded_bytes += node.residual_error_bytes
+        paths = ", ".join(f"{FOLDER}/node{node.node}/meminfo" for node in parts)
+        source = f"{paths} MemTotal, of which {size(gpu.free_bytes)} is free"
+        draft.add(GPU_LINE, sum(node.total_bytes for node in parts), source, node_counters=0)
+    if gpu.others:
+        numbers = ", ".join(map(str, gpu.others))
+        how = "no GPU's driver names them" if gpu.is_told else "whether it is a GPU's was not told"
+        draft.notes.append(
+            f"NUMA nodes without CPUs: {numbers}; {how}: counted as ordinary memory, as an"
+            " expander's (CXL) is"
+        )
+    return marked
 
-    The one line that is a remainder, so the errors of these nodes become the host's too.
-    """
-    without_cpus = [node for node in nodes if node.has_cpus is False and node.total_bytes]
-    if not without_cpus or len(without_cpus) == len(nodes):
-        return
-    taken = [
-        node
-        for node in without_cpus
-        if node.residual_bytes > node.residual_error_bytes + node.total_bytes // _NODE_SHARE
-    ]
-    names = ",".join(str(node.node) for node in without_cpus)
-    paths = ", ".join(f"{FOLDER}/node{node.node}/meminfo" for node in without_cpus)
-    source = f"{paths}: in no counter on NUMA nodes without CPUs"
-    used = sum(node.residual_bytes for node in taken)
-    draft.add("driver node memory", used, source, node_counters=0)
-    draft.bounded_bytes += sum(node.residual_error_bytes for node in taken)
-    draft.notes.append(
-        f"NUMA nodes without CPUs: {names}; a device or its driver usually brings them, and"
-        " what is in no counter there is a line and not in the residual"
-    )
+
+def _names(node: NodeLedger) -> set[str]:
+    return {line.name for line in node.lines}
 
 
 def _note_versions(draft: Draft, kernel: Kernel) -> None:

@@ -7,7 +7,7 @@ zone (zone counters) or every node (node counters, since 4.8).
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isqrt
 from typing import Final
 
@@ -20,6 +20,8 @@ NOT_CAPTURED: Final = "not captured"
 no counter explains, cannot be told apart, so all of it is this line and nothing is uncounted."""
 TTM_LINE: Final = "gpu (ttm)"
 """Of the ledger since 7.1: a claim of these bytes is within it, not in the residual."""
+GPU_LINE: Final = "gpu memory"
+"""Of GPUs whose memory is a NUMA node of the system: what is free there too."""
 _THRESHOLD_MOST: Final = 125  # the kernel's own upper limit
 
 
@@ -34,7 +36,7 @@ class LedgerLine:
     ``secondary page tables``, ``percpu``, ``hugetlb``, ``zspages``, ``zswap``, ``zfs arc``,
     ``gpu (ttm)``, ``balloon``, ``hardware corrupted``, ``bounce``, ``fuse writeback``,
     ``quicklists``, ``memmap``, ``pipes``, ``charged kernel pages``,
-    ``driver node memory``, ``not captured``."""
+    ``gpu memory``, ``not captured``."""
     bytes: int
     source: str
     """The counters and paths it comes from."""
@@ -64,6 +66,8 @@ class NodeLedger:
     residual_bytes: int
     residual_error_bytes: int
     unknown: tuple[UnknownLine, ...]
+    is_gpu: bool = False
+    """A GPU's driver says that it is its memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,14 @@ class Draft:
         if size is not None:
             self.lines.append(LedgerLine(name, size, source, reclaimable))
             self.node_counters += node_counters
+
+    def take(self, name: str, size: int) -> None:
+        """Off a line what another one holds now; what is more than it has widens the error."""
+        for place, line in enumerate(self.lines):
+            if line.name == name:
+                self.lines[place] = replace(line, bytes=max(line.bytes - size, 0))
+                size -= line.bytes
+        self.bounded_bytes += max(size, 0)
 
     def add_zone(self, name: str, size: int, source: str) -> None:
         """A line that comes from one zone counter."""

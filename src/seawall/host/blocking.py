@@ -32,6 +32,8 @@ VITAL_PATHS: Final = frozenset(
 KERNEL_LOCK_PATHS: Final = frozenset(
     {"/proc/slabinfo", "/proc/vmallocinfo", "/proc/allocinfo", "/proc/pagetypeinfo"}
 )
+# NVIDIA's driver holds ldata_lock while it starts or stops a GPU (numa_status_read, nv-procfs.c).
+_GPUS: Final = "/proc/driver/nvidia/gpus/"
 _DEBUGFS: Final = "/sys/kernel/debug/"
 # A record each read, as long as there are any.
 KERNEL_LOG: Final = "/dev/kmsg"
@@ -53,7 +55,8 @@ def _is_behind_a_process(parts: list[str]) -> bool:
 def deadline_seconds(path: str) -> float | None:
     """How long to wait for ``path`` in an expendable child; None when it cannot block."""
     if path.startswith("/proc/"):
-        if path in KERNEL_LOCK_PATHS:
+        is_of_gpu = path.startswith(_GPUS) and path.endswith("/numa_status")
+        if is_of_gpu or path in KERNEL_LOCK_PATHS:
             return KERNEL_LOCK_DEADLINE_SECONDS
         return PROCESS_DEADLINE_SECONDS if _is_behind_a_process(path.split("/")) else None
     if path.startswith(_DEBUGFS):

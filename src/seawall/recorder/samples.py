@@ -9,8 +9,8 @@ light     the same, and what moves in the workloads that lead
 full      everything that ``seawall why`` needs and that no lock or disk can hold up
 ========  =======================================================================
 
-Names of containers lie on the disk: they are asked for by a child, in peace only, and repeated
-after that.
+Names of containers lie on the disk, and which NUMA nodes are a GPU's memory its driver tells: they
+are asked for by a child, in peace only, and repeated after that.
 """
 
 import time
@@ -29,6 +29,7 @@ from seawall.readings.arcstats import Arcstats
 from seawall.readings.base import Base
 from seawall.readings.container_files import ContainerFiles
 from seawall.readings.diskstats import Diskstats
+from seawall.readings.gpu_memory_nodes import GpuMemoryNodes
 from seawall.readings.guard_status import GuardStatus
 from seawall.readings.host_limits import HostLimits
 from seawall.readings.kernel_charge import KernelCharge
@@ -113,7 +114,9 @@ class Samples:
         live = LiveHost("/")
         recording = Recording(live)
         try:
-            Snapshot(recording).get(ContainerFiles)
+            snapshot = Snapshot(recording)
+            snapshot.get(ContainerFiles)
+            snapshot.get(GpuMemoryNodes)
         finally:
             live.close()
         self._named = recording.rounds[0]

@@ -31,6 +31,7 @@ def _values(page: MemoryPage) -> dict[str, Any]:
     headroom = page.headroom
     known = {
         "available_bytes": None if isinstance(headroom, Unread) else headroom.available_bytes,
+        "gpu_bytes": None if isinstance(headroom, Unread) else headroom.gpu_bytes,
         "available_is_estimate": None if isinstance(headroom, Unread) else headroom.is_estimate,
         "base_bytes": base.residual_bytes if isinstance(base, Base) else None,
         "base": _base(base) if isinstance(base, Base) else None,
@@ -74,6 +75,7 @@ def _node(node: NodeLedger) -> dict[str, Any]:
     return {
         "node": node.node,
         **with_unread({"has_cpus": node.has_cpus}),
+        "is_gpu_memory": node.is_gpu,
         "total_bytes": node.total_bytes,
         "lines": _lines(node.lines),
         "residual_bytes": node.residual_bytes,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from seawall.accounts.ledger import Ledger, LedgerLine, NodeLedger
-from seawall.accounts.ledger_parts import NOT_CAPTURED
+from seawall.accounts.ledger_parts import GPU_LINE, NOT_CAPTURED
 from seawall.host.host import Unread
 from seawall.readings.base import Base
 from seawall.readings.meminfo import PATH
@@ -23,7 +23,7 @@ _LETTERS: Final = {
     "buffers": "B", "swap cache": "W", "slab": "S", "kernel misc": "M", "vmalloc": "V",
     "kernel stacks": "K", "page tables": "P", "secondary page tables": "Y", "percpu": "E",
     "hugetlb": "H", "zspages": "Z", "zfs arc": "F", "gpu (ttm)": "G", "balloon": "O",
-    "driver node memory": "D", "charged kernel pages": "N", "per-cpu lists": "L",
+    "gpu memory": "D", "charged kernel pages": "N", "per-cpu lists": "L",
     "pipes": "I", "free": ".",
 }  # fmt: skip
 _RESIDUAL: Final = "uncounted"
@@ -91,6 +91,12 @@ def _summary(page: MemoryPage, ledger: Ledger) -> Iterator[str]:
         yield (
             f"{size(ledger.residual_bytes)} of {total} is uncounted memory (+- {error}), "
             f"{free_bytes} is free."
+        )
+    if gpu := ledger.line(GPU_LINE):
+        nodes = [str(node.node) for node in ledger.nodes if node.is_gpu]
+        yield (
+            f"{size(gpu.bytes)} of it is the memory of GPUs (NUMA node{'s' * (len(nodes) > 1)} "
+            f"{', '.join(nodes)}): neither free nor uncounted, and not for programs of the host."
         )
     headroom = page.headroom
     if not isinstance(headroom, Unread):
@@ -208,15 +214,17 @@ def _unknown(ledger: Ledger, paper: Paper) -> Iterator[str]:
 
 def _nodes(nodes: Sequence[NodeLedger], paper: Paper) -> Iterator[str]:
     """A bar for each NUMA node, where there is more than one."""
-    if len(nodes) < 2:
+    shown = [node for node in nodes if node.total_bytes]
+    if len(shown) < 2:
         return
     yield ""
     yield "NUMA nodes"
-    for node in nodes:
+    for node in shown:
         is_cut = any(line.name == NOT_CAPTURED for line in node.lines)
         off = size(node.residual_error_bytes)
         rest = "" if is_cut else f", {size(node.residual_bytes)} uncounted (+- {off})"
         cpus = ", without CPUs" if node.has_cpus is False else ""
+        cpus = ", memory of a GPU" if node.is_gpu else cpus
         free = sum(line.bytes for line in node.lines if line.name == "free")
         yield from paper.wrap(
             f"node {node.node}{cpus}: {size(node.total_bytes)}, {size(free)} free{rest}",

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of GPUs that the kernel counts as the system's: what of MemTotal programs cannot have.
+
+/proc/meminfo sums over all nodes, and what is free on a GPU's node counts in MemFree and
+MemAvailable.  The kernel would give it to programs only when its own nodes are full, and takes it
+from the GPU's work then: it is neither headroom nor lost.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from seawall.readings.gpu_memory_nodes import GpuMemoryNodes
+from seawall.readings.numa import NumaNodes
+
+_AVAILABLE: Final = ("MemFree", "Active(file)", "Inactive(file)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuMemory:
+    """Bytes, over the nodes that are a GPU's; all 0 without any."""
+
+    nodes: tuple[int, ...]
+    others: tuple[int, ...]
+    """Nodes without CPUs that count as ordinary memory."""
+    is_told: bool
+    """False: whether ``others`` are a GPU's could not be read."""
+    total_bytes: int
+    free_bytes: int
+    available_bytes: int
+    """At most what MemAvailable holds of them: free, file pages, slab that can be dropped."""
+    unwritten_bytes: int
+
+
+def account(numa: NumaNodes, told: GpuMemoryNodes) -> GpuMemory:
+    """From nodeN/meminfo of the nodes that a driver names."""
+    fields = [node.fields for node in numa.nodes if node.number in told.numbers]
+    return GpuMemory(
+        nodes=told.numbers,
+        others=told.others,
+        is_told=not told.unread,
+        total_bytes=sum(one["MemTotal"] for one in fields),
+        free_bytes=sum(one.get("MemFree", 0) for one in fields),
+        available_bytes=sum(_sum(one, _AVAILABLE) + _droppable(one) for one in fields),
+        unwritten_bytes=sum(_sum(one, ("Dirty", "Writeback")) for one in fields),
+    )
+
+
+def _sum(fields: Mapping[str, int], names: Iterable[str]) -> int:
+    return sum(fields.get(name, 0) for name in names)
+
+
+def _droppable(fields: Mapping[str, int]) -> int:
+    return fields.get("KReclaimable", fields.get("SReclaimable", 0))
