@@ -61,7 +61,10 @@ def machine(
                   "Shmem": 0, "SwapCached": 0, "Active(file)": 0, "Inactive(file)": 0,
                   "Dirty": 0, "Writeback": 0, "Slab": 0, "SReclaimable": 0}  # fmt: skip
         text = "\n".join(f"Node {number} {name}: {value} kB" for name, value in fields.items())
-        files += [(f"{folder}/meminfo", text.encode()), (f"{folder}/cpulist", row["cpus"].encode())]
+        files += [
+            (f"{folder}/meminfo", text.encode()),
+            (f"{folder}/cpulist", row["cpus"].replace(" ", ",").encode()),
+        ]
     for number in gpus:
         status = f"Node:      {number}\nStatus:    online\nAddress:   0\nSize:      0\n"
         path = f"/proc/driver/nvidia/gpus/{number:04x}:01:00.0/numa_status"

@@ -86,6 +86,7 @@ def test_what_cannot_be_told_apart_is_not_subtracted() -> None:
         assert [one.path for one in told.unread] == [status]
         assert isinstance(headroom, Headroom)
         assert headroom.total_bytes == (490_037 + 97_280) * MIB
+        assert headroom.gpu_bytes is None
         gpu = snapshot.get(GpuMemory)
         assert isinstance(gpu, GpuMemory)
         assert not gpu.is_told

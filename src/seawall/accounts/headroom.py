@@ -45,8 +45,9 @@ class Headroom:
     zones_below_min: tuple[str, ...]
     zones_source: str
     """Empty when zones could not be seen."""
-    gpu_bytes: int = 0
-    """Memory of GPUs in MemTotal: neither in ``total_bytes`` nor in ``available_bytes``."""
+    gpu_bytes: int | None = None
+    """Memory of GPUs in MemTotal: neither in ``total_bytes`` nor in ``available_bytes``; None where
+    it could not be told, and nothing is subtracted then."""
 
     @property
     def bytes(self) -> int:
@@ -95,8 +96,14 @@ def account(
         zones_below_low=tuple(_name(z) for z in mattering if z.free < z.low),
         zones_below_min=tuple(_name(z) for z in mattering if z.free < z.min),
         zones_source=zoneinfo_file.PATH if zones else "",
-        gpu_bytes=0 if of_gpu is None else of_gpu.total_bytes,
+        gpu_bytes=_gpu_bytes(gpu),
     )
+
+
+def _gpu_bytes(gpu: GpuMemory | Unread) -> int | None:
+    if isinstance(gpu, Unread):
+        return 0 if gpu.why == "absent" else None  # absent: a kernel without NUMA
+    return gpu.total_bytes if gpu.is_told else None
 
 
 def hugetlb_bytes(meminfo: Meminfo) -> int:

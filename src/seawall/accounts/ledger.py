@@ -147,8 +147,9 @@ def _take_gpu_nodes(
             for line in node.lines:
                 draft.take(line.name, line.bytes)
             draft.bounded_bytes += node.residual_error_bytes
-        paths = ", ".join(f"{FOLDER}/node{node.node}/meminfo" for node in parts)
-        source = f"{paths} MemTotal, of which {size(gpu.free_bytes)} is free"
+        numbers = ",".join(str(node.node) for node in parts)
+        place = f"node{{{numbers}}}" if len(parts) > 1 else f"node{numbers}"
+        source = f"{FOLDER}/{place}/meminfo MemTotal; {size(gpu.free_bytes)} of it is free"
         draft.add(GPU_LINE, sum(node.total_bytes for node in parts), source, node_counters=0)
     if gpu.others:
         numbers = ", ".join(map(str, gpu.others))

@@ -94,9 +94,10 @@ def _summary(page: MemoryPage, ledger: Ledger) -> Iterator[str]:
         )
     if gpu := ledger.line(GPU_LINE):
         nodes = [str(node.node) for node in ledger.nodes if node.is_gpu]
+        where = f"NUMA node{'s' * (len(nodes) > 1)} {', '.join(nodes)}"
         yield (
-            f"{size(gpu.bytes)} of it is the memory of GPUs (NUMA node{'s' * (len(nodes) > 1)} "
-            f"{', '.join(nodes)}): neither free nor uncounted, and not for programs of the host."
+            f"{size(gpu.bytes)} of the {total} is the memory of GPUs ({where}): neither free nor "
+            "uncounted, and not for programs of the host."
         )
     headroom = page.headroom
     if not isinstance(headroom, Unread):
@@ -223,6 +224,8 @@ def _nodes(nodes: Sequence[NodeLedger], paper: Paper) -> Iterator[str]:
         is_cut = any(line.name == NOT_CAPTURED for line in node.lines)
         off = size(node.residual_error_bytes)
         rest = "" if is_cut else f", {size(node.residual_bytes)} uncounted (+- {off})"
+        if node.is_gpu and not is_cut:
+            rest = f", {size(node.residual_bytes)} its driver's (+- {off})"
         cpus = ", without CPUs" if node.has_cpus is False else ""
         cpus = ", memory of a GPU" if node.is_gpu else cpus
         free = sum(line.bytes for line in node.lines if line.name == "free")

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall memory`` on machines whose GPU memory is part of the system's."""
+
+import pytest
+from tests.accounts.numactl_machines import CXL, GB200, GH200, case, machine
+
+from seawall.accounts.full_ledger import FullLedger
+from seawall.accounts.headroom import Headroom
+from seawall.host.case import parse_case
+from seawall.host.host import Unread
+from seawall.readings.snapshot import Snapshot
+from seawall.views.memory_json import document
+from seawall.views.memory_page import MemoryPage
+from seawall.views.memory_text import lines
+from seawall.views.terminal import Paper
+
+NOTHING = Unread("claims", "not_captured")
+
+
+def page_of(files: list[tuple[str, bytes]]) -> MemoryPage:
+    snapshot = Snapshot(parse_case(case(*files)).rounds[0])
+    full = snapshot.get(FullLedger)
+    assert isinstance(full, FullLedger)
+    return MemoryPage(
+        ledger=full.ledger, headroom=snapshot.get(Headroom), base=Unread("base", "absent"),
+        base_is_new=False, claimed=NOTHING, shadow=NOTHING, unseen=(), bundle_notes=(),
+    )  # fmt: skip
+
+
+def text_of(files: list[tuple[str, bytes]]) -> str:
+    told = list(lines(page_of(files), Paper(width=80, colour=False)))
+    assert all(len(line) <= 80 for line in told if "/sys/" not in line)  # paths stay whole
+    return " ".join(" ".join(told).split())
+
+
+@pytest.mark.parametrize(
+    ("numactl", "gpus", "words"),
+    [
+        (GH200, (1,), "95.0 GiB of the 574 GiB is the memory of GPUs (NUMA node 1): neither free"),
+        (GB200, (2, 10, 18, 26), "is the memory of GPUs (NUMA nodes 2, 10, 18, 26): neither free"),
+    ],
+)
+def test_gpu_memory_is_told_as_that(numactl: str, gpus: tuple[int, ...], words: str) -> None:
+    text = text_of(machine(numactl, gpus, used_mib=80_000))
+    assert words in text
+    assert "node 3" not in text  # one of those without memory, for MIG
+    assert "78.1 GiB its driver's" in text
+    assert "78.1 GiB uncounted" not in text
+    assert "gpu memory" in text
+
+
+def test_an_expander_is_not() -> None:
+    text = text_of(machine(CXL))
+    assert "GPUs" not in text
+    assert "node 1, without CPUs: 15.7 GiB" in text
+    assert "counted as ordinary memory" in text
+
+
+def test_json_says_which_nodes() -> None:
+    head = {"unread": []}
+    values = document(head, page_of(machine(GH200, (1,))))
+    assert values["gpu_bytes"] == 97_280 << 20
+    assert [node["is_gpu_memory"] for node in values["nodes"]][:3] == [False, True, False]
+    unseen = document(head, page_of([f for f in machine(GH200) if "/sys/" not in f[0]]))
+    assert unseen["gpu_bytes"] == 0  # a kernel without NUMA nodes
