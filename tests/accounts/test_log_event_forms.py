@@ -137,7 +137,7 @@ FORMS = {
         "[  200.0] seawall-guard: version 0.1.0 started, mode observe: it never kills\n"
         "[  300.000001] seawall-guard: 1a2b3c4d-0007: (observing only) 256 MiB have to come back\n"
         "[  300.100001] seawall-guard: 1a2b3c4d-0007: would have killed ml/llm-0",
-        ["the guard would have killed ml/llm-0"],
+        ["the guard would have killed ml/llm-0: 256 MiB have to come back"],
     ),
     "hung-in-io": (
         "[  200.000001] INFO: task jbd2/sda1-8:55 blocked in I/O wait for more than 120 seconds.",
@@ -263,6 +263,7 @@ def test_a_decision_of_the_guard_is_told_once() -> None:
     decisions = list(guard_events([told.encode()], "guard"))
     assert decisions[0].last_at_unix_seconds == 1e9 + 10.0
     recent = recent_events({"/dev/kmsg": kmsg}, clock, 1800.0, (), decisions)
-    assert [event.sentence for event in recent.events] == ["the guard would have killed ml/llm-0"]
+    sentence = "the guard would have killed ml/llm-0: 256 MiB have to come back"
+    assert [event.sentence for event in recent.events] == [sentence]
     alone = recent_events({}, clock, 1800.0, (), decisions)
-    assert alone.events[0].sentence.startswith("guard: (observing only) 256 MiB have to come back")
+    assert alone.events[0].sentence.startswith("the guard would have acted: 256 MiB have to come")

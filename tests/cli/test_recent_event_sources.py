@@ -2,18 +2,23 @@
 
 import json
 from argparse import ArgumentParser, ArgumentTypeError
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.blackbox.boxes import BOOT, UNIX, box_at, ring_at
 
+from seawall.accounts.guard_events import guard_event
+from seawall.accounts.recent_events import RecentEvents
 from seawall.blackbox.frame import Frame, pack
 from seawall.cli.recent_event_sources import (
     add_since_argument,
     box_events,
     span_of,
+    with_guard_verbs,
     without_kernel,
 )
+from seawall.host.live import LiveHost
 
 KILL = (
     "6,1,50000000,-;Out of memory: Killed process 42 (hog) total-vm:10kB, anon-rss:9kB, "
@@ -42,8 +47,21 @@ def test_a_black_box_tells_kills_and_decisions(tmp_path: Path) -> None:
     assert [event.last_at_unix_seconds for event in recent.events] == pytest.approx(
         [UNIX + 10.0, UNIX], abs=0.01
     )
-    assert f"--at {BOOT[:8]}-0001" in recent.events[0].more
+    assert recent.events[0].more == f"seawall why --from {path} --at {BOOT[:8]}-0001"
     assert [one.why for one in recent.unread] == ["not_captured"]
+
+
+@pytest.mark.parametrize("source", ["guard", "/dev/kmsg"])
+def test_the_verb_that_tells_more_is_one_that_works(tmp_path: Path, source: str) -> None:
+    event = replace(guard_event(["killed ml/llm-0"], "1a2b3c4d-0007"), source=source)
+    recent = RecentEvents(since_seconds=1800.0, events=(event,))
+    report = "seawall guard report" if source == "guard" else ""
+    assert with_guard_verbs(recent, LiveHost(str(tmp_path))).events[0].more == report
+    (tmp_path / "var/lib/seawall/blackbox").mkdir(parents=True)
+    assert with_guard_verbs(recent, LiveHost(str(tmp_path))).events[0].more == report  # empty
+    (tmp_path / "var/lib/seawall/blackbox/ring").touch()
+    more = with_guard_verbs(recent, LiveHost(str(tmp_path))).events[0].more
+    assert more == "seawall why --at 1a2b3c4d-0007"
 
 
 @pytest.mark.parametrize(

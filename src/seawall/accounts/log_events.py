@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final
 
+from seawall.accounts.guard_events import one_for_each_decision
 from seawall.accounts.log_episodes import (
     kernel_episodes,
     node_episodes,
@@ -78,7 +79,8 @@ def recent_events(
         log = read_events(lines, clock)
         end = log_seconds(log.last)
         found += [e for e in events_of(log, source) if not _is_before(e, end, since_seconds)]
-    kept = [event for event in chain(found, others) if is_within(event, now, since_seconds)]
+    every = one_for_each_decision(chain(found, others))
+    kept = [event for event in every if is_within(event, now, since_seconds)]
     kept = without_repeats(sorted(kept, key=_newest_first))
     return RecentEvents(
         since_seconds=since_seconds, events=tuple(kept), unread=tuple(unread), now_unix_seconds=now
@@ -120,14 +122,10 @@ def without_repeats(events: Iterable[RecentEvent]) -> list[RecentEvent]:
     for event in every:
         if _is_second_hand(event) and any(_is_near(event, other) for other in kernel):
             continue
-        if event.source == "guard" and "--at" in event.more and any(
-            other is not event and other.more == event.more and other.kind == event.kind
-            for other in every
-        ):  # fmt: skip
-            continue  # the kernel's log has what became of it
         if any(
             other.kind == event.kind and other.sentence == event.sentence
-            and other.source != event.source and _is_near(event, other)
+            and other.decision == event.decision and other.source != event.source
+            and _is_near(event, other)
             for other in kept
         ):  # fmt: skip
             continue

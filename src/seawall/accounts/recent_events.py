@@ -46,6 +46,8 @@ class RecentEvent:
     """The command that tells more: ``seawall oom explain --last 1``; empty where none does."""
     source: str = ""
     """Where it was read: ``/dev/kmsg``, ``journal``, ``black box``, a file's path."""
+    decision: str = ""
+    """Of the guard, by its id: what several logs tell of one is one event."""
     last_log_seconds: float | None = None
     """By the log's own clock, whose zero is not known: for order and differences alone."""
 

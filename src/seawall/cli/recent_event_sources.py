@@ -13,23 +13,26 @@ it; a disk that hangs costs its 2 s, counted from the beginning, and is told in 
 
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from seawall.host.host import Unread
 
 if TYPE_CHECKING:
-    from seawall.accounts.recent_events import RecentEvents
+    from seawall.accounts.recent_events import RecentEvent, RecentEvents
     from seawall.blackbox.reader import Box
     from seawall.cli.box_source import BoxSource
     from seawall.cli.source import Source
     from seawall.host.asked_beside import AskedBeside
+    from seawall.host.host import Host
     from seawall.readings.event_lines import EventLines
+    from seawall.views.blackbox_page import Event
 
 SINCE_SECONDS: Final = 1800.0
 SINCE_MOST_SECONDS: Final = 7 * 86_400.0
 DEADLINE_SECONDS: Final = 2.0
+_OF_DECISION: Final = ("verdict", "outcome", "told")
 _SPAN: Final = re.compile(r"(\d{1,6})(s|min|m|h|d)?\Z", re.ASCII)
 _UNITS: Final = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
@@ -78,7 +81,8 @@ class PendingEvents:
         if isinstance(self._source, BoxSource):
             return _of_box(self._source, self._since_seconds)
         if self._asked is not None:
-            return _of_lines(lines_told(self._asked.answer()), self._since_seconds, is_own=True)
+            own = _of_lines(lines_told(self._asked.answer()), self._since_seconds, is_own=True)
+            return with_guard_verbs(own, self._source.first.host)
         found = read(self._source.first.host)
         kernel = self._source.first.get(Kernel)
         if isinstance(found, Unread) or isinstance(kernel, Unread):
@@ -136,6 +140,28 @@ def _of_lines(found: "EventLines | Unread", since: float, *, is_own: bool) -> "R
     return recent_events(logs, clock, since, unread, guard_events(guard, "guard"))
 
 
+def with_guard_verbs(recent: "RecentEvents", host: "Host") -> "RecentEvents":
+    """Of this machine: the black box tells of the very decision, where there is one; of what is
+    in the kernel's log alone nothing tells more.
+    """
+    if not any(event.decision for event in recent.events):
+        return recent
+    from seawall.cli.source import BOX  # noqa: PLC0415 - see above
+    from seawall.findings.shell import quote  # noqa: PLC0415 - see above
+
+    names = host.names(BOX)  # asked as all that may hang: a folder on a disk
+    has_box = not isinstance(names, Unread) and bool(names)
+    events = []
+    for event in recent.events:
+        more = event.more
+        if event.decision and has_box:
+            more = f"seawall why --at {quote(event.decision)}"
+        elif event.source == "guard":
+            more = "seawall guard report"
+        events.append(replace(event, more=more))
+    return replace(recent, events=tuple(events))
+
+
 _KERNEL: Final = re.compile(rb"(\d{9,11}\.\d{3,9}) [^\s:]{1,255} kernel: ")
 
 
@@ -164,7 +190,6 @@ def _of_box(source: "BoxSource", since: float) -> "RecentEvents":
 
 def box_events(box: "Box", now_unix_seconds: float, since_seconds: float) -> "RecentEvents":
     """Kernel lines and decisions that the recorder kept, up to a moment."""
-    from seawall.accounts.guard_events import guard_event  # noqa: PLC0415 - see above
     from seawall.accounts.log_events import recent_events  # noqa: PLC0415 - see above
     from seawall.cli.box_lines import lines_between  # noqa: PLC0415 - see above
     from seawall.readings.event_log.log_line import LogClock  # noqa: PLC0415 - see above
@@ -174,11 +199,25 @@ def box_events(box: "Box", now_unix_seconds: float, since_seconds: float) -> "Re
         f"{row.unix_seconds:.6f} box kernel: {row.words}".encode("utf-8", "backslashreplace")
         for row in rows if row.kind == "kernel"
     ]  # fmt: skip
-    decisions = [
-        guard_event(row.unix_seconds, row.words, row.decision, "black box")
-        for row in rows if row.kind == "verdict"
-    ]  # fmt: skip
     words = "a black box keeps OOM kills and decisions"
     rest = Unread("journal, kubelet and runtime logs", "not_captured", words)
     clock = LogClock(None, now_unix_seconds)
+    decisions = _box_decisions(rows, box.path)
     return recent_events({"black box": kernel}, clock, since_seconds, (rest,), decisions)
+
+
+def _box_decisions(rows: "Sequence[Event]", path: str) -> "Iterator[RecentEvent]":
+    from seawall.accounts.guard_events import guard_event  # noqa: PLC0415 - see above
+    from seawall.findings.shell import quote  # noqa: PLC0415 - see above
+
+    by_decision: dict[str, list[Event]] = {}
+    for row in rows:
+        if row.kind in _OF_DECISION and row.decision:
+            by_decision.setdefault(row.decision, []).append(row)
+    for decision, some in by_decision.items():
+        times = [row.unix_seconds for row in some]
+        yield replace(
+            guard_event([row.words for row in some], decision),
+            first_at_unix_seconds=min(times), last_at_unix_seconds=max(times), source="black box",
+            more=f"seawall why --from {quote(path)} --at {quote(decision)}",
+        )  # fmt: skip

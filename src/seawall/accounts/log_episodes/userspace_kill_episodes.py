@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills by OOM killers in user space: what each said it did, and what it did not say."""
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -271,15 +270,8 @@ def guard_lines_told(log: EventLog) -> Iterator[RecentEvent]:
         if sign.what == "guard_line":
             by_decision.setdefault(sign.words["decision"], []).append(sign)
     for decision, signs in by_decision.items():
-        texts = [s.words["words"] for s in signs]
-        words = next((t for t in texts if _ACTED.match(t)), texts[0])
-        event = guard_event(None, words, decision, "")
+        event = guard_event([s.words["words"] for s in signs], decision)
         yield episode(
-            "guard_decision", moments_of(signs), event.sentence, texts[:6], more=event.more
-        )
-
-
-_ACTED: Final = re.compile(
-    r"(?:killed|froze|thawed|asked to end|lowered the limit|would have|put back)"
-)
-"""What became of an order: shorter than why it was given."""
+            "guard_decision", moments_of(signs), event.sentence, event.details,
+            count=event.count, decision=decision,
+        )  # fmt: skip

@@ -37,12 +37,17 @@ _JOURNAL_SECONDS: Final = 1.3
 _TAIL_BYTES: Final = 1 << 20
 FILES: Final = ("/var/log/kern.log", "/var/log/messages", "/var/log/syslog")
 DECISIONS: Final = "/run/seawall/decisions.jsonl"
+OLDER_DECISIONS: Final = "/run/seawall/decisions.1.jsonl"
+"""The guard makes the two change names when one is full."""
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _MICROSECONDS: Final = re.compile(rb"\d{1,5},\d{1,20},(\d{1,20}),")
 # Of short-unix: time, host and program, and nothing of what was said.
 _HEAD: Final = re.compile(rb"\d{9,11}\.\d{3,9} [^\s:]{1,255} [^\s:\[]{1,80}")
-_VERDICT: Final = b'"kind":"verdict"'
-_KEPT_OF_VERDICT: Final = ("kind", "decision", "at", "mode", "refused", "is_report", "sentence")
+_OF_DECISION: Final = re.compile(rb'"kind":"(?:verdict|outcome|told)"')
+_RANKING: Final = b',"ranking_left_out":'
+"""Comes last, and is nearly all of a long line; inside of a string its quotes are escaped."""
+_KEPT_OF_DECISION: Final = ("kind", "decision", "at", "mode", "refused", "is_report", "sentence")
+_ORDERS_MOST: Final = 8
 
 
 def event_log(argument: str, open_: Open | None = None) -> JSON:
@@ -195,16 +200,30 @@ def _end_of(path: str, open_: Open) -> bytes:
 
 
 def _decisions(open_: Open) -> _Read:
-    """Verdicts of the guard, without the ranking of everybody it looked at."""
+    """What the guard decided and what came of it, without the ranking of everybody it looked at."""
     found = _Read()
-    for line in _end_of(DECISIONS, open_).split(b"\n"):
-        if _VERDICT not in line:
+    try:
+        older = _end_of(OLDER_DECISIONS, open_)
+    except FileNotFoundError:
+        older = b""
+    for line in b"\n".join((older, _end_of(DECISIONS, open_))).split(b"\n"):
+        if _OF_DECISION.search(line) is None:
             continue
+        cut = line.find(_RANKING)
         try:
-            told = json.loads(line)
+            told = json.loads(line if cut < 0 else line[:cut] + b"}")
         except (ValueError, RecursionError):
             continue  # the first one may be cut
         if isinstance(told, dict):
-            kept = {key: told[key] for key in _KEPT_OF_VERDICT if key in told}
-            found.lines.append(json.dumps(kept).encode()[:LINE_MOST_BYTES])
+            kept = {key: told[key] for key in _KEPT_OF_DECISION if key in told}
+            if isinstance(orders := told.get("orders"), list):
+                kept["orders"] = [_order(order) for order in orders[:_ORDERS_MOST]]
+            line = json.dumps(kept).encode()
+            if len(line) <= LINE_MOST_BYTES:
+                found.lines.append(line)
     return found
+
+
+def _order(order: object) -> dict[str, object]:
+    """What is to be done, and to whom."""
+    return {k: order[k] for k in ("step", "name") if k in order} if isinstance(order, dict) else {}
