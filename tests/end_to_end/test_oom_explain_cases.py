@@ -302,6 +302,27 @@ def test_line_that_was_cut_is_not_the_kernels_silence() -> None:
     assert "this kernel prints no sizes" in told(old)
 
 
+def test_line_that_was_cut_is_told_with_what_it_lacks() -> None:
+    one = only(
+        "[ 1.5] java invoked oom-killer: gfp_mask=0x62>\n"
+        "[ 1.5] Task in /docker/abc killed as a result of limit of /docker/ab>\n"
+        "[ 1.5] memory: usage 524288kB, limit 52>\n"
+        "[ 2.6] Memory cgroup out of memory: Killed process 300 (java) total-vm:9kB, anon-r>\n"
+    )
+    said = told(one)
+    assert "java asked; for how much is cut in the log, at 'gfp_mask=0x62'" in said
+    assert "its limit is not in the log, only 'usage 524288kB, limit 52'" in said
+    assert "Whose limit it was is cut in the log: its path begins with '/docker/ab'" in said
+    assert "its line is cut, so anon-rss and what follows it are not in the log" in said
+    assert "52 KiB" not in said
+    rest = only("[ 2.6] Memory cgroup out of memory: Killed process 3 (x) total-vm:9kB, "
+                "anon-rss:8kB, file-rss:7")  # fmt: skip
+    assert "so file-rss and what follows it are not in the log" in told(rest)
+    whole = only("[ 2.6] Memory cgroup out of memory: Killed process 3 (x) total-vm:9kB, "
+                 "anon-rss:8kB, file-rss:7kB")  # fmt: skip
+    assert "cut" not in told(whole).replace("cut-report", "").replace("the log is cut", "")
+
+
 def test_driver_in_the_call_trace_is_named() -> None:
     trace = (Frame("__alloc_pages_slowpath"), Frame("nv_alloc_pages", "nvidia"))
     one = explain(report(kind="global", trace=trace), Hints())

@@ -161,7 +161,7 @@ def test_any_name_may_stand_in_every_line(name: str) -> None:
         (b"Killed process 9 (x), UID 48, total-vm:8kB, anon-rss:4kB, file-rss:0kB, shmem-rss:4kB",
          Kill(9, "x", 48, 8192, 4096, 0, 4096, line=1)),
         (b"Out of memory (oom_kill_allocating_task): Killed process 9 (x) total-vm:8kB",
-         Kill(9, "x", None, 8192, line=1)),
+         Kill(9, "x", None, 8192, line=1, is_cut=True)),
     ],
 )  # fmt: skip
 def test_a_kill_alone_is_a_report_without_its_head(line: bytes, kill: Kill) -> None:

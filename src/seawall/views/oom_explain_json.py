@@ -132,6 +132,7 @@ def _said(facts: Facts) -> dict[str, Any]:
         "first_line": report.first_line,
         "last_line": report.last_line,
         "is_cut": report.is_cut or report.is_headless,
+        **({"cut_text": dict(report.cut_text)} if report.cut_text else {}),
         **with_unread(values),
         "invoker": with_unread({"comm": report.invoker_comm, "pid": report.invoker_pid}),
         "request": _request(facts),
@@ -216,6 +217,7 @@ def _killed(kill: Kill) -> dict[str, Any]:
     return {
         "pid": kill.pid,
         "comm": kill.comm,
+        **({"is_cut": True} if kill.is_cut else {}),
         **with_unread(
             {
                 "anon_rss_bytes": kill.anon_rss_bytes,

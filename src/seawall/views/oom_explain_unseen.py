@@ -15,7 +15,10 @@ def unknown(explanation: Explanation) -> Iterator[NotSeen]:
         yield NotSeen("sizes of processes", "nothing in the log shows the page size", "--page-size")
     if facts.report.tasks and not facts.scores.is_computed:
         yield NotSeen("points", facts.scores.why_not, _points_need(facts))
-    if facts.report.is_cut or facts.report.is_headless:
+    if facts.report.cut_text or any(kill.is_cut for kill in facts.report.kills):
+        whole = "the whole lines (journalctl --no-pager; no 'less -S', no narrow screen)"
+        yield NotSeen("the ends of lines", "a pager, a screen or a log cut them", whole)
+    elif facts.report.is_cut or facts.report.is_headless:
         yield NotSeen("parts of a report", "the log is cut", "the whole log")
     for anomaly in explanation.anomalies:
         if anomaly.id == BUG:

@@ -10,8 +10,13 @@ from seawall.accounts.oom.limit_role import role_of
 def told_owner(facts: Facts) -> Iterator[str]:
     """The limit's owner first, then the chosen process's where it is another."""
     limit, task = facts.limit_owner, facts.task_owner
-    if facts.report.kind == "memcg" and limit is None:
+    cut = facts.report.cut_text
+    if "oom_memcg" in cut:
+        yield f"Whose limit it was is cut in the log: its path begins with '{cut['oom_memcg']}'."
+    elif facts.report.kind == "memcg" and limit is None:
         yield "Whose limit it was is not in the log."
+    if "task_memcg" in cut:
+        yield f"The chosen process's cgroup is cut: its path begins with '{cut['task_memcg']}'."
     if limit is not None:
         yield from _limit(facts, limit)
     if task is not None and (limit is None or task.path != limit.path):

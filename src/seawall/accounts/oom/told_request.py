@@ -14,6 +14,10 @@ def told_request(facts: Facts) -> Iterator[str]:
     """One or two sentences."""
     report = facts.report
     request = facts.request
+    if "order" in report.cut_text:
+        text = report.cut_text["order"]
+        yield f"{invoker(facts)} asked; for how much is cut in the log, at '{text}'."
+        return
     if request is None or report.invoker_comm is None:
         yield "Who asked, and for what, is not in the log: the report's first line is missing."
         return

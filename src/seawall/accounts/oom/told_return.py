@@ -77,7 +77,7 @@ def _no_kill(facts: Facts) -> Iterator[str]:
 def _kill(kill: Kill, facts: Facts) -> Iterator[str]:
     who = f"{kill.comm} (pid {kill.pid})"
     if kill.anon_rss_bytes is None:
-        yield f"{who} was killed; {_no_sizes(facts, kill)}."
+        yield f"{who} was killed; {_lost(kill) or _no_sizes(facts, kill)}."
         return
     back, left = facts.freed_bytes(kill), facts.left_bytes(kill)
     parts = [f"{size(kill.anon_rss_bytes)} anonymous"]
@@ -95,10 +95,24 @@ def _kill(kill: Kill, facts: Facts) -> Iterator[str]:
         yield f"{who} held {', '.join(parts)}{counted}."
     else:
         yield f"{who} gave back {', '.join(parts)}."
+    if lost := _lost(kill):
+        yield f"More may have come back: {lost}."
     file = kill.file_rss_bytes
     if file:
         shared = "" if kill.shmem_rss_bytes is not None else ", or tmpfs, which stays"
         yield f"Its {size(file)} of mapped files are page cache, which may stay{shared}."
+
+
+def _lost(kill: Kill) -> str:
+    """What a line that is cut has no more, from its first missing number on."""
+    if not kill.is_cut or kill.total_vm_bytes is None:
+        return ""
+    sizes = (
+        ("anon-rss", kill.anon_rss_bytes), ("file-rss", kill.file_rss_bytes),
+        ("shmem-rss", kill.shmem_rss_bytes), ("UID", kill.uid), ("pgtables", kill.pgtables_bytes),
+    )  # fmt: skip
+    first = next((name for name, value in sizes if value is None), "oom_score_adj")
+    return f"its line is cut, so {first} and what follows it are not in the log"
 
 
 def _no_sizes(facts: Facts, kill: Kill) -> str:

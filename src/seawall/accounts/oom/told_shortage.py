@@ -15,6 +15,7 @@ DROPPABLE_SHARE: Final = 0.05
 UNTOLD_SHARE: Final = 0.05
 _NEAR: Final = 0.995
 _USES_SHOWN: Final = 5
+_COUNTERS: Final = ("memory", "memory+swap", "kmem", "swap")
 
 
 def told_shortage(facts: Facts) -> Iterator[str]:
@@ -43,6 +44,11 @@ def _limits(facts: Facts) -> Iterator[str]:
         ("kernel memory", report.kmem), ("swap", report.swap),
     )  # fmt: skip
     told = [(name, counter) for name, counter in rows if counter is not None]
+    cut = [(name, report.cut_text[name]) for name in _COUNTERS if name in report.cut_text]
+    for name, text in cut:
+        yield f"The line of {name} is cut: its limit is not in the log, only '{text}'."
+    if not told and cut:
+        return
     if not told:
         yield "The limit and its use are not in the log: those lines are missing."
         return

@@ -46,6 +46,7 @@ def finish(draft: Draft) -> OomReport:
         tasks_left_out=draft.table.left_out,
         trace=tuple(draft.head.frames),
         slub_failures=tuple(draft.kernel.slub),
+        cut_text=_cut_text_of(draft),
         **_invoker_of(draft),
         **_domain_of(draft),
     )
@@ -86,17 +87,35 @@ def _domain_of(draft: Draft) -> dict[str, Any]:
 def _kind_of(draft: Draft) -> Kind:
     said, request = draft.ending.summary, draft.head.request
     called = {frame.function for frame in draft.head.frames if not frame.is_uncertain}
-    if draft.is_of_memcg or (said and said.oom_memcg) or called & MEMCG_CALLS:
+    of_memcg = said is not None and (said.oom_memcg or (said.cut and said.cut[0] == "oom_memcg"))
+    if draft.is_of_memcg or of_memcg or called & MEMCG_CALLS:
         return "memcg"
     if request and request.order == -1:
         return "sysrq"
     if request and request.gfp_mask == 0:
         return "pagefault"
-    return _KINDS.get(said.constraint, "global") if said else "global"
+    return _KINDS.get(said.constraint or "", "global") if said else "global"
+
+
+def _cut_text_of(draft: Draft) -> dict[str, str]:
+    """The summary says it last; another line may have had it whole."""
+    cut = {**draft.memcg.cut_text, **draft.head.cut_text}
+    summary = draft.ending.summary
+    if summary and summary.cut:
+        cut.update([summary.cut])
+    whole = {**_domain_of(draft), **draft.memcg.counters}
+    if whole["choice"] is not None:
+        whole |= {"task": 1, "pid": 1}
+    unused = ("uid", "global_oom")
+    return {
+        name: text for name, text in cut.items() if name not in unused and whole.get(name) is None
+    }
 
 
 def _is_cut(draft: Draft) -> bool:
     damaged = draft.is_cut or draft.memcg.is_damaged or draft.table.is_damaged
+    if _cut_text_of(draft) or any(kill.is_cut for kill in draft.ending.kills):
+        return True
     is_over = draft.is_over or draft.memcg.has_no_victim
     if draft.head.request is None or draft.head.invoker is None or damaged or not is_over:
         return True

@@ -9,6 +9,8 @@ Kernel source: mm/oom_kill.c dump_header, lib/dump_stack.c.  ``oomkilladj`` unti
 import re
 from typing import Final, NamedTuple
 
+from seawall.readings.oom_log.cut_lines import before_mark
+
 COMM_MOST: Final = 64
 """Names have 15 bytes; those of workqueue threads are printed longer."""
 
@@ -38,7 +40,8 @@ class Header(NamedTuple):
     """``X invoked oom-killer: gfp_mask=0x140cca(GFP_...), order=0, oom_score_adj=0``."""
 
     comm: str | None
-    gfp_mask: int
+    gfp_mask: int | None
+    """None: the line is cut within it."""
     gfp_flags: tuple[str, ...]
     order: int | None
     oom_adj: int | None
@@ -65,13 +68,17 @@ def read_header(text: str, *, is_marked: bool = False) -> Header | None:
         return None
     if _is_prose(comm[1].strip(), is_marked=is_marked):
         return None
+    text, is_cut = before_mark(text)
     nodemask = _NODEMASK.search(text, mask.end())
+    order = _ORDER.search(text, mask.end())
+    if order and order.end() == len(text) and (is_cut or order[1] == "1"):
+        order = None  # all kernels print more behind it: it may be the beginning of another number
     flags = re.sub(r"\s", "", mask[2] or "").split("|")
     return Header(
         comm=comm[1].strip()[-COMM_MOST:] or None,
-        gfp_mask=int(mask[1], 16),
+        gfp_mask=int(mask[1], 16) if mask.end() < len(text) else None,
         gfp_flags=tuple(flag for flag in flags if flag),
-        order=_number(_ORDER, text, mask.end()),
+        order=int(order[1]) if order else None,
         oom_adj=_number(_ADJ, text, mask.end()),
         oom_score_adj=_number(_SCORE_ADJ, text, mask.end()),
         nodemask=nodemask[1] if nodemask else None,

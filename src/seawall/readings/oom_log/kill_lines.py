@@ -9,6 +9,7 @@ is followed by what the kernel prints next.
 import re
 from typing import Final, NamedTuple
 
+from seawall.readings.oom_log.cut_lines import before_mark, cut_summary, is_kill_cut
 from seawall.readings.oom_log.memcg_block import mend_path
 from seawall.readings.oom_log.report import Choice, Kill, Reaped
 
@@ -58,13 +59,15 @@ _SUMMARY: Final = re.compile(
 class Summary(NamedTuple):
     """``oom-kill:constraint=...,task=,pid=,uid=``; a part that was cut off is None."""
 
-    constraint: str
+    constraint: str | None
     nodemask: str | None
     cpuset: str | None
     mems_allowed: str | None
     oom_memcg: str | None
     task_memcg: str | None
     choice: Choice | None
+    cut: tuple[str, str] | None = None
+    """The value at which the line is cut: its name, and what is there of it."""
 
 
 def read_summary(text: str, line: int) -> Summary | None:
@@ -73,8 +76,8 @@ def read_summary(text: str, line: int) -> Summary | None:
     paths, comma, task = text.rpartition(",task=")
     found = _SUMMARY.match(re.sub(r"\s{2,}", "", paths) + comma + task)
     found = found or _SUMMARY.match(re.sub(r"\s{2,}", "", text))
-    if not found:
-        return None
+    if not found or not found["pid"]:  # all kernels print it
+        return _read_cut_summary(text, line)
     nodemask = found["nodemask"]
     return Summary(
         constraint=found["constraint"],
@@ -83,7 +86,27 @@ def read_summary(text: str, line: int) -> Summary | None:
         mems_allowed=found["mems"],
         oom_memcg=mend_path(found["oom_memcg"]) if found["oom_memcg"] else None,
         task_memcg=mend_path(found["task_memcg"]) if found["task_memcg"] else None,
-        choice=Choice(int(found["pid"]), found["task"], None, line) if found["pid"] else None,
+        choice=Choice(int(found["pid"]), found["task"], None, line),
+    )
+
+
+def _read_cut_summary(text: str, line: int) -> Summary | None:
+    found = cut_summary(text)
+    if found is None:
+        return None
+    values, *cut = found
+    oom_memcg, task_memcg = values.get("oom_memcg"), values.get("task_memcg")
+    pid, nodemask = values.get("pid", ""), values.get("nodemask")
+    is_pid = pid.isascii() and pid.isdigit() and len(pid) <= 10
+    return Summary(
+        constraint=values.get("constraint"),
+        nodemask=None if nodemask == "(null)" else nodemask,
+        cpuset=values.get("cpuset"),
+        mems_allowed=values.get("mems_allowed"),
+        oom_memcg=mend_path(oom_memcg) if oom_memcg else None,
+        task_memcg=mend_path(task_memcg) if task_memcg else None,
+        choice=Choice(int(pid), values.get("task", ""), None, line) if is_pid else None,
+        cut=(cut[0], cut[1]),
     )
 
 
@@ -108,6 +131,11 @@ def read_killed(text: str, line: int) -> Kill | None:
         found = _KILLED.search(text)
     if not found:
         return None
+    tail = text[found.end() :]
+    is_cut = is_kill_cut(tail, frozenset(sizes))
+    if is_cut:  # the last number may be the beginning of a longer one
+        end = len(before_mark(tail)[0].rstrip())
+        uid, adj = (m if m and m.end() < end else None for m in (uid, adj))
     owner = found[2] or found[4] or (uid[1] if uid else None)
     return Kill(
         pid=int(found[1]),
@@ -120,6 +148,7 @@ def read_killed(text: str, line: int) -> Kill | None:
         pgtables_bytes=sizes.get("pgtables"),
         oom_score_adj=int(adj[1]) if adj else None,
         line=line,
+        is_cut=is_cut,
     )
 
 

@@ -9,6 +9,7 @@ KB on one line until 5.2, a line each in bytes since 5.3.
 import re
 from typing import Final
 
+from seawall.readings.oom_log.cut_lines import before_mark
 from seawall.readings.oom_log.report import UNLIMITED_KB, Counter
 
 KEYS_MOST: Final = 256
@@ -23,6 +24,9 @@ _COUNTER: Final = re.compile(
     r"\s*limit\s*(\d{1,20})kB,\s*failcnt\s*(\d{1,20})\s*\Z",
     re.ASCII,
 )
+_COUNTER_START: Final = re.compile(
+    r"(memory|memory\+swap|kmem|swap):\s*(usage\s.{0,200})\Z", re.ASCII
+)
 _STATS: Final = re.compile(
     r"Memory\s+cgroup\s+stats(?:\s+for\s+(.{0,4096}?))?\s*:\s*((?:[a-z]\w{0,40}\s*:\s*\d.*)|"
     r"(?:[a-z]\w{0,40} \d.*)|)\Z",
@@ -36,10 +40,11 @@ _PROTECTION: Final = re.compile(
 )
 
 
-def read_task_in(text: str) -> tuple[str, str] | None:
-    """(cgroup of the task, cgroup whose limit was hit)."""
+def read_task_in(text: str) -> tuple[str, str, bool] | None:
+    """(cgroup of the task, cgroup whose limit was hit, whether that is cut)."""
+    text, is_cut = before_mark(text)
     found = _TASK_IN.match(text)
-    return (mend_path(found[1]), mend_path(found[2])) if found else None
+    return (mend_path(found[1]), mend_path(found[2]), is_cut) if found else None
 
 
 def read_limit_reached(text: str) -> str | None:
@@ -59,6 +64,12 @@ def read_counter(text: str) -> tuple[str, Counter] | None:
         limit_bytes=None if limit >= UNLIMITED_KB else limit << 10,
         failcnt=int(found[4]),
     )
+
+
+def cut_counter(text: str) -> tuple[str, str] | None:
+    """(which one, what is there) of a counter's line that lacks its end."""
+    found = _COUNTER_START.match(before_mark(text)[0])
+    return (found[1], found[2]) if found else None
 
 
 def read_stats(text: str) -> tuple[str, dict[str, int]] | None:

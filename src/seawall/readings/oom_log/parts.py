@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from seawall.readings.oom_log import call_trace, header, memcg_block, slab_block, task_table
+from seawall.readings.oom_log import (
+    call_trace,
+    cut_lines,
+    header,
+    memcg_block,
+    slab_block,
+    task_table,
+)
 from seawall.readings.oom_log.report import (
     CallSite,
     Counter,
@@ -42,6 +49,8 @@ class Head:
     cpuset: str | None = None
     mems_allowed: str | None = None
     frames: list[Frame] = field(default_factory=list)
+    cut_text: dict[str, str] = field(default_factory=dict)
+    """The first line's end, where that is cut, under ``order``."""
 
     def trace(self, lines: bytes) -> None:
         """Keep the frames in lines of the call trace."""
@@ -52,6 +61,9 @@ class Head:
     def header(self, message: Message) -> bool:
         self.request = header.read_header(message.text, is_marked=message.line.is_marked)
         self.text = message.text
+        if self.request is not None and self.request.order is None:
+            text, _ = cut_lines.before_mark(message.text)
+            self.cut_text["order"] = text[text.find("gfp_mask=") :][:200]
         return self.request is not None
 
     def cpuset_of(self, message: Message) -> bool:
@@ -85,11 +97,14 @@ class Memcg:
     protection_bytes: tuple[int, int] | None = None
     values: dict[str, int] | None = None
     """Of the cgroup whose lines of memory.stat come now."""
+    cut_text: dict[str, str] = field(default_factory=dict)
 
     def task_in(self, message: Message) -> bool:
         found = memcg_block.read_task_in(message.text)
         if found:
-            self.task_path, self.path = found
+            self.task_path, self.path, is_cut = found
+            if is_cut:
+                self.cut_text["oom_memcg"], self.path = self.path, None
             self.is_there = True
         return found is not None
 
@@ -105,6 +120,7 @@ class Memcg:
             self.is_there = True
         else:
             self.is_damaged = True
+            self.cut_text.update([cut] if (cut := memcg_block.cut_counter(message.text)) else [])
         return found is not None
 
     def protection(self, message: Message) -> bool:

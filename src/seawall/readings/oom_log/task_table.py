@@ -35,6 +35,8 @@ LAYOUTS: Final = (_OLDEST, _CPU, _PTES, _PMDS, _PGTABLES, _SPLIT)
 """2.6.31 to 2.6.35; to 3.6; 3.8 to 4.3; to 4.14; 4.15 to 6.7; since 6.8."""
 _BY_COUNT: Final = {6: _OLDEST, 8: _PMDS, 10: _SPLIT}
 _ANY: Final = re.compile(r"\[\s*\d{1,10}\]((?:\s+-?\d{1,20}){6,12}) +\S", re.ASCII)
+# What stands where the name should, in a row that was cut within its numbers.
+_CUT_NUMBER: Final = re.compile(r"\s*-?\d{0,20}(?:>|\.\.\.|\u2026)\s*\Z", re.ASCII)
 _OLD: Final = re.compile(r"(?:2\.6|3\.[0-6])\b")
 _PAGE_LEAST: Final = 4096
 _COLUMNS_MOST: Final = 16
@@ -110,6 +112,8 @@ def read_row(text: str, columns: tuple[str, ...], line: int) -> Task | None:
     """
     found = _row_of(len(columns)).match(text)
     if not found:
+        return None
+    if _CUT_NUMBER.match(found[len(columns) + 2]):
         return None
     fields = {field: int(found[place]) for field, place in _places_of(columns)}
     return Task(pid=int(found[1]), comm=found[len(columns) + 2].strip(), line=line, **fields)
