@@ -22,7 +22,7 @@ from tests.blackbox.box_maker import MIB, Plot, tell, write
 from tests.replay.report_nodes import month
 
 from seawall.blackbox.reader import Box
-from seawall.recorder import story
+from seawall.recorder import recording_policy
 
 SECONDS = 75.0
 """A full round a minute is among them."""
@@ -67,8 +67,8 @@ def day_bytes(kinds: dict[str, float]) -> float:
     def of(kind: str) -> float:
         return kinds.get(kind, kinds.get(f"{kind}, key", 0.0))
 
-    keys, fulls = DAY / story.KEY_SECONDS, DAY / story.FULL_PEACE_SECONDS
-    frames = DAY / story.PEACE_SECONDS
+    keys, fulls = DAY / recording_policy.KEY_SECONDS, DAY / recording_policy.FULL_PEACE_SECONDS
+    frames = DAY / recording_policy.PEACE_SECONDS
     return (
         frames * of("tick")
         + (frames - fulls) * of("light round")

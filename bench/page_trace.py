@@ -122,7 +122,7 @@ def measure(rounds: int = ROUNDS) -> dict[str, float]:
 def _follower(condition: str, stack: ExitStack) -> Callable[[], int] | None:
     """What is called again and again beside a load; it tells how many events it followed."""
     from seawall.host.page_trace.tracer import PageTracer
-    from seawall.watcher.loop import SPARE_STEP
+    from seawall.watcher.memory_watch_loop import SPARE_STEP
 
     if condition == "off":
         return None

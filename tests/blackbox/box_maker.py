@@ -20,10 +20,10 @@ from seawall.guard.settings import Settings
 from seawall.guard.tell.plain import moment
 from seawall.host.recording import Round
 from seawall.recorder.group_files import EACH
-from seawall.recorder.heard import Line, Start
-from seawall.recorder.past import Waiting
+from seawall.recorder.guard_messages import GuardStart, JournalLine
+from seawall.recorder.pretrigger_buffer import PendingFrame
+from seawall.recorder.recording_policy import RecordingPolicy
 from seawall.recorder.samples import Samples
-from seawall.recorder.story import Story
 from seawall.replay.player import Player
 from seawall.replay.tick import Tick
 
@@ -66,7 +66,7 @@ class Told:
     """What was told, and what is true."""
 
     plot: Plot
-    frames: list[Waiting] = field(default_factory=list)
+    frames: list[PendingFrame] = field(default_factory=list)
     passes: list[tuple[str, float, Round]] = field(default_factory=list)
     """Series, time and answers."""
     ticks: list[Tick] = field(default_factory=list)
@@ -82,12 +82,12 @@ def tell(plot: Plot) -> Told:
     """Peace, trouble, a decision, a kill by the kernel, and no end: by the recorder's own story."""
     told = Told(plot)
     world = World(plot)
-    story = Story(
+    story = RecordingPolicy(
         told.frames.append,
         lambda settings, last: {"tool_version": "test", "mode": settings.mode, "last": last},
         lambda settings, last: Player(settings, plot.boot_id, "/own", last),
     )
-    story.started(Start(Settings(), "", None))
+    story.started(GuardStart(Settings(), "", None))
     unix, number, next_light = plot.end - plot.trouble_seconds - plot.peace_seconds, 1000, 0.0
     is_decided = False
     while unix < plot.end + 0.01:
@@ -110,12 +110,12 @@ def tell(plot: Plot) -> Told:
     return told
 
 
-def _sample(told: Told, story: Story, round_: Round, unix: float, of: str) -> None:
+def _sample(told: Told, story: RecordingPolicy, round_: Round, unix: float, of: str) -> None:
     told.passes.append((of, unix, round_))
     story.sampled(round_, of)
 
 
-def _decide(story: Story, number: int, unix: float, plot: Plot) -> None:
+def _decide(story: RecordingPolicy, number: int, unix: float, plot: Plot) -> None:
     now = plot.monotonic(unix)
     head = {
         "schema": "seawall.decision/1", "decision": DECISION, "at": moment(unix), "seconds": now,
@@ -124,7 +124,7 @@ def _decide(story: Story, number: int, unix: float, plot: Plot) -> None:
     verdict = head | {"kind": "verdict", "sentence": f"Ends {HOG}: it holds 900 MiB outside."}
     outcome = head | {"kind": "outcome", "sentence": f"{HOG}: 3 processes were signalled."}
     for line in (verdict, outcome):
-        story.lined(Line(number, json.dumps(line)), unix + LATE_SECONDS, now + LATE_SECONDS)
+        story.lined(JournalLine(number, json.dumps(line)), unix + LATE_SECONDS, now + LATE_SECONDS)
     words = "6,1234,900,-;Out of memory: Killed process 4711 (innocent\x1b[2J) total-vm:1kB"
     story.kernel_said([words], unix, now, is_kill=True)
 

@@ -14,7 +14,7 @@ from tests.end_to_end.verbs import seawall
 import seawall as package
 from seawall.host.recording import Round
 from seawall.readings.guard_status import PATH
-from seawall.recorder.story import Story
+from seawall.recorder.recording_policy import RecordingPolicy
 from seawall.replay.tick import Tick
 
 START = END - 690.0
@@ -40,7 +40,7 @@ def told_by(
     monkeypatch: pytest.MonkeyPatch, said: Callable[[float], bytes], ends: float = END + 1
 ) -> Told:
     """The story of ``box_maker`` with the guard's page in it, which says nothing after ``ends``."""
-    whole, ticked = box_maker._World.round, Story.ticked
+    whole, ticked = box_maker._World.round, RecordingPolicy.ticked
 
     def with_page(world: Any, of: str, unix: float) -> Round:
         found = whole(world, of, unix)
@@ -48,12 +48,12 @@ def told_by(
             found.files[PATH] = said(min(unix, ends))
         return found
 
-    def alive(story: Story, tick: Tick) -> None:
+    def alive(story: RecordingPolicy, tick: Tick) -> None:
         if tick.unix_seconds <= ends:
             ticked(story, tick)
 
     monkeypatch.setattr(box_maker._World, "round", with_page)
-    monkeypatch.setattr(Story, "ticked", alive)
+    monkeypatch.setattr(RecordingPolicy, "ticked", alive)
     return tell(Plot())
 
 

@@ -13,7 +13,7 @@ from seawall.cli.box_source import box_source, export_source, span_of
 from seawall.cli.main import main
 from seawall.host.bundle import open_bundle
 from seawall.host.recording import Round
-from seawall.recorder.chain import Chain
+from seawall.recorder.frame_chain import FrameChain
 
 FIRST, LAST = "aaaaaaaa-0000-4000-8000-000000000000", "bbbbbbbb-0000-4000-8000-000000000000"
 NTP = 1_795_600_000.0
@@ -28,11 +28,11 @@ class Making:
     def __init__(self, path: Path) -> None:
         self.path = str(path)
         self._ring = RingFile.open(self.path, 1 << 20, share_most=NO_MERCY)
-        self._chain = Chain(is_peace=True)
+        self._chain = FrameChain(is_peace=True)
 
     def run(self, boot: str, unix: float, monotonic: float, passes: int) -> None:
         """One every ten seconds, the first of them a key."""
-        self._chain = Chain(is_peace=True)
+        self._chain = FrameChain(is_peace=True)
         for number in range(passes):
             now, up = unix + 10 * number, monotonic + 10 * number
             round_ = Round()

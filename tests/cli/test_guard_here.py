@@ -5,14 +5,14 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.watcher.people_node import IDS, LINKS, POD, Node
+from tests.watcher.inventory_node import IDS, LINKS, POD, Node
 
 from seawall.cli.guard_here import here
 from seawall.guard.explain import Explained, explained
 from seawall.guard.settings import Settings
 from seawall.host.live import LiveHost
 from seawall.readings.snapshot import Snapshot
-from seawall.watcher.people import People
+from seawall.watcher.workload_inventory import WorkloadInventory
 
 NAMELESS = f"{POD}/cri-containerd-{IDS['web']}.scope"
 UNNAMED = f"container:{IDS['web'][:12]}"
@@ -42,14 +42,14 @@ def never(node: Node) -> dict[str, str]:
 def looks(monkeypatch: pytest.MonkeyPatch, seconds: float = 0.0) -> list[float]:
     """When it looked; each look takes so long."""
     found: list[float] = []
-    refresh = People.refresh
+    refresh = WorkloadInventory.refresh
 
-    def look(people: People) -> None:
+    def look(inventory: WorkloadInventory) -> None:
         found.append(time.monotonic())
         time.sleep(seconds)
-        refresh(people)
+        refresh(inventory)
 
-    monkeypatch.setattr(People, "refresh", look)
+    monkeypatch.setattr(WorkloadInventory, "refresh", look)
     return found
 
 

@@ -19,7 +19,7 @@ from seawall.guard.judge.remembered import remembered
 from seawall.guard.rehearsal import record_on_paper
 from seawall.guard.settings import Settings
 from seawall.guard.told_recorder import AGAIN_SECONDS, RecorderLink
-from seawall.recorder.heard import Bye, Heard, Line, Start
+from seawall.recorder.guard_messages import GuardBye, GuardMessageReader, GuardStart, JournalLine
 from seawall.replay.player import Player
 from seawall.replay.remembered import remembered as read_back
 from seawall.replay.tick import Tick
@@ -36,7 +36,7 @@ class Pair:
         end, self.ours = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.ours.setblocking(False)
         self.link = RecorderLink(end)
-        self.heard = Heard()
+        self.heard = GuardMessageReader()
         self.judge = Judge(Settings(), BOOT)
 
     def hello(self, following: int = 1) -> None:
@@ -98,7 +98,7 @@ def test_a_tick_arrives_as_it_was_to_the_last_bit(pair: Pair) -> None:
     before = time.time()
     pair.tick(looked, seen)
     start, tick = pair.said()
-    assert isinstance(start, Start)
+    assert isinstance(start, GuardStart)
     assert start.settings == Settings()
     assert (tick.number, tick.node, tick.state) == (41, looked, pair.judge.state())
     assert before <= tick.unix_seconds <= time.time()
@@ -159,8 +159,8 @@ def test_outcomes_are_behind_their_tick_and_lines_keep_its_number(pair: Pair) ->
     pair.link.bye()
     _, tick, line, long_line, after, bye = pair.said()
     assert tick.outcomes == outcomes
-    assert (line, after.outcomes, bye) == (Line(7, '{"kind":"verdict"}'), (), Bye())
-    assert long_line == Line(7, "y" * 200_000)
+    assert (line, after.outcomes, bye) == (JournalLine(7, '{"kind":"verdict"}'), (), GuardBye())
+    assert long_line == JournalLine(7, "y" * 200_000)
 
 
 def test_a_replay_is_exact_from_any_hello_on(pair: Pair) -> None:
@@ -172,7 +172,7 @@ def test_a_replay_is_exact_from_any_hello_on(pair: Pair) -> None:
         pair.tick(scene(number), some_groups(6 + number % 3))
     player: Player | None = None
     for told in pair.said():
-        if isinstance(told, Start):
+        if isinstance(told, GuardStart):
             player = Player(told.settings, BOOT, "", told.last_decision)
             assert told.mind is not None
             player.recall(told.mind)
@@ -266,7 +266,7 @@ def test_other_settings_are_told_between_ticks(pair: Pair) -> None:
     pair.link.change(Settings(mode="enforce"), "5eed0000-0004", 100.0)
     pair.tick(node(), some_groups())
     _, _, start, _ = pair.said()
-    assert start == Start(Settings(mode="enforce"), "5eed0000-0004", None)
+    assert start == GuardStart(Settings(mode="enforce"), "5eed0000-0004", None)
 
 
 def test_one_that_is_gone_is_noticed(pair: Pair) -> None:
@@ -279,7 +279,7 @@ def test_one_that_is_gone_is_noticed(pair: Pair) -> None:
 
 
 def test_a_tick_that_is_not_understood_does_not_take_the_one_before_it_along(pair: Pair) -> None:
-    heard, seen = Heard(), some_groups(2)
+    heard, seen = GuardMessageReader(), some_groups(2)
     pair.hello()
     pair.tick(node(), seen)
     pair.tick(node(seconds=101.0), seen)
@@ -302,7 +302,7 @@ def test_malformed_datagrams_are_counted_and_nothing_else(pair: Pair, seed: int)
     pair.tick(node(), some_groups(4))
     pair.link.line(b"{}\n")
     good = list(pair.datagrams())
-    heard = Heard()
+    heard = GuardMessageReader()
     noise = os.urandom(4096)
     for number, datagram in enumerate(good * 200):
         spoiled = bytearray(datagram)
@@ -312,8 +312,12 @@ def test_malformed_datagrams_are_counted_and_nothing_else(pair: Pair, seed: int)
         heard.take(bytes(spoiled[: len(spoiled) - number % 3]))
     heard.flush()
     assert heard.dropped > 0
-    again = Heard()
-    assert [type(told) for one in good for told in again.take(one)] == [Start, Tick, Line]
+    again = GuardMessageReader()
+    assert [type(told) for one in good for told in again.take(one)] == [
+        GuardStart,
+        Tick,
+        JournalLine,
+    ]
 
 
 def test_the_rehearsal_tells_all_of_it() -> None:

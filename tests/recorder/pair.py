@@ -10,7 +10,7 @@ from seawall.guard.facts import Group, Node
 from seawall.guard.judge.judge import Judge
 from seawall.guard.settings import Settings
 from seawall.guard.told_recorder import RecorderLink
-from seawall.recorder.heard import Start
+from seawall.recorder.guard_messages import GuardStart
 from seawall.replay.remembered import remembered
 from seawall.replay.tick import Tick
 
@@ -47,9 +47,9 @@ def tick(number: int, seconds: float, state: str = "peace", **other: float) -> T
     return Tick(number, 1.7e9 + seconds, state, node(seconds, **other), groups(2, number << 12), ())
 
 
-def start() -> Start:
+def start() -> GuardStart:
     """Of a guard that has just begun."""
-    return Start(Settings(), "", remembered(Judge(Settings(), BOOT_ID, own_cgroup="/own")))
+    return GuardStart(Settings(), "", remembered(Judge(Settings(), BOOT_ID, own_cgroup="/own")))
 
 
 class Guard:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.recorder.pair import Guard, start, tick
-from tests.recorder.test_story import _Scene
+from tests.recorder.test_recording_policy import _Scene
 
 from seawall.guard import entry
 from seawall.guard.handed import REPLACED
@@ -21,7 +21,7 @@ from seawall.guard.judge.judge import Judge
 from seawall.guard.link import WatcherLink
 from seawall.guard.recorder_life import RecorderLife
 from seawall.guard.settings import Settings
-from seawall.recorder.story import NOT_JUDGED
+from seawall.recorder.recording_policy import NOT_JUDGED
 from seawall.version import VERSION
 
 WORDS = f"its recorder is of version 9.9.9, this guard of {VERSION}: {REPLACED}"
@@ -153,7 +153,7 @@ def test_a_real_one_goes_on_and_writes_what_it_sees_itself(
 
 def test_one_whose_files_are_half_there_has_said_its_version(other_files: Path) -> None:
     """It ends at once: what would be a riddle without that is told in the status."""
-    (other_files / "recorder/process.py").write_text("half a fi")
+    (other_files / "recorder/recorder_process.py").write_text("half a fi")
     guard = Life()
     fd = guard.theirs.fileno()
     argv = entry.recorder_argv(fd, "/none", 4 << 20, "")

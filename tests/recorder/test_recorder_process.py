@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 from tests.recorder.pair import Guard
-from tests.recorder.recorder_process import SIZE, Recorder
+from tests.recorder.recorder_run import SIZE, Recorder
 
 from seawall.blackbox.frame import Head
 from seawall.blackbox.reader import Box
 from seawall.blackbox.rounds import RoundReader
 from seawall.guard.entry import recorder_argv
-from seawall.recorder.ear import Ear
+from seawall.recorder.guard_socket import GuardSocket
 from seawall.replay.ticks_read import TickReader
 
 
@@ -98,7 +98,7 @@ def test_what_lay_in_the_channel_when_the_guard_ended_is_written(
 def test_the_end_of_a_guard_that_left_something_unread_hides_nothing_that_it_said() -> None:
     """The kernel tells of ECONNRESET before what still lies in the channel."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ear = Ear(theirs.detach())
+    ear = GuardSocket(theirs.detach())
     assert ear.tell("state")
     ours.send(b"one")
     ours.send(b"two")

@@ -11,11 +11,11 @@ from tests.recorder.pair import BOOT_ID, Guard
 from seawall.actions.mounts import find_mounts
 from seawall.blackbox.reader import Box
 from seawall.blackbox.ring import RingFile
-from seawall.recorder.ear import Ear
+from seawall.recorder.guard_socket import GuardSocket
 from seawall.recorder.kernel_lines import KernelLines
-from seawall.recorder.loop import Loop
+from seawall.recorder.recorder_loop import RecorderLoop
+from seawall.recorder.recording_policy import RecordingPolicy
 from seawall.recorder.samples import Samples
-from seawall.recorder.story import Story
 from seawall.recorder.writer import Writer
 from seawall.replay.player import Player
 from seawall.replay.ticks_read import TickReader
@@ -42,14 +42,14 @@ def test_neither_hearing_nor_looking_waits_for_the_disk(tmp_path: Path) -> None:
     path = str(tmp_path / "ring")
     guard = Guard()
     writer = Writer(lambda: _Disk.open(path, 8 << 20), BOOT_ID)
-    story = Story(
+    story = RecordingPolicy(
         writer.put,
         lambda settings, last: {"settings": settings._asdict(), "last_decision": last},
         lambda settings, last: Player(settings, BOOT_ID, "/own", last),
     )
     mounts = find_mounts(Path("/proc/self/mountinfo").read_text())
-    ear = Ear(guard.theirs.detach())
-    loop = Loop(ear, writer, story, Samples(mounts), KernelLines("/dev/null"))
+    ear = GuardSocket(guard.theirs.detach())
+    loop = RecorderLoop(ear, writer, story, Samples(mounts), KernelLines("/dev/null"))
     loop.rehearse()
     thread = threading.Thread(target=loop.run, args=(1,))
     thread.start()

@@ -12,7 +12,7 @@ from seawall.blackbox.frame import squeezed
 from seawall.blackbox.reader import Box
 from seawall.blackbox.ring import RingFile
 from seawall.problems import BlackboxProblem
-from seawall.recorder.past import Waiting
+from seawall.recorder.pretrigger_buffer import PendingFrame
 from seawall.recorder.writer import Ring, Writer
 
 SIZE = 4 << 20
@@ -30,9 +30,9 @@ class _StillRing(RingFile):
         super().write(packed)
 
 
-def _waiting(number: int, size: int = 100, *, is_peace: bool = False) -> Waiting:
+def _waiting(number: int, size: int = 100, *, is_peace: bool = False) -> PendingFrame:
     payload = squeezed({"n": number, "pad": "x" * size}, 0)
-    return Waiting("tick", 1.7e9 + number, float(number), number, payload, is_peace)
+    return PendingFrame("tick", 1.7e9 + number, float(number), number, payload, is_peace)
 
 
 def _until(true: object, seconds: float = 20.0) -> None:

@@ -15,10 +15,10 @@ from seawall.blackbox.ring import RingFile
 from seawall.guard.settings import Settings
 from seawall.host.host import JSON
 from seawall.host.recording import Round
-from seawall.recorder import story as module
-from seawall.recorder.heard import Line, Start
-from seawall.recorder.past import Waiting
-from seawall.recorder.story import Story
+from seawall.recorder import recording_policy as module
+from seawall.recorder.guard_messages import GuardStart, JournalLine
+from seawall.recorder.pretrigger_buffer import PendingFrame
+from seawall.recorder.recording_policy import RecordingPolicy
 from seawall.replay.player import Player
 from seawall.replay.replay import replay
 
@@ -29,7 +29,7 @@ class Ring:
     def __init__(self, path: Path) -> None:
         self._ring = RingFile.open(str(path), 8 << 20)
 
-    def put(self, one: Waiting) -> None:
+    def put(self, one: PendingFrame) -> None:
         frame = Frame(
             self._ring.next_sequence, one.kind, one.unix_seconds, one.monotonic_seconds, BOOT,
             one.tick, {},
@@ -60,24 +60,24 @@ def now(unix: float, seconds: float) -> Round:
 
 def tell(lived: Lived, ring: Ring, pid: int) -> None:
     """One guard's life, with a look at the node between the ticks."""
-    story = Story(
+    recording_policy = RecordingPolicy(
         ring.put,
         lambda settings, last: about(pid, settings, last),
         lambda settings, last: Player(settings, BOOT, OWN, last),
     )
-    story.started(Start(lived.settings, lived.last_decision, None))
+    recording_policy.started(GuardStart(lived.settings, lived.last_decision, None))
     lines, looked = list(lived.lines), 0.0
     for tick in lived.ticks:
-        story.ticked(tick)
+        recording_policy.ticked(tick)
         seconds = tick.node.seconds
         while lines and lines[0][0] == tick.number:
             number, text = lines.pop(0)
-            story.lined(Line(number, text), tick.unix_seconds, seconds)
+            recording_policy.lined(JournalLine(number, text), tick.unix_seconds, seconds)
         if seconds - looked >= 1:
             looked = seconds
-            of = "full" if story.wants_full(seconds) else "light"
-            story.sampled(now(tick.unix_seconds, seconds), of)
-        story.tend(seconds)
+            of = "full" if recording_policy.wants_full(seconds) else "light"
+            recording_policy.sampled(now(tick.unix_seconds, seconds), of)
+        recording_policy.tend(seconds)
 
 
 @pytest.mark.parametrize("seed", range(500, 530))

@@ -6,15 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 from tests.accounts.test_claims_properties import ledger
-from tests.watcher.test_claiming import MIB, Pods, rings_of
+from tests.watcher.test_claim_rows import MIB, Pods, rings_of
 
 from seawall.host.host import JSON
-from seawall.watcher import asked_host
-from seawall.watcher.asked_host import AskedHost
-from seawall.watcher.asker import Question
-from seawall.watcher.claiming import Claiming
-from seawall.watcher.endpoint import Endpoint
-from seawall.watcher.feed import Feed
+from seawall.watcher import deferred_host
+from seawall.watcher.claim_rows import ClaimRows
+from seawall.watcher.deferred_host import DeferredHost
+from seawall.watcher.guard_endpoint import GuardEndpoint
+from seawall.watcher.guard_feed import GuardFeed
+from seawall.watcher.probe_child import Question
 
 RESIDUAL = 4000 * MIB
 HOLDER = {"pid": 7, "start_ticks": 1, "devices": [["nvidia", 195, 0, 1, [3]]], "dmabufs": []}
@@ -55,10 +55,10 @@ class Scene:
 
     def __init__(self) -> None:
         self.guard, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.feed, self.noted = Feed(Endpoint(end.detach())), Noted()
+        self.feed, self.noted = GuardFeed(GuardEndpoint(end.detach())), Noted()
         feed = self.feed
-        feed._host = AskedHost(feed._live, self.noted)  # type: ignore[arg-type]
-        feed._claiming = Claiming(feed._host, Pods())
+        feed._host = DeferredHost(feed._live, self.noted)  # type: ignore[arg-type]
+        feed._claiming = ClaimRows(feed._host, Pods())
         feed._residual.see(1.0, RESIDUAL)
 
     def probes(self, grown: int) -> set[str]:
@@ -76,7 +76,7 @@ class Scene:
 
 @pytest.fixture
 def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
-    monkeypatch.setattr(asked_host, "REST_SECONDS", 0.0)
+    monkeypatch.setattr(deferred_host, "REST_SECONDS", 0.0)
     made = Scene()
     yield made
     made.close()
@@ -92,9 +92,9 @@ def test_in_peace_nothing_asks_what_drivers_have_mapped(scene: Scene) -> None:
 def test_while_the_watcher_is_fast_they_are_asked_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though the rings are wanted again after every answer."""
     seconds = [100.0]
-    monkeypatch.setattr(asked_host, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    monkeypatch.setattr(deferred_host, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
     noted = Noted()
-    host = AskedHost(Live(), noted)  # type: ignore[arg-type]
+    host = DeferredHost(Live(), noted)  # type: ignore[arg-type]
     for _ in range(200):
         seconds[0] += 0.1
         host.refresh(0.0)

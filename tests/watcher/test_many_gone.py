@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.accounts.test_traced import RING, task, trace
-from tests.watcher.people_node import POD, Node
+from tests.watcher.inventory_node import POD, Node
 
 from seawall.accounts import workloads
 from seawall.accounts.tracing.places import Places
@@ -22,7 +22,7 @@ from seawall.host.page_trace.symbols import Symbols
 from seawall.host.page_trace.tasks import Tasks
 from seawall.readings import cgroup
 from seawall.readings.page_trace import PageTrace, parse_answer
-from seawall.watcher.learning import Learning
+from seawall.watcher.memory_learner import MemoryLearner
 
 GONE = [f"/kubepods/besteffort/pod{number:08x}-2222-4333-8444-555555555555" for number in range(99)]
 
@@ -37,12 +37,12 @@ def test_each_of_them_is_named_without_a_walk_through_the_whole_tree(
 ) -> None:
     for number in range(300):
         node.cgroup(f"system.slice/unit-{number}.service")
-    people = node.people()
-    people.refresh()
+    inventory = node.inventory()
+    inventory.refresh()
     asked: list[str] = []
     place_of = workloads.place_of
     monkeypatch.setattr(workloads, "place_of", lambda path: asked.append(path) or place_of(path))
-    places = Places(people.cgroups, people.files, people.workloads)
+    places = Places(inventory.cgroups, inventory.files, inventory.workloads)
     for path in GONE:
         found = places.holding([f"0::{path}/{'8f3c' * 16} (deleted)"])
         assert found is not None
@@ -76,9 +76,9 @@ def test_a_cgroup_that_has_gone_is_looked_for_once(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Looking walks the whole tree, and the tracer goes on telling of the dead."""
-    people = node.people()
-    people.refresh()
-    learning = Learning(LiveHost(str(node.root)), people)
+    inventory = node.inventory()
+    inventory.refresh()
+    learning = MemoryLearner(LiveHost(str(node.root)), inventory)
     walks: list[int] = []
     read = cgroup.read
     monkeypatch.setattr(cgroup, "read", lambda host: walks.append(1) or read(host))

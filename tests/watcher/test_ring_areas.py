@@ -8,7 +8,7 @@ from tests.accounts.test_packet_ring_places import OTHER, STRAY
 from seawall.host.host import Unread
 from seawall.readings.vmallocinfo import PATH, Vmallocinfo
 from seawall.watcher import ring_areas
-from seawall.watcher.claiming import less_sure
+from seawall.watcher.claim_rows import less_sure
 from seawall.watcher.ring_areas import RingAreas
 
 

@@ -14,18 +14,18 @@ from seawall.host.live import LiveHost
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.snapshot import Snapshot
 from seawall.watcher import ledger_looks
-from seawall.watcher.feed import pause_seconds
-from seawall.watcher.keeping import Keeping
-from seawall.watcher.learning import SURGE
-from seawall.watcher.ledger_looks import Glimpse, LedgerLooks
-from seawall.watcher.lows import Lows
-from seawall.watcher.stuck import stuck
+from seawall.watcher.claims_file import ClaimsFile
+from seawall.watcher.guard_feed import pause_seconds
+from seawall.watcher.ledger_looks import FreeMemoryLook, LedgerLooks
+from seawall.watcher.memory_learner import SURGE
+from seawall.watcher.rolling_minimum import RollingMinimum
+from seawall.watcher.stuck_groups import stuck
 
 MIB = 1 << 20
 
 
 def test_the_low_of_an_hour() -> None:
-    lows = Lows()
+    lows = RollingMinimum()
     assert lows.low is None
     for second, value in ((0, 50), (10, 40), (70, 60), (3590, 55)):
         lows.see(float(second), value)
@@ -80,7 +80,7 @@ def test_a_glimpse_sees_memory_fall_and_says_it_once(tmp_path: Path) -> None:
         path.write_text(f"MemTotal:       2000000 kB\nMemFree:       {mib << 10:8} kB\n")
 
     free(500)
-    glimpse = Glimpse(str(path))
+    glimpse = FreeMemoryLook(str(path))
     free(490)
     assert not glimpse.has_fallen()
     free(480)
@@ -133,7 +133,7 @@ def test_where_nothing_is_short_meminfo_alone_says_when_to_read_all(
 
 def test_one_watcher_a_machine(tmp_path: Path) -> None:
     lock = str(tmp_path / "run/watch.lock")
-    first, second = Keeping(lock, lock + ".claims"), Keeping(lock, lock + ".claims")
+    first, second = ClaimsFile(lock, lock + ".claims"), ClaimsFile(lock, lock + ".claims")
     assert first.is_alone
     assert not second.is_alone
     assert second.problem == f"pid {os.getpid()} traces already (seawall memory --watch): end it"

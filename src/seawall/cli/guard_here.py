@@ -25,8 +25,8 @@ from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.pressure import HostPressure
 from seawall.readings.snapshot import Snapshot
-from seawall.watcher.people import People
 from seawall.watcher.roles_unread import NOT_NAMED
+from seawall.watcher.workload_inventory import WorkloadInventory
 
 _NEEDED: Final = {
     "CAP_KILL": (own_capabilities.KILL, "signal what is not its own"),
@@ -48,8 +48,8 @@ def here(settings: Settings, snapshot: Snapshot, host: LiveHost) -> Here:
     mounts = _mounts()
     meminfo, kernel = snapshot.get(Meminfo), snapshot.get(Kernel)
     total = None if isinstance(meminfo, Unread) else _total(meminfo)
-    people = People(host)
-    _look(people)
+    inventory = WorkloadInventory(host)
+    _look(inventory)
     return Here(
         total_bytes=total,
         mounts=mounts,
@@ -59,32 +59,32 @@ def here(settings: Settings, snapshot: Snapshot, host: LiveHost) -> Here:
         kernel=None if isinstance(kernel, Unread) else _version(kernel.release or ""),
         lacks=tuple(_lacks()) if not os.geteuid() else (),
         is_root=not os.geteuid(),
-        seen=tuple(_seen(people, mounts)),
+        seen=tuple(_seen(inventory, mounts)),
         others=tuple(rivals.find("/proc", settings.scope)),
-        unseen=tuple(_unseen(people.problem, meminfo)),
+        unseen=tuple(_unseen(inventory.problem, meminfo)),
     )
 
 
-def _look(people: People) -> None:
+def _look(inventory: WorkloadInventory) -> None:
     """Until it is settled who has a name: it may come after the cgroup, so the watcher gives up
     only after some looks, which a guard that runs has had.
     """
     until = time.monotonic() + _LOOKS_SECONDS
     began = time.monotonic()
-    people.refresh()
-    while _is_open(people) and not os.geteuid():
+    inventory.refresh()
+    while _is_open(inventory) and not os.geteuid():
         took = time.monotonic() - began
         if began + 2 * took + _BETWEEN_SECONDS > until:
             return
         time.sleep(_BETWEEN_SECONDS)
         began = time.monotonic()
-        people.refresh()
+        inventory.refresh()
 
 
-def _is_open(people: People) -> bool:
+def _is_open(inventory: WorkloadInventory) -> bool:
     """Somebody has no name and may get one; of who has one nothing is asked again."""
-    rows, _ = people.news()
-    return people.is_to_be_named and any(row["role"] == NOT_NAMED for row in rows)
+    rows, _ = inventory.row_updates()
+    return inventory.is_to_be_named and any(row["role"] == NOT_NAMED for row in rows)
 
 
 def _unseen(problem: str, meminfo: Meminfo | Unread) -> Iterator[tuple[str, str, str]]:
@@ -133,22 +133,22 @@ def _lacks() -> Iterator[str]:
             yield f"{name}, to {what}: this shell lacks it, the unit has it"
 
 
-def _seen(people: People, mounts: Mounts | None) -> Iterator[Seen]:
+def _seen(inventory: WorkloadInventory, mounts: Mounts | None) -> Iterator[Seen]:
     """The watcher's own rows: what it would tell the guard, by name."""
     own, words = _own(mounts)
-    rows, _ = people.news()
+    rows, _ = inventory.row_updates()
     for row in sorted(rows, key=lambda row: (row["name"], row["cgroup"])):
         path = row["cgroup"]
         why = words if own == path or own.startswith(path + "/") else ""
-        role = _unnamed_words(people) if row["role"] == NOT_NAMED else row["role"]
+        role = _unnamed_words(inventory) if row["role"] == NOT_NAMED else row["role"]
         yield Seen(path, row["name"], role, why, row["class_rank"], row["adj"])
 
 
-def _unnamed_words(people: People) -> str:
+def _unnamed_words(inventory: WorkloadInventory) -> str:
     """Why a container without a name is left alone, and for how long."""
     if os.geteuid():
         return _UNNAMED_TO_USERS
-    return _UNNAMED if people.is_to_be_named else NOT_NAMED
+    return _UNNAMED if inventory.is_to_be_named else NOT_NAMED
 
 
 def _own(mounts: Mounts | None) -> tuple[str, str]:

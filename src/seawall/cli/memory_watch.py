@@ -12,7 +12,7 @@ from seawall.problems import UsageProblem
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seawall.watcher.loop import Told
+    from seawall.watcher.memory_watch_loop import WatchEvent
 
 EVERY_SECONDS: Final = 1.0
 EVERY_MOST_SECONDS: Final = 60.0
@@ -58,12 +58,12 @@ def complete(arguments: Namespace) -> None:
 def run(arguments: Namespace) -> int:
     """Watch until SIGTERM or SIGINT; the exit status."""
     from seawall.watcher.alarm import Alarm  # noqa: PLC0415 - only for this option
-    from seawall.watcher.loop import Loop  # noqa: PLC0415 - likewise
+    from seawall.watcher.memory_watch_loop import MemoryWatchLoop  # noqa: PLC0415 - likewise
 
     lock = _lock()
     tell = _tell_json if arguments.json else _tell_text
     alarm = Alarm()
-    loop = Loop(arguments.every or EVERY_SECONDS, tell, alarm)
+    loop = MemoryWatchLoop(arguments.every or EVERY_SECONDS, tell, alarm)
     try:
         loop.run()
     finally:
@@ -114,14 +114,14 @@ class Lock:
         os.close(self._fd)
 
 
-def _tell_text(told: "Told") -> None:
+def _tell_text(told: "WatchEvent") -> None:
     from seawall.views.memory_watch_lines import text_line  # noqa: PLC0415 - one of the two
 
     sys.stdout.write(text_line(told.event, told.unix_seconds, told.words) + "\n")
     sys.stdout.flush()
 
 
-def _tell_json(told: "Told") -> None:
+def _tell_json(told: "WatchEvent") -> None:
     from seawall.views.memory_watch_lines import json_line  # noqa: PLC0415 - one of the two
 
     sys.stdout.write(json_line(told.event, told.unix_seconds, told.words, told.kept) + "\n")
@@ -129,4 +129,4 @@ def _tell_json(told: "Told") -> None:
 
 
 if TYPE_CHECKING:
-    _: Callable[[Told], None] = _tell_text
+    _: Callable[[WatchEvent], None] = _tell_text

@@ -12,8 +12,8 @@ ENTRIES = {
     "start": "seawall.guard.start",
     "guard": "seawall.guard.main",
     "config": "seawall.guard.config",
-    "watcher": "seawall.watcher.process",
-    "recorder": "seawall.recorder.process",
+    "watcher": "seawall.watcher.watcher_process",
+    "recorder": "seawall.recorder.recorder_process",
     "pinner": "seawall.pinner.process",
 }
 

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from seawall.blackbox.frame import Frame, Head, sealed
 from seawall.host.host import JSON
 from seawall.problems import UsageProblem
-from seawall.recorder.past import Waiting
+from seawall.recorder.pretrigger_buffer import PendingFrame
 
 MOST_BYTES: Final = 16 << 20
 """Squeezed frames that wait: minutes of the worst that a node shows."""
@@ -54,7 +54,7 @@ class Writer:
 
     def __init__(
         self, open_ring: Callable[[], Ring], boot_id: str,
-        missed: Callable[[Ring], list[Waiting]] | None = None, *,
+        missed: Callable[[Ring], list[PendingFrame]] | None = None, *,
         most_bytes: int = MOST_BYTES, again_seconds: float = AGAIN_SECONDS,
     ) -> None:  # fmt: skip
         """``missed``: what the box lacks of before, once it is open."""
@@ -63,7 +63,7 @@ class Writer:
         self._most = most_bytes
         self._again = again_seconds
         self._news = Condition()
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[PendingFrame] = deque()
         self._size = 0
         self._is_over = self._is_urgent = False
         self.gaps = 0
@@ -88,7 +88,7 @@ class Writer:
         """From here on the file is made, and then written."""
         self._thread.start()
 
-    def put(self, waiting: Waiting) -> None:
+    def put(self, waiting: PendingFrame) -> None:
         """Soon on the disk, or counted as a gap."""
         with self._news:
             if not self.opened or self.problem:
@@ -147,7 +147,7 @@ class Writer:
             return ring
         return None
 
-    def _put_before(self, missed: list[Waiting]) -> None:
+    def _put_before(self, missed: list[PendingFrame]) -> None:
         """What was told since the file is open waits already."""
         with self._news:
             waits = {one.payload for one in self._waiting if one.kind == "line"}
@@ -175,7 +175,7 @@ class Writer:
                     self.gaps += len(waiting) + len(self._waiting)
                 return
 
-    def _next(self, began: float) -> list[Waiting]:
+    def _next(self, began: float) -> list[PendingFrame]:
         """What goes in one write; nothing when it is over and nothing waits."""
         with self._news:
             while not self._is_over:
@@ -183,7 +183,7 @@ class Writer:
                 if self._waiting and left <= 0:
                     break
                 self._news.wait(left if self._waiting else None)
-            taken: list[Waiting] = []
+            taken: list[PendingFrame] = []
             size = 0
             while self._waiting and size < WRITE_MOST_BYTES:
                 waiting = self._waiting.popleft()
@@ -193,14 +193,14 @@ class Writer:
             self._is_urgent = self._is_urgent and bool(self._waiting)
             return taken
 
-    def _write(self, ring: Ring, waiting: list[Waiting]) -> None:
+    def _write(self, ring: Ring, waiting: list[PendingFrame]) -> None:
         ring.write(packed(waiting, ring.next_sequence, self._boot_id))
         self.last_tick = max(self.last_tick, *(one.tick for one in waiting))
         self.written_unix = waiting[-1].unix_seconds
         self.written_seconds = waiting[-1].monotonic_seconds
 
 
-def packed(waiting: Iterable[Waiting], sequence: int, boot_id: str) -> bytes:
+def packed(waiting: Iterable[PendingFrame], sequence: int, boot_id: str) -> bytes:
     """As the ring takes them; ``sequence``: of the first."""
     return b"".join(
         sealed(

@@ -32,7 +32,7 @@ _HEAD_BYTES: Final = 256
 
 
 @dataclass(slots=True)
-class Look:
+class LedgerLook:
     """One moment of the ledger; bytes."""
 
     moment: Moment
@@ -42,7 +42,7 @@ class Look:
     """The whole ledger was read for it, not meminfo alone."""
 
 
-class Glimpse:
+class FreeMemoryLook:
     """Free memory alone, for some microseconds: whether a look is worth while now."""
 
     def __init__(self, path: str = "/proc/meminfo") -> None:
@@ -94,7 +94,7 @@ class LedgerLooks:
         """Of the last whole look."""
         return self._snapshot
 
-    def look(self, *, whole: bool, is_calm: bool = False) -> Look | None:
+    def look(self, *, whole: bool, is_calm: bool = False) -> LedgerLook | None:
         """None, and ``blind`` says why, when nothing could be read."""
         now = time.monotonic()
         fresh = Snapshot(self._host)
@@ -117,7 +117,7 @@ class LedgerLooks:
         assert self.ledger is not None  # noqa: S101 - read just now
         residual = self.ledger.residual_bytes + quick - self._quick
         moment = Moment(time.monotonic(), residual, self.ledger.residual_error_bytes)
-        return Look(moment, quick, is_whole)
+        return LedgerLook(moment, quick, is_whole)
 
     def _whole(self, meminfo: Meminfo, now: float) -> Ledger | Unread:
         known: dict[type, object] = {Meminfo: meminfo}

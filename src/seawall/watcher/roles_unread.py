@@ -14,7 +14,7 @@ from seawall.accounts.workloads import Workloads
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.readings.container_files import ContainerFile, ContainerFiles
-from seawall.watcher.asker import reap
+from seawall.watcher.probe_child import reap
 
 NOT_NAMED: Final = "its name is not known yet"
 NOT_SEEN: Final = "its role could not be read yet"
@@ -27,7 +27,7 @@ _NEEDED: Final = "needs root, and the runtime's folder in /run"
 _TO_COME: Final = "left alone until it answers"
 
 
-class Silence:
+class DiskSilence:
     """Whether the disk is left alone for now, because it did not answer."""
 
     def __init__(self, host: LiveHost) -> None:
@@ -62,7 +62,7 @@ def is_silent(unread: Unread) -> bool:
     return unread.why in ("no_answer", "not_reached", "failed")
 
 
-class Given:
+class ContainerFolders:
     """Folders of the host in each container, as they were told last."""
 
     def __init__(self) -> None:

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file /run/seawall/claims, and the lock that the one watcher of a machine holds.
+
+The file is written in peace alone: making one asks for memory.
+"""
+
+import fcntl
+import os
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from seawall.accounts.watch.claims import key_of
+from seawall.accounts.watch.pace import Moment
+from seawall.readings.kept_claims import PATH, document_of
+from seawall.replaced_file import make_folder, replace_file
+
+if TYPE_CHECKING:
+    from seawall.watcher.memory_learner import MemoryLearner
+
+LOCK: Final = "/run/seawall/watch.lock"
+_WRITE_EVERY_SECONDS: Final = 60.0
+
+
+class ClaimsFile:
+    """What outlives this watcher."""
+
+    def __init__(self, lock: str = LOCK, path: str = PATH) -> None:
+        self._lock_path, self._path = lock, path
+        self._fd = -1
+        self._written: object = None
+        self._write_at = 0.0
+        self.problem = ""
+        """Why nothing is traced or kept; empty when both are."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the lock is ours; tried again each time."""
+        return not self.why_not_alone()
+
+    def why_not_alone(self) -> str:
+        """Who else watches; empty when the lock is ours."""
+        if self._fd >= 0:
+            return ""
+        try:
+            make_folder(os.path.dirname(self._lock_path))
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            fd = os.open(self._lock_path, flags, 0o640)
+        except OSError as error:
+            self.problem = f"{self._lock_path}: {error.strerror}"
+            return self.problem
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            pid = os.pread(fd, 20, 0).decode("ascii", "replace").strip()
+            os.close(fd)
+            who = f"pid {pid}" if pid.isdecimal() else "another process"
+            self.problem = f"{who} traces already (seawall memory --watch): end it"
+            return self.problem
+        self._fd, self.problem = fd, ""
+        with suppress(OSError):  # a full /run: the lock holds without words
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        return ""
+
+    def write(self, learning: "MemoryLearner", moment: Moment) -> None:
+        """When what is claimed has changed, and once a minute as long as there is any."""
+        if self._fd < 0:
+            return
+        kept = learning.watch.kept(moment, learning.place(), learning.blind)
+        state = [(key_of(c), c.bytes, c.is_gone) for c in kept.claims], kept.blind
+        is_due = bool(kept.claims) and time.monotonic() >= self._write_at
+        if not kept.boot_id or (state == self._written and not is_due):
+            return
+        with suppress(OSError):
+            replace_file(self._path, document_of(kept))
+            self._written, self._write_at = state, time.monotonic() + _WRITE_EVERY_SECONDS

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The watcher as a process of its own, started by the guard's launcher: ``python -I -S``.
+
+Everything is imported, opened and done once before it says ``hello``; then its memory is
+locked (mlockall(2), MCL_ONFAULT since 4.4) and it goes first in line for a processor.  It ends
+with the guard: prctl(2) PR_SET_PDEATHSIG, and the end of the channel.
+"""
+
+import os
+import signal
+
+from seawall import held_files, own_process
+from seawall.companion import die_with_parent, settle
+
+
+def main(fd: int) -> int:
+    """The whole life of the process; ``fd`` is its end of the pair."""
+    parent = os.getppid()
+    die_with_parent(parent)
+    # After the guard is gone there is nothing to watch for; the import may take a second.
+    from seawall.watcher.guard_endpoint import GuardEndpoint  # noqa: PLC0415 - see above
+    from seawall.watcher.guard_feed import GuardFeed  # noqa: PLC0415
+
+    endpoint = GuardEndpoint(fd)
+    feed = GuardFeed(endpoint)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda _number, _frame: endpoint.end())
+    try:
+        feed.rehearse()
+        settle()
+        missing = [words for words in (_hold(), _lock(), _hurry(), _be_spared()) if words]
+        endpoint.tell("hello", pid=os.getpid(), missing=missing)
+        feed.run()
+    finally:
+        feed.close()
+    return 0
+
+
+def _hold() -> str:
+    """Why not all of the interpreter is in memory, for the guard too, or empty."""
+    why = held_files.hold()
+    return f"the watcher does not keep all that it executes in memory: {why}" if why else ""
+
+
+def _lock() -> str:
+    """Why its memory is not locked, or empty."""
+    why = own_process.lock()
+    return f"the watcher's memory is not locked ({why}): needs CAP_IPC_LOCK" if why else ""
+
+
+def _hurry() -> str:
+    """Why it runs at normal priority, or empty."""
+    why = own_process.go_first()
+    return f"the watcher runs at normal priority ({why}): needs CAP_SYS_NICE" if why else ""
+
+
+def _be_spared() -> str:
+    """Why the kernel may kill it, or empty."""
+    why = own_process.be_spared()
+    return f"the kernel may kill the watcher ({why}): needs CAP_SYS_RESOURCE" if why else ""

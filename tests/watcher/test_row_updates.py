@@ -1,0 +1,45 @@
+"""Everybody is told again once in a while, for a message may have been lost."""
+
+import pytest
+
+from seawall.watcher import row_updates
+from seawall.watcher.guard_endpoint import Row
+from seawall.watcher.row_updates import AGAIN_ROWS, RowUpdates
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [1000.0]
+    monkeypatch.setattr(row_updates.time, "monotonic", lambda: now[0])
+    return now
+
+
+def rows(many: int) -> dict[str, Row]:
+    return {f"/{n:04}": {"cgroup": f"/{n:04}", "name": str(n)} for n in range(many)}
+
+
+def test_who_was_told_longest_ago_is_told_again(clock: list[float]) -> None:
+    one, known = RowUpdates(), rows(100)
+    told, gone = one.of(known)
+    assert (len(told), gone) == (100, [])
+    one.told(told, gone)
+    assert one.of(known) == ([], [])
+    again: list[str] = []
+    for _ in range(2):
+        clock[0] += 61
+        told, gone = one.of(known)
+        assert (len(told), gone) == (AGAIN_ROWS, [])
+        assert one.of(known)[0] == told, "as long as it was not taken"
+        one.told(told, ())
+        assert one.of(known) == ([], [])
+        again += [row["cgroup"] for row in told]
+    assert set(again) == set(known)
+
+
+def test_who_is_gone_is_told_whether_he_was_to_be_told_again_or_not(clock: list[float]) -> None:
+    one, known = RowUpdates(), rows(3)
+    one.told(known.values(), ())
+    clock[0] += 61
+    assert one.of({}) == ([], list(known))
+    one.told((), known)
+    assert one.of({}) == ([], [])
