@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from tests.films.actor import MAPPED, TRACED, Actor
 from tests.films.film import Film
-from tests.films.world import MIB, World
+from tests.films.world import MIB, World, plain_sum
 
 from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM
 from seawall.guard.settings import Settings
@@ -138,8 +138,8 @@ class Cast:
 
     def rest(self, room: float) -> float:
         """What is left for kernel and daemons."""
-        held = sum(a.anon + a.cache + a.outside for a in self.actors)
-        loads = sum(a.anon_most - a.anon for a in self.actors if a.name == "ns/loader/c")
+        held = plain_sum(a.anon + a.cache + a.outside for a in self.actors)
+        loads = plain_sum(a.anon_most - a.anon for a in self.actors if a.name == "ns/loader/c")
         return self.total * 0.992 - held - loads - room * self.unit
 
     def swap(self, room: float) -> tuple[float, float]:
@@ -147,7 +147,7 @@ class Cast:
         if not self.has_swap:
             return 0.0, 0.0
         cost = self.chance.choice((0.0, 0.0, 0.3, 0.5, 0.9))
-        most = sum(actor.anon for actor in self.actors)
+        most = plain_sum(actor.anon for actor in self.actors)
         return min(most, room * self.unit * self.chance.uniform(0.1, 0.9) / (1 - cost)), cost
 
     def world(self, room: float) -> World:

@@ -4,9 +4,11 @@ Nothing here is the judge's: the world knows the truth, and shows of it what a g
 with the noise and the delays that real counters have.
 """
 
+import operator
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import reduce
 
 from tests.films.actor import Actor
 
@@ -20,6 +22,13 @@ PRICE_BYTES = 16 * MIB
 LATE_GROWN = 256 * MIB
 LATE_SHARE = 0.12
 """The watcher asks drivers when so much has grown, or so little of the node is free."""
+
+
+def plain_sum(numbers: Iterable[float]) -> float:
+    """Term by term: ``sum`` itself corrects the rounding of floats since Python 3.12, and a film
+    whose world differs in the last bit is another film.
+    """
+    return reduce(operator.add, numbers, 0.0)
 
 
 @dataclass
@@ -70,7 +79,7 @@ class World:
         self.pending: list[tuple[float, list[tuple[Actor, float, float, float]]]] = []
         self.headroom = self.true_headroom()
         self.slope = 0.0
-        self.residual_base = self.residual = 40.0 * MIB + sum(a.outside for a in self.actors)
+        self.residual_base = self.residual = 40.0 * MIB + plain_sum(a.outside for a in self.actors)
         self.residual_slope = 0.0
         self.exits = self.kills = 0
         for _ in range(2):
@@ -79,20 +88,22 @@ class World:
         self._show(1.0, first=True)
 
     def free(self) -> float:
-        used = sum(a.anon - a.swapped + a.cache + a.outside for a in self.actors if not a.is_gone)
+        used = plain_sum(
+            a.anon - a.swapped + a.cache + a.outside for a in self.actors if not a.is_gone
+        )
         used += self.swap_cost * self.swap_used()
         return self.total - self.system - self.leaked - self.kept - used
 
     def swap_used(self) -> float:
-        return sum(a.swapped + a.kept_in_swap for a in self.actors if not a.is_gone)
+        return plain_sum(a.swapped + a.kept_in_swap for a in self.actors if not a.is_gone)
 
     def true_headroom(self) -> float:
-        cache = sum(a.cache for a in self.actors if not a.is_gone)
+        cache = plain_sum(a.cache for a in self.actors if not a.is_gone)
         return self.free() - self.low + cache + (1 - self.swap_cost) * self.swap_room()
 
     def swap_room(self) -> float:
         """What can still go there."""
-        there = sum(a.anon - a.swapped for a in self.actors if not a.is_gone)
+        there = plain_sum(a.anon - a.swapped for a in self.actors if not a.is_gone)
         return min(max(0.0, self.swap - self.swap_used()), there)
 
     def pass_time(self, seconds: float) -> Node:
@@ -172,7 +183,7 @@ class World:
         if self.swap_cost >= 1 or room <= 0:
             return short
         share = min(1.0, short / (1 - self.swap_cost) / room) * room
-        share /= sum(a.anon - a.swapped for a in self.actors if not a.is_gone)
+        share /= plain_sum(a.anon - a.swapped for a in self.actors if not a.is_gone)
         for actor in self.actors:
             gone = (actor.anon - actor.swapped) * share
             actor.swapped += gone
@@ -227,7 +238,7 @@ class World:
     def _show(self, seconds: float, *, first: bool = False) -> Node:
         chance, noise = self.chance, self.noise
         certain = 0
-        cached = sum(actor.kept_in_swap for actor in self.actors if not actor.is_gone)
+        cached = plain_sum(actor.kept_in_swap for actor in self.actors if not actor.is_gone)
         for actor in self.actors:
             if actor.is_gone:
                 continue
@@ -266,7 +277,7 @@ class World:
             self.price = self.swap_cost
 
     def _show_residual(self, seconds: float) -> None:
-        held = sum(a.outside for a in self.actors if not a.is_gone)
+        held = plain_sum(a.outside for a in self.actors if not a.is_gone)
         residual = 40.0 * MIB + held + self.leaked + self.noise * self.chance.uniform(-1, 1)
         slope = (residual - self.residual) / seconds
         self.residual_slope += min(1.0, seconds) * (slope - self.residual_slope)
