@@ -1,10 +1,21 @@
 """Which finding explains which, and in which order causes stand."""
 
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seawall.accounts.scene import Scene
 from seawall.findings.causes import causes
 from seawall.findings.finding import Judged, Severity, fires
+from seawall.findings.judge import judge
+from seawall.findings.policy import Policy
+from seawall.findings.rule import load_rules
+from seawall.host.case import parse_case
+from seawall.readings.snapshot import Snapshot
+
+RULES_HOME = Path(__file__).parents[2] / "src/seawall/findings/rules"
 
 
 def item(
@@ -83,3 +94,21 @@ def test_nothing_is_lost_and_severity_never_rises_down_the_page(items: list[Judg
     assert sorted(told) == sorted(i.key for i in items)
     ranks = [("critical", "warning", "info").index(c.severity) for c in answer]
     assert ranks == sorted(ranks)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("in_one_container", [("SW207", ["SW118"])]),
+        ("of_two", [("SW118", []), ("SW207", [])]),
+    ],
+)
+def test_locks_held_in_a_container_that_is_killed_follow_from_that(
+    name: str, expected: list[tuple[str, list[str]]]
+) -> None:
+    """Where another process holds its own as well, the container is not all of it."""
+    cases = RULES_HOME / "node/address_space_locked.cases"
+    case = parse_case((cases / f"{name}.case").read_bytes())
+    rules = [rule for rule in load_rules() if rule.id in ("SW118", "SW207")]
+    judged = judge(rules, Scene.of([Snapshot(host) for host in case.rounds]), Policy())
+    assert shape(*judged) == expected
