@@ -41,9 +41,21 @@ def account(numa: NumaNodes, told: GpuMemoryNodes) -> GpuMemory:
         is_told=not told.unread,
         total_bytes=sum(one["MemTotal"] for one in fields),
         free_bytes=sum(one.get("MemFree", 0) for one in fields),
-        available_bytes=sum(_sum(one, _AVAILABLE) + _droppable(one) for one in fields),
+        available_bytes=sum(available_at_most(one) for one in fields),
         unwritten_bytes=sum(_sum(one, ("Dirty", "Writeback")) for one in fields),
     )
+
+
+def available_at_most(fields: Mapping[str, int]) -> int:
+    """What MemAvailable holds of a node, in bytes, from its meminfo: reserves are not taken off."""
+    return _sum(fields, _AVAILABLE) + _droppable(fields)
+
+
+def without_cpus_bytes(numa: NumaNodes) -> int:
+    """The same over all nodes without CPUs, a GPU's and an expander's; 0 where none has CPUs."""
+    if not any(node.has_cpus for node in numa.nodes):
+        return 0
+    return sum(available_at_most(node.fields) for node in numa.nodes if node.has_cpus is False)
 
 
 def _sum(fields: Mapping[str, int], names: Iterable[str]) -> int:

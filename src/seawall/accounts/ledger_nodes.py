@@ -5,8 +5,10 @@ Its ``FilePages`` holds buffers and, unlike ``Cached`` of the host, the swap cac
 kernel does not split by node (percpu, vmalloc before vmallocinfo can be read) is unknown here.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from seawall.accounts.gpu_memory import available_at_most
 from seawall.accounts.ledger_parts import (
     NOT_CAPTURED,
     TTM_LINE,
@@ -36,6 +38,10 @@ _SINGLE = {
     "bounce": "Bounce",
     "fuse writeback": "WritebackTmp",
 }
+
+SHORT_SHARE = 0.02
+"""Of a node's memory: as SW110 has it for the whole machine."""
+MUCH_SHARE = 0.15
 
 NEEDED = ("MemFree", "AnonPages", "FilePages", "Slab")
 """Fields that every kernel since 2.6.32 prints for a node."""
@@ -86,7 +92,32 @@ def node_ledger(node: NumaNode, host: HostView) -> NodeLedger:
         residual_bytes=draft.residual(total),
         residual_error_bytes=error,
         unknown=tuple(draft.unknown),
+        available_bytes=available_at_most(fields) if "Inactive(file)" in fields else None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Imbalance:
+    """Nodes that have next to nothing left while another one has much."""
+
+    short: tuple[NodeLedger, ...]
+    other: NodeLedger
+    """The one that has most."""
+
+
+def imbalance(nodes: Sequence[NodeLedger]) -> Imbalance | None:
+    """None where all have some, where all are short, and where that is not told.
+
+    Page cache is no shortage: what counts is what programs could have.  A GPU's memory is not for
+    them.
+    """
+    asked = [(node.available_bytes, node) for node in nodes if node.total_bytes and not node.is_gpu]
+    known = [(left / node.total_bytes, node) for left, node in asked if left is not None]
+    if len(known) < len(asked) or len(known) < 2:
+        return None
+    short = tuple(node for share, node in known if share < SHORT_SHARE)
+    share, other = max(known, key=lambda row: row[1].available_bytes or 0)
+    return Imbalance(short, other) if short and share >= MUCH_SHARE else None
 
 
 def _add_lists(draft: Draft, zones: tuple[Zone, ...], page_size: int) -> None:

@@ -66,6 +66,9 @@ class NodeLedger:
     residual_bytes: int
     residual_error_bytes: int
     unknown: tuple[UnknownLine, ...]
+    available_bytes: int | None = None
+    """At most what programs could have there: free, file pages, slab that can be dropped; None
+    where its meminfo does not tell."""
     is_gpu: bool = False
     """A GPU's driver says that it is its memory."""
 

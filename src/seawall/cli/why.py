@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from seawall.accounts.claims import Claims
+from seawall.accounts.gpu_memory import without_cpus_bytes
+from seawall.accounts.headroom import Headroom
 from seawall.accounts.recent_events import RecentEvents
 from seawall.cli import statuses
 from seawall.cli.base_file import learn_if_idle
@@ -24,6 +26,7 @@ from seawall.problems import UsageProblem
 from seawall.readings.guard_status import GuardStatus
 from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import Meminfo
+from seawall.readings.numa import NumaNodes
 from seawall.readings.pressure import HostPressure
 from seawall.views.document import head, render, taken_at
 
@@ -246,9 +249,9 @@ class Asking:
         kernel, meminfo, pressure = first.get(Kernel), first.get(Meminfo), first.get(HostPressure)
         known = None if isinstance(kernel, Unread) else kernel
         total = left = None
+        how, beside = "left", 0
         if not isinstance(meminfo, Unread):
-            total, left = meminfo.mem_total, meminfo.mem_available
-            left = meminfo.mem_free if left is None else left
+            total, left, how, beside = self._left(meminfo)
         stalls = {
             name: part.some.avg10 * 100
             for name in ("memory", "io")
@@ -257,7 +260,19 @@ class Asking:
         }
         moment = taken_at(known.taken_at_unix_seconds if known else None) or ""
         node, release = (known.node_name, known.release) if known else (None, None)
-        return line_of(node or "", release or "", moment, total, left, stalls)
+        return line_of(node or "", release or "", moment, total, left, stalls, how, beside)
+
+    def _left(self, meminfo: Meminfo) -> tuple[int, int, str, int]:
+        """For ``line_of``: as ``machine_line`` has it of the machine itself."""
+        first = self._source.first
+        headroom, numa = first.get(Headroom), first.get(NumaNodes)
+        if meminfo.mem_available is not None:
+            beside = 0 if isinstance(numa, Unread) else without_cpus_bytes(numa)
+            return meminfo.mem_total, max(meminfo.mem_available - beside, 0), "left", beside
+        known = (meminfo.active_file, meminfo.inactive_file, meminfo.s_reclaimable)
+        if None in known or isinstance(headroom, Unread):
+            return meminfo.mem_total, meminfo.mem_free, "free", 0
+        return meminfo.mem_total, headroom.available_bytes, "about", 0
 
     def _unseen(self) -> list[NotSeen]:
         return not_seen(self.judged, self._judging.snapshots())

@@ -14,22 +14,30 @@ STALL_PERCENT = 10.0
 def machine_line() -> str:
     """``node-17  Linux 5.10.134  60.7 GiB, 15.9 MiB left``: the first line of ``why``."""
     fields = _meminfo(_read("/proc/meminfo"))
-    total, left = fields.get("MemTotal"), fields.get("MemAvailable", fields.get("MemFree"))
+    total, left = fields.get("MemTotal"), fields.get("MemAvailable")
+    how = "left"
+    if left is None:
+        left, how = _estimate(fields, _read("/proc/zoneinfo", 1 << 20)), "about"
+    if left is None:
+        left, how = fields.get("MemFree"), "free"
+    beside = _without_cpus() if how == "left" else 0
     machine = os.uname()
     stalls = {name: _avg10(name) for name in ("memory", "io")}
     return line_of(
         machine.nodename, machine.release, "", total and total << 10,
-        None if left is None else left << 10,
-        {name: float(avg10) for name, avg10 in stalls.items() if avg10},
+        None if left is None else max(left - beside, 0) << 10,
+        {name: float(avg10) for name, avg10 in stalls.items() if avg10}, how, beside << 10,
     )  # fmt: skip
 
 
 def line_of(
     node: str, release: str, taken_at: str, total: "int | None", left: "int | None",
-    stalls: "dict[str, float]",
+    stalls: "dict[str, float]", how: str = "left", beside: int = 0,
 ) -> str:  # fmt: skip
-    """Of any machine.  Bytes; ``stalls`` in percent of the last 10 s, told from STALL_PERCENT on;
-    the kernel's release without what the distribution put behind it.
+    """Of any machine.  Bytes; ``how``: ``left`` as the kernel says it, ``about`` where that is
+    computed, ``free`` where no more is known; ``beside``: what more is left on NUMA nodes without
+    CPUs, a GPU's memory or an expander's; ``stalls`` in percent of the last 10 s, told from
+    STALL_PERCENT on; the kernel's release without what the distribution put behind it.
     """
     words = [_printable(node) or "unknown node", f"Linux {_printable(release.partition('-')[0])}"]
     if not release:
@@ -37,12 +45,68 @@ def line_of(
     if total is None or left is None:
         words.append("memory not known")
     else:
-        words.append(f"{_size(total >> 10)}, {_size(left >> 10)} left")
+        shown = (
+            f"about {_size(left >> 10)} left" if how == "about" else f"{_size(left >> 10)} {how}"
+        )
+        more = f", {_size(beside >> 10)} on nodes without CPUs" if beside else ""
+        words.append(f"{_size(total >> 10)}, {shown}{more}")
     words.extend(f"{name} stalls {percent:.0f} %" for name, percent in stalls.items()
                  if percent >= STALL_PERCENT)  # fmt: skip
     if taken_at:
         words.append(taken_at)
     return "  ".join(words)
+
+
+def _estimate(fields: "dict[str, int]", zoneinfo: str) -> "int | None":
+    """KiB: what MemAvailable would be where the kernel has none, as ``accounts/headroom.py``
+    computes it; None without the lines that it takes.
+    """
+    try:
+        free, slab = fields["MemFree"], fields["SReclaimable"]
+        cache = fields["Active(file)"] + fields["Inactive(file)"]
+    except KeyError:
+        return None
+    low = reserve = high = managed = most = 0
+    page = os.sysconf("SC_PAGE_SIZE") >> 10
+    for line in [*zoneinfo.splitlines(), "Node"]:
+        words = line.replace("(", " ").replace(")", " ").replace(",", " ").split()
+        if not words:
+            continue
+        if words[0] == "Node":
+            reserve += min(high + most, managed or high + most)
+            high = managed = most = 0
+        elif words[0] == "protection:":
+            most = max(int(word) for word in words[1:] if word.isdigit())
+        elif len(words) == 2 and words[1].isdigit():
+            low += int(words[1]) if words[0] == "low" else 0
+            high = int(words[1]) if words[0] == "high" else high
+            managed = int(words[1]) if words[0] == "managed" else managed
+    keep = min(cache // 2, low * page) + min(slab // 2, low * page)
+    return max(free - reserve * page + cache + slab - keep, 0)
+
+
+def _without_cpus(folder: str = "/sys/devices/system/node") -> int:
+    """KiB that MemAvailable holds, at most, of nodes without CPUs."""
+    with_cpus = _numbers(_read(f"{folder}/has_cpu"))
+    size = 0
+    for number in _numbers(_read(f"{folder}/has_memory")):
+        if with_cpus and number not in with_cpus:
+            text = _read(f"{folder}/node{number}/meminfo").replace(f"Node {number} ", "")
+            fields = _meminfo(text)
+            fields["slab"] = fields.get("KReclaimable", fields.get("SReclaimable", 0))
+            names = ("MemFree", "Active(file)", "Inactive(file)", "slab")
+            size += sum(fields.get(name, 0) for name in names)
+    return size
+
+
+def _numbers(text: str) -> "list[int]":
+    """``0-1,4``: at most 1024 of them, as the kernel has nodes."""
+    numbers: list[int] = []
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit() and (not last or last.isdigit()):
+            numbers.extend(range(int(first), min(int(last or first), 1023) + 1))
+    return numbers
 
 
 def _printable(name: str) -> str:
@@ -74,17 +138,20 @@ def _size(kib: int) -> str:
     return f"{kib / (1 << 20):.1f} GiB" if kib < 100 << 20 else f"{kib / (1 << 20):.0f} GiB"
 
 
-def _read(path: str) -> str:
+def _read(path: str, most: int = 65536) -> str:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
+    data = b""
     try:
-        return os.read(fd, 65536).decode("ascii", "replace")
+        while len(data) < most and (part := os.read(fd, most - len(data))):
+            data += part  # zoneinfo comes node by node
     except OSError:
         return ""  # psi=0 opens and then says EOPNOTSUPP
     finally:
         os.close(fd)
+    return data.decode("ascii", "replace")
 
 
 def _meminfo(text: str) -> dict[str, int]:

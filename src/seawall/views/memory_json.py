@@ -74,7 +74,7 @@ def _unknown(lines: Sequence[UnknownLine]) -> list[dict[str, Any]]:
 def _node(node: NodeLedger) -> dict[str, Any]:
     return {
         "node": node.node,
-        **with_unread({"has_cpus": node.has_cpus}),
+        **with_unread({"has_cpus": node.has_cpus, "available_bytes": node.available_bytes}),
         "is_gpu_memory": node.is_gpu,
         "total_bytes": node.total_bytes,
         "lines": _lines(node.lines),

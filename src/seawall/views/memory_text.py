@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from seawall.accounts.ledger import Ledger, LedgerLine, NodeLedger
+from seawall.accounts.ledger_nodes import Imbalance, imbalance
 from seawall.accounts.ledger_parts import GPU_LINE, NOT_CAPTURED
 from seawall.host.host import Unread
 from seawall.readings.base import Base
@@ -239,6 +240,18 @@ def _nodes(nodes: Sequence[NodeLedger], paper: Paper) -> Iterator[str]:
         parts.sort(key=lambda part: (part[0] == ".", -part[1]))
         narrow = Paper(width=paper.width - 2, colour=paper.colour)
         yield "  " + whole_bar(parts, node.total_bytes, narrow)
+    if found := imbalance(shown):
+        yield from paper.wrap(_imbalance_words(found), "  ", "  ")
+
+
+def _imbalance_words(found: Imbalance) -> str:
+    short = [f"node {n.node} has {size(n.available_bytes or 0)} left" for n in found.short]
+    other = f"node {found.other.node} has {size(found.other.available_bytes or 0)}"
+    it = "it" if len(short) == 1 else "them"
+    return (
+        f"{', '.join(short)} while {other}: what is bound to {it} (numactl, cpuset.mems, a driver's"
+        " own node) meets reclaim and OOM kills though the machine has memory."
+    )
 
 
 def _notes(notes: Sequence[str], paper: Paper) -> Iterator[str]:

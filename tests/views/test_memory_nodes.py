@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``seawall memory`` on machines whose GPU memory is part of the system's."""
+"""``seawall memory`` on machines of several NUMA nodes, some of which are a GPU's memory."""
 
 import pytest
 from tests.accounts.numactl_machines import CXL, GB200, GH200, case, machine
@@ -63,3 +63,43 @@ def test_json_says_which_nodes() -> None:
     assert [node["is_gpu_memory"] for node in values["nodes"]][:3] == [False, True, False]
     unseen = document(head, page_of([f for f in machine(GH200) if "/sys/" not in f[0]]))
     assert unseen["gpu_bytes"] == 0  # a kernel without NUMA nodes
+
+
+def two_nodes(first_free_mib: int, first_cache_mib: int, second_free_mib: int) -> str:
+    """A machine of two nodes of 64 GiB, written down by hand."""
+    files = machine(
+        f"node 0 cpus: 0 1\nnode 0 size: 65536 MB\nnode 0 free: {first_free_mib} MB\n"
+        f"node 1 cpus: 2 3\nnode 1 size: 65536 MB\nnode 1 free: {second_free_mib} MB\n"
+    )
+    cache = b"Inactive(file): %d kB" % (first_cache_mib << 10)
+    return text_of(
+        [(path, data.replace(b"Inactive(file): 0 kB", cache) if "node0/" in path else data)
+         for path, data in files]
+    )  # fmt: skip
+
+
+def test_one_node_of_two_without_memory_is_said() -> None:
+    text = two_nodes(321, 0, 40_000)
+    assert "node 0 has 321 MiB left while node 1 has 39.1 GiB: what is bound to it" in text
+    assert "meets reclaim and OOM kills though the machine has memory" in text
+
+
+@pytest.mark.parametrize(
+    ("first", "cache", "second"),
+    [
+        (321, 30_000, 40_000),  # full of page cache, which can be dropped
+        (321, 0, 700),  # both are short: SW110's matter
+        (9_000, 0, 40_000),
+    ],
+)
+def test_what_is_no_imbalance(first: int, cache: int, second: int) -> None:
+    assert "while node" not in two_nodes(first, cache, second)
+
+
+def test_a_full_gpu_is_no_short_node() -> None:
+    assert "while node" not in text_of(machine(GH200, (1,), used_mib=97_000))
+
+
+def test_a_host_without_memory_is_not_told_to_use_the_gpu() -> None:
+    short = GH200.replace("node 0 free: 484432", "node 0 free: 400")
+    assert "while node" not in text_of(machine(short, (1,)))
