@@ -82,6 +82,15 @@ FORMS = {
         '"cgroup": "/sys/fs/cgroup/kubepods/besteffort/pod12/abc", "processes": 3}',
         ["Talos killed the cgroup abc"],
     ),
+    "talos-victims": (
+        "user: warning: [2026-01-12T20:27:31.913975631Z]: [talos] Sending SIGKILL to cgroup "
+        '{"component": "controller-runtime", "controller": "runtime.OOMController", '
+        '"cgroup": "/sys/fs/cgroup/kubepods/burstable/pod77f06c5c"}\n'
+        "user: warning: [2026-01-12T20:27:31.915094631Z]: [talos] victim processes: "
+        '{"component": "controller-runtime", "controller": "runtime.OOMController", '
+        '"processes": ["/usr/bin/foo --token secret", "bar", "bar"]}',
+        ["Talos killed the cgroup pod77f06c5c: foo, bar"],
+    ),
     "earlyoom-french": (
         "27 déc. 10:00:00 h earlyoom[5]: low memory! at or below SIGKILL limits: mem  2.00%, "
         'swap  5.00%\n27 déc. 10:00:00 h earlyoom[5]: sending SIGKILL to process 10 uid 1000 '

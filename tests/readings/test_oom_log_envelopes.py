@@ -152,3 +152,20 @@ def test_lines_of_a_log(line: bytes) -> None:
 @pytest.mark.parametrize("line", [b"<!DOCTYPE html>", b"\x89PNG\r\n", b"The sun is high.", b""])
 def test_lines_of_no_log(line: bytes) -> None:
     assert not is_of_a_log(line)
+
+
+@pytest.mark.parametrize(
+    ("row", "at"),
+    [
+        ("  Warning  PodOOMKilling  2m    kernel-monitor, node-1  ", "2m ago"),
+        ("  Warning  OOMKilling  3h12m (x4 over 5h)  kernel-monitor  ", "3h12m ago"),
+        ("2m         Warning   OOMKilling   node/gke-a   ", "2m ago"),
+        ("default   47s   Warning   OOMKilling   node/gke-a   ", "47s ago"),
+        ("the 2m node  ", None),
+    ],
+)
+def test_age_of_an_event_that_kubectl_prints(row: str, at: str | None) -> None:
+    words = (
+        "Memory cgroup out of memory: Kill process 25169 (hyperkube) score 2109 or sacrifice child"
+    )
+    assert only_report(f"{row}{words}\n".encode()).at == at

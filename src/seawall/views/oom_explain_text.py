@@ -186,6 +186,8 @@ def _heading(explanation: Explanation, of: int | None) -> str:
     report = facts.report
     many = f" of {of}" if of is not None else ""
     at = f" at {report.at.strip()}" if report.at else ""
+    if at.endswith(" ago"):  # an event's row of kubectl
+        at = f", {at[4:]} by kubectl's clock"
     when = taken_at(facts.at_unix_seconds)
     at += f" ({when})" if when else ""
     page = "page size not known" if facts.page_bytes is None else f"{size(facts.page_bytes)} pages"

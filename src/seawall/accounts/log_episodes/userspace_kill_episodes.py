@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills by OOM killers in user space: what each said it did, and what it did not say."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -12,6 +13,7 @@ from seawall.readings.event_log.sign import Sign
 from seawall.words import first, size
 
 _ONE_KILL: Final = 10.0
+_LISTS_MOST: Final = 20
 _MIB: Final = 1 << 20
 _LOW: Final = 2.0
 """Percent of memory below which a reading of earlyoom is an event of its own."""
@@ -252,15 +254,29 @@ def _nohang_action(run: Sequence[Sign], sent: Sequence[Sign]) -> RecentEvent:
 
 def talos(log: EventLog) -> Iterator[RecentEvent]:
     """Talos' own OOM controller ends whole cgroups."""
-    for run in runs((s for s in log.signs if s.what == "talos_kill"), _ONE_KILL):
-        paths = list(dict.fromkeys(s.words["path"] or "a cgroup" for s in run))
+    whats = ("talos_kill", "talos_victims")
+    for run in runs((s for s in log.signs if s.what in whats), _ONE_KILL):
+        kills = [s for s in run if s.what == "talos_kill"]
+        if not kills:
+            continue
+        paths = list(dict.fromkeys(s.words["path"] or "a cgroup" for s in kills))
         names = [path.rpartition("/")[2] for path in paths]
+        victims = _talos_victims(run)
+        whom = f": {first(victims, 3)}" if victims else ""
         yield episode(
-            "userspace_kill", moments_of(run), f"Talos killed the cgroup {first(names, 2)}",
+            "userspace_kill", moments_of(run), f"Talos killed the cgroup {first(names, 2)}{whom}",
             [f"SIGKILL to every process of {path}" for path in paths[:5]]
             + ["by Talos' OOM controller, before the kernel's OOM killer"],
             count=len(paths), workload=paths[0], more="talosctl dmesg",
         )  # fmt: skip
+
+
+def _talos_victims(run: Sequence[Sign]) -> list[str]:
+    """Names of programs; their arguments stay in the log."""
+    listed = ",".join(s.words["names"] for s in run[:_LISTS_MOST] if s.what == "talos_victims")
+    commands = re.findall(r'"([^"]{1,400})(?:"|\Z)', listed)
+    names = [command.split()[0].rpartition("/")[2] for command in commands if command.split()]
+    return list(dict.fromkeys(name for name in names if name))
 
 
 def guard_lines_told(log: EventLog) -> Iterator[RecentEvent]:

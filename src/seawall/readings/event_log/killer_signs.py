@@ -120,6 +120,10 @@ KILLER_PATTERNS: Final[tuple[Pattern, ...]] = (
     ),
     pattern("talos_kill", "Sending SIGKILL to cgroup", r".{0,40}Sending SIGKILL to cgroup ?(?P<path>/\S{0,500})?", "talos"),
     pattern(
+        "talos_victims", "victim processes",
+        r'.{0,40}victim processes:.{0,300}?"processes": ?\[(?P<names>[^\]]{1,900})', "talos",
+    ),
+    pattern(
         "talos_triggered", "OOM controller",
         r".{0,40}OOM controller triggered", "talos",
     ),

@@ -65,6 +65,12 @@ _RELAYS: Final = re.compile(
     re.ASCII,
 )
 _RELAYS_MOST: Final = 3
+# An event's row as kubectl prints it: describe has TYPE REASON AGE, get events LAST-SEEN TYPE.
+_AGE: Final = r"(?P<{}>(?:\d{{1,5}}[smhdy]){{1,3}})"
+_EVENT_ROW: Final = re.compile(
+    r"\s*(?:(?:Warning|Normal)\s+\w{1,60}\s+" + _AGE.format("age")
+    + r"|(?:[a-z0-9.-]{1,253}\s+)?" + _AGE.format("seen") + r"\s+(?:Warning|Normal))\s", re.ASCII
+)  # fmt: skip
 _TAGS: Final = re.compile(
     r"(?:</?(?:p|pre|code|div|span|br|li|td|tr|b|i|font|blockquote)\b[^<>]{0,200}>)+"
 )
@@ -477,7 +483,8 @@ def _lead_of(lead: str) -> _Lead:
 def _date_of(lead: str) -> str | None:
     clock = _CLOCK.search(lead)
     if not clock:
-        return None
+        row = _EVENT_ROW.match(lead)
+        return f"{row['age'] or row['seen']} ago" if row else None
     date = lead[: clock.end()]
     number = _EDITOR.match(date)
     if number and not date[number.end() :][:1].isdigit():
