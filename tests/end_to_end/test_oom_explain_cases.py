@@ -23,10 +23,14 @@ from tests.end_to_end.verbs import seawall
 
 from seawall.accounts.oom.explanation import Explanation, explain, explain_all
 from seawall.accounts.oom.facts import Hints, Owner
+from seawall.accounts.oom.guard_rows import GUARD_ADJ
 from seawall.accounts.oom.limit_role import role_of
 from seawall.cgroup_paths import place_of
+from seawall.own_process import OOM_SCORE_ADJ
 from seawall.readings.oom_log.parser import read_reports
-from seawall.readings.oom_log.report import Frame, Kill, Zone
+from seawall.readings.oom_log.report import Frame, Kill, Task, Zone
+from seawall.views.oom_explain_text import lines
+from seawall.views.terminal import Paper
 
 ID = "648ff0b111978161b0ac94fb72a4656ee3f98b8e73f7eb63c5910f5cf8cd9c53"
 OTHER = "a" * 64
@@ -212,8 +216,8 @@ FULL = "[  9.1] 51200 pages RAM\n[  9.1] 0 pages reserved\n"
 KILLED = "[  9.5] Out of memory: Killed process 9 (hog) total-vm:9kB, anon-rss:8kB, file-rss:0kB\n"
 
 
-def only(lines: str) -> Explanation:
-    reports = read_reports(line.encode() for line in lines.splitlines())
+def only(log: str) -> Explanation:
+    reports = read_reports(line.encode() for line in log.splitlines())
     (one,) = explain_all(reports, Hints(page_bytes=PAGE))
     return one
 
@@ -329,6 +333,23 @@ def test_driver_in_the_call_trace_is_named() -> None:
     assert "memory of a driver or file system (call trace: nv_alloc_pages [nvidia])" in told(one)
     assert one.facts.is_domain_known
     assert "seawall-bug" not in ids(one)
+
+
+def test_guard_is_named_and_never_the_remedy() -> None:
+    """Its processes stand in the table as Python with oom_score_adj -999."""
+    assert GUARD_ADJ == OOM_SCORE_ADJ
+    own = Task(7, 7, 0, "python3.11", 300_000, 250_000, 0, pgtables_bytes=4096, oom_score_adj=-999)
+    other = Task(8, 8, 0, "python3.11", 300_000, 9_000, 0, pgtables_bytes=4096, oom_score_adj=0)
+    info = machine(ram=4 * GIB)
+    one = explain(report(kind="global", tasks=(own, other), choice=chosen(8, "python3.11"),
+                         kills=(killed(8, "python3.11", 35 * MIB),), mem_info=info))  # fmt: skip
+    assert "pid 7) would have returned more" not in told(one)
+    shown = "\n".join(lines(one, Paper(80)))
+    assert "python3.11 (guard)" in shown
+    assert shown.count("(guard)  ") == 1
+    dead = explain(memcg(tasks=(own,), choice=chosen(7, "python3.11"),
+                         kills=(killed(7, "python3.11", 900 * MIB),)))  # fmt: skip
+    assert "Find out why python" not in dead.advice
 
 
 # --- many ------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 
 from seawall.accounts.oom.explanation import Explanation
 from seawall.accounts.oom.facts import Facts, Owner
+from seawall.accounts.oom.guard_rows import is_of_guard
 from seawall.accounts.oom.limit_role import role_of
 from seawall.accounts.oom.oom_episode import Episodes, OomEpisode
 from seawall.accounts.oom.scores import Score
@@ -201,6 +202,7 @@ def _task(row: Score, facts: Facts) -> dict[str, Any]:
         "uid": task.uid,
         "comm": task.comm,
         "rss_pages": task.rss_pages,
+        **({"is_of_guard": True} if is_of_guard(task) else {}),
         **with_unread(
             {
                 "points": UNLIMITED if never else points,

@@ -7,6 +7,7 @@ from typing import Final
 
 from seawall.accounts.oom.explanation import Explanation, Section
 from seawall.accounts.oom.facts import Facts
+from seawall.accounts.oom.guard_rows import is_of_guard
 from seawall.accounts.oom.oom_episode import OomEpisode
 from seawall.accounts.oom.scores import Score
 from seawall.views.document import taken_at
@@ -216,6 +217,14 @@ def _table(facts: Facts, paper: Paper) -> Iterator[str]:
             break
     for number, line in enumerate(table):
         yield paper.paint(line, "dim") if not number else line
+    words = _notes(facts, shown, marked)
+    if words:
+        yield from _wrap(paper, "; ".join(words), "  ", "  ")
+
+
+def _notes(facts: Facts, shown: Sequence[Score], marked: frozenset[int]) -> list[str]:
+    """What the table leaves out, and what its marks mean."""
+    rows, has_points = facts.scores.rows, facts.scores.is_computed
     words = []
     if len(rows) > len(shown):
         words.append(f"{len(shown)} of {len(rows)} processes in the table")
@@ -225,8 +234,9 @@ def _table(facts: Facts, paper: Paper) -> Iterator[str]:
         words.append("> was chosen or killed")
     if has_points and any(not row.is_killable for row in shown):
         words.append("- may not be killed")
-    if words:
-        yield from _wrap(paper, "; ".join(words), "  ", "  ")
+    if any(is_of_guard(row.task) for row in shown):
+        words.append("(guard): Seawall's own, by their oom_score_adj of -999")
+    return words
 
 
 def _shown(facts: Facts) -> tuple[Sequence[Score], frozenset[int]]:
@@ -252,7 +262,8 @@ def _cells(
     adj = task.oom_score_adj if task.oom_score_adj is not None else task.oom_adj
     mark = "> " if task.pid in marked else "  "
     points = _narrow(row.points, most) if row.points is not None else "-"
-    cells = [mark + task.comm, _bare(task.pid, 10), _bare(task.uid, 10)]
+    own = " (guard)" if is_of_guard(task) else ""
+    cells = [mark + task.comm + own, _bare(task.pid, 10), _bare(task.uid, 10)]
     cells.append("?" if adj is None else _bare(adj, 6))
     cells += [points] * has_points
     sizes = [row.held_pages, task.rss_pages, *[task.swapents_pages or 0] * has_swap]

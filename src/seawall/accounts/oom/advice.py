@@ -5,6 +5,7 @@ from typing import Final
 
 from seawall.accounts.oom.anomalies_choice import tied
 from seawall.accounts.oom.facts import Facts
+from seawall.accounts.oom.guard_rows import is_of_guard
 from seawall.accounts.oom.limit_role import role_of
 from seawall.accounts.oom.told_choice import better, have_others, is_most_by_size
 from seawall.accounts.oom.told_shortage import is_writing
@@ -157,7 +158,8 @@ def why_this_one(facts: Facts) -> str:
     """One sentence for the top of the page."""
     ties = tied(facts)
     if ties:
-        largest = max(ties, key=lambda row: row.held_pages)
+        others = [row for row in ties if not is_of_guard(row.task)] or ties
+        largest = max(others, key=lambda row: row.held_pages)
         where = " in this table" if facts.report.is_cut else ""
         return (
             f"all {len(ties)}{where} tie at {ties[0].points} point, so size did not decide; "
@@ -197,7 +199,8 @@ def _advice_tie(facts: Facts) -> str:
             "Run fewer and larger processes, raise oom_score_adj of those that may die, or "
             "upgrade to 3.6 or later; until then only stopping the work itself helps."
         )
-    largest = max(tied(facts), key=lambda row: row.held_pages).task
+    others = [row for row in tied(facts) if not is_of_guard(row.task)] or tied(facts)
+    largest = max(others, key=lambda row: row.held_pages).task
     return (
         f"Give {largest.comm} a higher oom_score_adj than the others (or a memory request below "
         "its limit), or upgrade to 5.9 or later; its own need is what fills the limit."
@@ -234,8 +237,11 @@ def _advice_pods(facts: Facts, remedy: str) -> str:
 def _largest(facts: Facts, least_bytes: int = 1) -> str | None:
     """Whose size is in the log; nobody is blamed without one, nor by a table that lacks the
     victim: it is of a log that was cut or searched, and who else is missing is not known.
+    The guard neither: it is there to help, and to limit it is no remedy.
     """
     found = better(facts) or facts.chosen
+    if found is not None and is_of_guard(found.task):
+        return None
     if found is not None:
         held = facts.bytes_of(found.held_pages)
         return found.task.comm if held is None or held >= least_bytes else None

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from seawall.accounts.oom.badness import Candidate, Formula
 from seawall.accounts.oom.domain import Domain
+from seawall.accounts.oom.guard_rows import is_of_guard
 from seawall.readings.oom_log.report import OomReport, Task
 
 ADJ_NEVER: Final = -1000
@@ -55,8 +56,8 @@ class Scores(NamedTuple):
         return tuple(row for row in known if row.points == most)
 
     def largest(self) -> Score | None:
-        """Of those that may be killed, the one whose end returns most."""
-        rows = [row for row in self.rows if row.is_killable]
+        """Of those that may be killed, the guard's aside, the one whose end returns most."""
+        rows = [row for row in self.rows if row.is_killable and not is_of_guard(row.task)]
         return max(rows, key=lambda row: row.returns_pages, default=None)
 
 
