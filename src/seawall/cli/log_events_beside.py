@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall oom explain FILE``: what the file tells beside the kernel's OOM reports.
 
-Lines pass through on their way to the reader of reports; what is not a report is told after it.
+The log passes through on its way to the reader of reports; what is not a report is told after it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,16 +24,16 @@ class LogEvents:
         self._reader: EventLogReader | None = None
         self._known: tuple[list[RecentEvent], Moment] | None = None
 
-    def passing(self, lines: Iterable[bytes]) -> Iterator[bytes]:
-        """The same lines."""
+    def passing(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        """The same blocks, each of whole lines."""
         from seawall.readings.event_log.event_log import EventLogReader  # noqa: PLC0415 - a FILE's
 
         self._reader = EventLogReader()
-        return self._reader.passing(lines)
+        return self._reader.passing(blocks)
 
     @property
     def are_there(self) -> bool:
-        """Whether the lines that passed tell of any."""
+        """Whether what passed tells of any."""
         return bool(self._events()[0])
 
     def told(self, log: "Log", paper: Paper, reports: int) -> bool:

@@ -16,7 +16,7 @@ from seawall.cli.paper import paper_for
 from seawall.cli.source import TIMEOUT_SECONDS, add_source_arguments, seconds_of
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
-from seawall.readings.oom_log.parser import read_reports
+from seawall.readings.oom_log.parser import read_reports_in
 from seawall.views.document import head
 from seawall.views.oom_explain_unseen import unknown
 from seawall.views.terminal import Paper
@@ -76,11 +76,11 @@ def run(arguments: Namespace) -> int:
 
         formula_named(arguments.kernel)
     if _is_file(arguments):
-        log, lines = file_log(arguments.file or "-")
+        log, blocks = file_log(arguments.file or "-")
         hints = Hints(kernel=arguments.kernel, page_bytes=arguments.page_size)
         log.events = LogEvents(log.name)
-        lines = log.events.passing(lines)
-        explanations = explain_all(read_reports(lines, log.tally), hints, is_guarded=True)
+        blocks = log.events.passing(blocks)
+        explanations = explain_all(read_reports_in(blocks, log.tally), hints, is_guarded=True)
         first = list(islice(explanations, 1))
         if not first:
             log.is_like_a_log = log.is_like_a_log or log.events.are_there

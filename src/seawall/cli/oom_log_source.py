@@ -8,10 +8,12 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any, Final
+from io import BufferedReader, BytesIO
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from seawall.findings.blindness import NotSeen
 from seawall.problems import UsageProblem
+from seawall.readings.oom_log.blocks import BLOCK_BYTES
 from seawall.readings.oom_log.likeness import is_of_a_log
 from seawall.readings.oom_log.tally import LogTally
 from seawall.views.terminal import plain
@@ -20,11 +22,10 @@ if TYPE_CHECKING:
     from seawall.cli.log_events_beside import LogEvents
 
 _WAIT_SECONDS: Final = 3.0
-_LONGEST_BYTES: Final = 1 << 20
+_LINE_MOST_BYTES: Final = 960 << 10
 """Of a line without end, e.g. JSON of one line, which is cut where a record ends."""
 UNFOLDED_MOST_BYTES: Final = 2 << 30
 """What a compressed log may unfold to; the largest real ones have some hundred MiB."""
-_READ_BYTES: Final = 1 << 16
 _GZIP: Final = b"\x1f\x8b"
 _OTHERS: Final = {
     b"\xfd7zXZ\x00": ("xz", "xzcat"),
@@ -36,7 +37,7 @@ _JOURNAL: Final = b"LPKSHHRH"
 
 @dataclass
 class Log:
-    """Lines as they are read, and what can only be said when they are."""
+    """A log as it is read, and what can only be said when it is."""
 
     name: str
     lines_read: int = 0
@@ -51,14 +52,16 @@ class Log:
         """Each of them once."""
         self.unseen += [row for row in rows if row not in self.unseen]
 
-    def counted(self, lines: Iterator[bytes]) -> Iterator[bytes]:
-        """The same lines; a log that breaks off ends there, and ``unseen`` says so."""
+    def counted(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        """The same blocks, each of whole lines; a log that breaks off ends there, and ``unseen``
+        says so.
+        """
         try:
-            for line in lines:
-                self.lines_read += 1
+            for block in blocks:
+                self.lines_read += block.count(b"\n") + (block[-1:] != b"\n")
                 if not self.is_like_a_log:
-                    self.is_like_a_log = is_of_a_log(line)
-                yield line
+                    self.is_like_a_log = any(map(is_of_a_log, BytesIO(block)))
+                yield block
         except (OSError, EOFError, zlib.error) as error:
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
             after = f"{why}, after {self.lines_read:,} lines"
@@ -110,17 +113,17 @@ def reads_stdin() -> bool:
 
 
 def file_log(path: str) -> tuple[Log, Iterator[bytes]]:
-    """A file or ``-``; UsageProblem when it cannot be read as a log."""
+    """A file or ``-``, in blocks of whole lines; UsageProblem when it cannot be read as a log."""
     if path == "-":
         _tell_if_waiting()
         log = Log("stdin")
-        return log, log.counted(_lines(sys.stdin.buffer, "stdin"))
+        return log, log.counted(_blocks(cast("BufferedReader", sys.stdin.buffer), "stdin"))
     if os.path.isdir(path):
         raise UsageProblem(f"{path}: a folder; expected a log, or --root {path} for a host's tree")
     try:
         file = _opened(path)
         log = Log(os.path.basename(path) or path)
-        return log, log.counted(_lines(file, path))
+        return log, log.counted(_blocks(file, path))
     except (OSError, ValueError) as error:
         words = getattr(error, "strerror", None) or str(error)
         raise UsageProblem(f"{path}: {words}; expected a kernel log") from error
@@ -133,7 +136,7 @@ def _tell_if_waiting() -> None:
         sys.stderr.flush()
 
 
-def _opened(path: str) -> IO[bytes]:
+def _opened(path: str) -> BufferedReader:
     """A file, or a FIFO that somebody writes to; UsageProblem for what could hang for ever."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
@@ -155,14 +158,14 @@ def _opened(path: str) -> IO[bytes]:
         raise
 
 
-def _lines(file: IO[bytes], path: str) -> Iterator[bytes]:
-    """Lines of at most a megabyte; gzip is undone."""
+def _blocks(file: BufferedReader, path: str) -> Iterator[bytes]:
+    """Whole lines together, none much longer than a megabyte; gzip is undone."""
     head = _peek(file)
     if head.startswith(_GZIP):
         import gzip  # noqa: PLC0415 - few logs are
 
         unfolded = gzip.GzipFile(fileobj=file)
-        return _cut(lambda: unfolded.readline(_READ_BYTES), path, UNFOLDED_MOST_BYTES)
+        return _cut(lambda: unfolded.read1(BLOCK_BYTES), path, UNFOLDED_MOST_BYTES)
     if head.startswith(_JOURNAL):
         words = f"a file of the journal; journalctl --file {path} -k | seawall oom explain -"
         raise UsageProblem(f"{path}: {words}")
@@ -170,37 +173,57 @@ def _lines(file: IO[bytes], path: str) -> Iterator[bytes]:
         if head.startswith(magic):
             words = f"compressed with {name}; {tool} {path} | seawall oom explain -"
             raise UsageProblem(f"{path}: {words}")
-    return _cut(lambda: file.readline(_READ_BYTES), path, None)
+    return _cut(lambda: file.read1(BLOCK_BYTES), path, None)
 
 
 def _cut(read: Callable[[], bytes], path: str, most: int | None) -> Iterator[bytes]:
-    """Lines; one without end is cut where a record of JSON ends, else anywhere."""
-    held = b""
-    size = 0
-    while piece := read():
-        size += len(piece)
-        if most is not None and size > most:
-            raise UsageProblem(
-                f"{path}: unfolds to more than {most >> 30} GiB; "
-                "expected less: zcat it through grep or tail into 'seawall oom explain -'"
-            )
-        if piece[-1:] == b"\n":
-            yield held + piece if held else piece
-            held = b""
-            continue
-        held += piece
-        if len(held) < _LONGEST_BYTES - _READ_BYTES:
-            continue
-        end = max(held.rfind(b"},") + 2, held.rfind(b"],") + 2, held.rfind(b"\\n") + 2)
-        if end < 3:
-            end = len(held)
-        yield held[:end]
-        held = held[end:]
-    if held:
-        yield held
+    """Blocks of whole lines, also of what came before an error."""
+    held, size, total = [b""], 0, 0
+    try:
+        while piece := read():
+            total += len(piece)
+            if most is not None and total > most:
+                raise UsageProblem(
+                    f"{path}: unfolds to more than {most >> 30} GiB; "
+                    "expected less: zcat it through grep or tail into 'seawall oom explain -'"
+                )
+            held.append(piece)
+            size += len(piece)
+            if size >= BLOCK_BYTES:
+                *blocks, rest = _whole_lines(b"".join(held))
+                yield from blocks
+                held, size = [rest], len(rest)
+    except (OSError, EOFError, zlib.error):
+        yield from _whole_lines(b"".join(held))[:-1]
+        raise
+    *blocks, rest = _whole_lines(b"".join(held))
+    yield from blocks
+    if rest:
+        yield rest + b"\n"
 
 
-def _peek(file: IO[bytes]) -> bytes:
+def _whole_lines(data: bytes) -> list[bytes]:
+    """Whole lines, and last what follows them.  A line without end is cut where a record of JSON
+    ends, else anywhere.
+    """
+    parts = []
+    at = 0
+    while True:
+        end = data.find(b"\n", at)
+        if (len(data) if end < 0 else end) - at < _LINE_MOST_BYTES:
+            break
+        limit = at + _LINE_MOST_BYTES
+        cut = max(data.rfind(mark, at + 1, limit) + 2 for mark in (b"},", b"],", b"\\n"))
+        cut = cut if cut > at + 2 else limit
+        parts.append(data[at:cut] + b"\n")
+        at = cut
+    end = data.rfind(b"\n", at) + 1 or at
+    if end > at:
+        parts.append(data[at:end])
+    return [*parts, data[end:]]
+
+
+def _peek(file: BufferedReader) -> bytes:
     peek: Any = getattr(file, "peek", None)
     return bytes(peek(8)[:8]) if peek else b""
 

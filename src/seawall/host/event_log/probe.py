@@ -22,7 +22,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from seawall.host.event_log.kept_lines import BEGINS_BOOT, LINE_MOST_BYTES, is_kept, may_hold_one
+from seawall.host.event_log.kept_lines import (
+    BEGINS_BOOT,
+    LINE_MOST_BYTES,
+    hinted_lines,
+    is_kept,
+    quotes_command,
+)
 from seawall.host.expendable import unread_for
 from seawall.host.host import JSON
 from seawall.host.kmsg import PATH, next_record
@@ -176,15 +182,14 @@ def _tail(path: str, open_: Open) -> _Read:
     """The end of a file; OSError, EIO for what is no regular file."""
     found = _Read()
     data = _end_of(path, open_)
-    if may_hold_one(data):
-        lines = data.split(b"\n")
-        for place, line in enumerate(lines):
-            if is_kept(line):
-                found.lines.append(line[:LINE_MOST_BYTES])
-            elif place + 1 < len(lines) and BEGINS_BOOT.search(
-                lines[place + 1], 0, LINE_MOST_BYTES
-            ):
-                found.lines.append(line[:40] + b" (not kept)")
+    kept = -1  # where the line begins that was kept last
+    for start, line in hinted_lines(data):
+        before = data.rfind(b"\n", 0, max(start - 1, 0)) + 1
+        if kept < before < start and BEGINS_BOOT.search(line):
+            found.lines.append(data[before : min(start - 1, before + 40)] + b" (not kept)")
+        if not quotes_command(line):
+            found.lines.append(line)
+            kept = start
     return found
 
 

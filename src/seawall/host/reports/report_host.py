@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from seawall.host.blocking import KERNEL_LOG
-from seawall.host.event_log.kept_lines import LINE_MOST_BYTES, is_kept
+from seawall.host.event_log.kept_lines import hinted_lines, quotes_command
 from seawall.host.host import JSON, NOT_IN_REPORT, READ_LIMIT_BYTES, Unread
 from seawall.host.live import LiveHost
 
@@ -103,9 +103,9 @@ class ReportHost:
             if isinstance(data, Unread):
                 sources.append([path, [], [data.why, data.detail]])
                 continue
-            lines = [line[:LINE_MOST_BYTES] for line in data.split(b"\n") if is_kept(line)]
-            told = [line.decode("utf-8", "backslashreplace") for line in lines]
-            sources.append([path, list(told[-_EVENT_LINES_MOST:]), None])
+            lines = [line for _, line in hinted_lines(data) if not quotes_command(line)]
+            told = [line.decode("utf-8", "backslashreplace") for line in lines[-_EVENT_LINES_MOST:]]
+            sources.append([path, list(told), None])
         return {"unix_seconds": now, "boot_unix_seconds": now - (uptime or 0), "sources": sources}
 
 

@@ -6,11 +6,11 @@ of which the newest ``LINES_MOST`` that may tell of something are kept.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from seawall.host.event_log.kept_lines import BEGINS_BOOT, HINT, LINE_MOST_BYTES, may_hold_one
+from seawall.host.event_log.kept_lines import BEGINS_BOOT, LINE_MOST_BYTES, hinted_lines
 from seawall.readings.event_log.kernel_signs import KERNEL_PATTERNS
 from seawall.readings.event_log.killer_signs import KILLER_PATTERNS
 from seawall.readings.event_log.log_line import NO_MOMENT, LogClock, LogLine, Moment, line_of
@@ -21,11 +21,11 @@ from seawall.readings.event_log.node_signs import (
     SLURM_PATTERNS,
 )
 from seawall.readings.event_log.sign import Pattern, Sign
+from seawall.readings.oom_log.blocks import blocks_of
 
 LINES_MOST: Final = 20_000
 TAIL_BYTES: Final = 8 << 20
 """Of a log its end is looked at: what happened last stands there."""
-_BLOCK_BYTES: Final = 256 << 10
 _BEFORE: Final = 4
 """Lines before the first one of a boot that are looked at for a time: one may be wrapped."""
 _WORD_MOST: Final = 1000
@@ -48,92 +48,80 @@ class EventLog:
     """Of each of them."""
     last: Moment
     """Of the last line that has one."""
-    left_out: int
-    """Older lines that were too many."""
 
 
 class EventLogReader:
-    """``passing`` gives lines on as they are; ``end`` says what was in the last of them.
+    """``passing`` gives a log on as it is; ``end`` says what was in the last of it.
 
     Nothing is looked at before the end: a log of gigabytes passes as fast as without it.
     """
 
     def __init__(self) -> None:
-        self._kept: deque[tuple[int, bytes]] = deque(maxlen=LINES_MOST)
-        self._before: dict[int, list[tuple[int, bytes]]] = {}
-        self._last_lines: deque[bytes] = deque(maxlen=_BEFORE)
-        self._blocks: deque[tuple[int, int, list[bytes]]] = deque()
-        self._held = 0
-        self._seen = 0
+        self._blocks: deque[bytes] = deque()
+        self._held_bytes = 0
         self.left_out_lines = 0
-        """Lines before those that are looked at."""
+        """Lines before those that are looked at; known at the end."""
 
-    def passing(self, lines: Iterable[bytes]) -> Iterator[bytes]:
-        """The same lines; those of the last ``TAIL_BYTES`` are kept for the end."""
-        block: list[bytes] = []
-        size = number = 0
-        for line in lines:
-            block.append(line)
-            size += len(line)
-            if size >= _BLOCK_BYTES:
-                self._hold(number, size, block)
-                number += len(block)
-                block, size = [], 0
-            yield line
-        self._hold(number, size, block)
+    def passing(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        """The same blocks, each of whole lines."""
+        for block in blocks:
+            self._blocks.append(block)
+            self._held_bytes += len(block)
+            while self._held_bytes - len(self._blocks[0]) >= TAIL_BYTES:
+                self._held_bytes -= len(self._blocks[0])
+                self.left_out_lines += self._blocks.popleft().count(b"\n")
+            yield block
 
-    def _hold(self, number: int, size: int, block: list[bytes]) -> None:
-        self._blocks.append((number, size, block))
-        self._held += size
-        while self._held > TAIL_BYTES and len(self._blocks) > 1:
-            first, old, lines = self._blocks.popleft()
-            self._held -= old
-            self.left_out_lines = first + len(lines)
-
-    def _look(self, first: int, lines: Sequence[bytes]) -> None:
-        if may_hold_one(b"".join(lines)):
-            for place, line in enumerate(lines):
-                self._keep(first + place + 1, line, lines, place)
-        self._last_lines.extend(lines[-_BEFORE:])
-
-    def _keep(self, number: int, line: bytes, lines: Sequence[bytes], place: int) -> None:
-        if not HINT.search(line, 0, LINE_MOST_BYTES):
-            return
-        self._seen += 1
-        self._kept.append((number, line[:LINE_MOST_BYTES]))
-        if BEGINS_BOOT.search(line, 0, LINE_MOST_BYTES) and len(self._before) < LINES_MOST:
-            before = [*self._last_lines, *lines[max(0, place - _BEFORE) : place]][-_BEFORE:]
-            first = number - len(before)
-            self._before[number] = [(first + i, b[:LINE_MOST_BYTES]) for i, b in enumerate(before)]
+    def _tail(self) -> bytes:
+        data = b"".join(self._blocks)
+        self._blocks.clear()
+        if len(data) <= TAIL_BYTES:
+            return data
+        cut = data.find(b"\n", len(data) - TAIL_BYTES) + 1
+        self.left_out_lines += data.count(b"\n", 0, cut)
+        return data[cut:]
 
     def end(self, clock: LogClock) -> EventLog:
         """After the last line."""
-        while self._blocks:
-            first, _, block = self._blocks.popleft()
-            self._look(first, block)
-        lines = [line_of(raw, number, clock) for number, raw in self._kept]
-        before = {}
-        for number, rows in self._before.items():
-            dated = (line_of(raw, n, clock) for n, raw in reversed(rows))
-            found = next((line for line in dated if line.moment != NO_MOMENT), None)
-            if found is not None:
-                before[number] = found
-        last = next(
-            (moment for raw in reversed(self._last_lines)
-             if (moment := line_of(raw, 0, clock).moment) != NO_MOMENT), NO_MOMENT,
-        )  # fmt: skip
+        data = self._tail()
+        raw: list[tuple[int, bytes]] = []
+        before: dict[int, LogLine] = {}
+        number, at = self.left_out_lines + 1, 0
+        for start, text in hinted_lines(data)[-LINES_MOST:]:
+            number += data.count(b"\n", at, start)
+            at = start
+            raw.append((number, text))
+            if BEGINS_BOOT.search(text):
+                dated = _last_dated(data, start, number, clock)
+                if dated is not None:
+                    before[number] = dated
+        lines = [line_of(text, number, clock) for number, text in raw]
+        last = _last_dated(data, len(data), 0, clock)
         return EventLog(
             signs=tuple(sign for line in lines if (sign := sign_of(line)) is not None),
-            before_boot=before, raw=tuple(self._kept),
-            moments={line.number: line.moment for line in lines}, last=last,
-            left_out=self._seen - len(self._kept),
+            before_boot=before, raw=tuple(raw),
+            moments={line.number: line.moment for line in lines},
+            last=NO_MOMENT if last is None else last.moment,
         )  # fmt: skip
+
+
+def _last_dated(data: bytes, end: int, number: int, clock: LogClock) -> LogLine | None:
+    """The last line with a time of the _BEFORE ones before ``number``, which begins at ``end``."""
+    for back in range(1, _BEFORE + 1):
+        if not end:
+            break
+        start = data.rfind(b"\n", 0, end - 1) + 1
+        line = line_of(data[start : min(end, start + LINE_MOST_BYTES)], number - back, clock)
+        if line.moment != NO_MOMENT:
+            return line
+        end = start
+    return None
 
 
 def read_events(lines: Iterable[bytes], clock: LogClock) -> EventLog:
     """All of a log at once."""
     reader = EventLogReader()
-    for _ in reader.passing(lines):
+    for _ in reader.passing(blocks_of(lines)):
         pass
     return reader.end(clock)
 

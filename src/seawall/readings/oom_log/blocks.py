@@ -6,12 +6,14 @@ next of them is not even cut into lines.  The two lines before a find are looked
 terminal may have broken the message before it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 LINE_MOST: Final = 1 << 20
 """Bytes of a line that are kept; the longest real ones are records of journald."""
 BEFORE: Final = 2
+BLOCK_BYTES: Final = 1 << 20
+"""Of a log that is given part by part."""
 
 ANCHORS: Final = (
     b"oom-kill", b"gfp_mask=", b"emory cgroup ", b"memory: usage", b"ill process ",
@@ -27,6 +29,20 @@ TakeLine = Callable[[bytes, int, int], bool]
 
 It must not say so for the lines that stand before a find, nor for the find itself.
 """
+
+
+def blocks_of(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines, each with its newline or without, together."""
+    parts: list[bytes] = []
+    size = 0
+    for line in lines:
+        parts.append(line if line[-1:] == b"\n" else line + b"\n")
+        size += len(line)
+        if size >= BLOCK_BYTES:
+            yield b"".join(parts)
+            parts, size = [], 0
+    if parts:
+        yield b"".join(parts)
 
 
 class Blocks:

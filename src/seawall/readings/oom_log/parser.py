@@ -10,7 +10,7 @@ Any bytes may come in; nothing is raised, and text that is no report gives none.
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from seawall.readings.oom_log.blocks import BEFORE, Blocks
+from seawall.readings.oom_log.blocks import BEFORE, Blocks, blocks_of
 from seawall.readings.oom_log.characters import Recoder
 from seawall.readings.oom_log.draft import MEM_SHAPES, Draft
 from seawall.readings.oom_log.kill_lines import can_open
@@ -22,8 +22,6 @@ from seawall.readings.oom_log.tally import LogTally, is_suspect
 from seawall.readings.oom_log.task_table import is_row
 from seawall.readings.oom_log.waiting import Waiting
 from seawall.readings.oom_log.wraps import Joiner, Message
-
-BLOCK_BYTES: Final = 1 << 20
 
 # A report without its first line can begin with one of these.
 _STARTS: Final = frozenset(
@@ -349,7 +347,7 @@ def read_reports(lines: Iterable[bytes], tally: LogTally | None = None) -> Itera
 
     With ``tally`` a report that repeats an earlier one is counted there and left out.
     """
-    return read_reports_in(_blocks_of(lines), tally)
+    return read_reports_in(blocks_of(lines), tally)
 
 
 def read_reports_in(blocks: Iterable[bytes], tally: LogTally | None = None) -> Iterator[OomReport]:
@@ -368,15 +366,3 @@ def _once(reports: Iterable[OomReport], tally: LogTally | None) -> Iterator[OomR
                 continue
             tally.uncertain += report.may_continue_line is not None
         yield report
-
-
-def _blocks_of(lines: Iterable[bytes]) -> Iterator[bytes]:
-    parts: list[bytes] = []
-    size = 0
-    for line in lines:
-        parts.append(line if line[-1:] == b"\n" else line + b"\n")
-        size += len(line)
-        if size >= BLOCK_BYTES:
-            yield b"".join(parts)
-            parts, size = [], 0
-    yield b"".join(parts)
