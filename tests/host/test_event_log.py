@@ -102,9 +102,9 @@ def test_of_a_line_its_beginning_is_looked_at_and_kept() -> None:
 
 def test_a_line_as_long_as_the_block_takes_no_longer_than_its_bytes() -> None:
     began = time.process_time()
-    assert hinted_lines(b"oom" * 3_000_000) == []
-    assert hinted_lines(b"oom\n" * 500_000) == []
-    assert time.process_time() - began < 10
+    assert hinted_lines(b"oom" * 1_000_000) == []
+    assert hinted_lines(b"oom\n" * 100_000) == []
+    assert time.process_time() - began < 4
 
 
 def test_the_journal_is_turned_round_and_a_boots_last_line_loses_its_words(
