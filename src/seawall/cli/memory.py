@@ -35,6 +35,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The verb's own options."""
     add_source_arguments(parser)
     parser.add_argument(
+        "workload", metavar="WORKLOAD", nargs="?",
+        help="the memory of this one alone (see seawall pods): namespace/pod[/container], a "
+        "container id, pid:N, unit:NAME or a cgroup path",
+    )  # fmt: skip
+    parser.add_argument(
         "--learn-base", action="store_true",
         help="remember what is uncounted now as normal for this boot (on an idle host)",
     )  # fmt: skip
@@ -49,6 +54,8 @@ def complete(arguments: Namespace) -> None:
     asked = [f"--{mode.replace('_', '-')}" for mode in modes if getattr(arguments, mode)]
     if len(asked) > 1:
         raise UsageProblem(f"{' and '.join(asked)}: one at a time")
+    if asked and arguments.workload is not None:
+        raise UsageProblem(f"{asked[0]} is about the whole node and goes without a WORKLOAD")
     memory_census.complete(arguments)
     memory_watch.complete(arguments)
     memory_who.complete(arguments)
@@ -56,6 +63,10 @@ def complete(arguments: Namespace) -> None:
 
 def run(arguments: Namespace) -> int:
     """Print the ledger; the exit status."""
+    if arguments.workload is not None:
+        from seawall.cli import memory_workload  # noqa: PLC0415 - only when one is named
+
+        return memory_workload.run(arguments)
     if arguments.watch:
         return memory_watch.run(arguments)
     if arguments.who:

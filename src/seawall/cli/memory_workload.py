@@ -1,19 +1,78 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The head of ``why WORKLOAD``: what one workload is charged with, in a line."""
+"""``seawall memory WORKLOAD``: the memory of one workload alone, by kind, counted or not."""
 
-from seawall.accounts.memory_groups import MemoryGroups
+from argparse import Namespace
+
+from seawall.accounts.claims import Claims
+from seawall.accounts.headroom import Headroom
+from seawall.accounts.memory_parts import parts_of
+from seawall.accounts.pod_table import Room
+from seawall.accounts.shadow_charge import sum_of, uncounted_claims
 from seawall.accounts.workloads import Workload
-from seawall.cli.source import Source
+from seawall.cli.named_workload import named_workload
+from seawall.cli.page import page_lines, print_page
+from seawall.cli.paper import paper_for, terminal_rows
+from seawall.cli.pods import folded, table_of
+from seawall.cli.source import Source, open_source
 from seawall.host.host import Unread
-from seawall.words import size
+from seawall.problems import UsageProblem
+from seawall.readings.kernel import Kernel
+from seawall.views.document import head, render
+from seawall.views.memory_workload_page import WorkloadPage
 
 
-def summary(source: Source, workload: Workload) -> str:
-    """``ml/llm-0  7.9 GiB of a limit of 8.0 GiB, 6.0 GiB cannot be dropped``."""
-    groups = source.first.get(MemoryGroups)
-    group = None if isinstance(groups, Unread) else groups.by_path.get(workload.cgroup)
-    if group is None or group.memcg.usage is None:
-        return f"{workload.name}: its memory is not counted, or could not be read"
-    limit = f"of a limit of {size(group.limit)}" if group.limit else "without a limit of its own"
-    held = f", {size(group.held)} cannot be dropped" if group.held is not None else ""
-    return f"{workload.name}  {size(group.memcg.usage)} {limit}{held}"
+def run(arguments: Namespace) -> int:
+    """Print the memory of the one workload that was named; the exit status."""
+    source = open_source(arguments)
+    page = page_of(source, named_workload(source, arguments.workload))
+    top = head("memory", source.first.get(Kernel), None)
+    if arguments.json:
+        from seawall.views.memory_workload_json import document  # noqa: PLC0415 - one of the two
+
+        print(render(document(top, page)))
+        return 0
+    from seawall.views.memory_workload_text import lines  # noqa: PLC0415 - only one of the two
+
+    paper = paper_for(arguments.color)
+    body, unseen = list(lines(page, paper)), page.unseen
+    if len(list(page_lines(paper, top, source.notes, body, unseen))) > terminal_rows() - 1:
+        bugs = [row for row in unseen if row.kind == "bug"]
+        others = [row for row in unseen if row.kind != "bug"]
+        unseen = (*bugs, *([folded(others)] if others else ()))
+    print_page(paper, top, source.notes, body, unseen)
+    return 0
+
+
+def page_of(source: Source, workload: Workload) -> WorkloadPage:
+    """Everything that the verb shows."""
+    if workload.kind == "root":
+        raise UsageProblem("/ is the whole node: seawall memory")
+    table, unseen = table_of(source, with_stalls=False)
+    rows = {row.workload.cgroup: row for row in table.rows}
+    row = rows.get(workload.cgroup)
+    room = None if row is None else row.room
+    path = room.cgroup if isinstance(room, Room) else workload.cgroup
+    claims = source.first.get(Claims)
+    known = None if isinstance(claims, Unread) else claims
+    uncounted = sum_of(
+        claim for claim in uncounted_claims(known.claims if known else ())
+        if _is_within(claim.cgroup, workload.cgroup)
+    )  # fmt: skip
+    return WorkloadPage(
+        workload=workload,
+        row=row,
+        parts=None if row is None else parts_of(row.memcg),
+        limit_name=rows[path].workload.name if path in rows else path,
+        claims=uncounted.claims,
+        suspects=tuple(
+            one for one in (known.suspects if known else ())
+            if _is_within(one.cgroup, workload.cgroup)
+        ),
+        headroom=source.first.get(Headroom),
+        unseen=tuple(unseen),
+        bundle_notes=source.notes,
+    )  # fmt: skip
+
+
+def _is_within(path: str | None, place: str) -> bool:
+    return path is not None and (path == place or path.startswith(f"{place}/"))

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The WORKLOAD of a command line."""
+"""The WORKLOAD of a command line, and what it is charged with in a line."""
 
+from seawall.accounts.memory_groups import MemoryGroups
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.cli.source import Source
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
+from seawall.words import size
 
 
 def named_workload(source: Source, text: str) -> Workload:
@@ -21,3 +23,14 @@ def lookup_problem(missing: Unread) -> UsageProblem:
     """What it takes to look a workload up could not be read."""
     words = missing.detail or missing.why
     return UsageProblem(f"no workload can be looked up: {missing.path}: {words}")
+
+
+def summary(source: Source, workload: Workload) -> str:
+    """``ml/llm-0  7.9 GiB of a limit of 8.0 GiB, 6.0 GiB cannot be dropped``."""
+    groups = source.first.get(MemoryGroups)
+    group = None if isinstance(groups, Unread) else groups.by_path.get(workload.cgroup)
+    if group is None or group.memcg.usage is None:
+        return f"{workload.name}: its memory is not counted, or could not be read"
+    limit = f"of a limit of {size(group.limit)}" if group.limit else "without a limit of its own"
+    held = f", {size(group.held)} cannot be dropped" if group.held is not None else ""
+    return f"{workload.name}  {size(group.memcg.usage)} {limit}{held}"

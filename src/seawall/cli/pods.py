@@ -3,7 +3,7 @@
 
 import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -67,21 +67,12 @@ def run(arguments: Namespace) -> int:
     if arguments.sort not in ("name", ATTENTION):
         column(arguments.sort)
     source = open_source(arguments)
-    table, claims = source.first.get(PodTable), source.first.get(Claims)
     if arguments.json or arguments.wide:
         source.first.get(Entitlements)
     named = arguments.workload
     within = None if named is None else named_workload(source, named)
-    first = _kill_moment(source.first)
     names = {} if arguments.json else _largest_processes(source)
-    # Of the kernel's log that is refused the headline tells.
-    topics = [row for row in unread_rows([source.first]) if row.what != LOG or row.kind == "bug"]
-    rows = unseen(table, topics, claims, with_stalls=arguments.json)
-    if isinstance(table, Unread):
-        table = PodTable((), 0, None, None, ())
-    if not isinstance(claims, Unread):
-        table = with_outside(table, claims)
-    table = _with_kills(table, source, first)
+    table, rows = table_of(source, with_stalls=arguments.json)
     choice = Choice(
         sort=arguments.sort, limit=arguments.limit or None, everything=arguments.all, within=within
     )
@@ -90,6 +81,22 @@ def run(arguments: Namespace) -> int:
     else:
         _print_text(source, table, choice, rows, arguments, names)
     return 0
+
+
+def table_of(source: Source, *, with_stalls: bool) -> tuple[PodTable, list[NotSeen]]:
+    """Every workload with what it holds outside its charge and its kills, and what could not be
+    seen of them; waits for a window where somebody was OOM-killed before.
+    """
+    table, claims = source.first.get(PodTable), source.first.get(Claims)
+    first = _kill_moment(source.first)
+    # Of the kernel's log that is refused the headline tells.
+    topics = [row for row in unread_rows([source.first]) if row.what != LOG or row.kind == "bug"]
+    rows = unseen(table, topics, claims, with_stalls=with_stalls)
+    if isinstance(table, Unread):
+        table = PodTable((), 0, None, None, ())
+    if not isinstance(claims, Unread):
+        table = with_outside(table, claims)
+    return _with_kills(table, source, first), rows
 
 
 def _with_kills(table: PodTable, source: Source, first: KillMoment) -> PodTable:
@@ -145,7 +152,7 @@ def _print_text(
         if rows and len(list(page_lines(paper, top, source.notes, body, rows))) > room:
             bugs = [row for row in rows if row.kind == "bug"]
             others = [row for row in rows if row.kind != "bug"]
-            rows = [*bugs, *([_folded(others)] if others else ())]
+            rows = [*bugs, *([folded(others)] if others else ())]
         frame = len(list(page_lines(paper, top, source.notes, (), rows)))
         while frame + len(body) > room and shown > ROWS_LEAST:
             shown = max(ROWS_LEAST, shown - (frame + len(body) - room))
@@ -153,7 +160,7 @@ def _print_text(
     print_page(paper, top, source.notes, body, rows)
 
 
-def _folded(rows: list[NotSeen]) -> NotSeen:
+def folded(rows: Sequence[NotSeen]) -> NotSeen:
     """All of them in a line or two, with the capabilities that would let them be seen."""
     what = rows[0].what[:_UNSEEN_CHARACTERS]
     if len(rows) > 1:

@@ -235,7 +235,7 @@ class Asking:
     def _workload_lines(self) -> list[str]:
         if self._workload is None:
             return []
-        from seawall.cli.memory_workload import summary  # noqa: PLC0415 - only when one is named
+        from seawall.cli.named_workload import summary  # noqa: PLC0415 - only when one is named
 
         return [summary(self._source, self._workload)]
 

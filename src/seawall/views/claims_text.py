@@ -34,15 +34,16 @@ def holders(claims: Claims, residual_bytes: int, paper: Paper) -> Iterator[str]:
     if outside:
         yield ""
         yield paper.paint("Who holds uncounted memory", "bold")
-        yield from _listed(outside, SHOWN, EXPLAINED, paper)
+        yield from listed(outside, SHOWN, EXPLAINED, paper)
     yield from _unexplained(claims, residual_bytes, paper)
     if inside:
         yield ""
         yield paper.paint("Who holds what is inside the lines above", "bold")
-        yield from _listed(inside, _INSIDE_SHOWN, 0, paper)
+        yield from listed(inside, _INSIDE_SHOWN, 0, paper)
 
 
-def _listed(claims: Sequence[Claim], shown: int, explained: int, paper: Paper) -> Iterator[str]:
+def listed(claims: Sequence[Claim], shown: int, explained: int, paper: Paper) -> Iterator[str]:
+    """The first ones of at least a MiB, some with source and what to do; the rest in a line."""
     large = [c for c in claims if c.most_bytes >= _SMALL_BYTES][:shown]
     advised: set[str] = set()
     for number, claim in enumerate(large):

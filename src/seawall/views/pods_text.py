@@ -92,7 +92,7 @@ def _headline(table: PodTable, chosen: Chosen, paper: Paper) -> Iterator[str]:
     elif looked:
         yield f"None of {_workloads(len(looked))} needs a look."
     for row, danger in found[:ENDANGERED_SHOWN]:
-        words = _words(row, danger)
+        words = danger_words(row, danger)
         name = shorten(plain(row.workload.name), max(paper.width - 7 - len(words), 20))
         yield paper.paint(f"  {_MARKS[danger.level]}{name}: {words}", danger.level)
     if len(found) > ENDANGERED_SHOWN:
@@ -142,7 +142,8 @@ def _last(kills: PodKills) -> str:
     return "" if ago is None else f", the last {duration(ago)} ago"
 
 
-def _words(row: PodRow, danger: Danger) -> str:
+def danger_words(row: PodRow, danger: Danger) -> str:
+    """``12.0 MiB left of 512 MiB``: why this row needs a look."""
     match danger.what:
         case "under_oom":
             off = row.memcg.oom_kill_disable
@@ -156,10 +157,10 @@ def _words(row: PodRow, danger: Danger) -> str:
             return f"really {size(really)} of {size(limit)}, {size(outside)} uncounted"
         case "stalled":
             return f"waits for memory {percent(row.pressure or 0)} of the time"
-    return _killed(row)
+    return kill_words(row)
 
 
-def _killed(row: PodRow) -> str:
+def kill_words(row: PodRow) -> str:
     """How many, now and since it began; those of cgroups below that are gone by the log."""
     kills = row.kills or PodKills(counted=row.memcg.oom_kill)
     total = kills.total or 0
