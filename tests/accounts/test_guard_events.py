@@ -14,7 +14,7 @@ from tests.guard.telling import BOOT, HOSTILE, outcome, verdict
 from tests.replay.report_nodes import lines_of, watched
 
 from seawall.accounts.guard_events import guard_events
-from seawall.accounts.log_events import recent_events
+from seawall.accounts.log_events import events_of, recent_events
 from seawall.accounts.recent_events import RecentEvents
 from seawall.actions.plan import Outcome, Step
 from seawall.guard.settings import Settings
@@ -23,6 +23,7 @@ from seawall.guard.tell.teller import Teller
 from seawall.guard.verdict import Told, Verdict
 from seawall.host.event_log import probe
 from seawall.readings.event_lines import EventLines, lines_told
+from seawall.readings.event_log.event_log import read_events
 from seawall.readings.event_log.log_line import LogClock
 
 UNIX = 1_790_000_000.0
@@ -120,6 +121,20 @@ def test_a_journal_that_ends_with_the_order(tmp_path: Path) -> None:
     node.teller.verdict(verdict())
     (event,) = node.lately(with_kmsg=False).events
     assert event.sentence == f"the guard decided to kill shop/cart/worker: {LEFT}"
+
+
+def test_a_sentence_alone_tells_the_deed_too() -> None:
+    """Of an older bundle, or of a kernel's log that left the rest out."""
+    sentence = (
+        "50.0 MiB left of 1.5 GiB, 160 MiB less every second: 0.3 s (free pages are under the low "
+        "watermark). ns/hog is 205 MiB over its limit of 400 MiB: it holds 600 MiB outside its "
+        "cgroup (packet rings (PACKET_DIAG)): it is killed at once, 605 MiB should come back"
+    )
+    lines = [f"6,1,10500000,-;seawall-guard: 1a2b3c4d-0007: {sentence}".encode()]
+    told = events_of(read_events(lines, LogClock()))
+    assert [event.sentence for event in told] == [
+        "the guard decided to kill ns/hog: 50.0 MiB left of 1.5 GiB"
+    ]
 
 
 def test_hostile_names_do_no_harm(tmp_path: Path) -> None:

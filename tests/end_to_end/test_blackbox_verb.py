@@ -164,7 +164,7 @@ def test_an_export_is_a_bundle(box: tuple[str, Told], tmp_path: Path) -> None:
     there = seawall("why", "--whole", "--from", path, "--at", DECISION).answered().text.splitlines()
     here = seawall("why", "--whole", "--from", out).answered().text.splitlines()
     assert judged_now(there) == judged_now(here)
-    assert any("guard: Ends " in line for line in there)
+    assert any("the guard says: Ends " in line for line in there)
     assert "kernel log and journal" not in there
     earlier = seawall("why", "--from", out, "--at", "-20s", "--json").answered().document
     assert earlier["taken_at"] < page["taken_at"]

@@ -26,8 +26,8 @@ from seawall.readings.snapshot import Snapshot
 
 ROOT = Path(__file__).parents[2]
 VERBS = (
-    "why --whole", "why --json", "memory", "pods", "cache", "cache --dirty", "stacks", "gpu",
-    "check SW101", "numbers --node", "oom predict", "oom explain",
+    "why", "why SW103", "why --whole", "why --json", "memory", "pods", "cache", "cache --dirty",
+    "stacks", "gpu", "check SW101", "numbers --node", "oom predict", "oom explain",
 )  # fmt: skip
 UNUSABLE = ("cut short", "no MANIFEST.json", "before the first moment")
 

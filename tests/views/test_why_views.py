@@ -103,6 +103,21 @@ def test_nothing_fires_is_said_of_now_alone() -> None:
     ]
 
 
+def test_a_rule_that_could_not_see_did_not_look() -> None:
+    missing = Unread("/dev/nvidia0", "refused", "x")
+    items = [Judged(id=f"SW10{n}", title="t", finding=quiet("x")) for n in range(3)]
+    items.append(Judged(id="SW103", title="t", finding=blind("x", missing)))
+    shown = text(*items, unseen=[NotSeen("1 rule", "x", "root", 1)])
+    assert shown.startswith("Nothing fires now. 3 of 4 rules looked, 1 could not.\n")
+    assert "not seen  1 of 4 rules; needs: root" in shown
+
+
+def test_where_a_bundle_breaks_off_stands_above_all_numbers() -> None:
+    shown = lines(Answer(judged=[item()], heading="node", cut="it breaks off after 48 %"), PAPER)
+    assert shown[1] == "cut       it breaks off after 48 %"
+    assert shown[2].startswith("CRITICAL")
+
+
 def test_where_most_rules_could_not_see_it_is_no_clean_bill() -> None:
     missing = Unread("/proc/meminfo", "not_captured", "the bundle does not hold it")
     dark = [Judged(id=f"SW10{n}", title="t", finding=blind("x", missing)) for n in range(3)]
@@ -212,7 +227,7 @@ def test_whatever_fires_is_one_screen(
     shown = lines(
         Answer(
             judged=items, unseen=unseen, heading=words, recent=past(*events), suspects=suspects,
-            guard=words, notes=3, about=[words], others=2,
+            guard=words, notes=3, cut=words, about=[words], others=2,
         ),
         paper,
     )  # fmt: skip

@@ -44,6 +44,15 @@ _FAILED: Final = re.compile(
 )
 _FIRST_CLAUSE: Final = re.compile(r"(?:, |: |; | \(|\. (?=\D))")
 _FROZEN_FIRST: Final = "frozen, then killed"
+_SENTENCE: Final = re.compile(
+    r": (?:it|they) (?:is|are|would be) (killed at once|sent SIGTERM|frozen, then)"
+)
+_DECIDED: Final = {
+    "killed at once": ("decided to kill", "would have killed"),
+    "sent SIGTERM": ("decided to ask to end", "would have asked to end"),
+    "frozen, then": ("decided to freeze, then kill", f"would have {_FROZEN_FIRST}"),
+}
+"""What a judge's sentence ends with, where no line tells of the orders."""
 _NOBODY: Final = "Nobody is killed: "
 _NOTHING: Final = ". Nothing is done: "
 
@@ -187,6 +196,11 @@ def _undone(causes: Sequence[str]) -> str:
         return f"{words} nobody: {_clipped(cause.partition(_NOBODY)[2])}"
     if _NOTHING in cause:
         return f"only reports: {_clipped(cause.partition(_NOTHING)[0])}"
+    # ``60 MiB left of 1.5 GiB. ns/hog is 205 MiB over ...: it is killed at once, ...``
+    left, _, guilt = cause.partition(". ")
+    if what := _SENTENCE.search(guilt):
+        did = _DECIDED[what[1]][is_observed]
+        return f"{did} {_short(guilt.partition(' ')[0])}: {_cause([left])}"
     return f"{'would have acted' if is_observed else 'says'}: {_clipped(cause)}"
 
 

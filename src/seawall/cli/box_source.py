@@ -58,10 +58,10 @@ class BoxSource(Source):
 
     def __init__(
         self, moments: Moments, notes: tuple[str, ...], box: Box | None = None,
-        asked_unix_seconds: float | None = None,
+        asked_unix_seconds: float | None = None, cut: str | None = None,
     ) -> None:  # fmt: skip
         host = BundleHost(moments.known, NOT_RECORDED)
-        super().__init__(host, None, live=None, notes=notes)
+        super().__init__(host, None, live=None, notes=notes, cut=cut)
         self._moments = moments
         self.box = box
         """The whole record; None: an export has the passes alone."""
@@ -95,7 +95,7 @@ def export_source(bundle: Bundle, path: str, at: str | None) -> BoxSource:
     moment = span.end_unix_seconds if at is None else moment_of(at, span, None, where)
     moments = choose(up_to(passes, moment))
     notes = [*_notes(moments, Asked(moment, where)), *notes_of(bundle)]
-    return BoxSource(moments, tuple(notes[:NOTES_MOST]))
+    return BoxSource(moments, tuple(notes[:NOTES_MOST]), cut=bundle.cut)
 
 
 def exported_passes(bundle: Bundle, path: str) -> Sequence[Pass]:

@@ -29,9 +29,11 @@ from seawall.readings.meminfo import Meminfo
 from seawall.readings.numa import NumaNodes
 from seawall.readings.pressure import HostPressure
 from seawall.views.document import head, render, taken_at
+from seawall.views.terminal import plain
 
 if TYPE_CHECKING:
     from seawall.accounts.workloads import Workload
+    from seawall.views.terminal import Paper
     from seawall.views.why_screen import Answer
 
 WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
@@ -170,7 +172,6 @@ class Asking:
             closing,
             could_not_see,
             event_lines,
-            heading,
             rule_lines,
         )
 
@@ -179,10 +180,7 @@ class Asking:
         paper = paper_for(self._arguments.color)
         self.judged = list(self._judging.everything())
         shown, others = self._about(self.judged)
-        top = head("why", self._source.first.get(Kernel), None)
-        text = [*heading(top, paper, () if rule else self._source.notes)]
-        if not self._is_announced():
-            text.append(self._machine_line())
+        text = self._top_lines(paper, is_whole=rule is None)
         if rule is not None:
             text += rule_lines(rule, shown, paper)
         else:
@@ -199,6 +197,21 @@ class Asking:
         elif any(item.finding.verdict == "blind" for item in shown):
             text += could_not_see(self._unseen(), paper)
         print("\n".join(text))
+
+    def _top_lines(self, paper: "Paper", *, is_whole: bool) -> list[str]:
+        """The machine, and what is to be known before a number is believed."""
+        from seawall.views.why_text import note_lines  # noqa: PLC0415 - see above
+
+        text: list[str] = []
+        if not (is_whole and self._is_announced()):
+            line = plain(self._machine_line(is_whole=True))
+            parts = [line] if len(line) <= paper.width else paper.wrap(line)
+            text += [paper.paint(part, "bold") for part in parts]
+        if is_whole:
+            text += note_lines(self._source.notes, paper)
+        elif self._source.cut:
+            text += paper.wrap(self._source.cut, " " * 10, f"{'cut':<10}")
+        return text
 
     def _interim(self, certain: Sequence[Judged]) -> "Answer":
         from seawall.views.why_screen import Answer  # noqa: PLC0415 - imported by the caller
@@ -221,7 +234,8 @@ class Asking:
             suspects=self._suspects(),
             is_live=self._judging.waits,
             guard=guard,
-            notes=len(self._source.notes),
+            notes=sum(note != self._source.cut for note in self._source.notes),
+            cut=self._source.cut or "",
             about=workload,
             others=others,
         )
@@ -244,7 +258,8 @@ class Asking:
         asked = self._arguments
         return not (asked.bundle or asked.root or asked.subject or asked.at)
 
-    def _machine_line(self) -> str:
+    def _machine_line(self, *, is_whole: bool = False) -> str:
+        """``is_whole``: with the kernel's whole release."""
         first = self._source.first
         kernel, meminfo, pressure = first.get(Kernel), first.get(Meminfo), first.get(HostPressure)
         known = None if isinstance(kernel, Unread) else kernel
@@ -260,7 +275,9 @@ class Asking:
         }
         moment = taken_at(known.taken_at_unix_seconds if known else None) or ""
         node, release = (known.node_name, known.release) if known else (None, None)
-        return line_of(node or "", release or "", moment, total, left, stalls, how, beside)
+        return line_of(
+            node or "", release or "", moment, total, left, stalls, how, beside, is_whole=is_whole
+        )  # fmt: skip
 
     def _left(self, meminfo: Meminfo) -> tuple[int, int, str, int]:
         """For ``line_of``: as ``machine_line`` has it of the machine itself."""

@@ -32,14 +32,17 @@ def machine_line() -> str:
 
 def line_of(
     node: str, release: str, taken_at: str, total: "int | None", left: "int | None",
-    stalls: "dict[str, float]", how: str = "left", beside: int = 0,
+    stalls: "dict[str, float]", how: str = "left", beside: int = 0, *,
+    is_whole: bool = False,
 ) -> str:  # fmt: skip
     """Of any machine.  Bytes; ``how``: ``left`` as the kernel says it, ``about`` where that is
     computed, ``free`` where no more is known; ``beside``: what more is left on NUMA nodes without
     CPUs, a GPU's memory or an expander's; ``stalls`` in percent of the last 10 s, told from
-    STALL_PERCENT on; the kernel's release without what the distribution put behind it.
+    STALL_PERCENT on; the kernel's release without what the distribution put behind it, unless
+    ``is_whole``.
     """
-    words = [_printable(node) or "unknown node", f"Linux {_printable(release.partition('-')[0])}"]
+    release = release if is_whole else release.partition("-")[0]
+    words = [_printable(node) or "unknown node", f"Linux {_printable(release)}"]
     if not release:
         words[1] = "Linux unknown"
     if total is None or left is None:

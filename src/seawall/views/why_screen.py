@@ -57,6 +57,8 @@ class Answer:
     guard: str = ""
     notes: int = 0
     """How many lines whoever made the bundle wrote down with it."""
+    cut: str = ""
+    """Where the bundle breaks off; empty: it is whole, or none."""
     about: Sequence[str] = ()
     """Lines about the one workload that was named."""
     others: int = 0
@@ -122,6 +124,9 @@ _SHRINKING: Final = (
 def _lines(answer: Answer, paper: Paper, most: _Most) -> Iterator[str]:
     if answer.heading:
         yield paper.paint(_heading(answer.heading, paper), "bold")
+    if answer.cut:
+        for line in _section(paper, "cut", answer.cut, 2):
+            yield paper.paint(line, "warning")
     for line in answer.about:
         yield from clipped(line, paper, most=1)
     found = causes(answer.judged)
@@ -258,7 +263,10 @@ def _nothing(answer: Answer, paper: Paper) -> Iterator[str]:
         words = f"Nothing fires now, but {len(blind)} of {len(rules)} rules could not see."
         yield from clipped(words, paper, most=2)
         return
-    for line in clipped(f"Nothing fires now. {counted(len(rules), 'rule')} looked.", paper, most=1):
+    looked = f"{counted(len(rules), 'rule')} looked"
+    if blind:
+        looked = f"{len(rules) - len(blind)} of {len(rules)} rules looked, {len(blind)} could not"
+    for line in clipped(f"Nothing fires now. {looked}.", paper, most=1):
         yield paper.paint(line, "good") if not blind else line
 
 

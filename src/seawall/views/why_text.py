@@ -30,6 +30,11 @@ def heading(head: dict[str, Any], paper: Paper, notes: Sequence[str] = ()) -> It
     if "taken_at" in head:
         words.append(head["taken_at"])
     yield paper.paint(shortened(" - ".join(map(plain, words)), paper), "bold")
+    yield from note_lines(notes, paper)
+
+
+def note_lines(notes: Sequence[str], paper: Paper) -> Iterator[str]:
+    """What whoever made a bundle wrote down with it, and where it breaks off."""
     if notes:
         yield "Noted with the record:"
         for note in notes:
