@@ -40,7 +40,7 @@ def told_by(
     monkeypatch: pytest.MonkeyPatch, said: Callable[[float], bytes], ends: float = END + 1
 ) -> Told:
     """The story of ``box_maker`` with the guard's page in it, which says nothing after ``ends``."""
-    whole, ticked = box_maker._World.round, RecordingPolicy.ticked
+    whole, ticked = box_maker.World.round, RecordingPolicy.ticked
 
     def with_page(world: Any, of: str, unix: float) -> Round:
         found = whole(world, of, unix)
@@ -52,7 +52,7 @@ def told_by(
         if tick.unix_seconds <= ends:
             ticked(story, tick)
 
-    monkeypatch.setattr(box_maker._World, "round", with_page)
+    monkeypatch.setattr(box_maker.World, "round", with_page)
     monkeypatch.setattr(RecordingPolicy, "ticked", alive)
     return tell(Plot())
 
