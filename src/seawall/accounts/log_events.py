@@ -60,6 +60,13 @@ def events_of(log: EventLog, source: str = "") -> list[RecentEvent]:
     return [replace(event, source=source) for kind in _KINDS for event in kind(log)]
 
 
+def events_beside_reports(log: EventLog, source: str) -> list[RecentEvent]:
+    """The same without OOM kills, which the reports of the log tell better."""
+    kinds = (kind for kind in _KINDS if kind is not oom_kill_episodes.kernel_kills)
+    events = (replace(event, source=source) for kind in kinds for event in kind(log))
+    return [event for event in events if event.kind not in OOM_KINDS]
+
+
 def recent_events(
     lines_by_source: Mapping[str, Iterable[bytes]],
     clock: LogClock,

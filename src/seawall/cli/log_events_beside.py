@@ -64,7 +64,7 @@ class LogEvents:
 
     def _events(self) -> "tuple[list[RecentEvent], Moment]":
         """Newest first; the kernel's OOM kills are told by their reports."""
-        from seawall.accounts.log_events import OOM_KINDS, events_of  # noqa: PLC0415 - see above
+        from seawall.accounts.log_events import events_beside_reports  # noqa: PLC0415 - see above
         from seawall.readings.event_log.log_line import NO_MOMENT, LogClock  # noqa: PLC0415
 
         if self._known is not None:
@@ -72,7 +72,7 @@ class LogEvents:
         if self._reader is None:
             return [], NO_MOMENT
         log = self._reader.end(LogClock())
-        events = [one for one in events_of(log, self._name) if one.kind not in OOM_KINDS]
+        events = events_beside_reports(log, self._name)
         events.sort(key=lambda one: one.last_log_seconds or 0.0, reverse=True)
         self._known = events, log.last
         return self._known

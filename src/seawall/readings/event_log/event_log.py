@@ -95,12 +95,16 @@ class EventLogReader:
                 dated = _last_dated(data, start, number, clock)
                 if dated is not None:
                     before[number] = dated
-        lines = [line_of(text, number, clock) for number, text in raw]
         last = _last_dated(data, len(data), 0, clock)
+        signs: list[Sign] = []
+        moments: dict[int, Moment] = {}
+        for number, text in raw:
+            line = line_of(text, number, clock)
+            moments[number] = line.moment
+            if sign := sign_of(line):
+                signs.append(sign)
         return EventLog(
-            signs=tuple(sign for line in lines if (sign := sign_of(line)) is not None),
-            before_boot=before, raw=tuple(raw),
-            moments={line.number: line.moment for line in lines},
+            signs=tuple(signs), before_boot=before, raw=tuple(raw), moments=moments,
             last=NO_MOMENT if last is None else last.moment,
         )  # fmt: skip
 
@@ -129,13 +133,13 @@ def read_events(lines: Iterable[bytes], clock: LogClock) -> EventLog:
 def sign_of(line: LogLine) -> Sign | None:
     """What a line says; None where no pattern knows it, or another program quotes it."""
     text = line.text
-    for what, needle, regex, programs in _PATTERNS:
-        if needle not in text or not _may_say(line.program, programs):
+    for one in _PATTERNS:
+        if one.needle not in text or not _may_say(line.program, one.programs):
             continue
-        found = regex.match(text)
+        found = one.match(text)
         if found:
             words = {name: (word or "")[:_WORD_MOST] for name, word in found.groupdict().items()}
-            return Sign(what, line, words)
+            return Sign(one.what, line, words)
     return None
 
 

@@ -3,6 +3,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import NamedTuple
 
 from seawall.readings.event_log.log_line import LogLine
@@ -14,9 +15,14 @@ class Pattern(NamedTuple):
     what: str
     needle: str
     """Stands in every such line."""
-    regex: "re.Pattern[str]"
+    expression: str
+    """Compiled when a line first has the needle: most logs have few of them."""
     programs: frozenset[str]
     """Who may say it; a line that names no program may be any of them.  Empty: anybody."""
+
+    def match(self, text: str) -> "re.Match[str] | None":
+        """What a line says, from its beginning."""
+        return _compiled(self.expression).match(text)
 
 
 class Sign(NamedTuple):
@@ -30,4 +36,9 @@ class Sign(NamedTuple):
 
 def pattern(what: str, needle: str, regex: str, programs: str = "") -> Pattern:
     """programs: names with blanks between them."""
-    return Pattern(what, needle, re.compile(regex), frozenset(programs.split()))
+    return Pattern(what, needle, regex, frozenset(programs.split()))
+
+
+@cache
+def _compiled(expression: str) -> "re.Pattern[str]":
+    return re.compile(expression)
