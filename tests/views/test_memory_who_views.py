@@ -73,7 +73,7 @@ def flat(words: str) -> str:
 
 def test_it_begins_with_a_number_and_a_name() -> None:
     assert flat(text()).startswith(
-        "1.0 GiB in no counter was taken in 10 s and is still held, all of it by "
+        "1.0 GiB of uncounted memory was taken in 10 s and is still held, all of it by "
         "shop/cart-6b8d5c7f4-x2x9z/worker: packet ring."
     )
 
@@ -83,7 +83,7 @@ def test_the_row_says_who_through_what_how_sure_and_how_it_comes_back() -> None:
     for words in (
         "exactly: each page was looked at again", "taken by rings (pid 4711)",
         "through packet_set_ring < packet_setsockopt", "to get it back: end the process",
-        "In no counter: 1.5 GiB, 1.0 GiB more than before the trace (+- 18.0 MiB).",
+        "Uncounted memory: 1.5 GiB, 1.0 GiB more than before the trace (+- 18.0 MiB).",
         "Taken and given back, nobody's: 4.5 GiB (unit:iperf.service 4.5 GiB).",
         "Taken, and counted by the ledger: vmalloc 3.0 MiB.",
     ):  # fmt: skip
@@ -99,14 +99,14 @@ def test_nobody_is_an_answer() -> None:
     small = replace(ROW, bytes=20 << 10, least_bytes=0, most_bytes=20 << 10)
     for rows in ((), (small,)):
         found = flat(text(replace(TRACED, rows=rows)))
-        assert found.startswith("In 10 s nobody took memory that no counter has and kept it")
-        assert "shop/cart" not in found.partition("In no counter")[0]
+        assert found.startswith("In 10 s nobody took uncounted memory and kept it")
+        assert "shop/cart" not in found.partition("Uncounted memory")[0]
 
 
 def test_a_cap_is_said() -> None:
     capped = replace(TRACED, capped=Capped(2048 * MIB, 100 * MIB))
     said = flat(text(capped))
-    assert "2.0 GiB was traced and found held, but what is in no counter grew by 100 MiB" in said
+    assert "2.0 GiB was traced and found held, but uncounted memory grew by 100 MiB" in said
     assert "Whoever gave memory back meanwhile hides as much" in said
 
 

@@ -44,7 +44,7 @@ def account(ledger: Ledger, kernel: Kernel, pipes: PipeData | Unread) -> FullLed
     notes = ledger.notes
     if pipes.processes_left_out:
         words = f"pipes of {pipes.processes_left_out} process(es) could not be asked"
-        notes = (*notes, f"{words}: in the residual")
+        notes = (*notes, f"{words}: in uncounted memory")
     explained = sum(line.bytes for line in lines)
     return FullLedger(
         replace(

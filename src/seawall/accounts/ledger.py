@@ -167,6 +167,6 @@ def _names(node: NodeLedger) -> set[str]:
 
 def _note_versions(draft: Draft, kernel: Kernel) -> None:
     if (0, 0) < kernel.version < (5, 4):
-        draft.notes.append("before 5.4 a kmalloc above two pages is in no counter: it is residual")
+        draft.notes.append("before 5.4 a kmalloc above two pages is uncounted memory")
     if (0, 0) < kernel.version < (7, 1):
-        draft.notes.append("before 7.1 memory of graphics drivers (TTM) is in no counter")
+        draft.notes.append("before 7.1 memory of graphics drivers (TTM) is uncounted memory")

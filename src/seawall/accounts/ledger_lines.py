@@ -129,7 +129,7 @@ def add_percpu(draft: Draft, meminfo: Meminfo, kernel: Kernel) -> None:
     """Percpu counts the first chunk too, which is outside MemTotal: over-counted by it."""
     if meminfo.percpu is None:
         if meminfo.slab is not None:
-            draft.notes.append("Percpu is not printed by this kernel: it is in the residual")
+            draft.notes.append("Percpu is not printed by this kernel: it is in uncounted memory")
         return
     draft.add("percpu", meminfo.percpu, f"{PATH} Percpu", node_counters=0)
     cpus = kernel.cpus_possible or kernel.cpus_online or 1
@@ -199,7 +199,7 @@ def add_charged(draft: Draft, kernel: Kernel, charge: KernelCharge | Unread) -> 
         source = f"{charge.path} less slab, stacks, page tables, percpu, vmalloc of the host"
         draft.notes.append(
             "cgroup v1 does not split its kernel charge: charged pages without a counter "
-            "(io_uring, nvidia-uvm) are in the residual until they exceed what others hold"
+            "(io_uring, nvidia-uvm) are in uncounted memory until they exceed what others hold"
         )
     draft.add(CHARGED, size, source, node_counters=0)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``seawall memory --who``: who takes memory that no counter has, and keeps it."""
+"""``seawall memory --who``: who takes uncounted memory, and keeps it."""
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace

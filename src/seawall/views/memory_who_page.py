@@ -11,7 +11,7 @@ from seawall.host.host import Unread
 from seawall.views.memory_page import MemoryPage
 from seawall.words import count
 
-_WHO: Final = "who takes memory that no counter has, now"
+_WHO: Final = "who takes uncounted memory, now"
 _PROVIDE: Final = {
     "absent": "a kernel with tracefs and the event kmem:mm_page_alloc; until then: what the "
     "other sources claim (seawall memory), and seawall memory --census",

@@ -40,10 +40,12 @@ def _summary(traced: Traced) -> str:
     total = sum(row.bytes for row in shown)
     if not shown:
         return (
-            f"In {traced.seconds:.0f} s nobody took memory that no counter has and kept it "
+            f"In {traced.seconds:.0f} s nobody took uncounted memory and kept it "
             f"(each kept less than {size(_SHOWN_LEAST_BYTES)})."
         )
-    head = f"{size(total)} in no counter was taken in {traced.seconds:.0f} s and is still held"
+    head = (
+        f"{size(total)} of uncounted memory was taken in {traced.seconds:.0f} s and is still held"
+    )
     first = shown[0]
     share = first.bytes / total
     if share >= _NEARLY_ALL:
@@ -103,13 +105,13 @@ def _about(page: WhoPage, paper: Paper) -> Iterator[str]:
         more = traced.growth_bytes
         word = "more" if more >= 0 else "less"
         yield from paper.wrap(
-            f"In no counter: {size(ledger.residual_bytes)}, {size(abs(more))} {word} than "
+            f"Uncounted memory: {size(ledger.residual_bytes)}, {size(abs(more))} {word} than "
             f"before the trace (+- {size(traced.error_bytes)}).", "  ",
         )  # fmt: skip
     if traced.capped:
         yield from paper.wrap(
-            f"{size(traced.capped.traced_bytes)} was traced and found held, but what is in no "
-            f"counter grew by {size(traced.capped.most_bytes)} at most: nobody is charged with "
+            f"{size(traced.capped.traced_bytes)} was traced and found held, but uncounted "
+            f"memory grew by {size(traced.capped.most_bytes)} at most: nobody is charged with "
             "more than that.  Whoever gave memory back meanwhile hides as much: the figures "
             'after "at most" hold what is possible, and a second trace may tell.', "  ",
         )  # fmt: skip

@@ -2,7 +2,7 @@
 """A driver keeps a pool of free pages: cache, and no leak.
 
 NVIDIA's open module keeps freed system memory since 590, graphics drivers with TTM always do.
-The pool outlives the programs it was taken for and is in no counter (TTM's: since 7.1), so it
+The pool outlives the programs it was taken for and is uncounted memory (TTM's: since 7.1), so it
 looks like a leak; it is given back when memory is short.
 """
 
