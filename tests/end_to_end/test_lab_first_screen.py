@@ -11,18 +11,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.end_to_end import cgroups, innocents
+from tests.end_to_end.first_screen import FirstScreen, first_screen
 from tests.end_to_end.verbs import ENVIRONMENT, run, seawall
 from tests.lab.running import cgroup_of, start, wait_for
 
 pytestmark = pytest.mark.system
 MIB = 1 << 20
-SCREEN = 24
 POD = f"kubepods/burstable/pod{os.getpid():08x}-2222-4333-8444-555555555555"
 READER = "kubepods/burstable/reader"
 WORKER = "kubepods/burstable/worker"
@@ -64,64 +62,11 @@ def pod(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         seawall("lab", "clean")
 
 
-@dataclass(frozen=True)
-class Screen:
-    """What was said while an incident went on."""
-
-    firing: list[dict[str, Any]]
-    text: str
-    cgroup: str
-    """Its cgroup's name."""
-
-    def first(self) -> str:
-        """The first cause of the screen, in one line."""
-        blocks: list[list[str]] = []
-        for line in self.text.splitlines():
-            if line.startswith(("CRITICAL ", "WARNING ", "INFO ")):
-                blocks.append([])
-            elif line[:1].strip():
-                continue
-            if blocks:
-                blocks[-1].append(line.strip())
-        assert blocks, self.text
-        return " ".join(" ".join(blocks[0]).split())
-
-    def of(self, rule: str) -> dict[str, Any]:
-        """The rule's finding about it."""
-        (row,) = [
-            row for row in self.firing
-            if row["id"] == rule and self.cgroup in str(row["workload"])
-        ]  # fmt: skip
-        return row
-
-    def assert_stands_first(self, rule: str, severity: str) -> None:
-        assert self.of(rule)["severity"] == severity
-        assert self.firing[0]["id"] == rule, [(row["key"], row["severity"]) for row in self.firing]
-        first = self.first()
-        assert first.startswith(severity.upper()), first
-        assert f"[{rule}]" in first
-        assert f"who .../{self.cgroup}" in first
-
-
-def look(cgroup: str) -> Screen:
+def look(cgroup: str) -> FirstScreen:
     """Both forms of the answer, and what holds for each of them."""
     page = seawall("why", "--json").answered().document
     answer = run(["env", "COLUMNS=80", sys.executable, "-m", "seawall", "why", "--color", "never"])
-    # A busy machine gets what is certain after 10 s, then the whole.
-    text = answer.answered().text.rpartition("The whole, after ")[2]
-    assert len(text.splitlines()) < SCREEN, text
-    assert max(map(len, text.splitlines())) <= 80, text
-    place = {key: number for number, key in enumerate(page["order"])}
-    firing = sorted(
-        (row for row in page["findings"] if row["verdict"] == "fires"),
-        key=lambda row: place[row["key"]],
-    )
-    for row in firing:
-        # A stream that is larger than its limit fills it with cache; that is all that is told.
-        is_cache = row["id"] == "SW201" and row["severity"] == "info"
-        assert is_cache or "/reader" not in json.dumps(row), row
-        assert "/worker" not in json.dumps(row), row
-    return Screen(firing, text, cgroup)
+    return first_screen(page, answer.answered().text, cgroup)
 
 
 @contextlib.contextmanager
