@@ -49,7 +49,7 @@ def test_a_scope_of_runc() -> None:
 
 def test_a_machine_without_systemd() -> None:
     """Others write into /run/systemd as well: /run/systemd/system is systemd's."""
-    for files in ({}, {"/run/systemd/notify": b"", f"{TRANSIENT}/{UNIT}": SCOPE}):
+    for files in ({"/run/utmp": b""}, {"/run/systemd/notify": b"", f"{TRANSIENT}/{UNIT}": SCOPE}):
         found = scope_devices.read(CaseHost(Round(files=dict(files))), within())
         assert found == ScopeDevices({}, is_systemd=False)
 
@@ -118,6 +118,15 @@ def test_a_folder_that_is_refused_is_told() -> None:
     found = scope_devices.read(host, within())
     assert isinstance(found, ScopeDevices)
     assert [(one.path, one.why) for one in found.unread] == [(CONTROL, "refused")]
+
+
+def test_files_without_run_do_not_tell_whether_systemd_is_there() -> None:
+    """A report that holds /proc and /sys alone: what was not captured is not "not so"."""
+    found = scope_devices.read(
+        CaseHost(Round(files={"/proc/meminfo": b"MemTotal: 1 kB"})), within()
+    )
+    assert isinstance(found, Unread)
+    assert (found.path, found.why) == (scope_devices.BOOTED, "not_captured")
 
 
 def test_what_systemd_ignores() -> None:

@@ -96,10 +96,15 @@ def parse(data: bytes) -> tuple[tuple[str, str], ...]:
 
 
 def read(host: Host, cgroups: Cgroups | Unread) -> ScopeDevices | Unread:
-    """Empty where this machine is not run by systemd."""
+    """Empty where this machine is not run by systemd; files without any /run do not tell."""
     top = host.names(BOOTED)
     if isinstance(top, Unread):
-        return ScopeDevices({}, is_systemd=False) if top.why == "absent" else top
+        if top.why != "absent":
+            return top
+        run = host.names("/run")
+        if isinstance(run, Unread) and run.why == "absent":
+            return Unread(BOOTED, "not_captured", "there is no /run among these files")
+        return ScopeDevices({}, is_systemd=False)
     names = host.names(TRANSIENT)
     if isinstance(names, Unread):
         if names.why != "absent":
