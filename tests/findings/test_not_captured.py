@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.readings.kernel_files import EL8, content
 
 from seawall.accounts.full_ledger import FullLedger
 from seawall.accounts.headroom import Headroom
@@ -12,6 +13,7 @@ from seawall.findings.judge import judge
 from seawall.findings.policy import Policy
 from seawall.findings.rule import load_rules
 from seawall.host.case import CaseHost, parse_case
+from seawall.host.host import Unread
 from seawall.host.recording import Round
 from seawall.readings.snapshot import Snapshot
 
@@ -157,3 +159,17 @@ def test_slab_that_can_be_dropped_is_no_leak() -> None:
     assert slab.reclaimable_bytes == 14810428 << 10
     assert headroom.is_estimate
     assert 15.0 * GIB < headroom.available_bytes < 15.5 * GIB
+
+
+def test_slabinfo_alone_says_nothing_of_the_node() -> None:
+    """Real rows, and no meminfo to hold them against."""
+    case = parse_case(b"why: a test\n=== /proc/slabinfo\n" + content(EL8, "/proc/slabinfo"))
+    scene = scene_of(list(case.records))
+    assert firing(scene) == set()
+    for topic in (Ledger, FullLedger, Headroom):
+        missing = scene.first.get(topic)
+        assert isinstance(missing, Unread)
+        assert missing.path == "/proc/meminfo"
+    findings = {i.id: i.finding for i in judge(load_rules(), scene, Policy())}
+    blind = {id_ for id_, finding in findings.items() if finding.verdict == "blind"}
+    assert {id_ for id_ in findings if id_.startswith("SW1")} <= blind

@@ -15,7 +15,7 @@ explain this.
 from collections.abc import Iterable
 
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
-from seawall.findings.finding import Evidence, Finding, fires, quiet
+from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
 from seawall.host.host import Unread
 from seawall.readings.command_lines import CommandLines
@@ -42,6 +42,9 @@ def judge(
     lines: CommandLines, processes: Processes, groups: MemoryGroups | Unread, *,
     locked_count: int = 1,
 ) -> Finding:  # fmt: skip
+    if not lines.asked and not lines.locked:
+        nobody = Unread("/proc", "not_captured", "no process's command line could be asked for")
+        return blind("no address space was asked", nobody)
     evidence = [Evidence("processes asked", lines.asked, "count", "/proc/*/cmdline")]
     if len(lines.locked) < locked_count:
         return quiet(f"all {lines.asked} address spaces that were asked answered", evidence)
