@@ -10,6 +10,7 @@ from typing import Any, Final
 from seawall.accounts.oom.explanation import Explanation, explain_all, wholeness
 from seawall.accounts.oom.facts import Hints
 from seawall.cli.log_events_beside import LogEvents
+from seawall.cli.newest_first import oldest_first
 from seawall.cli.numbers_given import a_number
 from seawall.cli.oom_log_source import Log, file_log, reads_stdin
 from seawall.cli.paper import paper_for
@@ -79,7 +80,7 @@ def run(arguments: Namespace) -> int:
         log, blocks = file_log(arguments.file or "-")
         hints = Hints(kernel=arguments.kernel, page_bytes=arguments.page_size)
         log.events = LogEvents(log.name)
-        blocks = log.events.passing(blocks)
+        blocks = log.events.passing(oldest_first(blocks, log))
         explanations = explain_all(read_reports_in(blocks, log.tally), hints, is_guarded=True)
         first = list(islice(explanations, 1))
         if not first:
