@@ -5,7 +5,8 @@ turned round; told by their times alone.
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain, pairwise
+from io import BytesIO
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Final
 
 from seawall.findings.blindness import NotSeen
@@ -19,40 +20,43 @@ _LOOKED_AT: Final = 300
 """Lines by which the order is told."""
 _STEPS_LEAST: Final = 2
 """Steps back in time; two logs in one file make one."""
+_TOGETHER: Final = 10_000
+"""Turned lines in a block."""
 _TIMES_MORE: Final = 10
 """A log in order has few steps back, of clocks that were set and of two sources."""
 # Milliseconds, microseconds or nanoseconds since 1970, first in the line or as a field of JSON.
 _EPOCH: Final = re.compile(
-    rb'(?:\A"?|"(?:__REALTIME_TIMESTAMP|timestamp|ts|time)" ?: ?"?)(\d{10})(\d{3}(?:\d{3}){0,2})(?!\d)'
+    rb'(?:\A"?|"(?:__REALTIME_TIMESTAMP|timestamp|ts|time)" ?: ?"?)'
+    rb"(\d{10})(\d{3}(?:\d{3}){0,2})(?!\d)"
 )
 _TAC: Final = "tac FILE | seawall oom explain -, if it is"
 
 
-def oldest_first(lines: Iterable[bytes], log: "Log") -> Iterator[bytes]:
-    """The same lines, in the order of time where their times tell it; ``log`` gets what was done
-    or could not be told.
+def oldest_first(blocks: Iterable[bytes], log: "Log") -> Iterator[bytes]:
+    """The same blocks of whole lines, in the order of time where their times tell it; ``log``
+    gets what was done or could not be told.
     """
-    rest = iter(lines)
+    rest = iter(blocks)
     held: list[bytes] = []
-    for line in rest:
-        held.append(line)
-        if len(held) >= _LOOKED_AT:
+    head: list[bytes] = []
+    for block in rest:
+        held.append(block)
+        head += islice(BytesIO(block), _LOOKED_AT - len(head))
+        if len(head) >= _LOOKED_AT:
             break
-    times = [_seconds(line) for line in held]
-    known = [time for time in times if time is not None]
-    pairs = list(pairwise(known))
-    back = sum(later < first for first, later in pairs)
-    on = sum(later > first for first, later in pairs)
+    known = [time for time in map(_seconds, head) if time is not None]
+    pairs = [(one, two) for one, two in pairwise(known) if one[0] == two[0]]  # of one clock
+    back = sum(two < one for one, two in pairs)
+    on = sum(two > one for one, two in pairs)
     if back < _STEPS_LEAST or back <= _TIMES_MORE * on:
-        if not on and (back or _ends_first(held)):
+        if not on and (back or _ends_first(head)):
             why = "its times do not tell: they hardly differ" if known else "it has no times"
             log.add([NotSeen("whether the newest line stands first", why, _TAC)])
         return chain(held, rest)
     size = sum(map(len, held))
-    for line in rest:
-        held.append(line)
-        times.append(_seconds(line))
-        size += len(line)
+    for block in rest:
+        held.append(block)
+        size += len(block)
         if size > TURNED_MOST_BYTES:
             why = f"newest first, and of more than {TURNED_MOST_BYTES >> 20} MiB: not turned"
             log.add([NotSeen("the order of the log", why, "tac FILE | seawall oom explain -")])
@@ -60,18 +64,21 @@ def oldest_first(lines: Iterable[bytes], log: "Log") -> Iterator[bytes]:
     log.add(
         [NotSeen("line numbers", "the newest line stands first: counted from its end", "nothing")]
     )
-    return _turned(held, times)
+    return _turned(list(BytesIO(b"".join(held))))
 
 
-def _turned(lines: list[bytes], times: list[float | None]) -> Iterator[bytes]:
+def _turned(lines: list[bytes]) -> Iterator[bytes]:
     """Last line first; what has no time goes on the line before it, and stays behind that."""
-    end = len(lines)
+    end, turned = len(lines), list[bytes]()
     for place in range(len(lines) - 1, -1, -1):
-        if times[place] is None and place:
+        if place and _seconds(lines[place]) is None:
             continue
-        for line in lines[place:end]:
-            yield line if line.endswith(b"\n") else line + b"\n"
+        turned += (line if line.endswith(b"\n") else line + b"\n" for line in lines[place:end])
         end = place
+        if len(turned) >= _TOGETHER:
+            yield b"".join(turned)
+            turned = []
+    yield b"".join(turned)
 
 
 def _ends_first(lines: list[bytes]) -> bool:
@@ -81,16 +88,14 @@ def _ends_first(lines: list[bytes]) -> bool:
     return kill is not None and head is not None and kill < head
 
 
-def _seconds(line: bytes) -> float | None:
-    """By whatever clock the line has; only for comparison with its neighbours."""
+def _seconds(line: bytes) -> tuple[int, float] | None:
+    """Which clock the line has, and its time by that."""
     from seawall.readings.event_log.log_line import LogClock, line_of  # noqa: PLC0415 - a FILE's
 
     epoch = _EPOCH.search(line, 0, 1 << 16 if line[:1] == b"{" else 400)
     if epoch:
-        return int(epoch[1]) + float(b"0." + epoch[2])
+        return 0, int(epoch[1]) + float(b"0." + epoch[2])
     looked_at = line if line[:1] == b"{" else line[:400]
     moment = line_of(looked_at, 0, LogClock()).moment
-    for seconds in (moment.unix_seconds, moment.wall_seconds, moment.boot_seconds):
-        if seconds is not None:
-            return seconds
-    return None
+    clocks = (moment.unix_seconds, moment.wall_seconds, moment.boot_seconds)
+    return next(((i, time) for i, time in enumerate(clocks) if time is not None), None)
