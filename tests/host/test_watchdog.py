@@ -1,10 +1,13 @@
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
 
+import pytest
+
 from seawall.host import watchdog
-from seawall.host.watchdog import Slot, run_watched
+from seawall.host.watchdog import Interim, Slot, run_watched
 
 
 def test_status_of_the_work_is_passed_on() -> None:
@@ -36,6 +39,58 @@ def test_slow_worker_without_an_open_question_is_not_hung() -> None:
         return 7
 
     assert run_watched(slow, 3.0, lambda _: 99, slot) == 7
+
+
+def slow_worker(interim: Interim, *, first_words: str = "") -> Callable[[], int]:
+    """Writes what is certain at once, and the whole after a second and a half."""
+
+    def work() -> int:
+        if first_words:
+            write_all(first_words.encode())
+        interim.write("CRITICAL  33.0 GiB is held [SW103]\n  do      end it\udcff")
+        time.sleep(1.5)
+        return write_all(b"CRITICAL  33.4 GiB is held [SW103]\n")
+
+    return work
+
+
+def test_what_is_certain_so_far_is_said_while_the_worker_is_slow(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchdog, "INTERIM_SECONDS", 0.6)
+    interim = Interim()
+    assert run_watched(slow_worker(interim), 5.0, lambda _: 99, Slot(), interim) == 0
+    told = capfd.readouterr().out.splitlines()
+    assert told[:3] == [
+        "So far, after 1 s:", "CRITICAL  33.0 GiB is held [SW103]", "  do      end it\\udcff",
+    ]  # fmt: skip
+    assert re.fullmatch(r"The whole, after [1-9]\d* s:", told[3])
+    assert told[4:] == ["CRITICAL  33.4 GiB is held [SW103]"]
+
+
+def test_answer_in_time_or_begun_has_no_interim(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interim = Interim()
+    assert run_watched(slow_worker(interim), 5.0, lambda _: 99, Slot(), interim) == 0
+    assert capfd.readouterr().out == "CRITICAL  33.4 GiB is held [SW103]\n"
+    monkeypatch.setattr(watchdog, "INTERIM_SECONDS", 0.6)
+    begun = slow_worker(interim, first_words="vm\n")
+    assert run_watched(begun, 5.0, lambda _: 99, Slot(), interim) == 0
+    assert capfd.readouterr().out == "vm\nCRITICAL  33.4 GiB is held [SW103]\n"
+
+
+def test_worker_that_is_not_certain_of_anything_has_no_interim(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchdog, "INTERIM_SECONDS", 0.3)
+
+    def work() -> int:
+        time.sleep(0.8)
+        return write_all(b"Nothing fires now.\n")
+
+    assert run_watched(work, 5.0, lambda _: 99, Slot(), Interim()) == 0
+    assert capfd.readouterr().out == "Nothing fires now.\n"
 
 
 def test_even_a_slow_worker_has_an_end() -> None:

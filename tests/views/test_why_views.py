@@ -19,7 +19,7 @@ from seawall.views.document import head, render
 from seawall.views.terminal import Paper
 from seawall.views.why_json import document
 from seawall.views.why_oneline import WIDTH, line
-from seawall.views.why_screen import Answer, columns, lines
+from seawall.views.why_screen import Answer, columns, interim_lines, lines
 from seawall.views.why_text import cause_lines, pastable
 
 PAPER = Paper(width=80)
@@ -30,13 +30,15 @@ def item(
     id_: str = "SW103", severity: Severity = "critical", *, headline: str = "33 GiB is held",
     by: tuple[str, ...] = (), workload: str | None = None, remedy: tuple[str, ...] = ("end it",),
     brief: Brief | None = None, has_holder: bool = False, outlook: str = "It grows.",
+    of_node: bool = False,
     evidence: tuple[Evidence, ...] = (), confirm: tuple[str, ...] = (),
 ) -> Judged:  # fmt: skip
     finding = fires(severity, headline, evidence, workload=workload, outlook=outlook,
                     brief=brief or Brief())  # fmt: skip
     return Judged(
         id=id_, title=f"Title of {id_}", finding=finding, explained_by=by, remedy=remedy,
-        has_holder=has_holder, confirm=confirm, steps=() if brief is None else brief.steps,
+        has_holder=has_holder, is_of_node_memory=of_node, confirm=confirm,
+        steps=() if brief is None else brief.steps,
     )  # fmt: skip
 
 
@@ -92,6 +94,39 @@ def test_whose_it_is() -> None:
     )
     assert "  who" not in text(item(has_holder=False), suspects=suspects)
     assert "from these files: seawall memory --who" in text(item(has_holder=True), is_live=False)
+
+
+def test_largest_is_named_but_not_blamed_and_only_for_memory_that_is_counted() -> None:
+    short = item("SW110", has_holder=True, of_node=True)
+    shown = text(short, largest="shop/web-0/app, 12.3 GiB")
+    assert "  who     nobody is to blame for certain; largest: shop/web-0/app, 12.3 GiB\n" in shown
+    uncounted = text(item(has_holder=True), largest="shop/web-0/app, 12.3 GiB")
+    assert "shop/web-0/app" not in uncounted
+    blamed = item("SW110", has_holder=True, of_node=True, workload="ml/llm-0")
+    assert "largest" not in text(blamed, largest="shop/web-0/app, 12.3 GiB")
+    assert "nobody can be named" in text(short)
+
+
+def test_interim_is_the_first_cause_in_three_lines() -> None:
+    """With the line of the machine, two headings and the prompt 17 lines are left for the whole."""
+    remedy = ("end it, and " + "everything that it started " * 9 + ".", "wait")
+    items = (
+        item("SW110", "warning"),
+        item(headline="33 GiB is held; " + "and more of it " * 20, has_holder=True, remedy=remedy),
+    )
+    told = interim_lines(Answer(judged=items), PAPER)
+    assert len(told) == 3
+    assert max(map(columns, told)) <= 80
+    assert told[0].startswith("CRITICAL  33 GiB is held")
+    assert told[0].endswith("[SW103]")
+    assert told[1].startswith("  who     nobody can be named")
+    assert told[2].startswith("  do      ")
+    assert interim_lines(Answer(judged=items[:1]), PAPER)[-1].startswith("  do      end it")
+
+
+def test_interim_says_nothing_where_nothing_fires_yet() -> None:
+    looked = Judged(id="SW110", title="t", finding=quiet("24 GiB is left"))
+    assert interim_lines(Answer(judged=(looked,)), PAPER) == []
 
 
 def test_nothing_fires_is_said_of_now_alone() -> None:

@@ -15,6 +15,8 @@ from seawall.readings.cgroup import Cgroups
 from seawall.readings.memcg import Memcg, Memcgs
 from seawall.readings.reading import Unlimited
 
+LARGE_FRACTION = 0.05
+"""Of the node's memory: a workload with less is not worth a name when the node is short."""
 _COVERED_FRACTION = 0.9
 """An outer cgroup whose inner ones hold this much of it has no story of its own."""
 
@@ -169,6 +171,24 @@ def ancestors(path: str) -> Iterator[str]:
 def largest(groups: Sequence[MemoryGroup]) -> list[MemoryGroup]:
     """Largest usage first."""
     return sorted(groups, key=lambda g: -(g.memcg.usage or 0))
+
+
+def largest_holder(groups: MemoryGroups, total_bytes: int) -> MemoryGroup | None:
+    """Of the workloads, the one that holds most of what cannot be dropped; None where that is
+    less than LARGE_FRACTION of ``total_bytes``, the node's memory.  What holds other cgroups (a
+    slice, a pod) is no workload by itself, but a container or unit with cgroups of its own is.
+    """
+    parents = {parent(path) for path in groups.by_path}
+    candidates = [
+        group for group in groups.by_path.values()
+        if group.held is not None and (own := group.workload) is not None
+        and own.cgroup == group.path
+        and (own.kind in ("container", "unit") or group.path not in parents)
+    ]  # fmt: skip
+    largest_one = max(candidates, key=lambda group: group.held or 0, default=None)
+    if largest_one is None or (largest_one.held or 0) < LARGE_FRACTION * total_bytes:
+        return None
+    return largest_one
 
 
 def _number(limit: int | Unlimited | None) -> int | None:

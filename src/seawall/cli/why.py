@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from seawall.accounts.claims import Claims
 from seawall.accounts.gpu_memory import without_cpus_bytes
 from seawall.accounts.headroom import Headroom
+from seawall.accounts.memory_groups import MemoryGroups, largest_holder
 from seawall.accounts.recent_events import RecentEvents
 from seawall.cli import statuses
 from seawall.cli.base_file import learn_if_idle
@@ -30,6 +31,7 @@ from seawall.readings.numa import NumaNodes
 from seawall.readings.pressure import HostPressure
 from seawall.views.document import head, render, taken_at
 from seawall.views.terminal import plain
+from seawall.words import size
 
 if TYPE_CHECKING:
     from seawall.accounts.workloads import Workload
@@ -151,7 +153,7 @@ class Asking:
     def print_screen(self) -> None:
         """At most 24 lines, once and in order."""
         # Imported before anything is asked: later it may be a read from a stuck disk.
-        from seawall.views.why_screen import lines  # noqa: PLC0415 - only one of the forms
+        from seawall.views.why_screen import interim_lines, lines  # noqa: PLC0415 - one of the forms
 
         paper = paper_for(self._arguments.color)
         certain: list[Judged] = []
@@ -160,7 +162,7 @@ class Asking:
                 self.judged.append(item)
             if self._judging.waits and item.finding.verdict == "fires":
                 certain.append(item)
-                INTERIM.write("\n".join(lines(self._interim(certain), paper)))
+                INTERIM.write("\n".join(interim_lines(self._interim(certain), paper)))
         for line in lines(self._answer(), paper):
             print(line)
 
@@ -232,6 +234,7 @@ class Asking:
             heading=heading,
             recent=recent,
             suspects=self._suspects(),
+            largest=self._largest(),
             is_live=self._judging.waits,
             guard=guard,
             notes=sum(note != self._source.cut for note in self._source.notes),
@@ -301,6 +304,19 @@ class Asking:
                 return [f"{s.workload or 'a process of the host'} ({s.why})"
                         for s in claims.suspects]  # fmt: skip
         return []
+
+    def _largest(self) -> str:
+        """Who holds most of what cgroups count, where the node's memory is short."""
+        if not any(i.is_of_node_memory and i.finding.verdict == "fires" for i in self.judged):
+            return ""
+        for snapshot in reversed(self._judging.snapshots()):
+            if not snapshot.has(MemoryGroups) or not snapshot.has(Meminfo):
+                continue  # on a node that is short nothing is asked once more for this
+            groups, meminfo = snapshot.get(MemoryGroups), snapshot.get(Meminfo)
+            if not isinstance(groups, Unread) and not isinstance(meminfo, Unread):
+                found = largest_holder(groups, meminfo.mem_total)
+                return "" if found is None else f"{found.name}, {size(found.held or 0)}"
+        return ""
 
     def _recent(self) -> RecentEvents:
         """What the last minutes held; begun to be read with the first moment."""

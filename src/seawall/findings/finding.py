@@ -91,6 +91,8 @@ class Judged:
     """Ids of the rules whose finding explains this one, see ``causes.py``."""
     has_holder: bool = False
     """Somebody holds what it is about, so that an answer has to say who, or that none is known."""
+    is_of_node_memory: bool = False
+    """It is about the memory of the node, most of which is counted."""
 
     @property
     def key(self) -> str:

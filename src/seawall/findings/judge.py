@@ -54,6 +54,7 @@ def judge(rules: Iterable[Rule], scene: Scene, policy: Policy) -> Iterator[Judge
                     rule.explained_by if finding.explained_by is None else finding.explained_by
                 ),
                 has_holder=rule.has_holder,
+                is_of_node_memory=rule.is_of_node_memory,
             )
 
 

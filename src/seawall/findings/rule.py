@@ -45,6 +45,9 @@ class Rule:
     """For one screen: at most three lines to do or to paste; none takes the remedy."""
     has_holder: bool
     """Somebody holds what it is about: the answer says who, or that nobody can be named."""
+    is_of_node_memory: bool
+    """What it is about is the memory of the node, most of which cgroups count: where nobody is to
+    blame, the answer names the largest workload as that."""
     doc: str
     module: str
 
@@ -67,6 +70,7 @@ def rule(  # noqa: PLR0913 - everything that a rule declares
     explained_by: Sequence[str] = (),
     steps: Sequence[str] = (),
     has_holder: bool = False,
+    is_of_node_memory: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Declare a rule.  ``thresholds`` tells unit and source of each keyword-only parameter."""
 
@@ -82,6 +86,7 @@ def rule(  # noqa: PLR0913 - everything that a rule declares
             thresholds={name: (defaults[name], words[name]) for name in words},
             confirm=tuple(confirm), remedy=tuple(remedy), provide=provide, audit=audit,
             explained_by=tuple(explained_by), steps=tuple(steps), has_holder=has_holder,
+            is_of_node_memory=is_of_node_memory,
             doc=_module_doc(judge), module=judge.__module__,
         )  # fmt: skip
         return judge

@@ -148,7 +148,7 @@ class _Relay:
                 if data:
                     if self._is_interim_told and self._pairs[fd] == 1 and not self.has_spoken:
                         seconds = time.monotonic() - self._began
-                        _write_all(1, f"\nThe whole, after {seconds:.0f} s:\n".encode())
+                        _write_all(1, f"The whole, after {seconds:.0f} s:\n".encode())
                     self.line_seconds += _write_all(self._pairs[fd], data)
                     self.has_spoken |= self._pairs[fd] == 1
                 else:

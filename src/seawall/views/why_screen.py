@@ -26,6 +26,8 @@ CAUSES_SHOWN: Final = 2
 EVENTS_SHOWN: Final = 3
 EFFECT_IDS_SHOWN: Final = 3
 EVIDENCE_SHOWN: Final = 3
+INTERIM_LINES: Final = 3
+"""With the lines above and below them and an answer of 17 they fit on one screen."""
 _CUTS_TRIED: Final = 8
 _INDENT: Final = " " * 10
 _AGE_WIDTH: Final = 11
@@ -51,7 +53,7 @@ class Answer:
     suspects: Sequence[str] = ()
     """Who may hold what no counter explains, with the reason; nothing of it is proved."""
     largest: str = ""
-    """Who holds most of what is counted, where that is much."""
+    """``shop/web-0/app, 12.3 GiB``: who holds most of what is counted, where that is much."""
     is_live: bool = True
     """Of this very machine: what a trace shows can be had."""
     guard: str = ""
@@ -90,6 +92,20 @@ def lines(answer: Answer, paper: Paper) -> list[str]:
         if len(told) <= LINES:
             return told
     return [*told[: LINES - 1], _row(paper, "", "all of it: seawall why --whole")]
+
+
+def interim_lines(answer: Answer, paper: Paper) -> list[str]:
+    """What can be said before the answer is ready: the first cause, whose it is, what to do; none
+    where nothing fires yet.
+    """
+    found = causes(answer.judged)
+    if not found:
+        return []
+    item = found[0].item
+    told = list(_headline(found[0], paper, 1))
+    if who := _who(item, answer):
+        told += _section(paper, "  who", who, 1)
+    return [*told, *_steps(item, paper, INTERIM_LINES - len(told))]
 
 
 def _fewer_guard(most: _Most) -> None:
@@ -149,15 +165,19 @@ def _cause_lines(
     cause: Cause, place: int, answer: Answer, paper: Paper, most: _Most
 ) -> Iterator[str]:
     item = cause.item
-    mark = f"{cause.severity.upper():<9} "
-    text = named(item.finding.brief.headline or item.finding.headline)
-    for line in _whole(text, paper, mark, most.headline, end=f"[{item.id}]"):
-        yield paper.paint(line, cause.severity)
+    yield from _headline(cause, paper, most.headline)
     if who := _who(item, answer):
         yield from _section(paper, "  who", who, most.who)
     yield from _why_lines(item, paper, most.why[place])
     yield from _steps(item, paper, most.steps[place])
     yield from _effects(cause, paper, most.effects[place])
+
+
+def _headline(cause: Cause, paper: Paper, most: int) -> Iterator[str]:
+    finding = cause.item.finding
+    mark, text = f"{cause.severity.upper():<9} ", named(finding.brief.headline or finding.headline)
+    for line in _whole(text, paper, mark, most, end=f"[{cause.item.id}]"):
+        yield paper.paint(line, cause.severity)
 
 
 def _who(item: Judged, answer: Answer) -> str:
@@ -168,8 +188,8 @@ def _who(item: Judged, answer: Answer) -> str:
         return ": ".join(filter(None, (name, named(finding.brief.who))))
     if not item.has_holder:
         return ""
-    if answer.largest:
-        return answer.largest
+    if answer.largest and item.is_of_node_memory:
+        return f"nobody is to blame for certain; largest: {named(answer.largest)}"
     if answer.suspects:
         return f"suspected, not proved: {first([named(s) for s in answer.suspects], 2)}"
     files = "counters" if answer.is_live else "these files"

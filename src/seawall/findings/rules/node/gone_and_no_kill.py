@@ -52,6 +52,7 @@ from seawall.words import duration, size
     provide="/proc/meminfo",
     explained_by=("SW103", "SW101", "SW110"),
     has_holder=True,
+    is_of_node_memory=True,
 )
 def judge(
     headroom: Headroom, meminfo: Meminfo, ledger: Ledger | Unread, kubelet: KubeletView | Unread,

@@ -37,6 +37,7 @@ from seawall.words import duration, size
     provide="/proc/meminfo",
     explained_by=("SW103", "SW101"),
     has_holder=True,
+    is_of_node_memory=True,
 )
 def judge(
     headroom: Headroom, shrink: Window[Headroom] | Unread, middle: Middle[Headroom] | Unread,

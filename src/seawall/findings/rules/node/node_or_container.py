@@ -45,6 +45,7 @@ from seawall.words import size
     provide="two moments: a live machine, or a bundle by seawall capture",
     explained_by=("SW103", "SW101", "SW110"),
     has_holder=True,
+    is_of_node_memory=True,
 )
 def judge(
     headroom: Headroom, vmstat: Window[Vmstat] | Unread, memcgs: Window[Memcgs] | Unread,

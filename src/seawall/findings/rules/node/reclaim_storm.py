@@ -50,6 +50,7 @@ from seawall.readings.vmstat import Vmstat
     provide="two moments: a live machine, or a bundle by seawall capture",
     explained_by=("SW103", "SW101", "SW110"),
     has_holder=True,
+    is_of_node_memory=True,
 )
 def judge(
     vmstat: Window[Vmstat], headroom: Headroom, pressure: Window[HostPressure] | Unread,
