@@ -23,7 +23,7 @@ _CHUNK_BYTES = 1 << 20
 
 _COUNT = """
 import json, resource, sys
-from seawall.host.page_census.frames import page_census
+from seawall.host.page_census.page_census_probe import page_census
 answer = page_census(sys.argv[1])
 kept = {name: answer[name] for name in ("frames", "frames_read", "seconds", "classes",
         "classes_read", "chunk_frames")}

@@ -28,8 +28,8 @@ sys.path.insert(0, {sources!r})
 from seawall.guard import lean_library
 lean_library.install()
 import gc, json, os, socket, time
-from seawall.actions.plan import Mounts
-from seawall.guard import aide as aide_process, lean_re, memory, rehearsal
+from seawall.actions.orders import Mounts
+from seawall.guard import aide as aide_process, lean_re, guard_memory, rehearsal
 from seawall.guard.handed import Handed
 from seawall.guard.link import WatcherLink
 from seawall.guard.told_recorder import RecorderLink
@@ -55,8 +55,8 @@ clock = [time.monotonic()]
 real = time.monotonic
 rehearsal.rehearse(loop)
 time.monotonic = lambda: clock[0]
-memory.shrink()
-memory.settle()
+guard_memory.shrink()
+guard_memory.settle()
 watched, forbidden = [False], set()
 def audit(event, arguments):
     if not watched[0]:

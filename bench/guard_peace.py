@@ -32,8 +32,8 @@ EARLYOOM = ("earlyoom", "--dryrun", "-r", "3600")
 _PROGRAM = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from seawall.guard import start
-start.run(sys.argv[2], sys.argv[3])
+from seawall.guard import launcher
+launcher.run(sys.argv[2], sys.argv[3])
 """
 CASES = {
     # name: (seconds between two ticks at most, pods)

@@ -25,7 +25,7 @@ MIB = 1 << 20
 _REAL = """
 import json, sys, time
 sys.path.insert(0, {sources!r})
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard.facts import BURSTABLE, Outside
 from seawall.guard.judge.judge import Judge
 from seawall.guard.sense.sense import Sense

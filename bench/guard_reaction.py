@@ -24,8 +24,8 @@ sys.path.insert(0, {sources!r})
 from seawall.guard import lean_library
 lean_library.install()
 import json, os, socket, time
-from seawall.actions.plan import Mounts
-from seawall.guard import aide as aide_process, lean_re, memory, rehearsal
+from seawall.actions.orders import Mounts
+from seawall.guard import aide as aide_process, lean_re, guard_memory, rehearsal
 from seawall.guard.handed import Handed
 from seawall.guard.link import WatcherLink
 from seawall.guard.settings import Settings
@@ -43,9 +43,9 @@ ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 parts, words = assemble(handed, aide, WatcherLink(ours, 1, []))
 loop = Loop(handed, parts, signals)
 rehearsal.rehearse(loop)
-memory.lock()
-memory.hurry()
-memory.settle()
+guard_memory.lock()
+guard_memory.hurry()
+guard_memory.settle()
 look, count = parts.sense.look, [0]
 def short_look(now):
     node = look(now)

@@ -35,7 +35,7 @@ PEACE_SECONDS = 60
 _BEGIN = """
 import ctypes, gc, json, os, sys, time
 sys.path.insert(0, {sources!r})
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard.sense.sense import Sense
 from seawall.guard.settings import Settings
 def resident(name="Rss:"):

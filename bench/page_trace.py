@@ -38,8 +38,8 @@ def missing() -> str | None:
     """Why nothing can be traced here."""
     if os.geteuid():
         return "tracing is not measured: it needs root"
-    from seawall.host.page_trace.problems import TracingProblem
     from seawall.host.page_trace.tracer import PageTracer
+    from seawall.host.page_trace.tracing_problem import TracingProblem
 
     try:
         PageTracer.open().close()

@@ -16,9 +16,9 @@ from typing import Any, get_args, get_origin
 
 from seawall.accounts.scene import Scene, Window
 from seawall.findings.finding import Judged
-from seawall.findings.judge import judge
 from seawall.findings.policy import Policy
 from seawall.findings.rule import Rule, load_rules
+from seawall.findings.rule_runner import judge
 from seawall.guard.keys import KEYS, written
 from seawall.guard.keys import example as guard_example
 from seawall.host.case import Case, parse_case

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from seawall.accounts.devices.device_table import tabulate
 from seawall.accounts.devices.layers import (
     LAYERS,
-    Answer,
     ContainerDevices,
     DeviceRow,
     DeviceTable,
+    LayerAnswer,
 )
-from seawall.accounts.devices.table import tabulate
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host.case import parse_case
 from seawall.host.host import JSON, Unread
@@ -22,7 +22,7 @@ from seawall.readings.cdi_specs import CdiSpecs
 from seawall.readings.cgroup import Cgroups
 from seawall.readings.char_devices import CharDevices
 from seawall.readings.device_cgroups import DeviceCgroups
-from seawall.readings.device_nodes import DeviceNodes, Node
+from seawall.readings.device_nodes import DeviceNode, DeviceNodes
 from seawall.readings.device_rule import DeviceRule, rule_of
 from seawall.readings.device_specs import DeviceSpec, DeviceSpecs, SpecDevice
 from seawall.readings.kernel import Kernel
@@ -59,8 +59,8 @@ NVIDIA = {
 DRIVERS = CharDevices({1: "mem", 195: "nvidia-frontend", 237: "nvidia-uvm"}, {8: "sd"})
 
 
-def nodes(numbers: Mapping[str, tuple[Any, int, int]]) -> dict[str, Node]:
-    return {path: Node(path, *number, 0o666, 0, 0) for path, number in numbers.items()}
+def nodes(numbers: Mapping[str, tuple[Any, int, int]]) -> dict[str, DeviceNode]:
+    return {path: DeviceNode(path, *number, 0o666, 0, 0) for path, number in numbers.items()}
 
 
 def rules(*lines: str) -> tuple[DeviceRule, ...]:
@@ -80,7 +80,7 @@ def only(*paths: str) -> dict[str, tuple[Any, int, int]]:
 def row(path: str, says: str = "yes-yes-yes-yes-yes", **told: Any) -> DeviceRow:
     """``says``: the layers in their order."""
     layers = {
-        layer: Answer(word, f"why {layer}")  # type: ignore[arg-type]
+        layer: LayerAnswer(word, f"why {layer}")  # type: ignore[arg-type]
         for layer, word in zip(LAYERS, says.split("-"), strict=True)
     }
     values = {"kind": "c", "major": 195, "minor": 0, "is_needed": True, "errno": 0,

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from seawall.accounts import workloads
-from seawall.accounts.claim import Found
-from seawall.accounts.claim_sources import packet_rings
+from seawall.accounts.claim import SourceClaims
+from seawall.accounts.claim_sources import packet_ring_claims
 from seawall.accounts.workloads import Workloads
 from seawall.host.host import Unread
 from seawall.readings.cgroup import CgroupLayout, Cgroups
@@ -99,5 +99,5 @@ def rings(
     )
 
 
-def found(told: PacketRings, vmallocinfo: Vmallocinfo | Unread = NO_VMALLOC) -> Found:
-    return packet_rings.claims(KERNEL, told, known(), cgroups(), vmallocinfo)
+def found(told: PacketRings, vmallocinfo: Vmallocinfo | Unread = NO_VMALLOC) -> SourceClaims:
+    return packet_ring_claims.claims(KERNEL, told, known(), cgroups(), vmallocinfo)

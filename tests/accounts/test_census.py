@@ -10,12 +10,18 @@ import pytest
 from tests.host.page_files import page_files, word
 from tests.host.test_page_census import machine
 
-from seawall.accounts.census.frames import Census, census_of, error_of_squares, errors_of, frames_of
-from seawall.accounts.census.kinds import bits, kind_of
+from seawall.accounts.census.frame_census import (
+    Census,
+    census_of,
+    error_of_squares,
+    errors_of,
+    frames_of,
+)
+from seawall.accounts.census.frame_kinds import bits, kind_of
 from seawall.host.case import parse_case
 from seawall.host.page_census.count import PageFiles
-from seawall.host.page_census.frames import scan
-from seawall.host.page_census.plan import Plan, Range
+from seawall.host.page_census.page_census_probe import scan
+from seawall.host.page_census.sampling_order import Range, SamplingOrder
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.meminfo import parse as parse_meminfo
 from seawall.readings.page_census import CHARGED, PageCensus, take
@@ -217,7 +223,7 @@ def sample(tmp_path: Path, frames: int, seed: int, seconds: float = 0) -> PageCe
     if not (tmp_path / "kpageflags").exists():
         page_files(tmp_path, *machine(frames, 3)).close()
     files = PageFiles(str(tmp_path / "kpageflags"), str(tmp_path / "kpagecgroup"))
-    plan = Plan([Range(0, frames)], 64, 256 if not seconds else 64, seed)
+    plan = SamplingOrder([Range(0, frames)], 64, 256 if not seconds else 64, seed)
     answer = scan(files, plan, seconds)
     files.close()
     rows: Any = answer.pop("counts")

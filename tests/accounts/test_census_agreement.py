@@ -4,8 +4,12 @@ from typing import Any
 
 from tests.accounts.test_census import PAGE, meminfo, whole
 
-from seawall.accounts.census.agreement import Agreement, agreements_of, largest_difference
-from seawall.accounts.census.frames import Census, census_of
+from seawall.accounts.census.census_agreement import (
+    CensusAgreement,
+    agreements_of,
+    largest_difference,
+)
+from seawall.accounts.census.frame_census import Census, census_of
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.ledger_parts import LedgerLine
 from seawall.host.host import Unread
@@ -39,7 +43,7 @@ LINES: dict[str, Any] = {
 }  # fmt: skip
 
 
-def rows(found: tuple[Agreement, ...]) -> dict[str, tuple[int, int, int]]:
+def rows(found: tuple[CensusAgreement, ...]) -> dict[str, tuple[int, int, int]]:
     """Ledger, census and moved, in pages."""
     return {
         row.name: (row.ledger_bytes // PAGE, row.census_bytes // PAGE, row.moved_bytes // PAGE)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from tests.accounts.test_claims_properties import NO_BASE, ledger
 
-from seawall.accounts.claim import RESIDUAL, Claim, Found, Suspect
-from seawall.accounts.claim_joining.owner import driver_key
+from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims, Suspect
+from seawall.accounts.claim_joining.claim_owner import driver_key
 from seawall.accounts.claims import Claims, joined
 from seawall.readings.base import Base
 
@@ -41,7 +41,7 @@ def of(*sources: list[Claim], residual: int = 10_000, error: int = 0, **lines: i
     has = ledger(
         residual * MIB, error * MIB, **{name: size * MIB for name, size in lines.items()}
     )  # fmt: skip
-    return joined([Found(tuple(source)) for source in sources], has, NO_BASE)
+    return joined([SourceClaims(tuple(source)) for source in sources], has, NO_BASE)
 
 
 def test_two_looks_at_one_workload_are_one_memory() -> None:
@@ -179,7 +179,7 @@ def test_traced_claims_are_no_more_than_grew() -> None:
         boot_id="x", residual_bytes=700 * MIB, residual_error_bytes=10 * MIB,
         learned_at_unix_seconds=0.0, how="asked",
     )  # fmt: skip
-    found = [Found((claim("/a", 300, "traced"),)), Found((claim("/old", 500),))]
+    found = [SourceClaims((claim("/a", 300, "traced"),)), SourceClaims((claim("/old", 500),))]
     got = held(joined(found, ledger(900 * MIB, 5 * MIB), base))
     assert got == {("/a", "ring"): (215, 215, 215), ("/old", "ring"): (500, 500, 500)}
 
@@ -207,7 +207,10 @@ def test_absurd_numbers_do_not_get_through() -> None:
 
 def test_suspects_of_several_sources_stand_once() -> None:
     one = Suspect(workload="/a", cgroup="/a", driver="nvidia", pids=(1, 2), why="open")
-    found = [Found(suspects=(one,)), Found(suspects=(one, replace(one, driver="drm", pids=())))]
+    found = [
+        SourceClaims(suspects=(one,)),
+        SourceClaims(suspects=(one, replace(one, driver="drm", pids=()))),
+    ]
     assert [s.driver for s in joined(found, ledger(1), NO_BASE).suspects] == ["nvidia", "drm"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seawall.accounts.claim import RESIDUAL, Claim, Found
+from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims
 from seawall.accounts.claims import Claims, joined
 from seawall.accounts.ledger import Ledger, LedgerLine
 from seawall.host.host import Unread
@@ -48,7 +48,7 @@ def claim(draw: Any, cgroups: tuple[str | None, ...] = CGROUPS, within: str | No
 
 
 FOUND = st.lists(
-    st.builds(Found, st.lists(claim(), max_size=4).map(tuple)), max_size=4
+    st.builds(SourceClaims, st.lists(claim(), max_size=4).map(tuple)), max_size=4
 )  # fmt: skip
 LEDGERS = st.builds(
     ledger, st.integers(-50, 1500), st.integers(0, 50), hugetlb=st.integers(0, 500),
@@ -70,7 +70,9 @@ def of_residual(claims: Claims) -> list[Claim]:
 
 @fuzz
 @given(FOUND, LEDGERS, BASES)
-def test_never_negative_and_in_order(found: list[Found], has: Ledger, base: Base | Unread) -> None:
+def test_never_negative_and_in_order(
+    found: list[SourceClaims], has: Ledger, base: Base | Unread
+) -> None:
     claims = joined(found, has, base)
     for one in claims.claims:
         assert 0 <= one.least_bytes <= one.bytes <= one.most_bytes
@@ -81,7 +83,7 @@ def test_never_negative_and_in_order(found: list[Found], has: Ledger, base: Base
 @fuzz
 @given(FOUND, LEDGERS, BASES)
 def test_never_more_than_the_ledger_has(
-    found: list[Found], has: Ledger, base: Base | Unread
+    found: list[SourceClaims], has: Ledger, base: Base | Unread
 ) -> None:
     claims = joined(found, has, base)
     rooms = {line.name: line.bytes for line in has.lines}
@@ -99,7 +101,7 @@ def test_never_more_than_the_ledger_has(
 @fuzz
 @given(FOUND, LEDGERS, BASES)
 def test_order_of_sources_does_not_matter(
-    found: list[Found], has: Ledger, base: Base | Unread
+    found: list[SourceClaims], has: Ledger, base: Base | Unread
 ) -> None:
     first = joined(found, has, base)
     for other in permutations(found):
@@ -108,7 +110,7 @@ def test_order_of_sources_does_not_matter(
 
 @fuzz
 @given(FOUND, LEDGERS)
-def test_order_within_a_source_does_not_matter(found: list[Found], has: Ledger) -> None:
+def test_order_within_a_source_does_not_matter(found: list[SourceClaims], has: Ledger) -> None:
     turned = [replace(answer, claims=answer.claims[::-1]) for answer in found]
     assert joined(turned, has, NO_BASE) == joined(found, has, NO_BASE)
 
@@ -116,7 +118,7 @@ def test_order_within_a_source_does_not_matter(found: list[Found], has: Ledger) 
 @fuzz
 @given(
     st.lists(
-        st.builds(Found, st.lists(claim(("/pods/a", "/pods/a/web")), max_size=3).map(tuple)),
+        st.builds(SourceClaims, st.lists(claim(("/pods/a", "/pods/a/web")), max_size=3).map(tuple)),
         max_size=3,
     ),
     st.lists(claim(("/pods/innocent",)), max_size=3),
@@ -124,12 +126,12 @@ def test_order_within_a_source_does_not_matter(found: list[Found], has: Ledger) 
     BASES,
 )  # fmt: skip
 def test_evidence_on_an_innocent_raises_nobody_else(
-    found: list[Found], innocent: list[Claim], has: Ledger, base: Base | Unread
+    found: list[SourceClaims], innocent: list[Claim], has: Ledger, base: Base | Unread
 ) -> None:
     """With things of its own; what it shares with others is theirs less, not more."""
     alone = joined(found, has, base)
     own = [replace(one, things=frozenset({f"own:{n}"})) for n, one in enumerate(innocent)]
-    both = joined([*found, Found(tuple(own))], has, base)
+    both = joined([*found, SourceClaims(tuple(own))], has, base)
     for one in (c for c in both.claims if c.cgroup != "/pods/innocent"):
         before = [c for c in alone.claims if key(c) == key(one)]
         assert before, "it was not there before"
@@ -144,14 +146,16 @@ def key(one: Claim) -> tuple[object, ...]:
 
 @fuzz
 @given(FOUND, LEDGERS)
-def test_nobody_appears_whom_no_source_named(found: list[Found], has: Ledger) -> None:
+def test_nobody_appears_whom_no_source_named(found: list[SourceClaims], has: Ledger) -> None:
     named = {one.cgroup for answer in found for one in answer.claims if one.most_bytes > 0}
     assert {one.cgroup for one in joined(found, has, NO_BASE).claims} <= named | {None}
 
 
 @fuzz
 @given(FOUND, LEDGERS)
-def test_nobody_has_more_than_all_sources_say_together(found: list[Found], has: Ledger) -> None:
+def test_nobody_has_more_than_all_sources_say_together(
+    found: list[SourceClaims], has: Ledger
+) -> None:
     for cgroup in CGROUPS[:-1]:
         said = [c for answer in found for c in answer.claims if c.cgroup == cgroup]
         got = [c for c in joined(found, has, NO_BASE).claims if c.cgroup == cgroup]

@@ -33,8 +33,8 @@ from tests.accounts.device_programs import (
 )  # fmt: skip
 
 from seawall.accounts.devices.kernel_rules.bpf import run
-from seawall.accounts.devices.kernel_rules.programs import allowed
-from seawall.accounts.devices.kernel_rules.rules import Device
+from seawall.accounts.devices.kernel_rules.cgroup_rules import allowed
+from seawall.accounts.devices.kernel_rules.device_rules import RuledDevice
 from seawall.host.host import Unread
 from seawall.readings.device_cgroups import DeviceCgroups
 
@@ -196,7 +196,7 @@ def test_a_pointer_that_moves() -> None:
 
 # --- cgroups ----------------------------------------------------------------------------
 
-UVM = Device("c", 237, 0)
+UVM = RuledDevice("c", 237, 0)
 GIVES = runc(Rule(CHAR, READ | WRITE, 237, 0))
 
 

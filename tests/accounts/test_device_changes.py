@@ -25,8 +25,8 @@ from tests.accounts.device_looks import (
 )  # fmt: skip
 
 from seawall.accounts.devices.watch.changes import distinct
-from seawall.accounts.devices.watch.events import Key, Stand
-from seawall.readings.device_writers import Writer
+from seawall.accounts.devices.watch.device_watch_events import DeviceKey, Stand
+from seawall.readings.device_writers import DeviceWriter
 
 
 def test_nothing_changed_nothing_told() -> None:
@@ -153,7 +153,7 @@ def test_containers_come_and_go() -> None:
             for one in changes.tell(told(5, {OTHER: "shop/other"}))] == [
         ("container", "shop/app", "there", None), ("container", "shop/other", None, "there"),
     ]  # fmt: skip
-    (event,) = changes.see(look(6, {Key(OTHER, UVM.path): ALLOWED, UVM: ALLOWED}))
+    (event,) = changes.see(look(6, {DeviceKey(OTHER, UVM.path): ALLOWED, UVM: ALLOWED}))
     assert (event.workload, event.before, event.after) == ("shop/other", None, "allowed")
     assert event.lasted_seconds is None
 
@@ -188,7 +188,7 @@ def test_control_nodes_of_the_host() -> None:
 
 
 def test_one_process_under_one_name() -> None:
-    gone = Writer(pid=RUNC.pid)
+    gone = DeviceWriter(pid=RUNC.pid)
     assert distinct([write(1, RUNC), write(2, gone)]) == (RUNC,)
     assert distinct([write(1, gone), write(2, RUNC)]) == (RUNC,)
     again = RUNC._replace(start_ticks=99)

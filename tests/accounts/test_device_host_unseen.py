@@ -4,8 +4,8 @@ from typing import Any
 
 from tests.accounts.device_worlds import DRIVERS, World, only, spec
 
-from seawall.accounts.devices.repairs.plan import plan
-from seawall.accounts.devices.repairs.step import Facts, Scope
+from seawall.accounts.devices.repairs.repair_plan import plan
+from seawall.accounts.devices.repairs.step import RepairFacts, RepairScope
 from seawall.host.host import Unread
 from seawall.readings.char_devices import CharDevices
 from seawall.readings.device_nodes import PROBE, DeviceNodes
@@ -27,7 +27,7 @@ def test_nodes_that_nobody_looked_at_are_unseen() -> None:
     told = "the host's /dev: none that has device nodes was there to be looked at"
     assert told in table.unseen
     assert told not in World(specs=spec(given), own=given).table().unseen
-    found = plan(Facts(table, DRIVERS, NOT_THERE), Scope("host"))
+    found = plan(RepairFacts(table, DRIVERS, NOT_THERE), RepairScope("host"))
     assert (found.steps, found.unseen) == ((), (told,))
     page = RepairPage(scope=found.scope, plan=found, is_told=False)
     assert page.verdict == "unseen"

@@ -18,12 +18,12 @@ from tests.accounts.device_worlds import (
 )
 from tests.accounts.device_worlds import kubelet as answer
 
+from seawall.accounts.devices.device_changes import differing
 from seawall.accounts.devices.layers import Diagnosis, Plugin
-from seawall.accounts.devices.moments import differing
 from seawall.accounts.devices.plugin_answers import names_nodes
 from seawall.accounts.devices.promised.promises import Sources, promises
 from seawall.accounts.devices.watch.changes import Changes
-from seawall.accounts.devices.watch.events import Moment
+from seawall.accounts.devices.watch.device_watch_events import DeviceMoment
 from seawall.accounts.devices.watch.watched import told
 from seawall.readings.device_specs import DeviceSpecs
 
@@ -88,7 +88,7 @@ def test_a_healthy_node_whose_plugin_names_no_nodes_is_quiet() -> None:
 
 
 def test_that_a_plugin_is_seen_to_name_no_nodes_is_no_event_of_its_dev() -> None:
-    changes, at = Changes(), Moment(1.0, 1.0)
+    changes, at = Changes(), DeviceMoment(1.0, 1.0)
     for world in (healthy_with_utility_alone(kubelet=ABSENT), healthy_with_utility_alone()):
         table = world.table()
         assert changes.tell(told(table, (), at, with_plugins=True)) == []

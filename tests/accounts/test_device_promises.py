@@ -24,12 +24,12 @@ from tests.accounts.device_worlds import (
     workload,
 )
 
+from seawall.accounts.devices.container_processes import ContainerProcesses
+from seawall.accounts.devices.device_table import table_of
 from seawall.accounts.devices.layers import DeviceTable
-from seawall.accounts.devices.members import Members
 from seawall.accounts.devices.plugins import find
 from seawall.accounts.devices.promised.promises import Sources, promises
 from seawall.accounts.devices.sight import ContainerSide, HostSide
-from seawall.accounts.devices.table import table_of
 from seawall.accounts.workloads import Workloads
 from seawall.host.host import Unread
 from seawall.readings.cdi_specs import CdiNode, CdiSpec, CdiSpecs
@@ -243,7 +243,7 @@ def test_a_plugin_that_has_no_node_of_the_class_does_not_look_there() -> None:
 def test_the_eldest_living_process_is_looked_through() -> None:
     mine = workload()
     people = {5: process(5, 300), 7: process(7, 200)._replace(state="Z"), 9: process(9, 250)}
-    members = Members.of(
+    members = ContainerProcesses.of(
         Workloads({mine.cgroup: mine}, dict.fromkeys(people, mine)), Processes(people, ()),
         Unread("cgroups", "refused"),
     )  # fmt: skip

@@ -3,13 +3,18 @@
 import pytest
 from tests.accounts.device_worlds import nodes, rules
 
-from seawall.accounts.devices.kernel_rules.rules import Believer, Device, configured, listed
+from seawall.accounts.devices.kernel_rules.device_rules import (
+    Believer,
+    RuledDevice,
+    configured,
+    listed,
+)
 from seawall.readings.char_devices import CharDevices
 from seawall.readings.device_nodes import DeviceNodes
 from seawall.readings.scope_devices import UnitDevices
 
-UVM = Device("c", 237, 0)
-CTL = Device("c", 195, 255)
+UVM = RuledDevice("c", 237, 0)
+CTL = RuledDevice("c", 195, 255)
 # Published: seed of a node whose containers computed on the CPU.
 LIST = rules(
     "c 1:5 rwm", "c 1:3 rwm", "c 1:9 rwm", "c 1:8 rwm", "c 5:0 rwm", "c 5:1 rwm", "c 195:255 rw",
@@ -25,12 +30,12 @@ LIST = rules(
         (CTL, "m", "yes"),
         (UVM, "rw", "no"),
         (UVM, "m", "yes"),
-        (Device("b", 195, 255), "rw", "no"),
-        (Device("c", 136, 7), "rw", "yes"),
-        (Device("c", 195, 0), "rw", "no"),
+        (RuledDevice("b", 195, 255), "rw", "no"),
+        (RuledDevice("c", 136, 7), "rw", "yes"),
+        (RuledDevice("c", 195, 0), "rw", "no"),
     ],
 )
-def test_a_list_of_v1(device: Device, access: str, says: str) -> None:
+def test_a_list_of_v1(device: RuledDevice, access: str, says: str) -> None:
     assert listed(LIST, device, access).says == says
 
 
@@ -41,7 +46,7 @@ def test_allow_all_hides_its_exceptions() -> None:
 
 
 def test_an_empty_list_allows_nothing() -> None:
-    assert listed((), Device("c", 1, 3)).says == "no"
+    assert listed((), RuledDevice("c", 1, 3)).says == "no"
 
 
 def test_what_the_nearest_rule_is() -> None:
@@ -70,10 +75,10 @@ def test_the_rules_of_a_config(lines: tuple[str, ...], says: str) -> None:
 def test_runtimes_allow_the_usual_pseudo_devices_whatever_the_config_says() -> None:
     deny = rules("!a *:* rwm")
     for minor in (3, 5, 7, 8, 9):
-        assert configured(deny, Device("c", 1, minor)).says == "yes"
-    assert configured(deny, Device("c", 136, 4)).says == "yes"
-    assert configured(deny, Device("b", 1, 3)).says == "no"
-    assert configured(deny, Device("c", 1, 1)).says == "no"  # /dev/mem
+        assert configured(deny, RuledDevice("c", 1, minor)).says == "yes"
+    assert configured(deny, RuledDevice("c", 136, 4)).says == "yes"
+    assert configured(deny, RuledDevice("b", 1, 3)).says == "no"
+    assert configured(deny, RuledDevice("c", 1, 1)).says == "no"  # /dev/mem
 
 
 # --- systemd ----------------------------------------------------------------------------
@@ -86,7 +91,7 @@ BELIEVER = Believer(
 )
 
 
-def believed(device: Device, *allow: tuple[str, str], policy: str = "strict") -> str:
+def believed(device: RuledDevice, *allow: tuple[str, str], policy: str = "strict") -> str:
     return BELIEVER.believed(UnitDevices(policy, allow, ()), device).says
 
 
@@ -96,7 +101,7 @@ def believed(device: Device, *allow: tuple[str, str], policy: str = "strict") ->
         ("/dev/char/195:255", CTL, "yes"),
         ("/dev/char/195:254", CTL, "no"),
         ("/dev/block/195:255", CTL, "no"),
-        ("/dev/block/8:0", Device("b", 8, 0), "yes"),
+        ("/dev/block/8:0", RuledDevice("b", 8, 0), "yes"),
         ("char-nvidia-uvm", UVM, "yes"),
         ("char-nvidia*", UVM, "yes"),
         ("char-nvidia", UVM, "no"),
@@ -104,25 +109,25 @@ def believed(device: Device, *allow: tuple[str, str], policy: str = "strict") ->
         ("char-*", UVM, "yes"),
         ("block-*", UVM, "no"),
         ("char-237", UVM, "yes"),
-        ("block-sd", Device("b", 8, 16), "yes"),
-        ("/dev/fuse", Device("c", 10, 229), "yes"),
+        ("block-sd", RuledDevice("b", 8, 16), "yes"),
+        ("/dev/fuse", RuledDevice("c", 10, 229), "yes"),
         ("/dev/fuse", UVM, "no"),
         ("/dev/gone", UVM, "no"),
     ],
 )
-def test_device_allow(what: str, device: Device, says: str) -> None:
+def test_device_allow(what: str, device: RuledDevice, says: str) -> None:
     assert believed(device, (what, "rw")) == says
 
 
 def test_policies() -> None:
-    null = Device("c", 1, 3)
+    null = RuledDevice("c", 1, 3)
     assert believed(UVM, policy="auto") == "yes"
     assert believed(UVM, ("/dev/char/195:255", "rw"), policy="auto") == "no"
     assert believed(UVM, policy="strict") == "no"
     assert believed(null, policy="closed") == "yes"
     assert believed(null, ("/dev/char/195:255", "rw"), policy="auto") == "yes"
     assert believed(null, policy="strict") == "no"
-    assert believed(Device("c", 137, 0), policy="closed") == "yes"
+    assert believed(RuledDevice("c", 137, 0), policy="closed") == "yes"
 
 
 def test_one_line_has_to_cover_all_of_it() -> None:

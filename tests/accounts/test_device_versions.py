@@ -16,7 +16,7 @@ from tests.accounts.test_device_diagnosis import (
 
 from seawall.accounts.devices.reasons.versions import (
     UNKNOWN,
-    Verdict,
+    VersionVerdict,
     always_reloads,
     rewrites_on_update,
     skips_links,
@@ -52,7 +52,7 @@ def test_f5_and_f6(said: str, reloads: str, rewrites: str) -> None:
 
 def test_of_several_it_is_only_sure_where_the_bundle_names_one() -> None:
     both = versions(OLD, NEW)
-    assert skips_links(both) == Verdict("maybe", "runc 1.1.5 (there is runc 1.3.0 too)")
+    assert skips_links(both) == VersionVerdict("maybe", "runc 1.1.5 (there is runc 1.3.0 too)")
     for told, says in (("/usr/bin/0", "yes"), ("/usr/bin/1", "no")):
         named = type(both)(runtimes=both.runtimes, told=(told,), systemd=252, systemd_text="252",
                            units_loaded=None)  # fmt: skip

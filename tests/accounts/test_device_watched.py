@@ -7,20 +7,20 @@ import pytest
 from tests.accounts.device_looks import APP, OTHER, REFUSED, UVM, look, moment, told
 from tests.accounts.device_worlds import row, rules
 
+from seawall.accounts.devices.container_processes import ContainerProcesses
 from seawall.accounts.devices.layers import ContainerDevices, DeviceTable, HostNode, Plugin
-from seawall.accounts.devices.members import Members
 from seawall.accounts.devices.watch import watched
 from seawall.accounts.devices.watch.changes import Changes
-from seawall.accounts.devices.watch.events import Key, Moment, Stand
-from seawall.accounts.devices.watch.watched import Watched, is_wanted_by
+from seawall.accounts.devices.watch.device_watch_events import DeviceKey, DeviceMoment, Stand
+from seawall.accounts.devices.watch.watched import WatchedDevices, is_wanted_by
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
-from seawall.readings.device_access import Access, Target, Tried
+from seawall.readings.device_access import Access, AccessTarget, Tried
 from seawall.readings.device_cgroups import DeviceCgroups
 
-BOOT = Moment(1_000.0, -50.0)
+BOOT = DeviceMoment(1_000.0, -50.0)
 WORKLOAD = Workload(kind="container", name="shop/app", cgroup=APP)
-MEMBERS = Members({APP: 7}, {7: 99}, {7: f"{APP}/below"})
+MEMBERS = ContainerProcesses({APP: 7}, {7: 99}, {7: f"{APP}/below"})
 GONE = Access({}, Unread("/proc/7/root", "vanished"))
 SILENT = Access({}, Unread("/proc/7/root", "no_answer", "it held up whoever asked"))
 
@@ -47,7 +47,7 @@ def test_each_container_once_with_all_its_paths() -> None:
     assert [(one.workload.name, one.place) for one in found] == [
         ("shop/app", f"{APP}/below"), ("shop/other", OTHER),
     ]  # fmt: skip
-    assert found[0].target == Target(7, 99, (UVM.path, "/dev/kfd"))
+    assert found[0].target == AccessTarget(7, 99, (UVM.path, "/dev/kfd"))
     assert found[1].target is None
     told = watched.told(table(container(UVM.path)), found, moment(0), with_plugins=True)
     assert told.names == {APP: "shop/app", OTHER: "shop/other"}
@@ -64,10 +64,12 @@ def test_one_that_is_started_anew_is_still_wanted() -> None:
 
 
 def test_how_a_device_stands() -> None:
-    one = Watched(workload=WORKLOAD, target=Target(7, 99, (UVM.path, "/dev/x")), place=APP)
+    one = WatchedDevices(
+        workload=WORKLOAD, target=AccessTarget(7, 99, (UVM.path, "/dev/x")), place=APP
+    )
     tried = {UVM.path: Tried(UVM.path, EPERM, "c", 510, 0, 0o666, None)}
     assert watched.stands(one, Access(tried, None)) == {
-        UVM: REFUSED, Key(APP, "/dev/x"): Stand(None, "", "it was not tried"),
+        UVM: REFUSED, DeviceKey(APP, "/dev/x"): Stand(None, "", "it was not tried"),
     }  # fmt: skip
     assert watched.stands(one, GONE) == {}
     assert watched.is_gone(GONE)
@@ -111,7 +113,7 @@ def test_a_program_tells_when_it_was_loaded(
     loaded: float | None, at: float, *, is_exact: bool
 ) -> None:
     """By its time where that is since the look before; who attached it, nothing tells."""
-    boot = Moment(moment(0).unix - 150, moment(0).monotonic - 150)
+    boot = DeviceMoment(moment(0).unix - 150, moment(0).monotonic - 150)
     before, after = (watched.rule_of(one, APP, boot) for one in (v2(41), v2(57, loaded=loaded)))
     assert before
     assert after

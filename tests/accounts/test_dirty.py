@@ -4,7 +4,7 @@ import pytest
 from tests.readings.kernel_files import DEBIAN_6_1, this_machine, tree
 
 from seawall.accounts.dirty import Dirty
-from seawall.accounts.dirty_limits import (
+from seawall.accounts.dirty_thresholds import (
     DirtyLimits,
     DirtySettings,
     dirtyable_bytes,

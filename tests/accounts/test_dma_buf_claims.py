@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from tests.accounts.packet_scenes import APP_A, APP_B, MIB, known
 
-from seawall.accounts.claim import Claim, Found
-from seawall.accounts.claim_sources.dma_bufs import claims
+from seawall.accounts.claim import Claim, SourceClaims
+from seawall.accounts.claim_sources.dma_buf_claims import claims
 from seawall.accounts.workloads import Workloads
 from seawall.readings.dma_bufs import DmaBuf, DmaBufs
 from seawall.readings.driver_files import DriverFile, DriverFiles, Holder
@@ -30,7 +30,7 @@ def buffers(*rows: tuple[int, int, str, tuple[int, ...]], unnamed: int = 0) -> D
     return DmaBufs(tuple(found), True, unnamed)
 
 
-def only(found: Found) -> Claim:
+def only(found: SourceClaims) -> Claim:
     (claim,) = found.claims
     return claim
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from tests.accounts.test_ledger import ledger_of, meminfo, zoneinfo
 
-from seawall.accounts.claim import RESIDUAL, Claim, Found
+from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims
 from seawall.accounts.claim_sources import (
-    driver_mappings,
-    driver_pools,
+    driver_mapping_claims,
+    driver_pool_claims,
     driver_suspects,
-    drm_clients,
-    nvml,
+    drm_client_claims,
+    nvml_claims,
 )
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.workloads import Workload, Workloads
@@ -26,7 +26,7 @@ from seawall.readings.driver_modules import DriverModule, DriverModules
 from seawall.readings.driver_pools import DriverPools, TtmPool
 from seawall.readings.drm_clients import DrmClient, DrmClients, DrmRegion
 from seawall.readings.kernel import Kernel
-from seawall.readings.nvml import Device, DeviceProcess, Nvml
+from seawall.readings.nvml import DeviceProcess, Nvml, NvmlDevice
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -55,7 +55,7 @@ def mapped(driver: str, minor: int, rss: int, pss: int, private: int) -> MappedD
 def mapping_claims(
     rows: dict[int, tuple[MappedDriver, ...]], release: str = "6.1.0", **more: Any
 ) -> tuple[Claim, ...]:
-    found = driver_mappings.claims(
+    found = driver_mapping_claims.claims(
         DriverMappings(rows, more.get("left_out", ()), more.get("unread", ())),
         DriverFiles({}, {}, 0), WORKLOADS, kernel(release), a_ledger(),
     )  # fmt: skip
@@ -132,7 +132,7 @@ def test_windows_into_a_device_and_doorbells_are_no_claim() -> None:
 
 def test_locked_address_space_is_named() -> None:
     locked = Unread("/proc/8/smaps", "no_answer", "a process did not let go")
-    found = driver_mappings.claims(
+    found = driver_mapping_claims.claims(
         DriverMappings({}, (8,), (locked,)), DriverFiles({}, {}, 0), WORKLOADS, kernel(),
         a_ledger(),
     )  # fmt: skip
@@ -154,11 +154,11 @@ def client(driver: str, pids: tuple[int, ...], number: int = 1, **regions: DrmRe
     return DrmClient(driver=driver, pdev="0000:04:00.0", client_id=number, pids=pids, regions=named)
 
 
-def drm(*clients: DrmClient, gpu_active: int | None = None, **more: Any) -> Found:
+def drm(*clients: DrmClient, gpu_active: int | None = None, **more: Any) -> SourceClaims:
     told = DrmClients(clients, more.get("silent", {}), 0, ())
     extra = {} if gpu_active is None else {"gpu_active": gpu_active}
     info = meminfo_file.Meminfo(mem_total=1 << 40, mem_free=0, **extra)
-    return drm_clients.claims(told, WORKLOADS, info)
+    return drm_client_claims.claims(told, WORKLOADS, info)
 
 
 def test_amdgpu_system_memory_is_an_estimate() -> None:
@@ -229,34 +229,36 @@ def test_driver_that_prints_no_memory_is_told() -> None:
 # --- NVML -------------------------------------------------------------------------------
 
 
-def device(**changes: Any) -> Device:
+def device(**changes: Any) -> NvmlDevice:
     values = {
         "name": "NVIDIA GB10", "uuid": None, "total": None, "used": None, "is_unified": True,
         "processes": (DeviceProcess(7, 12 * GIB),), "problem": "not supported",
     }  # fmt: skip
-    return Device(**{**values, **changes})
+    return NvmlDevice(**{**values, **changes})
 
 
 def test_unified_memory_is_claimed_for_who_uses_it() -> None:
     """Each process once, though it is listed for computing and for graphics."""
     twice = (DeviceProcess(7, 12 * GIB), DeviceProcess(7, 12 * GIB), DeviceProcess(8, GIB))
-    (claim,) = nvml.claims(Nvml("580", (device(processes=twice),)), WORKLOADS).claims
+    (claim,) = nvml_claims.claims(Nvml("580", (device(processes=twice),)), WORKLOADS).claims
     assert (claim.workload, claim.kind, claim.bytes) == ("shop/render/main", "unified", 13 * GIB)
     assert (claim.least_bytes, claim.confidence, claim.within) == (0, "estimate", RESIDUAL)
 
 
 def test_memory_of_a_device_of_its_own_is_no_claim() -> None:
     other = device(name="NVIDIA H200", is_unified=False, total=140 * GIB, used=100 * GIB)
-    assert nvml.claims(Nvml("580", (other,)), WORKLOADS) == Found()
+    assert nvml_claims.claims(Nvml("580", (other,)), WORKLOADS) == SourceClaims()
 
 
 def test_device_that_does_not_tell_is_unseen() -> None:
-    silent = nvml.claims(Nvml("580", (device(processes=None, problem="unknown error"),)), WORKLOADS)
+    silent = nvml_claims.claims(
+        Nvml("580", (device(processes=None, problem="unknown error"),)), WORKLOADS
+    )
     assert silent.unseen == ("who uses NVIDIA GB10: NVML says unknown error",)
-    missing = nvml.claims(Unread("nvml", "absent", "no libnvidia-ml.so.1"), WORKLOADS)
+    missing = nvml_claims.claims(Unread("nvml", "absent", "no libnvidia-ml.so.1"), WORKLOADS)
     assert missing.unseen == ("device memory that is the host's own: nvml: no libnvidia-ml.so.1",)
     none = Unread("/proc/driver/nvidia/gpus", "absent", "No such file or directory")
-    assert nvml.claims(none, WORKLOADS) == Found()
+    assert nvml_claims.claims(none, WORKLOADS) == SourceClaims()
 
 
 # --- pools ------------------------------------------------------------------------------
@@ -275,7 +277,7 @@ def pools(**changes: Any) -> DriverPools:
 
 def test_pool_is_a_cache_and_no_leak() -> None:
     told = pools(nvidia_pages=2048, ttm=TtmPool(256, 1000))
-    found = driver_pools.claims(told, modules("nvidia", "ttm"), kernel(), NONE)
+    found = driver_pool_claims.claims(told, modules("nvidia", "ttm"), kernel(), NONE)
     assert [(c.driver, c.bytes, c.least_bytes, c.kind, c.workload) for c in found.claims] == [
         ("the NVIDIA driver", 8 * MIB, 8 * MIB, "pool", None),
         ("the TTM graphics drivers", MIB, MIB, "pool", None),
@@ -293,14 +295,14 @@ def test_pools_that_cannot_be_seen_are_told(
     version: str | None, is_open: bool | None, is_told: bool
 ) -> None:
     told = modules("nvidia", version=version, is_open=is_open)
-    found = driver_pools.claims(pools(), told, kernel(), NONE)
+    found = driver_pool_claims.claims(pools(), told, kernel(), NONE)
     assert any("CONFIG_SHRINKER_DEBUG" in words for words in found.unseen) is is_told
 
 
 def test_kernel_that_counts_ttm_is_believed_rather_than_debugfs() -> None:
     info = meminfo_file.Meminfo(mem_total=GIB, mem_free=0, gpu_active=3 * MIB, gpu_reclaim=MIB)
     told = pools(ttm=TtmPool(256, 1000), gtt_used=(("card0", 3 * MIB),))
-    found = driver_pools.claims(told, modules("amdgpu", "ttm"), kernel(), info)
+    found = driver_pool_claims.claims(told, modules("amdgpu", "ttm"), kernel(), info)
     assert [(c.holder, c.bytes, c.kind, c.is_counted) for c in found.claims] == [
         ("the amdgpu driver", 3 * MIB, "surface", False),
         ("the TTM graphics drivers", MIB, "pool", False),
@@ -315,13 +317,13 @@ def test_what_ttm_holds_is_the_only_drivers_that_uses_it() -> None:
         (("xe", "i915", "ttm"), "the TTM graphics drivers"),
         (("xe", "vmwgfx", "ttm"), "the TTM graphics drivers"),
     ):
-        (claim,) = driver_pools.claims(pools(), modules(*loaded), kernel(), info).claims
+        (claim,) = driver_pool_claims.claims(pools(), modules(*loaded), kernel(), info).claims
         assert claim.driver == driver
 
 
 def test_amdgpus_own_total_stands_where_nobody_holds_it() -> None:
     told = pools(gtt_used=(("card0", GIB), ("card1", GIB)))
-    (claim,) = driver_pools.claims(told, NONE, kernel(), NONE).claims
+    (claim,) = driver_pool_claims.claims(told, NONE, kernel(), NONE).claims
     assert (claim.driver, claim.bytes, claim.least_bytes) == ("the amdgpu driver", 2 * GIB, 0)
 
 

@@ -25,14 +25,14 @@ from seawall.accounts.devices.reasons.soon import (
     RELOAD,
     UPDATE,
 )
-from seawall.accounts.devices.repairs.plan import in_the_way, plan
 from seawall.accounts.devices.repairs.plugin_proof import has_kubelets_folder
+from seawall.accounts.devices.repairs.repair_plan import in_the_way, plan
 from seawall.accounts.devices.repairs.step import (
-    Facts,
     Link,
     Modules,
-    Plan,
-    Scope,
+    RepairFacts,
+    RepairPlan,
+    RepairScope,
     Step,
 )
 from seawall.host.host import Unread
@@ -69,25 +69,25 @@ def broken(mode: Any, *rows: DeviceRow, **told: Any) -> ContainerDevices:
 FINE = broken("F1", row("yes-yes-yes-yes-yes", errno=0, broken_at=None), diagnosis=None)
 
 
-def facts(*containers: ContainerDevices, **told: Any) -> Facts:
+def facts(*containers: ContainerDevices, **told: Any) -> RepairFacts:
     drivers, links = told.pop("drivers", DRIVERS), told.pop("links", {})
     strangers = told.pop("only_called", frozenset())
     values = {"host_nodes": (), "plugins": (), "containers": containers, "about_to_break": ()}
     table = DeviceTable(**(values | told))
-    return Facts(table, drivers, DeviceNodes(nodes(NVIDIA), links, 0), strangers)
+    return RepairFacts(table, drivers, DeviceNodes(nodes(NVIDIA), links, 0), strangers)
 
 
-def planned(*containers: ContainerDevices, what: Any = "workload", **told: Any) -> Plan:
+def planned(*containers: ContainerDevices, what: Any = "workload", **told: Any) -> RepairPlan:
     named = containers[0].workload if containers and what == "workload" else None
-    return plan(facts(*containers, **told), Scope(what, named))
+    return plan(facts(*containers, **told), RepairScope(what, named))
 
 
-def who(found: Plan) -> str:
+def who(found: RepairPlan) -> str:
     """``6seawall 7you``."""
     return " ".join(f"{step.number}{step.by}" for step in found.steps)
 
 
-def step_of(found: Plan, kind: str) -> Step:
+def step_of(found: RepairPlan, kind: str) -> Step:
     (one,) = [step for step in found.steps if step.kind == kind]
     return one
 
@@ -268,7 +268,7 @@ def test_a_pod_is_made_anew_once_and_what_has_a_name_comes_first() -> None:
     other = replace(TENANT, name="train/job-0/side", container="side", cgroup=TENANT.cgroup + "2")
     two = [broken("unnamed"), broken("F3", workload=other)]
     pod = replace(TENANT, kind="pod", cgroup=TENANT.cgroup.rpartition("/")[0])
-    found = plan(facts(*two), Scope("workload", pod))
+    found = plan(facts(*two), RepairScope("workload", pod))
     assert step_of(found, "recreate").by == "seawall"
     assert step_of(found, "recreate").on == other
 
@@ -297,7 +297,7 @@ def test_names_that_are_none_are_typed_nowhere(name: str) -> None:
 
 
 def test_a_plugin_by_its_name_is_asked_for_as_a_plugin() -> None:
-    found = plan(facts(plugins=(LACKING,)), Scope("workload", PLUGIN_WORKLOAD))
+    found = plan(facts(plugins=(LACKING,)), RepairScope("workload", PLUGIN_WORKLOAD))
     assert who(found) == "6seawall"
     assert found.scope.what == "plugin"
 

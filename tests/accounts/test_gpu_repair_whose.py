@@ -22,10 +22,10 @@ from tests.accounts.test_gpu_repair_plans import (
 )
 
 from seawall.accounts.devices.layers import Plugin
-from seawall.accounts.devices.repairs.plan import in_the_way, plan
 from seawall.accounts.devices.repairs.plugin_proof import has_kubelets_folder, is_hosts
 from seawall.accounts.devices.repairs.plugin_steps import is_there
-from seawall.accounts.devices.repairs.step import Facts, Link, Plan, Scope
+from seawall.accounts.devices.repairs.repair_plan import in_the_way, plan
+from seawall.accounts.devices.repairs.step import Link, RepairFacts, RepairPlan, RepairScope
 from seawall.readings.device_nodes import DeviceNodes
 from seawall.readings.mountinfo import parse
 
@@ -87,11 +87,11 @@ def test_who_ended_is_not_there_until_one_of_its_class_is() -> None:
 # --- links -------------------------------------------------------------------------------------
 
 
-def _links(path: str, number: tuple[int, int], links: Any, **host: Any) -> Plan:
+def _links(path: str, number: tuple[int, int], links: Any, **host: Any) -> RepairPlan:
     lost = row("yes-yes-no-no-no", path, major=number[0], minor=number[1], broken_at="systemd")
     seen = DeviceNodes(nodes({**NVIDIA, **host}), links, 0)
     table = facts(broken("F4", lost)).table
-    return plan(Facts(table, DRIVERS, seen), Scope("workload", TENANT))
+    return plan(RepairFacts(table, DRIVERS, seen), RepairScope("workload", TENANT))
 
 
 def test_a_link_leads_to_what_the_host_calls_the_device() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from seawall.accounts.group_progress import Progress, progress_of, refused_per_s
+from seawall.accounts.group_progress import GroupProgress, progress_of, refused_per_s
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.scene import Window
 from seawall.host.host import Unread
@@ -20,7 +20,7 @@ KERNEL = Kernel(
     page_size_source="probe", clock_ticks=100, cpus_online=4, cpus_possible=4, uptime_seconds=1.0,
     taken_at_unix_seconds=1.0, monotonic_seconds=1.0, reader_uid=0, reader_capabilities=(),
 )  # fmt: skip
-SEEN = Progress(full=None, user_cpus=None, cache=0.0, processes=10, largest=0.5)
+SEEN = GroupProgress(full=None, user_cpus=None, cache=0.0, processes=10, largest=0.5)
 
 
 def moment(pids: range, *, full_seconds: float | None = None, **fields: int) -> MemoryGroups:
@@ -57,7 +57,7 @@ def tasks(pids: range, utime: int, pages: int, start: int = 5) -> Processes:
     return Processes(found, ())
 
 
-def seen(earlier: Processes, later: Processes, count: int) -> Progress:
+def seen(earlier: Processes, later: Processes, count: int) -> GroupProgress:
     pids = range(100, 100 + count)
     window = Window(moment(pids), moment(pids), 2.0)
     group = window.later.by_path["/c"]

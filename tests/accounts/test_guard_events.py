@@ -16,7 +16,7 @@ from tests.replay.report_nodes import lines_of, watched
 from seawall.accounts.guard_events import guard_events
 from seawall.accounts.log_events import events_of, recent_events
 from seawall.accounts.recent_events import RecentEvents
-from seawall.actions.plan import Outcome, Step
+from seawall.actions.orders import Outcome, Step
 from seawall.guard.settings import Settings
 from seawall.guard.tell.paths import Paths
 from seawall.guard.tell.teller import Teller

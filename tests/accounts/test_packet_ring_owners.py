@@ -25,20 +25,20 @@ from tests.accounts.packet_scenes import (
     rings,
 )
 
-from seawall.accounts.claim import Claim, Found
+from seawall.accounts.claim import Claim, SourceClaims
 from seawall.readings.packet_rings import PacketSocket, Ring
 
 
-def only(told: Found) -> Claim:
+def only(told: SourceClaims) -> Claim:
     (claim,) = told.claims
     return claim
 
 
-def charged(told: Found) -> list[str | None]:
+def charged(told: SourceClaims) -> list[str | None]:
     return [claim.cgroup for claim in told.claims]
 
 
-def suspects(told: Found) -> set[str | None]:
+def suspects(told: SourceClaims) -> set[str | None]:
     return {suspect.cgroup for suspect in told.suspects}
 
 

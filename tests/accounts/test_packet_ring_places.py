@@ -2,7 +2,7 @@
 
 from tests.accounts.packet_scenes import HOST, MIB, PLAIN, UNIT, found, holder, ring, rings
 
-from seawall.accounts.packet_rings.places import RingPlaces
+from seawall.accounts.packet_rings.ring_places import RingPlaces
 from seawall.readings import vmallocinfo
 from seawall.readings.packet_rings import PacketSocket, Ring
 

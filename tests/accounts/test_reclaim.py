@@ -1,7 +1,13 @@
 """Signs of a reclaim storm, one at a time, and who faults most."""
 
 from seawall.accounts.headroom import Headroom
-from seawall.accounts.reclaim import Sign, node_is_short, reads_code_back, signs, top_faulters
+from seawall.accounts.reclaim import (
+    ReclaimSign,
+    node_is_short,
+    reads_code_back,
+    signs,
+    top_faulters,
+)
 from seawall.accounts.scene import Window
 from seawall.host.host import Unread
 from seawall.readings.diskstats import Disk, Diskstats
@@ -18,7 +24,7 @@ def vmstat(**gains: int) -> Window[Vmstat]:
     )
 
 
-def named(found: tuple[Sign, ...], words: str) -> Sign:
+def named(found: tuple[ReclaimSign, ...], words: str) -> ReclaimSign:
     return next(sign for sign in found if words in sign.name)
 
 

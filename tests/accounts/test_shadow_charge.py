@@ -7,7 +7,7 @@ import pytest
 from tests.accounts.test_claim_join import claim
 from tests.accounts.test_claims_properties import NO_BASE, ledger
 
-from seawall.accounts.claim import Claim, Found
+from seawall.accounts.claim import Claim, SourceClaims
 from seawall.accounts.claims import Claims, joined
 from seawall.accounts.memory_groups import MemoryGroups
 from seawall.accounts.pod_outside import with_outside
@@ -44,7 +44,7 @@ def snapshot() -> Snapshot:
 
 
 def claims_of(*claims: Claim) -> Claims:
-    return joined([Found(claims)], ledger(5000 * MIB), NO_BASE)
+    return joined([SourceClaims(claims)], ledger(5000 * MIB), NO_BASE)
 
 
 CLAIMS = claims_of(

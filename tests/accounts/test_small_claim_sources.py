@@ -4,8 +4,8 @@ import re
 
 from tests.readings.kernel_files import EL8, content
 
-from seawall.accounts.claim import RESIDUAL, Claim, Found
-from seawall.accounts.claim_sources import allocinfo, dying, hugetlb, pinned, vmalloc
+from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims
+from seawall.accounts.claim_sources import allocation_site_claims, dying, hugetlb, pinned, vmalloc
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.memory_groups import MemoryGroups
 from seawall.accounts.workloads import Workloads
@@ -105,7 +105,7 @@ def test_empty_pools_ask_no_cgroup() -> None:
     assert groups.by_path == {}
 
 
-def vmalloc_of(text: str, page_size: int = 4096) -> Found:
+def vmalloc_of(text: str, page_size: int = 4096) -> SourceClaims:
     snapshot = snapshot_of(f"=== ?page_size\n{page_size}\n=== /proc/vmallocinfo\n{text}\n")
     kernel, areas = snapshot.get(Kernel), snapshot.get(Vmallocinfo)
     assert isinstance(kernel, Kernel)
@@ -215,7 +215,9 @@ def allocinfo_of(text: str, meminfo: str = MEMINFO) -> dict[str, Claim]:
     assert isinstance(sites, Allocinfo)
     assert isinstance(kernel, Kernel)
     assert isinstance(ledger, Ledger)
-    return {claim.holder: claim for claim in allocinfo.claims(sites, kernel, ledger).claims}
+    return {
+        claim.holder: claim for claim in allocation_site_claims.claims(sites, kernel, ledger).claims
+    }
 
 
 def test_allocinfo_tells_only_what_no_counter_has() -> None:

@@ -5,7 +5,7 @@
 import pytest
 from tests.readings import sysrq_samples
 
-from seawall.accounts.stacks.groups import (
+from seawall.accounts.stacks.stack_groups import (
     Place,
     base_name,
     drivers_of,
@@ -13,9 +13,9 @@ from seawall.accounts.stacks.groups import (
     place_of,
     place_of_task,
 )
-from seawall.accounts.stacks.kinds import TITLES
+from seawall.accounts.stacks.stack_kinds import TITLES
 from seawall.readings.sysrq_backtraces import parse as parse_backtraces
-from seawall.readings.task_stacks import Frame, Stack, Task
+from seawall.readings.task_stacks import Stack, StackFrame, StackTask
 
 # Captured on 6.18: a thread in a page fault on a FUSE file whose server is silent, ...
 FUSE_FAULT = "folio_wait_bit_common filemap_fault __do_fault do_fault __handle_mm_fault \
@@ -193,7 +193,7 @@ def stack(names: str) -> Stack:
     frames = []
     for word in names.split():
         name, _, module = word.partition("@")
-        frames.append(Frame(name, module or None))
+        frames.append(StackFrame(name, module or None))
     return tuple(frames)
 
 
@@ -261,8 +261,8 @@ def test_names_without_what_compilers_and_wrappers_add() -> None:
 # --- tasks whose stack is not told -----------------------------------------------------
 
 
-def task(state: str, frames: Stack | None = None, **values: object) -> Task:
-    made = Task(
+def task(state: str, frames: Stack | None = None, **values: object) -> StackTask:
+    made = StackTask(
         pid=10, tid=10, comm="x", state=state, flags=0, start_ticks=1, utime_ticks=0,
         stime_ticks=0, turns=1, stack=frames, why="" if frames is not None else "refused", wchan="",
     )  # fmt: skip

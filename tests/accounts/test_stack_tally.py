@@ -1,14 +1,14 @@
 """Samples added up: shares, who stands still, who has the lock, bounds."""
 
-from seawall.accounts.stacks.groups import Place
-from seawall.accounts.stacks.tally import Grouped, Tally, grouped
+from seawall.accounts.stacks.stack_groups import Place
+from seawall.accounts.stacks.stack_tally import Grouped, StackTally, grouped
 from seawall.accounts.workloads import Workload
-from seawall.readings.task_stacks import Frame, Stack, Task, TaskStacks
+from seawall.readings.task_stacks import Stack, StackFrame, StackTask, TaskStacks
 
-FAULT = (Frame("folio_wait_bit_common", None), Frame("filemap_fault", None))
-FAULT_ELSEWHERE = (*FAULT, Frame("__do_fault", None))
-RECLAIM = (Frame("shrink_lruvec", None), Frame("nvidia_ioctl", "nvidia"))
-QUEUE = (Frame("vm_mmap_pgoff", None),)
+FAULT = (StackFrame("folio_wait_bit_common", None), StackFrame("filemap_fault", None))
+FAULT_ELSEWHERE = (*FAULT, StackFrame("__do_fault", None))
+RECLAIM = (StackFrame("shrink_lruvec", None), StackFrame("nvidia_ioctl", "nvidia"))
+QUEUE = (StackFrame("vm_mmap_pgoff", None),)
 SHOP = Workload(kind="container", name="shop/cart/app", cgroup="/kubepods/shop")
 INNER = Workload(kind="cgroup", name="/kubepods/shop/inner", cgroup="/kubepods/shop/inner")
 
@@ -16,26 +16,26 @@ INNER = Workload(kind="cgroup", name="/kubepods/shop/inner", cgroup="/kubepods/s
 def task(
     tid: int, frames: Stack | None, *, pid: int | None = None, state: str = "D",
     turns: int | None = 1, start: int = 7, wchan: str = "",
-) -> Task:  # fmt: skip
+) -> StackTask:  # fmt: skip
     why = "" if frames is not None else "refused"
-    return Task(pid or tid, tid, f"t{tid}", state, 0, start, 0, 0, turns, frames, why, wchan)
+    return StackTask(pid or tid, tid, f"t{tid}", state, 0, start, 0, 0, turns, frames, why, wchan)
 
 
-def sample(*tasks: Task, left_out: int = 0) -> TaskStacks:
+def sample(*tasks: StackTask, left_out: int = 0) -> TaskStacks:
     return TaskStacks(
         tasks=tasks, threads=100, threads_left_out=left_out, processes_left_out=0,
         stacks_left_out=0, scan_seconds=0.01, is_hidden=False,
     )  # fmt: skip
 
 
-def tally_of(*samples: TaskStacks) -> Tally:
-    tally = Tally()
+def tally_of(*samples: TaskStacks) -> StackTally:
+    tally = StackTally()
     for number, one in enumerate(samples):
         tally.add(one, 100.0 + 2 * number)
     return tally
 
 
-def all_of(tally: Tally) -> Grouped:
+def all_of(tally: StackTally) -> Grouped:
     return grouped(tally, lambda _: None, lambda _: True)
 
 
@@ -58,7 +58,7 @@ def test_shares_are_of_observations() -> None:
 
 
 def test_nothing_is_no_group() -> None:
-    assert all_of(Tally()) == Grouped((), 0)
+    assert all_of(StackTally()) == Grouped((), 0)
     assert all_of(tally_of(sample(), sample())) == Grouped((), 0)
 
 
@@ -148,9 +148,9 @@ def test_what_was_not_told_is_counted_by_reason() -> None:
 
 
 def test_a_thread_with_ever_new_stacks_is_bounded() -> None:
-    tally = Tally()
+    tally = StackTally()
     for number in range(500):
-        tally.add(sample(task(1, (*FAULT, Frame(f"f{number}", None)))), float(number))
+        tally.add(sample(task(1, (*FAULT, StackFrame(f"f{number}", None)))), float(number))
     (group,) = all_of(tally).groups
     assert group.observations == 500
     assert len(tally.known[1, 7].places) <= 65

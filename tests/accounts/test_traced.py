@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from seawall.accounts.claims import Claims
-from seawall.accounts.traced import Traced, TracedRow
+from seawall.accounts.traced_memory import Traced, TracedRow
 from seawall.host.case import parse_case
 from seawall.host.host import JSON, Unread
-from seawall.host.told import ToldHost
+from seawall.host.overlay_host import OverlayHost
 from seawall.readings.finished_trace import PROBE
 from seawall.readings.snapshot import Snapshot
 
@@ -88,7 +88,7 @@ def snapshot(
     if grown is not None:
         known = {"residual_bytes": residual(host) - grown, "error_bytes": 0}
     told = answer if isinstance(answer, Unread) else {"trace": answer, "before": known}
-    return Snapshot(ToldHost(host, {PROBE: told}))
+    return Snapshot(OverlayHost(host, {PROBE: told}))
 
 
 def residual(host: Any) -> int:

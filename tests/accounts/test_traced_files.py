@@ -15,7 +15,7 @@ from tests.accounts.test_traced import (
     traced,
 )
 
-from seawall.accounts.tracing.kinds import (
+from seawall.accounts.tracing.page_kinds import (
     CACHE,
     FOR_FILES,
     NAMELESS,
@@ -25,7 +25,7 @@ from seawall.accounts.tracing.kinds import (
     taken_by,
 )
 from seawall.accounts.tracing.sums import CACHES
-from seawall.accounts.tracing.words import give_back
+from seawall.accounts.tracing.traced_words import give_back
 
 MIB = 1 << 20
 LINES = ("free", "slab", "vmalloc", "page cache")

@@ -2,7 +2,13 @@
 
 import pytest
 
-from seawall.accounts.tracing.kinds import LARGE_SINCE, Taken, deciding_frame, symbol_of, taken_by
+from seawall.accounts.tracing.page_kinds import (
+    LARGE_SINCE,
+    Taken,
+    deciding_frame,
+    symbol_of,
+    taken_by,
+)
 
 ENTRY = ("do_syscall_64", "entry_SYSCALL_64_after_hwframe")
 LINES = (

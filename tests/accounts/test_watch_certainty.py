@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from tests.accounts.test_traced import CULPRIT, RING, TREE_V1, held, snapshot, trace, traced
 from tests.accounts.watch_film import ERROR, GIB, MIB, place, row
 
-from seawall.accounts.traced import TracedRow
-from seawall.accounts.watch.pace import BURST, Growth, Moment, Pace
-from seawall.accounts.watch.watching import Watch
+from seawall.accounts.traced_memory import TracedRow
+from seawall.accounts.watch.tracing_pace import BURST, Growth, LedgerMoment, TracingPace
+from seawall.accounts.watch.watching import MemoryWatch
 
-SURGE = Pace(3.0, 12 * MIB, hold_seconds=20.0)
+SURGE = TracingPace(3.0, 12 * MIB, hold_seconds=20.0)
 
 
 class Node:
@@ -21,18 +21,18 @@ class Node:
     def __init__(self, error: int = ERROR) -> None:
         self.error = error
         self.seconds = 0.0
-        self.watch = Watch(None, Growth((SURGE, BURST)), look_every_seconds=0.1)
+        self.watch = MemoryWatch(None, Growth((SURGE, BURST)), look_every_seconds=0.1)
         assert self.see(GIB - error - 100 * MIB) == ()
         assert self.see(GIB) == ("arm",)
 
     def see(self, residual: int) -> tuple[str, ...]:
         self.seconds += 1
-        return self.watch.see(Moment(self.seconds, residual, self.error))
+        return self.watch.see(LedgerMoment(self.seconds, residual, self.error))
 
     def learn(self, grown: int, *rows: TracedRow) -> dict[str, int]:
         """After so much growth since it was armed: MiB that are certain, by holder."""
         self.seconds += 1
-        moment = Moment(self.seconds, GIB + grown, self.error)
+        moment = LedgerMoment(self.seconds, GIB + grown, self.error)
         self.watch.see(moment)
         self.watch.learn(moment, rows, place(self.seconds))
         return {claim.holder: claim.least_bytes // MIB for claim in self.watch.claims}
@@ -41,7 +41,10 @@ class Node:
         """Nothing grows, until it is over."""
         residual = GIB + sum(claim.bytes for claim in self.watch.live)
         self.seconds += 200
-        assert self.watch.see(Moment(self.seconds, residual, self.error)) == ("look", "disarm")
+        assert self.watch.see(LedgerMoment(self.seconds, residual, self.error)) == (
+            "look",
+            "disarm",
+        )
         self.watch.disarmed()
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from tests.accounts.watch_film import BOOT, ERROR, GIB, MIB, place, row
 
-from seawall.accounts.watch.claims import merged
 from seawall.accounts.watch.inherited import INHERITED_SECONDS
-from seawall.accounts.watch.pace import Moment
-from seawall.accounts.watch.watching import Watch, fitted_to
+from seawall.accounts.watch.tracing_pace import LedgerMoment
+from seawall.accounts.watch.watched_claims import merged
+from seawall.accounts.watch.watching import MemoryWatch, fitted_to
 from seawall.readings.kept_claims import KeptClaims
 
 LEARNED = place(0).unix_seconds
@@ -16,25 +16,25 @@ LEARNED = place(0).unix_seconds
 
 def kept(size: int = GIB, residual: int = 3 * GIB) -> KeptClaims:
     """By a watcher that was killed in the middle of an emergency."""
-    watch = Watch()
-    watch.see(Moment(0.0, residual - size - 200 * MIB, ERROR))
-    assert watch.see(Moment(1.0, residual - size, ERROR)) == ("arm",)
-    watch.learn(Moment(2.0, residual, ERROR), [row("culprit", size)], place())
-    file = watch.kept(Moment(2.0, residual, ERROR), place())
+    watch = MemoryWatch()
+    watch.see(LedgerMoment(0.0, residual - size - 200 * MIB, ERROR))
+    assert watch.see(LedgerMoment(1.0, residual - size, ERROR)) == ("arm",)
+    watch.learn(LedgerMoment(2.0, residual, ERROR), [row("culprit", size)], place())
+    file = watch.kept(LedgerMoment(2.0, residual, ERROR), place())
     assert [claim.least_bytes for claim in file.claims] == [size]
     return file
 
 
-def leasts(watch: Watch) -> list[int]:
+def leasts(watch: MemoryWatch) -> list[int]:
     return [claim.least_bytes for claim in watch.claims]
 
 
-def see(watch: Watch, seconds: float, residual: int = 3 * GIB, error: int = ERROR) -> None:
-    watch.see(Moment(seconds, residual, error))
+def see(watch: MemoryWatch, seconds: float, residual: int = 3 * GIB, error: int = ERROR) -> None:
+    watch.see(LedgerMoment(seconds, residual, error))
 
 
 def test_a_guard_that_is_back_within_seconds_has_its_proof_for_two_minutes() -> None:
-    watch = Watch(kept(), now_unix_seconds=LEARNED + 3)
+    watch = MemoryWatch(kept(), now_unix_seconds=LEARNED + 3)
     see(watch, 500.0)
     assert leasts(watch) == [GIB]
     see(watch, 500.0 + INHERITED_SECONDS - 3)
@@ -46,7 +46,7 @@ def test_a_guard_that_is_back_within_seconds_has_its_proof_for_two_minutes() -> 
 
 @pytest.mark.parametrize("now", [LEARNED + 86_400, LEARNED - 30, LEARNED + 121, 0.0])
 def test_a_day_later_or_by_a_clock_that_jumped_it_proves_nothing(now: float) -> None:
-    watch = Watch(kept(), now_unix_seconds=now)
+    watch = MemoryWatch(kept(), now_unix_seconds=now)
     for seconds in (0.0, 31.0, 60.0, 600.0):
         see(watch, seconds)
         assert leasts(watch) == [0]
@@ -54,23 +54,23 @@ def test_a_day_later_or_by_a_clock_that_jumped_it_proves_nothing(now: float) -> 
 
 
 def test_a_watcher_that_is_not_told_the_time_learns_it_with_the_first_place() -> None:
-    watch = Watch(kept())
+    watch = MemoryWatch(kept())
     see(watch, 7.0)
     assert leasts(watch) == [0]
-    written = watch.kept(Moment(7.0, 3 * GIB, ERROR), place(5.0))
+    written = watch.kept(LedgerMoment(7.0, 3 * GIB, ERROR), place(5.0))
     assert [claim.least_bytes for claim in written.claims] == leasts(watch) == [GIB]
-    late = Watch(kept())
+    late = MemoryWatch(kept())
     see(late, 7.0)
-    assert late.kept(Moment(7.0, 3 * GIB, ERROR), place(500.0)).claims[0].least_bytes == 0
+    assert late.kept(LedgerMoment(7.0, 3 * GIB, ERROR), place(500.0)).claims[0].least_bytes == 0
 
 
 def test_from_one_watcher_to_the_next_it_does_not_get_younger() -> None:
     file = kept()
     for number in range(1, 5):
-        watch = Watch(file, now_unix_seconds=LEARNED + 50 * number)
+        watch = MemoryWatch(file, now_unix_seconds=LEARNED + 50 * number)
         see(watch, 0.0)
         assert leasts(watch) == [GIB if 50 * number <= INHERITED_SECONDS else 0]
-        file = watch.kept(Moment(1.0, 3 * GIB, ERROR), place(50.0 * number + 1))
+        file = watch.kept(LedgerMoment(1.0, 3 * GIB, ERROR), place(50.0 * number + 1))
         assert file.written_at_unix_seconds == LEARNED + 50 * number + 1
 
 
@@ -83,11 +83,11 @@ def test_what_is_learned_beside_it_does_not_make_it_younger() -> None:
 
 
 def test_what_a_lost_tracer_told_is_as_old_as_its_last_look() -> None:
-    watch = Watch()
-    watch.see(Moment(0.0, GIB, ERROR))
-    watch.see(Moment(1.0, GIB + 100 * MIB, ERROR))
+    watch = MemoryWatch()
+    watch.see(LedgerMoment(0.0, GIB, ERROR))
+    watch.see(LedgerMoment(1.0, GIB + 100 * MIB, ERROR))
     rows = [row("culprit", GIB)]
-    watch.learn(Moment(2.0, 2 * GIB + 100 * MIB, ERROR), rows, place(2.0))
+    watch.learn(LedgerMoment(2.0, 2 * GIB + 100 * MIB, ERROR), rows, place(2.0))
     watch.lost()
     see(watch, 60.0, 2 * GIB + 100 * MIB)
     assert leasts(watch) == [GIB]
@@ -98,7 +98,7 @@ def test_what_a_lost_tracer_told_is_as_old_as_its_last_look() -> None:
 def test_a_fall_that_is_less_than_the_error_takes_from_what_is_certain() -> None:
     """On a node of 128 CPUs the ledger may be off by more than what was claimed."""
     error, base = 440 * MIB, 3 * GIB - 400 * MIB
-    watch = Watch(kept(400 * MIB), now_unix_seconds=LEARNED + 3)
+    watch = MemoryWatch(kept(400 * MIB), now_unix_seconds=LEARNED + 3)
     see(watch, 0.0, error=error)
     assert leasts(watch) == [400 * MIB]
     see(watch, 10.0, base + 150 * MIB, error)
@@ -108,7 +108,7 @@ def test_a_fall_that_is_less_than_the_error_takes_from_what_is_certain() -> None
 
 
 def test_what_proves_nothing_any_more_is_told_as_long_as_nothing_fell() -> None:
-    watch = Watch(kept(10 * MIB), now_unix_seconds=LEARNED + 600)
+    watch = MemoryWatch(kept(10 * MIB), now_unix_seconds=LEARNED + 600)
     see(watch, 0.0)
     assert [(claim.bytes, claim.least_bytes) for claim in watch.claims] == [(10 * MIB, 0)]
     see(watch, 1.0, 3 * GIB - 2 * MIB)

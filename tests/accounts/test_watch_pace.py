@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seawall.accounts.watch.pace import Falls, Growth, Moment
+from seawall.accounts.watch.tracing_pace import Falls, Growth, LedgerMoment
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -14,7 +14,7 @@ ERROR = 20 * MIB
 
 def play(points: Iterable[tuple[float, int]], growth: Growth | None = None) -> list[bool]:
     growth = growth or Growth()
-    return [growth.see(Moment(at, size, ERROR)) for at, size in points]
+    return [growth.see(LedgerMoment(at, size, ERROR)) for at, size in points]
 
 
 def test_a_burst_arms_at_the_look_that_shows_it() -> None:
@@ -35,9 +35,9 @@ def test_noise_within_the_error_never_arms() -> None:
 
 def test_growth_below_the_error_does_not_arm_however_fast() -> None:
     growth = Growth()
-    wide = [Moment(float(n), GIB + 60 * MIB * n, 300 * MIB) for n in range(5)]
+    wide = [LedgerMoment(float(n), GIB + 60 * MIB * n, 300 * MIB) for n in range(5)]
     assert [growth.see(moment) for moment in wide] == [False] * 5
-    assert growth.see(Moment(6.0, GIB + 360 * MIB, 300 * MIB))
+    assert growth.see(LedgerMoment(6.0, GIB + 360 * MIB, 300 * MIB))
 
 
 def test_a_slow_leak_arms_within_ten_minutes_and_not_a_slower_one() -> None:

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.accounts.watch_film import ERROR, GIB, MIB, Film, place, row, sizes
 
-from seawall.accounts.watch.pace import Moment
-from seawall.accounts.watch.watching import Watch, fitted_to
+from seawall.accounts.watch.tracing_pace import LedgerMoment
+from seawall.accounts.watch.watching import MemoryWatch, fitted_to
 
 
 def grown(*, base: int = 2 * GIB) -> Film:
@@ -195,11 +195,11 @@ def test_the_tracer_is_lost_and_what_it_told_stays() -> None:
 
 
 def test_small_change_is_not_kept() -> None:
-    watch = Watch()
-    watch.see(Moment(0.0, 0, ERROR))
-    watch.see(Moment(1.0, GIB, ERROR))
+    watch = MemoryWatch()
+    watch.see(LedgerMoment(0.0, 0, ERROR))
+    watch.see(LedgerMoment(1.0, GIB, ERROR))
     rows = [row("small", MIB - 1), row("large", 500 * MIB)]
-    watch.learn(Moment(2.0, 2 * GIB, ERROR), rows, place())
+    watch.learn(LedgerMoment(2.0, 2 * GIB, ERROR), rows, place())
     assert sizes(watch.claims) == {"large": 500}
 
 

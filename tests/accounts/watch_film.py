@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 from seawall.accounts.claim import RESIDUAL
-from seawall.accounts.traced import TracedProcess, TracedRow
-from seawall.accounts.watch.claims import Place
-from seawall.accounts.watch.pace import Moment
-from seawall.accounts.watch.watching import Watch
+from seawall.accounts.traced_memory import TracedProcess, TracedRow
+from seawall.accounts.watch.tracing_pace import LedgerMoment
+from seawall.accounts.watch.watched_claims import ClaimPlace
+from seawall.accounts.watch.watching import MemoryWatch
 from seawall.readings.kept_claims import KeptClaim, KeptClaims
 
 MIB = 1 << 20
@@ -30,8 +30,8 @@ def row(
     )  # fmt: skip
 
 
-def place(seconds: float = 0.0) -> Place:
-    return Place(BOOT, 1_700_000_000.0 + seconds, "/sys/fs/cgroup")
+def place(seconds: float = 0.0) -> ClaimPlace:
+    return ClaimPlace(BOOT, 1_700_000_000.0 + seconds, "/sys/fs/cgroup")
 
 
 def sizes(claims: Iterable[KeptClaim]) -> dict[str, int]:
@@ -53,14 +53,14 @@ class Film:
         self.ended: set[str] = set()
         """Holders whose processes that took it are gone."""
         self.noise = 0
-        self.watch = Watch()
+        self.watch = MemoryWatch()
         self.steps: list[tuple[float, str]] = []
         self.is_followed = False
 
     @property
-    def moment(self) -> Moment:
+    def moment(self) -> LedgerMoment:
         residual = self.base + self.held.total() + self.noise
-        return Moment(self.seconds, residual, ERROR)
+        return LedgerMoment(self.seconds, residual, ERROR)
 
     def take(self, who: str, size: int) -> None:
         """A negative size gives back."""
@@ -101,7 +101,7 @@ class Film:
         self.traced.clear()
         self.is_followed = False
         now = place(self.seconds).unix_seconds
-        self.watch = Watch(kept if kept.claims else None, now_unix_seconds=now)
+        self.watch = MemoryWatch(kept if kept.claims else None, now_unix_seconds=now)
 
     def count(self, step: str) -> int:
         return sum(1 for _, done in self.steps if done == step)

@@ -13,7 +13,7 @@ import pytest
 from seawall.actions.hands import Hands
 from seawall.actions.journal import Change, Journal
 from seawall.actions.mounts import find_mounts
-from seawall.actions.plan import Mounts, Order, Step, Target
+from seawall.actions.orders import Mounts, Order, Step, Target
 
 ROOT = Path("/sys/fs/cgroup")
 PYTHON = "/usr/bin/python3"

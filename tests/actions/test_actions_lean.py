@@ -26,7 +26,7 @@ import gc, json, os, sys, time
 sys.path.insert(0, sys.argv[1])
 from seawall.actions.hands import Hands
 from seawall.actions.journal import Journal
-from seawall.actions.plan import Mounts, Order, Target
+from seawall.actions.orders import Mounts, Order, Target
 
 tree = sys.argv[2]
 os.mkdir(tree + "/pod")
@@ -75,8 +75,8 @@ import json, os, signal, sys, time
 sys.path.insert(0, sys.argv[1])
 from seawall.actions.hands import Hands
 from seawall.actions.journal import Journal
-from seawall.actions.plan import Mounts, Order, Target
-from seawall.guard import memory
+from seawall.actions.orders import Mounts, Order, Target
+from seawall.guard import guard_memory
 
 tree = sys.argv[2]
 os.mkdir(tree + "/pod")
@@ -94,8 +94,8 @@ for name, text in {
 hands = Hands(Mounts(tree, 2), ("/pod",), Journal(tree + "/undo"))
 hands.prepare()
 hands.rehearse()
-memory.shrink()
-memory.settle()
+guard_memory.shrink()
+guard_memory.settle()
 
 def anonymous():  # a program's text comes in pieces of 64 KiB, and is another's too
     return int(open("/proc/self/status").read().split("RssAnon:")[1].split()[0])

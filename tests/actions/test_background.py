@@ -4,7 +4,7 @@ import os
 import time
 
 from seawall.actions.background import Background
-from seawall.actions.members import Members
+from seawall.actions.cgroup_members import CgroupMembers
 from seawall.actions.mrelease_effects import Releases
 
 
@@ -19,7 +19,7 @@ def test_it_hangs_and_the_giver_does_not() -> None:
     releases = Releases(background)
     began = time.monotonic()
     fd = os.open("/sys/fs/cgroup", os.O_PATH)
-    releases.take(fd, 2, Members())
+    releases.take(fd, 2, CgroupMembers())
     releases.tend(time.monotonic())
     os.close(fd)
     assert time.monotonic() - began < 0.5

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from seawall.actions.identity import Identity, is_within, own_path
-from seawall.actions.plan import Mounts, Target
+from seawall.actions.orders import Mounts, Target
 from seawall.actions.work import Refused
 
 

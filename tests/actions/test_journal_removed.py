@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from seawall.actions.background import Background
+from seawall.actions.cgroup_members import CgroupMembers
 from seawall.actions.clamp_effects import Clamps
 from seawall.actions.hands import LOOK_SECONDS, Hands
 from seawall.actions.journal import NOT_ANEW, REMOVED, SIZE, Change, Journal, in_force
-from seawall.actions.members import Members
-from seawall.actions.plan import Mounts, Order, Target
+from seawall.actions.orders import Mounts, Order, Target
 from seawall.actions.undo import undo
 from seawall.actions.work import Work
 
@@ -130,7 +130,7 @@ def test_a_lowered_limit_is_put_back_after_a_guard_that_was_killed(
     clamps, fd = Clamps(journal, Background()), os.open(job, os.O_PATH | os.O_DIRECTORY)
     target = Target("/job", os.fstat(fd).st_ino, "ns/job")
     order = Order("b0-1", "clamp", target, "over_limit", 0, 1000 * MIB)
-    assert clamps.clamp(fd, Mounts(str(tmp_path), 2), Work(order), Members())
+    assert clamps.clamp(fd, Mounts(str(tmp_path), 2), Work(order), CgroupMembers())
     os.close(fd)
     (folder / "guard.undo").unlink()
     clamps.tend()

@@ -20,10 +20,10 @@ from tests.actions.test_order_of_writes import (
     read,
 )
 
-from seawall.actions import small_files
+from seawall.actions import cgroup_files
 from seawall.actions.clamp_effects import CHANGED, GONE
 from seawall.actions.hands import Hands
-from seawall.actions.plan import Mounts, Order
+from seawall.actions.orders import Mounts, Order
 from seawall.actions.undo import undo
 
 
@@ -93,7 +93,7 @@ def refuse(patch: pytest.MonkeyPatch) -> None:
     def write(_folder: int, _name: str, _value: str) -> bool:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    patch.setattr(small_files, "write", write)
+    patch.setattr(cgroup_files, "write", write)
 
 
 def test_a_refused_unclamp_can_still_be_done(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,12 +15,12 @@ from tests.actions.cgroups_v1 import ROOT, group, hands, missing, remove
 from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around each test
 from tests.actions.test_members import opened
 
-from seawall.actions import members, small_files
+from seawall.actions import cgroup_files, cgroup_members
+from seawall.actions.cgroup_members import CUT, CgroupMembers
 from seawall.actions.hands import Hands
 from seawall.actions.journal import Journal
-from seawall.actions.members import CUT, Members
-from seawall.actions.pids import Pids
-from seawall.actions.plan import Mounts, Order, Step, Target
+from seawall.actions.orders import Mounts, Order, Step, Target
+from seawall.actions.pid_list import Pids
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
 NAME = f"/seawall-TEST-many-{os.getpid()}"
@@ -32,7 +32,7 @@ BELOW = 12
 @pytest.fixture(autouse=True)
 def _small_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five in the place of 20,000."""
-    monkeypatch.setattr(members, "FOLDERS_MOST", 5)
+    monkeypatch.setattr(cgroup_members, "FOLDERS_MOST", 5)
 
 
 def many(top: Path) -> Path:
@@ -92,14 +92,14 @@ def test_v2_older_kernels_tell_whom_they_do_not_reach(
     v2: Version2, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without cgroup.kill (5.14): stand still, signal, thaw; nobody is found to be signalled."""
-    write = small_files.write
-    monkeypatch.setattr(small_files, "write", lambda *to: to[1] != "cgroup.kill" and write(*to))
+    write = cgroup_files.write
+    monkeypatch.setattr(cgroup_files, "write", lambda *to: to[1] != "cgroup.kill" and write(*to))
     outcome = v2.hands.perform(v2.order())
     assert (outcome.is_done, outcome.processes, outcome.left) == (False, 0, 1)
     assert outcome.problem == CUT
     assert (v2.top / "cgroup.freeze").read_text() == "0\n"
     # Looked after: found within a second, it gets its signal.
-    monkeypatch.setattr(members, "FOLDERS_MOST", 20)
+    monkeypatch.setattr(cgroup_members, "FOLDERS_MOST", 20)
     v2.hands.tend(time.monotonic())
     assert v2.child.wait(5) == -signal.SIGKILL
     v2.hands.tend(time.monotonic())
@@ -109,8 +109,8 @@ def test_v2_older_kernels_tell_whom_they_do_not_reach(
 def test_v2_all_are_gone_is_not_said_of_whom_nobody_finds(
     v2: Version2, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = small_files.write
-    monkeypatch.setattr(small_files, "write", lambda *to: to[1] != "cgroup.kill" and write(*to))
+    write = cgroup_files.write
+    monkeypatch.setattr(cgroup_files, "write", lambda *to: to[1] != "cgroup.kill" and write(*to))
     v2.hands.perform(v2.order())
     v2.hands.tend(time.monotonic() + 5)
     assert v2.hands.words == []
@@ -180,7 +180,7 @@ def test_as_many_as_are_looked_into_are_all(tmp_path: Path) -> None:
     for number in range(4):
         (tmp_path / f"x{number}").mkdir()
         (tmp_path / f"x{number}/cgroup.procs").write_text(f"{number + 100}\n")
-    seen = Members()
+    seen = CgroupMembers()
     with opened(tmp_path) as fd:
         assert seen.read(fd, 2) == {100, 101, 102, 103}
         assert not seen.is_cut
@@ -188,18 +188,18 @@ def test_as_many_as_are_looked_into_are_all(tmp_path: Path) -> None:
         seen.read(fd, 2)
         assert seen.is_cut
         assert seen.unseen(fd, Pids()) == CUT
-        assert len(members._below(os.open(tmp_path, os.O_RDONLY), fd, ".", 3)) == 3
+        assert len(cgroup_members._below(os.open(tmp_path, os.O_RDONLY), fd, ".", 3)) == 3
 
 
 @pytest.mark.parametrize("is_below", [False, True])
 def test_many_processes_of_one_cgroup_are_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_below: bool
 ) -> None:
-    monkeypatch.setattr(members, "PIDS_MOST", 3)
+    monkeypatch.setattr(cgroup_members, "PIDS_MOST", 3)
     (tmp_path / "cgroup.procs").write_text("100\n101\n102\n103\n")
     if is_below:
         (tmp_path / "x").mkdir()
-    seen = Members()
+    seen = CgroupMembers()
     with opened(tmp_path) as fd:
         assert seen.read(fd, 2) == {100, 101, 102, 103}
     assert seen.is_cut is is_below

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from tests.actions.descriptors import few_free
 
-from seawall.actions.members import Members, started, state
-from seawall.actions.pids import Pids
-from seawall.actions.plan import Order, Target
-from seawall.actions.signal_effects import Signals
+from seawall.actions.cgroup_members import CgroupMembers, started, state
+from seawall.actions.orders import Order, Target
+from seawall.actions.pid_list import Pids
+from seawall.actions.signal_effects import SignalEffects
 from seawall.actions.work import Refused, Work
 
 
@@ -63,12 +63,12 @@ def test_all_below_it(tmp_path: Path) -> None:
     group(top / "a/b\n c", 14, 12)
     (top / "memory.current").write_text("1\n")
     with opened(top) as fd:
-        assert Members().read(fd, 2) == {11, 12, 13, 14}
+        assert CgroupMembers().read(fd, 2) == {11, 12, 13, 14}
 
 
 def test_processes_of_another_pid_namespace_are_counted(tmp_path: Path) -> None:
     top = group(tmp_path / "pod", 0, 0, 12)
-    members = Members()
+    members = CgroupMembers()
     with opened(top) as fd:
         assert members.read(fd, 2) == {12}
         assert members.strangers == 2
@@ -92,14 +92,14 @@ def test_deeper_than_a_path_may_be_long(tmp_path: Path) -> None:
     os.close(fd)
     before = len(os.listdir("/proc/self/fd"))
     with opened(top) as fd:
-        assert Members().read(fd, 2) == {1000, *range(2000, 2040)}
+        assert CgroupMembers().read(fd, 2) == {1000, *range(2000, 2040)}
     assert len(os.listdir("/proc/self/fd")) == before
     subprocess.run(["rm", "-r", str(top)], check=True)
 
 
 def test_more_than_one_buffer(tmp_path: Path) -> None:
     with opened(group(tmp_path / "pod", *range(100_000, 140_000))) as fd:
-        assert Members().read(fd, 2) == set(range(100_000, 140_000))
+        assert CgroupMembers().read(fd, 2) == set(range(100_000, 140_000))
 
 
 def test_v1_process_whose_leader_is_elsewhere_is_not_in_it(tmp_path: Path) -> None:
@@ -108,9 +108,9 @@ def test_v1_process_whose_leader_is_elsewhere_is_not_in_it(tmp_path: Path) -> No
     top = group(tmp_path / "pod", ours)
     (top / "tasks").write_text("4194000\n")
     with opened(top) as fd:
-        assert Members().read(fd, 1) == set()
+        assert CgroupMembers().read(fd, 1) == set()
         (top / "tasks").write_text(f"{ours}\n")
-        assert Members().read(fd, 1) == {ours}
+        assert CgroupMembers().read(fd, 1) == {ours}
 
 
 LEADERLESS = """
@@ -135,9 +135,9 @@ def test_v1_process_whose_leader_is_dead_is_where_its_threads_are(tmp_path: Path
             top = group(tmp_path / "pod", child.pid)
             (top / "tasks").write_text(f"{thread}\n")
             with opened(top) as fd:
-                assert Members().read(fd, 1) == {child.pid}
+                assert CgroupMembers().read(fd, 1) == {child.pid}
                 (top / "tasks").write_text("4194000\n")
-                assert Members().read(fd, 1) == set()
+                assert CgroupMembers().read(fd, 1) == set()
         finally:
             child.kill()
 
@@ -147,7 +147,9 @@ def test_every_one_and_no_other_is_signalled(tmp_path: Path, sleepers: list[int]
     group(top / "below", sleepers[2])
     done = work()
     with opened(top) as fd:
-        assert Signals(Members(), frozenset()).send(fd, 2, signal.SIGKILL, done) == {*sleepers[:3]}
+        assert SignalEffects(CgroupMembers(), frozenset()).send(fd, 2, signal.SIGKILL, done) == {
+            *sleepers[:3]
+        }
     assert done.pids == {*sleepers[:3]}
     assert done.unsignalled == 0
     assert done.first is not None
@@ -156,7 +158,7 @@ def test_every_one_and_no_other_is_signalled(tmp_path: Path, sleepers: list[int]
 
 
 def test_kernels_without_pidfd(tmp_path: Path, sleepers: list[int]) -> None:
-    signals = Signals(Members(), frozenset())
+    signals = SignalEffects(CgroupMembers(), frozenset())
     signals.has_pidfd = False
     done = work()
     with opened(group(tmp_path / "pod", *sleepers[:2], 4_194_000)) as fd:
@@ -170,13 +172,13 @@ def test_who_left_between_two_looks_is_left_alone(
 ) -> None:
     top = group(tmp_path / "pod", *sleepers)
 
-    class Leaves(Members):
+    class Leaves(CgroupMembers):
         def read(self, folder: int, version: int) -> Pids:
             pids = super().read(folder, version)
             group(top, *sleepers[1:])
             return pids
 
-    signals = Signals(Leaves(), frozenset())
+    signals = SignalEffects(Leaves(), frozenset())
     signals.has_pidfd = has_pidfd
     done = work()
     with opened(top) as fd:
@@ -189,7 +191,7 @@ def test_who_left_between_two_looks_is_left_alone(
 def test_never_who_must_not(tmp_path: Path, sleepers: list[int], pid: int) -> None:
     done = work()
     with opened(group(tmp_path / "pod", *sleepers, pid)) as fd, pytest.raises(Refused):
-        Signals(Members(), frozenset({77})).send(fd, 2, signal.SIGKILL, done)
+        SignalEffects(CgroupMembers(), frozenset({77})).send(fd, 2, signal.SIGKILL, done)
     assert done.first is None
     assert not [sleeper for sleeper in sleepers if state(sleeper) == "Z"]
 
@@ -202,7 +204,7 @@ def test_in_batches_when_descriptors_are_few(tmp_path: Path, room: int) -> None:
     done = work()
     try:
         with opened(group(tmp_path / "pod", *pids)) as fd, few_free(room):
-            Signals(Members(), frozenset()).send(fd, 2, signal.SIGKILL, done)
+            SignalEffects(CgroupMembers(), frozenset()).send(fd, 2, signal.SIGKILL, done)
         assert done.pids == {*pids} == ended(pids)
     finally:
         for child in children:

@@ -3,7 +3,7 @@
 import pytest
 
 from seawall.actions.mounts import find_mounts
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.problems import UsageProblem
 
 ROOT = "27 1 254:0 / / rw shared:1 - ext4 /dev/vda rw"

@@ -19,7 +19,7 @@ from tests.actions.test_pursuit import sleeper
 
 from seawall.actions.hands import Hands
 from seawall.actions.mrelease_effects import NUMBER, mrelease
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 
 MIB = 1 << 20
 HELD = 64 * MIB

@@ -9,7 +9,7 @@ from tests.actions.test_order_of_writes import LOWERED, VERSION_2, container, ha
 
 from seawall.actions.journal import Journal
 from seawall.actions.observer import Observer
-from seawall.actions.plan import Mounts, Outcome
+from seawall.actions.orders import Mounts, Outcome
 from seawall.words import size
 
 ALONE = {"memory.oom.group": "0\n", "cgroup.procs": "7\n8\n9\n"}

@@ -16,12 +16,12 @@ from tests.actions.test_pursuit import sleeper
 
 from seawall.actions import clamp_effects
 from seawall.actions.background import Background
+from seawall.actions.cgroup_members import CgroupMembers
 from seawall.actions.clamp_effects import Clamps
 from seawall.actions.freeze_effects import Freezes
 from seawall.actions.hands import Hands
 from seawall.actions.journal import Change, Journal
-from seawall.actions.members import Members
-from seawall.actions.plan import Mounts, Order, Step, Target
+from seawall.actions.orders import Mounts, Order, Step, Target
 from seawall.actions.undo import undo
 from seawall.actions.work import Refused, Work
 
@@ -133,7 +133,7 @@ def test_a_limit(tmp_path: Path, folder: int, seen: Seen) -> None:
     clamps = Clamps(journal, thread)
     for new in ("40960000", "20480000"):
         clamp = Order("b0-1", "clamp", Target("/c", 0, "c"), "over_limit", 0, int(new))
-        assert clamps.clamp(folder, Mounts(str(tmp_path), 2), Work(clamp), Members())
+        assert clamps.clamp(folder, Mounts(str(tmp_path), 2), Work(clamp), CgroupMembers())
         while thread.is_busy:
             time.sleep(0.001)
         # The kernel reads back what was written, and nothing of the value before.
@@ -183,7 +183,7 @@ def test_a_limit_that_comes_late_does_not_stay(
     thread = HeldUp()
     clamps = Clamps(journal, cast("Background", thread))
     clamp = Order("b0-1", "clamp", Target("/c", 0, "c"), "over_limit", 0, 40960000)
-    assert not clamps.clamp(folder, Mounts(str(tmp_path), 2), Work(clamp), Members())
+    assert not clamps.clamp(folder, Mounts(str(tmp_path), 2), Work(clamp), CgroupMembers())
     if has_begun:
         clamps._text = b"40960000"
     if is_taken_back:

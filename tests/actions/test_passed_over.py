@@ -18,10 +18,10 @@ from tests.actions.test_order_of_writes import VERSION_2, container, order
 from tests.actions.test_order_of_writes import hands as hands_of_folder
 from tests.actions.test_pursuit import sleeper
 
+from seawall.actions.cgroup_members import state
 from seawall.actions.hands import Hands
 from seawall.actions.journal import Journal
-from seawall.actions.members import state
-from seawall.actions.plan import Mounts, Order, Target
+from seawall.actions.orders import Mounts, Order, Target
 
 NAME = f"/seawall-TEST-passed-{os.getpid()}"
 V2 = ROOT / "unified"

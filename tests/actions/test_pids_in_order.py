@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from seawall.actions.pids import Gathered, Pids
+from seawall.actions.pid_list import Gathered, Pids
 
 CASES = [
     (set(), set()), ({1}, set()), (set(), {1}), ({1, 2, 3}, {2}), ({5, 6}, {1, 2}),

@@ -15,18 +15,18 @@ from tests.actions.cgroups_v1 import wait_until
 from tests.actions.descriptors import few_free
 from tests.actions.test_members import group, opened, work
 
-from seawall.actions import pursuit, room, signal_effects
+from seawall.actions import descriptor_reserve, pursuit, signal_effects
 from seawall.actions.background import Background
-from seawall.actions.members import Members, started, state
+from seawall.actions.cgroup_members import CgroupMembers, started, state
 from seawall.actions.mrelease_effects import Releases
-from seawall.actions.pids import Pids
+from seawall.actions.pid_list import Pids
 from seawall.actions.pursuit import Pursuits
-from seawall.actions.signal_effects import Signals
+from seawall.actions.signal_effects import SignalEffects
 
 
 @pytest.fixture
 def pursuits() -> Iterator[Pursuits]:
-    made = Pursuits(Signals(Members(), frozenset()), Releases(Background()), 2)
+    made = Pursuits(SignalEffects(CgroupMembers(), frozenset()), Releases(Background()), 2)
     yield made
     made.drop()
 
@@ -150,11 +150,11 @@ def test_its_descriptors_are_not_those_of_the_next_order(tmp_path: Path, left: i
         with opened(group(tmp_path / "pod", *(child.pid for child in children))) as fd:
             with few_free(left):
                 with contextlib.suppress(OSError):
-                    releases.take(fd, 2, Members())
-                kept = room.keep(left)
+                    releases.take(fd, 2, CgroupMembers())
+                kept = descriptor_reserve.keep(left)
                 free = len(kept)
-                room.let_go(kept)
-            assert free >= min(left, room.SPARE)
+                descriptor_reserve.let_go(kept)
+            assert free >= min(left, descriptor_reserve.SPARE)
             releases.drop()
     finally:
         for child in children:

@@ -10,7 +10,7 @@ from tests.kernels.guard_hands import interrupted
 from seawall.actions.hands import Hands
 from seawall.actions.journal import Journal
 from seawall.actions.noted import Noted
-from seawall.actions.plan import Mounts, Order, Step, Target
+from seawall.actions.orders import Mounts, Order, Step, Target
 from seawall.actions.undo import undo
 
 

@@ -16,10 +16,10 @@ from tests.actions.test_order_of_writes import VERSION_2, container, hands, hybr
 from tests.actions.test_pursuit import sleeper
 
 from seawall.actions import kill_effects, signal_effects
-from seawall.actions.members import Members, started, state
-from seawall.actions.pids import Pids
-from seawall.actions.plan import Mounts
-from seawall.actions.signal_effects import Signals
+from seawall.actions.cgroup_members import CgroupMembers, started, state
+from seawall.actions.orders import Mounts
+from seawall.actions.pid_list import Pids
+from seawall.actions.signal_effects import SignalEffects
 from seawall.actions.work import Refused
 
 NAME = f"/seawall-TEST-whom-{os.getpid()}"
@@ -35,12 +35,12 @@ def test_a_number_that_came_again_gets_no_signal(
     """By number: it is in the list both times, and another's since."""
     looks: list[int] = []
 
-    class Looks(Members):
+    class Looks(CgroupMembers):
         def read(self, folder: int, version: int) -> Pids:
             looks.append(folder)
             return super().read(folder, version)
 
-    signals = Signals(Looks(), frozenset())
+    signals = SignalEffects(Looks(), frozenset())
     signals.has_pidfd = False
     done = work()
     with sleeper() as same, sleeper() as other, opened(group(tmp_path, same.pid, other.pid)) as fd:
@@ -58,7 +58,7 @@ def test_a_number_that_came_again_gets_no_signal(
 
 @pytest.mark.parametrize("has_pidfd", [True, False])
 def test_who_is_meant_is_known_by_his_start_time(tmp_path: Path, *, has_pidfd: bool) -> None:
-    signals = Signals(Members(), frozenset())
+    signals = SignalEffects(CgroupMembers(), frozenset())
     signals.has_pidfd = has_pidfd
     done = work()
     with sleeper() as same, sleeper() as other, sleeper() as third:
@@ -77,7 +77,7 @@ def test_a_number_that_came_again_before_it_was_opened(
     """It was the one that is meant when the list was read."""
     opened_: list[int] = []
     pidfd_open = os.pidfd_open
-    signals = Signals(Members(), frozenset())
+    signals = SignalEffects(CgroupMembers(), frozenset())
     done = work()
     with sleeper() as same, sleeper() as other:
         only = {same.pid: started(same.pid), other.pid: started(other.pid)}
@@ -127,7 +127,7 @@ def test_who_could_not_be_signalled_does_not_stand_still(
         made = hands(mounts, tmp_path)
         if is_held:
             assert made.perform(order(mounts, "freeze")).is_done
-        monkeypatch.setattr(Signals, "send", fails)
+        monkeypatch.setattr(SignalEffects, "send", fails)
         outcome = made.perform(order(mounts, "kill"))
         assert not outcome.is_done
         assert str(reason).rpartition("] ")[2] in outcome.problem
@@ -153,7 +153,7 @@ def test_whoever_could_not_be_signalled_runs_on(
         (child,) = top.sleepers(1)
         made = cgroups_v1.hands(NAME, tmp_path)
         with monkeypatch.context() as patch:
-            patch.setattr(Signals, "send", fails)
+            patch.setattr(SignalEffects, "send", fails)
             assert not made.perform(top.order()).is_done
         assert top.freezer().read_text() == "THAWED\n"
         cgroups_v1.wait_until(lambda: state(child.pid) == "S")
@@ -177,7 +177,7 @@ def test_on_a_hybrid_host_nobody_is_signalled_by_us(
         assert f"\n0::{NAME}\n" in Path(f"/proc/{children[0].pid}/cgroup").read_text()
         sent: list[object] = []
         monkeypatch.setattr(kill_effects, "RELEASE_SECONDS", 5.0)  # however busy this machine is
-        monkeypatch.setattr(Signals, "send", lambda *given, **_: sent.append(given))
+        monkeypatch.setattr(SignalEffects, "send", lambda *given, **_: sent.append(given))
         outcome = cgroups_v1.hands(NAME, tmp_path).perform(top.order())
         assert (outcome.is_done, outcome.processes, outcome.left) == (True, 2, 0)
         assert [child.wait(5) for child in children] == [-signal.SIGKILL] * 2

@@ -13,8 +13,8 @@ from tests.architecture.manifest import manifest as read_manifest
 from seawall.guard import lock_file
 from seawall.guard.config import PATH, parse
 from seawall.guard.keys import BY_NAME
+from seawall.guard.launcher import WRONG_FILE_SECONDS
 from seawall.guard.settings import Settings
-from seawall.guard.start import WRONG_FILE_SECONDS
 from seawall.guard.tell.termination import LOG_LINKS
 from seawall.own_process import OOM_SCORE_ADJ
 from seawall.version import VERSION

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.blackbox.frame import Frame, aligned, sealed
 from seawall.blackbox.ring import RingFile
 from seawall.guard.facts import Group, Node, Outside

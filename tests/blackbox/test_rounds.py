@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seawall.blackbox import text_changes
-from seawall.blackbox.rounds import RoundReader, RoundWriter
+from seawall.blackbox.round_frames import RoundReader, RoundWriter
 from seawall.host.host import JSON, Unread, Why
 from seawall.host.live import LiveHost
 from seawall.host.recording import Recording, Round

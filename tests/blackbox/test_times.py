@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seawall.blackbox.times import Numbered, Span, moment_of, told
+from seawall.blackbox.record_times import Numbered, Span, moment_of, told
 from seawall.problems import UsageProblem
 
 END = 1_795_428_031.4

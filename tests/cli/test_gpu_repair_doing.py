@@ -9,30 +9,30 @@ import pytest
 from tests.accounts.test_gpu_repair_plans import DRIVERS, LACKING, WHOLE, broken, facts, planned
 from tests.accounts.test_gpu_repair_whose import RDMA
 
-from seawall.accounts.devices.repairs.plan import plan
-from seawall.accounts.devices.repairs.step import Plan, Scope
+from seawall.accounts.devices.repairs.repair_plan import plan
+from seawall.accounts.devices.repairs.step import RepairPlan, RepairScope
 from seawall.cli import gpu_repair_doing
 from seawall.cli.gpu_repair_doing import Doing, do
 from seawall.host.host import Unread
 
 BOTH = planned(broken("F1"), plugins=(LACKING,))
 POD = planned(broken("F1"), plugins=(LACKING,), unseen=("systemd's units: no answer",))
-DONE = plan(facts(drivers=DRIVERS, plugins=(WHOLE,)), Scope("workload", BOTH.scope.workload))
+DONE = plan(facts(drivers=DRIVERS, plugins=(WHOLE,)), RepairScope("workload", BOTH.scope.workload))
 
 
 class Scripted(Doing):
     """Looks that are told beforehand; the last one stays."""
 
-    def __init__(self, *looks: Plan | Unread, seconds: float = 60) -> None:
+    def __init__(self, *looks: RepairPlan | Unread, seconds: float = 60) -> None:
         super().__init__(BOTH.scope, time.monotonic() + seconds, None, print, None)  # type: ignore[arg-type]
         self.looks = list(looks)
 
-    def plan(self) -> Plan | Unread:
+    def plan(self) -> RepairPlan | Unread:
         return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
 
 
 def told(
-    doing: Doing, wanted: Sequence[int], *, is_all: bool = False, first: Plan = BOTH
+    doing: Doing, wanted: Sequence[int], *, is_all: bool = False, first: RepairPlan = BOTH
 ) -> list[tuple[int, str, str]]:
     return [
         (result.step.number, result.state, result.words)
@@ -45,9 +45,9 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Nothing is done here either: what would be is counted."""
     done: list[int] = []
 
-    def perform(_: Doing, step: Any) -> gpu_repair_doing.Outcome:
+    def perform(_: Doing, step: Any) -> gpu_repair_doing.RepairStepOutcome:
         done.append(step.number)
-        return gpu_repair_doing.Outcome("done", "it is", is_verified=True)
+        return gpu_repair_doing.RepairStepOutcome("done", "it is", is_verified=True)
 
     monkeypatch.setattr(gpu_repair_doing, "_AGAIN_SECONDS", 0.0)
     monkeypatch.setattr(gpu_repair_doing, "_perform", perform)
@@ -140,7 +140,9 @@ def test_no_pod_is_deleted_after_a_plugin_that_was_not_restarted(
 ) -> None:
     """Even where the plan of that moment knows of nothing in the way."""
     monkeypatch.setattr(
-        gpu_repair_doing, "_perform", lambda *_: gpu_repair_doing.Outcome(state, "no new one came")
+        gpu_repair_doing,
+        "_perform",
+        lambda *_: gpu_repair_doing.RepairStepOutcome(state, "no new one came"),
     )
     after = planned(broken("F1"), plugins=(WHOLE,))
     found = told(Scripted(BOTH, after), (6, 7))

@@ -8,11 +8,11 @@ from tests.accounts.device_worlds import process
 from tests.accounts.test_gpu_repair_plans import ITS, LACKING, OWN
 
 from seawall.cli import gpu_repair_plugin
-from seawall.cli.gpu_repair_doing import Doing, Outcome
+from seawall.cli.gpu_repair_doing import Doing, RepairStepOutcome
 from seawall.cli.gpu_repair_plan import proof
 from seawall.cli.gpu_repair_plugin import restart
-from seawall.host.ending import Stranger
 from seawall.host.own_commands import Ran
+from seawall.host.process_ending import Stranger
 from seawall.readings.process import Processes
 
 
@@ -53,7 +53,7 @@ def doing(monkeypatch: pytest.MonkeyPatch) -> Doing:
     monkeypatch.setattr(gpu_repair_plugin, "end", gone)
     monkeypatch.setattr(gpu_repair_plugin, "find", lambda _: "/bin/crictl")
     monkeypatch.setattr(gpu_repair_plugin, "run", lambda *_: Ran(None, "", "crictl did not end"))
-    waited = Outcome("done", "waited", is_verified=True)
+    waited = RepairStepOutcome("done", "waited", is_verified=True)
     monkeypatch.setattr(gpu_repair_plugin, "_wait", lambda *_: waited)
     return Doing(None, time.monotonic() + 9, None, print, Now())  # type: ignore[arg-type]
 

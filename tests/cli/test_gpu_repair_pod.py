@@ -12,7 +12,7 @@ from tests.accounts.test_gpu_repair_plans import FINE, facts
 from seawall.accounts.devices.layers import DeviceTable
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.cli import gpu_repair_pod
-from seawall.cli.gpu_repair_doing import Doing, Outcome
+from seawall.cli.gpu_repair_doing import Doing, RepairStepOutcome
 from seawall.cli.gpu_repair_pod import recreate
 from seawall.host.own_commands import Ran
 
@@ -57,7 +57,7 @@ def repaired(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(gpu_repair_pod, "EVERY_SECONDS", 0.01)
     monkeypatch.setattr(gpu_repair_pod, "find", lambda _: "/bin/kubectl")
 
-    def _repaired(cluster: Cluster) -> Outcome:
+    def _repaired(cluster: Cluster) -> RepairStepOutcome:
         monkeypatch.setattr(gpu_repair_pod, "run", cluster.answer)
         return recreate(cluster, cluster.old)
 

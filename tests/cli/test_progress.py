@@ -3,7 +3,7 @@
 import pytest
 
 from seawall.cli import progress
-from seawall.cli.progress import Progress
+from seawall.cli.progress import ProgressLine
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_short_scans_say_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     for is_terminal in (True, False):
-        bar = Progress("cache", is_terminal=is_terminal)
+        bar = ProgressLine("cache", is_terminal=is_terminal)
         clock[0] += 0.9
         bar.tell("1 file")
         bar.end()
@@ -25,7 +25,7 @@ def test_short_scans_say_nothing(clock: list[float], capsys: pytest.CaptureFixtu
 def test_a_terminal_has_one_line_that_goes_away(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bar = Progress("cache", is_terminal=True)
+    bar = ProgressLine("cache", is_terminal=True)
     clock[0] += 1.5
     bar.tell("7 files, now in /a\x1b[2J/" + "x" * 200)
     bar.tell("not yet due")
@@ -43,7 +43,7 @@ def test_a_terminal_has_one_line_that_goes_away(
 def test_a_log_has_a_line_every_few_seconds(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bar = Progress("cache", is_terminal=False)
+    bar = ProgressLine("cache", is_terminal=False)
     for _ in range(12):
         clock[0] += 1.0
         bar.tell("going on")

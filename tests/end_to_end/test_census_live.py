@@ -18,7 +18,7 @@ from tests.end_to_end.test_capabilities import interpreter, launcher
 from tests.end_to_end.verbs import SOURCES, run, seawall
 from tests.views.test_memory_census_views import SCHEMA
 
-from seawall.accounts.census.frames import errors_of, frames_of
+from seawall.accounts.census.frame_census import errors_of, frames_of
 from seawall.host.live import LiveHost
 from seawall.readings.page_census import PageCensus, take
 

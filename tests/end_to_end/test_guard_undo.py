@@ -15,7 +15,7 @@ from seawall.actions.journal import Change, Journal
 from seawall.cli import guard_undo
 from seawall.cli.guard_undo import undo
 from seawall.guard import lock_file
-from seawall.guard.start import own_mounts
+from seawall.guard.launcher import own_mounts
 from seawall.problems import UsageProblem
 
 SOURCES = Path(__file__).parents[2] / "src"
@@ -88,7 +88,7 @@ def test_undo_all_removes_what_a_guard_killed_in_its_rehearsal_left(
     (folder / "second").mkdir(parents=True)
     told = "tell_on_paper(Settings(), sys.argv[1], node(), groups())"
     for place in (folder, folder / "second"):
-        killed_in(place, told, "seawall.guard.tell.paper._remove")
+        killed_in(place, told, "seawall.guard.tell.dry_run._remove")
         killed_in(place, "cgroup_on_paper(sys.argv[1])", "os.rmdir")
         assert (place / ".rehearsal/kmsg").exists()
         assert (place / ".rehearsal-tree/pod").exists()

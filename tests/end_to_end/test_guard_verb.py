@@ -19,7 +19,7 @@ import pytest
 from seawall.cli.guard import VERBS
 from seawall.cli.guard_status import exit_status, status
 from seawall.guard import lock_file, own_place
-from seawall.guard.start import own_mounts, settings_of
+from seawall.guard.launcher import own_mounts, settings_of
 from seawall.problems import UsageProblem
 
 RUN = (sys.executable, "-m", "seawall", "guard", "run")
@@ -119,7 +119,7 @@ def test_the_launcher_reads_by_a_child(config: Path) -> None:
 
 def guard_modules() -> str:
     """What the launcher itself has loaded when it execs the guard."""
-    line = "import sys, seawall.guard.start; print(' '.join(sys.modules))"
+    line = "import sys, seawall.guard.launcher; print(' '.join(sys.modules))"
     return subprocess.run(
         [sys.executable, "-c", line], env={"PYTHONPATH": str(SOURCES)},
         capture_output=True, text=True, check=True,
@@ -243,7 +243,7 @@ def test_its_own_cgroup_is_found_from_a_cgroup_namespace_too() -> None:
     here = own_place.own_cgroup(own_mounts())
     line = (
         "import os; from seawall.guard import own_place;"
-        "from seawall.guard.start import own_mounts;"
+        "from seawall.guard.launcher import own_mounts;"
         "own = lambda: own_place.own_cgroup(own_mounts());"
         "print(own()); own_place.enter_host_cgroups(os.getppid()); print(own());"
         "print(os.readlink('/proc/self/ns/cgroup'))"

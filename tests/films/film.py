@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from tests.films.world import FREEZE_SECONDS, World
 
-from seawall.actions.plan import Order
+from seawall.actions.orders import Order
 from seawall.guard.facts import Node
 from seawall.guard.judge.judge import Judge
 from seawall.guard.settings import Settings

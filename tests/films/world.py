@@ -12,7 +12,7 @@ from functools import reduce
 
 from tests.films.actor import Actor
 
-from seawall.actions.plan import Order, Outcome
+from seawall.actions.orders import Order, Outcome
 from seawall.guard.facts import Group, Node, Outside
 
 MIB = 1 << 20

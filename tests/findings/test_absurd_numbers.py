@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from seawall.accounts.scene import Scene
 from seawall.cli.topics import all_topics
-from seawall.findings.judge import judge, window_topics
 from seawall.findings.policy import Policy
 from seawall.findings.rule import load_rules
+from seawall.findings.rule_runner import judge, window_topics
 from seawall.host.bundle import BundleHost, open_bundle
 from seawall.host.host import JSON, Unread
 from seawall.host.recording import Round

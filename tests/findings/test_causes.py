@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from seawall.accounts.scene import Scene
 from seawall.findings.causes import causes
 from seawall.findings.finding import Judged, Severity, fires
-from seawall.findings.judge import judge
 from seawall.findings.policy import Policy
 from seawall.findings.rule import load_rules
+from seawall.findings.rule_runner import judge
 from seawall.host.case import parse_case
 from seawall.readings.snapshot import Snapshot
 

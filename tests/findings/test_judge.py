@@ -5,9 +5,9 @@ import pytest
 from seawall.accounts.scene import Scene, Window
 from seawall.findings.blindness import not_seen
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
-from seawall.findings.judge import judge, needs_window, window_topics
 from seawall.findings.policy import Mute, Policy
 from seawall.findings.rule import FOUND, Rule, rule
+from seawall.findings.rule_runner import judge, needs_window, window_topics
 from seawall.host.case import parse_case
 from seawall.host.host import Unread
 from seawall.readings.meminfo import Meminfo

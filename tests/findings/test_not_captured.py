@@ -9,9 +9,9 @@ from seawall.accounts.full_ledger import FullLedger
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.scene import Scene
-from seawall.findings.judge import judge
 from seawall.findings.policy import Policy
 from seawall.findings.rule import load_rules
+from seawall.findings.rule_runner import judge
 from seawall.host.case import CaseHost, parse_case
 from seawall.host.host import Unread
 from seawall.host.recording import Round

@@ -15,9 +15,9 @@ from seawall.cli.main import _parse
 from seawall.cli.source import open_source
 from seawall.findings.blindness import not_seen
 from seawall.findings.finding import Finding, quiet
-from seawall.findings.judge import judge
 from seawall.findings.policy import Policy
 from seawall.findings.rule import FOUND, rule
+from seawall.findings.rule_runner import judge
 from seawall.host.case import parse_case
 from seawall.host.host import Unread
 from seawall.problems import OutputProblem, ParseProblem
@@ -70,7 +70,7 @@ def test_fault_in_a_rule_makes_that_rule_blind_and_no_other() -> None:
     assert row.why.endswith("this is a bug in seawall; please report it")
     # The test's own module is none of seawall's: the last place of ours is told.
     assert f"line {line}" not in row.why
-    assert "seawall.findings.judge, line " in row.why
+    assert "seawall.findings.rule_runner, line " in row.why
 
 
 def test_fault_in_a_parser_takes_one_file() -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from seawall.accounts.scene import Scene
 from seawall.findings.finding import Judged
-from seawall.findings.judge import judge
 from seawall.findings.policy import Policy
 from seawall.findings.rule import Rule, load_rules
+from seawall.findings.rule_runner import judge
 from seawall.host.case import Case, parse_case
 from seawall.readings.snapshot import Snapshot
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from seawall.actions.plan import Order, Outcome
+from seawall.actions.orders import Order, Outcome
 from seawall.guard.facts import BURSTABLE, Group, Node, Outside
 from seawall.guard.judge.judge import Judge
 from seawall.guard.settings import Settings

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from seawall.actions.plan import Mounts
-from seawall.guard.sense.groups import Groups
+from seawall.actions.orders import Mounts
+from seawall.guard.sense.group_table import GroupTable
 
 GIB = 1 << 30
 V1 = {
@@ -62,13 +62,13 @@ def container(number: int, qos: str = "burstable") -> str:
     return f"{pod(number, qos)}/{ID(number)}"
 
 
-def table(fake: FakeTree, version: int = 2) -> Groups:
-    groups = Groups(Mounts(str(fake.mount), version))
+def table(fake: FakeTree, version: int = 2) -> GroupTable:
+    groups = GroupTable(Mounts(str(fake.mount), version))
     groups.open(0.0)
     return groups
 
 
 def look(
-    groups: Groups, now: float, *, is_near: bool = False, swap_cached: int | None = None
+    groups: GroupTable, now: float, *, is_near: bool = False, swap_cached: int | None = None
 ) -> None:  # fmt: skip
     groups.look(now, GIB, is_near=is_near, has_swap=True, swap_cached=swap_cached)

@@ -6,7 +6,7 @@ from typing import Any
 
 import jsonschema
 
-from seawall.actions.plan import Order, Outcome, Step, Target
+from seawall.actions.orders import Order, Outcome, Step, Target
 from seawall.guard.facts import BURSTABLE, Group, Node, Outside
 from seawall.guard.verdict import Rank, Verdict
 

@@ -13,7 +13,7 @@ from tests.guard.test_tell_teller import ENFORCE, Heard, opened
 
 from seawall.guard import aide as aide_process
 from seawall.guard.aide import Aide
-from seawall.guard.tell import waiting
+from seawall.guard.tell import waiting_requests
 from seawall.guard.tell.child import LIMITS
 from seawall.guard.tell.failures import Failures
 
@@ -82,7 +82,7 @@ def test_a_fifth_command_waits_for_a_place_and_holds_nobody_up(tmp_path: Path) -
 
 def test_what_does_not_fit_is_told_as_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the success of all the others does not hide it."""
-    monkeypatch.setattr(waiting, "MOST", 2)
+    monkeypatch.setattr(waiting_requests, "MOST", 2)
     most = LIMITS["run"][0]
     with started() as aide:
         for number in range(most + 2 + 3):
@@ -114,7 +114,7 @@ def test_where_no_place_will_be_free_again_nobody_waits(
     ours, theirs = (fd for fd in os.pipe2(os.O_NONBLOCK))
     told: list[dict[str, Any]] = []
     desk = errands.Desk.__new__(errands.Desk)
-    desk.waiting, desk.children = waiting.Waiting(), []
+    desk.waiting, desk.children = waiting_requests.WaitingRequests(), []
     monkeypatch.setattr(
         errands.Desk, "answer", lambda _desk, kind, decision, words: told.append(words)
     )

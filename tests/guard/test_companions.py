@@ -23,7 +23,7 @@ from seawall.guard.companions import (
 )
 from seawall.guard.link import PAUSES_SECONDS, SPARES, WatcherLink, spare_pairs
 from seawall.guard.pulse import HANGS_SECONDS, STOPPED, Pulse
-from seawall.guard.tell import sentences
+from seawall.guard.tell import guard_sentences
 
 Sleeper = subprocess.Popen[bytes]
 
@@ -139,7 +139,7 @@ def test_a_silent_watcher_is_killed_and_replaced(scene: Scene) -> None:
     assert scene.watcher_process.wait(5) == -signal.SIGKILL
     assert scene.started == 1
     assert scene.events[0].startswith("the watcher hangs: it has said nothing for 6")
-    assert scene.events[1] == sentences.WATCHER_LOST
+    assert scene.events[1] == guard_sentences.WATCHER_LOST
     assert "; number 2, the one before hung: it has said nothing" in scene.all.words(scene.now)
 
 
@@ -175,7 +175,7 @@ def test_at_most_so_many_an_hour_and_then_a_guard_that_starts_afresh(scene: Scen
     assert not scene.run(used - (PAUSES_SECONDS[0] + 8), speaks=False)
     assert scene.started == SPARES
     assert f"{SPARES} were replaced, the next one comes in 48 min" in scene.all.words(scene.now)
-    assert scene.events[-1] == sentences.WATCHERS_SPENT
+    assert scene.events[-1] == guard_sentences.WATCHERS_SPENT
     assert not scene.run(HOUR - used - 112, speaks=False)
     assert scene.run(200, speaks=False)
     assert scene.started == SPARES

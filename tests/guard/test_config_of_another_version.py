@@ -153,7 +153,7 @@ def test_without_an_interpreter_the_brake_works(
 
 def test_settings_of_another_version_do_not_end_a_guard_that_starts_afresh(tmp_path: Path) -> None:
     """The file is read then."""
-    from seawall.guard.start import in_force
+    from seawall.guard.launcher import in_force
 
     for text, found in ((written(ENFORCE, gentle=1), None), (to_json(ENFORCE), ENFORCE)):
         (tmp_path / "kept").write_text(text)

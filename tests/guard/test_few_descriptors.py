@@ -10,12 +10,12 @@ from tests.actions.descriptors import few_free
 
 from seawall.actions.hands import Hands
 from seawall.actions.journal import Journal
-from seawall.actions.plan import Mounts, Order, Target
+from seawall.actions.orders import Mounts, Order, Target
 from seawall.guard.self_test import SelfTest
 
 CODE = """
 import resource, sys
-from seawall.guard.start import allow_many_files
+from seawall.guard.launcher import allow_many_files
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[2])))
 allow_many_files()
 print(*resource.getrlimit(resource.RLIMIT_NOFILE))

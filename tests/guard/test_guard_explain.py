@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seawall.actions.plan import Mounts
-from seawall.guard.explain import Explained, Here, Seen, explained
+from seawall.actions.orders import Mounts
+from seawall.guard.explain import Explained, ExplainedWorkload, Here, explained
 from seawall.guard.explain_text import document, lines
 from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM
 from seawall.guard.settings import Settings
@@ -17,12 +17,18 @@ GIB = 1 << 30
 V2 = Mounts("/sys/fs/cgroup", 2, None, "/sys/fs/cgroup")
 V1 = Mounts("/sys/fs/cgroup/memory", 1, "/sys/fs/cgroup/freezer", None)
 PODS = "/kubepods.slice"
-WEB = Seen(f"{PODS}/a", "shop/web/nginx", "", "", BURSTABLE, 900)
-JOB = Seen(f"{PODS}/b", "lab/job/main", "", "", BEST_EFFORT, 1000)
-DATA = Seen(f"{PODS}/c", "shop/db/postgres", "", "", GUARANTEED, -997)
-CSI = Seen(f"{PODS}/d", "kube-system/csi-1/driver", "CSI driver (namespace kube-system)", "")
-OURS = Seen(f"{PODS}/e", "kube-system/seawall-1/guard", "", "the guard is in it", SYSTEM, -997)
-SSHD = Seen("/system.slice/ssh.service", "unit:ssh.service", "sshd (unit ssh.service)", "")
+WEB = ExplainedWorkload(f"{PODS}/a", "shop/web/nginx", "", "", BURSTABLE, 900)
+JOB = ExplainedWorkload(f"{PODS}/b", "lab/job/main", "", "", BEST_EFFORT, 1000)
+DATA = ExplainedWorkload(f"{PODS}/c", "shop/db/postgres", "", "", GUARANTEED, -997)
+CSI = ExplainedWorkload(
+    f"{PODS}/d", "kube-system/csi-1/driver", "CSI driver (namespace kube-system)", ""
+)
+OURS = ExplainedWorkload(
+    f"{PODS}/e", "kube-system/seawall-1/guard", "", "the guard is in it", SYSTEM, -997
+)
+SSHD = ExplainedWorkload(
+    "/system.slice/ssh.service", "unit:ssh.service", "sshd (unit ssh.service)", ""
+)
 HERE = Here(
     total_bytes=64 * GIB, mounts=V2, has_cgroup_kill=True, has_pressure=True, has_tracefs=True,
     kernel=(6, 1), lacks=(), is_root=True, seen=(WEB, JOB, DATA, CSI, OURS, SSHD), others=(),
@@ -84,7 +90,9 @@ def test_protect_and_unprotect() -> None:
 
 def test_without_a_watcher_nobody_tells_names_and_roles() -> None:
     """Only paths, scope and oom_score_adj protect then."""
-    node = Seen("/system.slice/node.service", "unit:node.service", "", "", SYSTEM, -997)
+    node = ExplainedWorkload(
+        "/system.slice/node.service", "unit:node.service", "", "", SYSTEM, -997
+    )
     settings = Settings(watch=False, scope=("/",), protect=(f"{PODS}/a",))
     found = of(settings, HERE._replace(seen=(*HERE.seen, node)))
     assert {seen.name: seen.protected_by for seen in found.protected} == {
@@ -106,7 +114,7 @@ def test_what_lifts_a_minus_1000_is_spelt_out(lifted: str, *, watch: bool) -> No
     uid = "3f0c9a4e_0b1d_4c61_9f4e_2d8a1c6b7e50"
     pod = f"{PODS}/kubepods-burstable.slice/kubepods-burstable-pod{uid}.slice"
     path = f"{pod}/cri-containerd-{'a' * 64}.scope"
-    never = Seen(path, "shop/web/nginx", "", "", BURSTABLE, -1000)
+    never = ExplainedWorkload(path, "shop/web/nginx", "", "", BURSTABLE, -1000)
     word = {"pod": pod, "container": path, "slice": pod.rpartition("/")[0]}[lifted]
     found = of(Settings(watch=watch, unprotect=(word,)), HERE._replace(seen=(never,)))
     assert bool(found.may_act_on) == (lifted != "slice")
@@ -201,7 +209,7 @@ def test_a_program_that_cannot_be_run(settings: Settings, tmp_path: Path, what: 
 
 
 def test_a_hundred_workloads_are_cut_and_none_is_lost_with_whole() -> None:
-    many = tuple(Seen(f"{PODS}/p{n}", f"lab/p{n:03}", "", "") for n in range(100))
+    many = tuple(ExplainedWorkload(f"{PODS}/p{n}", f"lab/p{n:03}", "", "") for n in range(100))
     found = of(Settings(), HERE._replace(seen=many))
     assert "and 80 more with --whole" in text(found)
     whole = "\n".join(lines(found, Paper(), whole=True))
@@ -210,7 +218,7 @@ def test_a_hundred_workloads_are_cut_and_none_is_lost_with_whole() -> None:
 
 
 def test_hostile_names_cannot_steer_a_terminal() -> None:
-    evil = Seen(f"{PODS}/x", "lab/\x1b[2J\nfree: 9 GiB", "", "")
+    evil = ExplainedWorkload(f"{PODS}/x", "lab/\x1b[2J\nfree: 9 GiB", "", "")
     shown = text(of(Settings(), HERE._replace(seen=(evil,))))
     assert "\x1b" not in shown
     assert "\nfree: 9 GiB" not in shown

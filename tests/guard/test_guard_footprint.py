@@ -49,7 +49,7 @@ def in_lean_process(program: str, python: str = sys.executable) -> Any:
 def test_the_guards_process_holds_no_module_that_it_could_do_without() -> None:
     found = set(
         in_lean_process(
-            "import seawall.guard.main, seawall.guard.assembly\nfound = sorted(sys.modules)"
+            "import seawall.guard.guard_main, seawall.guard.assembly\nfound = sorted(sys.modules)"
         )
     )
     assert {"seawall.guard.loop", "seawall.guard.sense.sense", "ctypes"} <= found
@@ -61,7 +61,7 @@ def test_the_guards_process_holds_no_module_that_it_could_do_without() -> None:
 def test_no_tuple_is_of_the_length_that_cpython_never_gives_back() -> None:
     """Objects/tupleobject.c of 3.11: one of 20 goes onto a free list, and none is taken off it."""
     lengths = in_lean_process(
-        "import seawall.guard.main, seawall.guard.assembly\n"
+        "import seawall.guard.guard_main, seawall.guard.assembly\n"
         "found = {t.__module__ + '.' + t.__name__: len(t._fields)\n"
         "    for m in list(sys.modules.values()) for t in vars(m).values()\n"
         "    if isinstance(t, type) and hasattr(t, '_fields')}\n"
@@ -153,11 +153,11 @@ def test_its_memory(run: dict[str, Any]) -> None:
 def test_what_the_c_library_had_once_it_keeps(is_kept: bool) -> None:
     found = in_lean_process(
         "from seawall import own_process\n"
-        "from seawall.guard import memory\n"
+        "from seawall.guard import guard_memory\n"
         "own_process.trim()\n"
         f"if {is_kept}:\n"
         "    own_process.keep_heap()\n"
-        "size = memory.Footprint().resident_bytes\n"
+        "size = guard_memory.Footprint().resident_bytes\n"
         "before, piece = size(), b' '\n"
         "taken = [piece * 2000 for _ in range(1 << 10)]\n"
         "found = [size() - before]\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard import lock_file
 from seawall.guard.handed import (
     Handed,
@@ -22,10 +22,10 @@ from seawall.guard.handed import (
     take_kept,
     to_json,
 )
+from seawall.guard.launcher import take_place
 from seawall.guard.notify import Notify
 from seawall.guard.own_place import named, searched
 from seawall.guard.settings import Settings
-from seawall.guard.start import take_place
 from seawall.problems import UsageProblem
 
 HANDED = Handed(

@@ -12,7 +12,7 @@ import pytest
 from tests.guard.telling import groups as some_groups
 from tests.guard.telling import node
 
-from seawall.actions.plan import Order, Outcome, Target
+from seawall.actions.orders import Order, Outcome, Target
 from seawall.guard.facts import NOTHING_OUTSIDE, Group, Node, Outside
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.remembered import remembered
@@ -20,8 +20,8 @@ from seawall.guard.rehearsal import record_on_paper
 from seawall.guard.settings import Settings
 from seawall.guard.told_recorder import AGAIN_SECONDS, RecorderLink
 from seawall.recorder.guard_messages import GuardBye, GuardMessageReader, GuardStart, JournalLine
+from seawall.replay.mind_codec import remembered as read_back
 from seawall.replay.player import Player
-from seawall.replay.remembered import remembered as read_back
 from seawall.replay.tick import Tick
 
 MIB = 1 << 20

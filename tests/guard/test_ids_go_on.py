@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).parents[2]
 PROGRAM = """
 import os, sys
 from types import SimpleNamespace
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard.assembly import assemble
 from seawall.guard.handed import Handed
 from seawall.guard.link import WatcherLink

@@ -9,7 +9,7 @@ from tests.guard.judge_scene import CALM, MIB, done, hog, judge_of, scene, short
 from tests.guard.test_judge_limits import over, run, stuck
 from tests.guard.test_judge_low import low, under_the_floor
 
-from seawall.actions.plan import Step
+from seawall.actions.orders import Step
 from seawall.guard.facts import Group, Node
 from seawall.guard.judge.judge import Judge
 from seawall.guard.sense.member import NOT_TOLD

@@ -4,7 +4,7 @@ import pytest
 from tests.guard.judge_scene import CALM, MIB, done, judge_of, scene, settings_of, short
 from tests.guard.test_judge_limits import over, run
 
-from seawall.actions.plan import Outcome
+from seawall.actions.orders import Outcome
 from seawall.guard.judge.judge import Judge
 from seawall.guard.verdict import Verdict
 

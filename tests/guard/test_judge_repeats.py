@@ -9,9 +9,9 @@ from seawall.guard.facts import Group, Outside
 from seawall.guard.judge import over_limit
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.remembered import remembered
-from seawall.guard.tell.records import Stamp, ranking_lines, verdict_line
+from seawall.guard.tell.decision_lines import Stamp, ranking_lines, verdict_line
 from seawall.guard.verdict import Verdict
-from seawall.replay.remembered import recalled
+from seawall.replay.mind_codec import recalled
 
 HOUR = 3600
 STAMP = Stamp(0.0, "b" * 36, "observe")

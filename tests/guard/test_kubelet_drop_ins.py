@@ -11,7 +11,7 @@ from seawall import kubelet_names
 from seawall.guard.sense import stalled
 from seawall.guard.tell import rivals
 from seawall.guard.tell.rivals import eviction_of, find
-from seawall.host.device_log import probe
+from seawall.host.device_log import device_log_probe
 
 HARD = "kind: KubeletConfiguration\nevictionHard:\n  memory.available: {}\n".format
 OTHER = "evictionHard:\n  nodefs.available: 7%\n"
@@ -123,8 +123,10 @@ def test_of_one_that_starts_a_kubelet_the_kubelet_is_asked(tmp_path: Path, name:
 
 
 def test_there_is_one_list() -> None:
-    assert set(kubelet_names.UNITS) == {word for word in probe.JOURNAL if word.endswith(".service")}
-    assert all(probe._PROGRAMS.match(name) for name in kubelet_names.PROGRAMS)
+    assert set(kubelet_names.UNITS) == {
+        word for word in device_log_probe.JOURNAL if word.endswith(".service")
+    }
+    assert all(device_log_probe._PROGRAMS.match(name) for name in kubelet_names.PROGRAMS)
     assert all(len(name) <= 15 for name in kubelet_names.PROGRAMS), "as the kernel cuts comm"
     assert kubelet_names.PROGRAMS <= stalled.NAMES
     assert set(kubelet_names.UNITS) < stalled._UNITS

@@ -22,7 +22,7 @@ from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around
 from seawall.actions.freeze_effects import Freezes
 from seawall.actions.hands import Hands
 from seawall.actions.journal import Change, Journal
-from seawall.actions.signal_effects import Signals
+from seawall.actions.signal_effects import SignalEffects
 from seawall.actions.undo import undo
 from seawall.actions.work import Work
 from seawall.guard import aide as aide_process
@@ -212,16 +212,18 @@ def test_a_slow_guard_kills_whom_the_aide_has_thawed(
         top.freezer().write_text("THAWED")
         seen: list[tuple[str, int]] = []
         works: list[Work] = []
-        send = Signals.send
+        send = SignalEffects.send
 
-        def sent(self: Signals, folder: int, version: int, number: int, work: Work) -> set[int]:
+        def sent(
+            self: SignalEffects, folder: int, version: int, number: int, work: Work
+        ) -> set[int]:
             seen.append((top.freezer().read_text(), len(in_force(tmp_path))))
             works.append(work)
             found = send(self, folder, version, number, work)
             top.freezer().write_text("THAWED")
             return found
 
-        monkeypatch.setattr(Signals, "send", sent)
+        monkeypatch.setattr(SignalEffects, "send", sent)
         outcome = made.perform(top.order())
         assert seen[0] == (FROZEN, 2), "that it stands still, and that it gets a signal"
         assert works[0].may_have_forked

@@ -11,12 +11,12 @@ import pytest
 from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around each test
 from tests.actions.test_order_of_writes import VERSION_2, container, hands, lower, order, read
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard import assembly
 from seawall.guard.handed import to_json
 from seawall.guard.loop import Loop
 from seawall.guard.settings import Settings
-from seawall.guard.tell import sentences
+from seawall.guard.tell import guard_sentences
 from seawall.guard.tell.failures import Failures
 
 ENFORCE = Settings(mode="enforce", scope=("/c",))
@@ -76,14 +76,14 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 def test_what_only_observes_holds_nobody(scene: Scene) -> None:
     observe = ENFORCE._replace(mode="observe")
-    assert scene.read_anew(observe) == [*PUT_BACK, sentences.reloaded("observe", ("/c",))]
+    assert scene.read_anew(observe) == [*PUT_BACK, guard_sentences.reloaded("observe", ("/c",))]
     assert not scene.is_held
     assert "outside the scope" in scene.hands.perform(order(scene.mounts, "freeze")).problem
 
 
 def test_with_the_mode_as_before_they_are_held_on(scene: Scene) -> None:
     longer = ENFORCE._replace(freeze_seconds=4.0)
-    assert scene.read_anew(longer) == [sentences.reloaded("enforce", ("/c",))]
+    assert scene.read_anew(longer) == [guard_sentences.reloaded("enforce", ("/c",))]
     assert scene.is_held
 
 
@@ -95,7 +95,7 @@ def test_at_its_end_it_lets_go_and_says_so(scene: Scene, *, is_afresh: bool) -> 
     assert not scene.is_held
     assert scene.said[:2] == PUT_BACK
     closed = ["companions", "recorder_life", "teller", "aide"]
-    assert scene.said[2:] == ["self_test", sentences.STOPPED, *closed]
+    assert scene.said[2:] == ["self_test", guard_sentences.STOPPED, *closed]
 
 
 def test_one_whose_loop_breaks_lets_go_too(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from seawall.guard.handed import SETTINGS_MOST_BYTES, from_json, quoted_bytes, t
 from seawall.guard.loop import Loop
 from seawall.guard.reload import LOST_SECONDS, Reload
 from seawall.guard.settings import Settings
-from seawall.guard.tell import sentences
+from seawall.guard.tell import guard_sentences
 from seawall.guard.tell.failures import Failures
 from seawall.problems import UsageProblem
 
@@ -115,7 +115,9 @@ def test_another_aide_reads_what_one_that_went_has_not(hups: int) -> None:
     scene.aide.is_alive = False
     for _ in range(3):
         scene.hear(hups=hups)
-    assert scene.used == [sentences.AIDE_LOST] * (3 if hups else 1), "told once for each that asks"
+    assert scene.used == [guard_sentences.AIDE_LOST] * (3 if hups else 1), (
+        "told once for each that asks"
+    )
     scene.parts.aide = after = FakeAide()
     scene.hear()
     assert after.sent == 1

@@ -14,7 +14,7 @@ import pytest
 from seawall.guard import entry, lock_file
 from seawall.guard.loop import AFRESH, Loop
 from seawall.guard.renewal import LOOK_SECONDS, TAKES_OVER, Renewal
-from seawall.guard.tell import sentences
+from seawall.guard.tell import guard_sentences
 
 
 class Worn:
@@ -74,7 +74,7 @@ def test_who_has_the_lock_itself_does_not_look_for_it(tmp_path: Path) -> None:
 def test_what_only_a_new_start_brings_is_brought_in_peace(tmp_path: Path) -> None:
     worn = renewal(str(tmp_path), other=0, is_worn_out=True)
     assert why(worn, 100.0, is_peace=False) == ""
-    assert why(worn, 101.0) == sentences.AFRESH
+    assert why(worn, 101.0) == guard_sentences.AFRESH
 
 
 def test_whoever_only_looks_at_the_lock_has_it_for_no_time(tmp_path: Path) -> None:
@@ -106,11 +106,11 @@ def test_sigterm_in_the_last_wait_before_it_starts_afresh(come: list[int], statu
 PROGRAM = """
 import os, signal, sys
 sys.path.append({root!r})
-from seawall.guard import main, signals
+from seawall.guard import guard_main, signals
 heard = signals.Signals()
 for number in {come}:
     os.kill(os.getpid(), number)
-print(main._is_to_end(heard))
+print(guard_main._is_to_end(heard))
 for number in {late}:
     os.kill(os.getpid(), number)  # nobody hears it any more: it waits
 print(*sorted(int(n) for n in signal.sigpending()), flush=True)

@@ -13,11 +13,11 @@ import pytest
 from tests.actions.cgroups_v1 import ROOT, group, hands, missing, mounts, remove
 from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around each test
 
-from seawall.actions import small_files
+from seawall.actions import cgroup_files
 from seawall.actions.hands import Hands
 from seawall.actions.journal import Journal
 from seawall.actions.observer import Observer
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard import aide as aide_process
 from seawall.guard import pid_namespace
 from seawall.guard.self_test import NAME, SelfTest, remove_leftovers
@@ -220,7 +220,7 @@ def test_no_descriptor_is_lost_where_it_cannot_be_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Below a threaded cgroup it is tried again every 30 s."""
-    monkeypatch.setattr(small_files, "read", lambda _folder, _name: "domain invalid")
+    monkeypatch.setattr(cgroup_files, "read", lambda _folder, _name: "domain invalid")
     test = SelfTest(hands("/nowhere", tmp_path), None, Mounts(str(tmp_path), 2, None, None), "/x")
     before = len(os.listdir("/proc/self/fd"))
     for now in range(3):

@@ -10,7 +10,7 @@ from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around
 
 from seawall.actions.journal import Journal
 from seawall.actions.observer import Observer
-from seawall.actions.plan import Mounts, Order, Outcome
+from seawall.actions.orders import Mounts, Order, Outcome
 from seawall.guard import own_capabilities
 from seawall.guard.own_capabilities import KILL, lacks
 from seawall.guard.self_test import NAME, SelfTest

@@ -13,7 +13,7 @@ from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around
 from tests.guard.sense_trees import FakeTree, container, pod
 from tests.readings.kernel_files import DEBIAN_6_1, FILES
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard.sense.sense import Sense
 from seawall.guard.settings import Settings
 

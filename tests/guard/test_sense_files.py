@@ -19,20 +19,20 @@ from tests.readings.kernel_files import (
 
 from seawall.guard.sense.canary import Canary
 from seawall.guard.sense.files import KernelFile, counter, number_of
-from seawall.guard.sense.meminfo import Meminfo
-from seawall.guard.sense.pressure import Pressure, full_total
-from seawall.guard.sense.vmstat import Rate, Vmstat
-from seawall.guard.sense.zoneinfo import Zoneinfo
+from seawall.guard.sense.group_pressure import GroupPressure, full_total
+from seawall.guard.sense.tick_meminfo import TickMeminfo
+from seawall.guard.sense.tick_vmstat import Rate, TickVmstat
+from seawall.guard.sense.tick_zoneinfo import TickZoneinfo
 from seawall.readings import meminfo as meminfo_reading
 from seawall.readings import zoneinfo as zoneinfo_reading
 
 ZONED = (UBUNTU_3_2, EL8, DEBIAN_6_1, VM_6_18)
-SLOTS = [name for name in Meminfo.__slots__ if not name.startswith("_") and name != "problem"]
+SLOTS = [name for name in TickMeminfo.__slots__ if not name.startswith("_") and name != "problem"]
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_meminfo_says_what_the_full_reader_says(kernel: str) -> None:
-    lean = Meminfo(str(FILES / kernel / "proc"))
+    lean = TickMeminfo(str(FILES / kernel / "proc"))
     full = meminfo_reading.parse(content(kernel, "/proc/meminfo"))
     assert lean.read(), lean.problem
     assert {name: getattr(lean, name) for name in SLOTS} == {
@@ -51,20 +51,20 @@ def test_meminfo_says_what_the_full_reader_says(kernel: str) -> None:
 )
 def test_malformed_is_not_absent(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "meminfo").write_text(text)
-    lean = Meminfo(str(tmp_path))
+    lean = TickMeminfo(str(tmp_path))
     assert not lean.read()
     assert lean.problem.endswith(problem)
 
 
 def test_absent_lines_are_none_and_zero_is_zero(tmp_path: Path) -> None:
     (tmp_path / "meminfo").write_text("MemTotal: 10 kB\nMemFree: 0 kB\nShmem: 0 kB\n")
-    lean = Meminfo(str(tmp_path))
+    lean = TickMeminfo(str(tmp_path))
     assert lean.read()
     assert (lean.mem_total, lean.mem_free, lean.shmem, lean.cached) == (10240, 0, 0, None)
 
 
 def test_lines_that_come_and_go_are_found_again(tmp_path: Path) -> None:
-    lean, text = Meminfo(str(tmp_path)), "MemTotal: 10 kB\nMemFree: {} kB\n"
+    lean, text = TickMeminfo(str(tmp_path)), "MemTotal: 10 kB\nMemFree: {} kB\n"
     for middle, shared in (("", None), ("Shmem: 3 kB\n", 3072), ("Other: 3 kB\n", None)):
         for free in (4, 5):
             (tmp_path / "meminfo").write_text(text.format(free) + middle + "Cached: 1 kB\n")
@@ -74,7 +74,7 @@ def test_lines_that_come_and_go_are_found_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kernel", ZONED)
 def test_zoneinfo_says_what_the_full_reader_says(kernel: str) -> None:
-    lean = Zoneinfo(str(FILES / kernel / "proc"), 4096)
+    lean = TickZoneinfo(str(FILES / kernel / "proc"), 4096)
     zones = zoneinfo_reading.parse(content(kernel, "/proc/zoneinfo")).zones
     assert lean.read(), lean.problem
     assert lean.low_bytes == sum(zone.low for zone in zones) * 4096
@@ -127,7 +127,7 @@ Node 0, zone   Normal
 )
 def test_a_tiny_zone_says_nothing(tmp_path: Path, free: int, is_low: bool, is_min: bool) -> None:
     (tmp_path / "zoneinfo").write_text(ZONES.format(free=free))
-    lean = Zoneinfo(str(tmp_path), 4096)
+    lean = TickZoneinfo(str(tmp_path), 4096)
     assert lean.read()
     assert (lean.is_low, lean.is_min) == (is_low, is_min)
     assert lean.low_bytes == 2020 * 4096
@@ -141,11 +141,11 @@ def test_allocstall_is_the_sum_of_the_zones(tmp_path: Path) -> None:
         "allocstall_movable 300\n"
         "pgmajfault 7\noom_kill 2\n"
     )
-    lean = Vmstat(str(tmp_path))
+    lean = TickVmstat(str(tmp_path))
     assert lean.read()
     assert (lean.stalls, lean.major_faults, lean.kernel_kills, lean.zspages) == (321, 7, 2, 9)
     (tmp_path / "vmstat").write_text("x 1\nallocstall 5\n")
-    lean = Vmstat(str(tmp_path))
+    lean = TickVmstat(str(tmp_path))
     assert lean.read()
     assert (lean.stalls, lean.kernel_kills, lean.zspages) == (5, None, None)
     (tmp_path / "vmstat").write_text("x 1\npgmajfault 5\n")
@@ -155,7 +155,7 @@ def test_allocstall_is_the_sum_of_the_zones(tmp_path: Path) -> None:
 
 
 def test_the_live_machine_agrees() -> None:
-    lean = Meminfo("/proc")
+    lean = TickMeminfo("/proc")
     with this_machine() as host:
         for _ in range(20):  # until nothing happened in between
             assert lean.read()
@@ -212,7 +212,7 @@ def test_pressure_is_the_delta_of_total(tmp_path: Path) -> None:
     path = tmp_path / "memory.pressure"
     line = "some avg10=99.00 avg60=0.00 total=9\nfull avg10=99.00 avg60=0.00 total={}\n"
     path.write_text(line.format(1_000_000))
-    pressure = Pressure(str(path))
+    pressure = GroupPressure(str(path))
     assert pressure.open()
     assert pressure.full_share(10.0) == 0.0
     path.write_text(line.format(1_500_000))
@@ -226,7 +226,7 @@ def test_pressure_is_the_delta_of_total(tmp_path: Path) -> None:
 
 
 def test_absent_pressure_says_what_would_provide_it(tmp_path: Path) -> None:
-    pressure = Pressure(str(tmp_path / "none"))
+    pressure = GroupPressure(str(tmp_path / "none"))
     assert not pressure.open()
     assert "CONFIG_PSI" in pressure.problem
     assert pressure.full_share(1.0) is None

@@ -17,10 +17,10 @@ from tests.guard.sense_trees import (
     table,
 )
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard.facts import BEST_EFFORT, BURSTABLE, SYSTEM
 from seawall.guard.sense.details import Details
-from seawall.guard.sense.groups import Groups
+from seawall.guard.sense.group_table import GroupTable
 from seawall.guard.sense.member import Names
 
 MIB = 1 << 20
@@ -289,7 +289,7 @@ def real() -> Iterator[str]:
 
 @pytest.mark.system
 def test_a_real_container_fills_to_its_limit_and_goes(real: str) -> None:
-    groups = Groups(Mounts(real, 1))
+    groups = GroupTable(Mounts(real, 1))
     groups.open(time.monotonic())
     assert groups.by_path == {}
     path = container(1)

@@ -10,10 +10,10 @@ from tests.readings.kernel_files import KERNELS, content, this_machine, tree
 from seawall.accounts.full_ledger import FullLedger
 from seawall.accounts.ledger import Ledger
 from seawall.guard.sense.files import KernelFile
-from seawall.guard.sense.headroom import Headroom
-from seawall.guard.sense.meminfo import Meminfo
-from seawall.guard.sense.residual import Residual
+from seawall.guard.sense.residual import TickResidual
 from seawall.guard.sense.swap import Swap, given
+from seawall.guard.sense.tick_headroom import TickHeadroom
+from seawall.guard.sense.tick_meminfo import TickMeminfo
 from seawall.host.host import Host
 from seawall.quick_residual import quick_residual
 from seawall.readings import meminfo as meminfo_reading
@@ -45,9 +45,9 @@ def proc(folder: Path, **changed: int) -> str:
     return str(folder)
 
 
-def looked(folder: Path, unswappable: int = 0, **changed: int) -> tuple[Headroom, Meminfo]:
+def looked(folder: Path, unswappable: int = 0, **changed: int) -> tuple[TickHeadroom, TickMeminfo]:
     root = proc(folder, **changed)
-    memory, head = Meminfo(root), Headroom(root, str(folder / "sys"), 4096)
+    memory, head = TickMeminfo(root), TickHeadroom(root, str(folder / "sys"), 4096)
     assert memory.read()
     head.read_rarely(memory, 0.0)
     head.look(memory, unswappable)
@@ -175,7 +175,7 @@ def test_zswap_keeps_what_it_compressed(tmp_path: Path) -> None:
 ARCSTATS = "13 1 0x01 147 39984 1 2\nname type data\nc_min 4 {}\nc_max 4 9\nsize 4 {}\n"
 
 
-def arc_of(head: Headroom, memory: Meminfo, now: float) -> int:
+def arc_of(head: TickHeadroom, memory: TickMeminfo, now: float) -> int:
     """MiB of it that count, in the sum too."""
     head.read_rarely(memory, now)
     head.look(memory, 0)
@@ -206,7 +206,7 @@ def test_an_arc_that_comes_later_goes_and_comes_again_is_found(tmp_path: Path) -
     head._arcstats.close()
 
 
-def break_off(head: Headroom) -> None:
+def break_off(head: TickHeadroom) -> None:
     """Reading at 0 is EIO from now on, as with a file of /proc whose module has gone."""
     assert head._arcstats.fd >= 0
     nowhere = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
@@ -240,7 +240,7 @@ def test_an_arc_that_is_not_there_is_looked_for_once_a_minute(
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_lean_and_the_full_meminfo_give_the_same(tmp_path: Path, kernel: str) -> None:
     (tmp_path / "meminfo").write_bytes(content(kernel, "/proc/meminfo"))
-    lean = Meminfo(str(tmp_path))
+    lean = TickMeminfo(str(tmp_path))
     assert lean.read()
     assert quick_residual(lean) == quick_residual(
         meminfo_reading.parse(content(kernel, "/proc/meminfo"))
@@ -278,7 +278,7 @@ def hand_ledger(seconds: float, **told: object) -> dict[str, object]:
 
 def test_the_correction_comes_from_one_moment_and_lasts(tmp_path: Path) -> None:
     _, memory = looked(tmp_path)
-    residual = Residual()
+    residual = TickResidual()
     residual.look(1.0, memory, 0, 0)
     quick = quick_residual(memory)
     # 1000 - 300 - (40 + 400 + 10) - 100 - (80 - 70) - 6 - 2 - 8 - 50
@@ -298,7 +298,7 @@ def test_the_correction_comes_from_one_moment_and_lasts(tmp_path: Path) -> None:
 
 def test_a_zram_that_fills_is_no_residual(tmp_path: Path) -> None:
     _, memory = looked(tmp_path)
-    residual = Residual()
+    residual = TickResidual()
     residual.look(1.0, memory, 5 * MIB, 0)
     quick = quick_residual(memory)
     assert residual.bytes == quick - 5 * MIB
@@ -318,7 +318,7 @@ def test_a_zram_that_fills_is_no_residual(tmp_path: Path) -> None:
 
 def test_growth_over_its_own_base_without_a_watcher(tmp_path: Path) -> None:
     _, memory = looked(tmp_path)
-    residual = Residual()
+    residual = TickResidual()
     for tick in range(10):
         residual.look(float(tick), memory, 0, 0)
     assert residual.grown_bytes == 0
@@ -339,7 +339,7 @@ def test_growth_over_its_own_base_without_a_watcher(tmp_path: Path) -> None:
 
 def test_old_foreign_and_future_ledgers_are_not_believed(tmp_path: Path) -> None:
     _, memory = looked(tmp_path)
-    residual = Residual()
+    residual = TickResidual()
     residual.look(100.0, memory, 0, 0)
     before = residual.bytes
     good = hand_ledger(100.0, residual=0, quick=0)
@@ -356,8 +356,8 @@ def test_old_foreign_and_future_ledgers_are_not_believed(tmp_path: Path) -> None
 
 
 def test_on_this_machine_it_agrees_with_the_ledger() -> None:
-    lean = Meminfo("/proc")
-    residual = Residual()
+    lean = TickMeminfo("/proc")
+    residual = TickResidual()
     with this_machine() as host:
         ledger, meminfo = ledger_of(host)
         told = hand_ledger(1.0, residual=ledger.residual_bytes, quick=quick_residual(meminfo))

@@ -8,7 +8,7 @@ import pytest
 from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around each test
 from tests.guard.sense_trees import FakeTree, container, table
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard.sense import lasting
 from seawall.guard.sense.details import Details
 from seawall.guard.sense.lasting import Lasting, devices_of, mounts_of, tmpfs_mounts

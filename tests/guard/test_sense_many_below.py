@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from tests.guard.sense_trees import FakeTree, table
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard.facts import Group
 from seawall.guard.sense import lasting
 from seawall.guard.sense.details import Details, below
-from seawall.guard.sense.member import Member, Names
+from seawall.guard.sense.member import GroupMember, Names
 from seawall.guard.sense.tree import Folder
 
 MIB = 1 << 20
@@ -28,7 +28,7 @@ def read(root: Path, *, below: int, at: str) -> Group:
         (home / at / "cgroup.procs").write_text(f"{os.getpid()}\n")
     (home / "memory.stat").write_text(f"anon {900 * MIB}\nshmem 0\nkernel {7 * MIB}\n")
     names = Names(Mounts(str(root), 2, None, str(root)))
-    member = Member(Folder(DIND, 1, None), 0.0, str(home / "memory.current"))
+    member = GroupMember(Folder(DIND, 1, None), 0.0, str(home / "memory.current"))
     Details(names, "/proc").read(member, 1.0, has_swap=False)
     return member.group
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around each test
 from tests.guard.sense_trees import FakeTree, container
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard.facts import GUARANTEED, NOTHING_OUTSIDE, Outside
-from seawall.guard.sense.groups import Groups
+from seawall.guard.sense.group_table import GroupTable
 from seawall.guard.sense.member import NOT_TOLD
-from seawall.guard.sense.meminfo import Meminfo
 from seawall.guard.sense.merge import Merge
-from seawall.guard.sense.residual import Residual
+from seawall.guard.sense.residual import TickResidual
+from seawall.guard.sense.tick_meminfo import TickMeminfo
 
 MIB = 1 << 20
 
@@ -26,9 +26,9 @@ class Scene:
         self.fake = fake = FakeTree(folder / "tree", 2)
         for number in (1, 2):
             fake.make(container(number))
-        self.groups = Groups(Mounts(str(fake.mount), 2))
+        self.groups = GroupTable(Mounts(str(fake.mount), 2))
         self.groups.open(0.0)
-        self.residual = Residual()
+        self.residual = TickResidual()
         self.merge = Merge(self.groups.members, self.residual)
         self.one, self.two = (self.groups.by_path[container(n)] for n in (1, 2))
 
@@ -47,9 +47,9 @@ class Scene:
         return self.merge.dropped - before
 
 
-def meminfo() -> Meminfo:
+def meminfo() -> TickMeminfo:
     """This machine's."""
-    memory = Meminfo("/proc")
+    memory = TickMeminfo("/proc")
     assert memory.read()
     return memory
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.guard.test_sense_headroom import MIB, looked
 
-from seawall.guard.sense import headroom
+from seawall.guard.sense import tick_headroom
 
 PAGES = 256
 """Of a MiB."""
@@ -32,12 +32,12 @@ def zones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     rows: list[str] = []
     (tmp_path / "zones").mkdir()
 
-    class OfOurs(headroom.Zoneinfo):
+    class OfOurs(tick_headroom.Zoneinfo):
         def __init__(self, _: str, page_size: int) -> None:
             (tmp_path / "zones/zoneinfo").write_text("".join(rows))
             super().__init__(str(tmp_path / "zones"), page_size)
 
-    monkeypatch.setattr(headroom, "Zoneinfo", OfOurs)
+    monkeypatch.setattr(tick_headroom, "Zoneinfo", OfOurs)
     return rows
 
 

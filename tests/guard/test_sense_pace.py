@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.guard.sense_trees import ID, UID, FakeTree
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard.sense.cadence import Cadence
 from seawall.guard.sense.member import Names
 from seawall.guard.sense.pause import broken_seconds, glance_seconds, pause_seconds

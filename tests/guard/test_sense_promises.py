@@ -8,11 +8,11 @@ import pytest
 from tests.guard.sense_trees import GIB, FakeTree, container, look, pod, table
 from tests.guard.test_sense_wiring import Machine, machine  # noqa: F401 - the fixture
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard.facts import SYSTEM, Group
 from seawall.guard.judge.evidence import is_hollow, promised_to
 from seawall.guard.sense.details import Details
-from seawall.guard.sense.groups import Groups
+from seawall.guard.sense.group_table import GroupTable
 from seawall.guard.sense.member import Names
 
 TOTAL = 64 * GIB
@@ -65,7 +65,7 @@ class Pod:
         self.sets(2)
         (folder / "proc" / "7").mkdir(parents=True)
         (folder / "proc" / "7" / "oom_score_adj").write_text(f"{adj}\n")
-        self.groups: Groups = table(self.fake, version)
+        self.groups: GroupTable = table(self.fake, version)
         names = Names(Mounts(str(self.fake.mount), version))
         self.details = Details(names, str(folder / "proc"))
         self.member = self.groups.members[path]

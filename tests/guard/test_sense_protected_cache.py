@@ -15,10 +15,10 @@ from tests.guard.test_sense_wiring import (
     machine,  # noqa: F401 - the fixture
 )
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard.sense.member import Names
 from seawall.guard.sense.protected_cache import protected_cache
-from seawall.guard.sense.tree import Tree
+from seawall.guard.sense.tree import GroupTree
 
 SERVICE = "/system.slice/postgres.service"
 
@@ -42,7 +42,7 @@ def keeps(fake: FakeTree, path: str, least: int | str, usage: int = 0, **of_stat
 
 def found(fake: FakeTree, version: int = 2) -> int:
     """MiB."""
-    tree = Tree(str(fake.mount))
+    tree = GroupTree(str(fake.mount))
     tree.open(0.0)
     bytes_ = protected_cache(tree, Names(Mounts(str(fake.mount), version)))
     tree.close()

@@ -10,7 +10,7 @@ from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around
 from tests.guard.sense_trees import FakeTree, container, pod
 
 from seawall.guard.sense import tree as tree_module
-from seawall.guard.sense.tree import Tree
+from seawall.guard.sense.tree import GroupTree
 
 TICK = 20.001
 """Of deep peace."""
@@ -23,7 +23,7 @@ class Watched:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fake = FakeTree(folder / "memory", 2)
         self.fake.make(container(1))
-        self.tree = Tree(str(self.fake.mount))
+        self.tree = GroupTree(str(self.fake.mount))
         self.now = 0.0
         self._init, self._add = self.tree._inotify._init, self.tree._inotify._add
         self._refused = ""

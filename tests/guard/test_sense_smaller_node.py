@@ -6,7 +6,7 @@ import pytest
 from tests.guard.sense_trees import FakeTree, container, table
 from tests.guard.test_sense_headroom import KIB_LINES, looked, proc
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard.sense.details import Details
 from seawall.guard.sense.member import Names
 

@@ -7,7 +7,7 @@ from tests.guard.sense_trees import FakeTree
 from tests.guard.test_sense_pace import process
 
 from seawall import kubelet_names
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard.sense.member import Names
 from seawall.guard.sense.stalled import Stalled
 

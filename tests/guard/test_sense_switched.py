@@ -9,8 +9,8 @@ import pytest
 from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around each test
 from tests.guard.sense_trees import FakeTree, container, look, pod, table
 
-from seawall.actions.plan import Mounts
-from seawall.guard.sense.groups import Groups
+from seawall.actions.orders import Mounts
+from seawall.guard.sense.group_table import GroupTable
 
 MIB = 1 << 20
 PODS = 5
@@ -60,7 +60,7 @@ def switch(fake: FakeTree, monkeypatch: pytest.MonkeyPatch) -> Switch:
     return Switch(fake, monkeypatch)
 
 
-def seen(groups: Groups) -> list[tuple[object, ...]]:
+def seen(groups: GroupTable) -> list[tuple[object, ...]]:
     """Of the pods; where all say the same, once."""
     told = {
         (group.charge_bytes, group.swapped_bytes, group.limit_bytes, group.at_limit_seconds > 0.0)
@@ -215,7 +215,7 @@ def real() -> Iterator[Path]:
 
 @pytest.mark.system
 def test_a_real_controller_is_switched_off_and_on(real: Path) -> None:
-    groups = Groups(Mounts(str(real), 2), are_told=False)
+    groups = GroupTable(Mounts(str(real), 2), are_told=False)
     groups.names.charge = FILE
     groups.open(0.0)
     member, control = groups.members["/job"], real / "cgroup.subtree_control"

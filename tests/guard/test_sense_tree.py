@@ -8,7 +8,7 @@ import pytest
 from tests.guard.sense_trees import ID, FakeTree, container, pod
 
 from seawall.guard.sense import tree as tree_module
-from seawall.guard.sense.tree import Tree
+from seawall.guard.sense.tree import GroupTree
 
 
 @pytest.fixture
@@ -16,8 +16,8 @@ def fake(tmp_path: Path) -> FakeTree:
     return FakeTree(tmp_path / "memory", 2)
 
 
-def opened(fake: FakeTree) -> Tree:
-    tree = Tree(str(fake.mount))
+def opened(fake: FakeTree) -> GroupTree:
+    tree = GroupTree(str(fake.mount))
     tree.open(0.0)
     return tree
 
@@ -103,7 +103,7 @@ def test_without_inotify_the_rescan_finds_them(
     fake: FakeTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.make(container(1))
-    tree = Tree(str(fake.mount))
+    tree = GroupTree(str(fake.mount))
     monkeypatch.setattr(tree._inotify, "_init", lambda _flags: -1)
     tree.open(0.0)
     assert "max_user_instances" in tree.blind
@@ -149,7 +149,7 @@ def test_a_users_cgroups_hide_no_pod(
     monkeypatch.setattr(tree_module, "FOLDERS_MOST", 16)
     monkeypatch.setattr(tree_module, "OF_A_USER_MOST", 8)
     fake.make(f"{ONE}/app.slice/a.service")
-    tree = opened(fake) if is_told else Tree(str(fake.mount))
+    tree = opened(fake) if is_told else GroupTree(str(fake.mount))
     if not is_told:
         monkeypatch.setattr(tree._inotify, "_init", lambda _flags: -1)
         tree.open(0.0)

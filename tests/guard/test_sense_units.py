@@ -7,10 +7,10 @@ from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around
 from tests.guard.sense_trees import ID, UID, FakeTree, container, look, pod, table
 
 from seawall.guard.sense import tree as tree_module
-from seawall.guard.sense.groups import Groups
+from seawall.guard.sense.group_table import GroupTable
 from seawall.guard.sense.member import NOT_TOLD
 from seawall.guard.sense.merge import GIVE_UP_SECONDS, Merge
-from seawall.guard.sense.residual import Residual
+from seawall.guard.sense.residual import TickResidual
 
 MIB = 1 << 20
 CONTAINERD = "/system.slice/containerd.service"
@@ -107,8 +107,8 @@ def test_pods_deep_below_a_unit(fake: FakeTree, version: int) -> None:
     groups.close()
 
 
-def told(groups: Groups, path: str, role: str) -> Merge:
-    merge = Merge(groups.members, Residual())
+def told(groups: GroupTable, path: str, role: str) -> Merge:
+    merge = Merge(groups.members, TickResidual())
     inode = groups.tree.folders[path].inode
     row = {"cgroup": path, "inode": inode, "name": "unit:x", "role": role}
     merge.hear({"t": "groups", "rows": [row]}, 1.0)

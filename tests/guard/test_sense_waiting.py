@@ -7,7 +7,7 @@ from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around
 from tests.guard.sense_trees import FakeTree, container, look, table
 
 from seawall.guard.sense.merge import Merge
-from seawall.guard.sense.residual import Residual
+from seawall.guard.sense.residual import TickResidual
 
 ROLE = "CSI driver"
 
@@ -23,7 +23,7 @@ class Door:
         self.fake = FakeTree(folder / "tree", 2)
         self.fake.make(container(1))
         self.groups = table(self.fake)
-        self.merge = Merge(self.groups.members, Residual())
+        self.merge = Merge(self.groups.members, TickResidual())
 
     def tell(self, *paths: str, now: float = 100.0) -> None:
         rows = [{"cgroup": path, "inode": 7, "name": path, "role": ""} for path in paths]

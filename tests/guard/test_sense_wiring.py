@@ -10,7 +10,7 @@ from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around
 from tests.guard.sense_trees import FakeTree, container, pod
 from tests.readings.kernel_files import FILES
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard.facts import Node
 from seawall.guard.sense.member import Names
 from seawall.guard.sense.sense import Sense

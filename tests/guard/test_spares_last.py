@@ -19,7 +19,7 @@ from seawall.guard.companions import AFRESH_SECONDS, HOUR, SILENT_SECONDS, Compa
 from seawall.guard.link import PAUSES_SECONDS, SPARES, WatcherLink, spare_pairs
 from seawall.guard.recorder_life import RecorderLife
 from seawall.guard.settings import Settings
-from seawall.guard.tell import own_programs, sentences
+from seawall.guard.tell import guard_sentences, own_programs
 from seawall.guard.told_recorder import RecorderLink
 
 
@@ -116,7 +116,7 @@ def test_a_guard_without_recorders_starts_afresh_after_an_hour(scene: Scene) -> 
         f"none: its recorder ended {SPARES + 1} times; the next one comes in 48 min, when the node "
         "is in peace"
     )
-    assert scene.events[-1] == sentences.RECORDERS_OVER
+    assert scene.events[-1] == guard_sentences.RECORDERS_OVER
     assert not scene.run(HOUR - sum(PAUSES_SECONDS) - 3 * SPARES - AFRESH_SECONDS)
     assert scene.run(60)
     assert len(scene.aide.asked) == SPARES

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from seawall.guard.parts import Parts
+from seawall.guard.loop_parts import LoopParts
 from seawall.guard.survival import FAILURES_MOST, Survival
 
 
@@ -17,7 +17,9 @@ class Scene:
         teller = SimpleNamespace(event=heard or self.said.append)
         recorder = SimpleNamespace(fall_behind=lambda _now: None)
         parts: Any = SimpleNamespace(teller=teller, recorder=recorder)
-        self.survival = Survival(Parts(*[parts] * 10)._replace(teller=teller, recorder=recorder))
+        self.survival = Survival(
+            LoopParts(*[parts] * 10)._replace(teller=teller, recorder=recorder)
+        )
 
 
 def failing(error: BaseException) -> Any:

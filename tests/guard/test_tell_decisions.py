@@ -18,11 +18,11 @@ from tests.guard.telling import (
     verdict,
 )
 
-from seawall.guard.tell import records
+from seawall.guard.tell import decision_lines
 from seawall.guard.tell.decisions import LINE_MOST_BYTES, Decisions
 from seawall.guard.verdict import Told
 
-STAMP = records.Stamp(1_795_208_647.0, BOOT, "enforce")
+STAMP = decision_lines.Stamp(1_795_208_647.0, BOOT, "enforce")
 
 
 def opened(folder: Path, size: int = 1 << 20) -> Decisions:
@@ -70,8 +70,8 @@ def test_in_peace_room_is_made_early(tmp_path: Path) -> None:
 def test_a_guard_that_starts_again_goes_on_behind_the_old_lines(tmp_path: Path) -> None:
     first = opened(tmp_path)
     assert first.last_id == ""
-    first.add(records.verdict_line(verdict(), STAMP))
-    first.add(records.event_line("stopped", STAMP))
+    first.add(decision_lines.verdict_line(verdict(), STAMP))
+    first.add(decision_lines.event_line("stopped", STAMP))
     first.close()
     second = opened(tmp_path)
     assert second.last_id == "5eed0000-0001"
@@ -155,7 +155,7 @@ def test_a_line_that_is_too_long_is_refused(tmp_path: Path, length: int) -> None
 
 
 def test_a_decision_holds_everything() -> None:
-    line = json.loads(records.verdict_line(verdict(), STAMP))
+    line = json.loads(decision_lines.verdict_line(verdict(), STAMP))
     check(line, "decision")
     assert line["at"] == "2026-11-20T21:04:07Z"
     assert (line["decision"], line["trigger"], line["budget_seconds"]) == (
@@ -172,7 +172,7 @@ def test_a_decision_holds_everything() -> None:
 def test_a_ranking_of_250_with_all_its_reasons_is_kept_whole() -> None:
     reasons = ("grew by 160 MiB/s in the last 2 s", "over its request by 900 MiB", "BestEffort")
     rows = tuple(rank(i + 1, reasons=reasons, against=("not the largest",)) for i in range(250))
-    line = records.verdict_line(verdict(rows), STAMP)
+    line = decision_lines.verdict_line(verdict(rows), STAMP)
     assert len(line) < LINE_MOST_BYTES
     found = json.loads(line)
     check(found, "decision")
@@ -182,18 +182,18 @@ def test_a_ranking_of_250_with_all_its_reasons_is_kept_whole() -> None:
 def test_whom_the_line_has_no_room_for_stand_in_further_ones() -> None:
     rows = tuple(rank(i + 1) for i in range(150))
     one = verdict(rows[:64])
-    lines = [json.loads(line) for line in records.ranking_lines(one, rows[64:], STAMP)]
+    lines = [json.loads(line) for line in decision_lines.ranking_lines(one, rows[64:], STAMP)]
     assert [len(line["ranking"]) for line in lines] == [32, 32, 22]
     for line in lines:
         check(line, "decision")
         assert (line["kind"], line["decision"]) == ("ranking", one.decision)
     assert [row["place"] for line in lines for row in line["ranking"]] == [*range(65, 151)]
-    assert list(records.ranking_lines(one, (), STAMP)) == []
+    assert list(decision_lines.ranking_lines(one, (), STAMP)) == []
 
 
 def test_of_an_absurd_ranking_the_end_is_counted_and_the_leaders_stay() -> None:
     rows = tuple(rank(i, name=HOSTILE, reasons=(HOSTILE,) * 50) for i in range(1000))
-    line = records.verdict_line(verdict(rows[::-1]), STAMP)
+    line = decision_lines.verdict_line(verdict(rows[::-1]), STAMP)
     assert len(line) <= LINE_MOST_BYTES
     found = json.loads(line)
     check(found, "decision")
@@ -209,17 +209,17 @@ def test_hostile_names_and_impossible_numbers_make_plain_lines() -> None:
     )  # fmt: skip
     told = Told("5eed0000-0001", 101.0, None, None, HOSTILE)
     for line in (
-        records.verdict_line(whole, STAMP),
-        records.outcome_line(outcome(problem=HOSTILE), HOSTILE, float("inf"), STAMP),
-        records.told_line(told, STAMP),
-        records.event_line(HOSTILE, STAMP),
+        decision_lines.verdict_line(whole, STAMP),
+        decision_lines.outcome_line(outcome(problem=HOSTILE), HOSTILE, float("inf"), STAMP),
+        decision_lines.told_line(told, STAMP),
+        decision_lines.event_line(HOSTILE, STAMP),
     ):
         assert line.count(b"\n") == 1
         assert is_harmless(line)
         document = json.loads(line)
         check(document, "decision")
         assert is_harmless(document["sentence"].encode())  # also after it was decoded
-    found = json.loads(records.verdict_line(whole, STAMP))
+    found = json.loads(decision_lines.verdict_line(whole, STAMP))
     assert found["budget_seconds"] is None
     assert found["ranking"][0]["score"] is None
     assert found["ranking"][0]["class"] == "unknown"

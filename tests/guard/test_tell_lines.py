@@ -13,7 +13,7 @@ from seawall.guard.facts import NOTHING_OUTSIDE, Group
 from seawall.guard.settings import Settings
 from seawall.guard.tell import pmsg
 from seawall.guard.tell.datagram import MOST_BYTES, Datagram, resolved, split_address
-from seawall.guard.tell.kmsg import (
+from seawall.guard.tell.kmsg_line import (
     BURST,
     INFO,
     KEPT_FOR_WARNINGS,

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from seawall.guard.tell.decisions import Decisions
-from seawall.guard.tell.page import Page, news_of
+from seawall.guard.tell.fixed_page import Page, news_of
 
 SIZE = 4096
 SHM = Path("/dev/shm")
@@ -198,7 +198,7 @@ head -c 65536 /dev/zero >"$1/filler" 2>/dev/null || true
 exec "$2" -c '
 import sys
 from seawall.guard.tell.decisions import Decisions
-from seawall.guard.tell.page import Page, news_of
+from seawall.guard.tell.fixed_page import Page, news_of
 page, decisions = Page(sys.argv[1], "status", 4096), Decisions(sys.argv[1])
 page.open(), decisions.open()
 print(page.write(b"x"), decisions.add(b"{}\n"))

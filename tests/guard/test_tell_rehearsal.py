@@ -14,8 +14,8 @@ from tests.guard.telling import check, groups, lines_of, node
 
 from seawall.guard.rehearsal import cgroup_on_paper
 from seawall.guard.settings import Settings
-from seawall.guard.tell import paper
-from seawall.guard.tell.paper import tell_on_paper
+from seawall.guard.tell import dry_run
+from seawall.guard.tell.dry_run import tell_on_paper
 
 KINDS = ["verdict", "ranking", "verdict", "outcome", "told", "event"]
 
@@ -24,7 +24,7 @@ def test_all_of_it_is_told_and_nothing_of_it_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: dict[str, Any] = {}
-    remove = paper._remove
+    remove = dry_run._remove
 
     def look_first(paths: Any) -> None:
         seen["lines"] = lines_of(Path(paths.folder, "decisions.jsonl"))
@@ -32,7 +32,7 @@ def test_all_of_it_is_told_and_nothing_of_it_is_left(
         seen["status"] = Path(paths.folder, "status").read_text()
         remove(paths)
 
-    monkeypatch.setattr(paper, "_remove", look_first)
+    monkeypatch.setattr(dry_run, "_remove", look_first)
     tell_on_paper(Settings(), str(tmp_path), node(), groups())
     assert os.listdir(tmp_path) == []
     assert [line["kind"] for line in seen["lines"][:6]] == KINDS
@@ -70,8 +70,8 @@ sys.path.insert(0, {sources!r})
 from seawall.guard import lean_library
 lean_library.install()
 import json, os, resource, socket, time
-from seawall.actions.plan import Mounts, Order, Outcome, Target
-from seawall.guard import aide as aide_process, lean_re, memory, rehearsal
+from seawall.actions.orders import Mounts, Order, Outcome, Target
+from seawall.guard import aide as aide_process, lean_re, guard_memory, rehearsal
 from seawall.guard.handed import Handed
 from seawall.guard.link import WatcherLink
 from seawall.guard.settings import Settings
@@ -103,9 +103,9 @@ teller.open()
 parts = parts._replace(teller=teller)
 loop = Loop(handed, parts, signals)
 rehearsal.rehearse(loop)
-memory.shrink()
-memory.lock()
-memory.settle()
+guard_memory.shrink()
+guard_memory.lock()
+guard_memory.settle()
 left = dict(files=sorted(os.listdir(folder)), journal=os.stat(folder + "/decisions.jsonl").st_size,
             last=teller._last, counts=teller._tally.counts(), judged=parts.judge.last_decision,
             kmsg=open(folder + "/kmsg").read(), sentences=len(teller._sentences))

@@ -9,7 +9,7 @@ from tests.guard.test_tell_teller import ENFORCE, Heard, kernel_lines, opened
 
 from seawall.guard.facts import Group
 from seawall.guard.judge.judge import Judge
-from seawall.guard.tell.sentences import STEPS_MOST, with_step
+from seawall.guard.tell.guard_sentences import STEPS_MOST, with_step
 from seawall.guard.tell.teller import Teller
 from seawall.guard.tell.termination import _WORDS_MOST
 from seawall.guard.verdict import Verdict

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from seawall.host.device_access.programs import Bpf, attribute_of
+from seawall.host.device_access.bpf_programs import Bpf, attribute_of
 
 LOAD, ATTACH, DETACH = 5, 8, 9
 CGROUP_DEVICE_PROGRAM, CGROUP_DEVICE_ATTACH = 15, 6

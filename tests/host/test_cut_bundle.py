@@ -13,9 +13,9 @@ import pytest
 from seawall.accounts.scene import Scene
 from seawall.cli.main import _parse
 from seawall.findings.blindness import not_seen
-from seawall.findings.judge import judge
 from seawall.findings.policy import Policy
 from seawall.findings.rule import load_rules
+from seawall.findings.rule_runner import judge
 from seawall.host.bundle import Bundle, open_bundle
 from seawall.host.bundle_writer import write_bundle
 from seawall.host.host import BREAKS_OFF, Unread

@@ -12,7 +12,7 @@ import pytest
 from tests.host.as_nobody import as_nobody
 from tests.ready import ready
 
-from seawall.host.descriptor_walk import Looker, has_ended
+from seawall.host.descriptor_walk import FileWalker, has_ended
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.readings.descriptors import Descriptors, read
@@ -71,7 +71,7 @@ def look_at_a_zombie() -> str:
         os._exit(0)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     try:
-        return f"{has_ended(pid)} {Looker(time.monotonic() + 60).files_of(pid)} {_refused(pid)}"
+        return f"{has_ended(pid)} {FileWalker(time.monotonic() + 60).files_of(pid)} {_refused(pid)}"
     finally:
         os.waitpid(pid, 0)
 

@@ -12,8 +12,8 @@ import pytest
 from tests.containers.node import remove_cgroups
 from tests.host.as_nobody import as_nobody
 
-from seawall.host.device_access.cgroup import Hierarchy
-from seawall.host.device_access.listening import Event, events_in
+from seawall.host.device_access.device_cgroup import Hierarchy
+from seawall.host.device_access.listening import DeviceEvent, events_in
 from seawall.host.device_access.writers import Writers, folders_of
 from seawall.readings.device_writers import Write, parse
 
@@ -27,8 +27,11 @@ system = pytest.mark.system
 def test_events_as_the_kernel_packs_them() -> None:
     plain = bytes.fromhex("18000000") + HEAD[4:]
     whole = HEAD + INFO
-    assert list(events_in(whole + plain)) == [Event(0x22, 7, 0x1267, 9), Event(0x22, 7, 0x1267, -2)]
-    assert list(events_in(whole[:-1])) == [Event(0x22, 7, 0x1267, -2)]
+    assert list(events_in(whole + plain)) == [
+        DeviceEvent(0x22, 7, 0x1267, 9),
+        DeviceEvent(0x22, 7, 0x1267, -2),
+    ]
+    assert list(events_in(whole[:-1])) == [DeviceEvent(0x22, 7, 0x1267, -2)]
     assert list(events_in(bytes(40))) == []
     assert list(events_in(b"")) == []
 

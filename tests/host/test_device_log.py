@@ -24,11 +24,17 @@ from tests.device_log_tree import (
     whole_node,
 )  # fmt: skip
 
-from seawall.host.device_log import probe
-from seawall.host.device_log.events import HINT, Event, of_kernel, of_kubelet, of_plugin
-from seawall.host.device_log.probe import chosen, device_log, thinned
+from seawall.host.device_log import device_log_probe
+from seawall.host.device_log.device_log_events import (
+    HINT,
+    DeviceLogEvent,
+    of_kernel,
+    of_kubelet,
+    of_plugin,
+)
+from seawall.host.device_log.device_log_probe import chosen, device_log, thinned
+from seawall.host.device_log.log_line_head import container_line, service_line
 from seawall.host.device_log.tails import TAIL_BYTES, hinted_lines, plugin_logs
-from seawall.host.device_log.times import container_line, service_line
 from seawall.host.live import LiveHost
 from seawall.host.slow_probes import SLOW_PROBES
 
@@ -60,8 +66,8 @@ def asked(root: Path) -> dict[str, Any]:
     return answer
 
 
-def told(root: Path) -> list[Event]:
-    return [Event(*row) for row in asked(root)["events"]]
+def told(root: Path) -> list[DeviceLogEvent]:
+    return [DeviceLogEvent(*row) for row in asked(root)["events"]]
 
 
 # --- published lines ---------------------------------------------------------------------
@@ -69,7 +75,7 @@ def told(root: Path) -> list[Event]:
 
 def test_a_whole_node(tmp_path: Path) -> None:
     answer = asked(whole_node(tmp_path))
-    events = [Event(*row) for row in answer["events"]]
+    events = [DeviceLogEvent(*row) for row in answer["events"]]
     assert [(one.pod, one.why) for one in events if one.what == "refused"] == [
         ("gpu-pod", "no_healthy"), ("batch-1", "unregistered"), ("deleted", "no_healthy"),
     ]  # fmt: skip
@@ -103,27 +109,28 @@ def test_lines_of_before_1_26_and_of_the_plugin_of_before_0_14(tmp_path: Path) -
     [
         # 1.0.0-beta5 to 0.12
         (f"XidCriticalError: Xid=69 on Device={BAD}, the device will go unhealthy.",
-         Event("xid", 1.0, device=BAD, xid=69)),
-        ("XidCriticalError: Xid=79, All devices will go unhealthy.", Event("xid", 1.0, xid=79)),
+         DeviceLogEvent("xid", 1.0, device=BAD, xid=69)),
+        ("XidCriticalError: Xid=79, All devices will go unhealthy.",
+         DeviceLogEvent("xid", 1.0, xid=79)),
         # 0.13 and later
         (f"XidCriticalError: Xid=94 on Device={BAD}; marking device as unhealthy.",
-         Event("xid", 1.0, device=BAD, xid=94)),
+         DeviceLogEvent("xid", 1.0, device=BAD, xid=94)),
         ("Error waiting for event: GPU is lost; Marking all devices as unhealthy",
-         Event("lost", 1.0)),
+         DeviceLogEvent("lost", 1.0)),
         ("Error waiting for event: Unknown Error; marking all devices as unhealthy",
-         Event("lost", 1.0)),
+         DeviceLogEvent("lost", 1.0)),
         (("Failed to determine uuid for event {Device:{Handle:0x7f}}: ERROR; Marking all devices as"
-         " unhealthy."), Event("lost", 1.0)),
+         " unhealthy."), DeviceLogEvent("lost", 1.0)),
         # all
         (f"'nvidia.com/gpu' device marked unhealthy: {BAD}::3",
-         Event("marked", 1.0, resource="nvidia.com/gpu", device=f"{BAD}::3")),
+         DeviceLogEvent("marked", 1.0, resource="nvidia.com/gpu", device=f"{BAD}::3")),
         ("'nvidia.com/mig-1g.5gb' device marked unhealthy: MIG-GPU-a/1/0",
-         Event("marked", 1.0, resource="nvidia.com/mig-1g.5gb", device="MIG-GPU-a/1/0")),
+         DeviceLogEvent("marked", 1.0, resource="nvidia.com/mig-1g.5gb", device="MIG-GPU-a/1/0")),
         ("Registered device plugin for 'nvidia.com/gpu.shared' with Kubelet",
-         Event("registered", 1.0, resource="nvidia.com/gpu.shared")),
+         DeviceLogEvent("registered", 1.0, resource="nvidia.com/gpu.shared")),
     ],
 )  # fmt: skip
-def test_the_plugins_texts_by_version(text: str, event: Event) -> None:
+def test_the_plugins_texts_by_version(text: str, event: DeviceLogEvent) -> None:
     assert HINT.search(text.encode())
     assert list(of_plugin(text.encode(), 1.0)) == [event]
 
@@ -256,11 +263,17 @@ def test_only_the_end_of_a_long_log_is_read(tmp_path: Path) -> None:
 
 
 def test_many_refusals_are_bounded_and_the_newest_are_kept() -> None:
-    events = [Event("refused", float(n), "ns", f"pod-{n}", resource="x/y") for n in range(5000)]
+    events = [
+        DeviceLogEvent("refused", float(n), "ns", f"pod-{n}", resource="x/y") for n in range(5000)
+    ]
     assert thinned(events * 2) == events
-    same = [Event("refused", float(n), "ns", "pod", resource="x/y") for n in range(5000)]
+    same = [DeviceLogEvent("refused", float(n), "ns", "pod", resource="x/y") for n in range(5000)]
     assert thinned(same) == same[:1]
-    both = [Event("gone", 1.0, "ns", "pod"), Event("gone", 2.0, "ns", "never-refused"), same[0]]
+    both = [
+        DeviceLogEvent("gone", 1.0, "ns", "pod"),
+        DeviceLogEvent("gone", 2.0, "ns", "never-refused"),
+        same[0],
+    ]
     assert chosen(both) == [same[0], both[0]]
 
 
@@ -270,7 +283,7 @@ def test_a_noisy_log_does_not_push_the_others_out(
     whole_node(tmp_path)
     line = (FILES / "kubelet_syslog.log").read_bytes().splitlines(keepends=True)[-1]
     put(tmp_path, "/var/log/syslog", line * 3000)
-    monkeypatch.setattr(probe, "_KEPT_MOST", 100)
+    monkeypatch.setattr(device_log_probe, "_KEPT_MOST", 100)
     answer: Any = device_log("", LiveHost(str(tmp_path))._open)
     assert [row for row in answer["events"] if row[0] == "marked"]
 
@@ -367,7 +380,7 @@ def test_a_journal_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     text = "1723208460.000000 node kubelet[9]: nothing"
     journalctl(tmp_path / "bin", f"while :; do echo '{text}'; done\n")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
-    monkeypatch.setattr(probe, "_JOURNAL_SECONDS", 0.3)
+    monkeypatch.setattr(device_log_probe, "_JOURNAL_SECONDS", 0.3)
     answer: Any = device_log("")
     [row] = [row for row in answer["logs"] if row[0] == "kubelet"]
     assert row[3] == 1723208460.0

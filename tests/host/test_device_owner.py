@@ -2,7 +2,7 @@
 
 import pytest
 
-from seawall.host.device_access.owner import ROOT, Owner, owner_of
+from seawall.host.device_access.credentials import ROOT, Credentials, owner_of
 
 USER = b"""Uid:	1000	0	0	0
 Gid:	50	0	0	0
@@ -12,7 +12,7 @@ CapEff:	00000000a80425f9
 
 
 def test_real_ids_and_groups() -> None:
-    assert owner_of(USER) == Owner(1000, 50, (44, 109))
+    assert owner_of(USER) == Credentials(1000, 50, (44, 109))
 
 
 def test_whom_no_mode_holds_is_asked_for_as_root() -> None:

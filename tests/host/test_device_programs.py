@@ -12,11 +12,11 @@ from tests.host import device_program
 from tests.host.as_nobody import as_nobody
 from tests.host.device_program import ALLOW, DENY, attached, v2_cgroup
 
-from seawall.host.device_access import programs
+from seawall.host.device_access import bpf_programs
 from seawall.host.device_access.apart import ask_apart
-from seawall.host.device_access.cgroup import Hierarchy
-from seawall.host.device_access.process import Process
-from seawall.host.device_access.programs import Bpf, device_programs
+from seawall.host.device_access.bpf_programs import Bpf, device_programs
+from seawall.host.device_access.device_cgroup import Hierarchy
+from seawall.host.device_access.held_process import HeldProcess
 from seawall.host.device_access.trying import _Target, _Trier
 from seawall.host.host import JSON, Unread
 from seawall.host.live import LiveHost
@@ -41,7 +41,7 @@ def asked(*folders: object) -> Any:
 def tried(pid: int) -> JSON:
     """As on a machine that has version 2 alone."""
     trier = _Trier(Hierarchy(2, str(device_program.v2_mount()), "/"), is_opening=False)
-    target = _Target(pid, Process(pid).start_ticks(), ["/dev/null"])
+    target = _Target(pid, HeldProcess(pid).start_ticks(), ["/dev/null"])
     (told,) = ask_apart([target], trier.answer, each_seconds=5, all_seconds=5)
     return told
 
@@ -157,7 +157,7 @@ def test_an_architecture_without_a_known_number_is_not_called(
 
 def test_what_is_not_known_of_a_machine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also a 32-bit program below a 64-bit kernel: its numbers are others."""
-    monkeypatch.setattr(programs, "_POINTER_BYTES", 4)
+    monkeypatch.setattr(bpf_programs, "_POINTER_BYTES", 4)
     told = device_programs(json.dumps({"folders": ["/sys/fs/cgroup"]}))
     assert isinstance(told, dict)
     words = "the number of bpf(2) is not known on this machine"

@@ -15,7 +15,7 @@ import pytest
 from tests.ready import ready
 
 from seawall.host import driver_files, second_reader
-from seawall.host.descriptor_walk import Looker, OpenFile
+from seawall.host.descriptor_walk import FileWalker, OpenFile
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.readings.driver_files import DriverFiles, read
@@ -105,7 +105,7 @@ def test_every_descriptor_is_seen_and_judged_by_statx() -> None:
     """A second source: what the links and stat(2) say of our own files."""
     reader, writer = os.pipe()
     try:
-        files = Looker(time.monotonic() + 60).files_of(os.getpid())
+        files = FileWalker(time.monotonic() + 60).files_of(os.getpid())
         by_fd = {file.fd: file for file in files}
         for fd in (0, 1, 2, reader, writer):
             expected = os.fstat(fd)
@@ -171,7 +171,7 @@ def test_own_refusal_of_a_file_system_hides_only_that_file(
     """A FUSE mount of another user says EACCES to root's stat; the process is asked all the
     same.  Here statx fails for one path.
     """
-    looker = Looker(time.monotonic() + 60)
+    looker = FileWalker(time.monotonic() + 60)
     with open(tmp_path / "x", "w") as file:
         refused = b"%d" % file.fileno()
         real = looker._statx

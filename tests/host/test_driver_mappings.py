@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from seawall.host import driver_mappings
-from seawall.host.descriptor_walk import Looker
+from seawall.host.descriptor_walk import FileWalker
 from seawall.host.driver_mappings import _heads, _Node, mapped_in
 from seawall.host.live import LiveHost
 
@@ -67,7 +67,7 @@ def owner(*arguments: str) -> Iterator[list[int]]:
 
 def nodes_of(pid: int) -> dict[bytes, _Node]:
     """The ring's socket, as maps prints it."""
-    files = Looker(time.monotonic() + 60).files_of(pid)
+    files = FileWalker(time.monotonic() + 60).files_of(pid)
     maps = Path(f"/proc/{pid}/maps").read_text()
     sockets = (f for f in files if f.kind == stat.S_IFSOCK and f"socket:[{f.inode}]" in maps)
     return {b"%02x:%02x %d" % (*ring.device, ring.inode): RING for ring in sockets}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.ready import ready
 
-from seawall.host.ending import Meant, Stranger, end
+from seawall.host.process_ending import Meant, Stranger, end
 
 
 def child(

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from seawall.host.device_access.cgroup import Hierarchy, JoinError
+from seawall.host.device_access.device_cgroup import Hierarchy, JoinError
+from seawall.host.gpu_inside.cgroup_room import refuse_without_room
 from seawall.host.gpu_inside.fresh import sealed_interpreter
 from seawall.host.gpu_inside.own_libraries import own_libraries
-from seawall.host.gpu_inside.room import refuse_without_room
 from seawall.host.gpu_inside.standing import standing_of
 from seawall.host.gpu_inside.syscalls import CLONE3, GENERIC, X86_64, Numbers, filter_of
 
@@ -197,13 +197,13 @@ def test_whoever_is_near_its_memory_limit_is_not_joined(tmp_path: Path, name: st
 
 STARTING = """
 import os, sys
-from seawall.host.device_access.cgroup import JoinError
-from seawall.host.gpu_inside import entry
+from seawall.host.device_access.device_cgroup import JoinError
+from seawall.host.gpu_inside import container_entry
 if sys.argv[1]:
     open("/proc/self/comm", "w").write(sys.argv[1])
-os.dup2(os.open("/proc/self", os.O_PATH), entry.PROCESS)
+os.dup2(os.open("/proc/self", os.O_PATH), container_entry.PROCESS)
 try:
-    print(entry._as_it_is().permitted)
+    print(container_entry._as_it_is().permitted)
 except JoinError as error:
     print(error.why, error.words)
 """

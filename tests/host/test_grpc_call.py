@@ -22,7 +22,7 @@ from tests.host.grpc_server import (
 
 from seawall.host.grpc_unix import call
 from seawall.host.grpc_unix.call import Connection
-from seawall.host.grpc_unix.problems import (
+from seawall.host.grpc_unix.grpc_problems import (
     CallProblem,
     SilentProblem,
     StatusProblem,

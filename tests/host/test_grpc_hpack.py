@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seawall.host.grpc_unix import hpack, huffman
-from seawall.host.grpc_unix.problems import WireProblem
+from seawall.host.grpc_unix.grpc_problems import WireProblem
 
 DATE = b"Mon, 21 Oct 2013 20:13:%d GMT"
 COOKIE = b"foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1"

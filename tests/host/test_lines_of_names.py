@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from seawall.accounts.tracing.places import memory_path
+from seawall.accounts.tracing.task_workloads import memory_path
 from seawall.actions.identity import cgroups_of
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.cli import oom_live
 from seawall.guard.own_place import named
 from seawall.guard.tell.rivals import _is_of_host, _is_roots, _is_within

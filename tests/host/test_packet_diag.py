@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seawall.host.packet_rings.diag import PacketSocket, parse_replies
-from seawall.host.packet_rings.rings import why_not_asked
+from seawall.host.packet_rings.diag import DiagSocket, parse_replies
+from seawall.host.packet_rings.ring_sockets import why_not_asked
 
 # One V1 ring of 8 x 4096; a V2 socket with 4 x 12288 and a ring to send of 2 x 8192; V3 with
 # 3 x 1 MiB and 5 x 16384; a socket without any.
@@ -35,10 +35,10 @@ pytestmark = pytest.mark.skipif(sys.byteorder != "little", reason="recorded on l
 def test_rings_of_every_version() -> None:
     assert parse_replies(RECORDED) == (
         [
-            PacketSocket(3470398, 0, (4096, 8), None),
-            PacketSocket(3470399, 0, (12288, 4), (8192, 2)),
-            PacketSocket(3470400, 0, (1048576, 3), (16384, 5)),
-            PacketSocket(3470401, 0, None, None),
+            DiagSocket(3470398, 0, (4096, 8), None),
+            DiagSocket(3470399, 0, (12288, 4), (8192, 2)),
+            DiagSocket(3470400, 0, (1048576, 3), (16384, 5)),
+            DiagSocket(3470401, 0, None, None),
         ],
         False,
     )

@@ -13,7 +13,7 @@ import pytest
 from tests.end_to_end.cgroups import Cgroup, cgroup, missing
 
 from seawall.accounts.claim import Claim
-from seawall.accounts.claim_sources import packet_rings as source
+from seawall.accounts.claim_sources import packet_ring_claims as source
 from seawall.host import second_reader
 from seawall.host.live import LiveHost
 from seawall.host.packet_rings.namespaces import network_namespaces
@@ -284,7 +284,7 @@ def test_a_hundred_namespaces(start: Callable[..., Process]) -> None:
 
 def test_an_ordinary_user_sees_his_own_namespace_and_says_what_he_does_not() -> None:
     script = (
-        "import json, os\nfrom seawall.host.packet_rings.rings import packet_rings\n"
+        "import json, os\nfrom seawall.host.packet_rings.ring_sockets import packet_rings\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "print(json.dumps(packet_rings()))\n"
     )

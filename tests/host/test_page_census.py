@@ -13,8 +13,8 @@ from tests.end_to_end.verbs import ENVIRONMENT
 from tests.host.page_files import page_files, word
 
 from seawall.host.page_census.count import CHARGED, PageFiles, count
-from seawall.host.page_census.frames import page_census, ram_of, scan, zones_of
-from seawall.host.page_census.plan import Plan, Range
+from seawall.host.page_census.page_census_probe import page_census, ram_of, scan, zones_of
+from seawall.host.page_census.sampling_order import Range, SamplingOrder
 
 FREE, NONE = word("BUDDY"), 0
 POD = 4711
@@ -121,7 +121,7 @@ def machine(frames: int, seed: int) -> tuple[list[int], list[int]]:
 def test_all_classes_are_exact(tmp_path: Path) -> None:
     words, inodes = machine(100_000, 1)
     files = page_files(tmp_path, words, inodes)
-    answer: dict[str, Any] = scan(files, Plan([Range(0, 100_000)], 64, 64, 5), seconds=60)
+    answer: dict[str, Any] = scan(files, SamplingOrder([Range(0, 100_000)], 64, 64, 5), seconds=60)
     files.close()
     assert answer["classes_read"] == answer["classes"] == 64
     assert answer["frames_read"] == answer["frames"] == 100_000
@@ -133,7 +133,7 @@ def test_all_classes_are_exact(tmp_path: Path) -> None:
 def test_time_over_leaves_a_sample_that_says_so(tmp_path: Path) -> None:
     words, inodes = machine(200_000, 2)
     files = page_files(tmp_path, words, inodes)
-    answer: dict[str, Any] = scan(files, Plan([Range(0, 200_000)], 64, 256, 5), seconds=0)
+    answer: dict[str, Any] = scan(files, SamplingOrder([Range(0, 200_000)], 64, 256, 5), seconds=0)
     files.close()
     assert answer["classes_read"] == 8
     assert len(answer["samples"]) == 8
@@ -156,9 +156,9 @@ def test_the_memory_of_a_scan_is_bounded(tmp_path: Path) -> None:
             file.truncate(8 * frames)
     script = f"""
 import resource
-from seawall.host.page_census.frames import scan
+from seawall.host.page_census.page_census_probe import scan
 from seawall.host.page_census.count import PageFiles
-from seawall.host.page_census.plan import Range, plan_for
+from seawall.host.page_census.sampling_order import Range, plan_for
 files = PageFiles({str(tmp_path / "kpageflags")!r}, {str(tmp_path / "kpagecgroup")!r})
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 answer = scan(files, plan_for([Range(0, {frames})], 1.0, 1), 1.0)
@@ -180,9 +180,9 @@ def test_a_scan_that_nobody_waits_for_ends(tmp_path: Path) -> None:
             file.truncate(8 * frames)
     script = f"""
 import os, time
-from seawall.host.page_census.frames import scan
+from seawall.host.page_census.page_census_probe import scan
 from seawall.host.page_census.count import PageFiles
-from seawall.host.page_census.plan import Range, plan_for
+from seawall.host.page_census.sampling_order import Range, plan_for
 if os.fork():
     time.sleep(3)
     os._exit(0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seawall.host.page_census.plan import Plan, Range, plan_for
+from seawall.host.page_census.sampling_order import Range, SamplingOrder, plan_for
 
 TIB_FRAMES = (1 << 40) // 4096
 
@@ -27,7 +27,7 @@ def ranges(draw: st.DrawFn) -> list[Range]:
 def test_all_classes_are_all_frames_each_once(
     parts: list[Range], chunk: int, classes: int, seed: int
 ) -> None:
-    plan = Plan(parts, chunk, classes, seed)
+    plan = SamplingOrder(parts, chunk, classes, seed)
     met = Counter(
         frame for number in plan.order() for one in plan.chunks_of(number)
         for frame in range(one.begin, one.end)
@@ -37,12 +37,12 @@ def test_all_classes_are_all_frames_each_once(
 
 
 def test_chunks_end_where_their_range_ends() -> None:
-    plan = Plan([Range(10, 70), Range(130, 131)], 64, 1, 0)
+    plan = SamplingOrder([Range(10, 70), Range(130, 131)], 64, 1, 0)
     assert sorted(plan.chunks_of(0)) == [Range(10, 64), Range(64, 70), Range(130, 131)]
 
 
 def test_a_class_has_one_chunk_of_every_stratum() -> None:
-    plan = Plan([Range(0, 64 * 256 * 64)], 64, 256, 7)
+    plan = SamplingOrder([Range(0, 64 * 256 * 64)], 64, 256, 7)
     for number in (0, 100, 255):
         places = [one.begin // 64 for one in plan.chunks_of(number)]
         assert [place // 256 for place in places] == list(range(64))

@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seawall.host.page_trace.frames import Frames
 from seawall.host.page_trace.second_look import is_plain
+from seawall.host.page_trace.traced_frames import TracedFrames
 
 CHUNK_BYTES = 4 << 15
 HEAD, TAIL, MMAP, LRU, SLAB, BUDDY, RESERVED = (1 << bit for bit in (15, 16, 11, 5, 7, 10, 32))
 
 
-def owned(frames: Frames) -> dict[int, int]:
+def owned(frames: TracedFrames) -> dict[int, int]:
     """By frame."""
     return {
         first + at * frames.step: group
@@ -23,7 +23,7 @@ def owned(frames: Frames) -> dict[int, int]:
 
 
 def test_the_last_that_took_a_frame_has_it() -> None:
-    frames = Frames(1 << 20)
+    frames = TracedFrames(1 << 20)
     assert frames.take(100, 2, 7) == 4
     assert frames.take(102, 0, 8) == 1
     frames.free(100, 0)
@@ -33,7 +33,7 @@ def test_the_last_that_took_a_frame_has_it() -> None:
 
 
 def test_a_frame_in_eight_stands_for_eight() -> None:
-    frames = Frames(1 << 20)
+    frames = TracedFrames(1 << 20)
     frames.take(0, 5, 1)
     frames.take(40, 0, 2)
     frames.take(41, 0, 2)
@@ -50,7 +50,7 @@ def test_a_frame_in_eight_stands_for_eight() -> None:
 
 
 def test_chunks_far_apart_come_together_when_coarser() -> None:
-    frames = Frames(1 << 20)
+    frames = TracedFrames(1 << 20)
     frames.take(0, 0, 1)
     frames.take(1 << 15, 0, 2)
     frames.take(3 << 15, 0, 3)
@@ -60,7 +60,7 @@ def test_chunks_far_apart_come_together_when_coarser() -> None:
 
 
 def test_room_is_bounded_and_said() -> None:
-    frames = Frames(2 * CHUNK_BYTES)
+    frames = TracedFrames(2 * CHUNK_BYTES)
     frames.take(0, 0, 1)
     frames.take(1 << 15, 0, 1)
     frames.free(0, 0)
@@ -79,7 +79,7 @@ def test_room_is_bounded_and_said() -> None:
 
 
 def test_numbers_that_cannot_be_frames_are_left_out() -> None:
-    frames = Frames(1 << 20)
+    frames = TracedFrames(1 << 20)
     assert frames.take((1 << 64) - 1, 0, 1) == 0
     assert frames.take(0, 40, 1) == 0
     frames.free((1 << 64) - 1, 60)
@@ -87,7 +87,7 @@ def test_numbers_that_cannot_be_frames_are_left_out() -> None:
 
 
 def test_groups_are_renumbered() -> None:
-    frames = Frames(1 << 20)
+    frames = TracedFrames(1 << 20)
     frames.take(0, 1, 10)
     frames.take(2, 1, 20)
     assert frames.groups() == {10, 20}
@@ -108,7 +108,7 @@ def test_sampled_frames_are_those_of_all_frames(
 ) -> None:
     """A coarser store knows exactly what a plain one knows of its frames."""
     plain: dict[int, int] = {}
-    frames = Frames(1 << 20)
+    frames = TracedFrames(1 << 20)
     frames.coarsen(shift)
     for is_taken, number, order, group in steps:
         first = number >> order << order

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from seawall.host.page_trace import glance, second_look
-from seawall.host.page_trace.frames import Frames
-from seawall.host.page_trace.glance import Looker, Settling
+from seawall.host.page_trace.frame_ledger import FrameGroup, FrameLedger
+from seawall.host.page_trace.glance import FrameExaminer, Settling
 from seawall.host.page_trace.known_symbols import KnownSymbols
-from seawall.host.page_trace.ledger import Group, Ledger
 from seawall.host.page_trace.symbols import Symbols
 from seawall.host.page_trace.tasks import Tasks
+from seawall.host.page_trace.traced_frames import TracedFrames
 
 KALLSYMS = """\
 ffffffff81000000 T _stext
@@ -42,9 +42,9 @@ class Pages:
         self.write({})
         monkeypatch.setattr(second_look, "FLAGS_PATH", str(self.flags))
         monkeypatch.setattr(second_look, "CGROUPS_PATH", str(self.cgroups))
-        self.frames = Frames(1 << 20)
-        self.ledger = Ledger(Tasks.__new__(Tasks), self.frames)
-        self.ledger.groups += [Group(0, 0, is_compound=False, stretch=s) for s in (0, 5)]
+        self.frames = TracedFrames(1 << 20)
+        self.ledger = FrameLedger(Tasks.__new__(Tasks), self.frames)
+        self.ledger.groups += [FrameGroup(0, 0, is_compound=False, stretch=s) for s in (0, 5)]
         self.asked = 0
         piece = glance.piece
 
@@ -59,7 +59,7 @@ class Pages:
         self.flags.write_bytes(words)
         self.cgroups.write_bytes(bytes(4096 * 8))
 
-    def look(self, looker: Looker, settled: int) -> dict[int, int]:
+    def look(self, looker: FrameExaminer, settled: int) -> dict[int, int]:
         looker.trust(self.ledger, settled)
         found = looker.examine(self.frames, lambda _: False)
         return {group: one.frames for group, one in found.items()}
@@ -68,7 +68,7 @@ class Pages:
 def test_a_piece_is_asked_again_only_when_something_happened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pages, looker = Pages(tmp_path, monkeypatch), Looker()
+    pages, looker = Pages(tmp_path, monkeypatch), FrameExaminer()
     for frame in (0, 4, 1000):
         pages.frames.take(frame, 2, 1)
     assert pages.look(looker, settled=1) == {1: 12}
@@ -83,7 +83,7 @@ def test_a_piece_is_asked_again_only_when_something_happened(
 def test_young_frames_and_those_of_a_gap_are_asked_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pages, looker = Pages(tmp_path, monkeypatch), Looker()
+    pages, looker = Pages(tmp_path, monkeypatch), FrameExaminer()
     pages.frames.take(8, 1, 2)  # of stretch 5
     for asked in (1, 2):
         assert (pages.look(looker, settled=5), pages.asked) == ({2: 2}, asked)

@@ -9,16 +9,16 @@ import pytest
 
 from seawall.host.page_trace import decode
 from seawall.host.page_trace.decode import Happening
-from seawall.host.page_trace.follower import Told
-from seawall.host.page_trace.frames import Frames
+from seawall.host.page_trace.follower import FollowerStatistics
+from seawall.host.page_trace.frame_ledger import FrameLedger
 from seawall.host.page_trace.hist import Sums
-from seawall.host.page_trace.ledger import Ledger
 from seawall.host.page_trace.memory_tree import MemoryTree
 from seawall.host.page_trace.proc_tasks import cgroup_lines, look_at
-from seawall.host.page_trace.report import Material, report
-from seawall.host.page_trace.second_look import Found
+from seawall.host.page_trace.second_look import HeldFrames
 from seawall.host.page_trace.symbols import Symbols
 from seawall.host.page_trace.tasks import Tasks, comm_of, is_alive
+from seawall.host.page_trace.trace_report import Material, report
+from seawall.host.page_trace.traced_frames import TracedFrames
 
 CHUNK_BYTES = 4 << 15
 US = os.getpid()
@@ -34,11 +34,11 @@ def freed(time: int, frame: int, order: int = 0) -> Happening:
     return (time, decode.FREED, frame, order)
 
 
-def ledger() -> Ledger:
-    return Ledger(Tasks(MemoryTree(None, None)), Frames(1 << 20))
+def ledger() -> FrameLedger:
+    return FrameLedger(Tasks(MemoryTree(None, None)), TracedFrames(1 << 20))
 
 
-def owners(book: Ledger) -> dict[int, int]:
+def owners(book: FrameLedger) -> dict[int, int]:
     """The thread by frame."""
     return {
         first + at: book.tasks.rows[book.groups[group].task].tid
@@ -48,22 +48,25 @@ def owners(book: Ledger) -> dict[int, int]:
     }
 
 
-def held(book: Ledger, **about: object) -> dict[int, Found]:
+def held(book: FrameLedger, **about: object) -> dict[int, HeldFrames]:
     counts: dict[int, int] = {}
     for _, groups in book.frames.chunks():
         for group in groups:
             if group:
                 counts[group] = counts.get(group, 0) + 1
-    return {group: Found(frames, 0) for group, frames in counts.items()}
+    return {group: HeldFrames(frames, 0) for group, frames in counts.items()}
 
 
 def told(
-    book: Ledger, settled: int, about: Told | None = None, sums: Sums | None = None
+    book: FrameLedger,
+    settled: int,
+    about: FollowerStatistics | None = None,
+    sums: Sums | None = None,
 ) -> dict[int, dict]:  # type: ignore[type-arg]
     """Rows of the report by thread."""
     symbols = Symbols("/nowhere")
     material = Material(
-        ledger=book, told=about or Told(), found=held(book), settled_before=settled,
+        ledger=book, told=about or FollowerStatistics(), found=held(book), settled_before=settled,
         stacks={b"": 0}, symbols=symbols, drivers=(), sums=sums,
     )  # type: ignore[arg-type]  # fmt: skip
     answer = report(material)
@@ -213,7 +216,7 @@ def test_lost_frees_are_held_against_who_frees_much() -> None:
         book.apply([taken(10 * time + 3, 5000, tid=churner), freed(10 * time + 4, 5000)])
     book.apply([taken(10_000, 6000 + frame, tid=churner) for frame in range(100)])
     book.mistrust()
-    lost = Told(freed=900, lost_freed=100)
+    lost = FollowerStatistics(freed=900, lost_freed=100)
     rows = told(book, book.next_stretch(), lost)
     assert rows[holder]["pages"] == 999
     assert rows[holder]["least_pages"] == 1000 - 100 * 8
@@ -225,7 +228,7 @@ def test_sums_of_the_kernel_bound_what_was_lost_and_a_full_map_is_blind() -> Non
     book = ledger()
     book.apply([taken(1, frame) for frame in range(100)])
     material = Material(
-        ledger=book, told=Told(lost_taken=50), found=held(book), stacks={b"": 0},
+        ledger=book, told=FollowerStatistics(lost_taken=50), found=held(book), stacks={b"": 0},
         settled_before=book.next_stretch(), symbols=Symbols("/nowhere"), drivers=(),
         sums=Sums({US: 340}, dropped=17),
     )  # fmt: skip
@@ -243,12 +246,12 @@ def test_without_sums_of_the_kernel_losses_count_by_what_each_was_seen_to_take()
     book.apply([taken(1, 64 * number, order=4) for number in range(10)])
     book.apply([taken(1, 4096 + number, tid=GONE) for number in range(10)])
     # 51 records are 26 blocks; of 2,000 that were read 10 were each one's; three times that.
-    rows = told(book, book.next_stretch(), Told(lost_taken=51, taken=2000))
+    rows = told(book, book.next_stretch(), FollowerStatistics(lost_taken=51, taken=2000))
     assert (rows[US]["pages"], rows[US]["most_pages"]) == (160, 160 + 7)
     assert (rows[GONE]["pages"], rows[GONE]["most_pages"]) == (10, 10 + 1)
-    rows = told(book, book.next_stretch(), Told(lost_taken=51, taken=20))
+    rows = told(book, book.next_stretch(), FollowerStatistics(lost_taken=51, taken=20))
     assert rows[US]["most_pages"] == 160 + 26 * 16  # no more than all that were lost
-    all_of_it = told(book, book.next_stretch(), Told(lost_taken=1 << 40, taken=20))
+    all_of_it = told(book, book.next_stretch(), FollowerStatistics(lost_taken=1 << 40, taken=20))
     assert all_of_it[US]["most_pages"] == os.sysconf("SC_PHYS_PAGES")
 
 
@@ -264,7 +267,7 @@ def test_for_whom_there_is_no_room_nobody_else_is_charged(monkeypatch: pytest.Mo
 
 
 def test_frames_without_room_may_be_held_and_it_is_said() -> None:
-    book = Ledger(Tasks(MemoryTree(None, None)), Frames(CHUNK_BYTES))
+    book = FrameLedger(Tasks(MemoryTree(None, None)), TracedFrames(CHUNK_BYTES))
     book.apply([taken(1, frame) for frame in range(100)])
     book.apply([taken(2, 1 << 20, order=3), taken(3, 1 << 21)])
     row = told(book, book.next_stretch())[US]
@@ -283,7 +286,7 @@ def test_each_sampled_frame_stands_for_its_neighbours() -> None:
 def test_many_groups_are_made_fewer_without_losing_a_frame(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("seawall.host.page_trace.ledger._COMPACT_FROM", 50)
+    monkeypatch.setattr("seawall.host.page_trace.frame_ledger._COMPACT_FROM", 50)
     book = ledger()
     for number in range(60):
         child = GONE + 20 + number
@@ -303,7 +306,7 @@ def test_many_groups_are_made_fewer_without_losing_a_frame(
 def test_many_groups_that_stay_are_not_gone_through_again_and_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("seawall.host.page_trace.ledger._COMPACT_FROM", 50)
+    monkeypatch.setattr("seawall.host.page_trace.frame_ledger._COMPACT_FROM", 50)
     book = ledger()
     times: list[int] = []
     renumber = book.frames.renumber

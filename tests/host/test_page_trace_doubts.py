@@ -13,20 +13,20 @@ from tests.host.test_page_trace_live import why_not
 
 from seawall.host.page_trace import decode
 from seawall.host.page_trace.decode import Happening, TakenPages
-from seawall.host.page_trace.follower import STEP_MOST, Told
-from seawall.host.page_trace.ledger import Ledger
+from seawall.host.page_trace.follower import STEP_MOST, FollowerStatistics
+from seawall.host.page_trace.frame_ledger import FrameLedger
 from seawall.host.page_trace.options import TraceOptions
-from seawall.host.page_trace.pace import PACE_STEP_MOST
-from seawall.host.page_trace.report import Material, report
 from seawall.host.page_trace.stack_room import most_after, without_unused
 from seawall.host.page_trace.symbols import Symbols
-from seawall.host.page_trace.tasks import Task
+from seawall.host.page_trace.tasks import TracerTask
+from seawall.host.page_trace.trace_report import Material, report
 from seawall.host.page_trace.tracer import PageTracer
+from seawall.host.page_trace.tracer_pace import PACE_STEP_MOST
 
 
-def stale(book: Ledger, tid: int) -> None:
+def stale(book: FrameLedger, tid: int) -> None:
     """A thread that ended long ago, and is still known."""
-    book.tasks._known[tid] = Task(
+    book.tasks._known[tid] = TracerTask(
         tid, tid, "old", is_kernel_thread=False, cgroups=("0::/old",), known_by="proc",
         start_ticks=1,
     )  # fmt: skip
@@ -38,7 +38,7 @@ def test_a_number_whose_fork_was_lost_proves_nothing() -> None:
     book.apply([taken(1, frame, tid=GONE) for frame in range(100)])
     book.apply([taken(1, 1000 + frame) for frame in range(100)])
     book.tasks.mistrust()
-    rows = told(book, book.next_stretch(), Told(lost_tasks=500))
+    rows = told(book, book.next_stretch(), FollowerStatistics(lost_tasks=500))
     assert (rows[GONE]["pages"], rows[GONE]["least_pages"]) == (100, 0)
     # We live, and are who we were.
     assert (rows[US]["pages"], rows[US]["least_pages"]) == (100, 100)
@@ -92,8 +92,11 @@ def test_a_large_block_that_was_freed_and_taken_unseen_is_no_longer_certain() ->
     book.mistrust()
     settled = book.next_stretch()
     # Its taking by another would have been seen: then the frames are that one's.
-    assert told(book, settled, Told(freed=900, lost_freed=3))[US]["least_pages"] == 8192 - 3 * 8
-    both = Told(freed=900, lost_freed=3, taken=900, lost_taken=3)
+    assert (
+        told(book, settled, FollowerStatistics(freed=900, lost_freed=3))[US]["least_pages"]
+        == 8192 - 3 * 8
+    )
+    both = FollowerStatistics(freed=900, lost_freed=3, taken=900, lost_taken=3)
     assert told(book, settled, both)[US]["least_pages"] == 5 * 1024
 
 
@@ -135,7 +138,8 @@ def test_a_kernel_that_shows_no_names_is_said_and_so_is_being_stopped(
     book = ledger()
     book.apply([taken(1, frame, stack=1) for frame in range(10)])
     material = Material(
-        ledger=book, told=Told(stops=2), found=held(book), settled_before=book.next_stretch(),
+        ledger=book, told=FollowerStatistics(stops=2), found=held(book),
+        settled_before=book.next_stretch(),
         stacks={b"": 0, struct.pack("<Q", 0xFFFFFFFF81000010): 1}, symbols=Symbols(str(hidden)),
         drivers=(),
     )  # fmt: skip

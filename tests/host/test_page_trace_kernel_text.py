@@ -12,10 +12,10 @@ from seawall.host.page_trace import hist, kprobes
 from seawall.host.page_trace.armed import check_layout
 from seawall.host.page_trace.instances import _NAME
 from seawall.host.page_trace.memory_tree import MemoryTree
-from seawall.host.page_trace.options import NVIDIA, Driver
-from seawall.host.page_trace.problems import TracingProblem
+from seawall.host.page_trace.options import NVIDIA, TracedDriver
 from seawall.host.page_trace.streams import PIECE_PAGES, Raw, in_time
 from seawall.host.page_trace.symbols import Symbols, module_symbols
+from seawall.host.page_trace.tracing_problem import TracingProblem
 
 HIST = """# event histogram
 #
@@ -128,13 +128,13 @@ def test_probes_of_a_driver_by_argument_and_by_register() -> None:
     arm = kprobes.lines_for(NVIDIA, 0, symbols, "aarch64")
     assert arm[0][1].definition("g") == "p:g/alloc0_0 nvidia:nv_alloc_pages value=%x1:u32"
     assert kprobes.lines_for(NVIDIA, 0, {"other"}, "x86_64") == []
-    own = Driver(name="x", module="", allocate="f", count_argument=3)
+    own = TracedDriver(name="x", module="", allocate="f", count_argument=3)
     (alloc,) = kprobes.lines_for(own, 1, {"f"}, "s390x")[0]
     assert alloc.definition("g") == "p:g/alloc1_0 f value=$arg3:u32"
 
 
 def test_a_driver_gives_and_takes_back_by_handle() -> None:
-    pages = kprobes.DriverPages()
+    pages = kprobes.KprobedPages()
     for kind, task, value in (
         ("alloc", 1, 100), ("carry", 1, 0xAA), ("done", 1, 0),
         ("alloc", 2, 50), ("carry", 2, 0xBB), ("done", 2, 0),

@@ -26,8 +26,8 @@ from seawall.host.live import LiveHost
 from seawall.host.page_trace import instances, keeper, tracefs
 from seawall.host.page_trace.instances import Instance
 from seawall.host.page_trace.options import TraceOptions
-from seawall.host.page_trace.problems import TracingProblem
 from seawall.host.page_trace.tracer import PageTracer
+from seawall.host.page_trace.tracing_problem import TracingProblem
 from seawall.readings.page_trace import PageTrace, parse_answer, trace
 
 PAGE = os.sysconf("SC_PAGE_SIZE")

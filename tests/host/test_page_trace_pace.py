@@ -6,7 +6,7 @@ import pytest
 
 from seawall.host.page_trace import decode
 from seawall.host.page_trace.decode import Happening
-from seawall.host.page_trace.pace import PACE_STEP_MOST, Pace, sparing
+from seawall.host.page_trace.tracer_pace import PACE_STEP_MOST, TracerPace, sparing
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def happenings(order: int, count: int) -> Sequence[Happening]:
     return [*took, *((n, decode.FREED, n << order, order) for n in range(count))]
 
 
-def paced(pace: Pace, order: int, used: float, step: int = 1) -> int:
+def paced(pace: TracerPace, order: int, used: float, step: int = 1) -> int:
     """The step after one second of such blocks, for which so much of a CPU was used."""
     pace.saw(happenings(order, 4000))
     pace.used(used)
@@ -45,14 +45,14 @@ def paced(pace: Pace, order: int, used: float, step: int = 1) -> int:
 
 
 def test_it_is_narrowed_when_that_helps_and_only_when_it_is_needed() -> None:
-    pace = Pace()
+    pace = TracerPace()
     assert paced(pace, 0, 0.2) == 1
     assert paced(pace, 0, 0.3) == 2
     assert paced(pace, 3, 0.9) == 1  # of this second alone: before it were single pages
 
 
 def test_it_is_asked_once_a_second() -> None:
-    pace = Pace()
+    pace = TracerPace()
     pace.saw(happenings(0, 4000))
     pace.used(0.9)
     assert pace.step(pace._since + 0.9, 1) == 1
@@ -61,7 +61,7 @@ def test_it_is_asked_once_a_second() -> None:
 
 
 def test_forks_moves_and_probes_are_no_pages() -> None:
-    pace = Pace()
+    pace = TracerPace()
     pace.saw([(n, decode.PROBED, 7, 1, 4096) for n in range(4000)])
     pace.used(0.9)
     assert pace.step(pace._since + 1.0, 1) == 1

@@ -2,16 +2,16 @@
 
 from tests.host.test_page_ledger import GONE, US, ledger, taken, told
 
-from seawall.host.page_trace.follower import STEP_MOST, Told
+from seawall.host.page_trace.follower import STEP_MOST, FollowerStatistics
+from seawall.host.page_trace.frame_ledger import FrameLedger
 from seawall.host.page_trace.hist import Sums
-from seawall.host.page_trace.ledger import Ledger
-from seawall.host.page_trace.pace import PACE_STEP_MOST
 from seawall.host.page_trace.sampling import others_pages
+from seawall.host.page_trace.tracer_pace import PACE_STEP_MOST
 
 FOLLOWED = 1000
 
 
-def sampled(step: int = STEP_MOST) -> Ledger:
+def sampled(step: int = STEP_MOST) -> FrameLedger:
     """One frame in ``step`` is followed, all of them are ours, and each stands for ``step``."""
     book = ledger()
     book.frames.coarsen(step.bit_length() - 1)
@@ -20,13 +20,13 @@ def sampled(step: int = STEP_MOST) -> Ledger:
     return book
 
 
-def task_of(book: Ledger, tid: int) -> int:
+def task_of(book: FrameLedger, tid: int) -> int:
     (task,) = (number for number, row in enumerate(book.tasks.rows) if row.tid == tid)
     return task
 
 
-def others(book: Ledger, sums: Sums | None, told: Told | None = None) -> int:
-    return others_pages(book, told or Told(), sums, task_of(book, US), FOLLOWED)
+def others(book: FrameLedger, sums: Sums | None, told: FollowerStatistics | None = None) -> int:
+    return others_pages(book, told or FollowerStatistics(), sums, task_of(book, US), FOLLOWED)
 
 
 def test_a_thread_that_took_all_of_it_has_all_of_it() -> None:
@@ -55,7 +55,7 @@ def test_not_more_than_is_there_by_chance() -> None:
 
 def test_where_there_are_none_or_takings_were_lost_half_of_it_is_anybodys() -> None:
     assert others(sampled(), None) == 32_000
-    assert others(sampled(), Sums({US: 64_000}, 0), Told(lost_taken=1)) == 32_000
+    assert others(sampled(), Sums({US: 64_000}, 0), FollowerStatistics(lost_taken=1)) == 32_000
 
 
 def test_who_found_no_room_in_them_is_halved_at_the_most() -> None:

@@ -14,7 +14,7 @@ import pytest
 from seawall.host import own_processes
 from seawall.host import task_stacks as probe
 from seawall.host.live import LiveHost
-from seawall.readings.task_stacks import Task, TaskStacks, read
+from seawall.readings.task_stacks import StackTask, TaskStacks, read
 
 CLONE = {"x86_64": 56, "aarch64": 220}
 # A child that its parent waits for as after vfork (CLONE_VFORK, without sharing memory), in
@@ -83,7 +83,7 @@ def sample(host: LiveHost) -> TaskStacks:
     return found
 
 
-def wait_for(host: LiveHost, pid: int, state: str) -> Task:
+def wait_for(host: LiveHost, pid: int, state: str) -> StackTask:
     until = time.monotonic() + 20
     while time.monotonic() < until:
         for task in sample(host).tasks:

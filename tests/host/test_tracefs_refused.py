@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seawall.host.page_trace import tracefs
-from seawall.host.page_trace.problems import TracingProblem
+from seawall.host.page_trace.tracing_problem import TracingProblem
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gets as far: sudo make test")

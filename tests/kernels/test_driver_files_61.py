@@ -52,7 +52,7 @@ sys.stdin.read()
 """
 LOOK = rb"""
 import dataclasses, json, sys
-from seawall.accounts.claim_sources import driver_mappings, driver_suspects
+from seawall.accounts.claim_sources import driver_mapping_claims, driver_suspects
 from seawall.accounts.claims import _ask
 from seawall.accounts.driver_holders import DriverHolders
 from seawall.host.live import LiveHost
@@ -61,7 +61,7 @@ from seawall.readings.driver_modules import DriverModules
 from seawall.readings.snapshot import Snapshot
 host = LiveHost()
 snapshot = Snapshot(host)
-mapped = _ask(driver_mappings.claims, snapshot)
+mapped = _ask(driver_mapping_claims.claims, snapshot)
 suspects = _ask(driver_suspects.claims, snapshot)
 holders, files = snapshot.get(DriverHolders), snapshot.get(DriverFiles)
 host.close()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from seawall.guard import entry
-from seawall.pinner.asked import FILE, Asked
+from seawall.pinner.pin_request import FILE, PinRequest
 
 Page = dict[str, Any]
 
@@ -26,7 +26,7 @@ class Room:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, *pin: str, most_bytes: int = 64 << 20, **more: Any) -> None:
-        asked = Asked(pin, most_bytes, more.pop("slices", ()), str(self.folder), **more)
+        asked = PinRequest(pin, most_bytes, more.pop("slices", ()), str(self.folder), **more)
         fd = os.memfd_create("asked")
         os.write(fd, json.dumps(asked._asdict()).encode())
         os.lseek(fd, 0, os.SEEK_SET)

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from seawall.pinner import looker, wanted
-from seawall.pinner.asked import FILE, Asked
 from seawall.pinner.holding import Holding
-from seawall.pinner.looker import Looker
-from seawall.pinner.process import Pinner
-from seawall.pinner.rounds import Rounds
-from seawall.pinner.wanted import Chosen
+from seawall.pinner.looker import ResidencyLooker
+from seawall.pinner.pin_request import FILE, PinRequest
+from seawall.pinner.pinner_process import Pinner
+from seawall.pinner.pinner_rounds import Rounds
+from seawall.pinner.wanted import ChosenProgram
 
 PAGE = os.sysconf("SC_PAGESIZE")
 SIZE = 4 * PAGE
@@ -52,9 +52,9 @@ def answers(tmp_path: Path) -> Answers:
 
 @pytest.fixture
 def rounds(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> Rounds:
-    one = Chosen(4711, 1, str(answers.path), "program", 0, "program", must_be_roots=False)
+    one = ChosenProgram(4711, 1, str(answers.path), "program", 0, "program", must_be_roots=False)
     monkeypatch.setattr(wanted, "chosen", lambda *_: ([one], []))
-    made = Rounds(Asked(("program",), 1 << 20, ()), Holding())
+    made = Rounds(PinRequest(("program",), 1 << 20, ()), Holding())
     monkeypatch.setattr(made, "_looker", answers)
     return made
 
@@ -110,7 +110,7 @@ def test_a_child_that_hangs_is_killed_and_buried(monkeypatch: pytest.MonkeyPatch
         return {"is": "well"}, -1
 
     monkeypatch.setattr(looker, "answer", hangs)
-    made = Looker(0.2)
+    made = ResidencyLooker(0.2)
     told, _ = made.ask("pid 1", seconds=60)
     assert told == {"why": "no answer in 0.2 s", "is_silent": True}
     assert made.losses == 1
@@ -129,7 +129,7 @@ def test_a_child_that_hangs_is_killed_and_buried(monkeypatch: pytest.MonkeyPatch
 
 def test_nobody_is_asked_while_too_many_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(looker, "_is_gone", lambda _: False)
-    made = Looker(0.2)
+    made = ResidencyLooker(0.2)
     made._left = set(range(looker.LEFT_MOST))
     told, _ = made.ask("pid 1", do="maps", pid=os.getpid())
     assert told["is_silent"]
@@ -139,7 +139,7 @@ def test_nobody_is_asked_while_too_many_hang(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_changed_file_leaves_the_other_problems(tmp_path: Path) -> None:
     config = tmp_path / "guard.toml"
     settings = {"pin": ["nobody-is-called-so"], "pin_at_most_bytes": 1 << 20, "pin_slices": []}
-    asked = Asked((), 0, (), str(tmp_path), str(config), ("echo", json.dumps(settings)))
+    asked = PinRequest((), 0, (), str(tmp_path), str(config), ("echo", json.dumps(settings)))
     pinner = Pinner(asked, 0)
     pinner._problems = ["its memory is not locked: no"]
     problems = []

@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seawall.pinner import plan as planning
+from seawall.pinner import pin_plan as planning
 from seawall.pinner.elf import text_of
 from seawall.pinner.intervals import Range, common, total, without
 from seawall.pinner.mappings import own_identity, parse
-from seawall.pinner.plan import OVER_BUDGET, TOO_MANY, File, budget, plan
+from seawall.pinner.pin_plan import OVER_BUDGET, TOO_MANY, File, budget, plan
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -22,7 +22,7 @@ def file(inode: int, code_kib: int, data_kib: int = 0, **more: object) -> File:
     )  # fmt: skip
 
 
-def given_kib(found: planning.Plan, inode: int) -> int:
+def given_kib(found: planning.PinPlan, inode: int) -> int:
     return total(found.ranges.get(("08:01", inode), [])) // KIB
 
 

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from seawall.host.host import Unread
 from seawall.readings import device_access, device_nodes
-from seawall.readings.device_access import Access, Target, Tried
-from seawall.readings.device_nodes import DeviceNodes, Node
+from seawall.readings.device_access import Access, AccessTarget, Tried
+from seawall.readings.device_nodes import DeviceNode, DeviceNodes
 
 UVM = ["/dev/nvidia-uvm", "c", 234, 0, 0o20666, 0, 0]
-NODE = Node("/dev/nvidia-uvm", "c", 234, 0, 0o666, 0, 0)
+NODE = DeviceNode("/dev/nvidia-uvm", "c", 234, 0, 0o666, 0, 0)
 HOST = {"nodes": [UVM], "links": [["195:255", "../nvidiactl"]], "left_out": 0}
 ROW = ["/dev/nvidia-uvm", 1, "c", 234, 0, 438, None]
-TARGET = Target(7, 100, ("/dev/nvidia-uvm",))
+TARGET = AccessTarget(7, 100, ("/dev/nvidia-uvm",))
 
 
 class Answers:
@@ -108,7 +108,7 @@ def test_access_of_all_in_one_question() -> None:
         "7": {"tried": [ROW, ["/dev/not-asked", 0, "c", 1, 3, 438, None]], "problem": None},
         "8": {"tried": [], "problem": ["refused", "setns"]},
     }})  # fmt: skip
-    targets = [TARGET, Target(8, 1, ("/dev/x",)), Target(9, 1, ("/dev/x",))]
+    targets = [TARGET, AccessTarget(8, 1, ("/dev/x",)), AccessTarget(9, 1, ("/dev/x",))]
     found = device_access.ask(host, targets, opens=True)
     assert host.asked == [{
         "targets": [[7, 100, ["/dev/nvidia-uvm"]], [8, 1, ["/dev/x"]], [9, 1, ["/dev/x"]]],
@@ -135,13 +135,13 @@ def test_a_node_that_is_not_there_has_no_numbers() -> None:
 
 def test_a_target_that_hangs_spoils_no_other() -> None:
     host = silent_for(8, lambda pid: {"tried": [ROW], "problem": None}, "targets")
-    targets = [Target(pid, 1, (ROW[0],)) for pid in (7, 8, 9)]
+    targets = [AccessTarget(pid, 1, (ROW[0],)) for pid in (7, 8, 9)]
     found = device_access.ask(host, targets)
     assert [found[pid].problem and found[pid].problem.why for pid in (7, 8, 9)] == [
         None, "no_answer", None,
     ]  # fmt: skip
     never = always(Unread("device_access", "no_answer"))
-    assert len(device_access.ask(never, [Target(pid, 1, ()) for pid in range(1, 301)])) == 300
+    assert len(device_access.ask(never, [AccessTarget(pid, 1, ()) for pid in range(1, 301)])) == 300
     assert len(never.asked) <= 2 + device_access.SILENCES_MOST
 
 

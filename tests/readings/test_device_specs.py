@@ -15,15 +15,15 @@ from seawall.host.host import Unread
 from seawall.host.recording import Round
 from seawall.problems import ParseProblem
 from seawall.readings import container_files, device_specs, docker_devices, oci_devices
-from seawall.readings.device_nodes import DeviceNodes, Node
+from seawall.readings.device_nodes import DeviceNode, DeviceNodes
 from seawall.readings.device_rule import DeviceRule
 from seawall.readings.device_specs import DeviceSpec, SpecDevice
 
 APP, WEB = "a" * 64, "b" * 64
 TASK = "/run/containerd/io.containerd.runtime.v2.task"
 DOCKER = f"/var/lib/docker/containers/{WEB}"
-CTL = Node("/dev/nvidiactl", "c", 195, 255, 0o666, 0, 0)
-ONE = Node("/dev/nvidia1", "c", 195, 1, 0o666, 0, 0)
+CTL = DeviceNode("/dev/nvidiactl", "c", 195, 255, 0o666, 0, 0)
+ONE = DeviceNode("/dev/nvidia1", "c", 195, 1, 0o666, 0, 0)
 NODES = DeviceNodes({CTL.path: CTL, ONE.path: ONE}, {}, 0)
 DENY_ALL = DeviceRule(None, None, None, "rwm", is_allow=False)
 

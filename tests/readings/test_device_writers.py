@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seawall.problems import ParseProblem
-from seawall.readings.device_writers import LINE_BYTES_MOST, Lost, Write, Writer, parse
+from seawall.readings.device_writers import LINE_BYTES_MOST, DeviceWriter, LostWrites, Write, parse
 
 LINE = {
     "path": "/sys/fs/cgroup/devices/a:b/devices.deny", "unix": 1.7e9, "monotonic": 12.5,
@@ -22,7 +22,7 @@ def line(**changed: Any) -> bytes:
 
 
 def test_a_whole_line() -> None:
-    writer = Writer(4711, "ru\udcffnc\n", "runc", 99, "/x", 1, "systemd")
+    writer = DeviceWriter(4711, "ru\udcffnc\n", "runc", 99, "/x", 1, "systemd")
     folder = "/sys/fs/cgroup/devices/a:b"
     assert parse(line()) == Write(folder, "devices.deny", 1.7e9, 12.5, writer)
 
@@ -31,11 +31,11 @@ def test_a_process_that_was_gone() -> None:
     told = {name: LINE[name] for name in ("path", "unix", "monotonic", "pid")}
     found = parse(json.dumps(told).encode())
     assert isinstance(found, Write)
-    assert found.writer == Writer(4711)
+    assert found.writer == DeviceWriter(4711)
 
 
 def test_lost_ones() -> None:
-    assert parse(b'{"is_lost": true, "unix": 2.0, "monotonic": 1.5}') == Lost(1.5)
+    assert parse(b'{"is_lost": true, "unix": 2.0, "monotonic": 1.5}') == LostWrites(1.5)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from seawall.readings import cri_containers, pod_resources
 from seawall.readings.cri_containers import CriContainers
 from seawall.readings.device_rule import DeviceRule
 from seawall.readings.device_specs import DeviceSpec
-from seawall.readings.pod_resources import Claim, Owner, PodResources
+from seawall.readings.pod_resources import DeviceOwner, PodResources, ResourceClaim
 
 INFO = Path(__file__).parent.parent / "host/files/containerd-1.6-container-info.json"
 FACTS = json.loads(json.dumps(container_facts(INFO.read_bytes())))
@@ -145,12 +145,12 @@ def listed(**told: Any) -> dict[str, Any]:
 def test_what_the_kubelet_lists() -> None:
     found = pod_resources.read(host(listed()))
     assert isinstance(found, PodResources)
-    owner = Owner("train", "job-0", "main")
+    owner = DeviceOwner("train", "job-0", "main")
     assert found.ids(owner) == {"nvidia.com/gpu": ("GPU-a", "GPU-b")}
     cdi = ("k8s.gpu.nvidia.com/d=0",)
-    assert found.claimed(owner) == (Claim("ml", "one-gpu", "gpu.nvidia.com", "gpu-0", cdi),)
+    assert found.claimed(owner) == (ResourceClaim("ml", "one-gpu", "gpu.nvidia.com", "gpu-0", cdi),)
     assert found.allocatable == {"nvidia.com/gpu": ("GPU-a",)}
-    assert found.ids(Owner("train", "job-1", "main")) == {}
+    assert found.ids(DeviceOwner("train", "job-1", "main")) == {}
 
 
 @pytest.mark.parametrize(

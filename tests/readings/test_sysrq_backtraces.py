@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.readings import sysrq_samples as samples
 
 from seawall.readings.sysrq_backtraces import Backtrace, parse
-from seawall.readings.task_stacks import Frame
+from seawall.readings.task_stacks import StackFrame
 
 ALL = [getattr(samples, name) for name in dir(samples) if name.isupper()]
 
@@ -36,7 +36,7 @@ def test_unreliable_frames_and_registers_are_left_out() -> None:
     assert names(trace)[:3] == ["smp_call_function_many", "on_each_cpu_mask", "drain_all_pages"]
     assert "page_alloc_cpu_notify" not in names(trace)
     assert "xfs_ilock" not in names(trace)
-    assert Frame("xfs_filemap_fault", "xfs") in trace.frames
+    assert StackFrame("xfs_filemap_fault", "xfs") in trace.frames
     assert names(trace)[-1] == "page_fault"
 
 
@@ -55,8 +55,8 @@ def test_a_recent_kernel_names_uid_and_build_id() -> None:
     cpus = by_cpu(samples.X86_6_18)
     assert (cpus[3].pid, cpus[3].comm) == (4242, "Xorg worker")
     assert cpus[3].frames[:2] == (
-        Frame("nv_alloc_pages", "nvidia"),
-        Frame("nvidia_ioctl", "nvidia"),
+        StackFrame("nv_alloc_pages", "nvidia"),
+        StackFrame("nvidia_ioctl", "nvidia"),
     )
     assert "__x64_sys_ioctl" in names(cpus[3])
     assert (cpus[1].state, cpus[1].comm, cpus[1].frames) == ("user_mode", "burn", ())
@@ -90,7 +90,7 @@ def test_blocked_tasks_of_old_and_new_kernels() -> None:
         ("kworker/u17:0", 72, "blocked"), ("cat", 5512, "blocked"),
     ]  # fmt: skip
     assert names(new[0])[-1] == "io_ring_exit_work"
-    assert new[1].frames[1] == Frame("request_wait_answer", "fuse")
+    assert new[1].frames[1] == StackFrame("request_wait_answer", "fuse")
 
 
 def test_nothing_of_another_message_becomes_a_backtrace() -> None:

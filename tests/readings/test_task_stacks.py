@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from seawall.host.host import Unread
-from seawall.readings.task_stacks import FRAMES_MOST, Frame, TaskStacks, parse, read
+from seawall.readings.task_stacks import FRAMES_MOST, StackFrame, TaskStacks, parse, read
 
 # As 4.14 prints it (addresses), 6.1 and a kernel with build ids.
 OLD = b"""[<ffffffffb0a6b8a5>] wait_on_page_bit_killable+0x95/0xb0
@@ -35,9 +35,12 @@ def asked(answer: object) -> TaskStacks | Unread:
 
 def test_stacks_of_old_and_new_kernels() -> None:
     assert parse(OLD) == (
-        Frame("wait_on_page_bit_killable", None), Frame("nvidia_ioctl", "nvidia"),
+        StackFrame("wait_on_page_bit_killable", None), StackFrame("nvidia_ioctl", "nvidia"),
     )  # fmt: skip
-    assert parse(NEW) == (Frame("folio_wait_bit_common", None), Frame("uvm_ioctl", "nvidia_uvm"))
+    assert parse(NEW) == (
+        StackFrame("folio_wait_bit_common", None),
+        StackFrame("uvm_ioctl", "nvidia_uvm"),
+    )
     assert parse(b"") == ()
     assert len(parse(b"f+0x1/0x2\n" * 1000)) == FRAMES_MOST
 
@@ -47,7 +50,7 @@ def test_an_answer_is_taken_as_it_was_given() -> None:
     assert isinstance(found, TaskStacks)
     (task,) = found.tasks
     assert (task.pid, task.tid, task.comm, task.state, task.turns) == (7, 8, "a b", "D", 9)
-    assert task.stack == (Frame("do_exit", None),)
+    assert task.stack == (StackFrame("do_exit", None),)
     assert (found.threads, found.processes_left_out, found.is_hidden) == (3, 1, False)
 
 

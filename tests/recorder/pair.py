@@ -11,7 +11,7 @@ from seawall.guard.judge.judge import Judge
 from seawall.guard.settings import Settings
 from seawall.guard.told_recorder import RecorderLink
 from seawall.recorder.guard_messages import GuardStart
-from seawall.replay.remembered import remembered
+from seawall.replay.mind_codec import remembered
 from seawall.replay.tick import Tick
 
 GUARDS: list["Guard"] = []

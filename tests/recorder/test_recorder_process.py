@@ -15,7 +15,7 @@ from tests.recorder.recorder_run import SIZE, Recorder
 
 from seawall.blackbox.frame import Head
 from seawall.blackbox.reader import Box
-from seawall.blackbox.rounds import RoundReader
+from seawall.blackbox.round_frames import RoundReader
 from seawall.guard.entry import recorder_argv
 from seawall.recorder.guard_socket import GuardSocket
 from seawall.replay.ticks_read import TickReader

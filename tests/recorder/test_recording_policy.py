@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.recorder.pair import BOOT_ID, start, tick
 
-from seawall.blackbox.rounds import RoundReader
+from seawall.blackbox.round_frames import RoundReader
 from seawall.guard.settings import Settings
 from seawall.host.recording import Round
 from seawall.recorder.guard_messages import JournalLine

@@ -11,8 +11,8 @@ from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.memory_groups import MemoryGroups
 from seawall.actions.mounts import find_mounts
-from seawall.actions.plan import Mounts
-from seawall.blackbox.rounds import RoundReader, RoundWriter
+from seawall.actions.orders import Mounts
+from seawall.blackbox.round_frames import RoundReader, RoundWriter
 from seawall.guard.facts import Group, Outside
 from seawall.host.bundle import BundleHost
 from seawall.host.host import Unread

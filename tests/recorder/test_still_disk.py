@@ -16,7 +16,7 @@ from seawall.recorder.kernel_lines import KernelLines
 from seawall.recorder.recorder_loop import RecorderLoop
 from seawall.recorder.recording_policy import RecordingPolicy
 from seawall.recorder.samples import Samples
-from seawall.recorder.writer import Writer
+from seawall.recorder.writer import FrameWriter
 from seawall.replay.player import Player
 from seawall.replay.ticks_read import TickReader
 
@@ -41,7 +41,7 @@ class _Disk(RingFile):
 def test_neither_hearing_nor_looking_waits_for_the_disk(tmp_path: Path) -> None:
     path = str(tmp_path / "ring")
     guard = Guard()
-    writer = Writer(lambda: _Disk.open(path, 8 << 20), BOOT_ID)
+    writer = FrameWriter(lambda: _Disk.open(path, 8 << 20), BOOT_ID)
     story = RecordingPolicy(
         writer.put,
         lambda settings, last: {"settings": settings._asdict(), "last_decision": last},

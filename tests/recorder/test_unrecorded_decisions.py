@@ -19,7 +19,7 @@ from seawall.blackbox.ring import RingFile
 from seawall.cli.box_lines import decision_time
 from seawall.recorder.pretrigger_buffer import PendingFrame
 from seawall.recorder.unrecorded_decisions import LINES_MOST, unrecorded_decisions
-from seawall.recorder.writer import Ring, Writer, packed
+from seawall.recorder.writer import FrameRing, FrameWriter, packed
 
 SIZE = 4 << 20
 
@@ -40,7 +40,7 @@ def _missed(box: Path, journal: Path, *rows: str) -> int:
     """How many lines more are in the box once a writer has begun and ended."""
     journal.write_text("".join(f"{row}\n" for row in rows), errors="surrogateescape")
     before = len(_lines(box)) if box.exists() else 0
-    writer = Writer(
+    writer = FrameWriter(
         lambda: RingFile.open(str(box), SIZE), BOOT_ID,
         lambda ring: unrecorded_decisions(ring, str(journal.parent), BOOT_ID),
     )  # fmt: skip
@@ -130,13 +130,13 @@ def test_what_is_told_while_the_file_is_opened_comes_once(box: Path, tmp_path: P
     journal.write_text(f"{early}\n")
     payload = squeezed({"line": late})
 
-    def looks(ring: Ring) -> list[PendingFrame]:
+    def looks(ring: FrameRing) -> list[PendingFrame]:
         with journal.open("a") as file:
             file.write(f"{late}\n")
         writer.put(PendingFrame("line", time.time(), now, 7, payload, is_urgent=True))
         return unrecorded_decisions(ring, str(tmp_path), BOOT_ID)
 
-    writer = Writer(lambda: RingFile.open(str(box), SIZE), BOOT_ID, looks)
+    writer = FrameWriter(lambda: RingFile.open(str(box), SIZE), BOOT_ID, looks)
     writer.start()
     wait_until(lambda: writer.last_tick == 7)
     assert writer.close(20)

@@ -13,7 +13,7 @@ from seawall.blackbox.reader import Box
 from seawall.blackbox.ring import RingFile
 from seawall.problems import BlackboxProblem
 from seawall.recorder.pretrigger_buffer import PendingFrame
-from seawall.recorder.writer import Ring, Writer
+from seawall.recorder.writer import FrameRing, FrameWriter
 
 SIZE = 4 << 20
 
@@ -45,7 +45,7 @@ def _until(true: object, seconds: float = 20.0) -> None:
 def test_what_was_put_is_in_the_file(tmp_path: Path) -> None:
     path = str(tmp_path / "box" / "ring")
     for first in (1, 101):
-        writer = Writer(lambda: RingFile.open(path, SIZE), BOOT_ID)
+        writer = FrameWriter(lambda: RingFile.open(path, SIZE), BOOT_ID)
         writer.start()
         _until(lambda made=writer: made.opened)
         assert writer.last_tick == first - 1
@@ -62,7 +62,7 @@ def test_what_was_put_is_in_the_file(tmp_path: Path) -> None:
 def test_many_go_in_one_write(tmp_path: Path) -> None:
     ring = _StillRing.open(str(tmp_path / "ring"), SIZE)
     ring.go_on = threading.Event()
-    writer = Writer(lambda: ring, BOOT_ID)
+    writer = FrameWriter(lambda: ring, BOOT_ID)
     writer.start()
     _until(lambda: writer.opened)
     for number in range(500):
@@ -76,7 +76,7 @@ def test_a_line_of_the_journal_waits_for_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("seawall.recorder.writer.EVERY_SECONDS", 60.0)
-    writer = Writer(lambda: RingFile.open(str(tmp_path / "ring"), SIZE), BOOT_ID)
+    writer = FrameWriter(lambda: RingFile.open(str(tmp_path / "ring"), SIZE), BOOT_ID)
     writer.start()
     _until(lambda: writer.opened)
     writer.put(_waiting(1))
@@ -97,7 +97,7 @@ def test_a_line_of_the_journal_waits_for_nothing(
 def test_a_disk_that_stands_still_holds_nobody_up_and_peace_goes_first(tmp_path: Path) -> None:
     ring = _StillRing.open(str(tmp_path / "ring"), SIZE)
     ring.go_on = threading.Event()
-    writer = Writer(lambda: ring, BOOT_ID, most_bytes=100_000)
+    writer = FrameWriter(lambda: ring, BOOT_ID, most_bytes=100_000)
     writer.start()
     _until(lambda: writer.opened)
     writer.put(_waiting(1))
@@ -120,7 +120,7 @@ def test_a_disk_that_stands_still_holds_nobody_up_and_peace_goes_first(tmp_path:
 def test_the_end_does_not_wait_for_a_dead_disk(tmp_path: Path) -> None:
     ring = _StillRing.open(str(tmp_path / "ring"), SIZE)
     ring.go_on = threading.Event()
-    writer = Writer(lambda: ring, BOOT_ID)
+    writer = FrameWriter(lambda: ring, BOOT_ID)
     writer.start()
     _until(lambda: writer.opened)
     writer.put(_waiting(1))
@@ -134,13 +134,13 @@ def test_the_end_does_not_wait_for_a_dead_disk(tmp_path: Path) -> None:
 def test_no_box_is_said_and_tried_again(tmp_path: Path) -> None:
     tries: list[float] = []
 
-    def open_ring() -> Ring:
+    def open_ring() -> FrameRing:
         tries.append(time.monotonic())
         if len(tries) < 3:
             raise BlackboxProblem("the disk would be 91 % full")
         return RingFile.open(str(tmp_path / "ring"), SIZE)
 
-    writer = Writer(open_ring, BOOT_ID, again_seconds=0.2)
+    writer = FrameWriter(open_ring, BOOT_ID, again_seconds=0.2)
     writer.start()
     _until(lambda: writer.is_settled)
     assert writer.problem == "the disk would be 91 % full"
@@ -156,7 +156,7 @@ def test_no_box_is_said_and_tried_again(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    writer = Writer(lambda: RingFile.open(str(tmp_path / "file" / "ring"), SIZE), BOOT_ID)
+    writer = FrameWriter(lambda: RingFile.open(str(tmp_path / "file" / "ring"), SIZE), BOOT_ID)
     writer.start()
     _until(lambda: writer.is_settled)
     assert "file" in writer.problem
@@ -173,7 +173,9 @@ def test_a_write_that_fails_is_said_and_the_file_opened_again(tmp_path: Path) ->
             Failing.left -= 1
             super().write(packed)
 
-    writer = Writer(lambda: Failing.open(str(tmp_path / "ring"), SIZE), BOOT_ID, again_seconds=0.2)
+    writer = FrameWriter(
+        lambda: Failing.open(str(tmp_path / "ring"), SIZE), BOOT_ID, again_seconds=0.2
+    )
     writer.start()
     _until(lambda: writer.opened)
     writer.put(_waiting(1))
@@ -190,7 +192,7 @@ def test_a_write_that_fails_is_said_and_the_file_opened_again(tmp_path: Path) ->
 
 @pytest.mark.parametrize("size", [100, 60_000])
 def test_more_than_one_write_takes_goes_in_several(tmp_path: Path, size: int) -> None:
-    writer = Writer(lambda: RingFile.open(str(tmp_path / "ring"), SIZE), BOOT_ID)
+    writer = FrameWriter(lambda: RingFile.open(str(tmp_path / "ring"), SIZE), BOOT_ID)
     writer.start()
     _until(lambda: writer.opened)
     for number in range(1, 41):

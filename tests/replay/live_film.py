@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from tests.films.film import Film, pause_of
 from tests.films.world import World
 
-from seawall.actions.plan import Order, Outcome
+from seawall.actions.orders import Order, Outcome
 from seawall.guard.facts import Group, Node
 from seawall.guard.judge.judge import Judge
 from seawall.guard.settings import Settings
-from seawall.guard.tell import records
+from seawall.guard.tell import decision_lines
 from seawall.guard.verdict import Verdict
-from seawall.replay.rows import group_of, row_of
+from seawall.replay.group_rows import group_of, row_of
 from seawall.replay.tick import Tick
 
 BOOT = "5eed0000-1111-2222-3333-444455556666"
@@ -84,5 +84,5 @@ def _tick(judge: Judge, world: World, node: Node, lived: Lived, number: int) -> 
     lived.ticks.append(Tick(number, unix, judge.state(), node, seen, tuple(outcomes)))
     lived.verdicts.append(verdict)
     if verdict is not None:
-        stamp = records.Stamp(unix, BOOT, lived.settings.mode)
-        lived.lines.append((number, records.verdict_line(verdict, stamp).decode().rstrip()))
+        stamp = decision_lines.Stamp(unix, BOOT, lived.settings.mode)
+        lived.lines.append((number, decision_lines.verdict_line(verdict, stamp).decode().rstrip()))

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from tests.films.film import Film, pause_of
 from tests.films.scripts import Cast, random_film
 
-from seawall.actions.plan import Order, Outcome
+from seawall.actions.orders import Order, Outcome
 from seawall.guard.facts import Node
 from seawall.guard.judge.judge import Judge
-from seawall.guard.tell import records, sentences
+from seawall.guard.tell import decision_lines, guard_sentences
 from seawall.guard.verdict import Verdict
 
 OWN = "/system.slice/guard.service"
@@ -64,14 +64,14 @@ def lines_of(
     begin = moments[0].node.seconds
     for moment in moments:
         node = moment.node
-        stamp = records.Stamp(unix + node.seconds - begin, boot, mode)
+        stamp = decision_lines.Stamp(unix + node.seconds - begin, boot, mode)
         if node.kernel_kills:
-            lines.append(records.kernel_line(node.kernel_kills, node.seconds, stamp))
+            lines.append(decision_lines.kernel_line(node.kernel_kills, node.seconds, stamp))
         if moment.verdict is not None:
-            lines.append(records.verdict_line(moment.verdict, stamp))
+            lines.append(decision_lines.verdict_line(moment.verdict, stamp))
         for outcome in moment.outcomes:
-            words = sentences.ended(outcome)
-            lines.append(records.outcome_line(outcome, words, node.seconds, stamp))
+            words = guard_sentences.ended(outcome)
+            lines.append(decision_lines.outcome_line(outcome, words, node.seconds, stamp))
     return lines
 
 

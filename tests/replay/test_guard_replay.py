@@ -22,9 +22,9 @@ from seawall.blackbox.reader import Box
 from seawall.cli import progress
 from seawall.cli.main import main
 from seawall.guard.settings import Settings
-from seawall.guard.tell import records
+from seawall.guard.tell import decision_lines
 from seawall.replay.compare import difference
-from seawall.replay.found import Found, Live, Stretch
+from seawall.replay.found import Live, ReplayResult, ReplayStretch
 from seawall.replay.incidents import Incident, WhatIf
 from seawall.replay.replay import replay as judge_again
 from seawall.replay.replay_text import lines, what_if_words
@@ -109,7 +109,7 @@ def test_a_policy_that_never_acts(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_silence_after_the_parting_proves_nothing() -> None:
     """Of a policy that never says a word: what it spared, and why nothing follows from it."""
-    incident = Incident(Stretch(1, 9, 1.79e9, 1.79e9 + 9), [], [])
+    incident = Incident(ReplayStretch(1, 9, 1.79e9, 1.79e9 + 9), [], [])
     found = WhatIf("silent", [], parts_unix_seconds=1.79e9)
     words = list(what_if_words(incident, found))
     assert words[0] == "nothing: it decides nothing in this time"
@@ -234,12 +234,12 @@ def test_a_line_that_was_too_long_is_the_same(
     number, verdict = lived.decided[0]
     ranking = tuple(r._replace(reasons=("x" * names,)) for r in verdict.ranking)
     verdict = verdict._replace(ranking=ranking * 3)
-    monkeypatch.setattr(records, "LINE_MOST_BYTES", 4096)
-    stamp = records.Stamp(1.79e9, BOOT, "enforce", 123_456_789)
-    document = json.loads(records.verdict_line(verdict, stamp))
+    monkeypatch.setattr(decision_lines, "LINE_MOST_BYTES", 4096)
+    stamp = decision_lines.Stamp(1.79e9, BOOT, "enforce", 123_456_789)
+    document = json.loads(decision_lines.verdict_line(verdict, stamp))
     assert document["ranking_left_out"]
     line = Live(123_456_789, 1.79e9, document)
-    assert difference(line, Found(number, 1.79e9, verdict, "enforce", True)) == ""
+    assert difference(line, ReplayResult(number, 1.79e9, verdict, "enforce", True)) == ""
 
 
 def test_only_other_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,13 +18,13 @@ from tests.replay.live_film import BOOT, EPOCH, Lived, live
 from tests.replay.report_nodes import month
 
 import seawall
-from seawall.actions.plan import Outcome
+from seawall.actions.orders import Outcome
 from seawall.blackbox.frame import Frame, pack
 from seawall.blackbox.ring import RingFile
-from seawall.guard.tell import records, sentences
+from seawall.guard.tell import decision_lines, guard_sentences
 from seawall.guard.verdict import Told, Verdict
 from seawall.replay.report_files import read
-from seawall.replay.report_found import Occasion, Report
+from seawall.replay.report_found import GuardReport, Occasion
 from seawall.replay.report_text import lines
 from seawall.replay.report_whole import report_of
 from seawall.replay.report_words import verdict as verdict_words
@@ -100,7 +100,7 @@ class Recorded:
         ring.close()
 
     @property
-    def report(self) -> Report:
+    def report(self) -> GuardReport:
         self.writer.close()
         return report_of(read([str(self.folder)]), EPOCH, EPOCH + 86_400 * 30)
 
@@ -228,8 +228,8 @@ def test_silence_alone_is_no_death(told: Recorded, how: str) -> None:
     told.goes_on(later(told.lived, 20, state="short"))
     if how == "stopped":
         tick = later(told.lived, 20)
-        stamp = records.Stamp(tick.unix_seconds + 1, BOOT, "observe")
-        line = records.event_line(sentences.STOPPED, stamp).decode().rstrip()
+        stamp = decision_lines.Stamp(tick.unix_seconds + 1, BOOT, "observe")
+        line = decision_lines.event_line(guard_sentences.STOPPED, stamp).decode().rstrip()
         told.writer.write("line", tick, {"line": line})
         told.boots_anew()
     assert (told.only.ending, told.only.judgement) == ("unknown", "unknown")
@@ -248,8 +248,8 @@ def test_refused_while_the_node_died(tmp_path: Path) -> None:
 
 
 def line(verdict: Verdict, lived: Lived, mode: str = "observe") -> str:
-    stamp = records.Stamp(lived.ticks[-1].unix_seconds, BOOT, mode)
-    return records.verdict_line(verdict, stamp).decode().rstrip()
+    stamp = decision_lines.Stamp(lived.ticks[-1].unix_seconds, BOOT, mode)
+    return decision_lines.verdict_line(verdict, stamp).decode().rstrip()
 
 
 def test_in_enforce_it_tells_what_came_back(tmp_path: Path) -> None:
@@ -259,12 +259,14 @@ def test_in_enforce_it_tells_what_came_back(tmp_path: Path) -> None:
     order = verdict.orders[0]
     outcome = Outcome(order, True, processes=4, first_action_seconds=0.012)
     back = order.predicted_bytes // 2
-    stamp = records.Stamp(tick.unix_seconds, BOOT, "enforce")
+    stamp = decision_lines.Stamp(tick.unix_seconds, BOOT, "enforce")
     seconds = tick.node.seconds
     journal = [
-        records.verdict_line(verdict, stamp),
-        records.outcome_line(outcome, "killed", seconds, stamp),
-        records.told_line(Told(verdict.decision, seconds + 2, None, back, "came back"), stamp),
+        decision_lines.verdict_line(verdict, stamp),
+        decision_lines.outcome_line(outcome, "killed", seconds, stamp),
+        decision_lines.told_line(
+            Told(verdict.decision, seconds + 2, None, back, "came back"), stamp
+        ),
     ]
     (tmp_path / "decisions.jsonl").write_bytes(b"".join(journal))
     told = Recorded(tmp_path, lived)
@@ -294,7 +296,7 @@ def test_what_is_not_recorded_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("hours", "words"), [(12, "12 h"), (48, "2 days"), (720, "30 days")])
 def test_the_time_that_was_asked_for(hours: int, words: str) -> None:
-    report = Report(0.0, hours * 3600.0, [], [], [], [])
+    report = GuardReport(0.0, hours * 3600.0, [], [], [], [])
     assert verdict_words(report)[0].startswith(f"0 nodes, {words}")
 
 

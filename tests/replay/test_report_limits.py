@@ -13,11 +13,11 @@ from tests.guard.test_judge_limits import over, run, stuck
 import seawall
 from seawall.guard.facts import Group, Outside
 from seawall.guard.judge.judge import Judge
-from seawall.guard.tell import records
+from seawall.guard.tell import decision_lines
 from seawall.guard.verdict import Verdict
 from seawall.host.host import Unread
 from seawall.replay.report_files import read
-from seawall.replay.report_found import Report
+from seawall.replay.report_found import GuardReport
 from seawall.replay.report_json import document
 from seawall.replay.report_limits import over_limits
 from seawall.replay.report_text import lines
@@ -35,23 +35,23 @@ def journal(folder: Path, found: list[Verdict], boot: int = 0) -> None:
     """The lines of one node."""
     folder.mkdir(exist_ok=True)
     rows = [
-        records.verdict_line(
-            one, records.Stamp(UNIX + one.seconds - 1000.0, BOOTS[boot], "observe")
+        decision_lines.verdict_line(
+            one, decision_lines.Stamp(UNIX + one.seconds - 1000.0, BOOTS[boot], "observe")
         )
         for one in found
     ]
     (folder / "decisions.jsonl").write_bytes(b"".join(rows))
 
 
-def reported(folder: Path) -> Report:
+def reported(folder: Path) -> GuardReport:
     return report_of(read([str(folder)]), UNIX, UNIX + 86_400 * 7)
 
 
-def text(report: Report, *, whole: bool = False) -> str:
+def text(report: GuardReport, *, whole: bool = False) -> str:
     return "\n".join(lines(report, Paper(), whole=whole))
 
 
-def page(report: Report) -> dict[str, Any]:
+def page(report: GuardReport) -> dict[str, Any]:
     shown = json.loads(render(document(head("guard-report", NOBODY, None), report)))
     schema = Path(seawall.__file__).parent / "views/schemas/guard-report.json"
     jsonschema.validate(shown, json.loads(schema.read_text()))

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tests.films.scripts import random_film
 from tests.replay.live_film import live
 
-from seawall.actions.plan import Order, Outcome, Target
+from seawall.actions.orders import Order, Outcome, Target
 from seawall.guard.facts import NOTHING_OUTSIDE, Group, Node, Outside
 from seawall.problems import BundleProblem
-from seawall.replay.rows import group_of, row_of
+from seawall.replay.group_rows import group_of, row_of
 from seawall.replay.tick import Tick
 from seawall.replay.ticks import TickWriter
 from seawall.replay.ticks_read import TickReader
@@ -121,7 +121,7 @@ def test_every_field_of_a_group_is_kept() -> None:
     for name in Group.__slots__:
         assert hasattr(group_of(row_of(made)), name)
     named = {"certain_bytes", "likely_bytes", "most_bytes", "sources"}
-    from seawall.replay.rows import COLUMNS
+    from seawall.replay.group_rows import COLUMNS
 
     assert set(Group.__slots__) - {"outside"} | named == set(COLUMNS)
 

@@ -2,7 +2,7 @@
 
 from seawall.blackbox.overview import BootSummary, Stretch
 from seawall.views.blackbox_list_text import lines
-from seawall.views.blackbox_page import BoxPage, Event
+from seawall.views.blackbox_page import BoxEvent, BoxPage
 from seawall.views.terminal import Paper
 
 HEAD = {"host": {"node": "node-7", "kernel": "6.1.0"}}
@@ -30,16 +30,16 @@ def test_many_of_each() -> None:
     assert "frames\n" in text
 
 
-def event(seconds: float, kind: str, words: str, decision: str = "") -> Event:
-    return Event(seconds, "boot", 1, kind, decision, words)
+def event(seconds: float, kind: str, words: str, decision: str = "") -> BoxEvent:
+    return BoxEvent(seconds, "boot", 1, kind, decision, words)
 
 
-def killed(seconds: float, pid: int, name: str) -> Event:
+def killed(seconds: float, pid: int, name: str) -> BoxEvent:
     line = f"Out of memory: Killed process {pid} ({name}) total-vm:9kB, anon-rss:8kB"
     return event(seconds, "kernel", line)
 
 
-def told(events: list[Event], *, whole: bool = False) -> str:
+def told(events: list[BoxEvent], *, whole: bool = False) -> str:
     boots = [BootSummary("b" * 36, Stretch(0.0, 90.0), {"tick": 9}, 9, (), ())]
     page = BoxPage("/box", 9, 0, 0, boots, events)
     return "\n".join(lines(HEAD, page, Paper(width=80), whole=whole))

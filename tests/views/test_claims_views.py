@@ -13,7 +13,7 @@ from tests.accounts.test_claim_join import claim
 from tests.accounts.test_claims_properties import NO_BASE, ledger
 from tests.end_to_end.verbs import seawall
 
-from seawall.accounts.claim import Claim, Found, Suspect
+from seawall.accounts.claim import Claim, SourceClaims, Suspect
 from seawall.accounts.claims import Claims, joined
 from seawall.host.case import parse_case
 from seawall.views.claims_json import claims_fields
@@ -31,7 +31,7 @@ SCHEMAS = {
 
 def claims_of(*claims: Claim, suspects: tuple[Suspect, ...] = ()) -> Claims:
     has = ledger(4000 * MIB, 10 * MIB, hugetlb=3000 * MIB)
-    return joined([Found(claims, suspects, ("rings of 2 namespaces",))], has, NO_BASE)
+    return joined([SourceClaims(claims, suspects, ("rings of 2 namespaces",))], has, NO_BASE)
 
 
 def text_of(claims: Claims, *, colour: bool = False) -> list[str]:

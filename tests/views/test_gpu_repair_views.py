@@ -9,13 +9,13 @@ import jsonschema
 import pytest
 from tests.accounts.test_gpu_repair_plans import GONE, LACKING, TENANT, broken, facts, planned
 
-from seawall.accounts.devices.repairs.plan import plan
-from seawall.accounts.devices.repairs.step import Plan, Scope
+from seawall.accounts.devices.repairs.repair_plan import plan
+from seawall.accounts.devices.repairs.step import RepairPlan, RepairScope
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
 from seawall.views.document import head, render
 from seawall.views.gpu_repair_json import document
-from seawall.views.gpu_repair_page import RepairPage, Told, sentence
+from seawall.views.gpu_repair_page import RepairOutcome, RepairPage, sentence
 from seawall.views.gpu_repair_text import lines, result_lines
 from seawall.views.terminal import Paper
 
@@ -25,8 +25,8 @@ EMPTY = planned(what="host")
 PLUGIN, POD, RULES, PROCESS = PLAN.steps
 
 
-def page(found: Plan | Unread = PLAN, *results: Told, **more: Any) -> RepairPage:
-    scope = Scope("host") if isinstance(found, Unread) else found.scope
+def page(found: RepairPlan | Unread = PLAN, *results: RepairOutcome, **more: Any) -> RepairPage:
+    scope = RepairScope("host") if isinstance(found, Unread) else found.scope
     told = {"is_told": bool(results), "left": found if results else None} | more
     return RepairPage(scope=scope, plan=found, results=results, **told)
 
@@ -67,7 +67,9 @@ def test_a_plan_says_that_nothing_was_done_and_each_steps_three_truths() -> None
 
 def test_what_was_done_and_what_is_left() -> None:
     left = planned(broken("F1"), drivers=Unread("x", "absent"))
-    made = page(PLAN, Told(PLUGIN, "done", "looked: new container", is_verified=True), left=left)
+    made = page(
+        PLAN, RepairOutcome(PLUGIN, "done", "looked: new container", is_verified=True), left=left
+    )
     words = flat(made)
     assert words.startswith("Verified: what was to be done is done; left: 6, 7, 9.")
     assert "Left to be done" in words
@@ -83,7 +85,11 @@ def test_what_was_done_and_what_is_left() -> None:
 
 @pytest.mark.parametrize("state", ["failed", "refused", "done"])
 def test_what_is_not_verified_is_not_called_mended(state: Any) -> None:
-    made = page(PLAN, Told(PLUGIN, "done", "it is", is_verified=True), Told(POD, state, "no key"))
+    made = page(
+        PLAN,
+        RepairOutcome(PLUGIN, "done", "it is", is_verified=True),
+        RepairOutcome(POD, state, "no key"),
+    )
     assert sentence(made) == f"Not mended: 7 {state}: no key."
     assert checked(made)["verified"] is False
 
@@ -112,12 +118,12 @@ def test_a_command_is_a_line_that_pastes_however_long() -> None:
     assert len(step.command.splitlines()) == 2
     for command in step.command.splitlines():
         assert any(line.endswith(command) for line in shown(made).splitlines())
-    told = page(made.plan, Told(step, "failed", "no"), left=made.plan)
+    told = page(made.plan, RepairOutcome(step, "failed", "no"), left=made.plan)
     assert f"     {step.command.splitlines()[1]}" in shown(told).splitlines()
 
 
 def test_what_is_never_done_is_not_hidden_by_what_was() -> None:
-    made = page(PLAN, Told(PLUGIN, "done", "it is", is_verified=True), wanted=(6, 8))
+    made = page(PLAN, RepairOutcome(PLUGIN, "done", "it is", is_verified=True), wanted=(6, 8))
     assert checked(made)["verdict"] == "unverified"
     assert "8 is done by nobody" in sentence(made)
 
@@ -129,7 +135,7 @@ def test_lines_fit_and_names_cannot_steer_a_terminal() -> None:
     made = page(
         plan(
             facts(broken("F3", workload=hostile), host_nodes=(GONE,), unseen=(name,)),
-            Scope("workload", hostile),
+            RepairScope("workload", hostile),
         )
     )
     text = shown(made)

@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 from tests.accounts.device_worlds import row
 
+from seawall.accounts.devices.device_changes import Differs
 from seawall.accounts.devices.layers import (
     LAYERS,
     ContainerDevices,
@@ -21,7 +22,6 @@ from seawall.accounts.devices.layers import (
     Since,
     Soon,
 )
-from seawall.accounts.devices.moments import Differs
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
 from seawall.views.document import head, render

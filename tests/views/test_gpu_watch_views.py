@@ -26,17 +26,17 @@ from tests.accounts.device_looks import (
 )  # fmt: skip
 
 from seawall.accounts.devices.watch.changes import Changes
-from seawall.accounts.devices.watch.events import (
+from seawall.accounts.devices.watch.device_watch_events import (
+    AccessEvent,
     Begun,
     Blind,
-    Ended,
-    Event,
-    Key,
+    DeviceKey,
+    DeviceMoment,
     Line,
-    Moment,
     Stand,
+    WatchEnded,
 )
-from seawall.readings.device_writers import Writer
+from seawall.readings.device_writers import DeviceWriter
 from seawall.views.gpu_watch_json import json_lines
 from seawall.views.gpu_watch_text import WatchText
 from seawall.views.gpu_watch_words import event_words, writer_words
@@ -61,7 +61,7 @@ def documents(*lines: Line) -> list[dict[str, Any]]:
     return found
 
 
-def flap() -> list[Event]:
+def flap() -> list[AccessEvent]:
     """A repair by hand that a runtime undoes."""
     _, events = watching(
         look(0, {UVM: REFUSED}, rules=rule("c 195:0 rw")),
@@ -82,7 +82,7 @@ def begun(**more: Any) -> Begun:
 
 def test_the_story_of_a_repair_by_hand() -> None:
     events = flap()
-    assert text(begun(), (events[0],), (events[1],), Ended(moment(12), 12.0, 3, 2, 1)) == [
+    assert text(begun(), (events[0],), (events[1],), WatchEnded(moment(12), 12.0, 3, 2, 1)) == [
         "2023-11-14 (UTC)",
         "22:13:20.000  watching 1 container, 2 devices, every 1 s, until Ctrl-C: 1 EPERM,",
         "              1 allowed",
@@ -124,13 +124,13 @@ def test_how_it_begins_and_ends_as_json() -> None:
         (UVM.path, "EPERM"), (GPU.path, "allowed"), (UVM.path, "missing"),
     }  # fmt: skip
     assert (blind["event"], blind["words"]) == ("blind", "who writes: nobody tells")
-    (ended,) = documents(Ended(moment(12), 12.0, 3, 2, 1))
+    (ended,) = documents(WatchEnded(moment(12), 12.0, 3, 2, 1))
     assert (ended["lasted_seconds"], ended["events"], ended["looks"]) == (12.0, 2, 3)
     assert documents(Blind(moment(1), "x"))[0]["words"] == "x"
 
 
 def test_devices_that_change_alike_are_one_line() -> None:
-    keys = [Key(APP, f"/dev/nvidia{n}") for n in range(8)]
+    keys = [DeviceKey(APP, f"/dev/nvidia{n}") for n in range(8)]
     changes = Changes()
     changes.tell(told(layers={key: {} for key in keys}))
     changes.see(look(0, dict.fromkeys(keys, ALLOWED)))
@@ -144,7 +144,7 @@ def test_devices_that_change_alike_are_one_line() -> None:
 
 
 def test_a_new_day_is_told() -> None:
-    late = Moment(START + 86_400, 1.0)
+    late = DeviceMoment(START + 86_400, 1.0)
     assert text(Blind(moment(0), "a"), Blind(moment(1), "b"), Blind(late, "c")) == [
         "2023-11-14 (UTC)", "22:13:20.000  could not see: a", "22:13:21.000  could not see: b",
         "2023-11-15 (UTC)", "22:13:20.000  could not see: c",
@@ -152,11 +152,11 @@ def test_a_new_day_is_told() -> None:
 
 
 def test_what_a_writer_is_called() -> None:
-    assert writer_words(Writer(7)) == "pid 7, gone before it could be looked at"
-    assert "another pid namespace" in writer_words(Writer(0))
-    assert writer_words(Writer(7, "runc", "runc", 1, "/")) == "runc (pid 7)"
+    assert writer_words(DeviceWriter(7)) == "pid 7, gone before it could be looked at"
+    assert "another pid namespace" in writer_words(DeviceWriter(0))
+    assert writer_words(DeviceWriter(7, "runc", "runc", 1, "/")) == "runc (pid 7)"
     assert writer_words(RUNC) == "runc (pid 4711, in unit:containerd.service)"
-    assert len(writer_words(Writer(7, "a", cgroup="/x" * 200))) < 80
+    assert len(writer_words(DeviceWriter(7, "a", cgroup="/x" * 200))) < 80
 
 
 def test_of_several_writers_none_is_the_one() -> None:
@@ -179,8 +179,8 @@ def test_without_a_write_times_are_about() -> None:
 
 @pytest.mark.parametrize("colour", [False, True])
 def test_hostile_names_steer_no_terminal(*, colour: bool) -> None:
-    writer = Writer(7, HOSTILE, HOSTILE, 1, HOSTILE, 1, HOSTILE, HOSTILE)
-    key = Key(APP, "/dev/" + HOSTILE)
+    writer = DeviceWriter(7, HOSTILE, HOSTILE, 1, HOSTILE, 1, HOSTILE, HOSTILE)
+    key = DeviceKey(APP, "/dev/" + HOSTILE)
     changes = Changes()
     changes.tell(told(names={APP: HOSTILE}, layers={key: {}}))
     changes.see(look(0, {key: ALLOWED}))
@@ -193,8 +193,8 @@ def test_hostile_names_steer_no_terminal(*, colour: bool) -> None:
 
 def test_many_containers_are_short() -> None:
     names = {f"/c{n}": f"shop/c{n}" for n in range(40)}
-    stands = {Key(cgroup, "/dev/nvidia0"): ALLOWED for cgroup in names}
-    stands[Key("/c30", "/dev/nvidia0")] = REFUSED
+    stands = {DeviceKey(cgroup, "/dev/nvidia0"): ALLOWED for cgroup in names}
+    stands[DeviceKey("/c30", "/dev/nvidia0")] = REFUSED
     lines = text(begun(names=names, stands=stands, nodes={}, unseen=()))
     first = lines.index("              shop/c30: EPERM: /dev/nvidia0")
     assert lines[first:first + 2] == ["              shop/c30: EPERM: /dev/nvidia0",
@@ -204,7 +204,7 @@ def test_many_containers_are_short() -> None:
 
 def test_what_could_not_be_tried_is_not_called_allowed() -> None:
     names = {f"/c{n:02}": f"shop/c{n:02}" for n in range(20)}
-    stands = {Key(cgroup, "/dev/nvidia0"): ALLOWED for cgroup in names if cgroup != "/c19"}
+    stands = {DeviceKey(cgroup, "/dev/nvidia0"): ALLOWED for cgroup in names if cgroup != "/c19"}
     lines = text(begun(names=names, stands=stands, nodes={}, unseen=()))
     assert "              shop/c19: none of its devices can be tried" in lines
     none_tried = text(begun(names=names, stands={}, nodes={}, unseen=()))

@@ -14,9 +14,9 @@ from tests.accounts.test_ledger import meminfo as meminfo_file
 from tests.end_to_end.verbs import seawall
 from tests.host.page_files import word
 
-from seawall.accounts.census.agreement import agreements_of
+from seawall.accounts.census.census_agreement import agreements_of
 from seawall.accounts.census.cgroups import by_cgroup
-from seawall.accounts.census.frames import census_of
+from seawall.accounts.census.frame_census import census_of
 from seawall.host.host import Unread
 from seawall.readings.page_census import CHARGED, PageCensus
 from seawall.views.memory_census_page import CensusPage

@@ -10,7 +10,7 @@ from tests.end_to_end.verbs import SOURCES
 from seawall.accounts.claim import Claim
 from seawall.accounts.claims import Claims
 from seawall.accounts.ledger import Ledger
-from seawall.accounts.traced import (
+from seawall.accounts.traced_memory import (
     NOBODY_TRACED,
     Capped,
     StackSum,

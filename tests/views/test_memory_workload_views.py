@@ -12,7 +12,7 @@ from tests.accounts.test_claims_properties import NO_BASE, ledger
 from tests.end_to_end.verbs import Ran, seawall
 from tests.views.test_pods_views import HOST, POD, A, B, memory
 
-from seawall.accounts.claim import Found
+from seawall.accounts.claim import SourceClaims
 from seawall.accounts.claims import joined
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.memory_parts import parts_of
@@ -136,7 +136,7 @@ def test_uncounted_memory_of_it_and_of_nobody_else() -> None:
     app = "shop/web-0/app"
     mine = claim(app, 1024, cgroup=f"{POD}/{A}/nested", workload=app)
     others = claim("b", 2048, cgroup=f"{POD}/{B}", workload="b")
-    claims = joined([Found((mine, others))], ledger(8 << 30), NO_BASE)
+    claims = joined([SourceClaims((mine, others))], ledger(8 << 30), NO_BASE)
     snapshot = Snapshot(parse_case(HOST + AMPLE.encode()).rounds[0])
     table, headroom = snapshot.get(PodTable), snapshot.get(Headroom)
     assert isinstance(table, PodTable)

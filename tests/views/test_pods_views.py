@@ -13,7 +13,7 @@ from tests.accounts.test_claim_join import claim
 from tests.accounts.test_claims_properties import NO_BASE, ledger
 from tests.end_to_end.verbs import seawall
 
-from seawall.accounts.claim import Found
+from seawall.accounts.claim import SourceClaims
 from seawall.accounts.claims import joined
 from seawall.accounts.entitlements import Entitlement
 from seawall.accounts.pod_danger import danger_of
@@ -25,7 +25,7 @@ from seawall.problems import UsageProblem
 from seawall.readings.reading import UNLIMITED
 from seawall.readings.snapshot import Snapshot
 from seawall.views import pods_json, pods_text
-from seawall.views.pods_choice import Choice, choose
+from seawall.views.pods_choice import PodChoice, choose
 from seawall.views.pods_columns import ATTENTION, COLUMNS, KEYS, column
 from seawall.views.pods_text import brief, request
 from seawall.views.terminal import Paper
@@ -239,9 +239,9 @@ def test_one_workload_and_what_is_in_it(run: Any) -> None:
 
 def test_what_a_pod_holds_as_a_whole_is_shown(table: PodTable) -> None:
     """Two of its containers have the socket: in no container's row, and not lost."""
-    claims = joined([Found((claim(POD, 900),))], ledger(5000 * MIB), NO_BASE)
+    claims = joined([SourceClaims((claim(POD, 900),))], ledger(5000 * MIB), NO_BASE)
     table = with_outside(table, claims)
-    chosen = choose(table, Choice())
+    chosen = choose(table, PodChoice())
     text = list(pods_text.lines(table, chosen, Paper(width=80)))
     assert any("!! shop/web-0: really 1.6 GiB of 1.0 GiB, 900 MiB uncounted" in x for x in text)
     (row,) = [line.split() for line in text if line.startswith("!! shop/web-0 ")]
@@ -255,7 +255,9 @@ def test_what_a_pod_holds_as_a_whole_is_shown(table: PodTable) -> None:
     assert [o["cgroup"] for o in objects if o["undivided_bytes"] == 900 * MIB] == [POD]
     leaves = sum(o["uncounted_bytes"] for o in objects if o["is_leaf"])
     assert leaves + 900 * MIB == page["totals"]["uncounted_bytes"] == 900 * MIB
-    assert [r.workload.cgroup for r in choose(table, Choice(everything=True)).rows].count(POD) == 1
+    assert [r.workload.cgroup for r in choose(table, PodChoice(everything=True)).rows].count(
+        POD
+    ) == 1
 
 
 def test_one_full_of_cache_is_not_called_far_from_its_limit(run: Any) -> None:
@@ -266,7 +268,7 @@ def test_one_full_of_cache_is_not_called_far_from_its_limit(run: Any) -> None:
 
 @pytest.mark.parametrize("key", KEYS)
 def test_every_column_sorts(table: PodTable, key: str) -> None:
-    chosen = choose(table, Choice(sort=key, everything=True))
+    chosen = choose(table, PodChoice(sort=key, everything=True))
     assert len(chosen.rows) == len(table.rows)
     if key == ATTENTION:
         assert danger_of(chosen.rows[0])
@@ -283,9 +285,9 @@ def test_every_column_sorts(table: PodTable, key: str) -> None:
 
 
 def test_unlimited_sorts_before_any_limit_and_after_any_distance(table: PodTable) -> None:
-    limits = [row.limit for row in choose(table, Choice(sort="limit")).rows]
+    limits = [row.limit for row in choose(table, PodChoice(sort="limit")).rows]
     assert limits == [UNLIMITED, UNLIMITED, 512 * MIB, 200 * MIB]
-    near = choose(table, Choice(sort="distance")).rows
+    near = choose(table, PodChoice(sort="distance")).rows
     assert near[0].workload.container_id == B
     assert near[-1].workload.kind in ("unit", "cgroup")
 

@@ -8,13 +8,13 @@ import jsonschema
 import pytest
 from tests.readings.sysrq_samples import BLOCKED_NEW, X86_5_16, X86_6_18
 
-from seawall.accounts.stacks.tally import Tally, grouped
+from seawall.accounts.stacks.stack_tally import StackTally, grouped
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
 from seawall.readings.sysrq_backtraces import FILES, Backtraces, parse
-from seawall.readings.task_stacks import Frame, Stack, Task, TaskStacks
+from seawall.readings.task_stacks import Stack, StackFrame, StackTask, TaskStacks
 from seawall.views.document import head, render
 from seawall.views.stacks_json import document
 from seawall.views.stacks_page import StacksPage
@@ -25,27 +25,31 @@ from seawall.views.terminal import Paper
 SCHEMA = json.loads((files("seawall.views") / "schemas/stacks.json").read_text())
 SHOP = Workload(kind="container", name="shop/\x1b[31mcart/app", cgroup="/kubepods/shop")
 FAULT = tuple(
-    Frame(name, None)
+    StackFrame(name, None)
     for name in (
         "folio_wait_bit_common", "filemap_fault", "__do_fault", "do_fault", "__handle_mm_fault",
         "handle_mm_fault", "exc_page_fault", "asm_exc_page_fault",
     )
 )  # fmt: skip
-RECLAIM = (Frame("shrink_lruvec", None), Frame("nv_alloc", "nvidia"), Frame("do_syscall_64", None))
-QUEUE = (Frame("vm_mmap_pgoff", None),)
+RECLAIM = (
+    StackFrame("shrink_lruvec", None),
+    StackFrame("nv_alloc", "nvidia"),
+    StackFrame("do_syscall_64", None),
+)
+QUEUE = (StackFrame("vm_mmap_pgoff", None),)
 HOSTILE = "\x1b[2J\nx\udcff"
 
 
-def task(tid: int, frames: Stack | None, **values: Any) -> Task:
-    made = Task(
+def task(tid: int, frames: Stack | None, **values: Any) -> StackTask:
+    made = StackTask(
         pid=tid, tid=tid, comm="java", state="D", flags=0, start_ticks=1, utime_ticks=0,
         stime_ticks=0, turns=4, stack=frames, why="" if frames is not None else "refused", wchan="",
     )  # fmt: skip
     return made._replace(**values)
 
 
-def page(*tasks: Task, samples: int = 3, cpus: tuple[Backtraces, ...] = ()) -> StacksPage:
-    tally = Tally()
+def page(*tasks: StackTask, samples: int = 3, cpus: tuple[Backtraces, ...] = ()) -> StacksPage:
+    tally = StackTally()
     for number in range(samples):
         moment = TaskStacks(
             tasks=tasks, threads=250, threads_left_out=0, processes_left_out=0,
@@ -118,7 +122,7 @@ def test_frames_lose_only_how_the_kernel_was_entered() -> None:
     assert frames_line(RECLAIM) == "shrink_lruvec < nv_alloc [nvidia]"
     assert frames_line(FAULT).endswith("< exc_page_fault")
     assert frames_line(FAULT + FAULT).endswith("< ...")
-    assert frames_line((Frame("do_syscall_64", None),)) == "do_syscall_64"
+    assert frames_line((StackFrame("do_syscall_64", None),)) == "do_syscall_64"
 
 
 @pytest.mark.parametrize("samples", [0, 1, 2])

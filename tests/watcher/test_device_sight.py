@@ -8,22 +8,22 @@ import pytest
 from tests.host.as_nobody import as_nobody
 from tests.host.own_dev import no_fuse, with_silent_dev
 
-from seawall.accounts.devices.watch.events import Key, Rule
-from seawall.accounts.devices.watch.watched import Watched
+from seawall.accounts.devices.watch.device_watch_events import DeviceKey, WatchedRule
+from seawall.accounts.devices.watch.watched import WatchedDevices
 from seawall.accounts.workloads import Workload
-from seawall.host.device_access.cgroup import device_hierarchy
-from seawall.host.device_access.process import Process
-from seawall.readings.device_access import Target
+from seawall.host.device_access.device_cgroup import device_hierarchy
+from seawall.host.device_access.held_process import HeldProcess
+from seawall.readings.device_access import AccessTarget
 from seawall.watcher.device_sight import DeviceSight, now
 from seawall.watcher.device_writes import DeviceWrites
 
 PATHS = ("/dev/null", "/dev/none")
 
 
-def container(name: str, pid: int) -> Watched:
-    target = Target(pid, Process(pid).start_ticks(), PATHS)
+def container(name: str, pid: int) -> WatchedDevices:
+    target = AccessTarget(pid, HeldProcess(pid).start_ticks(), PATHS)
     workload = Workload(kind="container", name=name, cgroup=f"/{name}")
-    return Watched(workload=workload, target=target, place=f"/{name}")
+    return WatchedDevices(workload=workload, target=target, place=f"/{name}")
 
 
 @pytest.fixture
@@ -49,7 +49,9 @@ def test_a_process_that_is_gone_is_told_by_the_next_table(sight: DeviceSight) ->
     gone = container("gone", os.getpid())
     assert gone.target
     sight.containers = (
-        Watched(workload=gone.workload, place="/gone", target=gone.target._replace(start_ticks=1)),
+        WatchedDevices(
+            workload=gone.workload, place="/gone", target=gone.target._replace(start_ticks=1)
+        ),
     )
     assert sight.look().stands == {}
     assert sight.has_gone
@@ -59,8 +61,8 @@ def test_with_v2_a_try_follows_a_change_of_programs(sight: DeviceSight) -> None:
     """Joining a cgroup is dear there."""
     me = container("me", os.getpid())
     sight._is_v2 = True
-    rules = {"/me": Rule("device programs:", ("program 1 of /",))}
-    changed = {"/me": Rule("device programs:", ("program 2 of /",))}
+    rules = {"/me": WatchedRule("device programs:", ("program 1 of /",))}
+    changed = {"/me": WatchedRule("device programs:", ("program 2 of /",))}
     asked = [sight._is_due(me, told, at) for told, at in (
         (rules, 100), (rules, 101), (changed, 102), (changed, 106), (changed, 107), ({}, 108),
     )]  # fmt: skip
@@ -71,7 +73,7 @@ def test_with_v2_a_try_follows_a_change_of_programs(sight: DeviceSight) -> None:
 def test_one_that_hangs_costs_itself_alone_and_only_now_and_then(sight: DeviceSight) -> None:
     if why := no_fuse():
         pytest.skip(why)
-    silent, me = Key("/silent", "/dev/null"), Key("/me", "/dev/null")
+    silent, me = DeviceKey("/silent", "/dev/null"), DeviceKey("/me", "/dev/null")
     with with_silent_dev() as pid:
         sight.containers = (container("silent", pid), container("me", os.getpid()))
         once, twice, later = (sight.look().stands for _ in range(3))

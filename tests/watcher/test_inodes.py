@@ -6,8 +6,8 @@ import pytest
 from tests.accounts.packet_scenes import APP_A, cgroups
 
 from seawall.accounts import workloads
-from seawall.accounts.tracing.places import Places
-from seawall.accounts.watch.claims import Place
+from seawall.accounts.tracing.task_workloads import TaskWorkloads
+from seawall.accounts.watch.watched_claims import ClaimPlace
 from seawall.host.host import JSON, Unread
 from seawall.readings.cgroup import CgroupLayout
 from seawall.readings.container_files import ContainerFiles
@@ -35,7 +35,7 @@ class Folders:
 TREE = replace(
     cgroups(), paths=("/", HOME, f"{HOME}/system.slice", SUB, *cgroups().paths[1:])
 )  # fmt: skip
-PLACE = Place("b", 1.0, MOUNT)
+PLACE = ClaimPlace("b", 1.0, MOUNT)
 WORKLOADS = workloads.account(TREE, ContainerFiles({}, {}, ()))
 
 
@@ -51,7 +51,7 @@ def trace(*tasks: TracedTask) -> PageTrace:
 
 
 def told(inodes: Inodes, *tasks: TracedTask) -> list[tuple[tuple[str, ...], int | None]]:
-    places = Places(TREE, ContainerFiles({}, {}, ()), WORKLOADS)
+    places = TaskWorkloads(TREE, ContainerFiles({}, {}, ()), WORKLOADS)
     found = inodes.told(trace(*tasks), places, TREE, PLACE)
     return [(one.cgroups, one.cgroup_inode) for one in found.tasks]
 
@@ -113,6 +113,6 @@ def test_in_a_part_of_the_tree_the_kernel_writes_the_whole_path() -> None:
     inodes, _ = begun()
     layout = CgroupLayout(v1={}, v2=MOUNT, v2_controllers=("memory",), roots={MOUNT: "/part"})
     part = replace(TREE, layout=layout)
-    places = Places(part, ContainerFiles({}, {}, ()), WORKLOADS)
+    places = TaskWorkloads(part, ContainerFiles({}, {}, ()), WORKLOADS)
     found = inodes.told(trace(task(f"/part{SUB}", OLD_SUB)), places, part, PLACE)
     assert (found.tasks[0].cgroups, found.tasks[0].cgroup_inode) == ((f"0::/part{HOME}",), OLD)

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from tests.watcher.inventory_node import IDS, LINKS, TASKS, UID, Node, rows
 
-from seawall.actions.plan import Mounts
-from seawall.guard.sense.groups import Groups
+from seawall.actions.orders import Mounts
+from seawall.guard.sense.group_table import GroupTable
 from seawall.guard.sense.merge import Merge
-from seawall.guard.sense.residual import Residual
+from seawall.guard.sense.residual import TickResidual
 
 CONTAINERD = "system.slice/containerd.service"
 STEPD = "system.slice/slurmstepd.scope"
@@ -44,9 +44,9 @@ def program(node: Node, cgroup: str, path: str) -> None:
 def named(node: Node) -> dict[str, tuple[str, str, str]]:
     """Of the guard's groups, after the watcher spoke: name, first word of the role, pod."""
     found = list(rows(node.inventory()).values())
-    groups = Groups(Mounts(str(node.root / "sys/fs/cgroup"), 2))
+    groups = GroupTable(Mounts(str(node.root / "sys/fs/cgroup"), 2))
     groups.open(0.0)
-    Merge(groups.members, Residual()).hear({"t": "groups", "rows": found}, 1.0)
+    Merge(groups.members, TickResidual()).hear({"t": "groups", "rows": found}, 1.0)
     groups.close()
     assert groups.members["/" + CONTAINERD].group.protected_by.startswith("container runtime")
     assert groups.members["/" + STEPD].group.protected_by.startswith("Slurm")

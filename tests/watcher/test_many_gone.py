@@ -9,17 +9,17 @@ from tests.accounts.test_traced import RING, task, trace
 from tests.watcher.inventory_node import POD, Node
 
 from seawall.accounts import workloads
-from seawall.accounts.tracing.places import Places
+from seawall.accounts.tracing.task_workloads import TaskWorkloads
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.host.page_trace import decode
-from seawall.host.page_trace.follower import Told
-from seawall.host.page_trace.frames import Frames
-from seawall.host.page_trace.ledger import Ledger
+from seawall.host.page_trace.follower import FollowerStatistics
+from seawall.host.page_trace.frame_ledger import FrameLedger
 from seawall.host.page_trace.memory_tree import MemoryTree
-from seawall.host.page_trace.report import Material, report
 from seawall.host.page_trace.symbols import Symbols
 from seawall.host.page_trace.tasks import Tasks
+from seawall.host.page_trace.trace_report import Material, report
+from seawall.host.page_trace.traced_frames import TracedFrames
 from seawall.readings import cgroup
 from seawall.readings.page_trace import PageTrace, parse_answer
 from seawall.watcher.memory_learner import MemoryLearner
@@ -42,7 +42,7 @@ def test_each_of_them_is_named_without_a_walk_through_the_whole_tree(
     asked: list[str] = []
     place_of = workloads.place_of
     monkeypatch.setattr(workloads, "place_of", lambda path: asked.append(path) or place_of(path))
-    places = Places(inventory.cgroups, inventory.files, inventory.workloads)
+    places = TaskWorkloads(inventory.cgroups, inventory.files, inventory.workloads)
     for path in GONE:
         found = places.holding([f"0::{path}/{'8f3c' * 16} (deleted)"])
         assert found is not None
@@ -52,14 +52,14 @@ def test_each_of_them_is_named_without_a_walk_through_the_whole_tree(
 
 def test_who_gave_everything_back_is_not_looked_up_for_a_glance() -> None:
     """Hundreds of threads that took and freed: each would be asked after in /proc."""
-    book = Ledger(Tasks(MemoryTree(None, None)), Frames(1 << 20))
+    book = FrameLedger(Tasks(MemoryTree(None, None)), TracedFrames(1 << 20))
     for frame in range(50):
         tid = 4_194_400 + frame
         book.apply([(1, decode.TAKEN, tid, frame, 0, False, 0), (2, decode.FREED, frame, 0)])
     told: dict[bool, Any] = {}
     for tells_gross in (True, False):
         told[tells_gross] = report(Material(
-            ledger=book, told=Told(), found={}, settled_before=1, stacks={b"": 0},
+            ledger=book, told=FollowerStatistics(), found={}, settled_before=1, stacks={b"": 0},
             symbols=Symbols("/nowhere"), drivers=(), tells_gross=tells_gross,
         ))  # fmt: skip
     assert (len(told[True]["tasks"]), len(told[True]["gross"])) == (50, 50)

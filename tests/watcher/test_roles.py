@@ -6,20 +6,20 @@ from seawall.guard.tell import termination
 from seawall.host import pod_resources
 from seawall.kubelet_folders import ROOTS
 from seawall.readings import kubelet_devices
-from seawall.watcher.roles import Facts, role_of
+from seawall.watcher.roles import RoleFacts, role_of
 
 UID = "3f0c9a4e-0b1d-4c61-9f4e-2d8a1c6b7e50"
 MICROK8S = "/var/snap/microk8s/common/var/lib/kubelet"
 HASH = "3f0c9a4e0b1d4c619f4e2d8a1c6b7e50"
 
 
-def container(**told: object) -> Facts:
-    return Facts(**{"cgroup": "/kubepods/x", "is_container": True, "qos": "Burstable",
+def container(**told: object) -> RoleFacts:
+    return RoleFacts(**{"cgroup": "/kubepods/x", "is_container": True, "qos": "Burstable",
                     "pod_uid": UID, "namespace": "shop", **told})  # type: ignore[arg-type]  # fmt: skip
 
 
-def unit(name: str, **told: object) -> Facts:
-    return Facts(cgroup=f"/system.slice/{name}", is_container=False, unit=name, **told)  # type: ignore[arg-type]
+def unit(name: str, **told: object) -> RoleFacts:
+    return RoleFacts(cgroup=f"/system.slice/{name}", is_container=False, unit=name, **told)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def unit(name: str, **told: object) -> Facts:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_evidence_of_the_host_protects(facts: Facts, words: str) -> None:
+def test_evidence_of_the_host_protects(facts: RoleFacts, words: str) -> None:
     assert role_of(facts).startswith(words)
 
 
@@ -102,14 +102,14 @@ def test_evidence_of_the_host_protects(facts: Facts, words: str) -> None:
         container(pod_uid=HASH.upper()),
         container(pod_uid=HASH + "\n"),
         # Docker's own container of root with an adj of its own choice.
-        Facts(cgroup="/docker/x", is_container=True, adj=-1000),
+        RoleFacts(cgroup="/docker/x", is_container=True, adj=-1000),
         # Made inside a container or below a user's manager: under any name.
-        Facts(cgroup="/docker/x/kubelet.service", is_container=False, is_delegated=True,
+        RoleFacts(cgroup="/docker/x/kubelet.service", is_container=False, is_delegated=True,
               unit="kubelet.service"),
-        Facts(cgroup="/user.slice/u", is_container=False, is_delegated=True,
+        RoleFacts(cgroup="/user.slice/u", is_container=False, is_delegated=True,
               unit="user@1000.service/slurmd.service", programs=("slurmd",)),
         unit("session-3.scope"),
-        Facts(cgroup="/user.slice/user-1000.slice/session-3.scope", is_container=False,
+        RoleFacts(cgroup="/user.slice/user-1000.slice/session-3.scope", is_container=False,
               unit="session-3.scope", programs=("sshd", "nvidia-cuda-mps-server")),
         # With more than 512 cgroups made in it, a user's manager is one workload.
         unit("user@1000.service"),
@@ -120,7 +120,7 @@ def test_evidence_of_the_host_protects(facts: Facts, words: str) -> None:
     ],
     ids=range(47),
 )  # fmt: skip
-def test_what_a_container_chooses_protects_nobody(facts: Facts) -> None:
+def test_what_a_container_chooses_protects_nobody(facts: RoleFacts) -> None:
     assert role_of(facts) == ""
 
 

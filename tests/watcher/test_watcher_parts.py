@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.clock import Clock
 
-from seawall.accounts.watch.pace import Growth, Moment
+from seawall.accounts.watch.tracing_pace import Growth, LedgerMoment
 from seawall.guard.entry import watcher_argv
 from seawall.host.live import LiveHost
 from seawall.readings.meminfo import Meminfo
@@ -43,11 +43,11 @@ def test_the_low_of_an_hour() -> None:
 )
 def test_a_surge_arms_within_seconds(per_second: int, after: float | None) -> None:
     growth = Growth((SURGE,))
-    growth.see(Moment(99.75, 7 * MIB, MIB))
+    growth.see(LedgerMoment(99.75, 7 * MIB, MIB))
     armed = None
     for quarter in range(17):
         seconds = quarter / 4
-        if growth.see(Moment(100 + seconds, 7 * MIB + int(per_second * seconds), MIB)):
+        if growth.see(LedgerMoment(100 + seconds, 7 * MIB + int(per_second * seconds), MIB)):
             armed = seconds
             break
     assert armed == after

@@ -14,12 +14,12 @@ from contextlib import AbstractContextManager
 from tests.host.device_program import ALLOW, DENY, attached, v2_cgroup, v2_mount
 
 from seawall.accounts.devices.watch.changes import Changes
-from seawall.accounts.devices.watch.events import Key, Told
-from seawall.accounts.devices.watch.watched import Watched
+from seawall.accounts.devices.watch.device_watch_events import DeviceKey, Told
+from seawall.accounts.devices.watch.watched import WatchedDevices
 from seawall.accounts.workloads import Workload
-from seawall.host.device_access.process import Process
+from seawall.host.device_access.held_process import HeldProcess
 from seawall.readings.cgroup import CgroupLayout, Cgroups
-from seawall.readings.device_access import Target
+from seawall.readings.device_access import AccessTarget
 from seawall.views.gpu_watch_json import json_lines
 from seawall.watcher.device_sight import DeviceSight, now
 from seawall.watcher.device_writes import DeviceWrites
@@ -48,10 +48,10 @@ def look_and_tell(
     layout = CgroupLayout(v1={}, v2=str(v2_mount()), v2_controllers=())
     sight._cgroups = Cgroups(layout, ("/", f"/{name}"), str(v2_mount()), {}, ())
     workload = Workload(kind="container", name=name, cgroup=f"/{name}")
-    target = Target(pid, Process(pid).start_ticks(), (PATH,))
-    sight.containers = (Watched(workload=workload, target=target, place=f"/{name}"),)
+    target = AccessTarget(pid, HeldProcess(pid).start_ticks(), (PATH,))
+    sight.containers = (WatchedDevices(workload=workload, target=target, place=f"/{name}"),)
     changes = Changes()
-    key = Key(f"/{name}", PATH)
+    key = DeviceKey(f"/{name}", PATH)
     changes.tell(Told(at=now(), names={f"/{name}": name}, layers={key: {}}, lacks={}))
     changes.see(sight.look())
     time.sleep(0.3)

@@ -74,7 +74,7 @@ class Suspect:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SourceClaims:
     """What one source says.  Each module of ``claim_sources/`` has a function ``claims`` that
     returns it; its parameters are topics, as a rule's are.
     """

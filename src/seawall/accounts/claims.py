@@ -13,17 +13,17 @@ from functools import cache
 from importlib import import_module
 from typing import Any, TypeAlias
 
-from seawall.accounts.claim import RESIDUAL, Claim, Found, Suspect
+from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims, Suspect
+from seawall.accounts.claim_joining.claim_owner import likely_bytes
 from seawall.accounts.claim_joining.fit import within_residual
 from seawall.accounts.claim_joining.join import join
-from seawall.accounts.claim_joining.owner import likely_bytes
 from seawall.accounts.claim_joining.taken import fit_once
 from seawall.accounts.ledger import Ledger
 from seawall.host.host import Unread
 from seawall.readings.base import Base
 from seawall.readings.snapshot import Snapshot, needs_of
 
-Source: TypeAlias = "Callable[..., Found]"
+Source: TypeAlias = "Callable[..., SourceClaims]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ def load_sources() -> tuple[Source, ...]:
 
 def account(ledger: Ledger, base: Base | Unread, snapshot: Snapshot) -> Claims:
     """Ask every source, and join what they say."""
-    found: list[Found] = []
+    found: list[SourceClaims] = []
     unread: list[Unread] = []
     for source in load_sources():
         answer = _ask(source, snapshot)
@@ -76,7 +76,10 @@ def account(ledger: Ledger, base: Base | Unread, snapshot: Snapshot) -> Claims:
 
 
 def joined(
-    found: Sequence[Found], ledger: Ledger, base: Base | Unread, unread: tuple[Unread, ...] = ()
+    found: Sequence[SourceClaims],
+    ledger: Ledger,
+    base: Base | Unread,
+    unread: tuple[Unread, ...] = (),
 ) -> Claims:
     """One account of what all sources say; their order does not matter."""
     claims = sorted(_held_against(join(found), ledger, base), key=_largest_first)
@@ -97,7 +100,7 @@ def joined(
     )
 
 
-def _ask(source: Source, snapshot: Snapshot) -> Found | Unread:
+def _ask(source: Source, snapshot: Snapshot) -> SourceClaims | Unread:
     arguments: dict[str, Any] = {}
     for name, need, copes in needs_of(source):
         value = snapshot.get(need)
@@ -125,7 +128,7 @@ def _held_against(claims: Sequence[Claim], ledger: Ledger, base: Base | Unread) 
         yield from (claim for claim in fitted if claim.most_bytes > 0)
 
 
-def _suspects(found: Sequence[Found]) -> Iterator[Suspect]:
+def _suspects(found: Sequence[SourceClaims]) -> Iterator[Suspect]:
     """Each once, whichever source told."""
     told: set[Suspect] = set()
     for suspect in (one for answer in found for one in answer.suspects):

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from seawall.accounts.dirty_groups import Base, DirtyGroup, dirty_groups, is_blind, tells
-from seawall.accounts.dirty_limits import (
+from seawall.accounts.dirty_groups import DirtyBase, DirtyGroup, dirty_groups, is_blind, tells
+from seawall.accounts.dirty_thresholds import (
     DirtyLimits,
     DirtySettings,
     dirtyable_bytes,
@@ -131,7 +131,7 @@ def account(
         computed = node_limits(settings, dirtyable, page, is_old=is_old)
         example = group_limits(settings, min(EXAMPLE_BYTES, dirtyable), dirtyable, page)
         if dirty is not None and writeback is not None:
-            base = Base(settings, dirtyable, dirty + writeback, page)
+            base = DirtyBase(settings, dirtyable, dirty + writeback, page)
     known = None if isinstance(groups, Unread) else groups
     missing = (vmstat, zoneinfo, sysctls, groups, processes, channels)
     return Dirty(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from seawall.accounts.dirty_limits import DirtyLimits, DirtySettings, group_limits
+from seawall.accounts.dirty_thresholds import DirtyLimits, DirtySettings, group_limits
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, ancestors
 
 _COVERED_FRACTION: Final = 0.9
@@ -54,7 +54,7 @@ class DirtyGroup:
         )
 
 
-class Base(NamedTuple):
+class DirtyBase(NamedTuple):
     """What the limits of a cgroup are computed from."""
 
     settings: DirtySettings
@@ -63,7 +63,7 @@ class Base(NamedTuple):
     page_size: int
 
 
-def dirty_groups(groups: MemoryGroups, base: Base | None) -> tuple[DirtyGroup, ...]:
+def dirty_groups(groups: MemoryGroups, base: DirtyBase | None) -> tuple[DirtyGroup, ...]:
     """Largest first; those that could not be read at the end."""
     shown = list(holders(groups))
     blind = [group for group in groups.by_path.values() if is_blind(group)]
@@ -90,7 +90,7 @@ def is_blind(group: MemoryGroup) -> bool:
 
 
 def _row(
-    group: MemoryGroup, groups: MemoryGroups, base: Base | None,
+    group: MemoryGroup, groups: MemoryGroups, base: DirtyBase | None,
     inner: Mapping[str, tuple[int, int]],
 ) -> DirtyGroup:  # fmt: skip
     memcg, limits = group.memcg, None
@@ -148,7 +148,7 @@ def unwritten(group: MemoryGroup) -> int:
     return (group.memcg.dirty or 0) + (group.memcg.writeback or 0)
 
 
-def _available(group: MemoryGroup, groups: MemoryGroups, base: Base) -> int | None:
+def _available(group: MemoryGroup, groups: MemoryGroups, base: DirtyBase) -> int | None:
     """mdtc_calc_avail: its page cache, and what it may still take of clean memory; None where
     a limit of its own or above it could not be read.
     """

@@ -47,7 +47,7 @@ _DRIVER_PREFIXES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class DriverPages:
+class DriverCachePages:
     """What a known cache says: at most ``bytes`` are the driver's."""
 
     known: KnownCache
@@ -56,7 +56,7 @@ class DriverPages:
     bytes: int
 
 
-def driver_pages(slabinfo: Slabinfo, page_size: int) -> list[DriverPages]:
+def driver_pages(slabinfo: Slabinfo, page_size: int) -> list[DriverCachePages]:
     """What each known cache says, largest first; copies of one cache are summed, for the sum
     is what the driver holds at most.
     """
@@ -67,7 +67,7 @@ def driver_pages(slabinfo: Slabinfo, page_size: int) -> list[DriverPages]:
         if objects:
             largest = max(copies, key=lambda cache: cache.active_objs)
             total = objects * known.pages_per_object * page_size
-            found.append(DriverPages(known, largest.name, objects, total))
+            found.append(DriverCachePages(known, largest.name, objects, total))
     return sorted(found, key=lambda pages: -pages.bytes)
 
 

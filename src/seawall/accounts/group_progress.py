@@ -29,7 +29,7 @@ _SWARM_FRACTION: Final = 0.03
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class GroupProgress:
     """``None``: could not be seen."""
 
     full: float | None
@@ -88,7 +88,7 @@ def progress_of(
     tasks: Window[Processes] | Unread,
     kernel: Kernel,
     place: MemoryGroup | None = None,
-) -> Progress:
+) -> GroupProgress:
     """Of ``group`` as it is at the end of the window; ``place``: whose limit refuses, if another's
     does.
     """
@@ -98,7 +98,7 @@ def progress_of(
     if not isinstance(tasks, Unread) and group.pids is not None:
         found = (tasks.later.by_pid.get(pid) for pid in group.pids)
         resident = max((task.rss_pages for task in found if task), default=None)
-    return Progress(
+    return GroupProgress(
         full=_full(group, window),
         user_cpus=_user_cpus(twice, tasks, kernel),
         cache=None if group.cache is None else group.cache / limit,

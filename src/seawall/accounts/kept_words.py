@@ -4,7 +4,7 @@
 from typing import Final, cast, get_args
 
 from seawall.accounts.claim import Claim, ClaimClass
-from seawall.accounts.tracing.words import give_back
+from seawall.accounts.tracing.traced_words import give_back
 from seawall.readings.kept_claims import KeptClaim, KeptClaims
 from seawall.words import duration
 

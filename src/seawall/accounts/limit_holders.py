@@ -11,7 +11,7 @@ from seawall.readings.descriptors import Descriptors, Inotify
 from seawall.readings.process import Processes
 
 
-class Holder(NamedTuple):
+class LimitHolder(NamedTuple):
     """A workload and its number of them, at least; ``source``: the files that were summed."""
 
     name: str
@@ -24,7 +24,7 @@ def holder_of(
     processes: Processes | Unread,
     descriptors: Descriptors | Unread,
     workloads: Workloads | Unread,
-) -> Holder | None:
+) -> LimitHolder | None:
     """Of a limit of readings/host_limits.py; None where nothing tells who holds it.
 
     Files: descriptors, so what two processes share counts for both.  Terminals: masters, and
@@ -46,7 +46,7 @@ def holder_of(
 
 def most_inotify(
     rows: Iterable[Inotify], workloads: Workloads | Unread, *, watches: bool
-) -> Holder | None:
+) -> LimitHolder | None:
     """Of these rows, by instances or by watches."""
     pairs = ((row.pid, row.watches if watches else row.instances) for row in rows)
     return _most(pairs, workloads, "/proc/*/fdinfo")
@@ -54,7 +54,7 @@ def most_inotify(
 
 def _most(
     pairs: Iterable[tuple[int, int]], workloads: Workloads | Unread, source: str
-) -> Holder | None:
+) -> LimitHolder | None:
     """None when workloads could not be had, or nobody holds anything."""
     if isinstance(workloads, Unread):
         return None
@@ -63,5 +63,5 @@ def _most(
         if workload := workloads.by_pid.get(pid):
             sums[workload.name] += number
     for name, number in sums.most_common(1):
-        return Holder(name, number, source) if number else None
+        return LimitHolder(name, number, source) if number else None
     return None

@@ -16,7 +16,7 @@ ALL: Final = LETTERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class MemoryParts:
     """Bytes; None where this kernel does not tell.  A to K sum to the usage, when all of them
     are known and no counter lags behind.
     """
@@ -64,7 +64,7 @@ class Parts:
         )
 
 
-def parts_of(memcg: Memcg) -> Parts:
+def parts_of(memcg: Memcg) -> MemoryParts:
     """The parts of one moment."""
     shmem, estimate = memcg.shmem, False
     lists = (memcg.inactive_file, memcg.active_file)
@@ -75,7 +75,7 @@ def parts_of(memcg: Memcg) -> Parts:
     rest = None
     if memcg.usage is not None and None not in known:
         rest = max(0, memcg.usage - sum(part or 0 for part in known) - (kernel or 0))
-    return Parts(
+    return MemoryParts(
         anon=memcg.anon,
         inactive_file=memcg.inactive_file,
         active_file=memcg.active_file,

@@ -8,8 +8,8 @@ from typing import TypeAlias
 from seawall.accounts.claim import Claim
 from seawall.accounts.claims import Claims
 from seawall.accounts.memory_groups import ancestors
-from seawall.accounts.pod_table import Holding, PodRow, PodTable
-from seawall.accounts.shadow_charge import Outside, overrun_of, sum_of, uncounted_claims
+from seawall.accounts.pod_table import PodHolding, PodRow, PodTable
+from seawall.accounts.shadow_charge import UncountedCharge, overrun_of, sum_of, uncounted_claims
 
 
 def with_outside(table: PodTable, claims: Claims) -> PodTable:
@@ -58,7 +58,7 @@ def _with(
     )
 
 
-def _beside(holding: Holding, outside: Outside, *, is_whole: bool) -> Holding:
+def _beside(holding: PodHolding, outside: UncountedCharge, *, is_whole: bool) -> PodHolding:
     charge = holding.charge
     seen = outside.bytes if is_whole or outside.bytes else None
     return replace(

@@ -12,7 +12,7 @@ from typing import Final
 
 from seawall.accounts.limit_hits import refusals
 from seawall.accounts.memory_numbers import droppable, held, working_set
-from seawall.accounts.shadow_charge import Overrun
+from seawall.accounts.shadow_charge import ChargeOverrun
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host.host import Unread
 from seawall.readings.cgroup import Cgroups
@@ -24,7 +24,7 @@ _LEFT_BEHIND_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
+class PodHolding:
     """Bytes; None where this kernel does not tell, or it could not be read."""
 
     charge: int | None
@@ -51,7 +51,7 @@ class Holding:
     shadow_charge: int | None = None
     """``charge`` and ``uncounted``."""
 
-    def less(self, others: Iterable["Holding"]) -> "Holding":
+    def less(self, others: Iterable["PodHolding"]) -> "PodHolding":
         """Without what the others hold; never below zero, for they are read moments apart."""
         rows = list(others)
         values: dict[str, int | None] = {}
@@ -60,7 +60,7 @@ class Holding:
             mine = getattr(self, field.name)
             known = mine is not None and None not in parts
             values[field.name] = max(0, mine - sum(parts)) if known else None
-        return Holding(**values)
+        return PodHolding(**values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,9 +104,9 @@ class PodRow:
 
     workload: Workload
     memcg: Memcg
-    whole: Holding
+    whole: PodHolding
     """With everything below it, as the kernel counts."""
-    own: Holding
+    own: PodHolding
     """Without the leaves below it; the same as ``whole`` where there are none."""
     is_leaf: bool
     nested: int
@@ -115,7 +115,7 @@ class PodRow:
     """In it and below it; None when the cgroups' processes could not be read."""
     room: Room | Unlimited | None
     """UNLIMITED: no limit up to the root.  None: a limit or usage could not be read."""
-    overrun: Overrun | None = None
+    overrun: ChargeOverrun | None = None
     """Of its own limit, when what it holds outside its charge is added (pod_outside.py)."""
     undivided: int = 0
     """Bytes held outside charges by a parent as a whole: whose in it they are is not known."""
@@ -252,12 +252,12 @@ def _above(path: str) -> Iterator[str]:
         yield path
 
 
-def _holding(memcg: Memcg) -> Holding:
+def _holding(memcg: Memcg) -> PodHolding:
     clean, dirty = droppable(memcg), _sum(memcg.dirty, memcg.writeback)
     cache = memcg.file
     if cache is not None and memcg.shmem is not None:
         cache = max(0, cache - memcg.shmem)
-    return Holding(
+    return PodHolding(
         charge=memcg.usage,
         working_set=working_set(memcg),
         anon=memcg.anon,

@@ -33,7 +33,7 @@ ROOMY_FRACTION: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
+class ReclaimSign:
     """One measured rate or share of the window, and whether it points to a storm."""
 
     name: str
@@ -48,7 +48,7 @@ def signs(
     vmstat: Window[Vmstat],
     pressure: Window[HostPressure] | Unread,
     disks: Window[Diskstats] | Unread,
-) -> tuple[Sign, ...]:
+) -> tuple[ReclaimSign, ...]:
     """Those that this kernel can show, in a fixed order."""
     found = [*_rates(vmstat), _kswapd(vmstat)]
     if isinstance(disks, Window):
@@ -111,22 +111,22 @@ def top_faulters(window: Window[Processes], most: int) -> list[tuple[Process, in
     return sorted(found, key=lambda pair: (-pair[1], pair[0].pid))[:most]
 
 
-def _rates(window: Window[Vmstat]) -> Iterator[Sign]:
+def _rates(window: Window[Vmstat]) -> Iterator[ReclaimSign]:
     source = "/proc/vmstat"
     refaults = family_gained(window.earlier.counters, window.later.counters, "workingset_refault")
     if refaults is not None:
         rate = refaults / window.seconds
-        yield Sign(
+        yield ReclaimSign(
             "pages read back soon after they were dropped",
             rate, True, rate >= REFAULTS_PER_SECOND, f"{source} workingset_refault*",
         )  # fmt: skip
     faults = per_second(window, "pgmajfault")
     if faults is not None:
         agrees = faults >= MAJOR_FAULTS_PER_SECOND
-        yield Sign("major faults", faults, True, agrees, f"{source} pgmajfault")
+        yield ReclaimSign("major faults", faults, True, agrees, f"{source} pgmajfault")
 
 
-def _kswapd(window: Window[Vmstat]) -> Sign | None:
+def _kswapd(window: Window[Vmstat]) -> ReclaimSign | None:
     """Whether kswapd looks at many pages and frees few of them."""
     earlier, later = window.earlier.counters, window.later.counters
     scanned = family_gained(earlier, later, "pgscan_kswapd")  # one for each zone before 4.8
@@ -135,14 +135,14 @@ def _kswapd(window: Window[Vmstat]) -> Sign | None:
         return None
     busy = scanned / window.seconds >= KSWAPD_PAGES_PER_SECOND
     share = stolen / scanned
-    return Sign(
+    return ReclaimSign(
         "of the pages that kswapd looked at, freed",
         share, False, busy and share <= KSWAPD_YIELD_LOW,
         "/proc/vmstat pgsteal_kswapd / pgscan_kswapd",
     )  # fmt: skip
 
 
-def _busiest_disk(window: Window[Diskstats]) -> Sign | None:
+def _busiest_disk(window: Window[Diskstats]) -> ReclaimSign | None:
     """The disk that was busy longest and read most of that time."""
     before = {disk.name: disk for disk in window.earlier.disks}
     shares = []
@@ -159,10 +159,12 @@ def _busiest_disk(window: Window[Diskstats]) -> Sign | None:
     share, name = max(shares)
     share = min(share, 1.0)
     busy = share >= DISK_BUSY_FRACTION
-    return Sign(f"of the time disk {name} was busy reading", share, False, busy, "/proc/diskstats")
+    return ReclaimSign(
+        f"of the time disk {name} was busy reading", share, False, busy, "/proc/diskstats"
+    )
 
 
-def _pressure(window: Window[HostPressure]) -> Sign | None:
+def _pressure(window: Window[HostPressure]) -> ReclaimSign | None:
     earlier, later = window.earlier.memory, window.later.memory
     if isinstance(earlier, Unread) or isinstance(later, Unread):
         return None
@@ -172,4 +174,4 @@ def _pressure(window: Window[HostPressure]) -> Sign | None:
     share = min(gain / window.seconds, 1.0)
     agrees = share >= STALL_FRACTION
     name = "of the time some task waited for memory"
-    return Sign(name, share, False, agrees, "/proc/pressure/memory some total")
+    return ReclaimSign(name, share, False, agrees, "/proc/pressure/memory some total")

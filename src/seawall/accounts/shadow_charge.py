@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from seawall.accounts.claim import Claim
-from seawall.accounts.claim_joining.owner import likely_bytes
+from seawall.accounts.claim_joining.claim_owner import likely_bytes
 from seawall.accounts.claims import Claims
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, ancestors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outside:
+class UncountedCharge:
     """Bytes that are held and not charged; each number is a sum over ``claims``."""
 
     bytes: int
@@ -28,7 +28,7 @@ class Outside:
     claims: tuple[Claim, ...]
     """Largest first."""
 
-    def against_limit(self) -> "Outside":
+    def against_limit(self) -> "UncountedCharge":
         """Without huge pages: they have a pool and a limit of their own, and belong to none of
         memory.max.
         """
@@ -36,7 +36,7 @@ class Outside:
 
 
 @dataclass(frozen=True, slots=True)
-class Overrun:
+class ChargeOverrun:
     """How a limit stands when what is held outside the charge is added."""
 
     level: Literal["critical", "warning"]
@@ -51,9 +51,9 @@ OUTSIDE_LEAST_BYTES: Final = 64 << 20
 
 
 def overrun_of(
-    charge: int, limit: int, outside: Outside, near_fraction: float = NEAR_FRACTION,
+    charge: int, limit: int, outside: UncountedCharge, near_fraction: float = NEAR_FRACTION,
     outside_least_bytes: int = OUTSIDE_LEAST_BYTES,
-) -> Overrun | None:  # fmt: skip
+) -> ChargeOverrun | None:  # fmt: skip
     """None when all is well, or when what is likely outside would not matter.
 
     Critical needs exact or traced evidence for all that is over; a bound counts for nothing.
@@ -61,9 +61,9 @@ def overrun_of(
     if outside.bytes < outside_least_bytes:
         return None
     if charge + outside.certain_bytes > limit and outside.certain_bytes >= outside_least_bytes:
-        return Overrun("critical", is_over=True)
+        return ChargeOverrun("critical", is_over=True)
     if charge + outside.bytes >= near_fraction * limit:
-        return Overrun("warning", is_over=charge + outside.bytes > limit)
+        return ChargeOverrun("warning", is_over=charge + outside.bytes > limit)
     return None
 
 
@@ -72,7 +72,7 @@ class ShadowCharge:
     """One cgroup with a charge, and what it and the cgroups below it hold outside."""
 
     group: MemoryGroup
-    outside: Outside
+    outside: UncountedCharge
 
     @property
     def bytes(self) -> int:
@@ -100,7 +100,7 @@ class ShadowCharges:
     """The topic: cgroups that hold something outside their charge, by path, and the node."""
 
     by_path: Mapping[str, ShadowCharge]
-    node: Outside
+    node: UncountedCharge
     """What all workloads hold outside their charges."""
     charged_bytes: int | None
     """What the outermost cgroups are charged with; None where one was not read."""
@@ -139,10 +139,10 @@ def uncounted_claims(claims: Iterable[Claim]) -> Iterator[Claim]:
             yield claim
 
 
-def sum_of(claims: Iterable[Claim]) -> Outside:
+def sum_of(claims: Iterable[Claim]) -> UncountedCharge:
     """Of claims that are joined already: no two hold the same bytes."""
     rows = sorted(claims, key=lambda claim: (-likely_bytes(claim), -claim.most_bytes))
-    return Outside(
+    return UncountedCharge(
         bytes=sum(map(likely_bytes, rows)),
         least_bytes=sum(claim.least_bytes for claim in rows),
         most_bytes=sum(claim.most_bytes for claim in rows),

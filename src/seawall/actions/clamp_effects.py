@@ -11,11 +11,11 @@ import os
 import time
 from typing import Final, NamedTuple
 
-from seawall.actions import small_files
+from seawall.actions import cgroup_files
 from seawall.actions.background import Background
+from seawall.actions.cgroup_members import CgroupMembers
 from seawall.actions.journal import Change, Journal
-from seawall.actions.members import Members
-from seawall.actions.plan import Mounts, Order
+from seawall.actions.orders import Mounts, Order
 from seawall.actions.work import Refused, Work, refusal
 from seawall.words import size
 
@@ -55,7 +55,7 @@ class Clamps:
         self._late: Clamped | None = None
         """Told as not done, and the thread had begun to write."""
 
-    def clamp(self, folder: int, mounts: Mounts, work: Work, members: Members) -> bool:
+    def clamp(self, folder: int, mounts: Mounts, work: Work, members: CgroupMembers) -> bool:
         """Refused where it would not act, with the reason."""
         order = work.order
         old, new = before_and_after(folder, order, mounts.version, members)
@@ -96,7 +96,7 @@ class Clamps:
         until = time.monotonic() + SEEN_SECONDS
         while True:
             is_over = time.monotonic() >= until or not self._background.is_busy
-            if small_files.read(held.fd, LIMIT) == held.new:
+            if cgroup_files.read(held.fd, LIMIT) == held.new:
                 return True
             if is_over:
                 break
@@ -130,12 +130,12 @@ class Clamps:
 
         Refused while ours may still come.  OSError: it is tried again, or undone, later.
         """
-        now = small_files.read(held.fd, LIMIT)
+        now = cgroup_files.read(held.fd, LIMIT)
         if now != held.new and held is self._late and self._background.is_busy:
             raise Refused("the new limit may come still: it is put back when it does")
         why = CHANGED if now is not None else GONE
         if now == held.new:
-            why = "" if small_files.write(held.fd, LIMIT, held.old) else GONE
+            why = "" if cgroup_files.write(held.fd, LIMIT, held.old) else GONE
         self._forget(held)
         return why
 
@@ -153,7 +153,7 @@ class Clamps:
             late, self._late = self._late, None
             if late is not None and late in self.held and not self.unclamp(late):
                 return [f"{late.path}: its new limit came late, memory.max is {late.old} again"]
-            found = [(held, small_files.read(held.fd, LIMIT)) for held in self.held]
+            found = [(held, cgroup_files.read(held.fd, LIMIT)) for held in self.held]
         except OSError as problem:
             self._late = late
             return [f"memory.max cannot be read: {refusal(problem)}"]
@@ -173,7 +173,7 @@ class Clamps:
 
 
 def before_and_after(
-    folder: int, order: Order, version: int, members: Members
+    folder: int, order: Order, version: int, members: CgroupMembers
 ) -> tuple[str, int]:  # fmt: skip
     """``memory.max`` as it is, and as it would be; Refused where that would not act.
 
@@ -185,14 +185,14 @@ def before_and_after(
         raise Refused("no limit was told")
     page = os.sysconf("SC_PAGE_SIZE")
     new = order.limit_bytes // page * page
-    old, counted = small_files.read(folder, LIMIT), small_files.read(folder, "memory.current")
+    old, counted = cgroup_files.read(folder, LIMIT), cgroup_files.read(folder, "memory.current")
     if old is None or counted is None:
         raise Refused("it has no memory.max: the memory controller is not on for it, or v1")
     _check(folder, (old, counted), new, members)
     return old, new
 
 
-def _check(folder: int, now: tuple[str, str], new: int, members: Members) -> None:
+def _check(folder: int, now: tuple[str, str], new: int, members: CgroupMembers) -> None:
     """Where it acts: below what is counted, and the kernel's choice is the right one."""
     old, counted = now
     if old != "max" and int(old) <= new:
@@ -201,7 +201,7 @@ def _check(folder: int, now: tuple[str, str], new: int, members: Members) -> Non
         raise Refused(
             f"a limit of {size(new)} would not act: its cgroup counts {size(int(counted))}"
         )
-    if small_files.read(folder, "memory.oom.group") != "1":
+    if cgroup_files.read(folder, "memory.oom.group") != "1":
         count = len(members.read(folder, 2)) + members.strangers
         if count > 1 or members.is_cut:
             more = " or more" if members.is_cut else ""

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
-from seawall.actions import small_files
+from seawall.actions import cgroup_files
+from seawall.actions.cgroup_members import walk
 from seawall.actions.journal import Change, Journal
-from seawall.actions.members import walk
 from seawall.actions.work import Refused, Work
 
 FROZEN_SECONDS: Final = 0.02
@@ -110,9 +110,9 @@ def wait_frozen(fd: int, version: int, seconds: float = FROZEN_SECONDS) -> bool:
     until = time.monotonic() + seconds
     while True:
         if version == 1:
-            is_still = small_files.read(fd, "freezer.state") == "FROZEN"
+            is_still = cgroup_files.read(fd, "freezer.state") == "FROZEN"
         else:
-            is_still = "frozen 1" in (small_files.read(fd, "cgroup.events") or "")
+            is_still = "frozen 1" in (cgroup_files.read(fd, "cgroup.events") or "")
         if is_still or time.monotonic() >= until:
             return is_still
         time.sleep(0.001)
@@ -121,18 +121,18 @@ def wait_frozen(fd: int, version: int, seconds: float = FROZEN_SECONDS) -> bool:
 def is_frozen(fd: int, version: int) -> bool | None:
     """By a write to this very cgroup or one above it; None: there is no freezer."""
     if version == 2:
-        word = small_files.read(fd, "cgroup.freeze")
+        word = cgroup_files.read(fd, "cgroup.freeze")
         if word == "0":  # one above it may be frozen
-            return "frozen 1" in (small_files.read(fd, "cgroup.events") or "")
+            return "frozen 1" in (cgroup_files.read(fd, "cgroup.events") or "")
         return None if word is None else True
-    word = small_files.read(fd, "freezer.state")
+    word = cgroup_files.read(fd, "freezer.state")
     return None if word is None else word != "THAWED"
 
 
 def _write(fd: int, version: int, *, is_on: bool) -> bool:
     if version == 2:
-        return small_files.write(fd, "cgroup.freeze", "1" if is_on else "0")
-    return small_files.write(fd, "freezer.state", "FROZEN" if is_on else "THAWED")
+        return cgroup_files.write(fd, "cgroup.freeze", "1" if is_on else "0")
+    return cgroup_files.write(fd, "freezer.state", "FROZEN" if is_on else "THAWED")
 
 
 def thaw_all(fd: int) -> None:
@@ -141,5 +141,5 @@ def thaw_all(fd: int) -> None:
     SIGKILL to a frozen v1 task does nothing until it is thawed.  GaveUp: these were not all.
     """
     for folder in walk(fd):
-        if small_files.read(folder, "freezer.self_freezing") == "1":
+        if cgroup_files.read(folder, "freezer.self_freezing") == "1":
             _write(folder, 1, is_on=False)

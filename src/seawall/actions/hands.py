@@ -9,19 +9,19 @@ import os
 import time
 from typing import Final
 
-from seawall.actions import room
+from seawall.actions import descriptor_reserve
 from seawall.actions.background import Background
+from seawall.actions.cgroup_members import CgroupMembers
 from seawall.actions.clamp_effects import Clamps
 from seawall.actions.freeze_effects import Freezes, Tell, wait_frozen
 from seawall.actions.identity import Identity, cgroups_of
 from seawall.actions.journal import Change, Journal
-from seawall.actions.kill_effects import Kills
-from seawall.actions.members import Members
+from seawall.actions.kill_effects import KillEffects
 from seawall.actions.mrelease_effects import Releases
 from seawall.actions.noted import Noted
-from seawall.actions.plan import Mounts, Order, Outcome, Target
+from seawall.actions.orders import Mounts, Order, Outcome, Target
 from seawall.actions.pursuit import Pursuits
-from seawall.actions.signal_effects import Signals
+from seawall.actions.signal_effects import SignalEffects
 from seawall.actions.terminate_effects import terminate
 from seawall.actions.trees import Trees
 from seawall.actions.undo import undo
@@ -68,12 +68,12 @@ class Hands:
         self._identity = Identity(scope)
         self._releasing = Background()
         self._limits = Background()
-        self._signals = Signals(Members(), never)
+        self._signals = SignalEffects(CgroupMembers(), never)
         self._releases = Releases(self._releasing)
         self._trees = Trees(mounts, self._signals)
         self._freezes = Freezes(journal, freeze_seconds, tell)
         self._clamps = Clamps(journal, self._limits)
-        self._kills = Kills(self._signals, self._trees, self._freezes, self._releases)
+        self._kills = KillEffects(self._signals, self._trees, self._freezes, self._releases)
         self._pursuits = Pursuits(self._signals, self._releases, mounts.version)
         self._spare: list[int] = []
         self.noted = Noted(journal, mounts.memory)
@@ -122,7 +122,7 @@ class Hands:
         """Do it, or say why not; never raises what the machine answers."""
         work = Work(order)
         is_done = False
-        room.let_go(self._spare)
+        descriptor_reserve.let_go(self._spare)
         try:
             is_done = self._do(order, work)
         except Refused as refused:
@@ -145,7 +145,7 @@ class Hands:
             self._journal.news = ""
         if self._is_idle:
             return
-        room.let_go(self._spare)
+        descriptor_reserve.let_go(self._spare)
         for held in [h for h in self._freezes.held if now >= h.deadline]:
             try:
                 self._freezes.thaw(held)
@@ -170,7 +170,7 @@ class Hands:
         words: list[str] = []
         late: set[int] = set()
         self.noted.told()
-        room.let_go(self._spare)
+        descriptor_reserve.let_go(self._spare)
         self._pursuits.drop()
         for held in list(self._freezes.held):
             try:
@@ -280,4 +280,4 @@ class Hands:
             self.words.append(text)
 
     def _keep_spare(self) -> None:
-        room.keep(room.SPARE, self._spare)
+        descriptor_reserve.keep(descriptor_reserve.SPARE, self._spare)

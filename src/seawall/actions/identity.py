@@ -10,7 +10,7 @@ import errno
 import os
 from typing import Final
 
-from seawall.actions.plan import Mounts, Target
+from seawall.actions.orders import Mounts, Target
 from seawall.actions.work import Refused, refusal
 
 FOLDER: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -13,12 +13,12 @@ import signal
 import time
 from typing import Final
 
-from seawall.actions import small_files
+from seawall.actions import cgroup_files
+from seawall.actions.cgroup_members import CUT, GaveUp
 from seawall.actions.freeze_effects import Freezes, is_frozen, thaw_all, wait_frozen
-from seawall.actions.members import CUT, GaveUp
 from seawall.actions.mrelease_effects import Releases
-from seawall.actions.pids import Pids
-from seawall.actions.signal_effects import Signals
+from seawall.actions.pid_list import Pids
+from seawall.actions.signal_effects import SignalEffects
 from seawall.actions.trees import Trees
 from seawall.actions.work import Refused, Work, refusal
 
@@ -30,13 +30,13 @@ WAIT_LEAST: Final = 0.001
 WAIT_MOST: Final = 0.01
 
 
-class Kills:
+class KillEffects:
     """Kills; gives back whether every process was signalled."""
 
     __slots__ = ("_freezes", "_releases", "_signals", "_trees", "seconds")
 
     def __init__(
-        self, signals: Signals, trees: Trees, freezes: Freezes, releases: Releases
+        self, signals: SignalEffects, trees: Trees, freezes: Freezes, releases: Releases
     ) -> None:
         self._signals = signals
         self._trees = trees
@@ -106,7 +106,7 @@ class Kills:
     def _write_kill(self, folder: int, there: Pids, work: Work) -> bool:
         work.touch()
         try:
-            is_done = small_files.write(folder, "cgroup.kill", "1")
+            is_done = cgroup_files.write(folder, "cgroup.kill", "1")
         except OSError as problem:  # EOPNOTSUPP: threaded
             work.say(f"cgroup.kill: {refusal(problem)}")
             return False

@@ -8,7 +8,7 @@ guard, whose process holds no dataclasses.
 import re
 from typing import Final, NamedTuple
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.problems import UsageProblem
 
 _OCTAL: Final = re.compile(r"\\([0-3][0-7]{2})")

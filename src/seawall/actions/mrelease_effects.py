@@ -13,10 +13,10 @@ import os
 import time
 from typing import Final
 
-from seawall.actions import room
+from seawall.actions import descriptor_reserve
 from seawall.actions.background import Background
-from seawall.actions.members import Members
-from seawall.actions.pids import Pids
+from seawall.actions.cgroup_members import CgroupMembers
+from seawall.actions.pid_list import Pids
 
 NUMBER: Final = 448
 """On x86-64, aarch64 and every machine that takes part in the common table."""
@@ -40,23 +40,23 @@ class Releases:
         self.is_missing = not hasattr(os, "pidfd_open")
         """This kernel does not have it."""
 
-    def take(self, folder: int, version: int, members: Members) -> None:
+    def take(self, folder: int, version: int, members: CgroupMembers) -> None:
         """Those who are in the cgroup still, after their kill; nothing while others are looked
         after.
         """
         if self._fds or self.is_missing or not self._background.is_there:
             return
         # It holds them for a while: not those that the next order needs.
-        kept = room.keep(room.SPARE + room.READING)
+        kept = descriptor_reserve.keep(descriptor_reserve.SPARE + descriptor_reserve.READING)
         opened: list[tuple[int, int]] = []
         there = Pids()
         try:
-            if len(kept) > room.SPARE:
+            if len(kept) > descriptor_reserve.SPARE:
                 self._open(members.read(folder, version), opened)
-            room.let_go(kept)
+            descriptor_reserve.let_go(kept)
             there = members.read(folder, version) if opened else there
         finally:
-            room.let_go(kept)
+            descriptor_reserve.let_go(kept)
             for pid, fd in opened:
                 if pid in there:
                     self._fds.append(fd)
@@ -74,7 +74,7 @@ class Releases:
             try:
                 into.append((pid, os.pidfd_open(pid)))
             except OSError as problem:
-                if problem.errno in room.FULL:
+                if problem.errno in descriptor_reserve.FULL:
                     return
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from seawall.actions.journal import Change, Journal
-from seawall.actions.plan import Order
+from seawall.actions.orders import Order
 
 KIND: Final = "signal"
 _NAMES: Final = {"terminate": "SIGTERM", "kill": "SIGKILL"}

@@ -3,11 +3,11 @@
 
 import os
 
+from seawall.actions.cgroup_members import CgroupMembers
 from seawall.actions.clamp_effects import before_and_after
 from seawall.actions.identity import Identity, cgroups_of
 from seawall.actions.journal import Journal
-from seawall.actions.members import Members
-from seawall.actions.plan import Mounts, Order, Outcome
+from seawall.actions.orders import Mounts, Order, Outcome
 from seawall.actions.work import Refused, Work, refusal
 
 
@@ -20,7 +20,7 @@ class Observer:
         self.mounts = mounts
         self.words: list[str] = []
         self._identity = Identity(scope)
-        self._members = Members()
+        self._members = CgroupMembers()
         del journal  # nothing is changed
 
     def prepare(self) -> None:

@@ -10,11 +10,11 @@ import os
 import signal
 from typing import Final
 
-from seawall.actions.members import CUT, is_populated
+from seawall.actions.cgroup_members import CUT, is_populated
 from seawall.actions.mrelease_effects import Releases
-from seawall.actions.pids import Gathered, Pids
-from seawall.actions.plan import Order
-from seawall.actions.signal_effects import Signals, start_of
+from seawall.actions.orders import Order
+from seawall.actions.pid_list import Gathered, Pids
+from seawall.actions.signal_effects import SignalEffects, start_of
 from seawall.actions.work import Refused, Work
 
 MOST: Final = 16
@@ -90,7 +90,7 @@ class Pursuits:
 
     __slots__ = ("_ones", "_releases", "_signals", "_version")
 
-    def __init__(self, signals: Signals, releases: Releases, version: int) -> None:
+    def __init__(self, signals: SignalEffects, releases: Releases, version: int) -> None:
         self._ones: list[_One] = []
         self._signals = signals
         self._releases = releases

@@ -13,9 +13,9 @@ import signal
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, Literal
 
-from seawall.actions import room
-from seawall.actions.members import CUT, Members, started
-from seawall.actions.pids import Gathered, Pids
+from seawall.actions import descriptor_reserve
+from seawall.actions.cgroup_members import CUT, CgroupMembers, started
+from seawall.actions.pid_list import Gathered, Pids
 from seawall.actions.work import Refused, Work
 
 BATCH: Final = 4_096
@@ -23,12 +23,12 @@ BATCH: Final = 4_096
 _NO_PIDFD: Final = (errno.ENOSYS, errno.EPERM)
 
 
-class Signals:
+class SignalEffects:
     """Sends to all but those whom no order may reach."""
 
     __slots__ = ("_never", "has_pidfd", "members")
 
-    def __init__(self, members: Members, never: Collection[int]) -> None:
+    def __init__(self, members: CgroupMembers, never: Collection[int]) -> None:
         """``never``: process ids; one that comes again is somebody else's."""
         self.members = members
         self._never = {pid: start_of(pid) for pid in never} | {1: "", os.getpid(): ""}
@@ -92,20 +92,20 @@ class Signals:
 
     def _open(self, pids: Pids, at: int, batch: "Batch") -> int:
         """As many from ``at`` on as there is room for; the place of who was not tried."""
-        kept = room.keep(room.READING)
+        kept = descriptor_reserve.keep(descriptor_reserve.READING)
         try:
             while self.has_pidfd and at < len(pids) and len(batch) < BATCH:
                 try:
                     batch.add(pids[at], os.pidfd_open(pids[at]))
                 except OSError as problem:
-                    if problem.errno in room.FULL:
+                    if problem.errno in descriptor_reserve.FULL:
                         break
                     if problem.errno in _NO_PIDFD:
                         self.has_pidfd = False
                         break
                 at += 1  # opened, or gone meanwhile
         finally:
-            room.let_go(kept)
+            descriptor_reserve.let_go(kept)
         return at
 
     def _send_batch(self, batch: "Batch", there: Pids, number: int, work: Work) -> None:

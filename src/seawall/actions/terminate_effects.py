@@ -8,12 +8,14 @@ import os
 import signal
 
 from seawall.actions.freeze_effects import Freezes, is_frozen
-from seawall.actions.signal_effects import Signals
+from seawall.actions.signal_effects import SignalEffects
 from seawall.actions.trees import Trees
 from seawall.actions.work import Work
 
 
-def terminate(folder: int, work: Work, signals: Signals, trees: Trees, freezes: Freezes) -> bool:
+def terminate(
+    folder: int, work: Work, signals: SignalEffects, trees: Trees, freezes: Freezes
+) -> bool:
     """One pass.  A freeze of ours is ended after it: the frozen do not hear."""
     version = trees.mounts.version
     signals.send(folder, version, signal.SIGTERM, work)

@@ -9,9 +9,9 @@ one that was judged; one that is too large to be looked through never does.
 import os
 
 from seawall.actions.identity import FOLDER, open_folder
-from seawall.actions.pids import Pids
-from seawall.actions.plan import Mounts
-from seawall.actions.signal_effects import Signals
+from seawall.actions.orders import Mounts
+from seawall.actions.pid_list import Pids
+from seawall.actions.signal_effects import SignalEffects
 from seawall.actions.work import Refused
 
 LOOKS = 3
@@ -22,7 +22,7 @@ class Trees:
 
     __slots__ = ("_freezer", "_members", "_signals", "_unified", "mounts")
 
-    def __init__(self, mounts: Mounts, signals: Signals) -> None:
+    def __init__(self, mounts: Mounts, signals: SignalEffects) -> None:
         """A twin in which somebody is whom no signal may reach is none."""
         self.mounts = mounts
         self._members = signals.members

@@ -9,7 +9,7 @@ import os
 from collections.abc import Collection
 from typing import Final
 
-from seawall.actions import noted, small_files
+from seawall.actions import cgroup_files, noted
 from seawall.actions.freeze_effects import is_frozen
 from seawall.actions.identity import FOLDER
 from seawall.actions.journal import Change, Journal
@@ -78,15 +78,15 @@ def _thaw(fd: int, change: Change) -> str:
     if not is_frozen(fd, version):
         return "was thawed already"
     name = "freezer.state" if version == 1 else "cgroup.freeze"
-    small_files.write(fd, name, change.old)
+    cgroup_files.write(fd, name, change.old)
     return THAWED
 
 
 def _put_back(fd: int, change: Change, name: str) -> str:
-    now = small_files.read(fd, name)
+    now = cgroup_files.read(fd, name)
     if now != change.new:
         return f"{name} is {now}, which somebody wrote since: left"
-    small_files.write(fd, name, change.old)
+    cgroup_files.write(fd, name, change.old)
     return f"{name} is {change.old} again"
 
 

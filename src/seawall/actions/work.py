@@ -4,8 +4,8 @@
 import os
 import time
 
-from seawall.actions.pids import Pids
-from seawall.actions.plan import Order, Outcome
+from seawall.actions.orders import Order, Outcome
+from seawall.actions.pid_list import Pids
 
 WORDS_MOST = 8
 """Problems of one order that are kept: what a container does is no reason to grow."""

@@ -5,7 +5,7 @@ import json
 from typing import Any, Final, TypeAlias, cast, get_args
 
 from seawall.blackbox import text_changes
-from seawall.blackbox.words import WordsKnown, WordsTold
+from seawall.blackbox.path_numbers import WordsKnown, WordsTold
 from seawall.host.host import JSON, Unread, Why
 
 Question: TypeAlias = str | tuple[str, str]

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple, TypeVar
 from seawall.blackbox.frame import Head
 from seawall.blackbox.overview import GAP_SECONDS
 from seawall.blackbox.reader import Boot, Box
-from seawall.blackbox.rounds import RoundReader
-from seawall.blackbox.times import written
+from seawall.blackbox.record_times import written
+from seawall.blackbox.round_frames import RoundReader
 from seawall.host.host import JSON
 from seawall.host.recording import Round
 from seawall.problems import BundleProblem

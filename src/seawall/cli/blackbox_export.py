@@ -10,12 +10,12 @@ from typing import Final
 
 from seawall.blackbox.moments import BACK_SECONDS, Pass, boot_at, choose, in_order, read_passes
 from seawall.blackbox.reader import Box
-from seawall.blackbox.times import written
+from seawall.blackbox.record_times import written
 from seawall.cli.box_claims import with_claims
 from seawall.cli.box_lines import WEIGHTY, lines_between, note
 from seawall.cli.box_source import (
     MANIFEST_KEY,
-    Asked,
+    BoxRequest,
     box_head,
     box_time,
     manifest_passes,
@@ -31,7 +31,7 @@ from seawall.host.bundle_writer import write_bundle
 from seawall.host.host import JSON
 from seawall.problems import UsageProblem
 from seawall.version import VERSION
-from seawall.views.blackbox_page import Event
+from seawall.views.blackbox_page import BoxEvent
 from seawall.views.document import render
 
 WHOLES_MOST: Final = 3
@@ -83,7 +83,7 @@ def _passes(box: Box, until: float, seconds: float) -> list[Pass]:
     since = until - seconds
     found = _read(box, since, until)
     if not found:
-        raise nothing_before(Asked(until, f"the black box {box.path}"))
+        raise nothing_before(BoxRequest(until, f"the black box {box.path}"))
     needed = [one for one in found if one.unix_seconds > since] or found[-1:]
     needed += [one for one in found if one.is_whole and one.unix_seconds <= since][-1:]
     needed += choose(found).whole or ()
@@ -155,7 +155,7 @@ def _manifest(box: Box, passes: Sequence[Pass], host: dict[str, JSON]) -> dict[s
     }
 
 
-def _note(line: Event) -> str:
+def _note(line: BoxEvent) -> str:
     frame = f" (frame {line.tick})" if line.tick else ""
     return f"{note(line)}{frame}"[:NOTE_MOST]
 

@@ -4,7 +4,7 @@
 from argparse import Namespace
 
 from seawall.blackbox.reader import Box
-from seawall.blackbox.times import written
+from seawall.blackbox.record_times import written
 from seawall.cli.box_lines import lines_between
 from seawall.cli.box_source import box_head, box_time, whole_span
 from seawall.cli.box_ticks import Ticks, ticks_between

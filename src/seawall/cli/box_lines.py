@@ -9,12 +9,12 @@ from typing import Final
 
 from seawall.blackbox.frame import Head
 from seawall.blackbox.reader import Box
-from seawall.blackbox.times import written
+from seawall.blackbox.record_times import written
 from seawall.guard.wire import LATE_MOST_SECONDS
 from seawall.host.host import JSON
 from seawall.problems import BundleProblem
 from seawall.replay.carried import items_of, read_float
-from seawall.views.blackbox_page import Event
+from seawall.views.blackbox_page import BoxEvent
 
 LINES_MOST: Final = 20_000
 """Of them the last: a box is hostile input."""
@@ -33,13 +33,13 @@ _SAME_LOOK: Final = 0.01
 """Seconds: the clocks of a line are read one after the other."""
 
 
-def note(line: Event) -> str:
+def note(line: BoxEvent) -> str:
     """When, who says it, and what."""
     who = "kernel" if line.kind == "kernel" else f"guard {line.decision}".rstrip()
     return f"{written(line.unix_seconds)} {who}: {line.words}"
 
 
-def lines_between(box: Box, since: float, until: float) -> list[Event]:
+def lines_between(box: Box, since: float, until: float) -> list[BoxEvent]:
     """In the order in which they were written; Unix seconds, both included, of what they are
     about: a decision belongs to the look by which it was taken.
     """
@@ -129,7 +129,7 @@ def _time_in(box: Box, head: Head, tick: int) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def _line(box: Box, head: Head) -> Iterator[Event]:
+def _line(box: Box, head: Head) -> Iterator[BoxEvent]:
     try:
         body = box.frame(head).body
     except BundleProblem:
@@ -138,12 +138,12 @@ def _line(box: Box, head: Head) -> Iterator[Event]:
     where = (head.unix_seconds, head.boot_id, head.tick)
     if isinstance(kernel, str):
         text_only = _KMSG.sub("", kernel)
-        yield Event(*where, "kernel", "", text_only[:_SENTENCE_MOST])
+        yield BoxEvent(*where, "kernel", "", text_only[:_SENTENCE_MOST])
     if isinstance(text, str) and (event := _decision(where, text)).kind != MORE_OF_ONE:
         yield event
 
 
-def _decision(where: tuple[float, str, int], text: str) -> Event:
+def _decision(where: tuple[float, str, int], text: str) -> BoxEvent:
     try:
         told: JSON = json.loads(text)
     except (ValueError, RecursionError):
@@ -152,5 +152,5 @@ def _decision(where: tuple[float, str, int], text: str) -> Event:
         case {"kind": str(kind), "sentence": str(sentence), **rest}:
             decision = rest.get("decision")
             name = decision[:64] if isinstance(decision, str) else ""
-            return Event(*where, kind[:16], name, sentence[:_SENTENCE_MOST])
-    return Event(*where, "event", "", text[:_SENTENCE_MOST])
+            return BoxEvent(*where, kind[:16], name, sentence[:_SENTENCE_MOST])
+    return BoxEvent(*where, "event", "", text[:_SENTENCE_MOST])

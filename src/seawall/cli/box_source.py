@@ -17,7 +17,7 @@ from seawall.blackbox.moments import (
     up_to,
 )
 from seawall.blackbox.reader import Box
-from seawall.blackbox.times import Numbered, Span, decision_of, moment_of, written
+from seawall.blackbox.record_times import Numbered, Span, decision_of, moment_of, written
 from seawall.cli.box_claims import with_claims
 from seawall.cli.box_lines import (
     WEIGHTY,
@@ -46,7 +46,7 @@ _UNIX_END: Final = 1e11
 """No clock of a machine is there."""
 
 
-class Asked(NamedTuple):
+class BoxRequest(NamedTuple):
     """A moment that was asked for, and where."""
 
     unix_seconds: float
@@ -77,7 +77,7 @@ def box_source(path: str, at: str | None) -> BoxSource:
     """The moment ``at``, else the last one; UsageProblem."""
     box = Box.open(path)
     span = span_of(box)
-    asked = Asked(box_time(box, at, span), f"the black box {path}")
+    asked = BoxRequest(box_time(box, at, span), f"the black box {path}")
     passes = _readable(box, asked)
     moments = choose([*passes[:-1], *with_claims(box, passes[-1:], asked.unix_seconds)])
     events = _events(box, moments.now, asked)
@@ -94,7 +94,7 @@ def export_source(bundle: Bundle, path: str, at: str | None) -> BoxSource:
     where = f"the export {path}"
     moment = span.end_unix_seconds if at is None else moment_of(at, span, None, where)
     moments = choose(up_to(passes, moment))
-    notes = [*_notes(moments, Asked(moment, where)), *notes_of(bundle)]
+    notes = [*_notes(moments, BoxRequest(moment, where)), *notes_of(bundle)]
     return BoxSource(moments, tuple(notes[:NOTES_MOST]), cut=bundle.cut)
 
 
@@ -191,14 +191,14 @@ def manifest_passes(passes: Sequence[Pass]) -> JSON:
     return [[one.unix_seconds, one.monotonic_seconds, one.boot_id, one.is_whole] for one in passes]
 
 
-def _readable(box: Box, asked: Asked) -> list[Pass]:
+def _readable(box: Box, asked: BoxRequest) -> list[Pass]:
     passes = passes_until(box, asked.unix_seconds)
     if not passes:
         raise nothing_before(asked)
     return in_order(one for one in passes if one.boot_id == passes[-1].boot_id)
 
 
-def nothing_before(asked: Asked) -> UsageProblem:
+def nothing_before(asked: BoxRequest) -> UsageProblem:
     """No pass at that moment can be read."""
     return UsageProblem(
         f"{asked.where}: nothing before {written(asked.unix_seconds)} can be read: it is older "
@@ -206,7 +206,7 @@ def nothing_before(asked: Asked) -> UsageProblem:
     )
 
 
-def _notes(moments: Moments, asked: Asked) -> list[str]:
+def _notes(moments: Moments, asked: BoxRequest) -> list[str]:
     """What a reader has to know before believing a number."""
     now = moments.now
     notes = [f"{asked.where}, as it was at {written(now.unix_seconds)}"]
@@ -225,7 +225,7 @@ def _notes(moments: Moments, asked: Asked) -> list[str]:
     return notes
 
 
-def _unseen(box: Box, at: str | None, now: Pass, asked: Asked) -> list[str]:
+def _unseen(box: Box, at: str | None, now: Pass, asked: BoxRequest) -> list[str]:
     """Where a guard was killed with its recorder just after a decision."""
     decision = decision_of(at or "")
     if not decision or not is_unseen(box, decision):
@@ -242,7 +242,7 @@ def _rates(moments: Moments) -> str:
     return f"; rates of that are over the {duration(seconds)} until then"
 
 
-def _events(box: Box, now: Pass, asked: Asked) -> list[str]:
+def _events(box: Box, now: Pass, asked: BoxRequest) -> list[str]:
     """What the guard and the kernel said in the minute before."""
     lines = lines_between(box, asked.unix_seconds - _LINES_SECONDS, asked.unix_seconds)
     told = [line for line in lines if line.boot_id == now.boot_id and line.kind in WEIGHTY]

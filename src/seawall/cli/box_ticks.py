@@ -9,14 +9,14 @@ from seawall.guard.facts import Group
 from seawall.problems import BundleProblem
 from seawall.replay.tick import Tick
 from seawall.replay.ticks_read import TickReader
-from seawall.views.blackbox_page import Event, Row
+from seawall.views.blackbox_page import BoxEvent, BoxRow
 
 
 class Ticks(NamedTuple):
     """What was read, by time."""
 
-    rows: list[Row]
-    kills: list[Event]
+    rows: list[BoxRow]
+    kills: list[BoxEvent]
     """By the kernel's own count (vmstat oom_kill)."""
     lost: int
     """Ticks that cannot be read, for one that they are a difference to is missing."""
@@ -25,8 +25,8 @@ class Ticks(NamedTuple):
 class _Found(NamedTuple):
     """By boot and number of the tick: one tick may be there twice, of peace and of a burst."""
 
-    rows: dict[tuple[str, int], Row]
-    kills: dict[tuple[str, int], Event]
+    rows: dict[tuple[str, int], BoxRow]
+    kills: dict[tuple[str, int], BoxEvent]
 
 
 def ticks_between(box: Box, since: float, until: float) -> Ticks:
@@ -60,11 +60,11 @@ def _add(found: _Found, boot_id: str, ticks: list[Tick]) -> None:
             found.kills[key] = kill
 
 
-def row_of(tick: Tick) -> Row:
+def row_of(tick: Tick) -> BoxRow:
     """What one line tells of it."""
     node = tick.node
     leader = max(tick.groups.values(), key=_shadow_charge, default=None)
-    return Row(
+    return BoxRow(
         tick.unix_seconds, tick.number, tick.state, node.headroom_bytes, node.residual_bytes,
         node.residual_slope_bytes_per_second, node.protected_stall,
         leader.name if leader else "",
@@ -77,9 +77,9 @@ def _shadow_charge(group: Group) -> int:
     return group.charge_bytes + group.outside.certain_bytes
 
 
-def _kill(boot_id: str, tick: Tick) -> Event | None:
+def _kill(boot_id: str, tick: Tick) -> BoxEvent | None:
     killed = tick.node.kernel_kills
     if killed <= 0:
         return None
     words = f"its OOM killer killed {killed} process{'es' if killed > 1 else ''}"
-    return Event(tick.unix_seconds, boot_id, tick.number, "kill", "", words)
+    return BoxEvent(tick.unix_seconds, boot_id, tick.number, "kill", "", words)

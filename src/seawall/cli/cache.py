@@ -9,13 +9,13 @@ from typing import Final
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.page_cache import CacheTotals
 from seawall.accounts.workloads import Workload, Workloads
-from seawall.cli.cache_scan import Scan
+from seawall.cli.cache_scan import CacheScan
 from seawall.cli.named_workload import named_workload
 from seawall.cli.numbers_given import a_number
-from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
-from seawall.cli.progress import Progress
+from seawall.cli.progress import ProgressLine
 from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
@@ -93,10 +93,10 @@ def run(arguments: Namespace) -> int:
 
 def _page(source: Source, arguments: Namespace) -> CachePage:
     top = arguments.top or (JSON_ROWS if arguments.json else TEXT_ROWS)
-    progress = Progress("cache", is_terminal=getattr(arguments, "stderr_is_terminal", False))
+    progress = ProgressLine("cache", is_terminal=getattr(arguments, "stderr_is_terminal", False))
     if source.live is None:
         return _recorded(source)
-    scan = Scan(source, source.live, progress, max(top, JSON_ROWS))
+    scan = CacheScan(source, source.live, progress, max(top, JSON_ROWS))
     scope, name, workload = _scan(scan, source, arguments)
     progress.end()
     files = scan.table.sorted_files()
@@ -130,7 +130,7 @@ def _page(source: Source, arguments: Namespace) -> CachePage:
 
 
 def _scan(
-    scan: Scan, source: Source, arguments: Namespace
+    scan: CacheScan, source: Source, arguments: Namespace
 ) -> tuple[ScopeKind, str, Workload | None]:
     """Do what the arguments ask; what it was about."""
     paths = _paths(arguments.targets, scan)
@@ -155,7 +155,7 @@ def _scan(
     return "node", "this node", None
 
 
-def _paths(targets: list[str], scan: Scan) -> list[str]:
+def _paths(targets: list[str], scan: CacheScan) -> list[str]:
     """The targets as absolute paths; empty when they name a workload.
 
     What exists is a path, but for cgroups, which are workloads; ``./x`` is always a path.

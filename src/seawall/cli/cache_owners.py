@@ -8,7 +8,7 @@ from typing import Final
 
 from seawall.accounts.memory_groups import MemoryGroups
 from seawall.accounts.page_cache import CacheFile
-from seawall.cli.cache_scan import Scan
+from seawall.cli.cache_scan import CacheScan
 from seawall.cli.source import Source
 from seawall.host.host import JSON, Host, Unread
 from seawall.views.cache_page import Owners
@@ -19,7 +19,9 @@ _ROOT: Final = "the root cgroup"
 _GONE: Final = "a cgroup that is gone"
 
 
-def sample_owners(source: Source, scan: Scan, files: Sequence[CacheFile]) -> tuple[Owners, ...]:
+def sample_owners(
+    source: Source, scan: CacheScan, files: Sequence[CacheFile]
+) -> tuple[Owners, ...]:
     """Of the largest files; what is refused is noted with the scan, once."""
     host = source.first.host
     names = _names(source, host)

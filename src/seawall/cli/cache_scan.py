@@ -11,7 +11,7 @@ from typing import Final
 
 from seawall.accounts.page_cache import CacheFile, CacheTable
 from seawall.accounts.workloads import Workload, Workloads
-from seawall.cli.progress import Progress
+from seawall.cli.progress import ProgressLine
 from seawall.cli.source import Source
 from seawall.host.host import Host, Unread
 from seawall.host.live import LiveHost
@@ -35,10 +35,10 @@ _WALKED: Final = frozenset(
 """Not overlayfs, whose layers lie in these; not FUSE and network filesystems, which may hang."""
 
 
-class Scan:
+class CacheScan:
     """One run.  ``table`` fills; ``unread`` tells what did not."""
 
-    def __init__(self, source: Source, live: LiveHost, progress: Progress, keep: int) -> None:
+    def __init__(self, source: Source, live: LiveHost, progress: ProgressLine, keep: int) -> None:
         self._host: Host = source.first.host
         self._live = live
         self._progress = progress

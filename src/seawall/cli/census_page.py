@@ -3,17 +3,17 @@
 
 from typing import Final, NamedTuple
 
-from seawall.accounts.census.agreement import agreements_of
+from seawall.accounts.census.census_agreement import agreements_of
 from seawall.accounts.census.cgroups import CgroupPages, by_cgroup
-from seawall.accounts.census.frames import Census, census_of
+from seawall.accounts.census.frame_census import Census, census_of
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.workloads import Workloads
-from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
 from seawall.cli.source import Source
+from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import unread_rows
 from seawall.host.host import Unread
-from seawall.host.page_census.frames import SECONDS
+from seawall.host.page_census.page_census_probe import SECONDS
 from seawall.readings.cgroup import Cgroups
 from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import Meminfo

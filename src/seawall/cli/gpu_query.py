@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 
 from seawall.accounts.devices.classes import NVIDIA, majors_now
 from seawall.accounts.devices.own_view import Promise, paths_to_try, refusals
-from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
 from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import unread_rows
 from seawall.host.host import Unread
 from seawall.host.own_devices import try_each

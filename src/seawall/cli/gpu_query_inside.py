@@ -8,8 +8,8 @@ import errno
 import re
 
 from seawall.accounts.devices.classes import NVIDIA
+from seawall.accounts.devices.container_processes import eldest
 from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, DeviceTable
-from seawall.accounts.devices.members import eldest
 from seawall.accounts.devices.own_view import Promise, paths_to_try
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.cli.gpu_query import refused_nodes
@@ -19,7 +19,7 @@ from seawall.findings.blindness import unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.readings import device_access, device_nodes, gpu_query_inside
-from seawall.readings.device_access import Target, Tried
+from seawall.readings.device_access import AccessTarget, Tried
 from seawall.readings.gpu_query_inside import Inside
 from seawall.readings.kernel import Kernel
 from seawall.readings.process import Process, Processes
@@ -138,7 +138,7 @@ def _of_a_try(source: Source, process: Process) -> tuple[str, ...]:
     def try_there(promise: Promise) -> list[Tried]:
         nodes = device_nodes.ask(source.first.host, (process.pid,)).get(process.pid)
         paths = paths_to_try(promise, () if nodes is None or isinstance(nodes, Unread) else nodes)
-        target = Target(process.pid, process.starttime_ticks, paths)
+        target = AccessTarget(process.pid, process.starttime_ticks, paths)
         access = device_access.ask(source.first.host, [target]).get(process.pid)
         return [] if access is None else [one for path in paths if (one := access.tried.get(path))]
 

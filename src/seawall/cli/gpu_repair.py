@@ -13,19 +13,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from seawall.accounts.devices.repairs.step import KINDS, Plan, Scope
+from seawall.accounts.devices.repairs.step import KINDS, RepairPlan, RepairScope
 from seawall.cli import statuses
 from seawall.cli.gpu_repair_doing import Doing, do, doable
 from seawall.cli.gpu_repair_plan import plan_of
-from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
 from seawall.cli.source import TIMEOUT_SECONDS, Source, open_source, seconds_of
+from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import NotSeen, asked_by_root, unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.readings.kernel import Kernel
 from seawall.views.document import head, render
-from seawall.views.gpu_repair_page import RepairPage, Told
+from seawall.views.gpu_repair_page import RepairOutcome, RepairPage
 from seawall.views.gpu_unseen import rows_of
 from seawall.views.terminal import plain
 
@@ -94,7 +94,7 @@ def run(arguments: Namespace) -> int:
         bundle_notes=source.notes,
         unseen=(*_unseen(first, source), *unread_rows([source.first])),
     )  # fmt: skip
-    if arguments.do is not None and isinstance(first, Plan):
+    if arguments.do is not None and isinstance(first, RepairPlan):
         page = _done(arguments, source, page, first)
     _print(arguments, source, page)
     return _STATUSES.get(page.verdict, 0)
@@ -116,21 +116,21 @@ def _check(arguments: Namespace) -> None:
         raise UsageProblem(f"--kubeconfig {arguments.kubeconfig}: no such file")
 
 
-def _scope(arguments: Namespace, source: Source) -> Scope:
+def _scope(arguments: Namespace, source: Source) -> RepairScope:
     if arguments.workload is None:
-        return Scope("plugin" if arguments.plugin else "host")
+        return RepairScope("plugin" if arguments.plugin else "host")
     from seawall.cli.named_workload import named_workload  # noqa: PLC0415 - only when named
 
-    return Scope("workload", named_workload(source, arguments.workload))
+    return RepairScope("workload", named_workload(source, arguments.workload))
 
 
-def _unseen(plan: Plan | Unread, source: Source) -> list[NotSeen]:
+def _unseen(plan: RepairPlan | Unread, source: Source) -> list[NotSeen]:
     if isinstance(plan, Unread):
         return [NotSeen("devices of containers", f"{plan.path}: {plan.detail or plan.why}", "")]
     return rows_of(plan.unseen, is_root=asked_by_root([source.first]))
 
 
-def _done(arguments: Namespace, source: Source, page: RepairPage, first: Plan) -> RepairPage:
+def _done(arguments: Namespace, source: Source, page: RepairPage, first: RepairPlan) -> RepairPage:
     """The page after everything that was told was tried."""
     tell, say = _tellers(arguments)
     reserved = min(_RESERVED_SECONDS, arguments.timeout / 3)
@@ -145,7 +145,7 @@ def _done(arguments: Namespace, source: Source, page: RepairPage, first: Plan) -
     return replace(page, results=tuple(results), left=doing.plan())
 
 
-def _tellers(arguments: Namespace) -> tuple[Callable[[Told], None], Callable[[str], None]]:
+def _tellers(arguments: Namespace) -> tuple[Callable[[RepairOutcome], None], Callable[[str], None]]:
     """Of results and of what is done: on stdout at once; with --json stdout is one document."""
     if arguments.json:
         return (lambda _: None), (lambda words: print(plain(words), file=sys.stderr, flush=True))
@@ -153,7 +153,7 @@ def _tellers(arguments: Namespace) -> tuple[Callable[[Told], None], Callable[[st
 
     paper = paper_for(arguments.color)
 
-    def tell(told: Told) -> None:
+    def tell(told: RepairOutcome) -> None:
         print("\n".join(result_lines(told, paper)), flush=True)
 
     def say(words: str) -> None:

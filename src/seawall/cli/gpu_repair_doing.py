@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from seawall.accounts.devices.layers import HostNode, Plugin
-from seawall.accounts.devices.repairs.plan import in_the_way
 from seawall.accounts.devices.repairs.plugin_steps import is_there
+from seawall.accounts.devices.repairs.repair_plan import in_the_way
 from seawall.accounts.devices.repairs.step import (
     KINDS,
     By,
     Link,
     Modules,
-    Plan,
-    Scope,
+    RepairPlan,
+    RepairScope,
     Step,
 )
 from seawall.accounts.workloads import Workload
@@ -35,7 +35,7 @@ from seawall.host.own_commands import find, run
 from seawall.host.own_devices import try_each
 from seawall.readings.char_devices import CharDevices
 from seawall.readings.snapshot import Snapshot
-from seawall.views.gpu_repair_page import State, Told
+from seawall.views.gpu_repair_page import RepairOutcome, State
 
 SEAWALLS: Final = ("modules", "nodes", "links", "plugin", "recreate")
 """Kinds of which it can do any."""
@@ -56,7 +56,7 @@ _GONE: Final = (
 )
 
 
-class Outcome(NamedTuple):
+class RepairStepOutcome(NamedTuple):
     """How a step went."""
 
     state: State
@@ -69,7 +69,7 @@ class Outcome(NamedTuple):
 class Doing:
     """One ``--do``."""
 
-    scope: Scope
+    scope: RepairScope
     until: float
     """The monotonic second after which nothing is waited for."""
     kubeconfig: str | None
@@ -85,12 +85,14 @@ class Doing:
         self.snapshot = Snapshot(LiveHost(_ROOT, until=self.until, slot=SLOT))
         return self.snapshot
 
-    def plan(self) -> Plan | Unread:
+    def plan(self) -> RepairPlan | Unread:
         """Of what is there now."""
         return plan_of(self.look(), self.scope)
 
 
-def do(doing: Doing, first: Plan, wanted: Iterable[int], *, is_all: bool) -> Iterator[Told]:
+def do(
+    doing: Doing, first: RepairPlan, wanted: Iterable[int], *, is_all: bool
+) -> Iterator[RepairOutcome]:
     """Each as it is done.  ``first``: what the person was shown."""
     numbers = sorted(wanted)
     rest = {_key(one): one for one in first.steps if _is_meant(one, numbers, is_all=is_all)}
@@ -100,7 +102,7 @@ def do(doing: Doing, first: Plan, wanted: Iterable[int], *, is_all: bool) -> Ite
         while True:
             now = _look_again(doing, first)
             if isinstance(now, str):
-                yield from (Told(one, "failed", now) for one in rest.values())
+                yield from (RepairOutcome(one, "failed", now) for one in rest.values())
                 return
             meant = (one for one in now.steps if _is_meant(one, (number,), is_all=is_all))
             step = next((one for one in meant if _key(one) not in tried), None)
@@ -108,34 +110,34 @@ def do(doing: Doing, first: Plan, wanted: Iterable[int], *, is_all: bool) -> Ite
                 break
             tried.add(_key(step))
             rest.pop(_key(step), None)
-            result = Told(step, *_one(doing, now, step, undone))
+            result = RepairOutcome(step, *_one(doing, now, step, undone))
             undone = undone or _undone(result)
             yield result
         for key in [key for key, one in rest.items() if one.number == number]:
-            result = Told(rest[key], *_skipped(now, rest.pop(key)))
+            result = RepairOutcome(rest[key], *_skipped(now, rest.pop(key)))
             undone = undone or _undone(result)
             yield result
 
 
-def _undone(result: Told) -> str:
+def _undone(result: RepairOutcome) -> str:
     """Why a plugin may not serve who comes next; empty: it does, or the step is another one."""
     is_well = result.state == "done" or result.is_verified
     return "" if result.step.kind != "plugin" or is_well else result.words
 
 
-def _skipped(now: Plan, step: Step) -> Outcome:
+def _skipped(now: RepairPlan, step: Step) -> RepairStepOutcome:
     """A plugin that crashes is in no table either, and is not mended."""
     if isinstance(step.on, Plugin) and not is_there(step.on, now.plugins):
-        return Outcome("skipped", _GONE)
+        return RepairStepOutcome("skipped", _GONE)
     words = "it is not needed any more: what it was for is mended, or gone"
-    return Outcome("skipped", words, is_verified=True)
+    return RepairStepOutcome("skipped", words, is_verified=True)
 
 
 def _is_meant(step: Step, numbers: Iterable[int], *, is_all: bool) -> bool:
     return step.number in numbers and (step.by == "seawall" or not is_all)
 
 
-def _look_again(doing: Doing, first: Plan) -> Plan | str:
+def _look_again(doing: Doing, first: RepairPlan) -> RepairPlan | str:
     """The plan of now; in words what could be seen before and cannot now: who does not see a
     step any more must not take it for done.
     """
@@ -162,22 +164,24 @@ def _key(step: Step) -> str:
     return step.id
 
 
-def _one(doing: Doing, now: Plan, step: Step, undone: str) -> Outcome:
+def _one(doing: Doing, now: RepairPlan, step: Step, undone: str) -> RepairStepOutcome:
     """``undone``: why the plugin that serves it was not restarted."""
     if step.by != "seawall":
-        return Outcome("refused", _NOT_OURS[step.by])
+        return RepairStepOutcome("refused", _NOT_OURS[step.by])
     if (first := in_the_way(now, step)) is not None:
-        return Outcome("refused", f"first {first.number}, or it is for nothing: {first.what}")
+        return RepairStepOutcome(
+            "refused", f"first {first.number}, or it is for nothing: {first.what}"
+        )
     if undone and step.kind == "recreate":
-        return Outcome("refused", f"6 was not done, and it may be for nothing: {undone}")
+        return RepairStepOutcome("refused", f"6 was not done, and it may be for nothing: {undone}")
     try:
         return _perform(doing, step)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return Outcome("failed", f"{where}{error.strerror or error}")
+        return RepairStepOutcome("failed", f"{where}{error.strerror or error}")
 
 
-def _perform(doing: Doing, step: Step) -> Outcome:
+def _perform(doing: Doing, step: Step) -> RepairStepOutcome:
     on = step.on
     if isinstance(on, Modules):
         return _load(doing, on)
@@ -197,26 +201,28 @@ def _perform(doing: Doing, step: Step) -> Outcome:
 # --- on the host ------------------------------------------------------------------------
 
 
-def _load(doing: Doing, modules: Modules) -> Outcome:
+def _load(doing: Doing, modules: Modules) -> RepairStepOutcome:
     command = modules.command if find(modules.command[0]) else modules.fallback
     program = find(command[0])
     if program is None:
-        return Outcome("failed", f"neither {modules.command[0]} nor {command[0]} is installed")
+        return RepairStepOutcome(
+            "failed", f"neither {modules.command[0]} nor {command[0]} is installed"
+        )
     doing.say(f"runs: {' '.join(command)}")
     ran = run([program, *command[1:]], min(_LOAD_SECONDS, doing.seconds_left()))
     drivers = doing.look().get(CharDevices)
     if isinstance(drivers, Unread):
-        return Outcome("done", f"whether it is loaded was not seen: {drivers.detail}")
+        return RepairStepOutcome("done", f"whether it is loaded was not seen: {drivers.detail}")
     lacking = [name for name in modules.drivers if not drivers.majors_of(name)]
     if lacking:
         said = f": {ran.words}" if ran.words else ""
-        return Outcome("failed", f"{', '.join(lacking)} is not in /proc/devices{said}")
-    return Outcome(
+        return RepairStepOutcome("failed", f"{', '.join(lacking)} is not in /proc/devices{said}")
+    return RepairStepOutcome(
         "done", f"{', '.join(modules.drivers)} is in /proc/devices now", is_verified=True
     )
 
 
-def _make_nodes(doing: Doing, nodes: list[HostNode]) -> Outcome:
+def _make_nodes(doing: Doing, nodes: list[HostNode]) -> RepairStepOutcome:
     problems = []
     for node in nodes:
         try:
@@ -232,12 +238,14 @@ def _make_nodes(doing: Doing, nodes: list[HostNode]) -> Outcome:
         elif code := tried[node.path]:
             problems.append(f"{node.path} is there and may not be used: {os.strerror(code)}")
     if problems:
-        return Outcome("failed", "; ".join(problems))
+        return RepairStepOutcome("failed", "; ".join(problems))
     names = ", ".join(node.path for node in nodes)
-    return Outcome("done", f"tried: {names} may be read and written here", is_verified=True)
+    return RepairStepOutcome(
+        "done", f"tried: {names} may be read and written here", is_verified=True
+    )
 
 
-def _make_links(doing: Doing, links: list[Link]) -> Outcome:
+def _make_links(doing: Doing, links: list[Link]) -> RepairStepOutcome:
     problems = []
     for link in links:
         name = f"/dev/char/{link.major}:{link.minor}"
@@ -249,8 +257,10 @@ def _make_links(doing: Doing, links: list[Link]) -> Outcome:
         if not leads_to(_ROOT, link.major, link.minor):
             problems.append(f"{name} does not lead to its device")
     if problems:
-        return Outcome("failed", "; ".join(problems))
-    return Outcome("done", f"each of the {len(links)} leads to its device", is_verified=True)
+        return RepairStepOutcome("failed", "; ".join(problems))
+    return RepairStepOutcome(
+        "done", f"each of the {len(links)} leads to its device", is_verified=True
+    )
 
 
 def doable() -> set[int]:

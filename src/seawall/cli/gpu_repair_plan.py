@@ -4,13 +4,13 @@
 from typing import Final, Literal, TypeAlias
 
 from seawall.accounts.devices.layers import DeviceTable
-from seawall.accounts.devices.repairs.plan import plan
 from seawall.accounts.devices.repairs.plugin_proof import (
     STARTING,
     has_kubelets_folder,
     is_hosts,
 )
-from seawall.accounts.devices.repairs.step import Facts, Plan, Scope
+from seawall.accounts.devices.repairs.repair_plan import plan
+from seawall.accounts.devices.repairs.step import RepairFacts, RepairPlan, RepairScope
 from seawall.host.host import Unread
 from seawall.readings import mountinfo
 from seawall.readings.char_devices import CharDevices
@@ -23,7 +23,7 @@ Proof: TypeAlias = Literal["proven", "disproven", "unseen"]
 _OWN_MOUNTS: Final = "/proc/self/mountinfo"
 
 
-def plan_of(snapshot: Snapshot, scope: Scope) -> Plan | Unread:
+def plan_of(snapshot: Snapshot, scope: RepairScope) -> RepairPlan | Unread:
     """Unread: nothing can be told of devices."""
     table = snapshot.get(DeviceTable)
     if isinstance(table, Unread):
@@ -34,7 +34,7 @@ def plan_of(snapshot: Snapshot, scope: Scope) -> Plan | Unread:
         if plugin.workload.pod_uid is not None and proof(snapshot, plugin.pid) == "disproven"
     )
     drivers, nodes = snapshot.get(CharDevices), snapshot.get(DeviceNodes)
-    return plan(Facts(table, drivers, nodes, only_called), scope)
+    return plan(RepairFacts(table, drivers, nodes, only_called), scope)
 
 
 def proof(snapshot: Snapshot, pid: int) -> Proof:

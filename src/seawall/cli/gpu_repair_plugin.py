@@ -13,18 +13,18 @@ from collections.abc import Mapping
 from typing import Final
 
 from seawall.accounts.devices import plugins
+from seawall.accounts.devices.container_processes import ContainerProcesses
 from seawall.accounts.devices.layers import Plugin
-from seawall.accounts.devices.members import Members
 from seawall.accounts.devices.repairs.plugin_proof import FOLDER, STARTING
 from seawall.accounts.workloads import Workload, Workloads
-from seawall.cli.gpu_repair_doing import Doing, Outcome
+from seawall.cli.gpu_repair_doing import Doing, RepairStepOutcome
 from seawall.cli.gpu_repair_plan import proof
-from seawall.host.ending import GRACE_SECONDS, Meant, Stranger, end
 from seawall.host.host import Unread
 from seawall.host.own_commands import find, run
+from seawall.host.process_ending import GRACE_SECONDS, Meant, Stranger, end
 from seawall.readings import device_nodes
 from seawall.readings.cgroup import Cgroups
-from seawall.readings.device_nodes import DeviceNodes, Node
+from seawall.readings.device_nodes import DeviceNode, DeviceNodes
 from seawall.readings.process import Process, Processes
 from seawall.readings.snapshot import Snapshot
 
@@ -38,19 +38,19 @@ _NOBODY: Final = (
 _ID: Final = re.compile(r"[0-9a-f]{64}\Z")
 
 
-def restart(doing: Doing, plugin: Plugin) -> Outcome:
+def restart(doing: Doing, plugin: Plugin) -> RepairStepOutcome:
     """End it, wait for the next one, look into that one's /dev."""
     if proof(doing.snapshot, plugin.pid) != "proven":
         words = f"whether it is a device plugin was not seen: every one mounts {FOLDER}"
-        return Outcome("refused", words)
+        return RepairStepOutcome("refused", words)
     processes = doing.snapshot.get(Processes)
     seen = None if isinstance(processes, Unread) else processes.by_pid.get(plugin.pid)
     if seen is None:
-        return Outcome("failed", f"its process {plugin.pid} is gone")
+        return RepairStepOutcome("failed", f"its process {plugin.pid} is gone")
     try:
         doing.say(_end(doing, plugin, seen))
     except Stranger as stranger:
-        return Outcome("failed", f"nothing was sent: {stranger}")
+        return RepairStepOutcome("failed", f"nothing was sent: {stranger}")
     return _wait(doing, plugin)
 
 
@@ -81,7 +81,7 @@ def _end(doing: Doing, plugin: Plugin, seen: Process) -> str:
 # --- the new one ------------------------------------------------------------------------
 
 
-def _wait(doing: Doing, plugin: Plugin) -> Outcome:
+def _wait(doing: Doing, plugin: Plugin) -> RepairStepOutcome:
     began, before, words = time.monotonic(), None, _NOBODY
     doing.say("waits for the kubelet to start a new container of the same pod")
     while time.monotonic() < doing.until:
@@ -91,22 +91,22 @@ def _wait(doing: Doing, plugin: Plugin) -> Outcome:
             words = _lacking(doing.snapshot, plugin, own)
             # Twice the same: while a runtime still makes it, /dev is the host's or half of one.
             if not words and before == (process.pid, process.starttime_ticks):
-                return Outcome("done", _done(plugin, workload, process), is_verified=True)
+                return RepairStepOutcome("done", _done(plugin, workload, process), is_verified=True)
             before = (process.pid, process.starttime_ticks)
             words = words or "its new container had just been started"
         time.sleep(EVERY_SECONDS)
     waited = time.monotonic() - began
-    return Outcome("failed", f"it was ended, and {waited:.0f} s later: {words}")
+    return RepairStepOutcome("failed", f"it was ended, and {waited:.0f} s later: {words}")
 
 
 def _next_one(
     snapshot: Snapshot, plugin: Plugin
-) -> tuple[Workload, Process, Mapping[str, Node]] | None:
+) -> tuple[Workload, Process, Mapping[str, DeviceNode]] | None:
     """The container that came after it, with its first process and its /dev."""
     workloads, processes = snapshot.get(Workloads), snapshot.get(Processes)
     if isinstance(workloads, Unread) or isinstance(processes, Unread):
         return None
-    members = Members.of(workloads, processes, snapshot.get(Cgroups))
+    members = ContainerProcesses.of(workloads, processes, snapshot.get(Cgroups))
     for workload in plugins.find(workloads.by_cgroup.values()):
         pid = members.pid_of(workload)
         process = None if pid is None else processes.by_pid.get(pid)
@@ -123,7 +123,7 @@ def _follows(new: Workload, old: Workload) -> bool:
     return is_same and new.cgroup != old.cgroup and not new.is_sandbox
 
 
-def _lacking(snapshot: Snapshot, plugin: Plugin, own: Mapping[str, Node]) -> str:
+def _lacking(snapshot: Snapshot, plugin: Plugin, own: Mapping[str, DeviceNode]) -> str:
     """What its /dev lacks still; empty: nothing."""
     nodes = snapshot.get(DeviceNodes)
     if isinstance(nodes, Unread):

@@ -12,9 +12,9 @@ import time
 from typing import Any, Final, NamedTuple
 
 from seawall.accounts.devices.layers import ContainerDevices, DeviceTable
-from seawall.accounts.devices.repairs.commands import delete_pod
+from seawall.accounts.devices.repairs.removal_commands import delete_pod
 from seawall.accounts.workloads import Workload, Workloads
-from seawall.cli.gpu_repair_doing import Doing, Outcome
+from seawall.cli.gpu_repair_doing import Doing, RepairStepOutcome
 from seawall.host.host import Unread
 from seawall.host.own_commands import find, run
 
@@ -23,23 +23,25 @@ _CALL_SECONDS: Final = 30.0
 _ORDINAL: Final = re.compile(r"-[0-9]+\Z")
 
 
-def recreate(doing: Doing, workload: Workload) -> Outcome:
+def recreate(doing: Doing, workload: Workload) -> RepairStepOutcome:
     """Delete the pod, wait for its next one on this node, try that one's devices."""
     elsewhere = delete_pod(workload)
     if not elsewhere:
-        return Outcome("refused", "its name is none of a pod: it is not put into a command")
+        return RepairStepOutcome(
+            "refused", "its name is none of a pod: it is not put into a command"
+        )
     tool = find("kubectl")
     if tool is None or not (doing.kubeconfig or os.environ.get("KUBECONFIG")):
         lack = "kubectl is not installed here" if tool is None else "no credentials: --kubeconfig"
-        return Outcome("refused", f"{lack}; where there are, type: {elsewhere}")
+        return RepairStepOutcome("refused", f"{lack}; where there are, type: {elsewhere}")
     call = _Call(doing, tool, workload)
     owners = _owners(call.get(), workload)
     if isinstance(owners, str):
-        return Outcome("refused", f"{owners}; nothing was deleted")
+        return RepairStepOutcome("refused", f"{owners}; nothing was deleted")
     if not (before := _pods(doing)):
-        return Outcome("refused", "which pods run here was not seen; nothing was deleted")
+        return RepairStepOutcome("refused", "which pods run here was not seen; nothing was deleted")
     if (failed := call.delete(_uid(workload))) is not None:
-        return Outcome("failed", failed)
+        return RepairStepOutcome("failed", failed)
     return _wait(doing, _Deleted(workload, owners, before | {_uid(workload)}, tool))
 
 
@@ -121,7 +123,7 @@ def _pods(doing: Doing) -> set[str]:
     return {_uid(one) for one in known if one.pod_uid is not None}
 
 
-def _wait(doing: Doing, gone: _Deleted) -> Outcome:
+def _wait(doing: Doing, gone: _Deleted) -> RepairStepOutcome:
     doing.say("waits for the pod to come again on this node")
     words = "it did not come again on this node: try it where it runs: seawall gpu"
     asked: dict[str, bool] = {}
@@ -135,10 +137,10 @@ def _wait(doing: Doing, gone: _Deleted) -> Outcome:
                 asked[uid] = _is_its(doing, one.workload, gone)
             if asked[uid] and one.works:
                 words = f"tried: {one.workload.name} can use what it was promised"
-                return Outcome("done", words, is_verified=True)
+                return RepairStepOutcome("done", words, is_verified=True)
             words = _not_yet(one) if asked[uid] else words
         time.sleep(EVERY_SECONDS)
-    return Outcome("done", f"the pod was deleted; not verified: {words}")
+    return RepairStepOutcome("done", f"the pod was deleted; not verified: {words}")
 
 
 def _follows(new: Workload, gone: _Deleted) -> bool:

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from seawall.accounts.devices.classes import CLASSES
+from seawall.accounts.devices.device_changes import Differs, differing
 from seawall.accounts.devices.layers import DeviceTable
-from seawall.accounts.devices.moments import Differs, differing
 from seawall.accounts.devices.node_faults.faults import DeviceFaults, with_faults
 from seawall.accounts.workloads import Workload
 from seawall.cli import gpu_watch
 from seawall.cli.gpu import QUESTIONS
-from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
 from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import NotSeen, asked_by_root, unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
@@ -78,7 +78,7 @@ def run(arguments: Namespace) -> int:
 def _page(source: Source, arguments: Namespace) -> GpuPage:
     wanted = _wanted(source, arguments.workload)
     if arguments.open:
-        from seawall.accounts.devices.table import tabulate  # noqa: PLC0415 - only when asked
+        from seawall.accounts.devices.device_table import tabulate  # noqa: PLC0415 - only when asked
 
         table: DeviceTable | Unread = tabulate(source.first, opens=True)
     else:

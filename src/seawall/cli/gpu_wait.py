@@ -22,7 +22,7 @@ from seawall.host.live import LiveHost
 from seawall.problems import UsageProblem
 from seawall.readings import char_devices
 from seawall.readings.char_devices import CharDevices
-from seawall.readings.device_nodes import DeviceNodes, Node
+from seawall.readings.device_nodes import DeviceNode, DeviceNodes
 from seawall.views.gpu_words import node_words
 from seawall.views.terminal import plain
 from seawall.words import duration, first
@@ -171,9 +171,9 @@ def _idle_note(drivers: Sequence[str]) -> str:
     return notes + ("." if notes else "")
 
 
-def _nodes(seen: Mapping[str, Seen]) -> dict[str, Node]:
+def _nodes(seen: Mapping[str, Seen]) -> dict[str, DeviceNode]:
     return {
-        path: Node(path, "c" if one.kind == "c" else "b", *one[1:])
+        path: DeviceNode(path, "c" if one.kind == "c" else "b", *one[1:])
         for path, one in seen.items()
         if one.kind != "other"
     }

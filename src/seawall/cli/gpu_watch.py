@@ -10,7 +10,7 @@ from seawall.cli.source import seconds_of
 from seawall.problems import UsageProblem
 
 if TYPE_CHECKING:
-    from seawall.accounts.devices.watch.events import Line
+    from seawall.accounts.devices.watch.device_watch_events import Line
     from seawall.accounts.workloads import Workload
 
 EVERY_SECONDS: Final = 1.0

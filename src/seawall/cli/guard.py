@@ -160,7 +160,7 @@ def run(arguments: Namespace) -> int:
 
 def _run(arguments: Namespace) -> int:
     from seawall.guard.config import chosen_path  # noqa: PLC0415 - only this verb's
-    from seawall.guard.start import run as start  # noqa: PLC0415
+    from seawall.guard.launcher import run as start  # noqa: PLC0415
 
     start(chosen_path(arguments.config))
 

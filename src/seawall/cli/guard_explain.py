@@ -5,8 +5,8 @@ import os
 from argparse import Namespace
 
 from seawall.cli.guard_here import here
-from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
+from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import NotSeen
 from seawall.guard.config import PATH, chosen_path, read
 from seawall.guard.explain import explained

@@ -9,17 +9,17 @@ from typing import Final
 
 from seawall.actions.identity import cgroups_of
 from seawall.actions.mounts import find_mounts
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard import own_capabilities
-from seawall.guard.explain import Here, Seen
+from seawall.guard.explain import ExplainedWorkload, Here
 from seawall.guard.lock_file import holder
 from seawall.guard.own_place import named, own_cgroup
 from seawall.guard.settings import Settings
 from seawall.guard.tell import rivals
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
-from seawall.host.page_trace.problems import TracingProblem
 from seawall.host.page_trace.tracefs import attach
+from seawall.host.page_trace.tracing_problem import TracingProblem
 from seawall.problems import UsageProblem
 from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import Meminfo
@@ -133,7 +133,7 @@ def _lacks() -> Iterator[str]:
             yield f"{name}, to {what}: this shell lacks it, the unit has it"
 
 
-def _seen(inventory: WorkloadInventory, mounts: Mounts | None) -> Iterator[Seen]:
+def _seen(inventory: WorkloadInventory, mounts: Mounts | None) -> Iterator[ExplainedWorkload]:
     """The watcher's own rows: what it would tell the guard, by name."""
     own, words = _own(mounts)
     rows, _ = inventory.row_updates()
@@ -141,7 +141,7 @@ def _seen(inventory: WorkloadInventory, mounts: Mounts | None) -> Iterator[Seen]
         path = row["cgroup"]
         why = words if own == path or own.startswith(path + "/") else ""
         role = _unnamed_words(inventory) if row["role"] == NOT_NAMED else row["role"]
-        yield Seen(path, row["name"], role, why, row["class_rank"], row["adj"])
+        yield ExplainedWorkload(path, row["name"], role, why, row["class_rank"], row["adj"])
 
 
 def _unnamed_words(inventory: WorkloadInventory) -> str:

@@ -9,16 +9,16 @@ from argparse import Namespace
 from typing import Any, Final
 
 from seawall.cli.guard_undo import is_held
-from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
+from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import NotSeen
 from seawall.guard.config import chosen_path, read
 from seawall.guard.lock_file import FOLDER
 from seawall.guard.settings import Settings
 from seawall.host.live import LiveHost
-from seawall.pinner.asked import FILE, LOCK, Asked
-from seawall.pinner.page import SCHEMA
-from seawall.pinner.rounds import Rounds
+from seawall.pinner.pin_request import FILE, LOCK, PinRequest
+from seawall.pinner.pinner_rounds import Rounds
+from seawall.pinner.pins_page import SCHEMA
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
 from seawall.views.document import head, not_seen_rows, render
@@ -71,7 +71,7 @@ def published(folder: str) -> dict[str, Any] | str:
 def computed(settings: Settings) -> dict[str, Any]:
     """What would be held on this machine, of ``pin`` or of ``node`` where that is empty."""
     words = settings.pin or _SUGGESTED
-    rounds = Rounds(Asked(words, settings.pin_at_most_bytes, settings.pin_slices), None)
+    rounds = Rounds(PinRequest(words, settings.pin_at_most_bytes, settings.pin_slices), None)
     try:
         page = rounds.run()
     finally:

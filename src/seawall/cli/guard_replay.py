@@ -9,10 +9,10 @@ from typing import Any, Final
 from seawall.blackbox.reader import Box
 from seawall.cli.blackbox import check_is_there
 from seawall.cli.box_source import box_time, whole_span
-from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
-from seawall.cli.progress import Progress
+from seawall.cli.progress import ProgressLine
 from seawall.cli.source import BOX
+from seawall.cli.verb_page import print_page
 from seawall.guard.config import parse
 from seawall.guard.settings import Settings
 from seawall.host.host import Unread
@@ -47,7 +47,7 @@ def _judged(box: Box, policy: Settings | None, path: str, moment: float | None) 
     """A full box takes many seconds: on a terminal it says how far it is."""
     if not sys.stderr.isatty():
         return judge_again(box, policy, path, moment=moment)
-    progress, numbers = Progress("guard replay", is_terminal=True), itertools.count(1)
+    progress, numbers = ProgressLine("guard replay", is_terminal=True), itertools.count(1)
 
     def tell() -> None:
         progress.tell(f"frame {next(numbers):,} of {len(box.heads):,}")

@@ -10,18 +10,18 @@ from argparse import Namespace
 from datetime import datetime, timezone
 from typing import Final
 
-from seawall.blackbox.times import DAY_SECONDS, written
-from seawall.cli.page import print_page
+from seawall.blackbox.record_times import DAY_SECONDS, written
 from seawall.cli.paper import paper_for
-from seawall.cli.progress import Progress
+from seawall.cli.progress import ProgressLine
 from seawall.cli.source import BOX
+from seawall.cli.verb_page import print_page
 from seawall.guard.tell.paths import DECISIONS, OLDER_DECISIONS, Paths
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.replay.report_files import read
 from seawall.replay.report_json import document
 from seawall.replay.report_text import lines
-from seawall.replay.report_whole import Source, report_of
+from seawall.replay.report_whole import ReportSource, report_of
 from seawall.views.document import head, render
 
 _SINCE: Final = re.compile(r"(\d{1,6})(s|min|h|d|w)?\Z", re.ASCII)
@@ -47,11 +47,11 @@ def report(arguments: Namespace) -> int:
     return 0
 
 
-def _read(paths: list[str], own: str) -> list[Source]:
+def _read(paths: list[str], own: str) -> list[ReportSource]:
     """A full black box takes seconds: on a terminal it says how far it is."""
     if not sys.stderr.isatty():
         return read(paths, own)
-    progress = Progress("guard report", is_terminal=True)
+    progress = ProgressLine("guard report", is_terminal=True)
     try:
         return read(paths, own, progress.tell)
     finally:

@@ -20,10 +20,10 @@ from seawall.guard.self_test import remove_leftovers
 from seawall.guard.tell.paths import FILES, REHEARSAL, REHEARSAL_FILES, REHEARSAL_TREE
 from seawall.host.page_trace.instances import sweep
 from seawall.host.page_trace.kprobes import sweep_probes
-from seawall.host.page_trace.problems import TracingProblem
 from seawall.host.page_trace.tracefs import attach
-from seawall.pinner.asked import FILES as PIN_FILES
-from seawall.pinner.asked import LOCK, UNDO
+from seawall.host.page_trace.tracing_problem import TracingProblem
+from seawall.pinner.pin_request import FILES as PIN_FILES
+from seawall.pinner.pin_request import LOCK, UNDO
 from seawall.problems import UsageProblem
 from seawall.replaced_file import parts_of
 from seawall.views.terminal import plain

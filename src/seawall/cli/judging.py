@@ -11,13 +11,13 @@ from seawall.accounts.scene import Scene
 from seawall.cli.policy_file import load_policy
 from seawall.cli.source import Source
 from seawall.findings.finding import SEVERITIES, Judged
-from seawall.findings.judge import (
+from seawall.findings.rule import Rule
+from seawall.findings.rule_runner import (
     copes_with_one_moment,
     judge,
     needs_window,
     window_topics,
 )
-from seawall.findings.rule import Rule
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot, needs_of
 

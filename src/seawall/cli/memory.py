@@ -12,9 +12,9 @@ from seawall.accounts.ledger import Ledger
 from seawall.accounts.shadow_charge import ShadowCharges
 from seawall.cli import memory_census, memory_watch, memory_who
 from seawall.cli.base_file import learn_base, learn_if_idle
-from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
 from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem

@@ -72,7 +72,7 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _lock() -> "Lock":
+def _lock() -> "WatchLock":
     """Held as long as its file is open; UsageProblem when another watcher has it."""
     import os  # noqa: PLC0415 - only for this option
 
@@ -82,12 +82,12 @@ def _lock() -> "Lock":
         raise UsageProblem("--watch traces the kernel: run it as root, on the host")
     try:
         make_folder(os.path.dirname(LOCK))
-        return Lock(LOCK)
+        return WatchLock(LOCK)
     except OSError as error:
         raise UsageProblem(f"{LOCK}: {error.strerror}") from error
 
 
-class Lock:
+class WatchLock:
     """One watcher a machine; whoever has it wrote its pid into the file."""
 
     def __init__(self, path: str) -> None:

@@ -83,11 +83,11 @@ def run(arguments: Namespace) -> int:
 
 def _traced(source: "Source", live: "LiveHost", arguments: Namespace) -> "Source":
     """The moment after the trace."""
-    from seawall.cli.progress import Progress  # noqa: PLC0415 - only for this option
+    from seawall.cli.progress import ProgressLine  # noqa: PLC0415 - only for this option
     from seawall.cli.source import Source  # noqa: PLC0415
     from seawall.cli.tracing import told_host  # noqa: PLC0415
 
-    progress = Progress("memory", is_terminal=arguments.stderr_is_terminal)
+    progress = ProgressLine("memory", is_terminal=arguments.stderr_is_terminal)
     is_here = arguments.root in (None, "/")
     host = told_host(live, is_here, arguments.trace_seconds, progress.tell)
     progress.end()
@@ -95,7 +95,7 @@ def _traced(source: "Source", live: "LiveHost", arguments: Namespace) -> "Source
 
 
 def _page(source: "Source") -> "WhoPage":
-    from seawall.accounts.traced import NOBODY_TRACED, Traced  # noqa: PLC0415
+    from seawall.accounts.traced_memory import NOBODY_TRACED, Traced  # noqa: PLC0415
     from seawall.cli.memory import page_of  # noqa: PLC0415 - it imports us
     from seawall.host.host import Unread  # noqa: PLC0415
     from seawall.views.memory_who_page import WhoPage  # noqa: PLC0415
@@ -111,7 +111,7 @@ def _page(source: "Source") -> "WhoPage":
 
 def _unseen(source: "Source", others: "tuple[NotSeen, ...]") -> "list[NotSeen]":
     """Why nobody could trace first, then what the trace lacks, then everything else."""
-    from seawall.accounts.traced import Traced  # noqa: PLC0415
+    from seawall.accounts.traced_memory import Traced  # noqa: PLC0415
     from seawall.host.host import Unread  # noqa: PLC0415
     from seawall.readings.finished_trace import FinishedTrace  # noqa: PLC0415
     from seawall.views.memory_who_page import not_traced, trace_lacks  # noqa: PLC0415
@@ -134,8 +134,8 @@ def _print_json(source: "Source", page: "WhoPage") -> None:
 
 
 def _print_text(source: "Source", page: "WhoPage", colour: str) -> None:
-    from seawall.cli.page import print_page  # noqa: PLC0415 - only one of the two
     from seawall.cli.paper import paper_for  # noqa: PLC0415
+    from seawall.cli.verb_page import print_page  # noqa: PLC0415 - only one of the two
     from seawall.readings.kernel import Kernel  # noqa: PLC0415
     from seawall.views.document import head  # noqa: PLC0415
     from seawall.views.memory_who_text import lines  # noqa: PLC0415

@@ -10,10 +10,10 @@ from seawall.accounts.pod_table import Room
 from seawall.accounts.shadow_charge import sum_of, uncounted_claims
 from seawall.accounts.workloads import Workload
 from seawall.cli.named_workload import named_workload
-from seawall.cli.page import page_lines, print_page
 from seawall.cli.paper import paper_for, terminal_rows
 from seawall.cli.pods import folded, table_of
 from seawall.cli.source import Source, open_source
+from seawall.cli.verb_page import page_lines, print_page
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.readings.kernel import Kernel

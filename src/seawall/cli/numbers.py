@@ -28,9 +28,9 @@ from seawall.accounts.tool_numbers_processes import (
 )
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.cli.named_workload import lookup_problem, named_workload
-from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
 from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem

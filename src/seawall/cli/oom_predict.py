@@ -14,9 +14,9 @@ from seawall.accounts.oom.scope import Scope, node_pages, node_scope, scope_of
 from seawall.accounts.oom.swarm import PROCESSES_MOST, Swarm, describe
 from seawall.accounts.workloads import Workload
 from seawall.cli.named_workload import named_workload
-from seawall.cli.page import print_page
 from seawall.cli.paper import paper_for
 from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem

@@ -15,9 +15,9 @@ from seawall.accounts.pod_table import PodTable
 from seawall.accounts.workloads import Workloads
 from seawall.cli.named_workload import named_workload
 from seawall.cli.numbers_given import a_number
-from seawall.cli.page import page_lines, print_page
 from seawall.cli.paper import paper_for, terminal_rows
 from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.cli.verb_page import page_lines, print_page
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
@@ -27,7 +27,7 @@ from seawall.readings.memcg import Memcgs
 from seawall.readings.process import Process, Processes
 from seawall.readings.snapshot import Snapshot
 from seawall.views.document import head, render
-from seawall.views.pods_choice import Choice, Chosen, choose
+from seawall.views.pods_choice import PodChoice, PodRows, choose
 from seawall.views.pods_columns import ATTENTION, KEYS, column, has_no_name
 from seawall.views.pods_unseen import unseen
 
@@ -73,7 +73,7 @@ def run(arguments: Namespace) -> int:
     within = None if named is None else named_workload(source, named)
     names = {} if arguments.json else _largest_processes(source)
     table, rows = table_of(source, with_stalls=arguments.json)
-    choice = Choice(
+    choice = PodChoice(
         sort=arguments.sort, limit=arguments.limit or None, everything=arguments.all, within=within
     )
     if arguments.json:
@@ -123,7 +123,7 @@ def _asked(source: Source) -> Mapping[str, Entitlement]:
     return {} if isinstance(found, Unread) else found.by_cgroup
 
 
-def _print_json(source: Source, table: PodTable, chosen: Chosen, rows: list[NotSeen]) -> None:
+def _print_json(source: Source, table: PodTable, chosen: PodRows, rows: list[NotSeen]) -> None:
     from seawall.views.pods_json import document, page_end  # noqa: PLC0415 - only one of the two
 
     top = head("pods", source.first.get(Kernel), None)
@@ -132,7 +132,7 @@ def _print_json(source: Source, table: PodTable, chosen: Chosen, rows: list[NotS
 
 
 def _print_text(
-    source: Source, table: PodTable, choice: Choice, rows: list[NotSeen], arguments: Namespace,
+    source: Source, table: PodTable, choice: PodChoice, rows: list[NotSeen], arguments: Namespace,
     names: Mapping[str, str],
 ) -> None:  # fmt: skip
     from seawall.views.pods_text import lines  # noqa: PLC0415 - only one of the two

@@ -16,7 +16,7 @@ _QUIET_SECONDS: Final = 1.0
 _WIDTH: Final = 78
 
 
-class Progress:
+class ProgressLine:
     """``is_terminal``: of stderr, asked before the worker was forked."""
 
     def __init__(self, verb: str, *, is_terminal: bool) -> None:

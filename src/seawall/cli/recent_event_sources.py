@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seawall.host.asked_beside import AskedBeside
     from seawall.host.host import Host
     from seawall.readings.event_lines import EventLines
-    from seawall.views.blackbox_page import Event
+    from seawall.views.blackbox_page import BoxEvent
 
 SINCE_SECONDS: Final = 1800.0
 SINCE_MOST_SECONDS: Final = 7 * 86_400.0
@@ -206,11 +206,11 @@ def box_events(box: "Box", now_unix_seconds: float, since_seconds: float) -> "Re
     return recent_events({"black box": kernel}, clock, since_seconds, (rest,), decisions)
 
 
-def _box_decisions(rows: "Sequence[Event]", path: str) -> "Iterator[RecentEvent]":
+def _box_decisions(rows: "Sequence[BoxEvent]", path: str) -> "Iterator[RecentEvent]":
     from seawall.accounts.guard_events import guard_event  # noqa: PLC0415 - see above
     from seawall.findings.shell import quote  # noqa: PLC0415 - see above
 
-    by_decision: dict[str, list[Event]] = {}
+    by_decision: dict[str, list[BoxEvent]] = {}
     for row in rows:
         if row.kind in _OF_DECISION and row.decision:
             by_decision.setdefault(row.decision, []).append(row)

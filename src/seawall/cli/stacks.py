@@ -11,7 +11,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from seawall.accounts.stacks.tally import Tally
+from seawall.accounts.stacks.stack_tally import StackTally
 from seawall.cli import interrupt
 from seawall.cli.source import (
     Source,
@@ -118,7 +118,7 @@ class _Gathering:
     def __init__(self, source: Source, arguments: Namespace) -> None:
         self._source = source
         self._arguments = arguments
-        self.tally = Tally()
+        self.tally = StackTally()
         self.unread: list[Unread] = []
         self.cpus: list[Backtraces] = []
         self.is_hidden = False
@@ -135,9 +135,9 @@ class _Gathering:
 
     def sample(self, live: LiveHost) -> None:
         """Until --for, --timeout or ^C, whichever comes first."""
-        from seawall.cli.progress import Progress  # noqa: PLC0415 - only live
+        from seawall.cli.progress import ProgressLine  # noqa: PLC0415 - only live
 
-        progress = Progress("stacks", is_terminal=self._arguments.stderr_is_terminal)
+        progress = ProgressLine("stacks", is_terminal=self._arguments.stderr_is_terminal)
         began = time.monotonic()
         seconds = min(self._arguments.seconds, live.seconds_left())
         looks = [began + part * seconds for part in _SYSRQ_AT] if self._arguments.sysrq else []
@@ -202,9 +202,9 @@ class _Gathering:
 def _show(
     source: Source, gathering: _Gathering, wanted: "Workload | None", arguments: Namespace
 ) -> None:
-    from seawall.accounts.stacks.tally import grouped  # noqa: PLC0415 - what prints comes last
-    from seawall.cli.page import print_page  # noqa: PLC0415
+    from seawall.accounts.stacks.stack_tally import grouped  # noqa: PLC0415 - what prints comes last
     from seawall.cli.paper import paper_for  # noqa: PLC0415
+    from seawall.cli.verb_page import print_page  # noqa: PLC0415
     from seawall.readings.kernel import Kernel  # noqa: PLC0415
     from seawall.readings.snapshot import Snapshot  # noqa: PLC0415
     from seawall.views.document import head, render  # noqa: PLC0415

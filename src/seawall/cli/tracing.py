@@ -31,7 +31,7 @@ _LOOKS_APART_SECONDS: Final = 0.1
 _SPACED_SECONDS: Final = 5.0
 
 
-class Ending:
+class TraceEnding:
     """Whether somebody wants the trace to end now."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Ending:
         return self._memory[0] == 1
 
 
-ENDING: Final = Ending()
+ENDING: Final = TraceEnding()
 
 
 def told_host(host: Host, is_here: bool, seconds: float, tell: Callable[[str], None]) -> Host:  # noqa: FBT001
@@ -64,16 +64,16 @@ def told_host(host: Host, is_here: bool, seconds: float, tell: Callable[[str], N
 
     ``is_here``: it is this very machine; nothing else can be traced.
     """
-    from seawall.host.told import ToldHost  # noqa: PLC0415 - few verbs trace
+    from seawall.host.overlay_host import OverlayHost  # noqa: PLC0415 - few verbs trace
 
     if not is_here:
         words = "only the machine itself can be traced, without --root"
-        return ToldHost(host, {PROBE: Unread("page_trace", "refused", words)})
+        return OverlayHost(host, {PROBE: Unread("page_trace", "refused", words)})
     low = _Low(host)
     answer = _trace(seconds, tell, low)
     if isinstance(answer, Unread):
-        return ToldHost(host, {PROBE: answer})
-    return ToldHost(host, {PROBE: {"trace": answer, "before": low.told()}})
+        return OverlayHost(host, {PROBE: answer})
+    return OverlayHost(host, {PROBE: {"trace": answer, "before": low.told()}})
 
 
 class _Low:
@@ -125,8 +125,8 @@ class _Low:
 def _trace(seconds: float, tell: Callable[[str], None], low: _Low) -> JSON | Unread:
     """What the tracer saw; Unread with the reason why it could not look."""
     from seawall.host.page_trace.options import TraceOptions  # noqa: PLC0415 - few verbs trace
-    from seawall.host.page_trace.problems import TracingProblem  # noqa: PLC0415
     from seawall.host.page_trace.tracer import PageTracer  # noqa: PLC0415
+    from seawall.host.page_trace.tracing_problem import TracingProblem  # noqa: PLC0415
 
     try:
         with PageTracer.open(TraceOptions()) as tracer:

@@ -2,7 +2,7 @@
 """What findings about a container's memory have in common: evidence and shell lines."""
 
 from seawall.accounts.dirty_groups import holders, unwritten
-from seawall.accounts.group_progress import Progress
+from seawall.accounts.group_progress import GroupProgress
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.tool_numbers import DOCKER, PROMETHEUS, ToolNumber, tool_numbers
 from seawall.accounts.workloads import SHORT_ID_CHARACTERS
@@ -103,7 +103,7 @@ def mostly(group: MemoryGroup) -> str:
     return max((private, "anonymous"), (shmem, "tmpfs and shared"), (rest, "kernel"))[1] + " memory"
 
 
-def progress_rows(group: MemoryGroup, seen: Progress) -> list[Evidence]:
+def progress_rows(group: MemoryGroup, seen: GroupProgress) -> list[Evidence]:
     """What was seen of its progress, and how many processes it has."""
     stats, pressure = "/proc/*/stat", group.file("memory.pressure")
     rows = [

@@ -8,21 +8,21 @@ from seawall.actions.hands import Hands
 from seawall.actions.journal import Journal
 from seawall.actions.observer import Observer
 from seawall.actions.undo import undo
-from seawall.guard import lean_re, memory, pid_namespace
+from seawall.guard import guard_memory, lean_re, pid_namespace
 from seawall.guard.aide import Aide
 from seawall.guard.handed import Handed
 from seawall.guard.judge.judge import Judge
 from seawall.guard.link import WatcherLink
 from seawall.guard.loop import Loop
+from seawall.guard.loop_parts import LoopParts, hands_scope
 from seawall.guard.notify import Notify
-from seawall.guard.parts import Parts, hands_scope
 from seawall.guard.rehearsal import rehearse, shortages_on_paper
 from seawall.guard.self_test import NAME as SELF_TEST
 from seawall.guard.self_test import SelfTest
 from seawall.guard.sense.sense import Sense
 from seawall.guard.settings import Settings
 from seawall.guard.signals import Signals
-from seawall.guard.tell import sentences
+from seawall.guard.tell import guard_sentences
 from seawall.guard.tell.paths import Paths
 from seawall.guard.tell.teller import Teller
 from seawall.guard.told_recorder import RecorderLink
@@ -42,11 +42,15 @@ def guard(
     try:
         aide.send({"do": "hold"})
         rehearse(loop)
-        memory.shrink()
-        words += [why for why in (memory.be_spared(), memory.lock(), memory.hurry()) if why]
-        memory.settle()
+        guard_memory.shrink()
+        words += [
+            why
+            for why in (guard_memory.be_spared(), guard_memory.lock(), guard_memory.hurry())
+            if why
+        ]
+        guard_memory.settle()
         mode, scope = handed.settings.mode, handed.settings.scope
-        loop.begin(sentences.started(mode, scope, VERSION), words)
+        loop.begin(guard_sentences.started(mode, scope, VERSION), words)
         for text in parts.hands.noted.cut_short():
             parts.teller.event(text)
         return loop.run(), loop.settings
@@ -56,10 +60,10 @@ def guard(
 
 def assemble(
     handed: Handed, aide: Aide, watcher: WatcherLink, recorder: RecorderLink | None = None
-) -> tuple[Parts, list[str]]:
+) -> tuple[LoopParts, list[str]]:
     """Everything opened, and what could not be had, in words."""
     settings, mounts = handed.settings, handed.mounts
-    memory.forget_docs()
+    guard_memory.forget_docs()
     # Before anything is opened: what it takes for a moment is there for what stays.
     shortages_on_paper(settings)
     journal = Journal(f"{handed.folder}/{UNDO_FILE}")
@@ -89,7 +93,9 @@ def assemble(
     second = f"-{SECOND_FROM}" if handed.other_guard_pid else ""
     for decision in (teller.last_decision or second, *taken):
         judge.count_from(decision)
-    parts = Parts(sense, judge, hands, observer, teller, test, aide, watcher, recorder, Notify())
+    parts = LoopParts(
+        sense, judge, hands, observer, teller, test, aide, watcher, recorder, Notify()
+    )
     return parts, [text for text in words if text]
 
 
@@ -113,7 +119,7 @@ def _end(loop: Loop) -> None:
     parts.self_test.close()
     if not loop.is_afresh:
         parts.notify.say(b"STOPPING=1")
-    loop.last_words(sentences.STOPPED)
+    loop.last_words(guard_sentences.STOPPED)
     parts.recorder.bye()  # it writes what it holds while the watcher takes its tracing away
     loop.companions.close()
     loop.recorder_life.close()

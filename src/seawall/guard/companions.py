@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from seawall.guard.aide import Aide
 from seawall.guard.link import SPARES, WatcherLink
 from seawall.guard.pulse import Pulse
-from seawall.guard.tell import sentences
+from seawall.guard.tell import guard_sentences
 from seawall.guard.tell.teller import Teller
 
 LOOK_SECONDS: Final = 1.0
@@ -73,7 +73,7 @@ class Companions:
             self._watcher_pulse.close()
             self._watcher_pulse = Pulse(self._watcher.pid, {os.getpid(), self._aide.pid})
         if self._watcher.is_other:
-            self._teller.event(sentences.other_version("its watcher", self._watcher.version))
+            self._teller.event(guard_sentences.other_version("its watcher", self._watcher.version))
 
     def tend(self, now: float, *, watch: bool, is_peace: bool) -> None:
         """End what hangs, replace what is gone.  ``watch``: there shall be a watcher."""
@@ -90,13 +90,13 @@ class Companions:
         """What it has lost it cannot make itself; when the node is in peace a new start can."""
         words, allowed, since = "", 0.0, self._began or now
         if not self._aide.is_alive:
-            words = sentences.AIDE_LOST
+            words = guard_sentences.AIDE_LOST
             allowed = since + AGAIN_SECONDS if self._is_afresh else since
         elif watch and self._watcher.is_spent:
-            words = sentences.WATCHERS_SPENT
+            words = guard_sentences.WATCHERS_SPENT
             allowed = (self._first or since) + HOUR
         elif self._recorders is not None and (first := self._recorders.spent_from) is not None:
-            words, allowed = sentences.RECORDERS_OVER, first + HOUR
+            words, allowed = guard_sentences.RECORDERS_OVER, first + HOUR
         if words != self._worn_words:
             self._worn_words, self._worn_since = words, now
             if words:
@@ -117,7 +117,7 @@ class Companions:
             words += f"; number {self._replaced + 1}"
             words += f", the one before hung: {self._last_why}" if self._last_why else ""
         if self._watcher.is_other:
-            words += f"; {sentences.other_version('it', self._watcher.version)}"
+            words += f"; {guard_sentences.other_version('it', self._watcher.version)}"
         return words
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ class Companions:
         silence = f"it has said nothing for {silent:.0f} s" if silent > SILENT_SECONDS else ""
         if why := self._watcher_pulse.why_hung(now, silence):
             self._last_why = why
-            self._teller.event(sentences.watcher_hung(why))
+            self._teller.event(guard_sentences.watcher_hung(why))
             self._watcher_pulse.end()
             self._watcher.close()
 
@@ -151,7 +151,7 @@ class Companions:
             self._first = self._first or now
             self._silent_from = now
             self._replaced += 1
-            self._teller.event(sentences.WATCHER_LOST)
+            self._teller.event(guard_sentences.WATCHER_LOST)
             self._aide.send({"do": "watcher", "number": number})
 
     def _look_at_aide(self, now: float, *, is_peace: bool) -> None:
@@ -169,6 +169,6 @@ class Companions:
         silent = 0.0 if self._asked is None else now - self._asked
         silence = f"it has not answered for {silent:.0f} s" if silent > ANSWER_SECONDS else ""
         if why := self._aide_pulse.why_hung(now, silence):
-            self._teller.event(sentences.aide_hung(why))
+            self._teller.event(guard_sentences.aide_hung(why))
             self._aide_pulse.end()
             aide.close()

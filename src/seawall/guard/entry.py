@@ -9,12 +9,12 @@ import os
 import sys
 
 ENTRIES = {
-    "start": "seawall.guard.start",
-    "guard": "seawall.guard.main",
+    "start": "seawall.guard.launcher",
+    "guard": "seawall.guard.guard_main",
     "config": "seawall.guard.config",
     "watcher": "seawall.watcher.watcher_process",
     "recorder": "seawall.recorder.recorder_process",
-    "pinner": "seawall.pinner.process",
+    "pinner": "seawall.pinner.pinner_process",
 }
 
 ENVIRONMENT = {"LC_ALL": "C", "LD_BIND_NOW": "1"}

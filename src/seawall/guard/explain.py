@@ -8,7 +8,7 @@ machine are handed in (``cli/guard_here.py`` reads them).
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.cgroup_paths import place_of
 from seawall.guard.explain_paths import Named, cannot_work, named_paths
 from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM, Group
@@ -20,7 +20,7 @@ CLASSES: Final = {
 }  # fmt: skip
 
 
-class Seen(NamedTuple):
+class ExplainedWorkload(NamedTuple):
     """One workload of this machine."""
 
     path: str
@@ -54,7 +54,7 @@ class Here(NamedTuple):
     """Capabilities that the guard uses and this process does not have, with what for; empty
     too when an ordinary user asks."""
     is_root: bool
-    seen: tuple[Seen, ...]
+    seen: tuple[ExplainedWorkload, ...]
     others: tuple[str, ...]
     unseen: tuple[tuple[str, str, str], ...]
     """What, why, and what would provide it."""
@@ -74,8 +74,8 @@ class Explained(NamedTuple):
     """Which key decided."""
     scope: tuple[tuple[str, int], ...]
     """Subtree, and how many workloads are in it."""
-    may_act_on: tuple[Seen, ...]
-    protected: tuple[Seen, ...]
+    may_act_on: tuple[ExplainedWorkload, ...]
+    protected: tuple[ExplainedWorkload, ...]
     """In the scope, each with its reason."""
     outside: int
     """Workloads that are outside the scope."""
@@ -129,7 +129,7 @@ def _floor(settings: Settings, total: int | None) -> tuple[int | None, str]:
     return settings.act_at_most_bytes, "act_at_most"
 
 
-def _reason(seen: Seen, protection: Protection, *, is_told: bool) -> str:
+def _reason(seen: ExplainedWorkload, protection: Protection, *, is_told: bool) -> str:
     """The judge's own words: why it is never acted on; empty: it may be.  ``is_told``: a watcher
     tells the guard names and roles.
     """
@@ -142,7 +142,7 @@ def _reason(seen: Seen, protection: Protection, *, is_told: bool) -> str:
     return protection.reason(group)
 
 
-def _group(seen: Seen, *, is_told: bool) -> Group:
+def _group(seen: ExplainedWorkload, *, is_told: bool) -> Group:
     return Group(seen.path, 0, seen.name if is_told else "")
 
 

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard.settings import Settings
 from seawall.guard.tell.paths import Paths
 

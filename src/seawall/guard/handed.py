@@ -8,7 +8,7 @@ import json
 import os
 from typing import Any, NamedTuple
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard.settings import START_ONLY, Settings, first_name
 
 HANDED_VERSION = 1

@@ -9,20 +9,20 @@ import signal
 import time
 from collections.abc import Sequence
 
-from seawall.actions.plan import Outcome
+from seawall.actions.orders import Outcome
 from seawall.guard import signals
 from seawall.guard.companions import Companions
 from seawall.guard.facts import Group, Node
 from seawall.guard.handed import Handed
 from seawall.guard.judge.stuck import may_be_stuck
-from seawall.guard.parts import Parts, hands_scope
+from seawall.guard.loop_parts import LoopParts, hands_scope
 from seawall.guard.recorder_life import RecorderLife
 from seawall.guard.reload import Reload, read
 from seawall.guard.renewal import Renewal
 from seawall.guard.settings import Settings
 from seawall.guard.signals import Signals
 from seawall.guard.survival import Survival
-from seawall.guard.tell import sentences
+from seawall.guard.tell import guard_sentences
 from seawall.guard.verdict import Verdict
 
 LOOK_AGAIN_SECONDS = 2.0
@@ -50,7 +50,7 @@ _ENDS = (signal.SIGTERM, signal.SIGINT)
 class Loop:
     """One guard at work."""
 
-    def __init__(self, handed: Handed, parts: Parts, told: Signals) -> None:
+    def __init__(self, handed: Handed, parts: LoopParts, told: Signals) -> None:
         self.parts = parts
         self.handed = handed
         self.settings = handed.settings
@@ -161,7 +161,7 @@ class Loop:
         extra["problem"] = self._renewal.lock.problem
         extra["blind"] = "\n".join([*self._blind.splitlines(), *parts.sense.blind])
         if self.handed.other_guard_pid:
-            extra["mode_why"] = sentences.lock_held(self.handed.other_guard_pid)
+            extra["mode_why"] = guard_sentences.lock_held(self.handed.other_guard_pid)
 
     def last_words(self, words: str) -> None:
         """The status of a guard that has ended."""
@@ -188,7 +188,7 @@ class Loop:
             self._test_due = min(self._test_due, now + TEST_AGAIN_SECONDS)
         why = "" if test.is_proved else test.why_not
         if why and why != self._cannot_kill:
-            self.parts.teller.event(sentences.self_test_failed(why))
+            self.parts.teller.event(guard_sentences.self_test_failed(why))
         self._cannot_kill = why
 
     def _ask(self, now: float, wanted: Sequence[Group]) -> None:

@@ -10,7 +10,7 @@ import os
 from typing import Final
 
 from seawall.actions.identity import cgroups_of
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.problems import UsageProblem
 
 _CLONE_NEWCGROUP: Final = 0x02000000

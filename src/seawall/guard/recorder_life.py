@@ -18,7 +18,7 @@ from seawall.guard.judge.remembered import remembered
 from seawall.guard.link import SPARES
 from seawall.guard.pulse import Pulse
 from seawall.guard.settings import Settings
-from seawall.guard.tell import sentences
+from seawall.guard.tell import guard_sentences
 from seawall.guard.tell.teller import Teller
 from seawall.guard.told_recorder import RecorderLink
 
@@ -40,9 +40,9 @@ class RecorderLife:
         """``is_second``: beside another guard, which has the black box."""
         self._aide, self._link, self._teller = aide, link, teller
         self._path, self._size = settings.blackbox, settings.blackbox_size_bytes
-        self._why_none = sentences.SECOND_HAS_NONE if is_second else ""
+        self._why_none = guard_sentences.SECOND_HAS_NONE if is_second else ""
         if not self._path:
-            self._why_none = sentences.NO_BLACKBOX
+            self._why_none = guard_sentences.NO_BLACKBOX
         self._pulse = Pulse(link.pid, {os.getpid()})
         self._silent_from: float | None = None
         self._first: float | None = None
@@ -68,7 +68,7 @@ class RecorderLife:
             self._pulse.close()
             self._pulse = Pulse(self._link.pid, {os.getpid(), self._aide.pid})
         if self._link.is_other:
-            self._teller.event(sentences.other_version("its recorder", self._link.version))
+            self._teller.event(guard_sentences.other_version("its recorder", self._link.version))
 
     @property
     def spent_from(self) -> float | None:
@@ -103,7 +103,7 @@ class RecorderLife:
         more = f"; {link.lost} ticks or lines were lost" if link.lost else ""
         more += f"; {state['remark']}" if state.get("remark") else ""
         if link.is_other:
-            more += f"; {sentences.other_version('its recorder', link.version)}"
+            more += f"; {guard_sentences.other_version('its recorder', link.version)}"
         if not link.is_there:
             more += f"; its recorder is gone, the next one comes in {self._left():.0f} s"
         frame, unix = state.get("frame"), state.get("unix")
@@ -129,7 +129,7 @@ class RecorderLife:
         silent = now - max(self._silent_from or 0.0, self._link.heard_seconds or 0.0)
         silence = f"it has said nothing for {silent:.0f} s" if silent > SILENT_SECONDS else ""
         if why := self._pulse.why_hung(now, silence):
-            self._teller.event(sentences.recorder_hung(why))
+            self._teller.event(guard_sentences.recorder_hung(why))
             self._pulse.end()
             self._link.close()
 
@@ -141,7 +141,7 @@ class RecorderLife:
         self._first = self._first or now
         self._silent_from = now
         self._replaced += 1
-        told = sentences.RECORDER_LOST if number else sentences.RECORDERS_SPENT
+        told = guard_sentences.RECORDER_LOST if number else guard_sentences.RECORDERS_SPENT
         self._teller.event(told.format(replaced=self._replaced, most=SPARES))
         self._aide.send(
             {"do": "recorder", "number": number, "path": self._path, "size": self._size,

@@ -12,14 +12,14 @@ import time
 from collections.abc import Mapping
 
 from seawall import own_process
-from seawall.actions.plan import Order, Outcome, Target
+from seawall.actions.orders import Order, Outcome, Target
 from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, Group, Node, Outside
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.remembered import remembered
 from seawall.guard.loop import Loop
-from seawall.guard.sense.tree import Tree
+from seawall.guard.sense.tree import GroupTree
 from seawall.guard.settings import Settings
-from seawall.guard.tell.paper import tell_on_paper
+from seawall.guard.tell.dry_run import tell_on_paper
 from seawall.guard.tell.paths import REHEARSAL_TREE
 from seawall.guard.told_recorder import RecorderLink
 
@@ -60,7 +60,7 @@ def cgroup_on_paper(folder: str) -> int:
     ``/run`` is no reason not to start.
     """
     pod, below = (f"{folder}/{name}" for name in REHEARSAL_TREE)
-    tree = Tree(below)
+    tree = GroupTree(below)
     try:
         if not os.path.isdir(below):  # of a guard that was killed in its rehearsal
             os.mkdir(below, 0o700)

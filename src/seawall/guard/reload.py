@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from seawall.guard.aide import Aide
 from seawall.guard.handed import Handed, known, left_for_start, reloaded
-from seawall.guard.parts import Parts
+from seawall.guard.loop_parts import LoopParts
 from seawall.guard.settings import Settings
-from seawall.guard.tell import sentences
+from seawall.guard.tell import guard_sentences
 
 LOST_SECONDS: Final = 30.0
 """The aide ends a reading after 20 s: so late, nothing comes any more."""
@@ -30,14 +30,14 @@ def read(
     try:
         if not problem:
             new = reloaded(text, handed, now)
-            words = sentences.reloaded(new.mode, new.scope) + left_for_start(text, new)
+            words = guard_sentences.reloaded(new.mode, new.scope) + left_for_start(text, new)
             left = known(text, now)[1]
             return new, words, f"{words}; {left}" if left else ""
     except ValueError as error:
         problem = str(error)
     if answer.get("mode") == "observe":
-        return now._replace(mode="observe"), "", sentences.braked(problem)
-    return None, "", sentences.not_reloaded(problem)
+        return now._replace(mode="observe"), "", guard_sentences.braked(problem)
+    return None, "", guard_sentences.not_reloaded(problem)
 
 
 class Reload:
@@ -45,7 +45,7 @@ class Reload:
 
     __slots__ = ("_asked", "_asked_at", "_is_owed", "_is_told", "_parts", "_path")
 
-    def __init__(self, parts: Parts, path: str) -> None:
+    def __init__(self, parts: LoopParts, path: str) -> None:
         self._parts, self._path = parts, path
         self._asked: Aide | None = None
         """Whose answer is awaited."""
@@ -86,5 +86,5 @@ class Reload:
                 self._asked, self._asked_at, self._is_owed = aide, now, is_lost
             elif answer is None and not aide.is_alive and not self._is_told:
                 self._is_told = True
-                return {"problem": sentences.AIDE_LOST}
+                return {"problem": guard_sentences.AIDE_LOST}
         return answer

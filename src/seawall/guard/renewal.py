@@ -13,8 +13,8 @@ from seawall.guard.companions import Companions
 from seawall.guard.handed import Handed
 from seawall.guard.lock_file import holder
 from seawall.guard.own_lock import OwnLock
-from seawall.guard.tell import sentences
-from seawall.guard.tell.page import news_of
+from seawall.guard.tell import guard_sentences
+from seawall.guard.tell.fixed_page import news_of
 
 LOOK_SECONDS: Final = 10.0
 """Between two looks at the lock.  It has to be free in two of them: a guard that is started again
@@ -52,7 +52,7 @@ class Renewal:
             for words in news_of(self.lock):
                 self._say(words)
         is_worn_out = self._companions.is_worn_out(now, watch=watch, is_peace=is_peace)
-        return sentences.AFRESH if is_worn_out else ""
+        return guard_sentences.AFRESH if is_worn_out else ""
 
     def pause(self, seconds: float) -> float:
         """So long at most until the next look: in deep peace a guard sleeps longer than that."""

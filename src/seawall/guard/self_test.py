@@ -14,10 +14,10 @@ import errno
 import os
 from typing import Any, Final, Protocol
 
-from seawall.actions import small_files
+from seawall.actions import cgroup_files
 from seawall.actions.hands import Hands
 from seawall.actions.observer import Observer
-from seawall.actions.plan import Mounts, Order, Target
+from seawall.actions.orders import Mounts, Order, Target
 from seawall.actions.work import refusal
 from seawall.guard import own_capabilities, pid_namespace
 
@@ -133,7 +133,7 @@ class SelfTest:
         if self._order is None or self._began is None:
             return None
         try:
-            there = small_files.read(self._folder, "cgroup.procs")
+            there = cgroup_files.read(self._folder, "cgroup.procs")
         except OSError as refused:
             self._end(f"its child cannot be seen: {refusal(refused)}")
             return self.words(now)
@@ -294,5 +294,5 @@ def _is_removed(folder: str) -> bool:
 
 def _check_type(folder: int) -> None:
     """OSError where a process cannot be: below a threaded cgroup."""
-    if (small_files.read(folder, "cgroup.type") or "domain") != "domain":
+    if (cgroup_files.read(folder, "cgroup.type") or "domain") != "domain":
         raise OSError(errno.EOPNOTSUPP, "")

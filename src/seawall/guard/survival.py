@@ -4,7 +4,7 @@
 import time
 from collections.abc import Callable
 
-from seawall.guard.parts import Parts
+from seawall.guard.loop_parts import LoopParts
 
 ERRORS = (
     OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RuntimeError,
@@ -17,7 +17,7 @@ FAILURES_MOST = 20
 class Survival:
     """Runs the parts of a turn of the loop, and counts."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: LoopParts) -> None:
         self._parts = parts
         self._failures = 0
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from struct import error as WrongRange  # noqa: N812 - of a number that fits into no field
 from typing import Any, Final
 
-from seawall.actions.plan import Outcome
+from seawall.actions.orders import Outcome
 from seawall.guard.facts import Group, Node
 from seawall.guard.handed import to_json
 from seawall.guard.link import WatcherLink

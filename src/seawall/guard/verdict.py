@@ -3,7 +3,7 @@
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from seawall.actions.plan import Order, Outcome
+from seawall.actions.orders import Order, Outcome
 
 Trigger: TypeAlias = Literal["node_short", "over_limit", "stuck_at_limit"]
 

@@ -22,7 +22,7 @@ from typing import Final
 
 from seawall.host.cri_sieve import container_facts
 from seawall.host.grpc_unix.call import Connection
-from seawall.host.grpc_unix.problems import CallProblem, StatusProblem
+from seawall.host.grpc_unix.grpc_problems import CallProblem, StatusProblem
 from seawall.host.grpc_unix.reasons import reason_of
 from seawall.host.host import JSON
 from seawall.problems import ParseProblem

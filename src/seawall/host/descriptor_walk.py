@@ -70,7 +70,7 @@ def has_ended(pid: int) -> bool:
     return int(words[_THREADS]) <= 1 and (words[0] in (b"Z", b"X") or bool(is_going))
 
 
-class Looker:
+class FileWalker:
     """Asks process after process until the monotonic second ``until``."""
 
     def __init__(self, until: float) -> None:

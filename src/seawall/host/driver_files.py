@@ -15,7 +15,7 @@ from contextlib import suppress
 from errno import EACCES, ENOENT, EPERM, ESRCH, ETIME
 from typing import Final
 
-from seawall.host.descriptor_walk import Looker, OpenFile, OverTimeError, start_ticks
+from seawall.host.descriptor_walk import FileWalker, OpenFile, OverTimeError, start_ticks
 from seawall.host.host import JSON
 from seawall.host.second_reader import read_halves
 
@@ -95,7 +95,7 @@ class _Teller:
     """Tells of one process after the other."""
 
     def __init__(self, until: float) -> None:
-        self._look = Looker(until)
+        self._look = FileWalker(until)
         self._sort = _Sorter()
 
     def tell(self, pid: str) -> bytes:

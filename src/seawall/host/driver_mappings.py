@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from seawall.host.descriptor_walk import Looker, OverTimeError, start_ticks
+from seawall.host.descriptor_walk import FileWalker, OverTimeError, start_ticks
 from seawall.host.driver_files import DeviceNames
 from seawall.host.host import JSON
 
@@ -43,7 +43,7 @@ def driver_mappings(argument: str) -> JSON:
     ``left_out``: there was no time left, or they may not be looked into.
     """
     until = time.monotonic() + _BUDGET_SECONDS
-    look, names = Looker(until), DeviceNames()
+    look, names = FileWalker(until), DeviceNames()
     left_out: list[JSON] = []
     nodes: dict[bytes, _Node] = {}
     pids: list[int] = []
@@ -79,7 +79,7 @@ def _resident_pages(pid: int) -> int:
         return 0
 
 
-def _nodes_of(look: Looker, names: DeviceNames, pid: int) -> dict[bytes, _Node]:
+def _nodes_of(look: FileWalker, names: DeviceNames, pid: int) -> dict[bytes, _Node]:
     """The device nodes that it has open, as ``maps`` would print device and inode."""
     found = {}
     for file in look.files_of(pid):

@@ -33,7 +33,7 @@ Opener = Callable[[str, int], int]
 """Opens ``(path, flags)`` as written on the host."""
 
 
-class Mount(NamedTuple):
+class OverlayMount(NamedTuple):
     """One overlay mount: where it is seen, which part of it, and its layers, topmost first."""
 
     point: bytes
@@ -46,7 +46,7 @@ class Layers:
 
     def __init__(self, open_path: Opener) -> None:
         self._open_path = open_path
-        self._mounts: dict[int, Mount] = {}
+        self._mounts: dict[int, OverlayMount] = {}
         self._learned: set[int | None] = set()
         self._folders: dict[bytes, int] = {}
         self._syscall = ctypes.CDLL(None, use_errno=True).syscall
@@ -79,7 +79,7 @@ class Layers:
                 return None  # a whiteout: the path means another file now
         return None
 
-    def _mount_of(self, held: int, pid: int | None) -> Mount | None:
+    def _mount_of(self, held: int, pid: int | None) -> OverlayMount | None:
         with open(f"/proc/self/fdinfo/{held}", "rb") as info:
             ids = [int(line[7:]) for line in info if line.startswith(b"mnt_id:")]
         if ids and ids[0] not in self._mounts and pid not in self._learned:
@@ -97,7 +97,9 @@ class Layers:
                 words, rest = head.split(b" "), tail.split(b" ", 2)
                 if rest[0] == b"overlay" and len(rest) > 2:
                     layers = tuple(self._layers(rest[2]))
-                    self._mounts[int(words[0])] = Mount(_text(words[4]), _text(words[3]), layers)
+                    self._mounts[int(words[0])] = OverlayMount(
+                        _text(words[4]), _text(words[3]), layers
+                    )
 
     def _layers(self, options: bytes) -> Iterator[bytes]:
         """Upperdir first, then the lower ones; relative ones where they can be placed."""

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from seawall.host.grpc_unix.call import Connection
-from seawall.host.grpc_unix.problems import CallProblem, StatusProblem
+from seawall.host.grpc_unix.grpc_problems import CallProblem, StatusProblem
 from seawall.host.grpc_unix.reasons import reason_of
 from seawall.host.host import JSON
 from seawall.kubelet_folders import ROOTS

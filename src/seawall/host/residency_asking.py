@@ -165,9 +165,9 @@ class _Child:
 
     def _walked(self, verb: str, item: Any) -> Any:
         if self._walk is None:
-            from seawall.host.residency_walk import Walk  # noqa: PLC0415 - as above
+            from seawall.host.residency_walk import ResidencyWalk  # noqa: PLC0415 - as above
 
-            self._walk = Walk(self._meter, is_rooted=bool(self._root))
+            self._walk = ResidencyWalk(self._meter, is_rooted=bool(self._root))
         if verb == "seed":
             self._walk.seen.update((device, inode) for device, inode in item)
             return {}

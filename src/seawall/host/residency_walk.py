@@ -49,7 +49,7 @@ _File: TypeAlias = "tuple[str, int, int, int, Sequence[int] | None, str]"
 """Name, device, inode, size, the five counts of cachestat (None: not known) and the method."""
 
 
-class Walk:
+class ResidencyWalk:
     """One child's walks.  ``seen``: identities that were counted already."""
 
     def __init__(self, meter: Meter, *, is_rooted: bool) -> None:

@@ -65,7 +65,7 @@ def _device_access(argument: str) -> JSON:
 
 
 def _device_programs(argument: str) -> JSON:
-    from seawall.host.device_access.programs import device_programs  # noqa: PLC0415 - see above
+    from seawall.host.device_access.bpf_programs import device_programs  # noqa: PLC0415 - see above
 
     return device_programs(argument)
 
@@ -77,7 +77,7 @@ def _runtime_versions(_: str) -> JSON:
 
 
 def _device_log(argument: str) -> JSON:
-    from seawall.host.device_log.probe import device_log  # noqa: PLC0415 - see above
+    from seawall.host.device_log.device_log_probe import device_log  # noqa: PLC0415 - see above
 
     return device_log(argument)
 
@@ -119,19 +119,19 @@ def _gpu_query_inside(argument: str) -> JSON:
 
 
 def _page_census(argument: str) -> JSON:
-    from seawall.host.page_census.frames import page_census  # noqa: PLC0415 - see above
+    from seawall.host.page_census.page_census_probe import page_census  # noqa: PLC0415 - see above
 
     return page_census(argument)
 
 
 def _page_trace(argument: str) -> JSON:
-    from seawall.host.page_trace.probe import page_trace  # noqa: PLC0415 - see above
+    from seawall.host.page_trace.page_trace_probe import page_trace  # noqa: PLC0415 - see above
 
     return page_trace(argument)
 
 
 def _packet_rings(_: str) -> JSON:
-    from seawall.host.packet_rings.rings import packet_rings  # noqa: PLC0415 - see above
+    from seawall.host.packet_rings.ring_sockets import packet_rings  # noqa: PLC0415 - see above
 
     return packet_rings()
 
@@ -187,6 +187,6 @@ def answer_of(probe: str, argument: str, rooted: "Rooted | None") -> JSON:
         from seawall.host.event_log.probe import event_log  # noqa: PLC0415 - see above
 
         return event_log(argument, rooted.open)
-    from seawall.host.device_log.probe import device_log  # noqa: PLC0415 - see above
+    from seawall.host.device_log.device_log_probe import device_log  # noqa: PLC0415 - see above
 
     return device_log(argument, rooted.open)

@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 
 from seawall.pinner import areas
 from seawall.pinner.intervals import Range, Ranges, total, without
-from seawall.pinner.plan import OVER_BUDGET
+from seawall.pinner.pin_plan import OVER_BUDGET
 
 Key = tuple[str, int]
 
 
-class Held(NamedTuple):
+class LockedRange(NamedTuple):
     """One locked mapping."""
 
     start: int
@@ -27,7 +27,7 @@ class Holding:
     """``let_go`` of what is not wanted first, then ``take``."""
 
     def __init__(self) -> None:
-        self._held: dict[Key, list[Held]] = {}
+        self._held: dict[Key, list[LockedRange]] = {}
         self.bytes = 0
 
     def of(self, key: Key) -> list[Range]:
@@ -72,7 +72,7 @@ class Holding:
         except OSError:
             areas.remove(address, end - start)
             raise
-        self._held.setdefault(key, []).append(Held(start, end, address))
+        self._held.setdefault(key, []).append(LockedRange(start, end, address))
         self._held[key].sort()
         self.bytes += end - start
 

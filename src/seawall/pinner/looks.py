@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from seawall.pinner.intervals import union
-from seawall.pinner.looker import Looker
+from seawall.pinner.looker import ResidencyLooker
 from seawall.pinner.mappings import Segment
-from seawall.pinner.plan import File
-from seawall.pinner.wanted import Chosen, Unstarted
+from seawall.pinner.pin_plan import File
+from seawall.pinner.wanted import ChosenProgram, Unstarted
 
 WAYS_MOST: Final = 4
 FILES_MOST: Final = 4000
@@ -19,17 +19,17 @@ _PASSING: Final = (errno.ENOMEM, errno.ENFILE, errno.EMFILE, errno.EIO)
 NOT_ROOTS: Final = "its program is not root's alone, and only such are the node's"
 
 
-class Look:
+class PinnerLook:
     """All that one round has seen."""
 
-    def __init__(self, looker: Looker) -> None:
+    def __init__(self, looker: ResidencyLooker) -> None:
         self._looker = looker
         self.files: dict[tuple[str, int], File] = {}
-        self.silent: list[tuple[Chosen, str]] = []
+        self.silent: list[tuple[ChosenProgram, str]] = []
         """Processes that told nothing, and why."""
         self.found_words: set[str] = set()
 
-    def processes(self, chosen: Sequence[Chosen]) -> None:
+    def processes(self, chosen: Sequence[ChosenProgram]) -> None:
         """Whose mappings are read, one after the other."""
         for one in chosen:
             told, _ = self._looker.ask(f"pid {one.pid}", do="maps", pid=one.pid)
@@ -39,7 +39,7 @@ class Look:
                 continue
             self._add(one, [Segment(*row) for row in told["segments"]])
 
-    def _add(self, one: Chosen, segments: list[Segment]) -> None:
+    def _add(self, one: ChosenProgram, segments: list[Segment]) -> None:
         for segment in segments:
             file = self.files.get(segment.key)
             if file is None:

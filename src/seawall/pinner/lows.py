@@ -9,7 +9,7 @@ import os
 from mmap import PAGESIZE
 from typing import Any, Final
 
-from seawall.actions import small_files
+from seawall.actions import cgroup_files
 from seawall.actions.identity import FOLDER
 from seawall.actions.journal import Change, Journal
 from seawall.actions.undo import undo
@@ -67,7 +67,7 @@ class Lows:
 
     def _raise(self, path: str, fd: int) -> str:
         inode = os.fstat(fd).st_ino
-        now, used = small_files.read(fd, LOW), small_files.read(fd, "memory.current")
+        now, used = cgroup_files.read(fd, LOW), cgroup_files.read(fd, "memory.current")
         if now is None or used is None:
             return "it has no memory.low: the memory controller is not on for it"
         ours = self._ours.get(path)
@@ -83,7 +83,7 @@ class Lows:
         if number is None:
             return "it cannot be journalled, so nothing could undo it"
         try:
-            is_written = small_files.write(fd, LOW, str(wanted))
+            is_written = cgroup_files.write(fd, LOW, str(wanted))
         except OSError:
             self._journal.end(number)
             raise

@@ -23,7 +23,7 @@ _KERNEL_THREAD: Final = 0x200000
 _AFTER_NODE: Final = len(node_programs.ROLES)
 
 
-class Chosen(NamedTuple):
+class ChosenProgram(NamedTuple):
     """One process of the set."""
 
     pid: int
@@ -50,7 +50,7 @@ class Unstarted(NamedTuple):
     must_be_roots: bool
 
 
-class Task(NamedTuple):
+class PinnedTask(NamedTuple):
     """A process as it is looked at."""
 
     pid: int
@@ -65,7 +65,7 @@ class Task(NamedTuple):
         return self.exe.rpartition("/")[2] or self.comm
 
 
-def chosen(words: Sequence[str], guard_pid: int = 0) -> tuple[list[Chosen], list[Unstarted]]:
+def chosen(words: Sequence[str], guard_pid: int = 0) -> tuple[list[ChosenProgram], list[Unstarted]]:
     """Those that the words name, most important first; ``guard_pid``: the guard's own."""
     pods = _pods(words)
     found = []
@@ -78,15 +78,15 @@ def chosen(words: Sequence[str], guard_pid: int = 0) -> tuple[list[Chosen], list
     return found[:PROCESSES_MOST], list(_unstarted(words, named))
 
 
-def missing(words: Sequence[str], found: Sequence[Chosen], files: set[str]) -> list[str]:
+def missing(words: Sequence[str], found: Sequence[ChosenProgram], files: set[str]) -> list[str]:
     """Words that name nobody now; ``files``: words whose file was found without a process."""
     hit = {one.word for one in found} | files
     return [word for word in words if word not in hit and word != "node"]
 
 
 def _choose(
-    words: Sequence[str], task: Task, pods: dict[str, str], guard_pid: int
-) -> Chosen | None:  # fmt: skip
+    words: Sequence[str], task: PinnedTask, pods: dict[str, str], guard_pid: int
+) -> ChosenProgram | None:  # fmt: skip
     place = place_of(task.cgroup)
     for at, word in enumerate(words):
         rank, program, must = _AFTER_NODE + at, task.name, False
@@ -101,11 +101,11 @@ def _choose(
                 continue
             if place.kind in ("container", "pod") or place.is_delegated:
                 program = f"{program} in {_pod_name(place, pods)}"
-        return Chosen(task.pid, task.starttime, task.exe, program, rank, word, must)
+        return ChosenProgram(task.pid, task.starttime, task.exe, program, rank, word, must)
     return None
 
 
-def _node_rank(task: Task, place: Place, guard_pid: int) -> int | None:
+def _node_rank(task: PinnedTask, place: Place, guard_pid: int) -> int | None:
     """Its place in ``ROLES``; None: it is not of the set."""
     if guard_pid and guard_pid in (task.pid, task.parent):
         return 0
@@ -120,7 +120,7 @@ def _node_rank(task: Task, place: Place, guard_pid: int) -> int | None:
     return None
 
 
-def _is_named(word: str, task: Task, place: Place, pods: dict[str, str]) -> bool:
+def _is_named(word: str, task: PinnedTask, place: Place, pods: dict[str, str]) -> bool:
     if word.startswith("/"):
         is_below = task.cgroup == word or task.cgroup.startswith(word.rstrip("/") + "/")
         return is_below or fnmatchcase(task.exe, word) or fnmatchcase(task.cgroup, word)
@@ -146,13 +146,13 @@ def _unstarted(words: Sequence[str], running: set[str]) -> Iterator[Unstarted]:
 # --- what the machine tells ------------------------------------------------------------
 
 
-def _tasks() -> Iterator[Task]:
+def _tasks() -> Iterator[PinnedTask]:
     for name in os.listdir("/proc"):
         if name.isdecimal() and (task := task_of(int(name))):
             yield task
 
 
-def task_of(pid: int) -> Task | None:
+def task_of(pid: int) -> PinnedTask | None:
     """None: it is gone, or a thread of the kernel's."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -166,7 +166,7 @@ def task_of(pid: int) -> Task | None:
     except (OSError, ValueError, IndexError):
         return None
     comm = head.partition(b"(")[2].decode("utf-8", "surrogateescape")
-    return Task(pid, int(rest[1]), int(rest[19]), comm, exe, cgroup)
+    return PinnedTask(pid, int(rest[1]), int(rest[19]), comm, exe, cgroup)
 
 
 def _memory_path(text: str) -> str:

@@ -33,7 +33,7 @@ _INSIDE: Final = re.compile(r":(?:\s|\Z)")
 _NULLS: Final = frozenset({"~", "null", "Null", "NULL"})
 
 
-class Line(NamedTuple):
+class YamlLine(NamedTuple):
     """One that is neither blank nor a comment."""
 
     number: int
@@ -57,7 +57,7 @@ def load(data: bytes) -> Yaml:
     return value
 
 
-def _lines(text: str) -> Iterator[Line]:
+def _lines(text: str) -> Iterator[YamlLine]:
     begun = False
     for number, raw in enumerate(text.split("\n"), start=1):
         line = raw.rstrip(" \r")
@@ -68,7 +68,7 @@ def _lines(text: str) -> Iterator[Line]:
             begun = True
             continue
         begun = True
-        found = Line(number, len(line) - len(body), body)
+        found = YamlLine(number, len(line) - len(body), body)
         if body[0] == "\t" or line[:3] in ("---", "...") or not body.isprintable():
             raise _problem(found, "a line of one YAML document, without tabs")
         yield found
@@ -77,12 +77,12 @@ def _lines(text: str) -> Iterator[Line]:
 class _Reader:
     """Recursive descent over lines; each is looked at a bounded number of times."""
 
-    def __init__(self, lines: list[Line]) -> None:
+    def __init__(self, lines: list[YamlLine]) -> None:
         self._lines = lines
         self._at = 0
 
     @property
-    def here(self) -> Line | None:
+    def here(self) -> YamlLine | None:
         return self._lines[self._at] if self._at < len(self._lines) else None
 
     def block(self, indent: int, depth: int) -> Yaml:
@@ -111,7 +111,7 @@ class _Reader:
         self._must_end(indent)
         return found
 
-    def _value(self, line: Line, text: str, indent: int, depth: int) -> Yaml:
+    def _value(self, line: YamlLine, text: str, indent: int, depth: int) -> Yaml:
         if text and not text.startswith("#"):
             return _scalar(line, text)
         below = self.here
@@ -127,7 +127,7 @@ class _Reader:
             rest = line.text[1:].lstrip(" ")
             if rest and not rest.startswith("#"):
                 inner = indent + len(line.text) - len(rest)
-                self._lines[self._at] = Line(line.number, inner, rest)
+                self._lines[self._at] = YamlLine(line.number, inner, rest)
                 found.append(self.block(inner, depth + 1))
                 continue
             self._at += 1
@@ -147,7 +147,7 @@ def _is_item(text: str) -> bool:
     return text == "-" or text.startswith("- ")
 
 
-def _scalar(line: Line, text: str) -> Yaml:
+def _scalar(line: YamlLine, text: str) -> Yaml:
     for form in (_DOUBLE, _SINGLE):
         if match := form.match(text):
             if _COMMENT.sub("", text[match.end() :]).strip():
@@ -163,7 +163,7 @@ def _scalar(line: Line, text: str) -> Yaml:
     return None if text in _NULLS else text
 
 
-def _quoted(line: Line, text: str) -> str:
+def _quoted(line: YamlLine, text: str) -> str:
     if text[0] == "'":
         return text[1:-1].replace("''", "'")
     try:
@@ -173,5 +173,5 @@ def _quoted(line: Line, text: str) -> str:
     return str(value)
 
 
-def _problem(line: Line, expected: str) -> ParseProblem:
+def _problem(line: YamlLine, expected: str) -> ParseProblem:
     return ParseProblem(line.number, expected, line.text.encode("utf-8", "replace"))

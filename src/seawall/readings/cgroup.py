@@ -13,7 +13,7 @@ from typing import Final, Literal
 from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
 from seawall.readings import mountinfo
-from seawall.readings.cgroup_tree import Found, Walk, file_path
+from seawall.readings.cgroup_tree import CgroupWalk, CgroupWalkResult, file_path
 from seawall.readings.mountinfo import Mount
 from seawall.readings.reading import decode_name, read_as
 
@@ -166,7 +166,7 @@ def read(host: Host) -> Cgroups | Unread:
     mount_point = layout.memory_tree
     if mount_point is None:
         return Unread(USUAL_PLACE, "absent", "no cgroup tree that counts memory or units")
-    walk = Walk(host, mount_point)
+    walk = CgroupWalk(host, mount_point)
     found = list(walk.found())
     if not found:
         return walk.unread[0] if walk.unread else Unread(mount_point, "absent", "nothing there")
@@ -181,7 +181,7 @@ def read(host: Host) -> Cgroups | Unread:
 
 
 def _read_procs(
-    host: Host, mount_point: str, found: list[Found]
+    host: Host, mount_point: str, found: list[CgroupWalkResult]
 ) -> tuple[dict[str, tuple[int, ...]], set[str], list[Unread]]:
     """cgroup.procs by path; the cgroups that went away since they were listed; the unread."""
     pids: dict[str, tuple[int, ...]] = {}
@@ -202,7 +202,7 @@ def _read_procs(
     return pids, gone, unread
 
 
-def _is_gone(host: Host, cgroup: Found, file: str) -> bool:
+def _is_gone(host: Host, cgroup: CgroupWalkResult, file: str) -> bool:
     """Whether a cgroup without cgroup.procs was removed.
 
     A threaded cgroup is there and answers EOPNOTSUPP: its nearest domain lists its members.

@@ -11,7 +11,7 @@ from typing import Final
 from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
 from seawall.readings import cgroup
-from seawall.readings.cgroup_tree import Walk, file_path, one_number
+from seawall.readings.cgroup_tree import CgroupWalk, file_path, one_number
 from seawall.readings.reading import UNLIMITED, Unlimited, parse_number, parse_signed
 
 _V2_FILES: Final = ("cpu.max", "cpu.weight")
@@ -71,7 +71,7 @@ def read(host: Host) -> CpuCgroups | Unread:
         return Unread(layout.v2 or cgroup.USUAL_PLACE, "absent", "no cpu controller is mounted")
     version, mount_point = where
     names = _V1_FILES if version == 1 else _V2_FILES
-    walk = Walk(host, mount_point)
+    walk = CgroupWalk(host, mount_point)
     paths = [
         found.path for found in walk.found() if found.files is None or names[-1] in found.files
     ]

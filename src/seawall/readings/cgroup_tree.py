@@ -25,7 +25,7 @@ _PLAIN: Final = re.compile(rb"(?:[\w.]{1,64} [0-9]{1,20}\n)*\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CgroupWalkResult:
     """One cgroup met by the walk."""
 
     path: str
@@ -35,7 +35,7 @@ class Found:
     has_children: bool
 
 
-class Walk:
+class CgroupWalk:
     """One pass over the tree at ``mount_point``; ``unread`` fills while ``found`` is consumed.
 
     A cgroup that disappears meanwhile is not met.  One whose folder may not be listed is met,
@@ -47,7 +47,7 @@ class Walk:
         self._mount_point = mount_point.rstrip("/")
         self.unread: list[Unread] = []
 
-    def found(self) -> Iterator[Found]:
+    def found(self) -> Iterator[CgroupWalkResult]:
         """Every cgroup, parents first, names in order."""
         todo = ["/"]
         count = 0
@@ -74,10 +74,10 @@ class Walk:
                 self.unread.append(names)
                 if names.why == "not_reached":
                     return
-                yield Found(path, None, has_children=False)
+                yield CgroupWalkResult(path, None, has_children=False)
                 continue
             below = [name for name in names if name[-1:] == "/" and name != "/"]
-            yield Found(path, frozenset(names), has_children=bool(below))
+            yield CgroupWalkResult(path, frozenset(names), has_children=bool(below))
             if below and path.count("/") >= DEPTH_MOST:
                 words = f"cgroups nested deeper than {DEPTH_MOST} were not read"
                 self.unread.append(Unread(self._folder(path), "too_big", words))

@@ -24,7 +24,7 @@ _NOT_ASKED: Final = "others did not answer, so this one was not asked"
 _ERRNO_MOST: Final = 4095  # MAX_ERRNO, include/linux/err.h
 
 
-class Target(NamedTuple):
+class AccessTarget(NamedTuple):
     """One process of a container, and which paths to try as it would."""
 
     pid: int
@@ -57,7 +57,7 @@ class Access:
 
 
 def ask(
-    host: Host, targets: Sequence[Target], *, opens: bool = False
+    host: Host, targets: Sequence[AccessTarget], *, opens: bool = False
 ) -> Mapping[int, Access]:  # fmt: skip
     """By pid.  One question for all; a target that hangs spoils no other's answer."""
     found: dict[int, Access] = {}
@@ -81,12 +81,12 @@ def _is_silent(answer: JSON | Unread) -> bool:
     return isinstance(answer, Unread) and answer.why == "no_answer"
 
 
-def _argument(targets: Sequence[Target], *, opens: bool) -> str:
+def _argument(targets: Sequence[AccessTarget], *, opens: bool) -> str:
     rows = [[target.pid, target.start_ticks, list(target.paths)] for target in targets]
     return json.dumps({"targets": rows, "opens": opens})
 
 
-def _access(answer: JSON | Unread, target: Target) -> Access:
+def _access(answer: JSON | Unread, target: AccessTarget) -> Access:
     """What the answer says of one target; what was not asked for is not believed."""
     path = f"/proc/{target.pid}/root"
     if isinstance(answer, Unread):

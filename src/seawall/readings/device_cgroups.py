@@ -24,7 +24,7 @@ from seawall.readings.cgroup import (
     parse_proc_cgroup,
     read_layout,
 )
-from seawall.readings.cgroup_tree import Walk, file_path
+from seawall.readings.cgroup_tree import CgroupWalk, file_path
 from seawall.readings.device_rule import DeviceRule, rule_of
 from seawall.readings.probe_answer import number, numbers, reason
 from seawall.readings.reading import decode_name, read_each_as
@@ -82,7 +82,7 @@ def read(host: Host, cgroups: Cgroups | Unread) -> DeviceCgroups | Unread:
         if mount_point is None:
             return cgroups
         pids: Mapping[str, tuple[int, ...]] = {}
-        paths: Sequence[str] = [found.path for found in Walk(host, mount_point).found()]
+        paths: Sequence[str] = [found.path for found in CgroupWalk(host, mount_point).found()]
     else:
         layout, pids = cgroups.layout, cgroups.pids
         paths = list(pids)

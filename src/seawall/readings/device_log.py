@@ -2,8 +2,8 @@
 """The probe ``device_log``: pods that were refused, devices that a plugin gave up, Xids.
 
 From the logs of the kubelet, of device plugins and of the kernel; which lines count is told in
-host/device_log/events.py.  Logs are what programs and their users wrote: each field is checked
-again here, for a bundle may hold anything.  Times are unix seconds.
+host/device_log/device_log_events.py.  Logs are what programs and their users wrote: each field is
+checked again here, for a bundle may hold anything.  Times are unix seconds.
 """
 
 import re

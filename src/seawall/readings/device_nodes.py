@@ -23,7 +23,7 @@ _PATH_MOST: Final = 4096
 _NUMBERS: Final = re.compile(r"([0-9]{1,10}):([0-9]{1,10})\Z")
 
 
-class Node(NamedTuple):
+class DeviceNode(NamedTuple):
     """A device node, not followed through links."""
 
     path: str
@@ -41,7 +41,7 @@ class Node(NamedTuple):
 class DeviceNodes:
     """The topic: the host's /dev, and what /dev/char links to what."""
 
-    by_path: Mapping[str, Node]
+    by_path: Mapping[str, DeviceNode]
     char_links: Mapping[tuple[int, int], str]
     """(major, minor) -> target text of /dev/char/M:m."""
     left_out: int
@@ -71,9 +71,9 @@ def _changed(value: JSON) -> dict[str, int]:
     return {path: when for path, one in told.items() if (when := _count(one)) is not None}
 
 
-def ask(host: Host, pids: tuple[int, ...]) -> Mapping[int, Mapping[str, Node] | Unread]:
+def ask(host: Host, pids: tuple[int, ...]) -> Mapping[int, Mapping[str, DeviceNode] | Unread]:
     """The /dev of each process's mount namespace.  One that hangs spoils no other's answer."""
-    found: dict[int, Mapping[str, Node] | Unread] = {}
+    found: dict[int, Mapping[str, DeviceNode] | Unread] = {}
     wanted = sorted(set(pids))
     silences = 0
     for start in range(0, len(wanted), TOGETHER_MOST):
@@ -109,7 +109,7 @@ def _argument(pids: Sequence[int]) -> str:
     return json.dumps({"pids": list(pids)})
 
 
-def _of_pid(answer: JSON | Unread, pid: int) -> Mapping[str, Node] | Unread:
+def _of_pid(answer: JSON | Unread, pid: int) -> Mapping[str, DeviceNode] | Unread:
     path = f"/proc/{pid}/root/dev"
     if isinstance(answer, Unread):
         return Unread(path, answer.why, answer.detail)
@@ -126,7 +126,7 @@ def _of_pid(answer: JSON | Unread, pid: int) -> Mapping[str, Node] | Unread:
     return {node.path: node for node in nodes}
 
 
-def _node(value: JSON) -> Node | None:
+def _node(value: JSON) -> DeviceNode | None:
     """One row ``[path, kind, major, minor, mode, uid, gid]``."""
     if not isinstance(value, list) or len(value) != 7 or value[1] not in ("c", "b"):
         return None
@@ -136,7 +136,7 @@ def _node(value: JSON) -> Node | None:
     if counts is None:
         return None
     major, minor, mode, uid, gid = counts
-    return Node(path, cast("Kind", value[1]), major, minor, mode & 0o7777, uid, gid)
+    return DeviceNode(path, cast("Kind", value[1]), major, minor, mode & 0o7777, uid, gid)
 
 
 def _count(value: JSON) -> int | None:

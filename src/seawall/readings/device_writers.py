@@ -20,7 +20,7 @@ _TEXT_MOST: Final = 4096
 _SHAPE: Final = "a line of the process that listens for writers"
 
 
-class Writer(NamedTuple):
+class DeviceWriter(NamedTuple):
     """A process, as it was when it wrote."""
 
     pid: int
@@ -41,7 +41,7 @@ class Writer(NamedTuple):
     def __repr__(self) -> str:
         return f"pid {self.pid} ({self.comm})"
 
-    def is_same(self, other: "Writer") -> bool:
+    def is_same(self, other: "DeviceWriter") -> bool:
         """Whether both are the same process, as far as anything tells."""
         starts = {self.start_ticks, other.start_ticks} - {None}
         return self.pid == other.pid and len(starts) < 2
@@ -56,16 +56,16 @@ class Write(NamedTuple):
     unix: float
     """Seconds, when it was told: some milliseconds after it was done."""
     monotonic: float
-    writer: Writer
+    writer: DeviceWriter
 
 
-class Lost(NamedTuple):
+class LostWrites(NamedTuple):
     """Writes came faster than they were listened to: some were not told."""
 
     monotonic: float
 
 
-def parse(line: bytes) -> Write | Lost:
+def parse(line: bytes) -> Write | LostWrites:
     """One line; ParseProblem for anything else."""
     if len(line) > LINE_BYTES_MOST:
         raise ParseProblem(1, f"at most {LINE_BYTES_MOST} bytes", line)
@@ -76,7 +76,7 @@ def parse(line: bytes) -> Write | Lost:
     values = told if isinstance(told, dict) else {}
     monotonic, unix = seconds(values.get("monotonic")), seconds(values.get("unix"))
     if monotonic is not None and values.get("is_lost") is True:
-        return Lost(monotonic)
+        return LostWrites(monotonic)
     path, pid = _text(values.get("path")), number(values.get("pid"))
     if path is None or pid is None or monotonic is None or unix is None or path[:1] != "/":
         raise ParseProblem(1, _SHAPE, line)
@@ -84,8 +84,8 @@ def parse(line: bytes) -> Write | Lost:
     return Write(folder, file, unix, monotonic, _writer(pid, values))
 
 
-def _writer(pid: int, values: dict[str, JSON]) -> Writer:
-    return Writer(
+def _writer(pid: int, values: dict[str, JSON]) -> DeviceWriter:
+    return DeviceWriter(
         pid=pid,
         comm=_text(values.get("comm")),
         exe=_text(values.get("exe")),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from seawall.problems import ParseProblem
-from seawall.readings.device_nodes import Node
+from seawall.readings.device_nodes import DeviceNode
 from seawall.readings.device_rule import DeviceRule, access_of, rule_of
 from seawall.readings.oci_devices import (
     SpecDevice,
@@ -78,7 +78,7 @@ def parse_environment(data: bytes) -> Mapping[str, str]:
 
 
 def told(
-    config: HostConfig, environment: Mapping[str, str], nodes: Mapping[str, Node]
+    config: HostConfig, environment: Mapping[str, str], nodes: Mapping[str, DeviceNode]
 ) -> ToldDevices:
     """The same as an OCI config would tell it.  A device that the host has not is left out:
     dockerd refuses to start such a container, so it went since.
@@ -102,7 +102,7 @@ def told(
     )
 
 
-def _all_rules(config: HostConfig, nodes: Mapping[str, Node]) -> Iterator[DeviceRule]:
+def _all_rules(config: HostConfig, nodes: Mapping[str, DeviceNode]) -> Iterator[DeviceRule]:
     yield DeviceRule(None, None, None, "rwm", is_allow=config.is_privileged)
     for device in config.devices:
         if node := nodes.get(device.host_path):

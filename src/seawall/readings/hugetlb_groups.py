@@ -14,7 +14,7 @@ from typing import Final, Literal
 from seawall.host.host import Host, Unread
 from seawall.readings import mountinfo
 from seawall.readings.cgroup import read_layout
-from seawall.readings.cgroup_tree import Walk, file_path, one_number
+from seawall.readings.cgroup_tree import CgroupWalk, file_path, one_number
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.reading import read_each_as
 
@@ -59,7 +59,7 @@ def read(host: Host, meminfo: Meminfo) -> HugetlbGroups | Unread:
         return HugetlbGroups(
             version=version, mount_point=mount_point, by_path={}, is_charged=is_charged, unread=()
         )
-    walk = Walk(host, mount_point)
+    walk = CgroupWalk(host, mount_point)
     asked = [
         (g.path, name) for g in walk.found() for name in g.files or () if _NAME.fullmatch(name)
     ]

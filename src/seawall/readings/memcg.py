@@ -14,7 +14,14 @@ from typing import Any, Final, Literal
 from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
 from seawall.readings import cgroup, pressure
-from seawall.readings.cgroup_tree import Found, Walk, file_path, flat_keyed, one_limit, one_number
+from seawall.readings.cgroup_tree import (
+    CgroupWalk,
+    CgroupWalkResult,
+    file_path,
+    flat_keyed,
+    one_limit,
+    one_number,
+)
 from seawall.readings.pressure import Pressure
 from seawall.readings.reading import UNLIMITED, Unlimited
 
@@ -150,7 +157,7 @@ def read(host: Host) -> Memcgs | Unread:
     if version is None or mount_point is None:
         return Unread(mount_point or cgroup.USUAL_PLACE, "absent", "no cgroup tree counts memory")
     files = _V1_FILES if version == 1 else _V2_FILES
-    walk = Walk(host, mount_point)
+    walk = CgroupWalk(host, mount_point)
     asked = [(found, names) for found in walk.found() if (names := _names(found, files))]
     if not asked:
         return walk.unread[0] if walk.unread else Unread(mount_point, "absent", "nothing there")
@@ -161,7 +168,7 @@ def read(host: Host) -> Memcgs | Unread:
     return Memcgs(version, by_path, mount_point, tuple(walk.unread) + _flat(by_path, mount_point))
 
 
-def _names(found: Found, files: Mapping[str, object]) -> list[str]:
+def _names(found: CgroupWalkResult, files: Mapping[str, object]) -> list[str]:
     """Which files to read of a cgroup, its proof of life last; none where memory is not counted."""
     proof = next(iter(files))
     if found.files is None:
@@ -176,8 +183,8 @@ def _read_files(
     host: Host,
     mount_point: str,
     files: Mapping[str, Callable[[bytes], Any]],
-    asked: Sequence[tuple[Found, list[str]]],
-) -> Iterator[tuple[Found, dict[str, Any], list[Unread]]]:
+    asked: Sequence[tuple[CgroupWalkResult, list[str]]],
+) -> Iterator[tuple[CgroupWalkResult, dict[str, Any], list[Unread]]]:
     """The parsed files of every cgroup that was there to the end, in one go."""
     paths = [file_path(mount_point, found.path, name) for found, names in asked for name in names]
     pairs = zip(paths, host.read_each(paths), strict=True)
@@ -203,7 +210,7 @@ def _read_files(
             yield found, answers, unread
 
 
-def _v2(found: Found, answers: dict[str, Any], unread: tuple[Unread, ...]) -> Memcg:
+def _v2(found: CgroupWalkResult, answers: dict[str, Any], unread: tuple[Unread, ...]) -> Memcg:
     stat: dict[str, int] = answers.get("memory.stat", {})
     events: dict[str, int] = answers.get("memory.events", {})
     group = answers.get("memory.oom.group")
@@ -233,7 +240,7 @@ def _v2(found: Found, answers: dict[str, Any], unread: tuple[Unread, ...]) -> Me
     )
 
 
-def _v1(found: Found, answers: dict[str, Any], unread: tuple[Unread, ...]) -> Memcg:
+def _v1(found: CgroupWalkResult, answers: dict[str, Any], unread: tuple[Unread, ...]) -> Memcg:
     stat: dict[str, int] = answers.get("memory.stat", {})
     control: dict[str, int] = answers.get("memory.oom_control", {})
     kill_disable, under_oom = control.get("oom_kill_disable"), control.get("under_oom")
@@ -265,7 +272,7 @@ def _v1(found: Found, answers: dict[str, Any], unread: tuple[Unread, ...]) -> Me
     )
 
 
-def _subtree(stat: Mapping[str, int], found: Found) -> Mapping[str, int]:
+def _subtree(stat: Mapping[str, int], found: CgroupWalkResult) -> Mapping[str, int]:
     """``total_*`` values; with nothing below, the plain ones of a report that was cut."""
     whole = found.has_children or found.files is None or "total_cache" in stat
     return stat if whole else {f"total_{key}": value for key, value in stat.items()}

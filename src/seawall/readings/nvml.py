@@ -31,7 +31,7 @@ class DeviceProcess(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
+class NvmlDevice:
     """One device; bytes."""
 
     name: str
@@ -51,7 +51,7 @@ class Nvml:
     """The topic: asked only where a device may share the host's memory."""
 
     driver_version: str | None
-    devices: tuple[Device, ...]
+    devices: tuple[NvmlDevice, ...]
 
 
 def parse_information(data: bytes) -> str:
@@ -91,7 +91,7 @@ def ask(host: Host) -> Nvml | Unread:
     return Nvml(text(values.get("driver_version")), devices)
 
 
-def _device(value: JSON) -> Device | None:
+def _device(value: JSON) -> NvmlDevice | None:
     if not isinstance(value, dict):
         return None
     memory, processes = value.get("memory"), value.get("processes")
@@ -102,7 +102,7 @@ def _device(value: JSON) -> Device | None:
         return None
     is_unified = value.get("numa_node") is None and bool(_UNIFIED.search(name))
     words = [text(part) for part in (memory, processes) if isinstance(part, str)]
-    return Device(
+    return NvmlDevice(
         name=name,
         uuid=text(value.get("uuid")),
         total=number(sizes.get("total")),

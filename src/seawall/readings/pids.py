@@ -12,7 +12,7 @@ from typing import Final
 from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
 from seawall.readings import cgroup
-from seawall.readings.cgroup_tree import Walk, file_path, flat_keyed, one_limit, one_number
+from seawall.readings.cgroup_tree import CgroupWalk, file_path, flat_keyed, one_limit, one_number
 from seawall.readings.reading import Unlimited
 
 _FILES: Final = ("pids.max", "pids.events", "pids.current")
@@ -45,7 +45,7 @@ def read(host: Host) -> PidsCgroups | Unread:
     where = layout.controller("pids")
     if where is None:
         return Unread(layout.v2 or cgroup.USUAL_PLACE, "absent", "no pids controller is mounted")
-    walk = Walk(host, where[1])
+    walk = CgroupWalk(host, where[1])
     paths = [
         found.path for found in walk.found() if found.files is None or "pids.current" in found.files
     ]

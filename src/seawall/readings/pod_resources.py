@@ -14,7 +14,7 @@ from seawall.readings.probe_answer import each, reason, text
 PROBE = "pod_resources"
 
 
-class Owner(NamedTuple):
+class DeviceOwner(NamedTuple):
     """One container of one pod."""
 
     namespace: str
@@ -22,7 +22,7 @@ class Owner(NamedTuple):
     container: str
 
 
-class Claim(NamedTuple):
+class ResourceClaim(NamedTuple):
     """One device of a claim (Dynamic Resource Allocation)."""
 
     namespace: str
@@ -38,17 +38,17 @@ class PodResources:
     """The topic."""
 
     socket: str
-    devices: Mapping[Owner, Mapping[str, tuple[str, ...]]]
+    devices: Mapping[DeviceOwner, Mapping[str, tuple[str, ...]]]
     """Resource -> ids, of every container that has any."""
-    claims: Mapping[Owner, tuple[Claim, ...]]
+    claims: Mapping[DeviceOwner, tuple[ResourceClaim, ...]]
     allocatable: Mapping[str, tuple[str, ...]] | None = field(default=None)
     """Resource -> ids of those that are healthy; None: this kubelet does not tell."""
 
-    def ids(self, owner: Owner) -> Mapping[str, tuple[str, ...]]:
+    def ids(self, owner: DeviceOwner) -> Mapping[str, tuple[str, ...]]:
         """Of one container; empty: it was given none."""
         return self.devices.get(owner, {})
 
-    def claimed(self, owner: Owner) -> tuple[Claim, ...]:
+    def claimed(self, owner: DeviceOwner) -> tuple[ResourceClaim, ...]:
         """Devices of its claims."""
         return self.claims.get(owner, ())
 
@@ -72,37 +72,43 @@ def read(host: Host) -> PodResources | Unread:
 
 
 def _by_owner(
-    rows: tuple[tuple[Owner, str, tuple[str, ...]], ...],
-) -> dict[Owner, dict[str, tuple[str, ...]]]:
+    rows: tuple[tuple[DeviceOwner, str, tuple[str, ...]], ...],
+) -> dict[DeviceOwner, dict[str, tuple[str, ...]]]:
     """Those of several NUMA nodes together."""
-    found: dict[Owner, dict[str, tuple[str, ...]]] = {}
+    found: dict[DeviceOwner, dict[str, tuple[str, ...]]] = {}
     for owner, resource, ids in rows:
         mine = found.setdefault(owner, {})
         mine[resource] = (*mine.get(resource, ()), *ids)
     return found
 
 
-def _claims_by_owner(rows: tuple[tuple[Owner, Claim], ...]) -> dict[Owner, tuple[Claim, ...]]:
-    found: dict[Owner, list[Claim]] = {}
+def _claims_by_owner(
+    rows: tuple[tuple[DeviceOwner, ResourceClaim], ...],
+) -> dict[DeviceOwner, tuple[ResourceClaim, ...]]:
+    found: dict[DeviceOwner, list[ResourceClaim]] = {}
     for owner, claim in rows:
         found.setdefault(owner, []).append(claim)
     return {owner: tuple(claims) for owner, claims in found.items()}
 
 
-def _row(value: JSON) -> tuple[Owner, str, tuple[str, ...]] | None:
+def _row(value: JSON) -> tuple[DeviceOwner, str, tuple[str, ...]] | None:
     match value:
         case [str(namespace), str(pod), str(container), str(resource), ids]:
             told = each(ids, text)
-            return None if told is None else (Owner(namespace, pod, container), resource, told)
+            return (
+                None if told is None else (DeviceOwner(namespace, pod, container), resource, told)
+            )
     return None
 
 
-def _claim(value: JSON) -> tuple[Owner, Claim] | None:
+def _claim(value: JSON) -> tuple[DeviceOwner, ResourceClaim] | None:
     match value:
         case [str(space), str(pod), str(container), str(of), str(name), str(driver), str(one), cdi]:
             names = each(cdi, text)
             if names is not None:
-                return Owner(space, pod, container), Claim(of, name, driver, one, names)
+                return DeviceOwner(space, pod, container), ResourceClaim(
+                    of, name, driver, one, names
+                )
     return None
 
 

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from seawall.host.host import Host, Unread
 from seawall.readings.reading import decode_name
-from seawall.readings.task_stacks import FRAMES_MOST, Frame, Stack, frame_of
+from seawall.readings.task_stacks import FRAMES_MOST, Stack, StackFrame, frame_of
 
 PROBE: Final = "sysrq"
 FILES: Final = "/proc/sysrq-trigger, /dev/kmsg"
@@ -86,7 +86,7 @@ class _Draft:
         self.cpu = cpu
         self.pid: int | None = None
         self.comm = ""
-        self.frames: list[Frame] = []
+        self.frames: list[StackFrame] = []
         self.is_idle = is_idle
         self.is_blocked = is_blocked
         self.is_user = False
@@ -207,7 +207,7 @@ def _take_here(here: re.Match[bytes], draft: _Draft) -> None:
         module = here[3]
         name = here[2].decode("ascii", "replace")
         draft.frames.append(
-            Frame(name, None if module is None else module.decode("ascii", "replace"))
+            StackFrame(name, None if module is None else module.decode("ascii", "replace"))
         )
 
 

@@ -30,7 +30,7 @@ _FRAME: Final = re.compile(
 )
 
 
-class Frame(NamedTuple):
+class StackFrame(NamedTuple):
     """One function of the kernel; ``module`` is None for the kernel's own."""
 
     function: str
@@ -41,11 +41,11 @@ class Frame(NamedTuple):
         return self.function if self.module is None else f"{self.function} [{self.module}]"
 
 
-Stack = tuple[Frame, ...]
+Stack = tuple[StackFrame, ...]
 """Innermost first."""
 
 
-class Task(NamedTuple):
+class StackTask(NamedTuple):
     """One thread at one moment."""
 
     pid: int
@@ -75,7 +75,7 @@ class Task(NamedTuple):
 class TaskStacks:
     """The topic: one moment."""
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[StackTask, ...]
     threads: int
     """Looked at."""
     threads_left_out: int
@@ -89,7 +89,7 @@ class TaskStacks:
 
 def parse(data: bytes) -> Stack:
     """One /proc/PID/stack; lines that are no frames are skipped."""
-    frames: list[Frame] = []
+    frames: list[StackFrame] = []
     for line in data.split(b"\n", FRAMES_MOST * 2):
         found = _FRAME.match(line[:_LINE_MOST])
         if found and len(frames) < FRAMES_MOST:
@@ -97,10 +97,10 @@ def parse(data: bytes) -> Stack:
     return tuple(frames)
 
 
-def frame_of(found: re.Match[bytes]) -> Frame:
+def frame_of(found: re.Match[bytes]) -> StackFrame:
     """Of a match whose groups 1 and 2 are the function and its module."""
     function, module = found[1].decode("ascii", "replace"), found[2]
-    return Frame(function, None if module is None else module.decode("ascii", "replace"))
+    return StackFrame(function, None if module is None else module.decode("ascii", "replace"))
 
 
 def read(host: Host) -> TaskStacks | Unread:
@@ -143,10 +143,10 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value < _NUMBER_MOST
 
 
-def _tasks(rows: list[Any], stacks: list[Stack]) -> Iterator[Task]:
+def _tasks(rows: list[Any], stacks: list[Stack]) -> Iterator[StackTask]:
     """Up to the first row that is not what it should be."""
     for row in rows:
-        if not isinstance(row, list) or len(row) != len(Task._fields):
+        if not isinstance(row, list) or len(row) != len(StackTask._fields):
             return
         pid, tid, comm, state, *numbers, turns, index, why, wchan = row
         words = (comm, why, wchan)
@@ -161,6 +161,6 @@ def _tasks(rows: list[Any], stacks: list[Stack]) -> Iterator[Task]:
         stack = None if index is None else stacks[index]
         flags, start, utime, stime = numbers
         reason = why if why in _REASONS else "failed"
-        yield Task(
+        yield StackTask(
             pid, tid, comm, state, flags, start, utime, stime, turns, stack, reason, wchan
         )  # fmt: skip

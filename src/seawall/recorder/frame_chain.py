@@ -4,7 +4,7 @@
 from typing import Final
 
 from seawall.blackbox.frame import Kind, squeezed
-from seawall.blackbox.rounds import RoundWriter
+from seawall.blackbox.round_frames import RoundWriter
 from seawall.host.host import JSON
 from seawall.host.recording import Round
 from seawall.recorder.pretrigger_buffer import PendingFrame

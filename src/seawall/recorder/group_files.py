@@ -9,7 +9,7 @@ there (``readings/memcg.py``).  A cgroup that vanishes meanwhile leaves ``absent
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.host.host import Host, Unread
 from seawall.host.recording import Round
 

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from seawall.actions.plan import Order, Outcome, Target
+from seawall.actions.orders import Order, Outcome, Target
 from seawall.guard.facts import Group, Node, Outside
 from seawall.guard.handed import from_json
 from seawall.guard.settings import Settings

@@ -24,7 +24,7 @@ from seawall.recorder.guard_socket import GuardSocket
 from seawall.recorder.kernel_lines import KernelLines
 from seawall.recorder.recording_policy import RecordingPolicy
 from seawall.recorder.samples import Samples
-from seawall.recorder.writer import Writer
+from seawall.recorder.writer import FrameWriter
 
 LIGHT_SECONDS: Final = 1.0
 QUICK_SECONDS: Final = 0.1
@@ -47,7 +47,7 @@ class RecorderLoop:
     def __init__(
         self,
         ear: GuardSocket,
-        writer: Writer,
+        writer: FrameWriter,
         story: RecordingPolicy,
         samples: Samples,
         kernel: KernelLines,

@@ -18,9 +18,9 @@ from seawall.companion import die_with_parent, settle
 from seawall.host.host import JSON
 
 if TYPE_CHECKING:
-    from seawall.actions.plan import Mounts
+    from seawall.actions.orders import Mounts
     from seawall.recorder.guard_socket import GuardSocket
-    from seawall.recorder.writer import Ring
+    from seawall.recorder.writer import FrameRing
 
 
 def main(fd: int, path: str, size_bytes: int, folder: str = "") -> int:
@@ -50,17 +50,17 @@ def _record(ear: "GuardSocket", path: str, size_bytes: int, folder: str) -> None
     from seawall.recorder.recording_policy import RecordingPolicy  # noqa: PLC0415
     from seawall.recorder.samples import Samples  # noqa: PLC0415
     from seawall.recorder.unrecorded_decisions import unrecorded_decisions  # noqa: PLC0415
-    from seawall.recorder.writer import Writer  # noqa: PLC0415
+    from seawall.recorder.writer import FrameWriter  # noqa: PLC0415
     from seawall.replay.player import Player  # noqa: PLC0415
 
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
         mounts = find_mounts(file.read())
     boot, own = _boot_id(), own_cgroup(mounts)
 
-    def open_ring() -> "Ring":
+    def open_ring() -> "FrameRing":
         return RingFile.open(path, size_bytes)
 
-    writer = Writer(open_ring, boot, lambda ring: unrecorded_decisions(ring, folder, boot))
+    writer = FrameWriter(open_ring, boot, lambda ring: unrecorded_decisions(ring, folder, boot))
     story = RecordingPolicy(
         writer.put, _about(mounts, own), lambda settings, last: Player(settings, boot, own, last)
     )

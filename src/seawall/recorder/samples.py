@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from heapq import nlargest
 from typing import Any, Final
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.blackbox.moments import overlaid
 from seawall.guard.facts import Group
 from seawall.host.host import Host

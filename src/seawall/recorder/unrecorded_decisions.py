@@ -19,14 +19,14 @@ from seawall.guard.wire import LATE_MOST_SECONDS
 from seawall.iso_time import iso_datetime
 from seawall.problems import BundleProblem
 from seawall.recorder.pretrigger_buffer import PendingFrame
-from seawall.recorder.writer import Ring, packed
+from seawall.recorder.writer import FrameRing, packed
 
 LINES_MOST: Final = 200
 TAIL_BYTES: Final = 512 << 10
 """Of each file of the journal."""
 
 
-def unrecorded_decisions(ring: Ring, folder: str, boot_id: str) -> list[PendingFrame]:
+def unrecorded_decisions(ring: FrameRing, folder: str, boot_id: str) -> list[PendingFrame]:
     """Lines of the journal in ``folder`` that are not in the box; reads all of that, if need be."""
     if not _lines_of(folder, boot_id):
         return []
@@ -47,7 +47,7 @@ def unrecorded_decisions(ring: Ring, folder: str, boot_id: str) -> list[PendingF
     ]  # fmt: skip
 
 
-def _text_of(ring: Ring, head: Head) -> str:
+def _text_of(ring: FrameRing, head: Head) -> str:
     try:
         return str(ring.body(head).get("line"))
     except BundleProblem:

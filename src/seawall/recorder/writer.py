@@ -29,7 +29,7 @@ _FRAME_BYTES: Final = 512
 """What a frame counts beside its payload."""
 
 
-class Ring(Protocol):
+class FrameRing(Protocol):
     """As ``blackbox.ring.RingFile``."""
 
     next_sequence: int
@@ -49,12 +49,12 @@ class Ring(Protocol):
         """Let go of it."""
 
 
-class Writer:
+class FrameWriter:
     """``put`` and the plain attributes never block; ``close`` waits, but not for ever."""
 
     def __init__(
-        self, open_ring: Callable[[], Ring], boot_id: str,
-        missed: Callable[[Ring], list[PendingFrame]] | None = None, *,
+        self, open_ring: Callable[[], FrameRing], boot_id: str,
+        missed: Callable[[FrameRing], list[PendingFrame]] | None = None, *,
         most_bytes: int = MOST_BYTES, again_seconds: float = AGAIN_SECONDS,
     ) -> None:  # fmt: skip
         """``missed``: what the box lacks of before, once it is open."""
@@ -131,7 +131,7 @@ class Writer:
             if not self._is_over:
                 self._rest(self._again)
 
-    def _open(self) -> Ring | None:
+    def _open(self) -> FrameRing | None:
         try:
             ring = self._open_ring()
         except UsageProblem as problem:
@@ -162,7 +162,7 @@ class Writer:
             while not self._is_over and (left := until - time.monotonic()) > 0:
                 self._news.wait(left)
 
-    def _write_all(self, ring: Ring) -> None:
+    def _write_all(self, ring: FrameRing) -> None:
         """Until it is over, or the disk refuses."""
         began = -EVERY_SECONDS
         while waiting := self._next(began):
@@ -193,7 +193,7 @@ class Writer:
             self._is_urgent = self._is_urgent and bool(self._waiting)
             return taken
 
-    def _write(self, ring: Ring, waiting: list[PendingFrame]) -> None:
+    def _write(self, ring: FrameRing, waiting: list[PendingFrame]) -> None:
         ring.write(packed(waiting, ring.next_sequence, self._boot_id))
         self.last_tick = max(self.last_tick, *(one.tick for one in waiting))
         self.written_unix = waiting[-1].unix_seconds

@@ -5,10 +5,10 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from seawall.guard.tell import records
+from seawall.guard.tell import decision_lines
 from seawall.guard.tell.plain import finite
 from seawall.replay.carried import shown
-from seawall.replay.found import Compared, Found, Live, Stretch
+from seawall.replay.found import Compared, Live, ReplayResult, ReplayStretch
 
 _NOT_DECIDED: Final = {"at", "frame", "boot_id", "schema", "kind"}
 """Of a line: when it was written and where; nothing that was decided."""
@@ -18,7 +18,7 @@ SILENT: Final = "the replay decides nothing in that tick"
 
 
 def compared(
-    live: Sequence[Live], found: Sequence[Found], stretches: Sequence[Stretch]
+    live: Sequence[Live], found: Sequence[ReplayResult], stretches: Sequence[ReplayStretch]
 ) -> Compared:  # fmt: skip
     """Only what was judged on every tick is held against what was decided then."""
     result = Compared()
@@ -44,18 +44,18 @@ def _key(decision: str, seconds: Any) -> tuple[str, str]:
     return decision, shown(seconds)
 
 
-def _why(line: Live, stretches: Sequence[Stretch]) -> str:
+def _why(line: Live, stretches: Sequence[ReplayStretch]) -> str:
     is_there = any(stretch.holds(line.number) for stretch in stretches)
     return SILENT if is_there else _NOT_THERE
 
 
-def difference(line: Live, one: Found) -> str:
+def difference(line: Live, one: ReplayResult) -> str:
     """What is not the same in words; empty: all is, to the last number of the ranking."""
     # As long as then: of a line that is too long the end of the ranking is left out.
     boot = str(line.document.get("boot_id"))[:_BOOT_ID_MOST]
     frame = line.number if line.document.get("frame") is not None else None
-    stamp = records.Stamp(line.unix_seconds, boot, one.mode, frame)
-    again: dict[str, Any] = json.loads(records.verdict_line(one.verdict, stamp))
+    stamp = decision_lines.Stamp(line.unix_seconds, boot, one.mode, frame)
+    again: dict[str, Any] = json.loads(decision_lines.verdict_line(one.verdict, stamp))
     for name, value in again.items():
         then = line.document.get(name)
         if name not in _NOT_DECIDED and then != value:

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from seawall.guard.settings import Mode, Settings
 from seawall.guard.verdict import Verdict
-from seawall.replay.start import Start
+from seawall.replay.start_frame import StartFrame
 
 
-class Found(NamedTuple):
+class ReplayResult(NamedTuple):
     """A decision that a judge took over recorded ticks."""
 
     number: int
@@ -45,7 +45,7 @@ class Live(NamedTuple):
         return str(self.document["sentence"])
 
 
-class Victim(NamedTuple):
+class ReplayVictim(NamedTuple):
     """A workload against which something is ordered."""
 
     path: str
@@ -58,7 +58,7 @@ class Victim(NamedTuple):
 
 
 @dataclass
-class Stretch:
+class ReplayStretch:
     """Ticks without a gap, from a mind that was written down on."""
 
     first: int
@@ -75,12 +75,12 @@ class Stretch:
 
 
 @dataclass
-class Run:
+class ReplayRun:
     """One judge over all of a boot."""
 
     settings: Settings
     """Of the policy; of the guard's own, the last ones."""
-    found: list[Found] = field(default_factory=list)
+    found: list[ReplayResult] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -88,12 +88,12 @@ class Run:
 class Compared:
     """Journal and replay, decision by decision."""
 
-    same: list[tuple[Live, Found]] = field(default_factory=list)
-    differ: list[tuple[Live, Found, str]] = field(default_factory=list)
+    same: list[tuple[Live, ReplayResult]] = field(default_factory=list)
+    differ: list[tuple[Live, ReplayResult, str]] = field(default_factory=list)
     """With what differs, in words."""
     missing: list[tuple[Live, str]] = field(default_factory=list)
     """Taken live and not here, with the reason."""
-    extra: list[Found] = field(default_factory=list)
+    extra: list[ReplayResult] = field(default_factory=list)
     """Taken here, and no line of the box tells of it."""
 
 
@@ -102,20 +102,20 @@ class BootReplay:
     """One boot of the machine."""
 
     boot_id: str
-    start: Start | None
+    start: StartFrame | None
     """The first; None: there is none in the box."""
     first_unix_seconds: float
     last_unix_seconds: float
     ticks: int
     coarse_ticks: int
     """Of them, those between which others are missing."""
-    stretches: list[Stretch]
+    stretches: list[ReplayStretch]
     live: list[Live]
     told: dict[str, str]
     """By decision, what came of it, as the journal says."""
     kernel_kills: list[tuple[float, str]]
-    as_live: Run
-    other: Run | None
+    as_live: ReplayRun
+    other: ReplayRun | None
     """With the settings of ``--config``."""
     compared: Compared
     notes: list[str]

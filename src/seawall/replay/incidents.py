@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from seawall.actions.plan import Order
-from seawall.replay.found import BootReplay, Found, Stretch, Victim
+from seawall.actions.orders import Order
+from seawall.replay.found import BootReplay, ReplayResult, ReplayStretch, ReplayVictim
 
 STRENGTH: Final = ("clamp", "freeze", "terminate", "kill")
 HELD: Final = "suspected"
@@ -21,12 +21,12 @@ class WhatIf:
     """Another policy over one incident, beside what was decided then."""
 
     kind: Kind
-    found: list[Found]
-    both: list[tuple[Victim, Victim]] = field(default_factory=list)
+    found: list[ReplayResult]
+    both: list[tuple[ReplayVictim, ReplayVictim]] = field(default_factory=list)
     """Then, and with the policy."""
-    spared: list[Victim] = field(default_factory=list)
+    spared: list[ReplayVictim] = field(default_factory=list)
     """Of then only."""
-    beside: list[Victim] = field(default_factory=list)
+    beside: list[ReplayVictim] = field(default_factory=list)
     """Of the policy only."""
     parts_unix_seconds: float | None = None
     """From here on the recording does not tell what would have come of it."""
@@ -36,8 +36,8 @@ class WhatIf:
 class Incident:
     """One stretch in which something was decided, then or now."""
 
-    stretch: Stretch
-    found: list[Found]
+    stretch: ReplayStretch
+    found: list[ReplayResult]
     """With the settings of then."""
     kernel_kills: list[tuple[float, str]]
     what_if: WhatIf | None = None
@@ -62,12 +62,12 @@ def incidents(boot: BootReplay) -> list[Incident]:
     return made
 
 
-def within(found: Iterable[Found], stretch: Stretch) -> list[Found]:
+def within(found: Iterable[ReplayResult], stretch: ReplayStretch) -> list[ReplayResult]:
     """Those of the stretch that were taken on every tick."""
     return [one for one in found if one.is_exact and stretch.holds(one.number)]
 
 
-def in_peace(boot: BootReplay) -> list[Found]:
+def in_peace(boot: BootReplay) -> list[ReplayResult]:
     """What the policy orders between the stretches, and the settings of then do not, on the same
     few ticks.
     """
@@ -83,7 +83,7 @@ def in_peace(boot: BootReplay) -> list[Found]:
     ]
 
 
-def what_if_of(then: Sequence[Found], now: Sequence[Found]) -> WhatIf:
+def what_if_of(then: Sequence[ReplayResult], now: Sequence[ReplayResult]) -> WhatIf:
     """What the policy makes of one incident."""
     parts = parting(then, now)
     if parts is None and list(map(_decided, then)) == list(map(_decided, now)):
@@ -99,7 +99,7 @@ def what_if_of(then: Sequence[Found], now: Sequence[Found]) -> WhatIf:
     return made
 
 
-def parting(then: Sequence[Found], now: Sequence[Found]) -> float | None:
+def parting(then: Sequence[ReplayResult], now: Sequence[ReplayResult]) -> float | None:
     """When the first order differs; None: all are the same, in the same ticks."""
     was, would = _acts(then), _acts(now)
     for one, other in zip(was, would, strict=False):
@@ -110,7 +110,7 @@ def parting(then: Sequence[Found], now: Sequence[Found]) -> float | None:
     return rest[0][1] if rest else None
 
 
-def _acts(found: Sequence[Found]) -> list[tuple[int, float, str, tuple[str, ...]]]:
+def _acts(found: Sequence[ReplayResult]) -> list[tuple[int, float, str, tuple[str, ...]]]:
     return [
         (one.number, one.unix_seconds, one.mode, tuple(map(_act, one.verdict.orders)))
         for one in found
@@ -122,22 +122,22 @@ def _act(order: Order) -> str:
     return f"{order.step} {order.limit_bytes or ''} {order.target.inode} {order.target.path}"
 
 
-def _decided(one: Found) -> tuple[int, str, str, str]:
+def _decided(one: ReplayResult) -> tuple[int, str, str, str]:
     """Its number in a journal may be another one."""
     verdict = one.verdict
     return one.number, verdict.trigger, verdict.refused, verdict.sentence
 
 
-def victims(found: Iterable[Found]) -> dict[str, Victim]:
+def victims(found: Iterable[ReplayResult]) -> dict[str, ReplayVictim]:
     """By path: the first order against it, and the strongest step of all."""
-    made: dict[str, Victim] = {}
+    made: dict[str, ReplayVictim] = {}
     for one in found:
         for order in one.verdict.orders:
             if order.step not in STRENGTH or order.why == HELD:
                 continue
             target, was = order.target, made.get(order.target.path)
             if was is None:
-                made[target.path] = Victim(
+                made[target.path] = ReplayVictim(
                     target.path, target.name, order.step, one.unix_seconds, order.decision
                 )
             elif STRENGTH.index(order.step) > STRENGTH.index(was.step):
@@ -145,10 +145,10 @@ def victims(found: Iterable[Found]) -> dict[str, Victim]:
     return made
 
 
-def held(found: Iterable[Found]) -> list[Victim]:
+def held(found: Iterable[ReplayResult]) -> list[ReplayVictim]:
     """Who stands still on suspicion, each time."""
     return [
-        Victim(order.target.path, order.target.name, "hold", one.unix_seconds, order.decision)
+        ReplayVictim(order.target.path, order.target.name, "hold", one.unix_seconds, order.decision)
         for one in found
         for order in one.verdict.orders
         if order.step == "freeze" and order.why == HELD

@@ -7,7 +7,7 @@ a replay decide otherwise than the guard did.  Of a NamedTuple the annotations a
 
 from typing import Any, Final
 
-from seawall.actions.plan import Target
+from seawall.actions.orders import Target
 from seawall.guard.judge.case import Aim, Case, Phase
 from seawall.guard.judge.descent import Descent, Moment
 from seawall.guard.judge.gone import Gone, Lately

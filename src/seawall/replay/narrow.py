@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from seawall.blackbox.reader import Boot
-from seawall.replay.found import BootReplay, Compared, Run, Stretch
+from seawall.replay.found import BootReplay, Compared, ReplayRun, ReplayStretch
 from seawall.replay.incidents import within
 
 
@@ -25,7 +25,7 @@ def narrowed(boot: BootReplay, moment: float) -> BootReplay:
         note = "no burst is in it: every tick is needed, and peace keeps one in ten seconds"
         return replace(boot, notes=[*boot.notes, note])
 
-    def seconds(burst: Stretch) -> float:
+    def seconds(burst: ReplayStretch) -> float:
         return _away(burst.first_unix_seconds, burst.last_unix_seconds, moment)
 
     one = min(boot.stretches, key=seconds)
@@ -43,11 +43,11 @@ def _away(first: float, last: float, moment: float) -> float:
     return max(0.0, first - moment, moment - last)
 
 
-def _run(run: Run, one: Stretch) -> Run:
+def _run(run: ReplayRun, one: ReplayStretch) -> ReplayRun:
     return replace(run, found=within(run.found, one))
 
 
-def _compared(found: Compared, one: Stretch) -> Compared:
+def _compared(found: Compared, one: ReplayStretch) -> Compared:
     return Compared(
         [pair for pair in found.same if one.holds(pair[1].number)],
         [row for row in found.differ if one.holds(row[1].number)],

@@ -3,12 +3,12 @@
 
 from collections.abc import Iterable
 
-from seawall.actions.plan import Order, Outcome
+from seawall.actions.orders import Order, Outcome
 from seawall.guard.judge.judge import Judge
 from seawall.guard.settings import Settings
 from seawall.guard.verdict import Verdict
 from seawall.host.host import JSON
-from seawall.replay.remembered import recalled, remembered
+from seawall.replay.mind_codec import recalled, remembered
 from seawall.replay.tick import Tick
 
 

@@ -15,11 +15,11 @@ from seawall.guard.settings import Settings
 from seawall.problems import BundleProblem
 from seawall.replay.carried import shown
 from seawall.replay.compare import compared
-from seawall.replay.found import BootReplay, Found, Live, Replayed, Run, Stretch
+from seawall.replay.found import BootReplay, Live, Replayed, ReplayResult, ReplayRun, ReplayStretch
 from seawall.replay.narrow import boot_near, narrowed
 from seawall.replay.player import Player
-from seawall.replay.start import Start
-from seawall.replay.tape import Event, Line, Lost, Mind, Tape, Ticked, note
+from seawall.replay.start_frame import StartFrame
+from seawall.replay.tape import Event, LostFrames, MindFrame, Tape, TapeLine, Ticked, note
 from seawall.replay.tick import Tick
 
 OUR_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -36,12 +36,12 @@ class Track:
     """One judge on its way through a boot."""
 
     def __init__(self, boot_id: str, policy: Settings | None) -> None:
-        self.run = Run(policy or Settings())
+        self.run = ReplayRun(policy or Settings())
         self._boot_id = boot_id
         self._policy = policy
         self._player: Player | None = None
 
-    def begin(self, start: Start) -> None:
+    def begin(self, start: StartFrame) -> None:
         """A guard that has just begun remembers nothing."""
         settings = self._policy or start.settings
         self._player = self._new_player(settings, start.own_cgroup, start.last_decision)
@@ -53,7 +53,7 @@ class Track:
             self._player.use(settings)
             self.run.settings = settings
 
-    def recall(self, mind: Mind) -> None:
+    def recall(self, mind: MindFrame) -> None:
         """From here on as it was then; another policy takes over in this moment."""
         player = self._new_player(Settings(), "", "")
         player.recall(mind.mind)
@@ -85,9 +85,9 @@ class Track:
             return
         if verdict is not None:
             mode = player.settings.mode
-            self._keep(Found(tick.number, tick.unix_seconds, verdict, mode, is_exact))
+            self._keep(ReplayResult(tick.number, tick.unix_seconds, verdict, mode, is_exact))
 
-    def _keep(self, found: Found) -> None:
+    def _keep(self, found: ReplayResult) -> None:
         """Of what stands on few ticks only what orders something."""
         if not found.is_exact and not found.acts:
             return
@@ -108,13 +108,13 @@ class BootRun:
         self._live = Track(boot.boot_id, None)
         self._other = Track(boot.boot_id, policy) if policy is not None else None
         self._tracks = [track for track in (self._live, self._other) if track is not None]
-        self._start: Start | None = None
-        self._first_start: Start | None = None
-        self._mind: Mind | None = None
+        self._start: StartFrame | None = None
+        self._first_start: StartFrame | None = None
+        self._mind: MindFrame | None = None
         self._last: int | None = None
         self._is_exact = False
         self._was_lost = False
-        self.stretches: list[Stretch] = []
+        self.stretches: list[ReplayStretch] = []
         self.lines: list[Live] = []
         self.told: dict[str, str] = {}
         self.kernel_kills: list[tuple[float, str]] = []
@@ -155,18 +155,18 @@ class BootRun:
 
     def _take(self, event: Event) -> None:
         match event:
-            case Start():
+            case StartFrame():
                 self._begin(event)
-            case Mind():
+            case MindFrame():
                 self._mind = event
             case Ticked():
                 self._tick(event)
-            case Line():
+            case TapeLine():
                 self._line(event)
-            case Lost():
+            case LostFrames():
                 self._was_lost = True
 
-    def _begin(self, start: Start) -> None:
+    def _begin(self, start: StartFrame) -> None:
         was, self._start = self._start, start
         self._first_start = self._first_start or start
         if not start.is_same_recorder(was):
@@ -191,7 +191,7 @@ class BootRun:
             self._break("frames are missing there" if self._was_lost else why)
         self._judge(tick)
 
-    def _recall(self, mind: Mind, tick: Tick) -> None:
+    def _recall(self, mind: MindFrame, tick: Tick) -> None:
         for track in self._tracks:
             try:
                 track.recall(mind)
@@ -203,7 +203,7 @@ class BootRun:
         self._trim(tick.number)
         self._last, self._is_exact = tick.number - 1, True
         unix = tick.unix_seconds
-        self.stretches.append(Stretch(tick.number, tick.number - 1, unix, unix, 0))
+        self.stretches.append(ReplayStretch(tick.number, tick.number - 1, unix, unix, 0))
 
     def _trim(self, number: int) -> None:
         """What comes now was written before: the half minute before a trigger, soon after one."""
@@ -234,7 +234,7 @@ class BootRun:
 
     # --- what was written down then -----------------------------------------------------------
 
-    def _line(self, line: Line) -> None:
+    def _line(self, line: TapeLine) -> None:
         self._line_bytes += len(line.text)
         if self._line_bytes > LINES_MOST_BYTES or len(self.lines) >= LINES_MOST:
             note(self._live.run.problems, "too many lines of the journal: the rest is left out")

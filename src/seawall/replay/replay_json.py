@@ -4,8 +4,8 @@
 import json
 from typing import Any
 
-from seawall.guard.tell import records
-from seawall.replay.found import BootReplay, Found, Live, Replayed, Victim
+from seawall.guard.tell import decision_lines
+from seawall.replay.found import BootReplay, Live, Replayed, ReplayResult, ReplayVictim
 from seawall.replay.incidents import Incident, WhatIf, in_peace, incidents
 from seawall.replay.replay_text import changes, is_after, what_if_words
 from seawall.views.document import taken_at
@@ -83,10 +83,10 @@ def _what_if(incident: Incident, found: WhatIf) -> dict[str, Any]:
     }
 
 
-def _decision(one: Found) -> dict[str, Any]:
+def _decision(one: ReplayResult) -> dict[str, Any]:
     """As in the journal, without the ranking."""
-    stamp = records.Stamp(0.0, "", one.mode)
-    line = json.loads(records.verdict_line(one.verdict, stamp))
+    stamp = decision_lines.Stamp(0.0, "", one.mode)
+    line = json.loads(decision_lines.verdict_line(one.verdict, stamp))
     kept = ("decision", "trigger", "is_report", "need_bytes", "refused", "sentence", "orders")
     return {
         "frame": one.number,
@@ -106,7 +106,7 @@ def _then(live: Live) -> dict[str, Any]:
     }
 
 
-def _victim(victim: Victim) -> dict[str, Any]:
+def _victim(victim: ReplayVictim) -> dict[str, Any]:
     return {
         "cgroup": victim.path,
         "name": victim.name,

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Final
 
-from seawall.blackbox.times import written
+from seawall.blackbox.record_times import written
 from seawall.guard.keys import KEYS, Key
 from seawall.guard.settings import Settings
 from seawall.replay.compare import SILENT
-from seawall.replay.found import BootReplay, Found, Live, Replayed, Victim
+from seawall.replay.found import BootReplay, Live, Replayed, ReplayResult, ReplayVictim
 from seawall.replay.incidents import Incident, WhatIf, held, in_peace, incidents
 from seawall.version import VERSION
 from seawall.views.terminal import Paper, shorten_path
@@ -184,7 +184,7 @@ def _more(number: int) -> Iterator[str]:
         yield f"  and {number - ROWS_MOST} more with --json"
 
 
-def _decided(boot: BootReplay, one: Found, paper: Paper) -> Iterator[str]:
+def _decided(boot: BootReplay, one: ReplayResult, paper: Paper) -> Iterator[str]:
     verdict = one.verdict
     yield from _then(paper, f"{clock(one.unix_seconds)}  {verdict.decision}: {verdict.sentence}")
     told = boot.told.get(verdict.decision)
@@ -247,13 +247,13 @@ def _acts(found: WhatIf) -> bool:
     return any(one.acts for one in found.found)
 
 
-def is_after(victim: Victim, found: WhatIf) -> bool:
+def is_after(victim: ReplayVictim, found: WhatIf) -> bool:
     """What happened to it then came when the two stories had parted."""
     parts = found.parts_unix_seconds
     return parts is not None and victim.unix_seconds > parts
 
 
-def _fate(victim: Victim, *, is_observed: bool) -> str:
+def _fate(victim: ReplayVictim, *, is_observed: bool) -> str:
     step = _STEPS.get(victim.step, victim.step)
     return f"only noted as {step} (observe)" if is_observed else step
 

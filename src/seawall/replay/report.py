@@ -8,9 +8,17 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from seawall.replay.incidents import HELD, STRENGTH
-from seawall.replay.report_found import HARM, Ended, Ending, Judgement, Occasion, Target, Truth
+from seawall.replay.report_found import (
+    HARM,
+    EndedWorkload,
+    Ending,
+    Judgement,
+    Occasion,
+    ReportTarget,
+    Truth,
+)
 from seawall.replay.report_lines import Aim, Said
-from seawall.replay.report_story import CALM, Kill, Story
+from seawall.replay.report_story import CALM, Story, StoryKill
 
 GAP_SECONDS: Final = 90.0
 """Decisions that are nearer to each other belong together: what is only observed is said again
@@ -79,9 +87,9 @@ def _occasion(node: str, story: Story, some: Sequence[Said], verdicts: Sequence[
     )  # fmt: skip
 
 
-def _targets(verdicts: Iterable[Said]) -> list[Target]:
+def _targets(verdicts: Iterable[Said]) -> list[ReportTarget]:
     """Everybody whom an order was meant for, with the hardest one."""
-    found: dict[tuple[str, int], Target] = {}
+    found: dict[tuple[str, int], ReportTarget] = {}
     for aim in (aim for verdict in verdicts for aim in verdict.aims):
         if aim.why in _NO_END or aim.step not in _STEPS:
             continue
@@ -91,9 +99,9 @@ def _targets(verdicts: Iterable[Said]) -> list[Target]:
     return list(found.values())
 
 
-def _target(aim: Aim, known: Target | None) -> Target:
+def _target(aim: Aim, known: ReportTarget | None) -> ReportTarget:
     before = known.predicted_bytes if known else 0
-    return Target(aim.name, aim.path, aim.inode, aim.step, max(before, aim.predicted_bytes))
+    return ReportTarget(aim.name, aim.path, aim.inode, aim.step, max(before, aim.predicted_bytes))
 
 
 def _truth(story: Story, occasion: Occasion, last: float) -> Truth:
@@ -106,9 +114,9 @@ def _truth(story: Story, occasion: Occasion, last: float) -> Truth:
     return truth
 
 
-def _ended(story: Story, occasion: Occasion, kills: Sequence[Kill]) -> list[Ended]:
+def _ended(story: Story, occasion: Occasion, kills: Sequence[StoryKill]) -> list[EndedWorkload]:
     """By workload, in the order of their first."""
-    rows: dict[str, Ended] = {}
+    rows: dict[str, EndedWorkload] = {}
     for kill in kills:
         target = next((t for t in occasion.targets if _is_in(kill.path, t.path)), None)
         name = target.name if target else story.name_of(kill.path) if kill.path else kill.comm
@@ -118,7 +126,7 @@ def _ended(story: Story, occasion: Occasion, kills: Sequence[Kill]) -> list[Ende
             continue
         after = kill.seconds - occasion.seconds
         is_target = target is not None
-        rows[name] = Ended(name, kill.path, 1, after, is_target, kill.is_at_limit)
+        rows[name] = EndedWorkload(name, kill.path, 1, after, is_target, kill.is_at_limit)
     return list(rows.values())
 
 
@@ -128,7 +136,7 @@ def _is_in(path: str, workload: str) -> bool:
 
 def _count_unnamed(
     story: Story, occasion: Occasion, truth: Truth, window: tuple[float, float],
-    kills: Sequence[Kill],
+    kills: Sequence[StoryKill],
 ) -> None:  # fmt: skip
     """Counters tell of kills that no line names; one is not counted twice."""
     rows = story.counted(*window)

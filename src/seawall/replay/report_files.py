@@ -19,10 +19,10 @@ from seawall.blackbox.first_page import SIZE_MOST_BYTES
 from seawall.blackbox.reader import Boot, Box, is_box
 from seawall.problems import BundleProblem, UsageProblem
 from seawall.replay.report_lines import line_of
-from seawall.replay.report_story import Moment, Story
-from seawall.replay.report_whole import Source, joined
-from seawall.replay.start import Start
-from seawall.replay.tape import Event, Line, Tape, Ticked
+from seawall.replay.report_story import Story, StoryMoment
+from seawall.replay.report_whole import ReportSource, joined
+from seawall.replay.start_frame import StartFrame
+from seawall.replay.tape import Event, Tape, TapeLine, Ticked
 
 FILES_MOST: Final = 4000
 DEPTH_MOST: Final = 3
@@ -40,7 +40,7 @@ Tell: TypeAlias = Callable[[], None] | None
 
 def read(
     paths: list[str], own_name: str = "", tell: Callable[[str], None] | None = None
-) -> list[Source]:
+) -> list[ReportSource]:
     """By node; UsageProblem when a path is not there, or nothing of all is ours.
 
     ``own_name``: of the node whose files these are, when they are this machine's.  ``tell``: how
@@ -50,19 +50,19 @@ def read(
     files = list(islice(found, FILES_MOST + 1))
     if len(files) > FILES_MOST:
         raise UsageProblem(f"more than {FILES_MOST:,} files; give fewer of them at once")
-    by_node: dict[str, Source] = {}
+    by_node: dict[str, ReportSource] = {}
     # Journals first: while the ticks of a box are read it is known whom to look after.
     files.sort(key=lambda pair: (_is_box_name(pair[1]), pair))
     for number, (node, path) in enumerate(files, start=1):
         name = own_name or node
         words = f"file {number:,} of {len(files):,}: {name[:40]}"
         told = partial(tell, words) if tell is not None else None
-        _read_file(by_node.setdefault(name, Source(name)), path, told)
+        _read_file(by_node.setdefault(name, ReportSource(name)), path, told)
     _refuse_nothing(by_node, paths)
     return joined(list(by_node.values()))
 
 
-def _refuse_nothing(sources: dict[str, Source], paths: list[str]) -> None:
+def _refuse_nothing(sources: dict[str, ReportSource], paths: list[str]) -> None:
     if any(source.has_box or source.has_journal for source in sources.values()):
         return
     problems = [problem for source in sources.values() for problem in source.problems]
@@ -124,7 +124,7 @@ def _is_box_name(path: str) -> bool:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def _read_file(source: Source, path: str, tell: Tell) -> None:
+def _read_file(source: ReportSource, path: str, tell: Tell) -> None:
     try:
         if is_box(path):
             _read_box(source, Box.open(path), tell)
@@ -150,7 +150,7 @@ def _is_gzip(file: IO[bytes]) -> bool:
     return begin == _GZIP
 
 
-def _read_packed(source: Source, file: gzip.GzipFile, path: str, tell: Tell) -> None:
+def _read_packed(source: ReportSource, file: gzip.GzipFile, path: str, tell: Tell) -> None:
     """A journal, or a box, which is unpacked into memory: nothing is written to a disk."""
     begin = file.read(1)
     file.seek(0)
@@ -172,7 +172,7 @@ def _read_packed(source: Source, file: gzip.GzipFile, path: str, tell: Tell) -> 
         os.close(fd)
 
 
-def _read_journal(source: Source, file: IO[bytes] | gzip.GzipFile, tell: Tell) -> None:
+def _read_journal(source: ReportSource, file: IO[bytes] | gzip.GzipFile, tell: Tell) -> None:
     size = ours = 0
     is_inside = False
     while raw := file.readline(_LINE_MOST_BYTES):
@@ -191,7 +191,7 @@ def _read_journal(source: Source, file: IO[bytes] | gzip.GzipFile, tell: Tell) -
     source.has_journal = source.has_journal or ours > 0 or size == 0
 
 
-def _take_line(source: Source, raw: bytes) -> bool:
+def _take_line(source: ReportSource, raw: bytes) -> bool:
     try:
         said = line_of(raw)
         story = source.story(said.boot_id)
@@ -203,7 +203,7 @@ def _take_line(source: Source, raw: bytes) -> bool:
     return True
 
 
-def _read_box(source: Source, box: Box, tell: Tell) -> None:
+def _read_box(source: ReportSource, box: Box, tell: Tell) -> None:
     source.has_box = True
     source.torn += box.torn
     for boot in box.boots():
@@ -216,7 +216,7 @@ def _read_box(source: Source, box: Box, tell: Tell) -> None:
     box.close()
 
 
-def _read_boot(source: Source, story: Story, boot: Boot, tape: Tape) -> None:
+def _read_boot(source: ReportSource, story: Story, boot: Boot, tape: Tape) -> None:
     """Its frames are in the order of writing: what came before a trigger stands behind it."""
     last = max(boot.heads, key=lambda head: head.monotonic_seconds)
     story.has_box = True
@@ -232,14 +232,14 @@ def _read_boot(source: Source, story: Story, boot: Boot, tape: Tape) -> None:
     source.problems += [f"{source.node}: {words}" for words in tape.problems]
 
 
-def _take_event(source: Source, story: Story, event: Event) -> None:
+def _take_event(source: ReportSource, story: Story, event: Event) -> None:
     match event:
-        case Start(host=host):
+        case StartFrame(host=host):
             source.host = host[:_NODE_MOST] or source.host
         case Ticked(tick=tick):
             node = tick.node
-            story.see(Moment(node.seconds, tick.state, node.kernel_kills), tick.groups)
-        case Line(is_kernel=True):
+            story.see(StoryMoment(node.seconds, tick.state, node.kernel_kills), tick.groups)
+        case TapeLine(is_kernel=True):
             story.kernel_said(event.text, event.seconds)
-        case Line():
+        case TapeLine():
             _take_line(source, event.text.encode("utf-8", "surrogateescape"))

@@ -36,7 +36,7 @@ HARM: Final = ("died", *KILLED)
 """Endings that came after the decision, and that it could have been in time for."""
 
 
-class Target(NamedTuple):
+class ReportTarget(NamedTuple):
     """Whom it acted on or would have."""
 
     name: str
@@ -47,7 +47,7 @@ class Target(NamedTuple):
     predicted_bytes: int
 
 
-class Ended(NamedTuple):
+class EndedWorkload(NamedTuple):
     """A workload of which the kernel ended processes."""
 
     name: str
@@ -63,7 +63,7 @@ class Ended(NamedTuple):
 class Truth:
     """What really happened around an occasion; seconds count from its decision."""
 
-    kills: list[Ended] = field(default_factory=list)
+    kills: list[EndedWorkload] = field(default_factory=list)
     unnamed: int = 0
     """Processes that the kernel ended, and of which no line tells more."""
     unnamed_seconds: float = 0.0
@@ -91,7 +91,7 @@ class Occasion:
     """Of the first decision that acts; else of the first."""
     refused: str
     """Why it did nothing, or nothing more; empty: it never refused."""
-    targets: list[Target]
+    targets: list[ReportTarget]
     held: list[str]
     """Who stood still, or would have, until it was known who did it."""
     done: list[Done]
@@ -108,7 +108,7 @@ class Occasion:
         return "held" if self.held else "refused"
 
     @property
-    def node_kills(self) -> list[Ended]:
+    def node_kills(self) -> list[EndedWorkload]:
         """Kills that have to do with what the guard saw: at a limit only where that was its
         trigger, or the limit was its target's.
         """
@@ -146,7 +146,7 @@ class NodeSeen(NamedTuple):
 
 
 @dataclass
-class Report:
+class GuardReport:
     """The whole of it."""
 
     since_unix_seconds: float

@@ -3,15 +3,15 @@
 
 from typing import Any
 
-from seawall.blackbox.times import written
-from seawall.replay.report_found import Ended, NodeSeen, Occasion, Report
+from seawall.blackbox.record_times import written
+from seawall.replay.report_found import EndedWorkload, GuardReport, NodeSeen, Occasion
 from seawall.replay.report_limits import OverLimit, over_limits
 from seawall.replay.report_whole import poison_in
 from seawall.replay.report_words import verdict, what_happened
 from seawall.views.document import not_seen_rows
 
 
-def document(head: dict[str, Any], report: Report) -> dict[str, Any]:
+def document(head: dict[str, Any], report: GuardReport) -> dict[str, Any]:
     """As ``schemas/guard-report.json`` has it."""
     return {
         **head,
@@ -73,7 +73,7 @@ def _occasion(one: Occasion) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _kill(kill: Ended) -> dict[str, Any]:
+def _kill(kill: EndedWorkload) -> dict[str, Any]:
     return {
         "name": kill.name, "cgroup": kill.path, "processes": kill.processes,
         "seconds": _rounded(kill.seconds), "is_target": kill.is_target,

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from seawall.guard.tell.records import SCHEMA
+from seawall.guard.tell.decision_lines import SCHEMA
 
 _KINDS: Final = ("verdict", "ranking", "outcome", "told", "event")
 _MODES: Final = ("observe", "enforce")

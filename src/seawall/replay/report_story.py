@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from seawall.guard.facts import Group
-from seawall.guard.tell.sentences import STOPPED
+from seawall.guard.tell.guard_sentences import STOPPED
 from seawall.readings.oom_log.parser import read_reports
 from seawall.replay.report_lines import Said, names_in
 
@@ -32,7 +32,7 @@ class KernelSaid(NamedTuple):
     text: str
 
 
-class Moment(NamedTuple):
+class StoryMoment(NamedTuple):
     """A tick, as far as a report needs it."""
 
     seconds: float
@@ -40,7 +40,7 @@ class Moment(NamedTuple):
     kernel_kills: int
 
 
-class Kill(NamedTuple):
+class StoryKill(NamedTuple):
     """One process that the kernel's OOM killer ended, by its own words."""
 
     seconds: float
@@ -61,7 +61,7 @@ class Story:
     """The node booted again after it."""
     said: list[Said] = field(default_factory=list)
     kernel: list[KernelSaid] = field(default_factory=list)
-    ticks: list[Moment] = field(default_factory=list)
+    ticks: list[StoryMoment] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     """Workloads by cgroup."""
     last_seen: dict[tuple[str, int], float] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Story:
             if said.seconds is not None and is_room:
                 self.last_seen[mark] = max(said.seconds, self.last_seen.get(mark, 0.0))
 
-    def see(self, moment: Moment, groups: dict[str, Group]) -> None:
+    def see(self, moment: StoryMoment, groups: dict[str, Group]) -> None:
         """A tick, and who was there."""
         self.ticks.append(moment)
         if not groups.keys() <= self.names.keys() and len(self.names) < _NAMES_MOST:
@@ -149,10 +149,10 @@ class Story:
         return sorted(self.said, key=self.seconds_of)
 
     @cached_property
-    def _kills(self) -> list[Kill]:
+    def _kills(self) -> list[StoryKill]:
         return sorted(_kills_of(self.kernel), key=lambda kill: kill.seconds)
 
-    def kills_between(self, since: float, until: float) -> list[Kill]:
+    def kills_between(self, since: float, until: float) -> list[StoryKill]:
         """Whom the kernel ended, as its log in the box says; both moments included."""
         begin = bisect_left(self._kills, since, key=lambda kill: kill.seconds)
         return self._kills[begin : bisect_right(self._kills, until, key=lambda kill: kill.seconds)]
@@ -163,7 +163,7 @@ class Story:
         lines = _between(self._told_kills, since, until)
         return max(ticks, lines, key=lambda rows: sum(kills for _, kills in rows))
 
-    def ticks_between(self, since: float, until: float) -> list[Moment]:
+    def ticks_between(self, since: float, until: float) -> list[StoryMoment]:
         """Later than ``since``, and not later than ``until``."""
         begin = bisect_right(self.ticks, since, key=lambda tick: tick.seconds)
         return self.ticks[begin : bisect_right(self.ticks, until, key=lambda tick: tick.seconds)]
@@ -223,10 +223,10 @@ def _between(rows: list[tuple[float, int]], since: float, until: float) -> list[
     return rows[begin : bisect_right(rows, until, key=lambda row: row[0])]
 
 
-def _kills_of(lines: list[KernelSaid]) -> Iterable[Kill]:
+def _kills_of(lines: list[KernelSaid]) -> Iterable[StoryKill]:
     texts = (line.text.encode("utf-8", "surrogateescape") for line in lines)
     for report in read_reports(texts):
         path = report.task_memcg or report.group_kill or report.oom_memcg or ""
         for kill in report.kills:
             at = lines[min(max(kill.line, 1), len(lines)) - 1].seconds
-            yield Kill(at, kill.comm, path, report.kind == "memcg")
+            yield StoryKill(at, kill.comm, path, report.kind == "memcg")

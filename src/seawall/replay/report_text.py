@@ -4,8 +4,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.blackbox.times import written
-from seawall.replay.report_found import Occasion, Report
+from seawall.blackbox.record_times import written
+from seawall.replay.report_found import GuardReport, Occasion
 from seawall.replay.report_limits import OverLimit, over_limits
 from seawall.replay.report_whole import Poison, poison_in
 from seawall.replay.report_words import (
@@ -25,7 +25,7 @@ _LABEL: Final = 10
 _STYLES: Final = {"wrong": "critical", "doubtful": "warning", "in_time": "good", "worked": "good"}
 
 
-def lines(report: Report, paper: Paper, *, whole: bool = False) -> Iterator[str]:
+def lines(report: GuardReport, paper: Paper, *, whole: bool = False) -> Iterator[str]:
     """Eighty columns; what could not be seen follows elsewhere."""
     for words in verdict(report):
         for line in paper.wrap(words):
@@ -42,7 +42,7 @@ def lines(report: Report, paper: Paper, *, whole: bool = False) -> Iterator[str]
         yield from _block(occasion, paper)
 
 
-def _reported(report: Report, paper: Paper, *, whole: bool) -> Iterator[str]:
+def _reported(report: GuardReport, paper: Paper, *, whole: bool) -> Iterator[str]:
     """Whom it only spoke of: most nodes never see more of a guard."""
     rows = over_limits(report.reported)
     if not rows:
@@ -74,7 +74,7 @@ def _over_limit_words(row: OverLimit, nodes: int) -> str:
     return f"{words}, {begin} to {end} ({'' if row.is_stuck else 'the most: '}{most.decision})"
 
 
-def _workloads(report: Report, paper: Paper) -> Iterator[str]:
+def _workloads(report: GuardReport, paper: Paper) -> Iterator[str]:
     """Only where it tells more than the blocks below."""
     rows = [row for row in poison_in(report.occasions) if row.occasions > 1]
     if not rows:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from seawall.blackbox.times import written
+from seawall.blackbox.record_times import written
 from seawall.findings.blindness import NotSeen
 from seawall.replay.report import occasions_of
-from seawall.replay.report_found import HARM, NodeSeen, Occasion, Report, Reported
+from seawall.replay.report_found import HARM, GuardReport, NodeSeen, Occasion, Reported
 from seawall.replay.report_limits import reported_in
 from seawall.replay.report_names import kind_of
 from seawall.replay.report_story import Story
@@ -24,7 +24,7 @@ _PROBLEMS_SHOWN: Final = 20
 
 
 @dataclass(eq=False)
-class Source:
+class ReportSource:
     """What one folder or file gave; ``node`` is its name until a box tells a better one."""
 
     node: str
@@ -66,7 +66,7 @@ class Poison(NamedTuple):
     """Workloads that the kernel ended and the guard had not chosen."""
 
 
-def report_of(sources: Sequence[Source], since: float, until: float) -> Report:
+def report_of(sources: Sequence[ReportSource], since: float, until: float) -> GuardReport:
     """Oldest first; times in Unix seconds."""
     occasions: list[Occasion] = []
     reported: list[Reported] = []
@@ -76,10 +76,10 @@ def report_of(sources: Sequence[Source], since: float, until: float) -> Report:
             reported += reported_in(source.node, story, since)
     occasions.sort(key=lambda one: one.unix_seconds)
     nodes = [_seen(source) for source in sources]
-    return Report(since, until, nodes, occasions, reported, list(_unseen(sources, since)))
+    return GuardReport(since, until, nodes, occasions, reported, list(_unseen(sources, since)))
 
 
-def _seen(source: Source) -> NodeSeen:
+def _seen(source: ReportSource) -> NodeSeen:
     is_known = source.last_unix_seconds >= source.first_unix_seconds
     return NodeSeen(
         source.node, source.has_box, source.has_journal,
@@ -91,10 +91,10 @@ def _seen(source: Source) -> NodeSeen:
 # --- by node ------------------------------------------------------------------------------------
 
 
-def joined(sources: list[Source]) -> list[Source]:
+def joined(sources: list[ReportSource]) -> list[ReportSource]:
     """Sources that share a boot are of one node: its journal here, its box there."""
-    owner: dict[str, Source] = {}
-    merged: set[Source] = set()
+    owner: dict[str, ReportSource] = {}
+    merged: set[ReportSource] = set()
     for source in sources:
         known = dict.fromkeys(owner[boot] for boot in source.stories if boot in owner)
         into, *more = [*known, source]
@@ -109,7 +109,7 @@ def joined(sources: list[Source]) -> list[Source]:
     return nodes
 
 
-def _merge(into: Source, more: Source) -> None:
+def _merge(into: ReportSource, more: ReportSource) -> None:
     for boot_id, story in more.stories.items():
         into.stories.setdefault(boot_id, Story(boot_id)).join(story)
     into.has_journal = into.has_journal or more.has_journal
@@ -122,7 +122,7 @@ def _merge(into: Source, more: Source) -> None:
     into.last_unix_seconds = max(into.last_unix_seconds, more.last_unix_seconds)
 
 
-def _finish(node: Source) -> None:
+def _finish(node: ReportSource) -> None:
     """All of it is there.  A boot is followed when another one began after it."""
     latest = max((story.began or 0.0 for story in node.stories.values()), default=0.0)
     for story in node.stories.values():
@@ -152,7 +152,7 @@ def _poison(name: str, some: list[Occasion]) -> Poison:
 # --- what the files do not tell -----------------------------------------------------------------
 
 
-def _unseen(sources: Sequence[Source], since: float) -> Iterator[NotSeen]:
+def _unseen(sources: Sequence[ReportSource], since: float) -> Iterator[NotSeen]:
     late = [s for s in sources if s.first_unix_seconds > since + _LATE_SECONDS and s.stories]
     if late:
         begins = min(source.first_unix_seconds for source in late)
@@ -172,7 +172,7 @@ def _unseen(sources: Sequence[Source], since: float) -> Iterator[NotSeen]:
     yield from _damage(sources)
 
 
-def _damage(sources: Sequence[Source]) -> Iterator[NotSeen]:
+def _damage(sources: Sequence[ReportSource]) -> Iterator[NotSeen]:
     for name, what in (
         ("malformed", "lines of journals that are none of seawall's"),
         ("torn", "frames whose checksum is wrong"),
@@ -189,6 +189,6 @@ def _damage(sources: Sequence[Source]) -> Iterator[NotSeen]:
         yield NotSeen(f"{count(len(problems) - _PROBLEMS_SHOWN)} more files", "cannot be read", "")
 
 
-def _names(sources: Sequence[Source]) -> str:
+def _names(sources: Sequence[ReportSource]) -> str:
     names = first([source.node for source in sources], _NAMES_SHOWN)
     return names if len(sources) < 2 else f"{count(len(sources))} nodes ({names})"

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from seawall.replay.report_found import HARM, KILLED, Ended, Occasion, Report
+from seawall.replay.report_found import HARM, KILLED, EndedWorkload, GuardReport, Occasion
 from seawall.replay.report_limits import STUCK
 from seawall.words import count, counted, duration, first, percent, size, times
 
@@ -20,7 +20,7 @@ _STEPS: Final = {
 }
 
 
-def verdict(report: Report) -> list[str]:
+def verdict(report: GuardReport) -> list[str]:
     """The first sentences: what an engineer wants to know before anything else."""
     would = [one for one in report.occasions if one.kind == "would"]
     did = [one for one in report.occasions if one.kind == "did"]
@@ -41,7 +41,7 @@ def verdict(report: Report) -> list[str]:
     return lines
 
 
-def _reports_words(report: Report) -> str:
+def _reports_words(report: GuardReport) -> str:
     stuck = sum(one.trigger == STUCK for one in report.reported)
     over = len(report.reported) - stuck
     parts = [f"{counted(over, 'report')} of workloads over their own limits"] if over else []
@@ -49,7 +49,7 @@ def _reports_words(report: Report) -> str:
     return f"{' and '.join(parts)}, for which nobody would be killed."
 
 
-def _span(report: Report) -> str:
+def _span(report: GuardReport) -> str:
     """How long was asked for, and how much of it any record reaches back."""
     asked = report.until_unix_seconds - report.since_unix_seconds
     begins = [n.first_unix_seconds for n in report.nodes if n.first_unix_seconds is not None]
@@ -186,7 +186,7 @@ def _after_words(occasion: Occasion) -> str:
     return words
 
 
-def killed_words(kills: Sequence[Ended], unnamed: int, unnamed_seconds: float) -> str:
+def killed_words(kills: Sequence[EndedWorkload], unnamed: int, unnamed_seconds: float) -> str:
     """``the kernel killed ns/a/c 4.1 s later and ns/b/c 0.3 s before``."""
     rows = [f"{kill.name} {_when(kill.seconds)}" for kill in kills]
     if unnamed:

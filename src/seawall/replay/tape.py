@@ -11,7 +11,7 @@ from seawall.blackbox.frame import Frame
 from seawall.blackbox.reader import Boot, Box
 from seawall.host.host import JSON
 from seawall.problems import BundleProblem
-from seawall.replay.start import Start, start_of
+from seawall.replay.start_frame import StartFrame, start_of
 from seawall.replay.tick import Tick
 from seawall.replay.ticks_read import TickReader
 
@@ -19,7 +19,7 @@ PROBLEMS_MOST: Final = 8
 _WORDS_MOST: Final = 300
 
 
-class Mind(NamedTuple):
+class MindFrame(NamedTuple):
     """The judge before the next tick."""
 
     mind: JSON
@@ -32,7 +32,7 @@ class Ticked(NamedTuple):
     is_rounded: bool
 
 
-class Line(NamedTuple):
+class TapeLine(NamedTuple):
     """Of the decision journal, or of the kernel's log."""
 
     text: str
@@ -43,11 +43,11 @@ class Line(NamedTuple):
     """Monotonic."""
 
 
-class Lost(NamedTuple):
+class LostFrames(NamedTuple):
     """Frames should be here and are not, or cannot be read."""
 
 
-Event: TypeAlias = Start | Mind | Ticked | Line | Lost
+Event: TypeAlias = StartFrame | MindFrame | Ticked | TapeLine | LostFrames
 
 
 class Tape:
@@ -84,16 +84,16 @@ class Tape:
                 note(self.problems, str(problem))
                 yield self._lose(1)
 
-    def _lose(self, frames: int) -> Lost:
+    def _lose(self, frames: int) -> LostFrames:
         self.lost_frames += frames
-        return Lost()
+        return LostFrames()
 
     def _events(self, frame: Frame) -> list[Event]:
         body = frame.body
         if frame.kind == "start":
             return [start_of(body)]
         if frame.kind == "mind":
-            return [Mind(body.get("mind"))]
+            return [MindFrame(body.get("mind"))]
         if frame.kind == "tick":
             is_rounded = body.get("rounded") is not False
             return [Ticked(tick, is_rounded) for tick in self._reader.take(body)]
@@ -101,7 +101,7 @@ class Tape:
             text = body.get(name)
             if isinstance(text, str):
                 when = (frame.unix_seconds, frame.monotonic_seconds)
-                return [Line(text, name == "kernel", frame.tick, *when)]
+                return [TapeLine(text, name == "kernel", frame.tick, *when)]
         return []
 
 

@@ -3,7 +3,7 @@
 
 from typing import NamedTuple
 
-from seawall.actions.plan import Outcome
+from seawall.actions.orders import Outcome
 from seawall.guard.facts import Group, Node
 
 

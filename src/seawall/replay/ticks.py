@@ -20,11 +20,11 @@ behind them, ``out`` outcomes.  What is empty is left out.
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from seawall.actions.plan import Outcome
+from seawall.actions.orders import Outcome
 from seawall.guard.facts import Node
 from seawall.host.host import JSON
 from seawall.replay.carried import carrier, write_float
-from seawall.replay.rows import (
+from seawall.replay.group_rows import (
     COLUMNS,
     Row,
     change_json,

@@ -11,7 +11,7 @@ from seawall.guard.facts import Group, Node
 from seawall.host.host import JSON
 from seawall.problems import BundleProblem
 from seawall.replay.carried import INT_MOST, ITEMS_MOST, TEXT_MOST, items_of, read_float, shown
-from seawall.replay.rows import COLUMNS, PATH, changed, group_of, read_row
+from seawall.replay.group_rows import COLUMNS, PATH, changed, group_of, read_row
 from seawall.replay.tick import Tick
 from seawall.replay.ticks import GROUP_COLUMNS, NODE, NODE_COLUMNS, OUTCOME
 

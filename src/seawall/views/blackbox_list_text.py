@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from seawall.blackbox.overview import BootSummary, Stretch
-from seawall.blackbox.times import written
+from seawall.blackbox.record_times import written
 from seawall.findings.shell import quote
-from seawall.views.blackbox_page import BoxPage, Event
+from seawall.views.blackbox_page import BoxEvent, BoxPage
 from seawall.views.terminal import Paper, plain
 from seawall.views.why_text import heading
 from seawall.words import count, counted, duration, size
@@ -73,7 +73,7 @@ def _stretch_lines(
         yield from paper.wrap(f"{what}: {_words(stretch)}", "    ", "  ")
 
 
-def _event_lines(events: Sequence[Event], paper: Paper, *, whole: bool) -> Iterator[str]:
+def _event_lines(events: Sequence[BoxEvent], paper: Paper, *, whole: bool) -> Iterator[str]:
     if not events:
         yield "It holds no decision, and no line of the kernel's log about a kill."
         return
@@ -88,9 +88,9 @@ def _event_lines(events: Sequence[Event], paper: Paper, *, whole: bool) -> Itera
         yield from paper.wrap(text, "    ", "  ")
 
 
-def _episodes(events: Sequence[Event]) -> Iterator[Event]:
+def _episodes(events: Sequence[BoxEvent]) -> Iterator[BoxEvent]:
     """Lines of the kernel's log that follow one another closely, as one event."""
-    run: list[Event] = []
+    run: list[BoxEvent] = []
     for event in events:
         is_near = run and event.unix_seconds - run[-1].unix_seconds <= _EPISODE_GAP_SECONDS
         if run and (event.kind != "kernel" or event.boot_id != run[-1].boot_id or not is_near):
@@ -104,7 +104,7 @@ def _episodes(events: Sequence[Event]) -> Iterator[Event]:
         yield _episode(run)
 
 
-def _episode(run: Sequence[Event]) -> Event:
+def _episode(run: Sequence[BoxEvent]) -> BoxEvent:
     """The kills in a sentence; a line of which nothing is known stays as it is."""
     victims = [match[1] for event in run if (match := _KILLED.search(event.words))]
     if len(run) == 1:

@@ -9,7 +9,7 @@ from seawall.blackbox.overview import BootSummary
 ROWS_SHOWN: Final = 40
 
 
-class Event(NamedTuple):
+class BoxEvent(NamedTuple):
     """Something that was decided or said; it stands between the rows."""
 
     unix_seconds: float
@@ -22,7 +22,7 @@ class Event(NamedTuple):
     words: str
 
 
-class Row(NamedTuple):
+class BoxRow(NamedTuple):
     """The node at one of the guard's ticks."""
 
     unix_seconds: float
@@ -50,7 +50,7 @@ class BoxPage(NamedTuple):
     missing_bytes: int
     """So much shorter is the file than it was made: a copy that was cut."""
     boots: Sequence[BootSummary]
-    events: Sequence[Event]
+    events: Sequence[BoxEvent]
 
 
 class ShowPage(NamedTuple):
@@ -59,13 +59,13 @@ class ShowPage(NamedTuple):
     path: str
     first_unix_seconds: float
     last_unix_seconds: float
-    rows: Sequence[Row]
+    rows: Sequence[BoxRow]
     """Each tick that the box holds of this time."""
-    events: Sequence[Event]
+    events: Sequence[BoxEvent]
     notes: Sequence[str]
 
 
-def thinned(rows: Sequence[Row], most: int = ROWS_SHOWN) -> list[Row]:
+def thinned(rows: Sequence[BoxRow], most: int = ROWS_SHOWN) -> list[BoxRow]:
     """At most so many, spread over the time: of each part the one with the least headroom, and
     always the first and the last.
     """
@@ -73,7 +73,7 @@ def thinned(rows: Sequence[Row], most: int = ROWS_SHOWN) -> list[Row]:
         return list(rows)
     first, last = rows[0].unix_seconds, rows[-1].unix_seconds
     step = max((last - first) / (most - 2), 1e-9)
-    worst: dict[int, Row] = {}
+    worst: dict[int, BoxRow] = {}
     for row in rows[1:-1]:
         part = max(0, min(int((row.unix_seconds - first) / step), most - 3))
         if part not in worst or row.headroom_bytes < worst[part].headroom_bytes:
@@ -81,8 +81,10 @@ def thinned(rows: Sequence[Row], most: int = ROWS_SHOWN) -> list[Row]:
     return [rows[0], *(worst[part] for part in sorted(worst)), rows[-1]]
 
 
-def woven(rows: Iterable[Row], events: Iterable[Event]) -> list[Row | Event]:
+def woven(rows: Iterable[BoxRow], events: Iterable[BoxEvent]) -> list[BoxRow | BoxEvent]:
     """Both by time; of the same moment the row comes first."""
-    marked: list[tuple[float, int, Row | Event]] = [(row.unix_seconds, 0, row) for row in rows]
+    marked: list[tuple[float, int, BoxRow | BoxEvent]] = [
+        (row.unix_seconds, 0, row) for row in rows
+    ]
     marked += [(event.unix_seconds, 1, event) for event in events]
     return [item for _, _, item in sorted(marked, key=lambda entry: entry[:2])]

@@ -4,7 +4,7 @@
 import math
 from typing import Any
 
-from seawall.views.blackbox_page import Event, Row, ShowPage
+from seawall.views.blackbox_page import BoxEvent, BoxRow, ShowPage
 from seawall.views.document import taken_at, with_unread
 
 
@@ -22,7 +22,7 @@ def document(top: dict[str, Any], page: ShowPage) -> dict[str, Any]:
     }
 
 
-def event_object(event: Event) -> dict[str, Any]:
+def event_object(event: BoxEvent) -> dict[str, Any]:
     """Of both documents."""
     return {
         "unix_seconds": round(event.unix_seconds, 3),
@@ -34,7 +34,7 @@ def event_object(event: Event) -> dict[str, Any]:
     }
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: BoxRow) -> dict[str, Any]:
     values = {"residual_bytes": row.residual_bytes, "most_memory": _leader(row)}
     return {
         "unix_seconds": round(row.unix_seconds, 3),
@@ -48,7 +48,7 @@ def _row(row: Row) -> dict[str, Any]:
     }
 
 
-def _leader(row: Row) -> dict[str, Any] | None:
+def _leader(row: BoxRow) -> dict[str, Any] | None:
     if not row.leader:
         return None
     return {

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any, Final
 
-from seawall.blackbox.times import written
-from seawall.views.blackbox_page import Event, Row, ShowPage, thinned, woven
+from seawall.blackbox.record_times import written
+from seawall.views.blackbox_page import BoxEvent, BoxRow, ShowPage, thinned, woven
 from seawall.views.terminal import Paper, plain
 from seawall.views.why_text import heading
 from seawall.words import count, duration, percent, size
@@ -37,7 +37,7 @@ def lines(top: dict[str, Any], page: ShowPage, paper: Paper, *, whole: bool) -> 
     head = (_HEAD[0].ljust(len("10:00:31.4")) if whole else _HEAD[0], *_HEAD[1:-1])
     yield paper.paint(_cells(head) + _HEAD[-1], "bold")
     for item in woven(rows, events):
-        if isinstance(item, Row):
+        if isinstance(item, BoxRow):
             yield paper.paint(_row(item, paper, whole=whole), _STYLES.get(item.state, "dim"))
         else:
             yield from _event(item, paper)
@@ -60,7 +60,7 @@ def _span_words(page: ShowPage) -> str:
     return f"{first} to {last}, from {page.path}"
 
 
-def _row(row: Row, paper: Paper, *, whole: bool) -> str:
+def _row(row: BoxRow, paper: Paper, *, whole: bool) -> str:
     residual = "?" if row.residual_bytes is None else size(row.residual_bytes)
     growth = size(row.growth_bytes_per_second)
     cells = (
@@ -72,7 +72,7 @@ def _row(row: Row, paper: Paper, *, whole: bool) -> str:
     return begin + _leader(row, paper.width - len(begin))
 
 
-def _leader(row: Row, width: int) -> str:
+def _leader(row: BoxRow, width: int) -> str:
     if not row.leader:
         return "?"
     told = f" {size(row.leader_bytes)}"
@@ -103,7 +103,7 @@ def _cells(cells: tuple[str, ...]) -> str:
     return _GAP.join([*parts, ""])
 
 
-def _event(event: Event, paper: Paper) -> Iterator[str]:
+def _event(event: BoxEvent, paper: Paper) -> Iterator[str]:
     mark = _MARKS.get(event.kind) or f"guard {event.decision}:"
     style = "critical" if event.kind in ("verdict", "kill", "kernel") else "bold"
     first = f"{clock(event.unix_seconds)}  "
@@ -111,7 +111,7 @@ def _event(event: Event, paper: Paper) -> Iterator[str]:
         yield paper.paint(line, style)
 
 
-def _end_words(page: ShowPage, rows: list[Row], left_out: int) -> str:
+def _end_words(page: ShowPage, rows: list[BoxRow], left_out: int) -> str:
     ticks = len(page.rows)
     words = [f"{count(ticks)} tick{'s' if ticks != 1 else ''} of the guard"]
     if len(rows) < len(page.rows):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from seawall.accounts.claim import RESIDUAL, Claim, ClaimClass, Suspect
-from seawall.accounts.claim_joining.owner import likely_bytes
+from seawall.accounts.claim_joining.claim_owner import likely_bytes
 from seawall.accounts.claims import Claims
 from seawall.views.terminal import Paper
 from seawall.words import size

@@ -9,7 +9,7 @@ from typing import Final
 
 from seawall.accounts.dirty import EXAMPLE_BYTES, Dirty, Waiter
 from seawall.accounts.dirty_groups import DirtyGroup
-from seawall.accounts.dirty_limits import DirtyLimits
+from seawall.accounts.dirty_thresholds import DirtyLimits
 from seawall.views.terminal import Paper, plain
 from seawall.words import duration, percent, size
 

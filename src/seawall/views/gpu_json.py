@@ -3,6 +3,7 @@
 
 from typing import Any
 
+from seawall.accounts.devices.device_changes import Differs
 from seawall.accounts.devices.layers import (
     LAYERS,
     ContainerDevices,
@@ -13,7 +14,6 @@ from seawall.accounts.devices.layers import (
     Since,
     Soon,
 )
-from seawall.accounts.devices.moments import Differs
 from seawall.host.host import Unread
 from seawall.views.document import not_seen_rows, taken_at
 from seawall.views.gpu_faults import fault_rows

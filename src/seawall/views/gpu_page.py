@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from seawall.accounts.devices.device_changes import Differs
 from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, DeviceTable, HostNode, Soon
-from seawall.accounts.devices.moments import Differs
 from seawall.accounts.workloads import Workload
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread

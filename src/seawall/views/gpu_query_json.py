@@ -8,7 +8,7 @@ from seawall.readings.gpu_query import Library
 from seawall.readings.gpu_query_inside import Inside
 from seawall.views.document import not_seen_rows, with_unread
 from seawall.views.gpu_query_page import Joined, QueryPage
-from seawall.views.gpu_query_words import Explained, cuda_words
+from seawall.views.gpu_query_words import ExplainedFailure, cuda_words
 
 
 def document(head: dict[str, Any], page: QueryPage) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _library(library: Library) -> dict[str, Any]:
     }
 
 
-def _explained(one: Explained) -> dict[str, Any]:
+def _explained(one: ExplainedFailure) -> dict[str, Any]:
     return {
         "call": one.call,
         "code": one.code,

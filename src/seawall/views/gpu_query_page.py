@@ -11,7 +11,7 @@ from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 from seawall.readings.gpu_query import GpuQuery, QueriedDevice
 from seawall.readings.gpu_query_inside import Inside, own_words
-from seawall.views.gpu_query_words import Explained, explain
+from seawall.views.gpu_query_words import ExplainedFailure, explain
 
 _NOT_SUPPORTED = 3
 _PROVIDE: Final = {
@@ -82,13 +82,13 @@ class QueryPage:
             return ""
         return own_words(inside, self.query.libraries.get("cuda"))
 
-    def explained(self) -> list[Explained]:
+    def explained(self) -> list[ExplainedFailure]:
         """Every failing call that is of no single device."""
         if isinstance(self.query, Unread):
             return []
         return [explain(one, self.query, self.refused) for one in self.query.failed]
 
-    def explained_of(self, device: Joined) -> Iterator[Explained]:
+    def explained_of(self, device: Joined) -> Iterator[ExplainedFailure]:
         """Of one device; what it does not support is no failure."""
         if isinstance(self.query, Unread):
             return

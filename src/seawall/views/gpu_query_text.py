@@ -9,7 +9,7 @@ from seawall.readings.gpu_query import NOT_THERE, GpuQuery, Library
 from seawall.views.gpu_query_page import AskedAs, Joined, QueryPage
 from seawall.views.gpu_query_words import (
     RUNTIME_LIMIT,
-    Explained,
+    ExplainedFailure,
     compute_mode,
     cuda_words,
     differing,
@@ -91,7 +91,7 @@ def _devices(count: int) -> str:
     return "1 device" if count == 1 else f"{count} devices"
 
 
-def _explained(explained: Explained, paper: Paper) -> Iterator[str]:
+def _explained(explained: ExplainedFailure, paper: Paper) -> Iterator[str]:
     yield ""
     code = "" if explained.code is None else f" {explained.code}"
     words = f"{explained.call}{code}: {explained.name}"

@@ -88,7 +88,7 @@ RUNTIME_LIMIT: Final = (
 )
 
 
-class Explained(NamedTuple):
+class ExplainedFailure(NamedTuple):
     """One failing call in words."""
 
     call: str
@@ -99,21 +99,21 @@ class Explained(NamedTuple):
     """What was seen that proves it; empty: nothing that was seen does."""
 
 
-def explain(failed: Failed, query: GpuQuery, refused: tuple[str, ...]) -> Explained:
+def explain(failed: Failed, query: GpuQuery, refused: tuple[str, ...]) -> ExplainedFailure:
     """``refused``: sentences about nodes that are missing or refused, as they were found."""
     if failed.code is None:
-        return Explained(
+        return ExplainedFailure(
             failed.call, None, "no such function", "the library is older than this call", ""
         )
     codes = NVML if failed.call.startswith("nvml") else CUDA
     meaning = codes.get(failed.code)
     if meaning is None:
-        return Explained(
+        return ExplainedFailure(
             failed.call, failed.code, f"error {failed.code}",
             "a code that is not in our table: see CUresult in cuda.h, nvmlReturn_t in nvml.h",
             "; ".join(refused),
         )  # fmt: skip
-    return Explained(
+    return ExplainedFailure(
         failed.call, failed.code, meaning.name, meaning.usually, _proof(meaning, query, refused)
     )
 

@@ -3,14 +3,14 @@
 
 from typing import Any
 
-from seawall.accounts.devices.repairs.step import Plan
+from seawall.accounts.devices.repairs.step import RepairPlan
 from seawall.views.document import not_seen_rows
-from seawall.views.gpu_repair_page import RepairPage, Told, sentence
+from seawall.views.gpu_repair_page import RepairOutcome, RepairPage, sentence
 
 
 def document(head: dict[str, Any], page: RepairPage) -> dict[str, Any]:
     """The whole answer; ``verified`` is null where nothing was to be done."""
-    plan = page.plan if isinstance(page.plan, Plan) else None
+    plan = page.plan if isinstance(page.plan, RepairPlan) else None
     return {
         **head,
         "target": {
@@ -28,7 +28,7 @@ def document(head: dict[str, Any], page: RepairPage) -> dict[str, Any]:
     }
 
 
-def _step(told: Told) -> dict[str, Any]:
+def _step(told: RepairOutcome) -> dict[str, Any]:
     step = told.step
     return {
         "id": step.id,

@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from seawall.accounts.devices.repairs.step import KINDS, Plan, Scope, Step
+from seawall.accounts.devices.repairs.step import KINDS, RepairPlan, RepairScope, Step
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 
@@ -12,7 +12,7 @@ State: TypeAlias = Literal["planned", "done", "failed", "refused", "skipped"]
 Verdict: TypeAlias = Literal["nothing", "unseen", "planned", "verified", "unverified"]
 
 
-class Told(NamedTuple):
+class RepairOutcome(NamedTuple):
     """A step with what became of it."""
 
     step: Step
@@ -25,26 +25,26 @@ class Told(NamedTuple):
 class RepairPage:
     """One answer."""
 
-    scope: Scope
-    plan: Plan | Unread
+    scope: RepairScope
+    plan: RepairPlan | Unread
     """As it was before anything was done."""
     is_told: bool
     """Whether anything was to be done."""
     wanted: tuple[int, ...] = ()
     """Numbers of steps that were told to be done; empty: all."""
-    results: tuple[Told, ...] = ()
-    left: Plan | Unread | None = None
+    results: tuple[RepairOutcome, ...] = ()
+    left: RepairPlan | Unread | None = None
     """The plan after it was done."""
     unseen: tuple[NotSeen, ...] = ()
     bundle_notes: tuple[str, ...] = ()
 
     @property
-    def steps(self) -> tuple[Told, ...]:
+    def steps(self) -> tuple[RepairOutcome, ...]:
         """What was told to be done, and whatever else is planned, in their order."""
         plan = self.left if self.is_told else self.plan
         known = {told.step.id for told in self.results}
-        planned = plan.steps if isinstance(plan, Plan) else ()
-        others = [Told(step, "planned", "") for step in planned if step.id not in known]
+        planned = plan.steps if isinstance(plan, RepairPlan) else ()
+        others = [RepairOutcome(step, "planned", "") for step in planned if step.id not in known]
         return tuple(sorted((*self.results, *others), key=lambda told: told.step.number))
 
     @property
@@ -66,7 +66,7 @@ class RepairPage:
         number = KINDS.index("rules") + 1
         return number in self.wanted and all(told.step.number != number for told in self.results)
 
-    def _is_unseen(self, plan: Plan) -> bool:
+    def _is_unseen(self, plan: RepairPlan) -> bool:
         """Who has no device as far as is seen may have one; the host's nodes hide behind nobody."""
         is_nobody_there = not plan.asked and self.scope.what != "host" and bool(self.unseen)
         return bool(plan.untried or plan.unseen or is_nobody_there)
@@ -110,7 +110,7 @@ def sentence(page: RepairPage) -> str:
 
 
 def _first_unseen(page: RepairPage) -> str:
-    if page.unseen and not (isinstance(page.plan, Plan) and page.plan.untried):
+    if page.unseen and not (isinstance(page.plan, RepairPlan) and page.plan.untried):
         return f"{page.unseen[0].what}: {page.unseen[0].why}".rstrip(".")
     return "its devices could not be tried"
 
@@ -120,11 +120,13 @@ def _left(page: RepairPage) -> str:
     return f"; left: {', '.join(numbers)}." if numbers else "."
 
 
-def is_left(page: RepairPage, told: Told) -> bool:
+def is_left(page: RepairPage, told: RepairOutcome) -> bool:
     """Whether somebody has still to do it; what is only explained is nobody's."""
     if told.step.by == "nobody" or told.state in ("done", "skipped"):
         return False
-    return isinstance(page.left, Plan) and told.step.id in {step.id for step in page.left.steps}
+    return isinstance(page.left, RepairPlan) and told.step.id in {
+        step.id for step in page.left.steps
+    }
 
 
 def _unverified(page: RepairPage) -> str:

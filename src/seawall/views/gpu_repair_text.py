@@ -4,10 +4,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.accounts.devices.repairs.step import By, Scope, Step
+from seawall.accounts.devices.repairs.step import By, RepairScope, Step
 from seawall.findings.shell import quote
 from seawall.host.host import Unread
-from seawall.views.gpu_repair_page import RepairPage, Told, is_left, sentence
+from seawall.views.gpu_repair_page import RepairOutcome, RepairPage, is_left, sentence
 from seawall.views.terminal import Paper, plain
 
 _INDENT: Final = " " * 12
@@ -44,7 +44,7 @@ def _painted(words: str, paper: Paper, style: str) -> Iterator[str]:
         yield paper.paint(line, style)
 
 
-def _step(step: Step, scope: Scope, paper: Paper) -> Iterator[str]:
+def _step(step: Step, scope: RepairScope, paper: Paper) -> Iterator[str]:
     for line in paper.wrap(step.what, "   ", f"{step.number}  "):
         yield paper.paint(line, "bold")
     yield from _by(step, scope, paper)
@@ -54,7 +54,7 @@ def _step(step: Step, scope: Scope, paper: Paper) -> Iterator[str]:
         yield from paper.wrap(words, _INDENT, f"   {label:<8} ")
 
 
-def _by(step: Step, scope: Scope, paper: Paper) -> Iterator[str]:
+def _by(step: Step, scope: RepairScope, paper: Paper) -> Iterator[str]:
     """Who does it, and with which words."""
     if step.by == "seawall":
         extra = " --kubeconfig FILE" if step.kind == "recreate" else ""
@@ -73,11 +73,11 @@ def _commands(commands: str, first: str) -> Iterator[str]:
         first = " " * len(first)
 
 
-def _named(scope: Scope) -> str:
+def _named(scope: RepairScope) -> str:
     return quote(scope.workload.name) if scope.workload else scope.words
 
 
-def result_lines(told: Told, paper: Paper) -> Iterator[str]:
+def result_lines(told: RepairOutcome, paper: Paper) -> Iterator[str]:
     """One step right after it was done."""
     words = f"{told.state}: {told.step.what}"
     for line in paper.wrap(words, "   ", f"{told.step.number}  "):

@@ -5,18 +5,18 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any, Final
 
-from seawall.accounts.devices.watch.events import (
+from seawall.accounts.devices.watch.device_watch_events import (
+    AccessEvent,
     Begun,
     Blind,
-    Ended,
-    Event,
-    Key,
+    DeviceKey,
+    DeviceMoment,
     Line,
-    Moment,
     Stand,
+    WatchEnded,
     stand_words,
 )
-from seawall.readings.device_writers import Writer
+from seawall.readings.device_writers import DeviceWriter
 from seawall.version import VERSION
 from seawall.views.document import render
 from seawall.views.gpu_page import errno_name
@@ -43,14 +43,14 @@ def _documents(line: Line) -> Iterator[dict[str, Any]]:
             yield {**_head("blind", line.at), "words": words}
     elif isinstance(line, Blind):
         yield {**_head("blind", line.at), "words": line.words}
-    elif isinstance(line, Ended):
+    elif isinstance(line, WatchEnded):
         yield {**_head("ended", line.at), "lasted_seconds": round(line.seconds, 3),
                "events": line.events, "looks": line.looks}  # fmt: skip
     else:
         yield from map(_event, line)
 
 
-def _head(event: str, at: Moment) -> dict[str, Any]:
+def _head(event: str, at: DeviceMoment) -> dict[str, Any]:
     """Every field that an event of a device has; null where it has none."""
     return {
         "schema": SCHEMA, "tool_version": VERSION, "event": event, "at": _time(at),
@@ -61,7 +61,7 @@ def _head(event: str, at: Moment) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _stands(begun: Begun, key: Key, stand: Stand) -> dict[str, Any]:
+def _stands(begun: Begun, key: DeviceKey, stand: Stand) -> dict[str, Any]:
     return {
         **_head("stands", begun.at),
         "workload": begun.names.get(key.cgroup),
@@ -74,7 +74,7 @@ def _stands(begun: Begun, key: Key, stand: Stand) -> dict[str, Any]:
     }
 
 
-def _event(one: Event) -> dict[str, Any]:
+def _event(one: AccessEvent) -> dict[str, Any]:
     seconds = one.lasted_seconds
     undid = one.lasted.writers if one.lasted and one.is_back else ()
     return {
@@ -99,7 +99,7 @@ def _event(one: Event) -> dict[str, Any]:
     }
 
 
-def _writer(writer: Writer) -> dict[str, Any]:
+def _writer(writer: DeviceWriter) -> dict[str, Any]:
     return {
         "pid": writer.pid,
         "comm": writer.comm,
@@ -112,7 +112,7 @@ def _writer(writer: Writer) -> dict[str, Any]:
     }
 
 
-def _time(at: Moment) -> str:
+def _time(at: DeviceMoment) -> str:
     """RFC 3339 in UTC, to the millisecond."""
     moment = datetime.fromtimestamp(at.unix, timezone.utc)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Final
 
-from seawall.accounts.devices.watch.events import (
+from seawall.accounts.devices.watch.device_watch_events import (
     THERE,
+    AccessEvent,
     Begun,
     Blind,
-    Ended,
-    Event,
+    DeviceMoment,
     Line,
-    Moment,
     Stand,
+    WatchEnded,
     stand_words,
 )
 from seawall.views.gpu_watch_words import DEVICES_SHOWN, event_words
@@ -39,13 +39,13 @@ class WatchText:
             yield from self._begun(line)
         elif isinstance(line, Blind):
             yield from self._at(line.at, f"could not see: {line.words}")
-        elif isinstance(line, Ended):
+        elif isinstance(line, WatchEnded):
             yield from self._at(line.at, _ended(line))
         else:
             for alike in _alike(line):
                 yield from self._at(alike[0].at, event_words(alike), _style(alike[0]))
 
-    def _at(self, at: Moment, words: str, style: str = "") -> Iterator[str]:
+    def _at(self, at: DeviceMoment, words: str, style: str = "") -> Iterator[str]:
         moment = datetime.fromtimestamp(at.unix, timezone.utc)
         day = f"{moment:%Y-%m-%d}"
         if day != self._day:
@@ -108,9 +108,9 @@ def _stand(stand: Stand) -> str:
     return f"{stand_words(stand)} ({stand.why})" if stand.why else stand_words(stand)
 
 
-def _alike(events: tuple[Event, ...]) -> list[list[Event]]:
+def _alike(events: tuple[AccessEvent, ...]) -> list[list[AccessEvent]]:
     """Groups of one container with the same change at the same time by the same writers."""
-    groups: dict[object, list[Event]] = {}
+    groups: dict[object, list[AccessEvent]] = {}
     for one in events:
         lasted = one.lasted and (one.lasted.began, one.lasted.is_first, one.lasted.writers)
         key = (one.kind, one.cgroup, one.workload, one.before, one.after, one.layer, one.at,
@@ -119,13 +119,13 @@ def _alike(events: tuple[Event, ...]) -> list[list[Event]]:
     return list(groups.values())
 
 
-def _style(event: Event) -> str:
+def _style(event: AccessEvent) -> str:
     if event.kind == "access" and event.errno:
         return "critical"
     return "warning" if event.kind in ("node", "plugin") and event.after != THERE else ""
 
 
-def _ended(ended: Ended) -> str:
+def _ended(ended: WatchEnded) -> str:
     changes = "no change" if not ended.events else f"{ended.events} events"
     if ended.events == 1:
         changes = "1 event"

@@ -4,8 +4,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from seawall.accounts.devices.watch.events import Event
-from seawall.readings.device_writers import Writer
+from seawall.accounts.devices.watch.device_watch_events import AccessEvent
+from seawall.readings.device_writers import DeviceWriter
 from seawall.views.terminal import shorten_path
 from seawall.words import duration, first
 
@@ -23,7 +23,7 @@ _LAYERS: Final = {
 _SAYS: Final = {"yes": "has it", "no": "does not have it", "none": "has no say"}
 
 
-def event_words(events: Sequence[Event]) -> str:
+def event_words(events: Sequence[AccessEvent]) -> str:
     """One line for what is alike: the same change of several devices of one container."""
     event = events[0]
     names = first([one.device for one in events if one.device], DEVICES_SHOWN)
@@ -32,7 +32,7 @@ def event_words(events: Sequence[Event]) -> str:
     return f"{head}: {_what(event)}"
 
 
-def _what(event: Event) -> str:
+def _what(event: AccessEvent) -> str:
     match event.kind:
         case "access":
             return _access(event)
@@ -57,7 +57,7 @@ def _words(text: str | None) -> str:
     return "not implied" if text is None else text
 
 
-def _access(event: Event) -> str:
+def _access(event: AccessEvent) -> str:
     if event.before is None:
         return f"{event.after}{f' ({event.why})' if event.why else ''}"
     lasted = lasted_words(event)
@@ -73,7 +73,7 @@ def _access(event: Event) -> str:
     return f"{change}{layer}{why}{_written(event)}{_undone(event)}"
 
 
-def lasted_words(event: Event) -> str:
+def lasted_words(event: AccessEvent) -> str:
     """``8.2 s``; about, where neither edge is of a write that was seen; more than, where it
     began before the watch.
     """
@@ -86,7 +86,7 @@ def lasted_words(event: Event) -> str:
     return words if event.lasted.is_exact and event.is_exact else f"about {words}"
 
 
-def _written(event: Event) -> str:
+def _written(event: AccessEvent) -> str:
     """``; written by runc (pid 4711, unit:containerd.service)``."""
     if not event.writers:
         return ""
@@ -99,7 +99,7 @@ def _written(event: Event) -> str:
     return f"; written by {listed}{more}, and which of them did it is not known"
 
 
-def _undone(event: Event) -> str:
+def _undone(event: AccessEvent) -> str:
     """Whose writing was written over, where it is somebody else's."""
     if not event.is_back or event.lasted is None or len(event.lasted.writers) != 1:
         return ""
@@ -110,7 +110,7 @@ def _undone(event: Event) -> str:
     return f"; what it undid was written by {writer_words(before)}{mode}"
 
 
-def writer_words(writer: Writer) -> str:
+def writer_words(writer: DeviceWriter) -> str:
     """A process by its name, number and place; never its arguments."""
     if not writer.pid:
         return "a process of another pid namespace (run seawall with the host's: hostPID)"

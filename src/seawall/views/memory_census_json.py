@@ -3,9 +3,9 @@
 
 from typing import Any
 
-from seawall.accounts.census.agreement import Agreement, largest_difference
+from seawall.accounts.census.census_agreement import CensusAgreement, largest_difference
 from seawall.accounts.census.cgroups import CgroupPages
-from seawall.accounts.census.frames import Census, KindSum
+from seawall.accounts.census.frame_census import Census, KindSum
 from seawall.host.host import Unread
 from seawall.views.document import not_seen_rows, with_unread
 from seawall.views.memory_census_page import CensusPage
@@ -66,7 +66,7 @@ def _agreement(page: CensusPage, census: Census) -> dict[str, Any] | None:
     }
 
 
-def _pair(row: Agreement, total: int) -> dict[str, Any]:
+def _pair(row: CensusAgreement, total: int) -> dict[str, Any]:
     return {
         "name": row.name,
         "ledger_lines": list(row.lines),

@@ -3,9 +3,9 @@
 
 from dataclasses import dataclass
 
-from seawall.accounts.census.agreement import Agreement
+from seawall.accounts.census.census_agreement import CensusAgreement
 from seawall.accounts.census.cgroups import CgroupPages
-from seawall.accounts.census.frames import Census
+from seawall.accounts.census.frame_census import Census
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 
@@ -15,7 +15,7 @@ class CensusPage:
     """One answer.  Without a census only ``unseen`` says anything."""
 
     census: Census | Unread
-    agreements: tuple[Agreement, ...]
+    agreements: tuple[CensusAgreement, ...]
     """Empty when there is no ledger."""
     cgroups: tuple[CgroupPages, ...] | None
     """None: this kernel does not tell who pays."""

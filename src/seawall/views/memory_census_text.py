@@ -4,14 +4,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from seawall.accounts.census.agreement import (
+from seawall.accounts.census.census_agreement import (
     TOLERANCE,
-    Agreement,
+    CensusAgreement,
     largest_difference,
 )
 from seawall.accounts.census.cgroups import LEFT_BEHIND, CgroupPages
-from seawall.accounts.census.frames import Census, KindSum
-from seawall.accounts.census.kinds import HELD, Kind
+from seawall.accounts.census.frame_census import Census, KindSum
+from seawall.accounts.census.frame_kinds import HELD, Kind
 from seawall.host.host import Unread
 from seawall.views.memory_census_page import CensusPage
 from seawall.views.terminal import Paper, plain, shorten_path
@@ -95,7 +95,7 @@ def _outside(census: Census, paper: Paper) -> Iterator[str]:
         yield from paper.wrap(f"RAM outside MemTotal: {parts}.", "  ", "  ")
 
 
-def _agreement(rows: Sequence[Agreement], census: Census, paper: Paper) -> Iterator[str]:
+def _agreement(rows: Sequence[CensusAgreement], census: Census, paper: Paper) -> Iterator[str]:
     if not rows:
         return
     total = census.total_bytes

@@ -6,7 +6,7 @@
 
 from typing import Any
 
-from seawall.accounts.traced import Traced, TracedRow
+from seawall.accounts.traced_memory import Traced, TracedRow
 from seawall.views.document import not_seen_rows, with_unread
 from seawall.views.memory_json import document as memory_document
 from seawall.views.memory_who_page import WhoPage

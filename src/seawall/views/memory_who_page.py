@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from seawall.accounts.traced import Traced
+from seawall.accounts.traced_memory import Traced
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 from seawall.views.memory_page import MemoryPage

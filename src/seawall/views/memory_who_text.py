@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from seawall.accounts.claim import RESIDUAL, Claim
-from seawall.accounts.traced import Traced, TracedRow
-from seawall.accounts.tracing.words import give_back, processes_words
+from seawall.accounts.traced_memory import Traced, TracedRow
+from seawall.accounts.tracing.traced_words import give_back, processes_words
 from seawall.host.host import Unread
 from seawall.views.memory_who_page import WhoPage
 from seawall.views.terminal import Paper

@@ -6,7 +6,7 @@ from typing import Final
 
 from seawall.accounts.claim import Claim, Suspect
 from seawall.accounts.headroom import Headroom
-from seawall.accounts.memory_parts import Parts
+from seawall.accounts.memory_parts import MemoryParts
 from seawall.accounts.pod_table import PodRow, Room
 from seawall.accounts.workloads import Workload
 from seawall.findings.blindness import NotSeen
@@ -24,7 +24,7 @@ class WorkloadPage:
     workload: Workload
     row: PodRow | None
     """None where its memory is not counted, or could not be read."""
-    parts: Parts | None
+    parts: MemoryParts | None
     """Of the charge; None with ``row``."""
     limit_name: str
     """Whose limit is the tightest: its own name, or that of the one above which has it."""

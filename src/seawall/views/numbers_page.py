@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 
 from seawall.accounts.memory_groups import MemoryGroup
-from seawall.accounts.memory_parts import Parts
+from seawall.accounts.memory_parts import MemoryParts
 from seawall.accounts.tool_numbers import ToolCount, ToolNumber
 from seawall.accounts.tool_numbers_processes import Resident
 from seawall.findings.blindness import NotSeen
@@ -17,7 +17,7 @@ class WorkloadPage:
 
     group: MemoryGroup
     kind: str
-    parts: Parts
+    parts: MemoryParts
     limit: int | None
     """The tightest that was read of its own and those above; None without any."""
     limit_of: str

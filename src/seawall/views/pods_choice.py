@@ -13,7 +13,7 @@ _NOTABLE_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class PodChoice:
     """The verb's options."""
 
     sort: str = ATTENTION
@@ -25,7 +25,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class PodRows:
     """What there is to show."""
 
     rows: tuple[PodRow, ...]
@@ -64,7 +64,7 @@ def _those(rows: tuple[PodRow, ...], *, of_pods: bool | None) -> tuple[PodRow, .
     return tuple(row for row in rows if is_pods(row) is of_pods)
 
 
-def choose(table: PodTable, choice: Choice) -> Chosen:
+def choose(table: PodTable, choice: PodChoice) -> PodRows:
     """Filter, order and cut."""
     inside = [row for row in table.rows if _is_within(row, choice.within)]
     leaves = tuple(row for row in inside if row.is_leaf)
@@ -75,7 +75,7 @@ def choose(table: PodTable, choice: Choice) -> Chosen:
     shown += [row for row in undivided if row not in shown]
     rows = ordered(shown, choice.sort, whole=choice.everything)
     most = len(rows) if choice.limit is None else choice.limit
-    return Chosen(
+    return PodRows(
         rows=tuple(rows[:most]), whole=choice.everything, left_out=max(0, len(rows) - most),
         leaves=leaves, undivided=undivided, restarted=tuple(_restarted(inside)),
         is_part=choice.within is not None,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from seawall.accounts.pod_danger import attention_of
-from seawall.accounts.pod_table import Holding, PodRow, Room
+from seawall.accounts.pod_table import PodHolding, PodRow, Room
 from seawall.accounts.workloads import Workload
 from seawall.problems import UsageProblem
 from seawall.readings.reading import Unlimited
@@ -24,7 +24,7 @@ class Column:
     title: str
     json_name: str
     unit: Literal["bytes", "fraction", "count"]
-    of: Callable[[PodRow, Holding], Value]
+    of: Callable[[PodRow, PodHolding], Value]
     rank: int
     """The highest ranks leave first when the paper is too narrow."""
     is_quiet: bool = False
@@ -37,7 +37,7 @@ class Column:
     smallest_first: bool = False
 
 
-def _distance(row: PodRow, _: Holding) -> Value:
+def _distance(row: PodRow, _: PodHolding) -> Value:
     return row.room.distance if isinstance(row.room, Room) else row.room
 
 
@@ -150,6 +150,6 @@ def _attention(row: PodRow, *, whole: bool) -> tuple[int, int]:
     return tier, -(really or 0)
 
 
-def holding_of(row: PodRow, *, whole: bool) -> Holding:
+def holding_of(row: PodRow, *, whole: bool) -> PodHolding:
     """What a row is shown with: parents with everything in them, leaves with their own."""
     return row.whole if whole or not row.is_leaf else row.own

@@ -14,12 +14,12 @@ from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 from seawall.views.claims_json import claims_fields
 from seawall.views.document import not_seen_rows, with_unread
-from seawall.views.pods_choice import Chosen, summed
+from seawall.views.pods_choice import PodRows, summed
 from seawall.views.pods_columns import COLUMNS, holding_of
 
 
 def document(
-    head: dict[str, Any], table: PodTable, chosen: Chosen,
+    head: dict[str, Any], table: PodTable, chosen: PodRows,
     entitlements: Mapping[str, Entitlement], beside: Mapping[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
     """The rows in the order of the text and what they sum to; ``beside`` ends the page, and

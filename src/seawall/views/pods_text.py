@@ -9,7 +9,7 @@ from seawall.accounts.pod_danger import Danger, attention_of, danger_of
 from seawall.accounts.pod_kills import coverage_of
 from seawall.accounts.pod_table import PodKills, PodRow, PodTable, Room
 from seawall.readings.reading import Unlimited
-from seawall.views.pods_choice import Chosen
+from seawall.views.pods_choice import PodRows
 from seawall.views.pods_columns import (
     COLUMNS,
     HEX_ID,
@@ -48,7 +48,7 @@ _MEANINGS: Final = {
 
 
 def lines(
-    table: PodTable, chosen: Chosen, paper: Paper, asked: Mapping[str, Entitlement] | None = None,
+    table: PodTable, chosen: PodRows, paper: Paper, asked: Mapping[str, Entitlement] | None = None,
     processes: Mapping[str, str] | None = None,
 ) -> Iterator[str]:  # fmt: skip
     """Everything between the heading and "Could not see"; every column and the requests with
@@ -76,7 +76,7 @@ def lines(
     yield from _legend(used, columns, table, chosen, paper, has_bar=has_bar)
 
 
-def _headline(table: PodTable, chosen: Chosen, paper: Paper) -> Iterator[str]:
+def _headline(table: PodTable, chosen: PodRows, paper: Paper) -> Iterator[str]:
     """Before the table: a reader at three in the morning reads one line."""
     looked = chosen.looked_at()
     restarted = set(map(id, chosen.restarted))
@@ -201,7 +201,7 @@ def _bar(row: PodRow) -> str:
     return "#" * full + "=" * (both - full) + "." * (BAR_WIDTH - both)
 
 
-def _has_news(column: Column, chosen: Chosen) -> bool:
+def _has_news(column: Column, chosen: PodRows) -> bool:
     if not column.is_quiet:
         return True
     if column.news:
@@ -210,7 +210,7 @@ def _has_news(column: Column, chosen: Chosen) -> bool:
 
 
 def _fitting(
-    columns: Sequence[Column], chosen: Chosen, paper: Paper, names: Sequence[str], *, has_bar: bool
+    columns: Sequence[Column], chosen: PodRows, paper: Paper, names: Sequence[str], *, has_bar: bool
 ) -> list[Column]:
     """As many as leave room for names; the highest rank goes first."""
     kept = list(columns)
@@ -225,7 +225,7 @@ def _fitting(
     return kept
 
 
-def _cells_of(column: Column, chosen: Chosen) -> list[str]:
+def _cells_of(column: Column, chosen: PodRows) -> list[str]:
     cells = [
         cell(column, column.of(row, holding_of(row, whole=chosen.whole))) for row in chosen.rows
     ]
@@ -233,7 +233,7 @@ def _cells_of(column: Column, chosen: Chosen) -> list[str]:
     return [column.title, *cells, *totals]
 
 
-def _total(column: Column, chosen: Chosen, *, of_pods: bool | None) -> str:
+def _total(column: Column, chosen: PodRows, *, of_pods: bool | None) -> str:
     return cell(column, chosen.total(column, of_pods=of_pods)) if column.is_summed else ""
 
 
@@ -272,7 +272,7 @@ def request(asked: Entitlement | None) -> str:
 
 
 def _table(
-    columns: Sequence[Column], chosen: Chosen, paper: Paper, names: Sequence[str],
+    columns: Sequence[Column], chosen: PodRows, paper: Paper, names: Sequence[str],
     requests: Sequence[str], *, has_bar: bool,
 ) -> Iterator[str]:  # fmt: skip
     dangers = [danger_of(row) for row in chosen.rows]
@@ -306,7 +306,7 @@ def _table(
         yield paper.paint(line, danger.level) if danger else line
 
 
-def _totals(chosen: Chosen) -> list[tuple[str, bool | None]]:
+def _totals(chosen: PodRows) -> list[tuple[str, bool | None]]:
     """Pods and the host's own are never one sum."""
     pods = sum(map(is_pods, chosen.leaves))
     rest = len(chosen.leaves) - pods
@@ -327,7 +327,7 @@ def _beside_rows(table: PodTable) -> str:
 
 
 def _legend(
-    used: Sequence[Column], shown: Sequence[Column], table: PodTable, chosen: Chosen, paper: Paper,
+    used: Sequence[Column], shown: Sequence[Column], table: PodTable, chosen: PodRows, paper: Paper,
     *, has_bar: bool,
 ) -> Iterator[str]:  # fmt: skip
     if chosen.whole:

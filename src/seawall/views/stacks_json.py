@@ -3,8 +3,8 @@
 
 from typing import Any, Final
 
-from seawall.accounts.stacks.kinds import TITLES
-from seawall.accounts.stacks.tally import Group, GroupTask
+from seawall.accounts.stacks.stack_kinds import TITLES
+from seawall.accounts.stacks.stack_tally import GroupTask, StackGroup
 from seawall.readings.sysrq_backtraces import Backtrace
 from seawall.readings.task_stacks import Stack
 from seawall.views.document import not_seen_rows
@@ -33,7 +33,7 @@ def document(head: dict[str, Any], page: StacksPage) -> dict[str, Any]:
     }
 
 
-def _group(group: Group, samples: int) -> dict[str, Any]:
+def _group(group: StackGroup, samples: int) -> dict[str, Any]:
     return {
         "kind": group.place.kind,
         "title": TITLES[group.place.kind],

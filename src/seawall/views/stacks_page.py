@@ -5,9 +5,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-from seawall.accounts.stacks.groups import Place, place_of
-from seawall.accounts.stacks.kinds import TITLES, Kind
-from seawall.accounts.stacks.tally import Group, Grouped, GroupTask, Tally
+from seawall.accounts.stacks.stack_groups import Place, place_of
+from seawall.accounts.stacks.stack_kinds import TITLES, Kind
+from seawall.accounts.stacks.stack_tally import Grouped, GroupTask, StackGroup, StackTally
 from seawall.findings.blindness import NotSeen
 from seawall.readings.sysrq_backtraces import Backtrace, Backtraces
 
@@ -32,7 +32,7 @@ NEXT: Final[dict[Kind, str]] = {
 class StacksPage:
     """One answer."""
 
-    tally: Tally
+    tally: StackTally
     found: Grouped
     every_seconds: float | None
     """As asked for; None of a bundle, whose passes are the samples."""
@@ -63,11 +63,11 @@ def place_of_backtrace(trace: Backtrace) -> Place | None:
     return place_of(trace.frames, is_blocked=trace.state == "blocked")
 
 
-def standing_still(groups: tuple[Group, ...]) -> list[tuple[Group, GroupTask, int]]:
+def standing_still(groups: tuple[StackGroup, ...]) -> list[tuple[StackGroup, GroupTask, int]]:
     """(where it is now, the longest, threads) of each process that had no CPU until the end;
     longest first.
     """
-    found: dict[tuple[Place, int], tuple[Group, GroupTask, int]] = {}
+    found: dict[tuple[Place, int], tuple[StackGroup, GroupTask, int]] = {}
     for group in groups:
         still = [one for one in group.tasks if one.still_seconds is not None]
         for one in sorted(still, key=lambda one: -(one.still_seconds or 0.0)):
@@ -77,7 +77,7 @@ def standing_still(groups: tuple[Group, ...]) -> list[tuple[Group, GroupTask, in
     return sorted(found.values(), key=lambda row: -(row[1].still_seconds or 0.0))
 
 
-def by_process(group: Group) -> list[tuple[GroupTask, int, int]]:
+def by_process(group: StackGroup) -> list[tuple[GroupTask, int, int]]:
     """(one of its threads, threads, observations) of each process, most observations first."""
     threads: Counter[int] = Counter()
     observations: Counter[int] = Counter()

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from seawall.accounts.stacks.groups import Place
-from seawall.accounts.stacks.tally import Group, GroupTask
+from seawall.accounts.stacks.stack_groups import Place
+from seawall.accounts.stacks.stack_tally import GroupTask, StackGroup
 from seawall.readings.sysrq_backtraces import Backtrace
 from seawall.readings.task_stacks import Stack
 from seawall.views.stacks_page import (
@@ -64,7 +64,7 @@ def _summary(page: StacksPage) -> str:
     )
 
 
-def _group(group: Group, page: StacksPage, paper: Paper) -> Iterator[str]:
+def _group(group: StackGroup, page: StacksPage, paper: Paper) -> Iterator[str]:
     first = f"{percent(group.share):>6}   "
     for line in paper.wrap(title_of(group.place), _INDENT, first):
         yield paper.paint(line, "bold")
@@ -93,7 +93,7 @@ def _group(group: Group, page: StacksPage, paper: Paper) -> Iterator[str]:
         yield from paper.wrap(f"next: {NEXT[group.place.kind]}", _INDENT + "  ", _INDENT)
 
 
-def _processes(group: Group) -> str:
+def _processes(group: StackGroup) -> str:
     """``kubelet 812 (unit:kubelet.service) 54 %, ... and 14 others``: shares of the group."""
     found = by_process(group)
     parts = []

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from seawall.accounts.claim import RESIDUAL, Claim, Found
-from seawall.accounts.claim_sources import driver_mappings, packet_rings
+from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims
+from seawall.accounts.claim_sources import driver_mapping_claims, packet_ring_claims
 from seawall.accounts.claims import Claims, joined
 from seawall.accounts.kept_words import claim_of
 from seawall.accounts.ledger import Ledger
@@ -74,7 +74,7 @@ class ClaimRows:
         ledger = learned.ledger
         known = {Ledger: ledger, Vmallocinfo: _NO_VMALLOCINFO}
         snapshot = Snapshot(self._host, known)
-        found: list[Found] = []
+        found: list[SourceClaims] = []
         unread: list[Unread] = []
         ages: list[float] = []
         kept = learned.kept
@@ -91,12 +91,12 @@ class ClaimRows:
             if self._host.oldest is not None and any(one.least_bytes for one in answer.claims):
                 ages.append(self._host.oldest)
         own = [one for one in (*learned.followed, *kept) if _is_there(self._host, one)]
-        found.append(Found(tuple(claim_of(claim, None) for claim in own)))
+        found.append(SourceClaims(tuple(claim_of(claim, None) for claim in own)))
         claims = joined(found, ledger, _NO_BASE, tuple(unread))
         rows, oldest = _rows(claims, self._inventory), min(ages, default=None)
         return ClaimReport(rows, _refused(claims), explained_by(claims.claims), oldest)
 
-    def _rings(self, snapshot: Snapshot, ledger: Ledger) -> Found | Unread:
+    def _rings(self, snapshot: Snapshot, ledger: Ledger) -> SourceClaims | Unread:
         rings, kernel = snapshot.get(PacketRings), snapshot.get(Kernel)
         if isinstance(rings, Unread):
             return rings
@@ -106,12 +106,12 @@ class ClaimRows:
         may_read = held >= _AREAS_LEAST_BYTES and not self._host.is_hurried
         self._areas.see(self._host, ledger, may_read=may_read)
         inventory = self._inventory
-        told = packet_rings.claims(
+        told = packet_ring_claims.claims(
             kernel, rings, inventory.workloads, inventory.cgroups, self._areas.found
         )  # fmt: skip
         return less_sure(told, self._areas.unsure_bytes(ledger))
 
-    def _drivers(self, snapshot: Snapshot, ledger: Ledger) -> Found | Unread:
+    def _drivers(self, snapshot: Snapshot, ledger: Ledger) -> SourceClaims | Unread:
         files = snapshot.get(DriverFiles)
         if isinstance(files, Unread):
             return files
@@ -120,10 +120,12 @@ class ClaimRows:
             return mappings
         if isinstance(kernel, Unread):
             return kernel
-        return driver_mappings.claims(mappings, files, self._inventory.workloads, kernel, ledger)
+        return driver_mapping_claims.claims(
+            mappings, files, self._inventory.workloads, kernel, ledger
+        )
 
 
-def less_sure(told: Found, in_vmalloc_bytes: int) -> Found:
+def less_sure(told: SourceClaims, in_vmalloc_bytes: int) -> SourceClaims:
     """Of any ring in no counter so much may be in vmalloc by now, and so not in the residual."""
     claims = (
         replace(claim, least_bytes=max(0, claim.least_bytes - in_vmalloc_bytes))
@@ -135,7 +137,7 @@ def less_sure(told: Found, in_vmalloc_bytes: int) -> Found:
 
 
 def _bounded(
-    kept: Sequence[KeptClaim], snapshot: Snapshot, told: Found
+    kept: Sequence[KeptClaim], snapshot: Snapshot, told: SourceClaims
 ) -> Sequence[KeptClaim]:  # fmt: skip
     rings, kernel = snapshot.get(PacketRings), snapshot.get(Kernel)
     if isinstance(rings, Unread) or isinstance(kernel, Unread):

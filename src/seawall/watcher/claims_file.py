@@ -10,8 +10,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from seawall.accounts.watch.claims import key_of
-from seawall.accounts.watch.pace import Moment
+from seawall.accounts.watch.tracing_pace import LedgerMoment
+from seawall.accounts.watch.watched_claims import key_of
 from seawall.readings.kept_claims import PATH, document_of
 from seawall.replaced_file import make_folder, replace_file
 
@@ -63,7 +63,7 @@ class ClaimsFile:
             os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
         return ""
 
-    def write(self, learning: "MemoryLearner", moment: Moment) -> None:
+    def write(self, learning: "MemoryLearner", moment: LedgerMoment) -> None:
         """When what is claimed has changed, and once a minute as long as there is any."""
         if self._fd < 0:
             return

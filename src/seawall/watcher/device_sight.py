@@ -14,11 +14,18 @@ from typing import Final, TypeVar
 
 from seawall.accounts.devices import host_nodes
 from seawall.accounts.devices.classes import CLASSES
+from seawall.accounts.devices.container_processes import ContainerProcesses
 from seawall.accounts.devices.layers import DeviceTable
-from seawall.accounts.devices.members import Members
 from seawall.accounts.devices.watch import watched
-from seawall.accounts.devices.watch.events import Key, Look, Moment, Rule, Stand, Told
-from seawall.accounts.devices.watch.watched import Watched
+from seawall.accounts.devices.watch.device_watch_events import (
+    DeviceKey,
+    DeviceLook,
+    DeviceMoment,
+    Stand,
+    Told,
+    WatchedRule,
+)
+from seawall.accounts.devices.watch.watched import WatchedDevices
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host import control_nodes
 from seawall.host.host import Unread
@@ -27,7 +34,7 @@ from seawall.readings import char_devices, device_access, device_cgroups
 from seawall.readings.cgroup import Cgroups
 from seawall.readings.char_devices import CharDevices
 from seawall.readings.device_access import Access
-from seawall.readings.device_nodes import DeviceNodes, Node
+from seawall.readings.device_nodes import DeviceNode, DeviceNodes
 from seawall.readings.device_writers import Write
 from seawall.readings.process import Processes
 from seawall.readings.snapshot import Snapshot
@@ -56,7 +63,7 @@ class DeviceSight:
         self._tried: dict[str, tuple[tuple[str, ...], float]] = {}
         self._workloads: Workloads | None = None
         self._cgroups: Cgroups | None = None
-        self.containers: tuple[Watched, ...] = ()
+        self.containers: tuple[WatchedDevices, ...] = ()
         self.unseen: tuple[str, ...] = ()
         """What the table could not see, and what would provide it."""
         self.has_gone = False
@@ -78,7 +85,7 @@ class DeviceSight:
             cgroups = snapshot.get(Cgroups)
             if workloads is None:
                 return Unread("workloads", "failed", "no workload could be seen")
-            members = Members.of(workloads, snapshot.get(Processes), cgroups)
+            members = ContainerProcesses.of(workloads, snapshot.get(Processes), cgroups)
         finally:
             host.close()
         self._workloads, self._cgroups = workloads, _known(cgroups)
@@ -105,7 +112,7 @@ class DeviceSight:
 
     # --- cheap --------------------------------------------------------------------------
 
-    def look(self, only: Collection[str] | None = None) -> Look:
+    def look(self, only: Collection[str] | None = None) -> DeviceLook:
         """All containers and the host's nodes, or ``only`` containers with these cgroups."""
         began = time.monotonic()
         found = [one for one in self.containers if only is None or one.workload.cgroup in only]
@@ -116,9 +123,9 @@ class DeviceSight:
             alive = {key.cgroup for key in stands}
             rules = {cgroup: rule for cgroup, rule in rules.items() if cgroup in alive}
         nodes = self._nodes() if only is None else None
-        return Look(began=began, at=now(), stands=stands, rules=rules, nodes=nodes)
+        return DeviceLook(began=began, at=now(), stands=stands, rules=rules, nodes=nodes)
 
-    def _is_due(self, one: Watched, rules: Mapping[str, Rule], began: float) -> bool:
+    def _is_due(self, one: WatchedDevices, rules: Mapping[str, WatchedRule], began: float) -> bool:
         """Whether it is tried now: always with v1, where that is cheap."""
         if not self._is_v2:
             return True
@@ -130,7 +137,7 @@ class DeviceSight:
         self._tried[cgroup] = parts, began
         return True
 
-    def _stands(self, found: Iterable[Watched]) -> dict[Key, Stand]:
+    def _stands(self, found: Iterable[WatchedDevices]) -> dict[DeviceKey, Stand]:
         due = time.monotonic()
         asked = [
             one for one in found
@@ -138,7 +145,7 @@ class DeviceSight:
         ]  # fmt: skip
         targets = [one.target for one in asked if one.target is not None]
         answers = device_access.ask(self._host, targets) if targets else {}
-        stands: dict[Key, Stand] = {}
+        stands: dict[DeviceKey, Stand] = {}
         for one in asked:
             access = answers.get(one.target.pid) if one.target else None
             if access is None:
@@ -148,7 +155,7 @@ class DeviceSight:
                 stands |= watched.stands(one, access)
         return stands
 
-    def _is_believed(self, one: Watched, access: Access) -> bool:
+    def _is_believed(self, one: WatchedDevices, access: Access) -> bool:
         """On a busy machine anybody is late once: only a second silence is told."""
         cgroup = one.workload.cgroup
         if not watched.is_silent(access):
@@ -158,7 +165,7 @@ class DeviceSight:
         self._silent[cgroup] = time.monotonic() + (SILENT_SECONDS if is_second else 0.0)
         return is_second
 
-    def _rules(self, found: Iterable[Watched]) -> dict[str, Rule]:
+    def _rules(self, found: Iterable[WatchedDevices]) -> dict[str, WatchedRule]:
         if self._cgroups is None:
             return {}
         pids = {one.place: (one.target.pid,) for one in found if one.target is not None}
@@ -192,15 +199,15 @@ class DeviceSight:
         return write._replace(writer=write.writer._replace(workload=owner.name))
 
 
-def now() -> Moment:
+def now() -> DeviceMoment:
     """On both clocks."""
-    return Moment(time.time(), time.monotonic())
+    return DeviceMoment(time.time(), time.monotonic())
 
 
-def _boot() -> Moment:
+def _boot() -> DeviceMoment:
     """When CLOCK_BOOTTIME was 0, on both clocks of now."""
     age = time.clock_gettime(time.CLOCK_BOOTTIME)
-    return Moment(time.time() - age, time.monotonic() - age)
+    return DeviceMoment(time.time() - age, time.monotonic() - age)
 
 
 def _bury() -> None:
@@ -226,7 +233,7 @@ def _nodes_of(
     drivers: CharDevices, seen: Mapping[str, control_nodes.Seen]
 ) -> Mapping[str, str]:  # fmt: skip
     nodes = {
-        path: Node(path, "c" if one.kind == "c" else "b", *one[1:])
+        path: DeviceNode(path, "c" if one.kind == "c" else "b", *one[1:])
         for path, one in seen.items()
         if one.kind in ("c", "b")
     }

@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from seawall.accounts.devices.watch.watched import Watched
-from seawall.host.device_access.cgroup import Hierarchy, own_hierarchy
+from seawall.accounts.devices.watch.watched import WatchedDevices
+from seawall.host.device_access.device_cgroup import Hierarchy, own_hierarchy
 from seawall.host.device_access.writers import NEEDS, Writers, folders_of
 from seawall.problems import ParseProblem
-from seawall.readings.device_writers import Lost, Write, parse
+from seawall.readings.device_writers import LostWrites, Write, parse
 
 PENDING_MOST: Final = 1000
 """Of one container; a write beyond is one of many, and the first are dropped."""
@@ -69,7 +69,7 @@ class DeviceWrites:
             return (*self._troubles, words)
         return tuple(self._troubles)
 
-    def watch(self, containers: Iterable[Watched]) -> None:
+    def watch(self, containers: Iterable[WatchedDevices]) -> None:
         """Listen to these, and to what is above them."""
         if self._writers is None or self._hierarchy is None:
             return
@@ -107,7 +107,7 @@ class DeviceWrites:
             write = parse(line)
         except ParseProblem:
             return
-        if isinstance(write, Lost):
+        if isinstance(write, LostWrites):
             self._troubles[_LOST] = None
             return
         write = self._name(write)

@@ -12,7 +12,13 @@ from dataclasses import replace
 from typing import Final
 
 from seawall.accounts.devices.watch.changes import Changes
-from seawall.accounts.devices.watch.events import Begun, Blind, Ended, Event, Line
+from seawall.accounts.devices.watch.device_watch_events import (
+    AccessEvent,
+    Begun,
+    Blind,
+    Line,
+    WatchEnded,
+)
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
 from seawall.watcher.alarm import Alarm
@@ -74,7 +80,7 @@ class GpuLoop:
                 self._after_writes(alarm)
             self._on_time()
         seconds = time.monotonic() - began
-        self._tell(Ended(now(), seconds, self._looks, self._events, len(self._devices)))
+        self._tell(WatchEnded(now(), seconds, self._looks, self._events, len(self._devices)))
         return None
 
     def close(self) -> None:
@@ -155,7 +161,7 @@ class GpuLoop:
 
     # --- what is told -------------------------------------------------------------------
 
-    def _say(self, events: list[Event]) -> None:
+    def _say(self, events: list[AccessEvent]) -> None:
         if not events:
             return
         self._events += len(events)

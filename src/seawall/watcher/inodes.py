@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from seawall.accounts.tracing.places import Places, memory_path
-from seawall.accounts.watch.claims import Place
+from seawall.accounts.tracing.task_workloads import TaskWorkloads, memory_path
+from seawall.accounts.watch.watched_claims import ClaimPlace
 from seawall.cgroup_paths import place_of
 from seawall.host.host import Host, Unread
 from seawall.readings.cgroup import Cgroups
@@ -33,7 +33,7 @@ class Inodes:
         self._known: dict[tuple[str, int], int] = {}
         """Path and inode of a task's own cgroup -> inode of its workload's, once it was told."""
 
-    def begin(self, paths: Iterable[str], place: Place, *, keeps: bool) -> None:
+    def begin(self, paths: Iterable[str], place: ClaimPlace, *, keeps: bool) -> None:
         """Tracing is about to begin: which workloads are there.  ``keeps``: what was traced before
         is still followed, so what was there before that counts.
         """
@@ -45,7 +45,9 @@ class Inodes:
             if folder is not None and isinstance(inode, int):
                 self._begun[folder] = inode
 
-    def told(self, trace: PageTrace, places: Places, cgroups: Cgroups, place: Place) -> PageTrace:
+    def told(
+        self, trace: PageTrace, places: TaskWorkloads, cgroups: Cgroups, place: ClaimPlace
+    ) -> PageTrace:
         """The same trace, with tasks of cgroups below a workload's own as if they were in it."""
         if len(self._known) > _KNOWN_MOST:
             self._known.clear()
@@ -53,7 +55,7 @@ class Inodes:
         return replace(trace, tasks=tasks)
 
     def _task(
-        self, task: TracedTask, places: Places, cgroups: Cgroups, place: Place
+        self, task: TracedTask, places: TaskWorkloads, cgroups: Cgroups, place: ClaimPlace
     ) -> TracedTask:  # fmt: skip
         version = cgroups.layout.memory_version
         written = memory_path(task.cgroups, version)
@@ -67,7 +69,7 @@ class Inodes:
         inode = self._inode(found.cgroup, own, task.cgroup_inode, place)
         return replace(task, cgroups=(line,), cgroup_inode=inode)
 
-    def _inode(self, home: str, own: str, own_inode: int | None, place: Place) -> int | None:
+    def _inode(self, home: str, own: str, own_inode: int | None, place: ClaimPlace) -> int | None:
         """Of ``home``, in which the task's ``own`` cgroup is or was.  Where that cannot be told,
         that of its own cgroup: no workload has it, so nobody is charged.
         """

@@ -11,7 +11,7 @@ from typing import Final
 
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.ledger_vmalloc import is_pages
-from seawall.accounts.watch.pace import Moment
+from seawall.accounts.watch.tracing_pace import LedgerMoment
 from seawall.host.host import Host, Unread
 from seawall.quick_residual import quick_residual
 from seawall.readings.kernel import Kernel
@@ -35,7 +35,7 @@ _HEAD_BYTES: Final = 256
 class LedgerLook:
     """One moment of the ledger; bytes."""
 
-    moment: Moment
+    moment: LedgerMoment
     quick: int
     """What meminfo alone would say."""
     is_whole: bool
@@ -116,7 +116,7 @@ class LedgerLooks:
         self.blind = ""
         assert self.ledger is not None  # noqa: S101 - read just now
         residual = self.ledger.residual_bytes + quick - self._quick
-        moment = Moment(time.monotonic(), residual, self.ledger.residual_error_bytes)
+        moment = LedgerMoment(time.monotonic(), residual, self.ledger.residual_error_bytes)
         return LedgerLook(moment, quick, is_whole)
 
     def _whole(self, meminfo: Meminfo, now: float) -> Ledger | Unread:

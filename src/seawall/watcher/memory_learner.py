@@ -9,11 +9,11 @@ import time
 from typing import Final
 
 from seawall.accounts.ledger import Ledger
-from seawall.accounts.tracing.places import memory_path
 from seawall.accounts.tracing.sums import Sight, Window, sum_trace
-from seawall.accounts.watch.claims import Place
-from seawall.accounts.watch.pace import BURST, LEAK, MIB, Growth, Moment, Pace
-from seawall.accounts.watch.watching import Watch
+from seawall.accounts.tracing.task_workloads import memory_path
+from seawall.accounts.watch.tracing_pace import BURST, LEAK, MIB, Growth, LedgerMoment, TracingPace
+from seawall.accounts.watch.watched_claims import ClaimPlace
+from seawall.accounts.watch.watching import MemoryWatch
 from seawall.accounts.workloads import Workloads
 from seawall.host.host import Host, Unread
 from seawall.readings.cgroup import Cgroups
@@ -26,7 +26,7 @@ from seawall.watcher.ledger_looks import LedgerLook, LedgerLooks
 from seawall.watcher.resident_tracer import ResidentTracer
 from seawall.watcher.workload_inventory import WorkloadInventory
 
-SURGE: Final = Pace(3.0, 12 * MIB, hold_seconds=20.0)
+SURGE: Final = TracingPace(3.0, 12 * MIB, hold_seconds=20.0)
 """36 MiB in 3 s.  Told wrongly it costs a tenant 1 to 3 % of a page fault, for 20 s."""
 LOOK_EVERY_SECONDS: Final = 0.1
 """While it traces; the loop takes longer."""
@@ -47,7 +47,7 @@ class MemoryLearner:
         kept = Snapshot(host).get(KeptClaims)
         known = None if isinstance(kept, Unread) else kept
         growth = Growth((SURGE, BURST, LEAK))
-        self.watch = Watch(
+        self.watch = MemoryWatch(
             known, growth, look_every_seconds=LOOK_EVERY_SECONDS, now_unix_seconds=time.time()
         )
         self.problem = ""
@@ -97,7 +97,7 @@ class MemoryLearner:
         self._inodes.begin(paths, self.place(), keeps=bool(self.watch.live))
         self.following.arm()
 
-    def _would_arm(self, moment: Moment) -> bool:
+    def _would_arm(self, moment: LedgerMoment) -> bool:
         low = self.watch.growth.low_bytes
         return low is not None and moment.residual_bytes - low > 8 * MIB
 
@@ -148,10 +148,10 @@ class MemoryLearner:
             self._inventory.refresh()
         self._strangers = strangers  # those that are still not there are gone
 
-    def place(self) -> Place:
+    def place(self) -> ClaimPlace:
         """For what is kept."""
         kernel = self.looks.kernel
-        return Place(
+        return ClaimPlace(
             boot_id=(kernel.boot_id if kernel else None) or "",
             unix_seconds=time.time(),
             mount_point=self._inventory.cgroups.mount_point,

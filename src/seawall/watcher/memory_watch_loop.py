@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.ledger_vmalloc import is_pages
 from seawall.accounts.tracing.sums import Sight, Window, sum_trace
-from seawall.accounts.watch.claims import Key, Place, key_of
-from seawall.accounts.watch.pace import Moment
-from seawall.accounts.watch.watching import Watch
+from seawall.accounts.watch.tracing_pace import LedgerMoment
+from seawall.accounts.watch.watched_claims import ClaimPlace, Key, key_of
+from seawall.accounts.watch.watching import MemoryWatch
 from seawall.accounts.workloads import Workloads
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
@@ -77,7 +77,7 @@ class MemoryWatchLoop:
         self._written = _state(())
         self._write_at = 0.0
         self._mount_point: str | None = None
-        self._watch = Watch()
+        self._watch = MemoryWatch()
         self._snapshot = Snapshot(self._host)
 
     def run(self) -> None:
@@ -107,13 +107,13 @@ class MemoryWatchLoop:
         """Go on with what an earlier watcher of this boot knew."""
         kept = self._snapshot.get(KeptClaims)
         if isinstance(kept, Unread):
-            self._watch = Watch()
+            self._watch = MemoryWatch()
             told = ""
             if kept.why != "absent":
                 told = f"; {kept.path}: {kept.detail or kept.why}"
                 self._written = ""  # every verb complains of it until it is replaced
         else:
-            self._watch = Watch(kept, now_unix_seconds=self._place().unix_seconds)
+            self._watch = MemoryWatch(kept, now_unix_seconds=self._place().unix_seconds)
             self._written = _state(kept.claims, kept.blind)
             told = f"; kept: {all_words(self._watch.claims)}" if self._watch.claims else ""
         cgroups = self._snapshot.get(Cgroups)
@@ -142,7 +142,7 @@ class MemoryWatchLoop:
             return Snapshot(self._host)
         return Snapshot(self._host, {Vmallocinfo: self._snapshot.get(Vmallocinfo)})
 
-    def _look_at_ledger(self) -> Moment | None:
+    def _look_at_ledger(self) -> LedgerMoment | None:
         self._snapshot = self._next_snapshot()
         ledger = self._snapshot.get(Ledger)
         if isinstance(ledger, Unread):
@@ -151,11 +151,11 @@ class MemoryWatchLoop:
         self._hindered("read the ledger", "", None)
         # Our own buffers are in no counter either.
         residual = ledger.residual_bytes - (self._buffers if self._watch.is_armed else 0)
-        return Moment(time.monotonic(), residual, ledger.residual_error_bytes)
+        return LedgerMoment(time.monotonic(), residual, ledger.residual_error_bytes)
 
     # --- what the order says ------------------------------------------------------------
 
-    def _do(self, step: str, moment: Moment) -> Moment:
+    def _do(self, step: str, moment: LedgerMoment) -> LedgerMoment:
         if step == "arm":
             self._arm(moment)
         elif step == "look":
@@ -164,7 +164,7 @@ class MemoryWatchLoop:
             self._disarm(moment)
         return moment
 
-    def _arm(self, moment: Moment) -> None:
+    def _arm(self, moment: LedgerMoment) -> None:
         there = self._snapshot.get(Workloads)
         paths = () if isinstance(there, Unread) else tuple(there.by_cgroup)
         self._inodes.begin(paths, self._place(), keeps=bool(self._watch.live))
@@ -179,10 +179,10 @@ class MemoryWatchLoop:
             )
             self._say("armed", words + "was not seen; tracing from here on", moment)
 
-    def _open(self, moment: Moment) -> bool:
+    def _open(self, moment: LedgerMoment) -> bool:
         from seawall.host.page_trace.options import TraceOptions  # noqa: PLC0415 - when it grows
-        from seawall.host.page_trace.problems import TracingProblem  # noqa: PLC0415
         from seawall.host.page_trace.tracer import PageTracer  # noqa: PLC0415
+        from seawall.host.page_trace.tracing_problem import TracingProblem  # noqa: PLC0415
 
         try:
             self._tracer = PageTracer.open(TraceOptions())
@@ -196,7 +196,7 @@ class MemoryWatchLoop:
         self._hindered("trace", "", moment)
         return True
 
-    def _look(self, moment: Moment) -> Moment:
+    def _look(self, moment: LedgerMoment) -> LedgerMoment:
         """Ask the tracer what is still held, then the ledger: in this order, for what is
         taken in between must not look like growth that nobody claimed.
         """
@@ -218,7 +218,7 @@ class MemoryWatchLoop:
         self._watch.learn(later, sum_trace(trace, sight, Window()).rows, place)
         return later
 
-    def _disarm(self, moment: Moment) -> None:
+    def _disarm(self, moment: LedgerMoment) -> None:
         self._watch.disarmed()
         if self._tracer is None:
             return
@@ -233,17 +233,17 @@ class MemoryWatchLoop:
 
     # --- what is known ------------------------------------------------------------------
 
-    def _place(self, traced_seconds: float = 0.0) -> Place:
+    def _place(self, traced_seconds: float = 0.0) -> ClaimPlace:
         kernel = self._snapshot.get(Kernel)
         known = None if isinstance(kernel, Unread) else kernel
-        return Place(
+        return ClaimPlace(
             boot_id=(known.boot_id if known else None) or "",
             unix_seconds=(known.taken_at_unix_seconds if known else None) or 0.0,
             mount_point=self._mount_point,
             traced_seconds=traced_seconds,
         )
 
-    def _write(self, moment: Moment) -> None:
+    def _write(self, moment: LedgerMoment) -> None:
         """When what is claimed has changed, and once in a while as long as there is any."""
         kept = self._watch.kept(moment, self._place(), self._blind)
         if not kept.boot_id:
@@ -263,7 +263,7 @@ class MemoryWatchLoop:
 
     # --- what is told -------------------------------------------------------------------
 
-    def _tell_claims(self, moment: Moment) -> None:
+    def _tell_claims(self, moment: LedgerMoment) -> None:
         claims = {key_of(claim): claim for claim in self._watch.claims}
         for key, claim in claims.items():
             before = self._told.get(key)
@@ -275,7 +275,7 @@ class MemoryWatchLoop:
             self._say("gone", f"{key[0]} holds no {key[3]} any more that we know of", moment)
             del self._told[key]
 
-    def _hindered(self, what: str, why: str, moment: Moment | None) -> None:
+    def _hindered(self, what: str, why: str, moment: LedgerMoment | None) -> None:
         """Told once, until it is over or another reason comes; no words: it is over."""
         before, self._troubles[what] = self._troubles.get(what, ""), why
         if why and why != before:
@@ -286,7 +286,7 @@ class MemoryWatchLoop:
         """Why nothing is learned; that the file cannot be written needs no word in it."""
         return self._troubles.get("trace") or self._troubles.get("read the ledger", "")
 
-    def _say(self, event: str, words: str, moment: Moment | None) -> None:
+    def _say(self, event: str, words: str, moment: LedgerMoment | None) -> None:
         place = self._place()
         kept = None if moment is None else self._watch.kept(moment, place, self._blind)
         self._tell_one(WatchEvent(event, place.unix_seconds or None, words, kept))

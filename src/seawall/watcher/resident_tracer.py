@@ -12,8 +12,8 @@ from typing import Final
 from seawall.host.host import Unread
 from seawall.host.page_trace.known_symbols import KnownSymbols
 from seawall.host.page_trace.options import TraceOptions
-from seawall.host.page_trace.problems import TracingProblem
 from seawall.host.page_trace.tracer import PageTracer
+from seawall.host.page_trace.tracing_problem import TracingProblem
 from seawall.readings.page_trace import PageTrace, parse_answer
 
 _BUFFERS_KIB: Final = 16 << 10

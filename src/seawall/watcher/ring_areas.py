@@ -11,7 +11,7 @@ import time
 from typing import Final
 
 from seawall.accounts.ledger import Ledger
-from seawall.accounts.packet_rings.places import RING_CALLERS
+from seawall.accounts.packet_rings.ring_places import RING_CALLERS
 from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
 from seawall.readings.vmallocinfo import PATH, Vmallocinfo, parse

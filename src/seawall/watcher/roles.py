@@ -112,7 +112,7 @@ _USERS: Final = "/user.slice/"
 """Sessions: each has a process of sshd in it."""
 
 
-class Facts(NamedTuple):
+class RoleFacts(NamedTuple):
     """What the host tells of one workload."""
 
     cgroup: str
@@ -134,7 +134,7 @@ class Facts(NamedTuple):
     in the host's own tree."""
 
 
-def role_of(facts: Facts) -> str:
+def role_of(facts: RoleFacts) -> str:
     """Why it is protected and how that is known; empty when nothing speaks for it."""
     if facts.is_delegated:
         return ""  # whoever made it up could have called it anything
@@ -143,7 +143,7 @@ def role_of(facts: Facts) -> str:
     return _of_host(facts)
 
 
-def _of_container(facts: Facts) -> str:
+def _of_container(facts: RoleFacts) -> str:
     if _STATIC_UID.match(facts.pod_uid) and facts.qos is not None:
         return "static pod (its uid is the kubelet's own hash)"
     if facts.namespace in _SYSTEM_NAMESPACES:
@@ -173,7 +173,7 @@ def _is_given(folder: str, home: str) -> bool:
     return folder.startswith(home) if home.endswith("/") else folder.rstrip("/") == home
 
 
-def _by_adj(facts: Facts) -> str:
+def _by_adj(facts: RoleFacts) -> str:
     """The kubelet's word for a pod that the node needs; Guaranteed pods all have -997."""
     if facts.adj is None or facts.is_sandbox:
         return ""
@@ -183,7 +183,7 @@ def _by_adj(facts: Facts) -> str:
     return ""
 
 
-def _of_host(facts: Facts) -> str:
+def _of_host(facts: RoleFacts) -> str:
     unit = facts.unit.rpartition("/")[2] if facts.unit else ""
     for pattern, role in _UNITS_FOUND:
         if unit and pattern.match(unit):

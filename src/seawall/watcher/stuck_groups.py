@@ -10,7 +10,7 @@ import json
 import time
 from typing import Any, Final
 
-from seawall.accounts.group_progress import Progress, progress_of, refused_per_s
+from seawall.accounts.group_progress import GroupProgress, progress_of, refused_per_s
 from seawall.accounts.kill_prospects import KillProspects
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.oom import badness, contenders, prediction, salvage, scope
@@ -73,7 +73,10 @@ def _rows(wanted: list[str], first: Snapshot, last: Snapshot, seconds: float) ->
 
 
 def _row(
-    group: MemoryGroup, refused: float | None, seen: Progress, prospects: KillProspects | Unread
+    group: MemoryGroup,
+    refused: float | None,
+    seen: GroupProgress,
+    prospects: KillProspects | Unread,
 ) -> dict[str, Any]:
     has_seen = seen.full is not None or seen.user_cpus is not None
     is_stuck = (

@@ -28,7 +28,7 @@ from seawall.watcher.guard_endpoint import Row, word
 from seawall.watcher.memory_requests import MemoryRequest, capacity_of, class_rank_of, request_of
 from seawall.watcher.reread_schedule import AGAIN_SECONDS, RereadSchedule
 from seawall.watcher.role_facts import given_folders, programs
-from seawall.watcher.roles import Facts, role_of
+from seawall.watcher.roles import RoleFacts, role_of
 from seawall.watcher.roles_unread import NOT_NAMED, NOT_SEEN, ContainerFolders, DiskSilence
 from seawall.watcher.row_updates import RowUpdates
 
@@ -223,7 +223,7 @@ class WorkloadInventory:
         is_container = workload.kind == "container"
         is_given = is_container and not is_made_up
         folders, unread_role = self._folders_of(workload, inode) if is_given else ((), "")
-        facts = Facts(
+        facts = RoleFacts(
             cgroup=workload.cgroup,
             is_container=is_container,
             is_delegated=is_made_up,

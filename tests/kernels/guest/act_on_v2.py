@@ -7,11 +7,11 @@ import subprocess
 import sys
 import time
 
-from seawall.actions import small_files
+from seawall.actions import cgroup_files
 from seawall.actions.hands import Hands
 from seawall.actions.journal import Journal
 from seawall.actions.mounts import find_mounts
-from seawall.actions.plan import Order, Outcome, Step, Target
+from seawall.actions.orders import Order, Outcome, Step, Target
 from seawall.actions.undo import undo
 from seawall.guard.self_test import SelfTest
 
@@ -114,16 +114,16 @@ def forks(hands: Hands, name: str) -> None:
 
 def older_kernel(hands: Hands) -> None:
     """No cgroup.kill: the file is not there for our writes."""
-    write = small_files.write
+    write = cgroup_files.write
 
     def without(folder: int, name: str, value: str) -> bool:
         return name != "cgroup.kill" and write(folder, name, value)
 
-    small_files.write = without
+    cgroup_files.write = without
     try:
         forks(hands, "before_514")
     finally:
-        small_files.write = write
+        cgroup_files.write = write
 
 
 def freezes(hands: Hands) -> None:

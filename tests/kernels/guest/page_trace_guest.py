@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from seawall.host.page_trace import hist, kprobes, tracefs
-from seawall.host.page_trace.options import Driver, TraceOptions
-from seawall.host.page_trace.problems import TracingProblem
+from seawall.host.page_trace.options import TracedDriver, TraceOptions
 from seawall.host.page_trace.tracer import PageTracer
+from seawall.host.page_trace.tracing_problem import TracingProblem
 
 OUT = os.environ.get("OUT", "")
 MIB = 1 << 20
 # Argument 3 of packet_setsockopt is the option's number: 5 is PACKET_RX_RING, "five pages".
-STAND_IN = Driver(name="stand-in", module="", allocate="packet_setsockopt", count_argument=3)
+STAND_IN = TracedDriver(name="stand-in", module="", allocate="packet_setsockopt", count_argument=3)
 LOADS = [sys.executable, "-S", "-E", os.environ.get("JOB", "") + "/kernel_loads.py"]
 GROUP = "/sys/fs/cgroup/culprit"
 

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard.sense.sense import Sense
 from seawall.guard.settings import Settings
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from seawall.accounts.census.frames import error_of_squares
-from seawall.accounts.census.kinds import Kind, kind_of
+from seawall.accounts.census.frame_census import error_of_squares
+from seawall.accounts.census.frame_kinds import Kind, kind_of
 from seawall.accounts.workloads import Workloads
 from seawall.host.host import Unread
 from seawall.readings.cgroup import Cgroups

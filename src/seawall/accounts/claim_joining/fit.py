@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from seawall.accounts.claim import RESIDUAL, Claim
-from seawall.accounts.claim_joining.owner import RANKS
+from seawall.accounts.claim_joining.claim_owner import RANKS
 
 
 def fit(claims: Sequence[Claim], most: int, traced_most: int | None = None) -> Iterator[Claim]:

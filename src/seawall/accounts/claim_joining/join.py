@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from seawall.accounts.claim import Claim, Found
-from seawall.accounts.claim_joining.owner import (
+from seawall.accounts.claim import Claim, SourceClaims
+from seawall.accounts.claim_joining.claim_owner import (
     RANKS,
     Owner,
     either,
@@ -36,7 +36,7 @@ class _View:
         return RANKS[self.claim.confidence]
 
 
-def join(found: Sequence[Found]) -> list[Claim]:
+def join(found: Sequence[SourceClaims]) -> list[Claim]:
     """Every claim that is left, not yet held against the ledger."""
     views = [
         _View(_sane(claim), frozenset({number}))

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A driver's own slab cache: an object for each page that the driver took, an upper bound."""
 
-from seawall.accounts.claim import RESIDUAL, Claim, Found
-from seawall.accounts.driver_caches import DriverPages, driver_pages
+from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims
+from seawall.accounts.driver_caches import DriverCachePages, driver_pages
 from seawall.readings.kernel import Kernel
 from seawall.readings.slabinfo import PATH, Slabinfo
 
 
-def claims(kernel: Kernel, slabinfo: Slabinfo) -> Found:
+def claims(kernel: Kernel, slabinfo: Slabinfo) -> SourceClaims:
     """One claim for each known cache; it names a driver, not a workload."""
-    return Found(tuple(_claim(pages) for pages in driver_pages(slabinfo, kernel.page_size)))
+    return SourceClaims(tuple(_claim(pages) for pages in driver_pages(slabinfo, kernel.page_size)))
 
 
-def _claim(pages: DriverPages) -> Claim:
+def _claim(pages: DriverCachePages) -> Claim:
     return Claim(
         holder=pages.known.driver,
         workload=None,

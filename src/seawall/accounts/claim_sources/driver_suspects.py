@@ -6,7 +6,7 @@ Nothing is proved by it; it names whom to ask first.  Most processes first, then
 
 from typing import Final
 
-from seawall.accounts.claim import Found, Suspect
+from seawall.accounts.claim import SourceClaims, Suspect
 from seawall.accounts.driver_names import driver_of, node_name
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host.host import Unread
@@ -19,7 +19,7 @@ _COUNTED: Final = frozenset({"misc:kvm"})
 _PIDS_KEPT: Final = 64
 
 
-def claims(files: DriverFiles, workloads: Workloads | Unread, kernel: Kernel) -> Found:
+def claims(files: DriverFiles, workloads: Workloads | Unread, kernel: Kernel) -> SourceClaims:
     """No claims; one suspect for each workload and driver."""
     groups: dict[tuple[str, str], tuple[Workload | None, dict[int, Holder], set[str]]] = {}
     for pid, holder in files.by_pid.items():
@@ -47,7 +47,7 @@ def claims(files: DriverFiles, workloads: Workloads | Unread, kernel: Kernel) ->
     if files.left_out:
         count = f"{files.left_out:,} processes hold" if files.left_out > 1 else "1 process holds"
         unseen.append(f"which drivers' files {count}: not asked, for lack of time or rights")
-    return Found(suspects=tuple(suspects), unseen=tuple(unseen))
+    return SourceClaims(suspects=tuple(suspects), unseen=tuple(unseen))
 
 
 def _oldest(pids: dict[int, Holder]) -> int:

@@ -7,7 +7,7 @@ Usage less what is below it bounds it from above; the parts of memory.stat tell 
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.accounts.claim import Claim, Found
+from seawall.accounts.claim import Claim, SourceClaims
 from seawall.accounts.dying_memory import DyingMemory, dying_memory
 from seawall.accounts.memory_groups import MemoryGroups
 
@@ -23,9 +23,9 @@ _GIVE_BACK: Final = {
 }
 
 
-def claims(groups: MemoryGroups) -> Found:
+def claims(groups: MemoryGroups) -> SourceClaims:
     """The largest few."""
-    return Found(
+    return SourceClaims(
         tuple(claim for dying in dying_memory(groups)[:_SHOWN_MOST] for claim in _claims(dying))
     )
 

@@ -7,7 +7,7 @@ that several share stands with each of them.
 
 from typing import Final
 
-from seawall.accounts.claim import Claim, Confidence, Found
+from seawall.accounts.claim import Claim, Confidence, SourceClaims
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host.host import Unread
 from seawall.readings.hugetlb_groups import HugetlbGroups
@@ -24,16 +24,16 @@ _GIVE_BACK: Final = (
 
 def claims(
     groups: HugetlbGroups | Unread, meminfo: Meminfo, workloads: Workloads, snapshot: Snapshot
-) -> Found:
+) -> SourceClaims:
     """By the controller where there is one, else by process where pages are in use."""
     if isinstance(groups, HugetlbGroups):
-        return Found(tuple(_by_group(groups, workloads)))
+        return SourceClaims(tuple(_by_group(groups, workloads)))
     if not (meminfo.hugetlb or meminfo.huge_pages_total):
-        return Found()
+        return SourceClaims()
     statuses = snapshot.get(ProcessStatuses)
     if isinstance(statuses, Unread):
-        return Found()
-    return Found(tuple(_by_process(statuses, workloads)))
+        return SourceClaims()
+    return SourceClaims(tuple(_by_process(statuses, workloads)))
 
 
 def _by_group(groups: HugetlbGroups, workloads: Workloads) -> list[Claim]:

@@ -9,7 +9,7 @@ every process is dear: it is done where the host's counters tell that much is pi
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.accounts.claim import Claim, Found
+from seawall.accounts.claim import Claim, SourceClaims
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
@@ -26,12 +26,16 @@ _MISSING: Final = "what was registered twice, and what is locked and not there"
 def claims(
     meminfo: Meminfo, vmstat: Vmstat | Unread, kernel: Kernel, workloads: Workloads,
     snapshot: Snapshot,
-) -> Found:  # fmt: skip
+) -> SourceClaims:  # fmt: skip
     """One claim for each workload and line."""
     if not _may_be_much(meminfo, vmstat, kernel.page_size):
-        return Found()
+        return SourceClaims()
     statuses = snapshot.get(ProcessStatuses)
-    return Found() if isinstance(statuses, Unread) else Found(tuple(_claims(statuses, workloads)))
+    return (
+        SourceClaims()
+        if isinstance(statuses, Unread)
+        else SourceClaims(tuple(_claims(statuses, workloads)))
+    )
 
 
 def _may_be_much(meminfo: Meminfo, vmstat: Vmstat | Unread, page_size: int) -> bool:

@@ -12,7 +12,7 @@ shadow charge.  v1 counts it only where memory.kmem.tcp was limited, and never i
 
 from collections.abc import Iterator, Mapping
 
-from seawall.accounts.claim import RESIDUAL, Claim, Found
+from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims
 from seawall.accounts.memory_groups import parent
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host.host import Unread
@@ -30,11 +30,11 @@ def claims(
     memcgs: Memcgs | Unread,
     kmem_tcp: KmemTcp | Unread,
     workloads: Workloads | Unread,
-) -> Found:
+) -> SourceClaims:
     """One for each workload whose cgroup tells, one for the rest of the host."""
     tcp, udp = sockstat.tcp_bytes, sockstat.udp_bytes
     if tcp + udp < _LEAST_BYTES:
-        return Found()
+        return SourceClaims()
     owned: dict[Workload, int] = {}
     is_v2 = not isinstance(memcgs, Unread) and memcgs.version == 2
     if not isinstance(memcgs, Unread) and not isinstance(workloads, Unread):
@@ -49,7 +49,7 @@ def claims(
     rest = max(0, tcp + udp - sum(claim.most_bytes for claim in found))
     if rest >= _LEAST_BYTES:
         found.append(_claim(None, rest, tcp / (tcp + udp), is_v2=False))
-    return Found(tuple(found))
+    return SourceClaims(tuple(found))
 
 
 def _told(memcgs: Memcgs, kmem_tcp: KmemTcp | Unread) -> Mapping[str, int]:

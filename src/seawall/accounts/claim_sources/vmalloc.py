@@ -8,9 +8,9 @@ cgroup is charged is up to each caller.
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.accounts.claim import Claim, Found
+from seawall.accounts.claim import Claim, SourceClaims
 from seawall.accounts.ledger_vmalloc import STACK_CALLERS, counts
-from seawall.accounts.packet_rings.places import is_of_ring
+from seawall.accounts.packet_rings.ring_places import is_of_ring
 from seawall.readings.kernel import Kernel
 from seawall.readings.vmallocinfo import PATH, Vmallocinfo
 
@@ -19,7 +19,7 @@ _LEAST_BYTES: Final = 16 << 20
 _MISSING: Final = "which workload made the kernel do it"
 
 
-def claims(kernel: Kernel, vmallocinfo: Vmallocinfo) -> Found:
+def claims(kernel: Kernel, vmallocinfo: Vmallocinfo) -> SourceClaims:
     """The largest few; what is small says nothing."""
     held: dict[tuple[str, str | None], int] = {}
     for area in vmallocinfo.areas:
@@ -28,7 +28,7 @@ def claims(kernel: Kernel, vmallocinfo: Vmallocinfo) -> Found:
             key = (area.module or caller, area.module)
             held[key] = held.get(key, 0) + area.pages * kernel.page_size
     large = sorted(held.items(), key=lambda item: (-item[1], item[0][0]))
-    return Found(tuple(_claims(large[:_SHOWN_MOST])))
+    return SourceClaims(tuple(_claims(large[:_SHOWN_MOST])))
 
 
 def _claims(large: list[tuple[tuple[str, str | None], int]]) -> Iterator[Claim]:

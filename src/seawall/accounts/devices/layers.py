@@ -19,7 +19,7 @@ Mode: TypeAlias = Literal[
 Names: TypeAlias = Literal["yes", "no", "unknown"]
 
 
-class Answer(NamedTuple):
+class LayerAnswer(NamedTuple):
     """What one layer says of one device."""
 
     says: Literal["yes", "no", "none", "unread"]
@@ -38,7 +38,7 @@ class DeviceRow:
     minor: int | None
     is_needed: bool
     """Without it the device class does not work (nvidia-uvm for CUDA); others are optional."""
-    layers: dict[Layer, Answer]
+    layers: dict[Layer, LayerAnswer]
     errno: int | None
     """Of the try; None: it was not tried."""
     broken_at: Layer | None
@@ -186,6 +186,6 @@ class DeviceTable:
 
 def account(snapshot: Snapshot) -> DeviceTable | Unread:
     """Without opening any device; ``tabulate`` itself can be told to."""
-    from seawall.accounts.devices.table import tabulate  # noqa: PLC0415 - it is made of these
+    from seawall.accounts.devices.device_table import tabulate  # noqa: PLC0415 - it is made of these
 
     return tabulate(snapshot)

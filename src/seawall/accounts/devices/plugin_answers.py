@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from seawall.accounts.devices.classes import DeviceClass, class_of_path, class_of_resource
-from seawall.accounts.devices.kernel_rules.rules import is_everything
+from seawall.accounts.devices.kernel_rules.device_rules import is_everything
 from seawall.accounts.devices.layers import Names
 from seawall.accounts.devices.promised.promises import Promise, Sources, hook_of
 from seawall.accounts.workloads import Workload

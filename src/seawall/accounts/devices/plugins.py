@@ -16,7 +16,7 @@ from seawall.accounts.devices.promised.promises import Promise, Sources
 from seawall.accounts.devices.sight import HostSide
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
-from seawall.readings.device_nodes import Node
+from seawall.readings.device_nodes import DeviceNode
 
 ANY: Final = "device-plugin"
 
@@ -38,7 +38,9 @@ def is_named(workload: Workload, words: Iterable[str]) -> bool:
 
 
 def seen(
-    found: Mapping[int, Workload], nodes: Mapping[int, Mapping[str, Node] | Unread], host: HostSide
+    found: Mapping[int, Workload],
+    nodes: Mapping[int, Mapping[str, DeviceNode] | Unread],
+    host: HostSide,
 ) -> Iterator[Plugin]:
     """Each with what its /dev lacks, by pid."""
     for pid, workload in found.items():
@@ -56,7 +58,7 @@ def judged(
         yield replace(one, lacks=() if names == "no" else one.lacks, names_nodes=names)
 
 
-def _lacks(own: Mapping[str, Node], host: HostSide) -> Iterator[str]:
+def _lacks(own: Mapping[str, DeviceNode], host: HostSide) -> Iterator[str]:
     """Control nodes of the classes of which it has some: a plugin that has none of a class's
     nodes does not look into its /dev for them (CDI, volume mounts).
     """

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
 from seawall.accounts.devices.classes import drivers_of, majors_now
-from seawall.accounts.devices.kernel_rules.rules import Believer, Device
+from seawall.accounts.devices.kernel_rules.device_rules import Believer, RuledDevice
 from seawall.accounts.devices.layers import Plugin
 from seawall.accounts.devices.promised.promises import Promise, hook_of
 from seawall.host.host import Unread
@@ -15,7 +15,7 @@ from seawall.readings.cdi_specs import CdiSpecs
 from seawall.readings.char_devices import CharDevices
 from seawall.readings.device_access import Access
 from seawall.readings.device_cgroups import DeviceCgroups
-from seawall.readings.device_nodes import DeviceNodes, Node
+from seawall.readings.device_nodes import DeviceNode, DeviceNodes
 from seawall.readings.device_specs import DeviceSpec
 from seawall.readings.kernel import Kernel
 from seawall.readings.runtime_versions import RuntimeVersions
@@ -84,7 +84,7 @@ class HostSide:
         """Unix second at which a node of the host was made, or its mode was changed."""
         return None if isinstance(self.nodes, Unread) else self.nodes.changed.get(path)
 
-    def node(self, path: str) -> Node | None:
+    def node(self, path: str) -> DeviceNode | None:
         """On the host; None: not there, or not known."""
         return None if isinstance(self.nodes, Unread) else self.nodes.by_path.get(path)
 
@@ -94,7 +94,7 @@ class HostSide:
             return False
         return path not in self.nodes.by_path
 
-    def lacks_link(self, device: Device) -> bool:
+    def lacks_link(self, device: RuledDevice) -> bool:
         """Whether it is certain that /dev/char/M:m is missing."""
         if device.kind != "c" or isinstance(self.nodes, Unread):
             return False
@@ -125,7 +125,7 @@ class HostSide:
                 if not name.endswith(".slice"):
                     return
 
-    def slice_that_refuses(self, cgroup: str, device: Device, access: str) -> str | None:
+    def slice_that_refuses(self, cgroup: str, device: RuledDevice, access: str) -> str | None:
         """The topmost slice whose rules lack the device."""
         for name, unit in self.units_of(cgroup):
             if not name.endswith(".slice"):
@@ -147,7 +147,7 @@ class ContainerSide:
     spec: DeviceSpec | Unread | None
     cgroup: str
     """Where the process is that tries."""
-    own_nodes: Mapping[str, Node] | Unread | None
+    own_nodes: Mapping[str, DeviceNode] | Unread | None
     """Its /dev; None: no process of it is there."""
     access: Access | None
     """None: nothing was tried."""
@@ -162,7 +162,7 @@ class ContainerSide:
         one, spec = self.promise.device_class, self.spec
         return hook_of(one, spec) if isinstance(spec, DeviceSpec) else None
 
-    def own_node(self, path: str) -> Node | None:
+    def own_node(self, path: str) -> DeviceNode | None:
         """In its /dev; None: not there, or not seen."""
         return self.own_nodes.get(path) if isinstance(self.own_nodes, Mapping) else None
 
@@ -171,13 +171,13 @@ class ContainerSide:
         return tuple(sorted(self.own_nodes)) if isinstance(self.own_nodes, Mapping) else None
 
 
-class Asked(NamedTuple):
+class DeviceRequest(NamedTuple):
     """One device of a row."""
 
     path: str
     host_path: str
     access: str
-    device: Device | None
+    device: RuledDevice | None
     """None: nobody tells its numbers."""
     is_sure: bool
     """The numbers are the driver's or the host's of now: another is stale."""

@@ -14,7 +14,7 @@ from seawall.accounts.claim import RESIDUAL, Claim
 from seawall.readings.kept_claims import KeptClaim
 from seawall.readings.packet_rings import PacketRings
 
-_WHAT: Final = "packet ring"  # accounts/tracing/kinds.py
+_WHAT: Final = "packet ring"  # accounts/tracing/page_kinds.py
 
 
 def bounded(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from seawall.accounts.claim import Confidence
-from seawall.accounts.tracing.places import memory_path
+from seawall.accounts.tracing.task_workloads import memory_path
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.readings.cgroup import Cgroups
 from seawall.readings.packet_rings import PacketRings, PacketSocket, SocketHolder
@@ -25,7 +25,7 @@ _NAMED_MOST: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class RingOwner:
     """What can be said of one socket; equal for sockets of which the same can be said."""
 
     workload: Workload | None
@@ -48,7 +48,7 @@ class RingOwners:
         self._known: dict[tuple[str, ...], Workload | None] = {}
         self._hidden = self._homes(rings.hidden)
 
-    def owner(self, one: PacketSocket) -> Owner:
+    def owner(self, one: PacketSocket) -> RingOwner:
         """Of one socket."""
         home = self._home_of_namespace(one.namespace)
         if home is None:
@@ -142,7 +142,7 @@ class RingOwners:
 
     # --- which of those that live there
 
-    def _inside(self, one: PacketSocket, home: Workload, inside: Sequence[Workload]) -> Owner:
+    def _inside(self, one: PacketSocket, home: Workload, inside: Sequence[Workload]) -> RingOwner:
         """Held by processes of ``home``, in whose namespace it was made."""
         there = self._residents(one, home)
         able = [w for w, is_able in there.values() if is_able or len(there) == 1]
@@ -154,10 +154,10 @@ class RingOwners:
         if others:
             missing.append(f"it is also held by {others}, which does not change whose it is")
         if chosen == home or chosen in inside:
-            return Owner(chosen, chosen.name, "exact", "; ".join(missing))
+            return RingOwner(chosen, chosen.name, "exact", "; ".join(missing))
         # The container may have been started again since, or may have made none.
         missing.append(f"it is held by {self._names(inside)} of its pod, which cannot make one")
-        return Owner(chosen, chosen.name, "estimate", "; ".join(missing))
+        return RingOwner(chosen, chosen.name, "estimate", "; ".join(missing))
 
     def _residents(self, one: PacketSocket, home: Workload) -> dict[str, tuple[Workload, bool]]:
         """Of a pod its containers that live there or hold it, and whether each could have made
@@ -189,30 +189,30 @@ class RingOwners:
 
     # --- what can be said without a process of the owner's that holds it
 
-    def _shared(self, one: PacketSocket) -> Owner:
+    def _shared(self, one: PacketSocket) -> RingOwner:
         is_host = one.namespace == self._rings.host_namespace
         where = "the host's network" if is_host else f"network namespace {one.namespace}"
         makers = self._makers(one)
         held = self._names(self.workloads_of(one.holders))
         holder = f"packet sockets of {where}" + (f" (held by {held})" if held else "")
         why = "several workloads share that network, and a socket can be handed on"
-        return Owner(None, holder, "exact", f"who made them: {why}", tuple(makers))
+        return RingOwner(None, holder, "exact", f"who made them: {why}", tuple(makers))
 
-    def _outside(self, one: PacketSocket, home: Workload) -> Owner:
+    def _outside(self, one: PacketSocket, home: Workload) -> RingOwner:
         """Made in ``home``'s namespace, and held by none of its processes."""
         if makers := self._makers(one):
             held = self._names(self.workloads_of(one.holders))
             holder = f"packet sockets of {home.name}'s network (held by {held})"
             why = "the holder could have gone into that network"
-            return Owner(None, holder, "exact", f"who made them: {why}", (*makers, home))
+            return RingOwner(None, holder, "exact", f"who made them: {why}", (*makers, home))
         held = self._names(self.workloads_of(one.holders))
         if held:
             why = f"it was made in this workload's network and is held by {held} now"
             missing = f"{why}; whoever has the socket can set up its ring"
-            return Owner(home, home.name, "estimate", missing)
+            return RingOwner(home, home.name, "estimate", missing)
         missing = "which process holds it: made in this workload's network, found in no process"
         confidence: Confidence = "bound" if self._rings.holders_left_out else "estimate"
-        return Owner(home, home.name, confidence, missing)
+        return RingOwner(home, home.name, confidence, missing)
 
     def _makers(self, one: PacketSocket) -> list[Workload]:
         """The holders that could have made it: by right, and by the way into its namespace."""

@@ -12,11 +12,11 @@ from typing import Final
 
 from seawall.accounts.claim import RESIDUAL
 from seawall.accounts.ledger import Ledger
-from seawall.accounts.traced import Capped, StackSum, Traced, TracedProcess, TracedRow
+from seawall.accounts.traced_memory import Capped, StackSum, Traced, TracedProcess, TracedRow
 from seawall.accounts.tracing.caps import Part
 from seawall.accounts.tracing.caps import capped as capped_parts
-from seawall.accounts.tracing.kinds import Taken, deciding_frame, is_tracers_own, taken_by
-from seawall.accounts.tracing.places import Holding, Places
+from seawall.accounts.tracing.page_kinds import Taken, deciding_frame, is_tracers_own, taken_by
+from seawall.accounts.tracing.task_workloads import Holding, TaskWorkloads
 from seawall.accounts.workloads import Workloads
 from seawall.host.host import Unread
 from seawall.readings.cgroup import Cgroups
@@ -38,7 +38,7 @@ _SHARED: Final = Holding(CACHES, None, None)
 class Sight:
     """What else of the host a trace is read with."""
 
-    places: Places
+    places: TaskWorkloads
     lines: tuple[str, ...]
     """Of the ledger."""
     version: tuple[int, int]
@@ -48,7 +48,9 @@ class Sight:
         """As a moment of the host tells it."""
         ledger, kernel = snapshot.get(Ledger), snapshot.get(Kernel)
         return cls(
-            Places(snapshot.get(Cgroups), snapshot.get(ContainerFiles), snapshot.get(Workloads)),
+            TaskWorkloads(
+                snapshot.get(Cgroups), snapshot.get(ContainerFiles), snapshot.get(Workloads)
+            ),
             () if isinstance(ledger, Unread) else tuple(line.name for line in ledger.lines),
             (0, 0) if isinstance(kernel, Unread) else kernel.version,
         )
@@ -156,7 +158,7 @@ def _is_doubted(part: HeldPages, trace: PageTrace) -> bool:
     return part.least_pages < part.pages and trace.lost_events > 0
 
 
-def _holding(task: TracedTask, places: Places) -> Holding:
+def _holding(task: TracedTask, places: TaskWorkloads) -> Holding:
     if task.is_kernel_thread:
         return Holding(KERNEL_THREADS, None, None)
     found = places.holding(task.cgroups)

@@ -9,8 +9,8 @@ still live: whoever ends gives back, and somebody else may have taken the same f
 
 from collections.abc import Sequence
 
-from seawall.accounts.traced import TracedRow
-from seawall.accounts.watch.claims import Key, key_of
+from seawall.accounts.traced_memory import TracedRow
+from seawall.accounts.watch.watched_claims import Key, key_of
 
 
 class Floors:

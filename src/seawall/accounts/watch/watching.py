@@ -17,12 +17,20 @@ from dataclasses import replace
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from seawall.accounts.claim import RESIDUAL
-from seawall.accounts.traced import TracedRow
+from seawall.accounts.traced_memory import TracedRow
 from seawall.accounts.tracing.caps import Part, capped, certain_of
-from seawall.accounts.watch.claims import Key, Place, draft_of, key_of, merged, tellable, worth
 from seawall.accounts.watch.floors import Floors
 from seawall.accounts.watch.inherited import INHERITED_SECONDS, READ_SECONDS, Inherited
-from seawall.accounts.watch.pace import Falls, Growth, Moment
+from seawall.accounts.watch.tracing_pace import Falls, Growth, LedgerMoment
+from seawall.accounts.watch.watched_claims import (
+    ClaimPlace,
+    Key,
+    draft_of,
+    key_of,
+    merged,
+    tellable,
+    worth,
+)
 from seawall.readings.kept_claims import KeptClaim, KeptClaims
 
 LOOK_EVERY_SECONDS: Final = 10.0
@@ -33,7 +41,7 @@ RELOOK_EVERY_SECONDS: Final = 300.0
 Step: TypeAlias = Literal["arm", "disarm", "look"]
 
 
-class Watch:
+class MemoryWatch:
     """One watcher's whole memory."""
 
     def __init__(
@@ -82,7 +90,7 @@ class Watch:
         """Everything, largest first; one for each holder and kind."""
         return merged((*self.live, *self.inherited))
 
-    def see(self, moment: Moment) -> tuple[Step, ...]:
+    def see(self, moment: LedgerMoment) -> tuple[Step, ...]:
         """What follows from one more look at the ledger, in this order."""
         self._inherited.set_clock(moment.seconds, self._now)
         self._inherited.age(moment.seconds)
@@ -103,7 +111,7 @@ class Watch:
         due = since >= (self._look_every if is_armed else RELOOK_EVERY_SECONDS)
         return ("look",) if (is_armed and due) or (self.live and (due or fell)) else ()
 
-    def learn(self, moment: Moment, rows: Iterable[TracedRow], place: Place) -> None:
+    def learn(self, moment: LedgerMoment, rows: Iterable[TracedRow], place: ClaimPlace) -> None:
         """A look of the tracer, and the moment that followed it."""
         self._looked = moment.seconds
         self._inherited.set_clock(moment.seconds, place.unix_seconds)
@@ -144,7 +152,7 @@ class Watch:
         self.disarmed()
         self._floors.forget()
 
-    def kept(self, moment: Moment, place: Place, blind: str = "") -> KeptClaims:
+    def kept(self, moment: LedgerMoment, place: ClaimPlace, blind: str = "") -> KeptClaims:
         """What goes into the file."""
         self._inherited.set_clock(moment.seconds, place.unix_seconds)
         base = self.base_bytes if self.base_bytes is not None else moment.residual_bytes
@@ -157,13 +165,13 @@ class Watch:
             claims=tuple(filter(tellable, self.claims)),
         )
 
-    def _arm(self, moment: Moment) -> None:
+    def _arm(self, moment: LedgerMoment) -> None:
         self._low = moment.residual_bytes - sum(claim.bytes for claim in self.live)
         self._looked = moment.seconds
         if self.base_bytes is None:
             self.base_bytes = moment.residual_bytes
 
-    def _note_low(self, moment: Moment) -> None:
+    def _note_low(self, moment: LedgerMoment) -> None:
         without = moment.residual_bytes - sum(claim.bytes for claim in self.live)
         if self._low is not None and without < self._low - moment.error_bytes:
             self._low = without
@@ -174,7 +182,7 @@ class Watch:
         self._slack = min(self._slack + self._slack_now, most_bytes)
         self._slack_now = 0
 
-    def _fit_inherited(self, moment: Moment) -> None:
+    def _fit_inherited(self, moment: LedgerMoment) -> None:
         """What fell does not come back: nobody saw it being taken again."""
         raw = self._inherited.raw
         if not raw or self.base_bytes is None:
@@ -188,7 +196,7 @@ class Watch:
             tuple(c for c in fitted if c.least_bytes or min(over, c.bytes) > least)
         )
 
-    def _set_base(self, moment: Moment) -> None:
+    def _set_base(self, moment: LedgerMoment) -> None:
         if self.base_bytes is None or self._inherited.raw:
             return
         held = sum(claim.bytes for claim in self.live)
@@ -266,6 +274,6 @@ def fitted_to(
     """Kept claims held against the residual of now, whoever reads them; the wall clock is 0
     where it is not known, and then nothing is certain.
     """
-    watch = Watch(kept, now_unix_seconds=now_unix_seconds, certain_seconds=READ_SECONDS)
-    watch.see(Moment(0.0, residual_bytes, error_bytes))
+    watch = MemoryWatch(kept, now_unix_seconds=now_unix_seconds, certain_seconds=READ_SECONDS)
+    watch.see(LedgerMoment(0.0, residual_bytes, error_bytes))
     return watch.inherited

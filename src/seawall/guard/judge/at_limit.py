@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 
-from seawall.actions.plan import Order, Step, Target
+from seawall.actions.orders import Order, Step, Target
 from seawall.guard.facts import Group, Node
 from seawall.guard.judge import over_limit, stuck
 from seawall.guard.judge.case import Case

@@ -4,7 +4,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from seawall.actions.plan import Order, Step, Target
+from seawall.actions.orders import Order, Step, Target
 from seawall.guard.facts import Group, Node
 from seawall.guard.judge.sentences import plain
 from seawall.guard.judge.sources import sources_of

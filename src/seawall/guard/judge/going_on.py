@@ -6,7 +6,7 @@ Need and identity are looked at again before every further step.
 
 from collections.abc import Mapping
 
-from seawall.actions.plan import Outcome
+from seawall.actions.orders import Outcome
 from seawall.guard.facts import Group, Node
 from seawall.guard.judge.case import Case
 from seawall.guard.judge.mind import Mind

@@ -8,7 +8,7 @@ every decision until it is known what came back.
 
 from collections.abc import Iterable, Mapping
 
-from seawall.actions.plan import Outcome
+from seawall.actions.orders import Outcome
 from seawall.guard.facts import Group, Node
 from seawall.guard.judge.at_limit import (
     judge_over_limit,

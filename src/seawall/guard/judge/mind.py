@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable
 
-from seawall.actions.plan import Order, Outcome
+from seawall.actions.orders import Order, Outcome
 from seawall.guard.facts import Node
 from seawall.guard.judge.case import Case
 from seawall.guard.judge.descent import Descent

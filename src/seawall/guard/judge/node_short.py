@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 
-from seawall.actions.plan import Step
+from seawall.actions.orders import Step
 from seawall.guard.facts import Group, Node
 from seawall.guard.judge import sentences, suspicion
 from seawall.guard.judge.case import Case

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judge's whole mind as JSON, for the recorder: a replay can begin with any tick.
 
-In the shape that ``replay/remembered.py`` reads.  That one checks every type; the guard's process
+In the shape that ``replay/mind_codec.py`` reads.  That one checks every type; the guard's process
 has no room for tables of them.
 """
 

@@ -7,7 +7,7 @@ A bound says what somebody holds at the most; it proves nothing, and nobody is k
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from seawall.actions.plan import Order, Step, Target
+from seawall.actions.orders import Order, Step, Target
 from seawall.guard.facts import Group, Node
 from seawall.guard.judge.look import Look
 from seawall.guard.judge.proof import LEAST_GROWTH, Causes

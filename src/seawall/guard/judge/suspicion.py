@@ -9,7 +9,7 @@ Nobody is killed by it: the kill is the ordinary one, on the ordinary proof, or 
 
 from collections.abc import Mapping, Sequence
 
-from seawall.actions.plan import Order, Outcome
+from seawall.actions.orders import Order, Outcome
 from seawall.guard.facts import Group, Node
 from seawall.guard.judge import sentences
 from seawall.guard.judge.mind import Mind

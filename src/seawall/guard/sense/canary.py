@@ -9,7 +9,7 @@ are not to be had.
 from typing import Final
 
 from seawall.guard.sense.files import KernelFile
-from seawall.guard.sense.vmstat import Rate
+from seawall.guard.sense.tick_vmstat import Rate
 
 _MOST_BYTES: Final = 2048
 _MAJFLT: Final = 9

@@ -27,7 +27,7 @@ from seawall.guard.facts import Group
 from seawall.guard.sense.canary import number, stat_fields
 from seawall.guard.sense.files import all_bytes, first_bytes
 from seawall.guard.sense.lasting import Lasting
-from seawall.guard.sense.member import Member, Names, is_populated, read_promises
+from seawall.guard.sense.member import GroupMember, Names, is_populated, read_promises
 
 _STAT_BYTES: Final = 32 << 10
 _PROCS_BYTES: Final = 256 << 10
@@ -70,7 +70,7 @@ class Details:
         for group in groups:
             group.gives_back_bytes = None
 
-    def read(self, member: Member, now: float, *, has_swap: bool) -> None:
+    def read(self, member: GroupMember, now: float, *, has_swap: bool) -> None:
         """Fill in what ``Group`` says of it; a file that cannot be read leaves None."""
         group = member.group
         pids, is_whole = self._pids(group.path)
@@ -173,7 +173,7 @@ class Details:
                 is_seen = True
         return total / self._ticks if is_seen else None
 
-    def _progress(self, member: Member, user: float | None, now: float) -> float | None:
+    def _progress(self, member: GroupMember, user: float | None, now: float) -> float | None:
         if user is None:
             return None
         was, total = member.user_rate.was, int(user * 1e6)

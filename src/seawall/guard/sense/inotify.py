@@ -26,7 +26,7 @@ _BUFFER_BYTES: Final = 16 << 10
 _READS_MOST: Final = 64
 
 
-class Inotify:
+class InotifyDescriptor:
     """One inotify descriptor with its buffer."""
 
     __slots__ = ("_add", "_buffer", "_fd", "_init", "_into", "_words", "problem")

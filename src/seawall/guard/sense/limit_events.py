@@ -12,12 +12,12 @@ from typing import Final
 
 from seawall.guard.sense.details import below, rows
 from seawall.guard.sense.files import first_bytes, number_of, open_quietly
-from seawall.guard.sense.member import Member, Names, limiter_of, plain
+from seawall.guard.sense.member import GroupMember, Names, limiter_of, plain
 
 _FOLDERS_MOST: Final = 256
 
 
-def hits_and_kills(member: Member, names: Names) -> tuple[int | None, int | None]:
+def hits_and_kills(member: GroupMember, names: Names) -> tuple[int | None, int | None]:
     """Since the groups were made; None: this kernel does not tell."""
     own = member.folder.path
     place = limiter_of(member.folder) or member.folder

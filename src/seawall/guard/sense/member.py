@@ -5,14 +5,14 @@ import errno
 import os
 from typing import Final
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.cgroup_paths import place_of
 from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM, Group
 from seawall.guard.sense.files import first_bytes, open_quietly
-from seawall.guard.sense.pressure import Pressure
+from seawall.guard.sense.group_pressure import GroupPressure
+from seawall.guard.sense.tick_vmstat import Rate
 from seawall.guard.sense.tree import Folder
 from seawall.guard.sense.trend import Anchors
-from seawall.guard.sense.vmstat import Rate
 
 _RANKS: Final = {"BestEffort": BEST_EFFORT, "Burstable": BURSTABLE, "Guaranteed": GUARANTEED}
 NOT_TOLD: Final = "who it is was not told yet"
@@ -21,7 +21,7 @@ UNLIMITED_BYTES: Final = 1 << 62
 """v1 prints the largest whole number of pages for no limit."""
 
 
-class Member:
+class GroupMember:
     """One workload's files; closed when it goes."""
 
     __slots__ = (
@@ -50,7 +50,7 @@ class Member:
         self.events_fd = self.swap_fd = -1
         self.events_path = ""
         """Of the file behind it."""
-        self.pressure: Pressure | None = None
+        self.pressure: GroupPressure | None = None
         self.anchors = Anchors(now, 0.0)
         self.certain_anchors = Anchors(now, 0.0)
         self.hits = Rate()
@@ -175,7 +175,7 @@ def limiter_of(folder: Folder) -> Folder | None:
     return found
 
 
-def read_promises(member: Member, names: Names, *, has_swap: bool) -> None:
+def read_promises(member: GroupMember, names: Names, *, has_swap: bool) -> None:
     """memory.min and memory.low as its request, and how much of it may be in swap; v2.
 
     Below a user's manager its own user writes them: a wish (decision 0022), to which the kernel
@@ -192,7 +192,7 @@ def read_promises(member: Member, names: Names, *, has_swap: bool) -> None:
         member.swap_most = _swap_most(member.folder, names)
 
 
-def _forget_stale(member: Member) -> None:
+def _forget_stale(member: GroupMember) -> None:
     """A resize in place (Kubernetes 1.33) raises the limit of what runs, and its oom_score_adj
     stays that of the start (kubernetes#130657, runc#4669): what it asks for now nobody tells.
 
@@ -219,7 +219,7 @@ def _swap_most(folder: Folder, names: Names) -> int | None:
     return least
 
 
-def unswappable_of(member: Member, charge: int) -> int:
+def unswappable_of(member: GroupMember, charge: int) -> int:
     """Of ``charge``, what finds no place in swap."""
     if member.swap_most is None:
         return 0

@@ -13,10 +13,10 @@ from typing import Final
 
 from seawall.cgroup_paths import place_of
 from seawall.guard.facts import NOTHING_OUTSIDE, SYSTEM, Outside
-from seawall.guard.sense.member import NOT_TOLD, Member
-from seawall.guard.sense.residual import Residual
-from seawall.guard.sense.told import is_moment, is_whole
+from seawall.guard.sense.member import NOT_TOLD, GroupMember
+from seawall.guard.sense.residual import TickResidual
 from seawall.guard.sense.tree import DEPTH_MOST
+from seawall.guard.sense.watcher_numbers import is_moment, is_whole
 
 _TEXT_MOST: Final = 512
 _ROWS_MOST: Final = 10_000
@@ -40,7 +40,7 @@ class Merge:
                  "_waiting", "certain_bytes", "claims_seconds", "dropped", "refused",
                  "stuck_seconds", "unlearned", "watcher_pid")  # fmt: skip
 
-    def __init__(self, members: dict[str, Member], residual: Residual) -> None:
+    def __init__(self, members: dict[str, GroupMember], residual: TickResidual) -> None:
         self._members = members
         self._residual = residual
         self._round = self._part = 0
@@ -193,7 +193,7 @@ class Merge:
         self._waiting.pop(path, None)
         self._made_up.pop(path, None)
 
-    def _name(self, member: Member, row: Mapping[str, object]) -> None:
+    def _name(self, member: GroupMember, row: Mapping[str, object]) -> None:
         group = member.group
         group.name = word(row.get("name")) or group.name
         group.pod = word(row.get("pod")) or group.pod
@@ -254,7 +254,7 @@ class Merge:
         if self.stuck_seconds and now - self.stuck_seconds > _STUCK_LASTS_SECONDS:
             self.forget_stuck()
 
-    def _member(self, row: object) -> Member | None:
+    def _member(self, row: object) -> GroupMember | None:
         """Whom it is about, when path and inode agree."""
         if not isinstance(row, dict) or not isinstance(row.get("cgroup"), str):
             self.dropped += 1

@@ -16,7 +16,7 @@ from typing import Final
 from seawall.guard.sense.details import rows
 from seawall.guard.sense.files import first_bytes
 from seawall.guard.sense.member import UNLIMITED_BYTES, Names, plain
-from seawall.guard.sense.tree import Folder, Tree
+from seawall.guard.sense.tree import Folder, GroupTree
 
 _STAT_BYTES: Final = 8192
 _LISTS: Final = (b"active_file", b"inactive_file")
@@ -25,13 +25,13 @@ _NO_CACHE: Final = (b"file_mapped", b"file_dirty", b"file_writeback")
 _NESTED_LINKS: Final = 2
 
 
-def protected_cache(tree: Tree, names: Names) -> int:
+def protected_cache(tree: GroupTree, names: Names) -> int:
     """Bytes; 0 on cgroup v1, which has no such promise."""
     root = tree.folders.get("/")
     return _below(tree, names, root, None) if names.version == 2 and root else 0
 
 
-def _below(tree: Tree, names: Names, above: Folder, effective: int | None) -> int:
+def _below(tree: GroupTree, names: Names, above: Folder, effective: int | None) -> int:
     """Of the cgroups in ``above``, which keeps ``effective`` bytes; None: it is the root."""
     found: list[tuple[Folder, int, int]] = []
     for path in above.children:

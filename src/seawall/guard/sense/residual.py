@@ -13,8 +13,8 @@ follows a fall at once and a rise only when nothing grew for a minute.
 from collections.abc import Mapping
 from typing import Final
 
-from seawall.guard.sense.told import is_moment, is_number, is_whole
 from seawall.guard.sense.trend import Trend
+from seawall.guard.sense.watcher_numbers import is_moment, is_number, is_whole
 from seawall.quick_residual import Counters, quick_residual
 
 LEDGER_LASTS_SECONDS: Final = 30.0
@@ -25,7 +25,7 @@ _NOISE_SHARE: Final = 256
 """Of all memory: what counters and per-CPU lists move by themselves in a minute."""
 
 
-class Residual:
+class TickResidual:
     """Reused from tick to tick."""
 
     __slots__ = (

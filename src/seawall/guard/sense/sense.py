@@ -11,23 +11,23 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from seawall.actions.plan import Mounts
+from seawall.actions.orders import Mounts
 from seawall.guard.facts import Group, Node
 from seawall.guard.sense.cadence import Cadence
 from seawall.guard.sense.canary import Canary
 from seawall.guard.sense.details import Details
-from seawall.guard.sense.groups import Groups
-from seawall.guard.sense.headroom import Headroom
+from seawall.guard.sense.group_pressure import GroupPressure
+from seawall.guard.sense.group_table import GroupTable
 from seawall.guard.sense.member import NOT_TOLD
-from seawall.guard.sense.meminfo import Meminfo
 from seawall.guard.sense.merge import Merge
 from seawall.guard.sense.pause import broken_seconds, glance_seconds, pause_seconds
-from seawall.guard.sense.pressure import Pressure
-from seawall.guard.sense.residual import Residual
+from seawall.guard.sense.residual import TickResidual
 from seawall.guard.sense.stalled import Stalled
+from seawall.guard.sense.tick_headroom import TickHeadroom
+from seawall.guard.sense.tick_meminfo import TickMeminfo
+from seawall.guard.sense.tick_vmstat import Rate, TickVmstat
 from seawall.guard.sense.trend import Trend
 from seawall.guard.sense.triggers import Triggers
-from seawall.guard.sense.vmstat import Rate, Vmstat
 from seawall.guard.settings import Settings
 
 _RARELY_SECONDS: Final = 10.0
@@ -59,11 +59,11 @@ class Sense:
         self._settings = settings
         self._page = os.sysconf("SC_PAGE_SIZE")
         self._cpus = os.cpu_count() or 1
-        self.memory = Meminfo(proc)
-        self.vmstat = Vmstat(proc)
-        self.headroom = Headroom(proc, sys, self._page)
-        self.residual = Residual()
-        self._table = Groups(mounts, are_told=settings.watch)
+        self.memory = TickMeminfo(proc)
+        self.vmstat = TickVmstat(proc)
+        self.headroom = TickHeadroom(proc, sys, self._page)
+        self.residual = TickResidual()
+        self._table = GroupTable(mounts, are_told=settings.watch)
         self.groups: dict[str, Group] = self._table.by_path
         self._details = Details(self._table.names, proc)
         self._merge = Merge(self._table.members, self.residual)
@@ -94,7 +94,7 @@ class Sense:
     def open(self) -> None:
         """Open what is read; after it nothing of the node's start is missing but rates."""
         now = time.monotonic()
-        pressure = Pressure(self._host_pressure)
+        pressure = GroupPressure(self._host_pressure)
         pressure.open()
         self._pressure_problem = pressure.problem
         pressure.close()
@@ -213,7 +213,7 @@ class Sense:
             mem_total_bytes=self.memory.mem_total,
         )
 
-    def _swap_moved(self, memory: Meminfo) -> int | None:
+    def _swap_moved(self, memory: TickMeminfo) -> int | None:
         """SwapCached, when anything went to swap or came back since the last tick."""
         seen = memory.swap_free, memory.swap_cached
         if seen == self._swap_seen:

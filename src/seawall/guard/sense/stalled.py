@@ -19,9 +19,9 @@ from seawall.cgroup_paths import place_of
 from seawall.guard.sense.cadence import Cadence
 from seawall.guard.sense.canary import number, stat_fields
 from seawall.guard.sense.files import KernelFile, first_bytes
+from seawall.guard.sense.group_pressure import GroupPressure
 from seawall.guard.sense.member import Names
-from seawall.guard.sense.pressure import Pressure
-from seawall.guard.sense.vmstat import Rate
+from seawall.guard.sense.tick_vmstat import Rate
 
 NAMES: Final = kubelet_names.PROGRAMS | {
     "containerd", "dockerd", "crio", "cri-dockerd", "podman", "sshd", "kube-proxy",
@@ -43,14 +43,14 @@ _MINE: Final = "ourselves"
 _USERS: Final = "/user.slice/"
 
 
-class Watched:
+class StalledGroup:
     """One of them: a cgroup with pressure, or a process."""
 
     __slots__ = ("name", "pid", "pressure", "rate", "starttime", "stat")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.pressure: Pressure | None = None
+        self.pressure: GroupPressure | None = None
         self.pid = 0
         self.starttime = 0
         self.stat: KernelFile | None = None
@@ -89,7 +89,7 @@ class Stalled:
         self._verify = Cadence(_VERIFY_SECONDS)
         self._walk = Cadence(_WALK_SECONDS)
         self._pids: Iterator[int] | None = None
-        self.by_key: dict[str, Watched] = {}
+        self.by_key: dict[str, StalledGroup] = {}
         """By the pressure file's path, or ``pid N``."""
         self.fresh: list[str] = []
         """Pressure files that were found since somebody cleared it: for triggers."""
@@ -145,10 +145,10 @@ class Stalled:
             return False
         if file in self.by_key:
             return True
-        pressure = Pressure(file)
+        pressure = GroupPressure(file)
         if len(self.by_key) >= _MOST or not pressure.open():
             return False
-        watched = Watched(name)
+        watched = StalledGroup(name)
         watched.pressure = pressure
         self.by_key[file] = watched
         self.fresh.append(file)
@@ -175,7 +175,7 @@ class Stalled:
         file = KernelFile(f"{self._proc}/{pid}/stat", 2048)
         if not file.read():
             return
-        watched = Watched(name)
+        watched = StalledGroup(name)
         watched.pid, watched.stat = pid, file
         started = number(stat_fields(file.buffer, file.size), _STARTTIME)
         watched.starttime = started or 0

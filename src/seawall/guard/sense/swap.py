@@ -11,7 +11,7 @@ import os
 from typing import Final
 
 from seawall.guard.sense.files import KernelFile, first_bytes, open_quietly
-from seawall.guard.sense.meminfo import Meminfo
+from seawall.guard.sense.tick_meminfo import TickMeminfo
 
 _MOST_BYTES: Final = 16 << 10
 _UNKNOWN_COST: Final = 0.5
@@ -71,7 +71,7 @@ class Swap:
         to_zram = min(could_go, self.zram_free)
         return to_zram, min(could_go - to_zram, self.disk_free)
 
-    def gains(self, memory: Meminfo, *, is_zswap: bool) -> tuple[float, float]:
+    def gains(self, memory: TickMeminfo, *, is_zswap: bool) -> tuple[float, float]:
         """Of a byte that goes to zram, and of one to a disk, so much is free afterwards."""
         disk = 1.0
         if is_zswap and memory.zswapped and memory.zswap is not None:

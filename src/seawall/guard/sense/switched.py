@@ -8,11 +8,11 @@ of a folder that is gone does.  As long as nobody counts, nothing is known: what
 would look like a workload that stands still, and its limit like one that still holds.
 """
 
-from seawall.guard.sense.member import Member, Names, read_limit
-from seawall.guard.sense.tree import Tree
+from seawall.guard.sense.member import GroupMember, Names, read_limit
+from seawall.guard.sense.tree import GroupTree
 
 
-def let_go(lost: list[Member], tree: Tree, names: Names) -> None:
+def let_go(lost: list[GroupMember], tree: GroupTree, names: Names) -> None:
     """Of those whose charge answers ENODEV: the tree forgets who is gone, and the others' files
     are opened again later.
     """

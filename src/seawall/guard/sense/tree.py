@@ -15,7 +15,7 @@ import os
 from typing import Final
 
 from seawall.guard.sense.cadence import Cadence
-from seawall.guard.sense.folder import Folder as Folder  # noqa: PLC0414 - its home for others
+from seawall.guard.sense.group_folder import Folder as Folder  # noqa: PLC0414 - its home for others
 from seawall.guard.sense.inotify import CREATED, DELETED, MOVED_FROM, MOVED_TO, OVERFLOW
 from seawall.guard.sense.watches import Watches
 
@@ -33,7 +33,7 @@ _LISTED_EVERY: Final = 10
 """Rescans: then every folder is listed whatever its link count says."""
 
 
-class Tree:
+class GroupTree:
     """All folders that lead to workloads, and those that are."""
 
     __slots__ = (

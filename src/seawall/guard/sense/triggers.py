@@ -18,7 +18,7 @@ from typing import Final
 
 from seawall.guard.sense.cadence import Cadence
 from seawall.guard.sense.files import GONE, open_quietly
-from seawall.guard.sense.pressure import words_of
+from seawall.guard.sense.group_pressure import words_of
 
 _FORMS: Final = (b"some 50000 500000\0", b"some 150000 2000000\0")
 _PROTECTED_FORMS: Final = (b"full 25000 500000\0", b"full 100000 2000000\0")

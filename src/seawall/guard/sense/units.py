@@ -6,11 +6,13 @@ without its role, and nobody would protect it.
 """
 
 from seawall.guard.facts import Group
-from seawall.guard.sense.member import Member
-from seawall.guard.sense.tree import Tree
+from seawall.guard.sense.member import GroupMember
+from seawall.guard.sense.tree import GroupTree
 
 
-def show_or_hide(tree: Tree, members: dict[str, Member], by_path: dict[str, Group]) -> None:
+def show_or_hide(
+    tree: GroupTree, members: dict[str, GroupMember], by_path: dict[str, Group]
+) -> None:
     """Of the units that turned since the last tick: what the judge sees."""
     for unit in tree.turned:
         member = members.get(unit.path)

@@ -10,14 +10,14 @@ import os
 from typing import Final
 
 from seawall.guard.sense.files import GONE
-from seawall.guard.sense.folder import Folder
-from seawall.guard.sense.inotify import Inotify
+from seawall.guard.sense.group_folder import Folder
+from seawall.guard.sense.inotify import InotifyDescriptor
 
 _REFUSED: Final = -2
 _MINUTE: Final = 60.0
 
 
-class Watches(Inotify):
+class Watches(InotifyDescriptor):
     """``folder.watch`` is its number; below zero: there is none."""
 
     __slots__ = ("_refused", "_why", "by_watch")

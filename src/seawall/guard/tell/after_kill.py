@@ -4,9 +4,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from seawall.actions.plan import Outcome
+from seawall.actions.orders import Outcome
 from seawall.guard.settings import Settings
-from seawall.guard.tell import sentences
+from seawall.guard.tell import guard_sentences
 from seawall.guard.tell.plain import moment
 
 
@@ -16,7 +16,7 @@ def requests(
     """``sentence``: why; ``about``: the outcome's line of the journal, for the command."""
     target = o.order.target
     if settings.termination_message:
-        words = sentences.for_the_container(o, sentence, moment(unix_seconds))
+        words = guard_sentences.for_the_container(o, sentence, moment(unix_seconds))
         yield {"do": "termination_message", "cgroup": target.path, "name": target.name,
                "decision": o.order.decision, "words": words, "unix_seconds": unix_seconds,
                "kubelet_root": settings.kubelet_root}  # fmt: skip

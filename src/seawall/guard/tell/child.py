@@ -8,12 +8,12 @@ import signal
 import time
 from typing import Any, Final
 
-from seawall.guard.tell import commands
+from seawall.guard.tell import kill_command
 from seawall.guard.tell.own_programs import config_answer
 
 LIMITS: Final = {
     "self_test_child": (2, 60.0),
-    "run": (4, commands.SECONDS),
+    "run": (4, kill_command.SECONDS),
     "termination_message": (4, 10.0),
     "textfile": (1, 20.0),
     "rivals": (1, 20.0),
@@ -73,7 +73,7 @@ def ending(child: Child, status: int, now: float) -> dict[str, Any]:
     if late:
         return {"status": code, "problem": late}
     if child.kind == "run":
-        return {"status": code, "problem": commands.problem_of(code)}
+        return {"status": code, "problem": kill_command.problem_of(code)}
     if child.said:
         return parsed(child.said)
     return {"problem": "" if code == 0 else f"failed with status {code}"}

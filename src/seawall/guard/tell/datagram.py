@@ -15,8 +15,8 @@ import socket
 from typing import Any, Final
 
 from seawall.guard.facts import Group, Node
+from seawall.guard.tell.guard_sentences import DATAGRAM_WAITS
 from seawall.guard.tell.plain import line_of, plain
-from seawall.guard.tell.sentences import DATAGRAM_WAITS
 
 SCHEMA: Final = "seawall.datagram/1"
 MOST_BYTES: Final = 1400

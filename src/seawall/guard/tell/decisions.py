@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from seawall.guard.tell.page import FOLDER_MODE, MODE, REMOVED, Exchange, are_there
+from seawall.guard.tell.fixed_page import FOLDER_MODE, MODE, REMOVED, Exchange, are_there
 from seawall.guard.tell.paths import DECISIONS, OLDER_DECISIONS
 
 FILE_MOST_BYTES: Final = 1 << 20

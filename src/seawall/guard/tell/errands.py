@@ -19,13 +19,13 @@ from typing import Any, Final, NoReturn
 from seawall import held_files
 from seawall.guard import lean_library
 from seawall.guard.channel import DATAGRAM_MOST_BYTES
-from seawall.guard.tell import commands, rivals, self_test_child, termination, textfile
+from seawall.guard.tell import kill_command, rivals, self_test_child, termination, textfile
 from seawall.guard.tell.child import COMPANIONS, LIMITS, Child, be_gentle, ending, parsed
 from seawall.guard.tell.late_thaw import LateThaw
 from seawall.guard.tell.own_log import log, say
 from seawall.guard.tell.own_programs import become_companion, become_reader, give_away
-from seawall.guard.tell.waiting import KINDS as WAITS
-from seawall.guard.tell.waiting import Waiting
+from seawall.guard.tell.waiting_requests import KINDS as WAITS
+from seawall.guard.tell.waiting_requests import WaitingRequests
 
 _ANSWER_MOST: Final = 32 << 10
 _POLL_SECONDS: Final = 0.5
@@ -68,7 +68,7 @@ class Desk:
         self.end = end
         self._errands = errands
         self.children: list[Child] = []
-        self.waiting = Waiting()
+        self.waiting = WaitingRequests()
         self.late_thaw = LateThaw()
 
     def take(self, request: dict[str, Any]) -> None:
@@ -148,10 +148,10 @@ class Desk:
             be_gentle(kind)
             if kind not in COMPANIONS:  # they exec; a copy of an end would hide that it was closed
                 os.closerange(3, answers)
-                os.closerange(answers + 1, commands.FDS_MOST)
+                os.closerange(answers + 1, kill_command.FDS_MOST)
             lean_library.uninstall()
             if kind == "run":
-                commands.oversee(request, answers)
+                kill_command.oversee(request, answers)
             elif kind == "config":
                 become_reader(request, answers)
             elif kind in COMPANIONS:

@@ -32,7 +32,7 @@ _IN_FILE: Final = re.compile(rf"""memory\.available["']?\s*:\s*["']?{_QUANTITY}"
 _HARD: Final = re.compile(r"""evictionHard["']?[ \t]*:\s*(\{[^}]*\}|(?:\n?[ \t]+[^\n]+)+)""")
 
 
-class Process(NamedTuple):
+class RivalProcess(NamedTuple):
     """One that is of the host."""
 
     pid: int
@@ -57,7 +57,9 @@ def find(proc: str, scope: Sequence[str]) -> list[str]:
     return words[:_MOST]
 
 
-def host_processes(proc: str, names: frozenset[str], scope: Sequence[str]) -> Iterator[Process]:
+def host_processes(
+    proc: str, names: frozenset[str], scope: Sequence[str]
+) -> Iterator[RivalProcess]:
     """Living ones with one of these names in the pid namespace of ``proc``."""
     for entry in sorted(os.listdir(proc), key=lambda name: (len(name), name)):
         if not entry.isdigit():
@@ -70,7 +72,9 @@ def host_processes(proc: str, names: frozenset[str], scope: Sequence[str]) -> It
             continue
         paths = _read(f"{proc}/{entry}/cgroup", 65536)
         is_of_session = _is_within(paths, (_SESSIONS,))
-        yield Process(int(entry), comm, _is_within(paths, scope), _is_roots(status), is_of_session)
+        yield RivalProcess(
+            int(entry), comm, _is_within(paths, scope), _is_roots(status), is_of_session
+        )
 
 
 def eviction_of(arguments: list[str], config: str, drop_ins: Sequence[str] = ()) -> str:
@@ -105,7 +109,7 @@ def _given(arguments: list[str], flag: str) -> list[str]:
     return values
 
 
-def _eviction(proc: str, kubelet: Process) -> str:
+def _eviction(proc: str, kubelet: RivalProcess) -> str:
     who = f"{kubelet.comm} (pid {kubelet.pid})"
     if kubelet.comm != kubelet_names.KUBELET:
         return f"{who} has a kubelet in it, whose eviction threshold is not to be seen"

@@ -10,22 +10,29 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from seawall.actions.plan import Outcome
+from seawall.actions.orders import Outcome
 from seawall.guard.aide import Aide
 from seawall.guard.facts import Group, Node
-from seawall.guard.memory import Footprint
+from seawall.guard.guard_memory import Footprint
 from seawall.guard.settings import Settings
-from seawall.guard.tell import datagram, pmsg, records, sentences, status_json, status_page
+from seawall.guard.tell import (
+    datagram,
+    decision_lines,
+    guard_sentences,
+    pmsg,
+    status_json,
+    status_page,
+)
 from seawall.guard.tell.after_kill import requests
+from seawall.guard.tell.decision_tally import ENDS, DecisionTally
 from seawall.guard.tell.decisions import Decisions
 from seawall.guard.tell.failures import KINDS, Failures
-from seawall.guard.tell.folder import stands_in_memory
-from seawall.guard.tell.kmsg import INFO, NOTICE, WARNING, LineFile, kernel_record
-from seawall.guard.tell.page import Page, news_of
+from seawall.guard.tell.fixed_page import Page, news_of
+from seawall.guard.tell.kmsg_line import INFO, NOTICE, WARNING, LineFile, kernel_record
 from seawall.guard.tell.paths import STATUS, STATUS_JSON, Paths
 from seawall.guard.tell.plain import moment, plain
+from seawall.guard.tell.runtime_folder import stands_in_memory
 from seawall.guard.tell.shown import Last, Shown, lines_of, top_of, top_shadow_charges
-from seawall.guard.tell.tally import ENDS, Tally
 from seawall.guard.tell.textfile_values import values_of
 from seawall.guard.told_recorder import RecorderLink
 from seawall.guard.verdict import Rank, Told, Verdict
@@ -62,7 +69,7 @@ class Teller:
         self._json = Page(paths.folder, STATUS_JSON, status_json.PAGE_BYTES)
         self._decisions = Decisions(
             paths.folder,
-            heading=lambda last: records.heading_line(last, self._stamp(time.time())),
+            heading=lambda last: decision_lines.heading_line(last, self._stamp(time.time())),
         )
         self.folder = paths.folder
         self._recorder = recorder or RecorderLink(None)
@@ -70,7 +77,7 @@ class Teller:
         self._pmsg = LineFile(paths.pmsg)
         self._datagram = datagram.Datagram(settings.datagram_to)
         self._footprint: Footprint | None = None
-        self._tally, self.failures = Tally(), Failures()
+        self._tally, self.failures = DecisionTally(), Failures()
         self._last: Last | None = None
         self._sentences: dict[str, str] = {}
         """Of the last decisions, all steps of each: why, and what is done in the end."""
@@ -116,7 +123,7 @@ class Teller:
         found = [part.problem for part in parts if part.problem]
         found += [*self.failures.words, *lines_of(self._disk)]
         if self._aide is not None and not self._aide.is_alive:
-            found.append(sentences.AIDE_LOST)
+            found.append(guard_sentences.AIDE_LOST)
         return found
 
     def status(
@@ -127,7 +134,7 @@ class Teller:
         is_after = node.seconds - self._decided < AFTER_SECONDS
         if node.kernel_kills and (judge_state != "peace" or is_after):
             stamp = self._stamp(time.time())
-            self._add(records.kernel_line(node.kernel_kills, node.seconds, stamp))
+            self._add(decision_lines.kernel_line(node.kernel_kills, node.seconds, stamp))
         if not self.is_time(node.seconds, judge_state):
             return
         self._state, self._written, self.is_due = judge_state, node.seconds, False
@@ -162,21 +169,21 @@ class Teller:
         how = self._tally.verdict(v, self.settings.mode)
         self._decisions.know(v.decision)
         now, self._decided = time.time(), v.seconds
-        why = sentences.with_step(self._sentences.pop(v.decision, ""), v.sentence)
+        why = guard_sentences.with_step(self._sentences.pop(v.decision, ""), v.sentence)
         self._last = Last(v.decision, now, v.trigger, how, why, "")
         self._sentences[v.decision] = why
         while len(self._sentences) > _SENTENCES_KEPT:
             del self._sentences[next(iter(self._sentences))]
         self.is_due = True
-        words = sentences.decided(v, how)
+        words = guard_sentences.decided(v, how)
         self._datagram.send(
             {"id": v.decision, "at": moment(now), "trigger": v.trigger, "how": how,
              "frame": self._recorder.frame, "sentence": words}
         )  # fmt: skip
         self._say(WARNING if how != "reported" else NOTICE, words)
         stamp = self._stamp(now)
-        self._add(records.verdict_line(v, stamp))
-        for line in records.ranking_lines(v, rest, stamp):
+        self._add(decision_lines.verdict_line(v, stamp))
+        for line in decision_lines.ranking_lines(v, rest, stamp):
             self._add(line)
 
     def outcome(self, o: Outcome, words: str = "", seconds: float | None = None) -> None:
@@ -184,8 +191,8 @@ class Teller:
         if not self._tally.outcome(o):
             return
         now, seconds = time.time(), time.monotonic() if seconds is None else seconds
-        words = words or sentences.ended(o)
-        self._add(records.outcome_line(o, words, seconds, self._stamp(now)))
+        words = words or guard_sentences.ended(o)
+        self._add(decision_lines.outcome_line(o, words, seconds, self._stamp(now)))
         level = WARNING if o.order.step in (*ENDS, "clamp") or o.problem else NOTICE
         self._say(level, f"{o.order.decision}: {words}")
         self._result(o.order.decision, words)
@@ -198,14 +205,14 @@ class Teller:
         if t.outcome is not None:
             self.outcome(t.outcome, t.sentence, t.seconds)
             return
-        self._add(records.told_line(t, self._stamp(time.time())))
+        self._add(decision_lines.told_line(t, self._stamp(time.time())))
         self._say(NOTICE, f"{t.decision}: {t.sentence}")
         self._result(t.decision, t.sentence)
 
     def event(self, words: str) -> None:
-        """Something about the guard itself (``tell/sentences.py`` has the words)."""
+        """Something about the guard itself (``tell/guard_sentences.py`` has the words)."""
         if self._say(INFO, words):
-            self._add(records.event_line(words, self._stamp(time.time())))
+            self._add(decision_lines.event_line(words, self._stamp(time.time())))
         self.is_due = True
 
     def close(self) -> None:
@@ -216,8 +223,8 @@ class Teller:
         if self._footprint is not None:
             self._footprint.close()
 
-    def _stamp(self, now: float) -> records.Stamp:
-        return records.Stamp(now, self._boot_id, self.settings.mode, self._recorder.frame)
+    def _stamp(self, now: float) -> decision_lines.Stamp:
+        return decision_lines.Stamp(now, self._boot_id, self.settings.mode, self._recorder.frame)
 
     def _add(self, line: bytes) -> None:
         """To the journal and to the black box."""
@@ -252,7 +259,7 @@ class Teller:
         sentence = self._sentences.get(o.order.decision, "")
         about = b""
         if self.settings.run_after_kill:
-            about = records.outcome_line(o, sentence, seconds, self._stamp(now))
+            about = decision_lines.outcome_line(o, sentence, seconds, self._stamp(now))
         for request in requests(self.settings, o, sentence, now, about):
             if not self._ask(request):
                 self._lost(request["do"], o)

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from seawall.host.device_access.process import held
+from seawall.host.device_access.held_process import held
 from seawall.host.device_access.writers import FAN_MODIFY
 from seawall.host.host import JSON
 
@@ -38,7 +38,7 @@ _UNTOLD: Final = -2  # before 5.15
 Told = dict[str, JSON]
 
 
-class Event(NamedTuple):
+class DeviceEvent(NamedTuple):
     """One of fanotify's; its descriptors are the reader's to close."""
 
     mask: int
@@ -48,7 +48,7 @@ class Event(NamedTuple):
     """``_NO_PIDFD``: it had ended; ``_UNTOLD``: the kernel does not say."""
 
 
-def events_in(data: bytes) -> Iterator[Event]:
+def events_in(data: bytes) -> Iterator[DeviceEvent]:
     """As the kernel packed them."""
     at = 0
     while at + _HEAD.size <= len(data):
@@ -61,7 +61,7 @@ def events_in(data: bytes) -> Iterator[Event]:
             if kind == _INFO_PIDFD:
                 pidfd = number
             info += max(size, _INFO.size)
-        yield Event(mask, fd, pid, pidfd)
+        yield DeviceEvent(mask, fd, pid, pidfd)
         at = end
 
 
@@ -73,7 +73,7 @@ def listen(group: int, to: int) -> None:
         # (two busy CPUs); it sleeps but for writes.
         os.setpriority(os.PRIO_PROCESS, 0, -20)
     seen = _Seen()
-    _line(seen.look(Event(0, -1, os.getpid(), _UNTOLD)))  # touches now what is touched then
+    _line(seen.look(DeviceEvent(0, -1, os.getpid(), _UNTOLD)))  # touches now what is touched then
     poll = select.poll()
     poll.register(group, select.POLLIN)
     poll.register(to, 0)  # POLLERR: nobody reads any more
@@ -87,7 +87,7 @@ def listen(group: int, to: int) -> None:
                 data = data[os.write(to, data) :]
 
 
-def _lines(events: list[Event], seen: "_Seen") -> Iterator[bytes]:
+def _lines(events: list[DeviceEvent], seen: "_Seen") -> Iterator[bytes]:
     """All processes are looked at before anything else is done: they may be gone soon."""
     now: Told = {"unix": time.time(), "monotonic": time.monotonic()}
     found = [seen.look(event) for event in events]
@@ -115,7 +115,7 @@ class _Seen:
     def __init__(self) -> None:
         self._known: dict[int, tuple[float, Told]] = {}
 
-    def look(self, event: Event) -> Told:
+    def look(self, event: DeviceEvent) -> Told:
         """What is known of the process of one event; empty when it is gone."""
         if event.pid <= 0:
             return {}

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from seawall.host.device_access.apart import ask_apart, problem
-from seawall.host.device_access.process import held
+from seawall.host.device_access.held_process import held
 from seawall.host.host import JSON
 
 NODES_MOST: Final = 4096

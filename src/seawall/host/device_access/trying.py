@@ -26,9 +26,9 @@ from errno import EINVAL
 from typing import Final, NamedTuple
 
 from seawall.host.device_access.apart import ask_apart, problem
-from seawall.host.device_access.cgroup import Hierarchy, JoinError, join, own_hierarchy
-from seawall.host.device_access.owner import ROOT, Owner, become, owner_of
-from seawall.host.device_access.process import held
+from seawall.host.device_access.credentials import ROOT, Credentials, become, owner_of
+from seawall.host.device_access.device_cgroup import Hierarchy, JoinError, join, own_hierarchy
+from seawall.host.device_access.held_process import held
 from seawall.host.host import JSON
 from seawall.host.rooted import Rooted
 
@@ -111,7 +111,7 @@ class _Trier:
         os.close(rooted.fd)
         self._is_ready = True
 
-    def _try(self, rooted: Rooted, paths: list[str], cgroups: bytes, owner: Owner) -> JSON:
+    def _try(self, rooted: Rooted, paths: list[str], cgroups: bytes, owner: Credentials) -> JSON:
         """One row for each path, inside the cgroup."""
         if self._hierarchy is None:
             raise JoinError("absent", "no cgroup hierarchy with devices is mounted here")

@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import Final
 
 from seawall.host.device_access.apart import die_with_parent
-from seawall.host.device_access.cgroup import Hierarchy, JoinError
+from seawall.host.device_access.device_cgroup import Hierarchy, JoinError
 from seawall.host.expendable import let_go
 
 FILES: Final = ("devices.allow", "devices.deny")

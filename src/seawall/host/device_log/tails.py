@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
 from typing import Final, NamedTuple
 
-from seawall.host.device_log.events import HINT, LINE_MOST_BYTES
+from seawall.host.device_log.device_log_events import HINT, LINE_MOST_BYTES
 
 Open = Callable[[str, int], int]
 TAIL_BYTES: Final = 16 << 20
@@ -40,7 +40,7 @@ _PLUGIN: Final = re.compile(
 _NUMBERED: Final = re.compile(r"(\d{1,6})\.log(\.\d{8}-\d{6})?\Z")
 
 
-class Tail(NamedTuple):
+class LogTail(NamedTuple):
     """The end of one file."""
 
     data: bytes
@@ -49,7 +49,7 @@ class Tail(NamedTuple):
     is_cut: bool
 
 
-def tail(path: str, open_: Open) -> Tail:
+def tail(path: str, open_: Open) -> LogTail:
     """OSError when it cannot be read, EIO for what is no regular file."""
     fd = open_(path, _FLAGS)
     try:
@@ -65,7 +65,7 @@ def tail(path: str, open_: Open) -> Tail:
             left -= len(part)
     finally:
         os.close(fd)
-    return Tail(b"".join(parts), status.st_mtime, status.st_size > TAIL_BYTES)
+    return LogTail(b"".join(parts), status.st_mtime, status.st_size > TAIL_BYTES)
 
 
 def hinted_lines(data: bytes, until: float) -> Iterator[bytes]:

@@ -10,12 +10,12 @@ import os
 from typing import Final
 
 from seawall.host.device_access.apart import ask_apart, problem
-from seawall.host.device_access.cgroup import JoinError, own_hierarchy
-from seawall.host.device_access.process import Process, held
+from seawall.host.device_access.device_cgroup import JoinError, own_hierarchy
+from seawall.host.device_access.held_process import HeldProcess, held
 from seawall.host.expendable import unread_for
+from seawall.host.gpu_inside.cgroup_room import refuse_without_room
 from seawall.host.gpu_inside.fresh import Fresh
 from seawall.host.gpu_inside.own_libraries import own_libraries
-from seawall.host.gpu_inside.room import refuse_without_room
 from seawall.host.gpu_inside.standing import standing_of
 from seawall.host.host import JSON
 
@@ -48,7 +48,7 @@ def gpu_query_inside(argument: str) -> JSON:
         return problem(told.why, error.strerror or told.detail)
 
 
-def _asked(process: Process, seconds: float, ticks: int) -> JSON:
+def _asked(process: HeldProcess, seconds: float, ticks: int) -> JSON:
     hierarchy = own_hierarchy()
     if hierarchy is None:
         raise JoinError("absent", "no cgroup hierarchy with devices is mounted here")
@@ -77,7 +77,7 @@ def _asked(process: Process, seconds: float, ticks: int) -> JSON:
     return told | _outcome(fresh, seconds, is_over=is_over)
 
 
-def _look(process: Process, ticks: int) -> dict[str, JSON]:
+def _look(process: HeldProcess, ticks: int) -> dict[str, JSON]:
     """What lies in the container, and what it holds in its memory: either may hold up a reader."""
 
     def look(pid: int) -> JSON:

@@ -19,7 +19,7 @@ from errno import EACCES
 from typing import Any, Final
 
 import seawall
-from seawall.host.gpu_inside.entry import ANSWER, PROCESS, QUESTION, WORDS
+from seawall.host.gpu_inside.container_entry import ANSWER, PROCESS, QUESTION, WORDS
 from seawall.host.host import JSON
 
 _ANSWER_MOST: Final = 1 << 20
@@ -32,8 +32,8 @@ _SEALS: Final = (
     fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 )  # fmt: skip
 _RUN: Final = (
-    "import sys; sys.path.append(sys.argv[1]); from seawall.host.gpu_inside.entry import main; "
-    "main()"
+    "import sys; sys.path.append(sys.argv[1]); "
+    "from seawall.host.gpu_inside.container_entry import main; main()"
 )
 
 

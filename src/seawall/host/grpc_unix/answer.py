@@ -8,8 +8,8 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
+from seawall.host.grpc_unix.grpc_problems import StatusProblem, WireProblem
 from seawall.host.grpc_unix.hpack import Header
-from seawall.host.grpc_unix.problems import StatusProblem, WireProblem
 
 _PREFIX_BYTES: Final = 5
 _NAMES: Final = (
@@ -19,7 +19,7 @@ _NAMES: Final = (
 )  # fmt: skip
 
 
-class Answer:
+class GrpcAnswer:
     """Of the call on ``stream``."""
 
     def __init__(self, stream: int, bytes_most: int) -> None:

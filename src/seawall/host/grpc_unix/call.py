@@ -13,10 +13,10 @@ import struct
 import time
 from typing import Final
 
-from seawall.host.grpc_unix import frames, hpack
-from seawall.host.grpc_unix.answer import Answer
-from seawall.host.grpc_unix.frames import Frame, packed
-from seawall.host.grpc_unix.problems import CallProblem, SilentProblem, WireProblem
+from seawall.host.grpc_unix import hpack, http2_frames
+from seawall.host.grpc_unix.answer import GrpcAnswer
+from seawall.host.grpc_unix.grpc_problems import CallProblem, SilentProblem, WireProblem
+from seawall.host.grpc_unix.http2_frames import Http2Frame, packed
 
 ANSWER_BYTES_MOST: Final = 8 << 20
 _FRAMES_MOST: Final = 50_000
@@ -40,13 +40,13 @@ class Connection:
         self._decoder = hpack.Decoder()
         self._buffer = bytearray()
         self._next = 1
-        self._window = self._stream_window = frames.WINDOW_BYTES
+        self._window = self._stream_window = http2_frames.WINDOW_BYTES
         self._frames_left = _FRAMES_MOST
-        self._last_stream = frames.WINDOW_MOST
+        self._last_stream = http2_frames.WINDOW_MOST
         self._socket = _connected(path, seconds)
 
     def __enter__(self) -> "Connection":  # noqa: PYI034 - typing.Self is of Python 3.11
-        self._send(frames.hello())
+        self._send(http2_frames.hello())
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -60,13 +60,13 @@ class Connection:
         body = b"\0" + struct.pack(">I", len(message)) + message
         if len(body) > min(_QUESTION_BYTES_MOST, self._stream_window):
             raise CallProblem(f"a question of {len(body)} bytes is more than may be sent")
-        answer = Answer(stream, ANSWER_BYTES_MOST)
+        answer = GrpcAnswer(stream, ANSWER_BYTES_MOST)
         block = hpack.encode(self._headers(method))
-        self._send(packed(frames.HEADERS, frames.END_HEADERS, stream, block))
+        self._send(packed(http2_frames.HEADERS, http2_frames.END_HEADERS, stream, block))
         while self._window < len(body):
             self._take(answer)
         self._window -= len(body)
-        self._send(packed(frames.DATA, frames.END_STREAM, stream, body))
+        self._send(packed(http2_frames.DATA, http2_frames.END_STREAM, stream, body))
         while not answer.is_ended:
             self._take(answer)
         return answer.message()
@@ -81,65 +81,69 @@ class Connection:
 
     # --- frames that come -------------------------------------------------------------------
 
-    def _take(self, answer: Answer) -> None:
+    def _take(self, answer: GrpcAnswer) -> None:
         """One frame, and what the connection owes for it."""
         frame = self._frame()
         match frame.kind:
-            case frames.HEADERS:
+            case http2_frames.HEADERS:
                 headers = self._decoder.decode(self._block(frame))
                 if frame.stream == answer.stream:
-                    answer.take_headers(headers, is_last=bool(frame.flags & frames.END_STREAM))
-            case frames.DATA:
+                    answer.take_headers(
+                        headers, is_last=bool(frame.flags & http2_frames.END_STREAM)
+                    )
+            case http2_frames.DATA:
                 self._take_data(frame, answer)
-            case frames.RST_STREAM if frame.stream == answer.stream:
-                raise CallProblem(f"the server reset the call, code {frames.number(frame.payload)}")
-            case frames.CONTINUATION | frames.PUSH_PROMISE:
+            case http2_frames.RST_STREAM if frame.stream == answer.stream:
+                raise CallProblem(
+                    f"the server reset the call, code {http2_frames.number(frame.payload)}"
+                )
+            case http2_frames.CONTINUATION | http2_frames.PUSH_PROMISE:
                 raise WireProblem("a frame that must not come here")
             case _ if frame.stream == 0:
                 self._take_of_connection(frame, answer.stream)
 
-    def _take_data(self, frame: Frame, answer: Answer) -> None:
-        is_last = bool(frame.flags & frames.END_STREAM)
+    def _take_data(self, frame: Http2Frame, answer: GrpcAnswer) -> None:
+        is_last = bool(frame.flags & http2_frames.END_STREAM)
         if frame.stream == answer.stream:
-            answer.take_data(frames.content(frame), is_last=is_last)
+            answer.take_data(http2_frames.content(frame), is_last=is_last)
         if size := len(frame.payload):
-            leave = frames.window_update(0, size)
-            self._send(leave if is_last else leave + frames.window_update(frame.stream, size))
+            leave = http2_frames.window_update(0, size)
+            self._send(leave if is_last else leave + http2_frames.window_update(frame.stream, size))
 
-    def _take_of_connection(self, frame: Frame, stream: int) -> None:
-        is_ack = bool(frame.flags & frames.ACK)
-        if frame.kind == frames.SETTINGS and not is_ack:
-            window = frames.initial_window(frame.payload)
+    def _take_of_connection(self, frame: Http2Frame, stream: int) -> None:
+        is_ack = bool(frame.flags & http2_frames.ACK)
+        if frame.kind == http2_frames.SETTINGS and not is_ack:
+            window = http2_frames.initial_window(frame.payload)
             self._stream_window = self._stream_window if window is None else window
-            self._send(packed(frames.SETTINGS, frames.ACK, 0, b""))
-        elif frame.kind == frames.PING and not is_ack:
-            self._send(packed(frames.PING, frames.ACK, 0, frame.payload[:8]))
-        elif frame.kind == frames.WINDOW_UPDATE:
-            self._window += frames.number(frame.payload) & frames.WINDOW_MOST
-        elif frame.kind == frames.GOAWAY:
-            self._last_stream = frames.number(frame.payload[:4]) & frames.WINDOW_MOST
+            self._send(packed(http2_frames.SETTINGS, http2_frames.ACK, 0, b""))
+        elif frame.kind == http2_frames.PING and not is_ack:
+            self._send(packed(http2_frames.PING, http2_frames.ACK, 0, frame.payload[:8]))
+        elif frame.kind == http2_frames.WINDOW_UPDATE:
+            self._window += http2_frames.number(frame.payload) & http2_frames.WINDOW_MOST
+        elif frame.kind == http2_frames.GOAWAY:
+            self._last_stream = http2_frames.number(frame.payload[:4]) & http2_frames.WINDOW_MOST
             if stream > self._last_stream:
                 raise CallProblem("the server takes no more calls (GOAWAY)")
 
-    def _block(self, frame: Frame) -> bytes:
+    def _block(self, frame: Http2Frame) -> bytes:
         """The header block that begins with this frame; nothing may come between its parts."""
-        block = frames.content(frame)
+        block = http2_frames.content(frame)
         flags = frame.flags
-        while not flags & frames.END_HEADERS:
+        while not flags & http2_frames.END_HEADERS:
             more = self._frame()
-            if more.kind != frames.CONTINUATION or more.stream != frame.stream:
+            if more.kind != http2_frames.CONTINUATION or more.stream != frame.stream:
                 raise WireProblem("a header block that another frame interrupts")
             block, flags = block + more.payload, more.flags
             if len(block) > _BLOCK_BYTES_MOST:
                 raise WireProblem(f"a header block of more than {_BLOCK_BYTES_MOST} bytes")
         return block
 
-    def _frame(self) -> Frame:
+    def _frame(self) -> Http2Frame:
         self._frames_left -= 1
         if self._frames_left < 0:
             raise WireProblem(f"more than {_FRAMES_MOST} frames")
-        length, kind, flags, stream = frames.head(self._exactly(frames.HEAD_BYTES))
-        return Frame(kind, flags, stream, self._exactly(length))
+        length, kind, flags, stream = http2_frames.head(self._exactly(http2_frames.HEAD_BYTES))
+        return Http2Frame(kind, flags, stream, self._exactly(length))
 
     # --- bytes ------------------------------------------------------------------------------
 

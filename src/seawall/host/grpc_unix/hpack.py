@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final, TypeAlias
 
 from seawall.host.grpc_unix import huffman
-from seawall.host.grpc_unix.problems import WireProblem
+from seawall.host.grpc_unix.grpc_problems import WireProblem
 
 Header: TypeAlias = tuple[bytes, bytes]
 TABLE_BYTES: Final = 4096

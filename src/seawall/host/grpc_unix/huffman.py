@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from seawall.host.grpc_unix.problems import WireProblem
+from seawall.host.grpc_unix.grpc_problems import WireProblem
 
 _EOS: Final = 256
 _LENGTHS: Final = (

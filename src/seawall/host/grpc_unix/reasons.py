@@ -5,7 +5,7 @@ import errno
 from typing import Final
 
 from seawall.host.expendable import unread_for
-from seawall.host.grpc_unix.problems import CallProblem, SilentProblem, StatusProblem
+from seawall.host.grpc_unix.grpc_problems import CallProblem, SilentProblem, StatusProblem
 from seawall.host.host import JSON, Why
 from seawall.problems import ParseProblem
 

@@ -29,7 +29,7 @@ _BUFFER_BYTES: Final = 256 << 10
 SOCKETS_MOST: Final = 50_000
 
 
-class PacketSocket(NamedTuple):
+class DiagSocket(NamedTuple):
     """One socket; a ring is (bytes of a block, blocks), or None where there is none."""
 
     inode: int
@@ -39,12 +39,12 @@ class PacketSocket(NamedTuple):
     tx: tuple[int, int] | None
 
 
-def packet_sockets() -> list[PacketSocket]:
+def packet_sockets() -> list[DiagSocket]:
     """Those of the asking thread's network namespace.
 
     OSError with ENOENT where the kernel has no af_packet_diag, TimeoutError where it is silent.
     """
-    found: list[PacketSocket] = []
+    found: list[DiagSocket] = []
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as asked:
         asked.settimeout(_WAIT_SECONDS)
         body = _REQUEST.pack(_AF_PACKET, 0, 0, 0, _SHOW, 0, 0)
@@ -58,9 +58,9 @@ def packet_sockets() -> list[PacketSocket]:
     return found
 
 
-def parse_replies(data: bytes) -> tuple[list[PacketSocket], bool]:
+def parse_replies(data: bytes) -> tuple[list[DiagSocket], bool]:
     """The sockets of one datagram, and whether it ends the answer; OSError that it carries."""
-    found: list[PacketSocket] = []
+    found: list[DiagSocket] = []
     at = 0
     while at + _HEAD.size <= len(data):
         length, kind, *_ = _HEAD.unpack_from(data, at)
@@ -82,11 +82,11 @@ def _is_little() -> bool:
     return struct.pack("=H", 1) == b"\1\0"
 
 
-def _socket(body: bytes) -> PacketSocket:
+def _socket(body: bytes) -> DiagSocket:
     inode = _MESSAGE.unpack_from(body)[3]
     told = dict(_attributes(body[_MESSAGE.size :]))
     uid = told.get(_UID, b"")
-    return PacketSocket(
+    return DiagSocket(
         inode=inode,
         uid=struct.unpack("=I", uid)[0] if len(uid) == 4 else None,
         rx=_ring(told.get(_RX_RING, b"")),

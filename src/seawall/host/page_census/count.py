@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from seawall.host.page_census.plan import Range
+from seawall.host.page_census.sampling_order import Range
 
 BUDDY: Final = 1 << 10
 HEAD: Final = 1 << 15

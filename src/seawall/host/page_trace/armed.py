@@ -20,11 +20,11 @@ from seawall.host.page_trace.instances import (
     make,
 )
 from seawall.host.page_trace.options import TraceOptions
-from seawall.host.page_trace.problems import TracingProblem
 from seawall.host.page_trace.proc_tasks import start_of
 from seawall.host.page_trace.streams import Streams
 from seawall.host.page_trace.symbols import module_symbols
 from seawall.host.page_trace.tracefs import has, read_text
+from seawall.host.page_trace.tracing_problem import TracingProblem
 from seawall.problems import ParseProblem
 
 ALLOC: Final = "kmem/mm_page_alloc"

@@ -8,7 +8,7 @@ kinds.  Stacks come as records of their own, right after the event that they bel
 import struct
 from typing import Any, Final
 
-from seawall.host.page_trace.event_format import EventFormat, Field
+from seawall.host.page_trace.event_format import EventField, EventFormat
 from seawall.host.page_trace.ring_pages import Walked, uniform, walk
 from seawall.problems import ParseProblem
 
@@ -25,7 +25,7 @@ _CODES: Final = {(1, 0): "B", (1, 1): "b", (2, 0): "H", (2, 1): "h", (4, 0): "I"
 _ENDS: Final = (0, (1 << 64) - 1)
 
 
-def layout(fields: list[Field]) -> struct.Struct:
+def layout(fields: list[EventField]) -> struct.Struct:
     """Reads those fields of a record, which must come in the order in which they lie."""
     code, at = "<", 0
     for field in fields:
@@ -184,7 +184,7 @@ class TaskEvents:
         return values[0], values[1], _text(record, self._path), inode
 
 
-def _text(record: bytes, field: Field) -> str:
+def _text(record: bytes, field: EventField) -> str:
     """A text of the record, up to its NUL."""
     raw = record[field.offset : field.offset + field.size]
     if field.is_located:

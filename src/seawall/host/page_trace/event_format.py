@@ -23,7 +23,7 @@ _TEXT_MOST: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class EventField:
     """``size`` bytes from the start of the record; ``is_located``: it holds where a text lies."""
 
     offset: int
@@ -37,10 +37,10 @@ class EventFormat:
     """One event: ``number`` is its common_type in the ring buffer."""
 
     number: int
-    fields: dict[str, Field]
+    fields: dict[str, EventField]
     print_format: str
 
-    def field(self, name: str) -> Field:
+    def field(self, name: str) -> EventField:
         """ParseProblem when this kernel's event has no such field."""
         if name not in self.fields:
             raise ParseProblem(0, f"a field {name}")
@@ -56,12 +56,12 @@ def parse(data: bytes) -> EventFormat:
     return EventFormat(int(number[1]), fields_of(text), text.partition("print fmt:")[2])
 
 
-def fields_of(text: str) -> dict[str, Field]:
+def fields_of(text: str) -> dict[str, EventField]:
     """The fields of a ``format`` file, or of ``events/header_page``."""
     fields = {}
     for match in _FIELD.finditer(text):
         kind, _, name = match["what"].rpartition(" ")
-        fields[name.partition("[")[0]] = Field(
+        fields[name.partition("[")[0]] = EventField(
             offset=int(match["offset"]),
             size=int(match["size"]),
             is_signed=match["signed"] == "1",

@@ -16,10 +16,10 @@ from typing import Final
 from seawall.host.page_trace.armed import Armed
 from seawall.host.page_trace.decode import FreedPages, Happening, TakenPages, TaskEvents
 from seawall.host.page_trace.event_format import EventFormat
-from seawall.host.page_trace.ledger import Ledger
-from seawall.host.page_trace.pace import PACE_SECONDS, PACE_STEP_MOST, Pace
+from seawall.host.page_trace.frame_ledger import FrameLedger
 from seawall.host.page_trace.stack_room import most_after, without_unused
 from seawall.host.page_trace.streams import Raw, in_time
+from seawall.host.page_trace.tracer_pace import PACE_SECONDS, PACE_STEP_MOST, TracerPace
 from seawall.problems import ParseProblem
 
 _ROUND_SECONDS: Final = 0.08
@@ -40,7 +40,7 @@ _TURN: Final = (_TAKEN, _TASKS, _FREED)  # of what has the same time, freed last
 
 
 @dataclass(slots=True)
-class Told:
+class FollowerStatistics:
     """What the following itself went through."""
 
     since: float = 0.0
@@ -66,10 +66,10 @@ class Told:
 class Follower:
     """What ``Armed`` records becomes what ``Ledger`` knows."""
 
-    def __init__(self, armed: Armed, ledger: Ledger, probes: list[EventFormat]) -> None:
+    def __init__(self, armed: Armed, ledger: FrameLedger, probes: list[EventFormat]) -> None:
         self.armed = armed
         self.ledger = ledger
-        self.told = Told(since=time.monotonic())
+        self.told = FollowerStatistics(since=time.monotonic())
         self.taken = TakenPages(armed.page_format, armed.stack_format, armed.compound_flag())
         self._freed = FreedPages(armed.free_format)
         self._tasks = TaskEvents(armed.fork_format, armed.move_format)
@@ -90,7 +90,7 @@ class Follower:
         self._lost_before = [0, 0, 0]
         self._losses_at = 0.0
         self._lost_first = self._lost_last = -_CALM_SECONDS
-        self._pace = Pace()
+        self._pace = TracerPace()
 
     def pump(self, seconds: float) -> None:
         """Follow for so long; at least two rounds, so that all that was before is applied."""
@@ -238,7 +238,7 @@ class Follower:
 
     def forget_time(self) -> None:
         """A new window begins."""
-        self.told = Told(since=time.monotonic())
+        self.told = FollowerStatistics(since=time.monotonic())
 
     def skip(self) -> None:
         """What lies in the buffers is of a time that was not followed."""

@@ -13,9 +13,9 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from seawall.host.page_trace.frames import Frames
-from seawall.host.page_trace.ledger import Ledger
-from seawall.host.page_trace.second_look import Found, IsCompound, open_both, piece, sums
+from seawall.host.page_trace.frame_ledger import FrameLedger
+from seawall.host.page_trace.second_look import HeldFrames, IsCompound, open_both, piece, sums
+from seawall.host.page_trace.traced_frames import TracedFrames
 
 _PIECE: Final = 1 << 9  # frames
 _AGAIN_SECONDS: Final = 10.0
@@ -48,7 +48,7 @@ class Settling:
         self._before = 0
 
 
-class Looker:
+class FrameExaminer:
     """What the kernel said of pieces of memory in which nothing has changed since."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Looker:
         self._trusted: tuple[int, ...] = ()
         self._is_settled: Callable[[int], bool] = lambda _: False
 
-    def trust(self, ledger: Ledger, settled: int) -> None:
+    def trust(self, ledger: FrameLedger, settled: int) -> None:
         """Frames of stretches before ``settled`` stay what they are until they are freed; what
         was learned before a pause, or before events were lost, is asked again.
         """
@@ -69,8 +69,11 @@ class Looker:
         self._is_settled = lambda number: groups[number].stretch < settled
 
     def examine(
-        self, frames: Frames, is_compound: IsCompound, rest: Callable[[], object] = lambda: None
-    ) -> dict[int, Found]:
+        self,
+        frames: TracedFrames,
+        is_compound: IsCompound,
+        rest: Callable[[], object] = lambda: None,
+    ) -> dict[int, HeldFrames]:
         """As ``second_look.examine``."""
         flags, cgroups = open_both()
         rows: _Rows = Counter()

@@ -16,8 +16,8 @@ from contextlib import suppress
 from typing import Final
 
 from seawall.host.host import Why
-from seawall.host.page_trace.problems import TracingProblem
 from seawall.host.page_trace.tracefs import FOLDER, has, read_text, write_text
+from seawall.host.page_trace.tracing_problem import TracingProblem
 
 PREFIX: Final = "seawall-"
 _NAME: Final = re.compile(r"^seawall-\d{1,10}-\d{1,20}-[a-z]{1,12}(-\d{1,4})?$")

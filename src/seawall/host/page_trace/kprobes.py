@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from seawall.host.page_trace.instances import PREFIX, Instance
-from seawall.host.page_trace.options import Driver
+from seawall.host.page_trace.options import TracedDriver
 from seawall.host.page_trace.tracefs import FOLDER, has, read_text, write_text
 
 PROBES: Final = "kprobe_events"
@@ -40,7 +40,9 @@ class Probe(NamedTuple):
         return f"{self.sort}:{group}/{self.event} {self.what}"
 
 
-def lines_for(driver: Driver, number: int, symbols: set[str], machine: str) -> list[list[Probe]]:
+def lines_for(
+    driver: TracedDriver, number: int, symbols: set[str], machine: str
+) -> list[list[Probe]]:
     """For each probe its definitions, best first; [] when the symbol is not there.
 
     ``symbols`` are those of the module, as in kallsyms.
@@ -129,7 +131,7 @@ def enable(instance: Instance, group: str, probes: list[Probe]) -> None:
             instance.write(f"events/{group}/{probe.event}/enable", "1")
 
 
-class DriverPages:
+class KprobedPages:
     """What a driver gave out and took back, by the task that asked.
 
     ``alloc`` tells the number of pages, ``carry`` the handle, both of one thread one after the

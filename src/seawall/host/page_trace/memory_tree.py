@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 
-class Mount(NamedTuple):
+class CgroupMount(NamedTuple):
     """Where a tree is mounted, and which part of it."""
 
     root: str
@@ -20,7 +20,7 @@ class Mount(NamedTuple):
 class MemoryTree:
     """By the mounts that we see; with none, no inode is known."""
 
-    def __init__(self, v1: Mount | None, v2: Mount | None) -> None:
+    def __init__(self, v1: CgroupMount | None, v2: CgroupMount | None) -> None:
         self._v1 = v1
         self._v2 = v2
 
@@ -38,14 +38,14 @@ class MemoryTree:
     @classmethod
     def of(cls, lines: Iterable[str]) -> "MemoryTree":
         """From the lines of a mountinfo."""
-        v1: Mount | None = None
-        v2: Mount | None = None
+        v1: CgroupMount | None = None
+        v2: CgroupMount | None = None
         for line in lines:
             left, _, right = line.partition(" - ")
             fields, about = left.split(" "), right.split()
             if len(fields) < 5 or len(about) < 3:
                 continue
-            mount = Mount(fields[3], fields[4])
+            mount = CgroupMount(fields[3], fields[4])
             if about[0] == "cgroup" and "memory" in about[2].split(","):
                 v1 = v1 or mount
             elif about[0] == "cgroup2":

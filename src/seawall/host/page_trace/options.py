@@ -6,7 +6,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class Driver:
+class TracedDriver:
     """A driver whose own allocator is watched by kprobes, beside the page allocator.
 
     ``count_argument`` of ``allocate`` is the number of pages; ``carriers`` are called by it
@@ -21,7 +21,7 @@ class Driver:
     frees: tuple[str, ...] = ()
 
 
-NVIDIA: Final = Driver(
+NVIDIA: Final = TracedDriver(
     name="nvidia",
     module="nvidia",
     allocate="nv_alloc_pages",
@@ -45,7 +45,7 @@ class TraceOptions:
     """A power of two: only frames whose number it divides are followed, and stand for the rest."""
     with_hist: bool = True
     with_kprobes: bool = True
-    drivers: tuple[Driver, ...] = field(default=(NVIDIA,))
+    drivers: tuple[TracedDriver, ...] = field(default=(NVIDIA,))
     nice: int | None = -10
     """Of our thread while tracing, for who starves loses events; None leaves it."""
     keeper: bool = True

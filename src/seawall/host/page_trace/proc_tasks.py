@@ -11,7 +11,7 @@ _LINES_MOST: Final = 64
 _FLAGS_AT, _START_AT = 6, 19  # fields after the name
 
 
-class Seen(NamedTuple):
+class ProcTask(NamedTuple):
     """One thread, as it was when it was looked at."""
 
     tgid: int
@@ -22,7 +22,7 @@ class Seen(NamedTuple):
     cgroups: tuple[str, ...]
 
 
-def look_at(tid: int) -> Seen | None:
+def look_at(tid: int) -> ProcTask | None:
     """None when it is gone, or was replaced while it was looked at."""
     try:
         fields, comm = _stat(f"/proc/{tid}/stat")
@@ -31,7 +31,7 @@ def look_at(tid: int) -> Seen | None:
         start = fields[_START_AT] if tgid == tid else _stat(f"/proc/{tgid}/stat")[0][_START_AT]
     except (OSError, ValueError, IndexError):
         return None
-    return Seen(tgid, comm, int(start), bool(int(fields[_FLAGS_AT]) & _KTHREAD), cgroups)
+    return ProcTask(tgid, comm, int(start), bool(int(fields[_FLAGS_AT]) & _KTHREAD), cgroups)
 
 
 def start_of(tgid: int) -> int | None:

@@ -7,13 +7,15 @@ took; by so much as the followed ones say more, they are somebody else's.  Where
 sums, of what is there by chance half is certain at the most.
 """
 
-from seawall.host.page_trace.follower import Told
+from seawall.host.page_trace.follower import FollowerStatistics
+from seawall.host.page_trace.frame_ledger import FrameLedger
 from seawall.host.page_trace.hist import Sums
-from seawall.host.page_trace.ledger import Ledger
-from seawall.host.page_trace.pace import PACE_STEP_MOST
+from seawall.host.page_trace.tracer_pace import PACE_STEP_MOST
 
 
-def others_pages(ledger: Ledger, told: Told, sums: Sums | None, task: int, by_chance: int) -> int:
+def others_pages(
+    ledger: FrameLedger, told: FollowerStatistics, sums: Sums | None, task: int, by_chance: int
+) -> int:
     """Pages that may be others' of the ``by_chance`` frames that a task holds: of blocks smaller
     than the step, so that which were followed was chance.
     """

@@ -15,8 +15,8 @@ from itertools import compress
 from typing import Final, NamedTuple, TypeAlias
 
 from seawall.host.host import Why
-from seawall.host.page_trace.frames import Frames
-from seawall.host.page_trace.problems import TracingProblem
+from seawall.host.page_trace.traced_frames import TracedFrames
+from seawall.host.page_trace.tracing_problem import TracingProblem
 
 FLAGS_PATH: Final = "/proc/kpageflags"
 CGROUPS_PATH: Final = "/proc/kpagecgroup"
@@ -37,7 +37,7 @@ _ROOTS: Final = (0, 1)  # nobody, and the root of every hierarchy
 _MISSING: Final = 1 << _NOPAGE
 
 
-class Found(NamedTuple):
+class HeldFrames(NamedTuple):
     """Frames of one group that are still plain kernel pages, each standing for ``step``."""
 
     frames: int
@@ -45,12 +45,16 @@ class Found(NamedTuple):
 
 
 IsCompound: TypeAlias = Callable[[int], bool]
-Examine: TypeAlias = Callable[[Frames, IsCompound, Callable[[], object]], dict[int, Found]]
+Examine: TypeAlias = Callable[
+    [TracedFrames, IsCompound, Callable[[], object]], dict[int, HeldFrames]
+]
 
 
 def examine(
-    frames: Frames, is_compound: Callable[[int], bool], rest: Callable[[], object] = lambda: None
-) -> dict[int, Found]:
+    frames: TracedFrames,
+    is_compound: Callable[[int], bool],
+    rest: Callable[[], object] = lambda: None,
+) -> dict[int, HeldFrames]:
     """By group.  TracingProblem when the flags may not be read: then nothing is held.
 
     ``rest`` is called now and then, for a large machine takes seconds.
@@ -136,12 +140,12 @@ def is_plain(flags: int, *, is_compound: bool) -> bool:
     return not flags & _NOT_PLAIN and bool(flags & _COMPOUND) == is_compound
 
 
-def sums(rows: Counter[tuple[int, int, int]], is_compound: IsCompound) -> dict[int, Found]:
+def sums(rows: Counter[tuple[int, int, int]], is_compound: IsCompound) -> dict[int, HeldFrames]:
     """By group: what is plain and charged to nobody."""
-    found: dict[int, Found] = {}
+    found: dict[int, HeldFrames] = {}
     for (group, flags, cgroup), count in rows.items():
         if cgroup in _ROOTS and is_plain(flags, is_compound=is_compound(group)):
-            before = found.get(group, Found(0, 0))
+            before = found.get(group, HeldFrames(0, 0))
             mapped = count if flags >> _MMAP & 1 else 0
-            found[group] = Found(before.frames + count, before.mapped + mapped)
+            found[group] = HeldFrames(before.frames + count, before.mapped + mapped)
     return found

@@ -7,7 +7,7 @@ from typing import Final
 
 from seawall.host.page_trace import decode
 from seawall.host.page_trace.decode import Happening, TakenPages
-from seawall.host.page_trace.ledger import Ledger
+from seawall.host.page_trace.frame_ledger import FrameLedger
 
 _STACK: Final = 6  # of a happening that is TAKEN
 
@@ -22,7 +22,7 @@ def most_after(kept: int) -> int:
 
 
 def without_unused(
-    taken: TakenPages, ledger: Ledger, late: list[Happening]
+    taken: TakenPages, ledger: FrameLedger, late: list[Happening]
 ) -> tuple[list[Happening], int]:
     """Forget stacks through which nothing is held; ``late``, what is not applied yet, as it is
     numbered then, and how many are left.

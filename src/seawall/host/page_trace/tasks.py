@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from seawall.host.page_trace.memory_tree import MemoryTree
-from seawall.host.page_trace.proc_tasks import Seen, all_pids, look_at, start_of, threads
+from seawall.host.page_trace.proc_tasks import ProcTask, all_pids, look_at, start_of, threads
 
 KnownBy = Literal["proc", "fork", "attach"]
 _CLONE_THREAD: Final = 0x00010000
@@ -21,7 +21,7 @@ _ROWS_MOST: Final = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class TracerTask:
     """One thread in the cgroups in which it allocated."""
 
     tid: int
@@ -36,8 +36,8 @@ class Task:
     """Of its cgroup in the tree that counts memory, at that time: a path comes again."""
 
 
-def _from_proc(tid: int, seen: Seen) -> Task:
-    return Task(
+def _from_proc(tid: int, seen: ProcTask) -> TracerTask:
+    return TracerTask(
         tid, seen.tgid, seen.comm, seen.is_kernel_thread, seen.cgroups, "proc", seen.start_ticks
     )
 
@@ -46,7 +46,7 @@ class Tasks:
     """Rows are never changed: what a thread allocates after a move is another row's."""
 
     def __init__(self, tree: MemoryTree, *, sees_all_cgroups: bool = True) -> None:
-        self.rows: list[Task] = []
+        self.rows: list[TracerTask] = []
         self.is_cut = False
         """More threads than are remembered."""
         self.doubted: set[int] = set()
@@ -56,7 +56,7 @@ class Tasks:
         self._tree = tree
         self._sees_all = sees_all_cgroups
         """False in a cgroup namespace: the kernel's paths are not those that we read."""
-        self._known: dict[int, Task] = {}
+        self._known: dict[int, TracerTask] = {}
         self._known_most = _KNOWN_MOST
         self._row_of: dict[int, int] = {}
         self._nobody: int | None = None
@@ -138,14 +138,16 @@ class Tasks:
         self.is_cut = True
         if self._nobody is None:
             self._nobody = len(self.rows)
-            self.rows.append(Task(0, 0, "", is_kernel_thread=False, cgroups=(), known_by=None))
+            self.rows.append(
+                TracerTask(0, 0, "", is_kernel_thread=False, cgroups=(), known_by=None)
+            )
         return self._nobody
 
-    def _completed(self, tid: int, known: Task | None) -> Task:
+    def _completed(self, tid: int, known: TracerTask | None) -> TracerTask:
         """With what /proc tells; what the events told of cgroups stands, for it is older."""
         seen = look_at(tid) if tid else None
         if seen is None:
-            return known or Task(tid, tid, "", tid == 0, (), None)
+            return known or TracerTask(tid, tid, "", tid == 0, (), None)
         if known is None and seen.tgid != tid:
             # A thread from before: where its process was, which may have moved meanwhile.
             known = self._known.get(seen.tgid)
@@ -169,7 +171,7 @@ class Tasks:
         is_thread = bool(flags & _CLONE_THREAD)
         self._put(
             child,
-            Task(
+            TracerTask(
                 tid=child,
                 tgid=base.tgid if is_thread else child,
                 comm=comm or base.comm,
@@ -205,7 +207,7 @@ class Tasks:
         )
         return self._moved.setdefault(changed, changed)
 
-    def _put(self, tid: int, task: Task) -> None:
+    def _put(self, tid: int, task: TracerTask) -> None:
         if len(self._known) >= self._known_most:
             self._drop_dead()
         self._known[tid] = task
@@ -219,12 +221,12 @@ class Tasks:
         self._known_most = max(_KNOWN_MOST, 2 * len(self._known))  # a large node lives
 
 
-def comm_of(task: Task) -> str:
+def comm_of(task: TracerTask) -> str:
     """Its name now while it lives, for it may run another program; else the last that was seen."""
     seen = look_at(task.tid) if is_alive(task) else None
     return seen.comm if seen and seen.tgid == task.tgid else task.comm
 
 
-def is_alive(task: Task) -> bool:
+def is_alive(task: TracerTask) -> bool:
     """Whether the process is still the one that it was; False when it was never seen alive."""
     return task.start_ticks is not None and start_of(task.tgid) == task.start_ticks

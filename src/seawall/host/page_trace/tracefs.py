@@ -13,7 +13,7 @@ import socket
 from contextlib import suppress
 from typing import Final
 
-from seawall.host.page_trace.problems import TracingProblem
+from seawall.host.page_trace.tracing_problem import TracingProblem
 
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _LOCKDOWN: Final = "/sys/kernel/security/lockdown"

@@ -14,20 +14,20 @@ from typing import Any
 from seawall.host.page_trace import tracefs
 from seawall.host.page_trace.armed import Armed
 from seawall.host.page_trace.follower import Follower
-from seawall.host.page_trace.frames import Frames
-from seawall.host.page_trace.glance import Looker, Settling
+from seawall.host.page_trace.frame_ledger import FrameLedger
+from seawall.host.page_trace.glance import FrameExaminer, Settling
 from seawall.host.page_trace.instances import sweep
 from seawall.host.page_trace.keeper import Keeper
 from seawall.host.page_trace.known_symbols import KnownSymbols
 from seawall.host.page_trace.kprobes import sweep_probes
-from seawall.host.page_trace.ledger import Ledger
 from seawall.host.page_trace.memory_tree import MemoryTree, sees_all_cgroups
 from seawall.host.page_trace.options import TraceOptions
-from seawall.host.page_trace.problems import TracingProblem
-from seawall.host.page_trace.report import Material, report
-from seawall.host.page_trace.second_look import Examine, Found, examine
+from seawall.host.page_trace.second_look import Examine, HeldFrames, examine
 from seawall.host.page_trace.symbols import Symbols
 from seawall.host.page_trace.tasks import Tasks
+from seawall.host.page_trace.trace_report import Material, report
+from seawall.host.page_trace.traced_frames import TracedFrames
+from seawall.host.page_trace.tracing_problem import TracingProblem
 
 
 class PageTracer:
@@ -43,9 +43,9 @@ class PageTracer:
             KnownSymbols() if armed.options.knows_symbols else Symbols(rest=self._keep_pace)
         )
         self._settling = Settling(armed.options.settle_seconds)
-        self._looker = Looker()
+        self._looker = FrameExaminer()
         tasks = Tasks(MemoryTree.find(), sees_all_cgroups=sees_all_cgroups())
-        self.ledger = Ledger(tasks, Frames(armed.options.frames_bytes_most))
+        self.ledger = FrameLedger(tasks, TracedFrames(armed.options.frames_bytes_most))
         self.follower = Follower(armed, self.ledger, armed.probe_formats())
         self.is_on = False
         """False while paused."""
@@ -141,7 +141,7 @@ class PageTracer:
         return self._reported(settled, *self._examined(self._looker.examine), tells_gross=False)
 
     def _reported(
-        self, settled: int, found: dict[int, Found], notes: list[str],
+        self, settled: int, found: dict[int, HeldFrames], notes: list[str],
         *, tells_gross: bool = True,
     ) -> dict[str, Any]:  # fmt: skip
         material = Material(
@@ -159,7 +159,7 @@ class PageTracer:
         )
         return report(material)
 
-    def _examined(self, look: Examine) -> tuple[dict[int, Found], list[str]]:
+    def _examined(self, look: Examine) -> tuple[dict[int, HeldFrames], list[str]]:
         groups = self.ledger.groups
         try:
             frames = self.ledger.frames
@@ -202,7 +202,7 @@ class PageTracer:
         """A new window begins: nothing was taken so far."""
         self.ledger.forget()
         self.follower.forget_stacks()
-        self._looker = Looker()
+        self._looker = FrameExaminer()
         self._settling.forget()
         self._armed.forget_sums()
         self.follower.forget_time()

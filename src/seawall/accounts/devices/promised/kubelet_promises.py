@@ -6,13 +6,13 @@ its own word on the pod-resources socket, which is of now and has claims (DRA) t
 from collections.abc import Iterator, Sequence
 
 from seawall.accounts.devices.classes import DeviceClass, class_of_resource
-from seawall.accounts.devices.kernel_rules.rules import USE
-from seawall.accounts.devices.promised.promise import NODES_MOST, Promise, Wanted, some
-from seawall.accounts.devices.promised.sources import Sources, cdi_nodes
+from seawall.accounts.devices.kernel_rules.device_rules import USE
+from seawall.accounts.devices.promised.promise import NODES_MOST, Promise, PromisedDevice, some
+from seawall.accounts.devices.promised.promise_sources import Sources, cdi_nodes
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
 from seawall.readings.kubelet_devices import PodDevices
-from seawall.readings.pod_resources import Claim
+from seawall.readings.pod_resources import ResourceClaim
 
 
 def of_kubelet(workload: Workload, sources: Sources) -> Iterator[Promise]:
@@ -24,7 +24,7 @@ def of_kubelet(workload: Workload, sources: Sources) -> Iterator[Promise]:
     for resource, ids in (sources.given_to(workload) or {}).items():
         if resource not in known:
             yield _of_listed(resource, ids, workload, sources)
-    by_driver: dict[str, list[Claim]] = {}
+    by_driver: dict[str, list[ResourceClaim]] = {}
     for claim in sources.claims_of(workload):
         by_driver.setdefault(claim.driver, []).append(claim)
     for driver, claims in by_driver.items():
@@ -34,7 +34,7 @@ def of_kubelet(workload: Workload, sources: Sources) -> Iterator[Promise]:
 def _of_entry(entry: PodDevices, workload: Workload, sources: Sources) -> Promise:
     one = class_of_resource(entry.resource)
     nodes = {
-        given.container_path: Wanted(
+        given.container_path: PromisedDevice(
             given.container_path, given.host_path, _use(given.permissions), None
         )
         for given in entry.devices[:NODES_MOST]
@@ -92,7 +92,7 @@ def _of_listed(
 
 
 def _of_claims(
-    driver: str, claims: Sequence[Claim], workload: Workload, sources: Sources
+    driver: str, claims: Sequence[ResourceClaim], workload: Workload, sources: Sources
 ) -> Promise:  # fmt: skip
     """A driver of Dynamic Resource Allocation gives its devices by CDI."""
     one = _class_of_driver(driver)

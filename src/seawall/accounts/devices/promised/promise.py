@@ -14,7 +14,7 @@ NODES_MOST: Final = 64
 _NAMED_MOST: Final = 4
 
 
-class Wanted(NamedTuple):
+class PromisedDevice(NamedTuple):
     """One node of a promise."""
 
     path: str
@@ -34,7 +34,7 @@ class Promise:
     name: str
     source: Source
     promised_by: str
-    nodes: Mapping[str, Wanted]
+    nodes: Mapping[str, PromisedDevice]
     names_nodes: bool
     """Whether it tells all its nodes, so that what it does not tell was not promised."""
     unseen: tuple[str, ...] = ()

@@ -21,14 +21,19 @@ from seawall.accounts.devices.classes import (
     class_of_paths,
     class_of_resource,
 )
-from seawall.accounts.devices.kernel_rules.rules import USE, Device, is_everything, pseudo_name
+from seawall.accounts.devices.kernel_rules.device_rules import (
+    USE,
+    RuledDevice,
+    is_everything,
+    pseudo_name,
+)
 from seawall.accounts.devices.promised.kubelet_promises import of_kubelet
-from seawall.accounts.devices.promised.promise import NODES_MOST, Promise, Wanted, some
-from seawall.accounts.devices.promised.sources import Sources, cdi_nodes
+from seawall.accounts.devices.promised.promise import NODES_MOST, Promise, PromisedDevice, some
+from seawall.accounts.devices.promised.promise_sources import Sources, cdi_nodes
 from seawall.accounts.workloads import Workload
 from seawall.readings.device_specs import DeviceSpec
 
-__all__ = ["Promise", "Sources", "Wanted", "hook_of", "promises"]
+__all__ = ["Promise", "PromisedDevice", "Sources", "hook_of", "promises"]
 
 _DOCKER: Final = "hostconfig.json"
 """Docker's own file: no OCI config."""
@@ -140,7 +145,7 @@ def _configured(workload: Workload, spec: DeviceSpec) -> Iterator[Promise]:
     paths = [
         device.path
         for device in spec.devices
-        if pseudo_name(Device(device.kind, device.major, device.minor)) is None
+        if pseudo_name(RuledDevice(device.kind, device.major, device.minor)) is None
     ]
     # /dev/dri is of any vendor: it is of a class where a node tells which.
     main = class_of_paths(paths)
@@ -150,7 +155,7 @@ def _configured(workload: Workload, spec: DeviceSpec) -> Iterator[Promise]:
         is_of = one is not None and (one is main or not path.startswith("/dev/dri/"))
         by_class.setdefault(one.name if one and is_of else OTHER, []).append(path)
     for name, members in by_class.items():
-        nodes = {path: Wanted(path, path, USE, None) for path in members[:NODES_MOST]}
+        nodes = {path: PromisedDevice(path, path, USE, None) for path in members[:NODES_MOST]}
         yield Promise(
             workload=workload,
             device_class=next((one for one in CLASSES if one.name == name), None),

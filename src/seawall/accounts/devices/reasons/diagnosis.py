@@ -8,8 +8,9 @@ layer says.
 import errno as errnos
 from collections.abc import Iterable, Sequence
 
-from seawall.accounts.devices.asked import spec_device
-from seawall.accounts.devices.kernel_rules.rules import USE, device_of
+from seawall.accounts.devices.device_questions import spec_device
+from seawall.accounts.devices.device_rows import is_for_all
+from seawall.accounts.devices.kernel_rules.device_rules import USE, device_of
 from seawall.accounts.devices.layers import LAYERS, DeviceRow, Diagnosis, Layer
 from seawall.accounts.devices.reasons.blame import (
     RESTART,
@@ -21,8 +22,11 @@ from seawall.accounts.devices.reasons.blame import (
     stale_cdi,
 )
 from seawall.accounts.devices.reasons.soon import missing_link
-from seawall.accounts.devices.reasons.versions import Verdict, rewrites_on_update, skips_links
-from seawall.accounts.devices.rows import is_for_all
+from seawall.accounts.devices.reasons.versions import (
+    VersionVerdict,
+    rewrites_on_update,
+    skips_links,
+)
 from seawall.accounts.devices.sight import ContainerSide, HostSide
 from seawall.readings.device_access import Tried
 
@@ -139,7 +143,7 @@ def _lost_by_systemd(row: DeviceRow, side: ContainerSide, host: HostSide) -> Dia
     return None
 
 
-def _without_link(row: DeviceRow, link: str, unit: str, skips: Verdict) -> Diagnosis:
+def _without_link(row: DeviceRow, link: str, unit: str, skips: VersionVerdict) -> Diagnosis:
     return Diagnosis(
         "F4",
         f"{row.path}{numbers(row)} is refused: systemd's list of devices lacks it",

@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Iterator
 
 from seawall.accounts.devices.classes import NEEDED, DeviceClass, class_of_resource
-from seawall.accounts.devices.kernel_rules.rules import device_of
+from seawall.accounts.devices.kernel_rules.device_rules import device_of
 from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, Plugin, Soon
 from seawall.accounts.devices.reasons import cdi_files
 from seawall.accounts.devices.reasons.versions import (

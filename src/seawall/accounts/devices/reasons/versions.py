@@ -23,7 +23,7 @@ _UPDATE_FIXED: Final = (1, 0, 0)
 _NAMED_MOST: Final = 3
 
 
-class Verdict(NamedTuple):
+class VersionVerdict(NamedTuple):
     """Whether what runs here does it."""
 
     says: Literal["yes", "maybe", "no", "unknown"]
@@ -36,31 +36,31 @@ class Verdict(NamedTuple):
         return self.says != "no"
 
 
-UNKNOWN: Final = Verdict("unknown", "")
+UNKNOWN: Final = VersionVerdict("unknown", "")
 
 
-def skips_links(versions: RuntimeVersions | Unread) -> Verdict:
+def skips_links(versions: RuntimeVersions | Unread) -> VersionVerdict:
     """F4: rules of devices without a /dev/char link are left out."""
     if isinstance(versions, Unread):
         return UNKNOWN
     systemd = versions.systemd
     if systemd is not None and systemd < _LINKS_SYSTEMD:
-        return Verdict("yes", f"systemd {versions.systemd_text}")
+        return VersionVerdict("yes", f"systemd {versions.systemd_text}")
     found = _verdict(versions, lambda one: _is_within(one, _LINKS_FIRST, _LINKS_FIXED))
     # Without systemd's version nothing is certain about the others.
     return UNKNOWN if found.says == "no" and systemd is None else found
 
 
-def always_reloads(versions: RuntimeVersions | Unread) -> Verdict:
+def always_reloads(versions: RuntimeVersions | Unread) -> VersionVerdict:
     """F5: its units always want a daemon-reload."""
     if isinstance(versions, Unread):
         return UNKNOWN
     if versions.systemd is not None and versions.systemd < _RELOAD_SYSTEMD:
-        return Verdict("no", f"systemd {versions.systemd_text}")
+        return VersionVerdict("no", f"systemd {versions.systemd_text}")
     return _verdict(versions, lambda one: _is_within(one, (0, 0, 0), _RELOAD_FIXED))
 
 
-def rewrites_on_update(versions: RuntimeVersions | Unread) -> Verdict:
+def rewrites_on_update(versions: RuntimeVersions | Unread) -> VersionVerdict:
     """F6: an update of a container writes its device rules anew."""
     if isinstance(versions, Unread):
         return UNKNOWN
@@ -73,20 +73,20 @@ def _is_within(one: Runtime, first: tuple[int, int, int], fixed: tuple[int, int,
     return one.name == "runc" and first <= one.version and is_before
 
 
-def _verdict(versions: RuntimeVersions, is_meant: Callable[[Runtime], bool]) -> Verdict:
+def _verdict(versions: RuntimeVersions, is_meant: Callable[[Runtime], bool]) -> VersionVerdict:
     told = [one for one in versions.runtimes if one.path in versions.told]
     found = told or list(versions.runtimes)
     if not found:
         return UNKNOWN
     bad = [one for one in found if is_meant(one)]
     if not bad:
-        return Verdict("no", _names(found))
+        return VersionVerdict("no", _names(found))
     if len(bad) < len(found):
         others = _names(one for one in found if one not in bad)
-        return Verdict("maybe", f"{_names(bad)} (there is {others} too)")
+        return VersionVerdict("maybe", f"{_names(bad)} (there is {others} too)")
     if all(one.is_distribution for one in bad):
-        return Verdict("maybe", f"{_names(bad)} (its distribution may have mended that)")
-    return Verdict("yes", _names(bad))
+        return VersionVerdict("maybe", f"{_names(bad)} (its distribution may have mended that)")
+    return VersionVerdict("yes", _names(bad))
 
 
 def _names(some: Iterable[Runtime]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from seawall.accounts.devices.layers import ContainerDevices, DeviceTable
-from seawall.accounts.devices.repairs.step import Scope, Step, broken, taken_away
+from seawall.accounts.devices.repairs.step import RepairScope, Step, broken, taken_away
 
 _UNTIL: Final = (
     "at most until the container's next start. runc before 1.0 puts its own list back at each"
@@ -22,7 +22,9 @@ _BY_SYSTEMD: Final = (
 )
 
 
-def rules(containers: list[ContainerDevices], table: DeviceTable, scope: Scope) -> Iterator[Step]:
+def rules(
+    containers: list[ContainerDevices], table: DeviceTable, scope: RepairScope
+) -> Iterator[Step]:
     """Where somebody would be tempted to write into the cgroup, or has."""
     refused = [
         one

@@ -18,9 +18,16 @@ from seawall.accounts.devices.classes import (
 from seawall.accounts.devices.host_nodes import by_hand
 from seawall.accounts.devices.layers import ContainerDevices, HostNode
 from seawall.accounts.devices.reasons.soon import NEXT_START, NEXT_WITH_IT
-from seawall.accounts.devices.repairs.step import Facts, Link, Modules, Scope, Step, broken
+from seawall.accounts.devices.repairs.step import (
+    Link,
+    Modules,
+    RepairFacts,
+    RepairScope,
+    Step,
+    broken,
+)
 from seawall.host.host import Unread
-from seawall.readings.device_nodes import Node
+from seawall.readings.device_nodes import DeviceNode
 from seawall.words import first
 
 _LINKS_MOST: Final = 1024
@@ -28,7 +35,9 @@ _UNTIL_BOOT: Final = "until the next boot"
 _AT_BOOT: Final = "for good only what runs at each boot, before the container runtime"
 
 
-def steps(facts: Facts, scope: Scope, containers: list[ContainerDevices]) -> Iterator[Step]:
+def steps(
+    facts: RepairFacts, scope: RepairScope, containers: list[ContainerDevices]
+) -> Iterator[Step]:
     """In their order."""
     yield from _modules(facts, scope, containers)
     yield from _nodes(facts, scope, containers)
@@ -44,7 +53,9 @@ def classes_of(containers: list[ContainerDevices], *modes: str) -> set[str]:
 # --- 1: modules -------------------------------------------------------------------------
 
 
-def _modules(facts: Facts, scope: Scope, containers: list[ContainerDevices]) -> Iterator[Step]:
+def _modules(
+    facts: RepairFacts, scope: RepairScope, containers: list[ContainerDevices]
+) -> Iterator[Step]:
     if isinstance(facts.drivers, Unread):
         return
     wanted = classes_of(containers, "F2")
@@ -79,7 +90,9 @@ def _load(one: DeviceClass, drivers: tuple[str, ...]) -> Step:
 # --- 2: nodes ---------------------------------------------------------------------------
 
 
-def _nodes(facts: Facts, scope: Scope, containers: list[ContainerDevices]) -> Iterator[Step]:
+def _nodes(
+    facts: RepairFacts, scope: RepairScope, containers: list[ContainerDevices]
+) -> Iterator[Step]:
     wanted = classes_of(containers, "F1", "F2", "F10")
     missing = tuple(
         node
@@ -116,7 +129,9 @@ def _node_words(node: HostNode) -> str:
 # --- 3: links ---------------------------------------------------------------------------
 
 
-def _links(facts: Facts, scope: Scope, containers: list[ContainerDevices]) -> Iterator[Step]:
+def _links(
+    facts: RepairFacts, scope: RepairScope, containers: list[ContainerDevices]
+) -> Iterator[Step]:
     """Only where a rule was left out for want of one: newer runtimes look at none."""
     if isinstance(facts.nodes, Unread) or scope.what == "plugin":
         return
@@ -144,20 +159,20 @@ def _links(facts: Facts, scope: Scope, containers: list[ContainerDevices]) -> It
         yield _link_step(links)
 
 
-def _paths(there: Mapping[str, Node]) -> dict[tuple[int, int], str]:
+def _paths(there: Mapping[str, DeviceNode]) -> dict[tuple[int, int], str]:
     """What the host itself calls a device: a container may call it as it likes."""
     nodes = sorted(there.items(), reverse=True)
     return {(node.major, node.minor): path for path, node in nodes if node.kind == "c"}
 
 
-def _lies(number: tuple[int, int], target: str, there: Mapping[str, Node]) -> bool:
+def _lies(number: tuple[int, int], target: str, there: Mapping[str, DeviceNode]) -> bool:
     """Whether a link leads to a node of another number."""
     node = there.get(f"/dev/{target.removeprefix('../')}")
     return node is not None and (node.kind != "c" or (node.major, node.minor) != number)
 
 
 def _lost(
-    facts: Facts, containers: list[ContainerDevices], paths: Mapping[tuple[int, int], str]
+    facts: RepairFacts, containers: list[ContainerDevices], paths: Mapping[tuple[int, int], str]
 ) -> Iterator[Link]:
     """Devices that the config has and systemd's list lacks, where that is for want of a link; with
     the paths of the host, by number.
@@ -201,7 +216,9 @@ def _link_step(links: tuple[Link, ...]) -> Step:
 # --- 4: CDI -----------------------------------------------------------------------------
 
 
-def _cdi(facts: Facts, scope: Scope, containers: list[ContainerDevices]) -> Iterator[Step]:
+def _cdi(
+    facts: RepairFacts, scope: RepairScope, containers: list[ContainerDevices]
+) -> Iterator[Step]:
     """Only told: which options its files were made with is not known, and some a pod writes."""
     old = [one for one in facts.table.about_to_break if one.when == NEXT_START]
     if scope.what == "workload":

@@ -11,11 +11,20 @@ from seawall.accounts.devices.classes import CLASSES, class_name, class_of_resou
 from seawall.accounts.devices.layers import ContainerDevices, DeviceTable, Plugin, UnhealthyDevice
 from seawall.accounts.devices.node_faults.health import HARDWARE_XIDS
 from seawall.accounts.devices.plugins import is_named
-from seawall.accounts.devices.repairs.commands import delete_pod, docker
-from seawall.accounts.devices.repairs.step import Facts, Scope, Step, broken, is_asked, taken_away
+from seawall.accounts.devices.repairs.removal_commands import delete_pod, docker
+from seawall.accounts.devices.repairs.step import (
+    RepairFacts,
+    RepairScope,
+    Step,
+    broken,
+    is_asked,
+    taken_away,
+)
 
 
-def steps(facts: Facts, scope: Scope, containers: list[ContainerDevices]) -> Iterator[Step]:
+def steps(
+    facts: RepairFacts, scope: RepairScope, containers: list[ContainerDevices]
+) -> Iterator[Step]:
     """Those that cannot hand out what the host has, or will not be able to."""
     table = facts.table
     served = [one for one in broken(containers, "F1", "F2") if one.workload.pod_uid is not None]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from seawall.accounts.devices.layers import ContainerDevices
-from seawall.accounts.devices.repairs.commands import delete_named, delete_pod, docker
-from seawall.accounts.devices.repairs.step import Facts, Scope, Step, broken, taken_away
+from seawall.accounts.devices.repairs.removal_commands import delete_named, delete_pod, docker
+from seawall.accounts.devices.repairs.step import RepairFacts, RepairScope, Step, broken, taken_away
 from seawall.words import first
 
 _NAMES_SHOWN: Final = 6
@@ -18,7 +18,9 @@ _RESTART_ALONE: Final = (
 )
 
 
-def steps(facts: Facts, scope: Scope, containers: list[ContainerDevices]) -> Iterator[Step]:
+def steps(
+    facts: RepairFacts, scope: RepairScope, containers: list[ContainerDevices]
+) -> Iterator[Step]:
     """A pod once, however many of its containers are broken."""
     if scope.what != "workload":
         yield from _named(facts, scope, containers)
@@ -102,7 +104,9 @@ def _run(one: ContainerDevices) -> str:
     return f"{program} run {given} ..." if given else f"{program} run ..."
 
 
-def _named(facts: Facts, scope: Scope, containers: list[ContainerDevices]) -> Iterator[Step]:
+def _named(
+    facts: RepairFacts, scope: RepairScope, containers: list[ContainerDevices]
+) -> Iterator[Step]:
     """Who is still to be mended when the host or the plugin is."""
     is_host_whole = all(node.is_there for node in facts.table.host_nodes)
     is_others = scope.what == "host" and is_host_whole
@@ -128,7 +132,7 @@ def _named(facts: Facts, scope: Scope, containers: list[ContainerDevices]) -> It
         )
 
 
-def _by_hand(facts: Facts, containers: list[ContainerDevices]) -> Iterator[tuple[str, str]]:
+def _by_hand(facts: RepairFacts, containers: list[ContainerDevices]) -> Iterator[tuple[str, str]]:
     """Pods that work although the answer to them lacks a node: the next start takes it away."""
     for one in containers:
         lacking = {row.path for row in one.devices if row.layers["configured"].says == "no"}

@@ -84,7 +84,7 @@ class Step:
         return self.kind in ("modules", "nodes", "links", "cdi", "plugin")
 
 
-class Scope(NamedTuple):
+class RepairScope(NamedTuple):
     """What is to be mended."""
 
     what: Literal["workload", "plugin", "host"]
@@ -98,7 +98,7 @@ class Scope(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RepairFacts:
     """What a plan is made from."""
 
     table: DeviceTable
@@ -109,10 +109,10 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class RepairPlan:
     """Steps in their order; none where nothing that was seen is to be mended."""
 
-    scope: Scope
+    scope: RepairScope
     steps: tuple[Step, ...]
     headlines: tuple[str, ...]
     """What is wrong: a sentence each, with its failure mode first."""
@@ -127,7 +127,7 @@ class Plan:
     """Those that run on this node."""
 
 
-def is_below(workload: Workload | None, scope: Scope) -> bool:
+def is_below(workload: Workload | None, scope: RepairScope) -> bool:
     """Whether it is the one that was named, or inside it."""
     if workload is None or scope.workload is None:
         return False
@@ -135,12 +135,12 @@ def is_below(workload: Workload | None, scope: Scope) -> bool:
     return f"{workload.cgroup}/".startswith(below)
 
 
-def is_asked(plugin: Plugin, scope: Scope) -> bool:
+def is_asked(plugin: Plugin, scope: RepairScope) -> bool:
     """Whether a plan for plugins is about this one."""
     return scope.workload is None or is_below(plugin.workload, scope)
 
 
-def of_scope(facts: Facts, scope: Scope) -> list[ContainerDevices]:
+def of_scope(facts: RepairFacts, scope: RepairScope) -> list[ContainerDevices]:
     """The containers that a plan is about; for the host and plugins all of them.  A plugin that
     ended is none of them: it is not served by others.
     """
@@ -159,7 +159,7 @@ def broken(containers: list[ContainerDevices], *modes: str) -> list[ContainerDev
     ]
 
 
-def taken_away(table: DeviceTable, scope: Scope) -> list[Soon]:
+def taken_away(table: DeviceTable, scope: RepairScope) -> list[Soon]:
     """Of the workload: what works now, and is taken away."""
     return [
         one

@@ -10,22 +10,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from seawall.accounts.devices.watch.events import (
+from seawall.accounts.devices.watch.device_watch_events import (
     MISSING,
     THERE,
     TOLD_LAYERS,
-    Event,
+    AccessEvent,
+    DeviceKey,
+    DeviceLook,
+    DeviceMoment,
     EventLayer,
-    Key,
-    Look,
-    Moment,
-    Rule,
     Spell,
     Stand,
     Told,
+    WatchedRule,
     stand_words,
 )  # fmt: skip
-from seawall.readings.device_writers import Write, Writer
+from seawall.readings.device_writers import DeviceWriter, Write
 from seawall.words import first
 
 _SETTLED: Final = ("yes", "no", "none")
@@ -33,7 +33,7 @@ _SETTLED: Final = ("yes", "no", "none")
 
 class _RuleChange(NamedTuple):
     words: str
-    loaded: Moment | None
+    loaded: DeviceMoment | None
     """Of the last program that is new, where it was loaded since the look before."""
 
 
@@ -43,19 +43,19 @@ class Changes:
     def __init__(self) -> None:
         self.names: Mapping[str, str] = {}
         self._told: Told | None = None
-        self._spells: dict[Key, tuple[Spell, Spell | None]] = {}
-        self._rules: dict[str, tuple[Rule, float]] = {}
+        self._spells: dict[DeviceKey, tuple[Spell, Spell | None]] = {}
+        self._rules: dict[str, tuple[WatchedRule, float]] = {}
         self._nodes: Mapping[str, str] | None = None
         self._has_seen = False
         self._named: dict[str, float] = {}
 
-    def stands(self) -> dict[Key, Stand]:
+    def stands(self) -> dict[DeviceKey, Stand]:
         """How each device stands now."""
         return {key: spell.stand for key, (spell, _) in self._spells.items()}
 
     # --- from the table -----------------------------------------------------------------
 
-    def tell(self, told: Told) -> list[Event]:
+    def tell(self, told: Told) -> list[AccessEvent]:
         """What the table changed; nothing of the first one."""
         before, self._told, self.names = self._told, told, told.names
         self._spells = {key: value for key, value in self._spells.items() if key in told.layers}
@@ -70,11 +70,11 @@ class Changes:
 
     # --- from a look --------------------------------------------------------------------
 
-    def see(self, look: Look) -> list[Event]:
+    def see(self, look: DeviceLook) -> list[AccessEvent]:
         """What a look changed; how things stood at the first is no change."""
         is_first, self._has_seen = not self._has_seen, True
         events = list(self._node_changes(look))
-        by_cgroup: dict[str, list[tuple[Key, Stand]]] = {}
+        by_cgroup: dict[str, list[tuple[DeviceKey, Stand]]] = {}
         for key, stand in look.stands.items():
             by_cgroup.setdefault(key.cgroup, []).append((key, stand))
         for cgroup in dict.fromkeys([*by_cgroup, *look.rules, *look.writes]):
@@ -84,8 +84,13 @@ class Changes:
         return events
 
     def _container(
-        self, cgroup: str, rows: Iterable[tuple[Key, Stand]], look: Look, *, is_first: bool
-    ) -> Iterator[Event]:
+        self,
+        cgroup: str,
+        rows: Iterable[tuple[DeviceKey, Stand]],
+        look: DeviceLook,
+        *,
+        is_first: bool,
+    ) -> Iterator[AccessEvent]:
         rule = self._rule_change(cgroup, look)
         has_changed = False
         for key, stand in rows:
@@ -97,14 +102,14 @@ class Changes:
         writes = self._unnamed(cgroup, look, is_settled=not rule)
         if not rule and not writes:
             return
-        yield Event(
+        yield AccessEvent(
             kind="kernel" if rule else "written", at=_when(look.at, writes, rule),
             why=rule.words if rule else "",
             workload=self.names[cgroup], cgroup=cgroup, layer="kernel", before=None, after=None,
             writers=self._name(cgroup, writes), files=_files(writes),
         )  # fmt: skip
 
-    def _unnamed(self, cgroup: str, look: Look, *, is_settled: bool) -> tuple[Write, ...]:
+    def _unnamed(self, cgroup: str, look: DeviceLook, *, is_settled: bool) -> tuple[Write, ...]:
         """Writes that no event named yet; ``is_settled``: those to its own cgroup that were over
         before the look began, so that it would have seen what they changed.
         """
@@ -113,14 +118,20 @@ class Changes:
         until = look.began if is_settled else look.at.monotonic
         return tuple(write for write in writes if since < write.monotonic <= until)
 
-    def _name(self, cgroup: str, writes: tuple[Write, ...]) -> tuple[Writer, ...]:
+    def _name(self, cgroup: str, writes: tuple[Write, ...]) -> tuple[DeviceWriter, ...]:
         if writes:
             self._named[cgroup] = max(self._named.get(cgroup, 0.0), writes[-1].monotonic)
         return distinct(writes)
 
     def _device(
-        self, key: Key, stand: Stand, look: Look, rule: "_RuleChange | None", *, is_first: bool
-    ) -> Event | None:
+        self,
+        key: DeviceKey,
+        stand: Stand,
+        look: DeviceLook,
+        rule: "_RuleChange | None",
+        *,
+        is_first: bool,
+    ) -> AccessEvent | None:
         known = self._spells.get(key)
         if known is None:
             spell = Spell(stand, look.at, is_exact=False, is_first=is_first)
@@ -143,10 +154,10 @@ class Changes:
             is_exact=is_exact, why=rule.words if rule else _node_words(last.stand, stand),
         )  # fmt: skip
 
-    def _event(self, key: Key, stand: Stand, last: Spell | None) -> Event:
+    def _event(self, key: DeviceKey, stand: Stand, last: Spell | None) -> AccessEvent:
         """With what its new spell tells."""
         spell, _ = self._spells[key]
-        return Event(
+        return AccessEvent(
             kind="access", at=spell.began, workload=self.names[key.cgroup], cgroup=key.cgroup,
             device=key.path, before=stand_words(last.stand) if last else None,
             after=stand_words(stand), errno=stand.errno, lasted=last, writers=spell.writers,
@@ -154,12 +165,12 @@ class Changes:
         )  # fmt: skip
 
     @staticmethod
-    def _writes_for(key: Key, last: Spell, look: Look) -> tuple[Write, ...]:
+    def _writes_for(key: DeviceKey, last: Spell, look: DeviceLook) -> tuple[Write, ...]:
         """Those that may have changed one device: what began its spell did not end it."""
         since = last.began.monotonic if last.is_exact else 0.0
         return tuple(one for one in _all_writes(key.cgroup, look) if one.monotonic > since)
 
-    def _rule_change(self, cgroup: str, look: Look) -> "_RuleChange | None":
+    def _rule_change(self, cgroup: str, look: DeviceLook) -> "_RuleChange | None":
         """None where there is none, or where one of the two was not seen."""
         rule, (before, since) = look.rules.get(cgroup), self._rules.get(cgroup, (None, 0.0))
         if rule is None:
@@ -178,7 +189,7 @@ class Changes:
             max(loaded, key=lambda one: one.monotonic, default=None),
         )
 
-    def _node_changes(self, look: Look) -> Iterator[Event]:
+    def _node_changes(self, look: DeviceLook) -> Iterator[AccessEvent]:
         before, now = self._nodes, look.nodes
         if now is None:
             return
@@ -186,16 +197,16 @@ class Changes:
         for path in sorted({*(before or {}), *now}) if before is not None else ():
             was, is_now = (before or {}).get(path), now.get(path)
             if was != is_now:
-                yield Event(kind="node", at=look.at, workload=None, device=path, layer="node",
+                yield AccessEvent(kind="node", at=look.at, workload=None, device=path, layer="node",
                             before=was, after=is_now)  # fmt: skip
 
 
 # --- small ones -------------------------------------------------------------------------
 
 
-def distinct(writes: Iterable[Write]) -> tuple[Writer, ...]:
+def distinct(writes: Iterable[Write]) -> tuple[DeviceWriter, ...]:
     """Each process once, the last one last; what was once known of it is kept."""
-    found: list[Writer] = []
+    found: list[DeviceWriter] = []
     for write in writes:
         writer = write.writer
         known = next((one for one in found if one.is_same(writer)), None)
@@ -206,7 +217,7 @@ def distinct(writes: Iterable[Write]) -> tuple[Writer, ...]:
     return tuple(found)
 
 
-def _all_writes(cgroup: str, look: Look) -> tuple[Write, ...]:
+def _all_writes(cgroup: str, look: DeviceLook) -> tuple[Write, ...]:
     both = (*look.writes.get(cgroup, ()), *look.writes_above.get(cgroup, ()))
     return tuple(sorted(both, key=lambda write: write.monotonic))
 
@@ -237,10 +248,10 @@ def _node_words(before: Stand, now: Stand) -> str:
     return ""
 
 
-def _when(at: Moment, writes: tuple[Write, ...], rule: _RuleChange | None) -> Moment:
+def _when(at: DeviceMoment, writes: tuple[Write, ...], rule: _RuleChange | None) -> DeviceMoment:
     """Of the last write, where somebody wrote; of the load of a new program; else of the look."""
     if writes:
-        return Moment(writes[-1].unix, writes[-1].monotonic)
+        return DeviceMoment(writes[-1].unix, writes[-1].monotonic)
     return rule.loaded if rule and rule.loaded else at
 
 
@@ -248,16 +259,16 @@ def _files(writes: Iterable[Write]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(write.file for write in writes))
 
 
-def _comings(before: Told, told: Told) -> Iterator[Event]:
+def _comings(before: Told, told: Told) -> Iterator[AccessEvent]:
     for cgroup in sorted({*before.names, *told.names}):
         was, now = before.names.get(cgroup), told.names.get(cgroup)
         if (was is None) != (now is None):
             words = (None, THERE) if was is None else (THERE, None)
-            yield Event(kind="container", at=told.at, workload=now or was, cgroup=cgroup,
+            yield AccessEvent(kind="container", at=told.at, workload=now or was, cgroup=cgroup,
                         before=words[0], after=words[1])  # fmt: skip
 
 
-def _layer_changes(before: Told, told: Told) -> Iterator[Event]:
+def _layer_changes(before: Told, told: Told) -> Iterator[AccessEvent]:
     for key, layers in told.layers.items():
         if key.cgroup not in told.names:
             continue
@@ -265,15 +276,15 @@ def _layer_changes(before: Told, told: Told) -> Iterator[Event]:
             was, _ = before.layers.get(key, {}).get(layer, ("", ""))
             now, why = layers.get(layer, ("", ""))
             if was != now and was in _SETTLED and now in _SETTLED:
-                yield Event(kind=layer, at=told.at, workload=told.names.get(key.cgroup),
+                yield AccessEvent(kind=layer, at=told.at, workload=told.names.get(key.cgroup),
                             cgroup=key.cgroup, device=key.path, layer=layer, before=was,  # type: ignore[arg-type]
                             after=now, why=why)  # fmt: skip
 
 
-def _plugin_changes(before: Told, told: Told) -> Iterator[Event]:
+def _plugin_changes(before: Told, told: Told) -> Iterator[AccessEvent]:
     for name, lacks in told.lacks.items():
         was = before.lacks.get(name)
         for path in sorted(lacks ^ was) if was is not None else ():
             words = (THERE, MISSING) if path in lacks else (MISSING, THERE)
-            yield Event(kind="plugin", at=told.at, workload=name, device=path, layer="node",
+            yield AccessEvent(kind="plugin", at=told.at, workload=name, device=path, layer="node",
                         before=words[0], after=words[1])  # fmt: skip

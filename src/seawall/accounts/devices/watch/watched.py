@@ -6,33 +6,33 @@ from dataclasses import dataclass
 from typing import Final
 
 from seawall.accounts.devices.classes import CLASSES
-from seawall.accounts.devices.kernel_rules.rules import rule_text
+from seawall.accounts.devices.container_processes import ContainerProcesses
+from seawall.accounts.devices.kernel_rules.device_rules import rule_text
 from seawall.accounts.devices.layers import DeviceTable, HostNode
-from seawall.accounts.devices.members import Members
-from seawall.accounts.devices.watch.events import (
+from seawall.accounts.devices.watch.device_watch_events import (
     MISSING,
     THERE,
     TOLD_LAYERS,
-    Key,
-    Moment,
-    Rule,
+    DeviceKey,
+    DeviceMoment,
     Stand,
     Told,
+    WatchedRule,
 )
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
-from seawall.readings.device_access import Access, Target
+from seawall.readings.device_access import Access, AccessTarget
 from seawall.readings.device_cgroups import DeviceCgroups
 
 _STANDS_FOR_ANY: Final = frozenset(one.unit_name for one in CLASSES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class WatchedDevices:
     """One container."""
 
     workload: Workload
-    target: Target | None
+    target: AccessTarget | None
     """None: no process of it could be read, so nothing is tried."""
     place: str
     """The cgroup of the process that is tried as."""
@@ -47,8 +47,8 @@ def is_wanted_by(wanted: Workload | None) -> Callable[[Workload], bool]:
 
 
 def watched(
-    table: DeviceTable, members: Members, is_wanted: Callable[[Workload], bool]
-) -> tuple[Watched, ...]:
+    table: DeviceTable, members: ContainerProcesses, is_wanted: Callable[[Workload], bool]
+) -> tuple[WatchedDevices, ...]:
     """Each container once, with all its paths."""
     paths: dict[str, dict[str, None]] = {}
     owners: dict[str, Workload] = {}
@@ -58,7 +58,7 @@ def watched(
             into = paths.setdefault(one.workload.cgroup, {})
             into.update((row.path, None) for row in one.devices if row.path not in _STANDS_FOR_ANY)
     return tuple(
-        Watched(
+        WatchedDevices(
             workload=workload,
             target=_target(workload, members, tuple(paths[cgroup])),
             place=members.cgroup_of(workload),
@@ -67,13 +67,15 @@ def watched(
     )
 
 
-def _target(workload: Workload, members: Members, paths: tuple[str, ...]) -> Target | None:
+def _target(
+    workload: Workload, members: ContainerProcesses, paths: tuple[str, ...]
+) -> AccessTarget | None:
     pid = members.pid_of(workload)
-    return None if pid is None else Target(pid, members.start_ticks[pid], paths)
+    return None if pid is None else AccessTarget(pid, members.start_ticks[pid], paths)
 
 
 def told(
-    table: DeviceTable, found: Iterable[Watched], at: Moment, *, with_plugins: bool
+    table: DeviceTable, found: Iterable[WatchedDevices], at: DeviceMoment, *, with_plugins: bool
 ) -> Told:  # fmt: skip
     """The table, as far as it is compared with the next one."""
     names = {one.workload.cgroup: one.workload.name for one in found}
@@ -81,7 +83,7 @@ def told(
         at=at,
         names=names,
         layers={
-            Key(one.workload.cgroup, row.path): {
+            DeviceKey(one.workload.cgroup, row.path): {
                 layer: (row.layers[layer].says, row.layers[layer].why) for layer in TOLD_LAYERS
             }
             for one in table.containers
@@ -97,7 +99,7 @@ def told(
     )
 
 
-def stands(one: Watched, access: Access | None) -> dict[Key, Stand]:
+def stands(one: WatchedDevices, access: Access | None) -> dict[DeviceKey, Stand]:
     """How its devices stand; empty when its process is gone: the next table tells of it."""
     if one.target is None or access is None or is_gone(access):
         return {}
@@ -110,7 +112,7 @@ def stands(one: Watched, access: Access | None) -> dict[Key, Stand]:
         else:
             number = "" if tried.major is None else f"{tried.kind} {tried.major}:{tried.minor}"
             stand = Stand(tried.errno, number)
-        found[Key(one.workload.cgroup, path)] = stand
+        found[DeviceKey(one.workload.cgroup, path)] = stand
     return found
 
 
@@ -124,7 +126,7 @@ def is_silent(access: Access) -> bool:
     return access.problem is not None and access.problem.why in ("no_answer", "not_reached")
 
 
-def rule_of(groups: DeviceCgroups | Unread, place: str, boot: Moment) -> Rule | None:
+def rule_of(groups: DeviceCgroups | Unread, place: str, boot: DeviceMoment) -> WatchedRule | None:
     """What the kernel lets through to a cgroup; None when that was not read.
 
     v1: its list, which a change above it changes too.  v2: the numbers of its programs and of
@@ -136,8 +138,8 @@ def rule_of(groups: DeviceCgroups | Unread, place: str, boot: Moment) -> Rule | 
         rules = groups.lists.get(place)
         if rules is None or isinstance(rules, Unread):
             return None
-        return Rule("devices.list", tuple(rule_text(rule) for rule in rules))
-    parts: dict[str, Moment | None] = {}
+        return WatchedRule("devices.list", tuple(rule_text(rule) for rule in rules))
+    parts: dict[str, DeviceMoment | None] = {}
     path = place.rstrip("/") or "/"
     while True:
         ids = groups.attached.get(path)
@@ -145,11 +147,11 @@ def rule_of(groups: DeviceCgroups | Unread, place: str, boot: Moment) -> Rule | 
             return None
         for number in ids:
             at = groups.loaded.get(number)
-            moment = Moment(boot.unix + at, boot.monotonic + at) if at is not None else None
+            moment = DeviceMoment(boot.unix + at, boot.monotonic + at) if at is not None else None
             parts[f"program {number} of {path}"] = moment
         if path == "/":
             loaded = {part: at for part, at in parts.items() if at is not None}
-            return Rule("device programs:", tuple(parts), loaded)
+            return WatchedRule("device programs:", tuple(parts), loaded)
         path = path.rpartition("/")[0] or "/"
 
 

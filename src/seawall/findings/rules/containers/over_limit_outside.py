@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from seawall.accounts.claims import Claims
 from seawall.accounts.memory_groups import innermost
-from seawall.accounts.shadow_charge import Outside, ShadowCharge, ShadowCharges, overrun_of
+from seawall.accounts.shadow_charge import ShadowCharge, ShadowCharges, UncountedCharge, overrun_of
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
 from seawall.words import size
@@ -58,7 +58,9 @@ def _nobody(claims: Claims, shadows: ShadowCharges, outside_least_bytes: int) ->
     return quiet(f"{size(shadows.node.bytes)} is held outside charges, by nobody near its limit")
 
 
-def _finding(shadow: ShadowCharge, outside: Outside, level: str, *, is_over: bool) -> Finding:
+def _finding(
+    shadow: ShadowCharge, outside: UncountedCharge, level: str, *, is_over: bool
+) -> Finding:
     group = shadow.group
     charge, limit = group.memcg.usage or 0, group.limit or 0
     likely = "" if outside.certain_bytes == outside.bytes else " most likely"
@@ -80,7 +82,7 @@ def _finding(shadow: ShadowCharge, outside: Outside, level: str, *, is_over: boo
     )
 
 
-def _evidence(outside: Outside) -> Iterator[Evidence]:
+def _evidence(outside: UncountedCharge) -> Iterator[Evidence]:
     for claim in outside.claims[:_SHOWN]:
         name = f"outside: {claim.kind}, {claim.confidence}"
         yield Evidence(name, claim.bytes, "bytes", claim.source)

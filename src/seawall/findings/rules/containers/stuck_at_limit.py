@@ -8,7 +8,7 @@ limit, all have the same 1 point, the wrong one is chosen again and again.  The 
 
 from collections.abc import Sequence
 
-from seawall.accounts.group_progress import Progress, progress_of, refused_per_s
+from seawall.accounts.group_progress import GroupProgress, progress_of, refused_per_s
 from seawall.accounts.limit_hits import refusal_file
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.scene import Window
@@ -72,7 +72,7 @@ def judge(
 
 
 def _finding(
-    group: MemoryGroup, refused: tuple[float, MemoryGroup], seen: Progress, kernel: Kernel
+    group: MemoryGroup, refused: tuple[float, MemoryGroup], seen: GroupProgress, kernel: Kernel
 ) -> Finding:
     rate, place = refused
     events = refusal_file(place.memcg) if place.memcg.version == 1 else "memory.events"

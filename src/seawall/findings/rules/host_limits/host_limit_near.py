@@ -8,7 +8,7 @@ that did nothing wrong included: forks, opens, connections.
 
 from typing import Final
 
-from seawall.accounts.limit_holders import Holder, holder_of
+from seawall.accounts.limit_holders import LimitHolder, holder_of
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
@@ -75,7 +75,9 @@ def _nearest(limits: HostLimits) -> list[HostLimit]:  # one for each thing that 
     return [limit for limit in limits.limits if limit in found.values()]
 
 
-def _finding(limit: HostLimit, share: float, holder: Holder | None, *, is_last: bool) -> Finding:
+def _finding(
+    limit: HostLimit, share: float, holder: LimitHolder | None, *, is_last: bool
+) -> Finding:
     what = "conntrack entries" if limit.name == "conntrack" else limit.name
     used = Evidence(f"{what} in use", limit.used, "count", limit.source)
     evidence = [used, Evidence("limit", limit.limit, "count", limit.source)]

@@ -10,7 +10,7 @@ and disk are free.  The kernel tells no sum: it is counted over all processes he
 from collections import defaultdict
 from typing import Final
 
-from seawall.accounts.limit_holders import Holder, most_inotify
+from seawall.accounts.limit_holders import LimitHolder, most_inotify
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
@@ -67,7 +67,7 @@ def judge(
     return findings or [quiet(f"no user is near a limit of inotify{unasked}")]
 
 
-def _finding(what: str, used: int, limit: HostLimit, holder: Holder | None) -> Finding:
+def _finding(what: str, used: int, limit: HostLimit, holder: LimitHolder | None) -> Finding:
     evidence = [
         Evidence(f"inotify {what}, at least", used, "count", "/proc/*/fdinfo"),
         Evidence("limit", limit.limit, "count", limit.source),

@@ -10,7 +10,7 @@ free pages are not meant (SW121).
 from collections.abc import Sequence
 
 from seawall.accounts.claim import Claim
-from seawall.accounts.claim_joining.owner import is_total
+from seawall.accounts.claim_joining.claim_owner import is_total
 from seawall.accounts.claims import Claims
 from seawall.accounts.driver_holders import DriverHolders, LeftBehind
 from seawall.accounts.ledger import Ledger

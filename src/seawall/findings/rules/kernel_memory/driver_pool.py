@@ -6,7 +6,7 @@ The pool outlives the programs it was taken for and is uncounted memory (TTM's: 
 looks like a leak; it is given back when memory is short.
 """
 
-from seawall.accounts.claim_joining.owner import likely_bytes
+from seawall.accounts.claim_joining.claim_owner import likely_bytes
 from seawall.accounts.claims import Claims
 from seawall.accounts.ledger import Ledger
 from seawall.findings.finding import Evidence, Finding, fires, quiet

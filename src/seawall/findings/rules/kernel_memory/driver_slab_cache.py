@@ -6,7 +6,7 @@ objects times the page size is what it can hold at most.  Only caches whose sour
 a holder; another with about as many objects as the residual has pages is a hint without blame.
 """
 
-from seawall.accounts.driver_caches import DriverPages, driver_pages, page_for_object
+from seawall.accounts.driver_caches import DriverCachePages, driver_pages, page_for_object
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
 from seawall.findings.finding import Brief, Evidence, Finding, Severity, fires, quiet
@@ -90,7 +90,7 @@ def judge(
 
 
 def _named(
-    severity: Severity, pages: DriverPages, residual: int, evidence: list[Evidence]
+    severity: Severity, pages: DriverCachePages, residual: int, evidence: list[Evidence]
 ) -> Finding:
     known, cache = pages.known, pages.cache
     evidence = [

@@ -8,11 +8,11 @@ what is left is unexplained, and those who hold files of drivers are suspects, n
 from collections.abc import Iterator, Sequence
 
 from seawall.accounts.claim import Claim, Suspect
-from seawall.accounts.claim_joining.owner import RANKS
+from seawall.accounts.claim_joining.claim_owner import RANKS
 from seawall.accounts.claims import Claims
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
-from seawall.accounts.shadow_charge import Outside, sum_of
+from seawall.accounts.shadow_charge import UncountedCharge, sum_of
 from seawall.findings.finding import Brief, Evidence, Finding, fires, quiet
 from seawall.findings.ledger_words import cut_ledger
 from seawall.findings.rule import rule
@@ -67,7 +67,7 @@ def judge(
     return found or quiet(f"{size(claims.unexplained_bytes)} is claimed by nobody")
 
 
-def _held(name: str, outside: Outside, *, critical: bool) -> Finding:
+def _held(name: str, outside: UncountedCharge, *, critical: bool) -> Finding:
     held = outside.claims
     weakest = max((claim.confidence for claim in held), key=RANKS.__getitem__)
     missing = f"Not told: {held[0].missing or 'whose'}." if not held[0].workload else ""

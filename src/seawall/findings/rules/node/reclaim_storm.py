@@ -9,7 +9,7 @@ limit shows the same signs and none of that.
 
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.rates import stalls_per_second as stalls_of
-from seawall.accounts.reclaim import Sign, node_is_short, signs
+from seawall.accounts.reclaim import ReclaimSign, node_is_short, signs
 from seawall.accounts.scene import Window
 from seawall.accounts.workloads import Workloads
 from seawall.findings.faulter_words import faulters
@@ -82,7 +82,7 @@ def judge(
     )
 
 
-def _row(sign: Sign) -> Evidence:
+def _row(sign: ReclaimSign) -> Evidence:
     return Evidence(
         sign.name, sign.value, "per second" if sign.is_rate else "fraction", sign.source
     )

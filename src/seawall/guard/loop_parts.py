@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the loop is made of, ready to be used."""
+
+from typing import NamedTuple
+
+from seawall.actions.hands import Hands
+from seawall.actions.observer import Observer
+from seawall.guard.aide import Aide
+from seawall.guard.judge.judge import Judge
+from seawall.guard.link import WatcherLink
+from seawall.guard.notify import Notify
+from seawall.guard.self_test import SelfTest
+from seawall.guard.sense.sense import Sense
+from seawall.guard.settings import Settings
+from seawall.guard.tell.teller import Teller
+from seawall.guard.told_recorder import RecorderLink
+
+
+class LoopParts(NamedTuple):
+    """One of each."""
+
+    sense: Sense
+    judge: Judge
+    hands: Hands
+    observer: Observer
+    teller: Teller
+    self_test: SelfTest
+    aide: Aide
+    watcher: WatcherLink
+    recorder: RecorderLink
+    notify: Notify
+
+
+def hands_scope(settings: Settings) -> tuple[str, ...]:
+    """What observes can reach nothing but the self-test's own child."""
+    return settings.scope if settings.mode == "enforce" else ()

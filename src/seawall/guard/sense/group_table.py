@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of groups: charge each tick, limits every ten seconds, what a full one does.
+
+cgroup v2: memory.current, memory.max, memory.events, memory.pressure
+(Documentation/admin-guide/cgroup-v2.rst); v1: memory.usage_in_bytes, memory.limit_in_bytes,
+memory.failcnt (cgroup-v1/memory.rst).
+
+What was swapped out is in no charge: memory.swap.current of v2, which counts a page that was
+read back as long as its place is kept, so that it stands in memory.current too
+(mem_cgroup_swapin_uncharge_swap in mm/memcontrol.c); v1: memory.memsw.usage_in_bytes less the
+charge, each page once.
+"""
+
+import errno
+import os
+from typing import Final
+
+from seawall.actions.orders import Mounts
+from seawall.guard.facts import Group
+from seawall.guard.sense.cadence import Cadence
+from seawall.guard.sense.files import GONE, number_of, open_quietly
+from seawall.guard.sense.group_pressure import GroupPressure
+from seawall.guard.sense.limit_events import hits_and_kills
+from seawall.guard.sense.member import (
+    NOT_TOLD,
+    GroupMember,
+    Names,
+    is_populated,
+    read_limit,
+    read_promises,
+    unswappable_of,
+)
+from seawall.guard.sense.protected_cache import protected_cache
+from seawall.guard.sense.switched import let_go
+from seawall.guard.sense.tree import Folder, GroupTree
+from seawall.guard.sense.units import show_or_hide
+
+_LIMITS_SECONDS: Final = 10.0
+_YOUNG_SECONDS: Final = 30.0
+"""A runtime writes limits and promises just after it made the folder."""
+_AT_LIMIT: Final = 0.99
+_NEAR_LIMIT: Final = 0.9
+_MATTERS_SHARE: Final = 64
+"""Of all memory: smaller groups' pressure is not read in a shortage of the node."""
+_EMPTIED_BYTES: Final = 16 << 20
+_CHARGE_BYTES: Final = 24
+
+
+class GroupTable:
+    """All workloads by path; ``by_path`` is what the judge sees."""
+
+    __slots__ = (
+        "_again", "_had_swap", "_limits", "_unknown", "_was", "by_path", "exits", "is_quiet",
+        "members", "names", "problem", "protected_bytes", "swap_problem", "tree",
+        "unswappable_bytes",
+    )  # fmt: skip
+
+    def __init__(self, mounts: Mounts, *, are_told: bool = True) -> None:
+        """``are_told``: a watcher tells who they are."""
+        self._unknown = NOT_TOLD if are_told else ""
+        self.names = Names(mounts)
+        self.tree = GroupTree(mounts.memory)
+        self.by_path: dict[str, Group] = {}
+        self.members: dict[str, GroupMember] = {}
+        self._limits = Cadence(_LIMITS_SECONDS)
+        self._again = Cadence(_LIMITS_SECONDS, _LIMITS_SECONDS)
+        self._was = 0.0
+        self._had_swap = True  # those that ``open`` finds are asked
+        self.exits = 0
+        """Groups that went or emptied in the last tick."""
+        self.is_quiet = True
+        """Nobody is close to a limit."""
+        self.unswappable_bytes = 0
+        self.protected_bytes = 0
+        """Page cache that memory.min keeps from reclaim."""
+        self.problem = ""
+        self.swap_problem = ""
+
+    def open(self, now: float) -> None:
+        """Find all that are there."""
+        self.tree.open(now)
+        self._take_in(now, has_swap=True)
+
+    def look(
+        self, now: float, total_bytes: int, *, is_near: bool, has_swap: bool,
+        swap_cached: int | None = None,
+    ) -> None:  # fmt: skip
+        """One tick.  ``swap_cached``: the node's, where anything moved in swap since the last."""
+        if swap_cached and self.names.version == 1:
+            swap_cached = 0
+        self.tree.update(now)
+        if has_swap and not self._had_swap:  # swapon: nobody was asked before
+            for member in self.members.values():
+                read_promises(member, self.names, has_swap=True)
+        self._had_swap = has_swap
+        self.exits = self._take_in(now, has_swap=has_swap)
+        if self._again.is_due(now, is_near=is_near):
+            self._open_again(has_swap=has_swap)
+        self._read_charges(now, swap_cached)
+        if self._limits.is_due(now, is_near=is_near):
+            self._read_limits(now, has_swap=has_swap)
+            self.protected_bytes = protected_cache(self.tree, self.names)
+        self._look_at_full(now, total_bytes // _MATTERS_SHARE if is_near else total_bytes)
+        self._was = now
+
+    # --- who is there -----------------------------------------------------------------------
+
+    def _take_in(self, now: float, *, has_swap: bool) -> int:
+        tree, gone = self.tree, 0
+        for folder in tree.gone:
+            member = self.members.pop(folder.path, None)
+            if member is not None:
+                member.close()
+                self.by_path.pop(folder.path, None)
+                gone += not member.is_empty
+        tree.gone.clear()
+        for folder in tree.born:
+            charge = self.names.of(folder.path, self.names.charge)
+            member = GroupMember(folder, now, charge, self._unknown)
+            if member.charge_fd < 0:
+                self._miss(charge, -member.charge_fd)
+            self.members[folder.path] = member
+            self.by_path[folder.path] = member.group
+            read_promises(member, self.names, has_swap=has_swap)
+            self._read_limit_of(member)
+        tree.born.clear()
+        show_or_hide(tree, self.members, self.by_path)
+        return gone
+
+    def _miss(self, name: str, number: int) -> None:
+        # ENOENT: no memory is counted there; one that went meanwhile is told by the tree.
+        if number not in GONE and not self.problem:
+            self.problem = f"{name}: {os.strerror(number)}; raise LimitNOFILE to 65536"
+
+    def _open_again(self, *, has_swap: bool) -> None:
+        """What could not be opened: descriptors were short, or a folder was looked at before the
+        one above it had its controller.
+        """
+        names = self.names
+        self.problem = self.swap_problem = ""
+        for member in self.members.values():
+            folder = member.folder
+            is_partly = member.charge_fd < 0 or folder.limit_fd < 0
+            if member.charge_fd < 0:
+                name = names.of(folder.path, names.charge)
+                member.charge_fd = open_quietly(name)
+                if member.charge_fd < 0:
+                    self._miss(name, -member.charge_fd)
+                    self.tree.check(folder.path)
+            if is_partly and member.charge_fd >= 0:
+                read_promises(member, names, has_swap=has_swap)
+            if member.swap_fd == -2 and member.charge_fd >= 0:
+                self._open_swap(member)
+            member.forget_unread()
+        for folder in self.tree.folders.values():
+            if folder.limit_fd == -2:
+                folder.limit_fd = -1
+                self._open_limit(folder)
+
+    def _open_limit(self, folder: Folder) -> None:
+        if number := read_limit(folder, self.names):
+            self._miss(self.names.of(folder.path, self.names.limit), number)
+
+    # --- each tick --------------------------------------------------------------------------
+
+    def _read_charges(self, now: float, swap_cached: int | None) -> None:
+        """The hot loop: one system call a group, and little more for one that did not move."""
+        pread, unswappable, lost = os.pread, 0, list[GroupMember]()
+        for member in self.members.values():
+            if member.folder.inner:
+                continue
+            try:
+                charge = int(pread(member.charge_fd, _CHARGE_BYTES, 0))
+            except (OSError, ValueError) as error:
+                if isinstance(error, OSError) and error.errno == errno.ENODEV:
+                    lost.append(member)
+                continue
+            if member.swap_most is not None:
+                unswappable += unswappable_of(member, charge)
+            if swap_cached is not None:
+                self._moved(member, charge, now, self._swapped(member, charge), swap_cached)
+            elif not member.is_idle or charge != member.group.charge_bytes:
+                group = member.group
+                self._moved(member, charge, now, group.swapped_bytes, group.swap_cached_bytes)
+        self.unswappable_bytes = unswappable
+        let_go(lost, self.tree, self.names)
+
+    def _moved(
+        self, member: GroupMember, charge: int, now: float, swapped: int | None, swap_cached: int
+    ) -> None:  # fmt: skip
+        group = member.group
+        cached = min(swapped or 0, swap_cached)
+        taken = charge + (swapped or 0) - cached
+        if member.is_new:
+            # What it had when it was first seen is no growth.
+            member.anchors.restart(now, taken)
+            member.is_new = False
+        elif member.is_idle:
+            # Nothing happened up to the last tick, so the slope begins there.
+            member.anchors.restart(self._was, group.taken_bytes)
+        slope = member.anchors.slope(now, taken)
+        member.is_idle = slope == 0.0 and charge == group.charge_bytes
+        if charge < group.charge_bytes // 2 and group.charge_bytes > _EMPTIED_BYTES:
+            self._check_empty(member)
+        elif member.is_empty and charge > group.charge_bytes:
+            member.is_empty = False
+        group.charge_bytes, group.charge_slope = charge, slope
+        group.swapped_bytes, group.swap_cached_bytes = swapped, cached
+
+    def _swapped(self, member: GroupMember, charge: int) -> int | None:
+        """What of it is in swap; None: this kernel does not count it."""
+        if member.swap_fd == -1:
+            self._open_swap(member)
+        found = number_of(member.swap_fd) if member.swap_fd >= 0 else None
+        if found is None or self.names.version == 2:
+            return found
+        return max(0, found - charge)
+
+    def _open_swap(self, member: GroupMember) -> None:
+        name = self.names.of(member.folder.path, self.names.swap)
+        fd = open_quietly(name)
+        member.swap_fd = fd if fd >= 0 else -2
+        if fd >= 0 or member.folder.path == "/" or self.swap_problem:
+            return
+        remedy = "raise LimitNOFILE to 65536"
+        if -fd in GONE:
+            remedy = "a kernel with CONFIG_MEMCG_SWAP, booted without swapaccount=0, would tell"
+        self.swap_problem = (
+            f"{name}: {os.strerror(-fd)}: who has how much in swap is not known, and who is "
+            f"swapped out seems to shrink; {remedy}"
+        )
+
+    def _check_empty(self, member: GroupMember) -> None:
+        is_empty = not is_populated(member.folder.path, self.names)
+        if is_empty and not member.is_empty:
+            self.exits += 1
+        member.is_empty = is_empty
+
+    # --- limits -----------------------------------------------------------------------------
+
+    def _read_limits(self, now: float, *, has_swap: bool) -> None:
+        for folder in self.tree.folders.values():
+            read_limit(folder, self.names)
+        for member in self.members.values():
+            member.settle_limit()
+            if now - member.group.started_seconds < _YOUNG_SECONDS:
+                read_promises(member, self.names, has_swap=has_swap)
+
+    def _read_limit_of(self, member: GroupMember) -> None:
+        above = member.folder
+        while above is not None and above.limit_fd == -1:
+            self._open_limit(above)
+            if above.above is None:
+                break
+            above = above.above
+        member.settle_limit()
+
+    def _look_at_full(self, now: float, matters: int) -> None:
+        self.is_quiet = True
+        for member in self.members.values():
+            if member.folder.inner:
+                continue
+            group = member.group
+            limit = group.limit_bytes
+            is_close = limit is not None and group.charge_bytes >= limit * _NEAR_LIMIT
+            if not is_close and member.at_limit_since == 0.0:
+                if group.charge_bytes >= matters:
+                    self._read_stall(member, now)
+                elif group.stall:
+                    group.stall = 0.0
+                continue
+            self.is_quiet = False
+            self._read_stall(member, now)
+            hits, kills = hits_and_kills(member, self.names)
+            group.events_max = member.hits.per_second(hits, now)
+            if kills is not None and kills != member.kernel_kills:
+                # The kernel ends what is in it: what stands still from here on is another story.
+                member.kernel_kills, member.at_limit_since = kills, 0.0
+            if limit is not None and group.charge_bytes >= limit * _AT_LIMIT:
+                member.at_limit_since = member.at_limit_since or now
+                group.at_limit_seconds = now - member.at_limit_since
+            else:
+                member.at_limit_since = group.at_limit_seconds = 0.0
+                if not is_close:
+                    group.events_max = 0.0
+
+    def _read_stall(self, member: GroupMember, now: float) -> None:
+        if member.pressure is None:
+            path = self.names.pressure(member.folder.path)
+            if not path:
+                return
+            member.pressure = GroupPressure(path)
+            member.pressure.open()
+        member.group.stall = member.pressure.full_share(now) or 0.0
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        for member in self.members.values():
+            member.close()
+        self.tree.close()
