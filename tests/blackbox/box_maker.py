@@ -153,11 +153,14 @@ def small_box(path: Path, **changes: Any) -> Told:
 
 
 def uncounted(data: bytes, share: float) -> bytes:
-    """/proc/meminfo of a node of 64 GiB with that share of it in no counter."""
+    """/proc/meminfo of a node with that share of it in no counter; so large that all that this
+    machine has in use is next to nothing of it.
+    """
     kib = {name: int(rest.split()[0]) for name, rest in
            (line.split(b":") for line in data.splitlines())}  # fmt: skip
-    more = (64 << 20) - kib[b"MemTotal"]
-    gone = int(share * (64 << 20)) - more
+    total = max(64 << 20, 40 * kib[b"MemTotal"])
+    more = total - kib[b"MemTotal"]
+    gone = int(share * total) - more
     return b"".join(
         b"%s: %d kB\n" % (name, value + more if name == b"MemTotal" else value - gone)
         if name in (b"MemTotal", b"MemFree", b"MemAvailable")
