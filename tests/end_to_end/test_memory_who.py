@@ -58,7 +58,7 @@ def test_a_tree_of_files_is_no_machine_to_trace(tmp_path: Path) -> None:
     (tmp_path / "proc/meminfo").write_text("MemTotal: 1048576 kB\nMemFree: 1024 kB\n")
     page = seawall("memory", "--who", "--root", str(tmp_path), "--json").answered().document
     jsonschema.validate(page, SCHEMA)
-    assert page["could_not_see"][0]["what"].startswith("who takes memory")
+    assert page["could_not_see"][0]["what"].startswith("who takes uncounted memory")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="only for an ordinary user")

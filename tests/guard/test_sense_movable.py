@@ -32,12 +32,12 @@ def zones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     rows: list[str] = []
     (tmp_path / "zones").mkdir()
 
-    class OfOurs(tick_headroom.Zoneinfo):
+    class OfOurs(tick_headroom.TickZoneinfo):
         def __init__(self, _: str, page_size: int) -> None:
             (tmp_path / "zones/zoneinfo").write_text("".join(rows))
             super().__init__(str(tmp_path / "zones"), page_size)
 
-    monkeypatch.setattr(tick_headroom, "Zoneinfo", OfOurs)
+    monkeypatch.setattr(tick_headroom, "TickZoneinfo", OfOurs)
     return rows
 
 
