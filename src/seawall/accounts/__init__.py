@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pure sums over readings: ledger, claims, workloads, OOM.  No sentences, no machine."""

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose the pages are that a trace saw being taken."""

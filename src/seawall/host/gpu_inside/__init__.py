@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The GPU driver asked as a container may ask it."""

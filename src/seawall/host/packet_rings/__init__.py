@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packet sockets and their rings, in every network namespace."""
