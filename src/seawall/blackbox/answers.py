@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One answer of a round as it stands in a body (``rounds.py``), and back."""
+"""One answer of a round as it stands in a body (``round_frames.py``), and back."""
 
 import json
 from typing import Any, Final, TypeAlias, cast, get_args

@@ -23,7 +23,7 @@ start    settings {...}, last_decision (whose number the judge counts on from), 
          settings): before the first tick, when settings were read anew, and behind a gap
 names    rows [[index, path, inode, name, pod, protected_by, hopeless_why, sources]]: what an
          index of the rows of later ticks means; those that are new or changed
-outcome  outcome (an ``Outcome`` as nested lists, ``plan.py``): what ``Judge.learn`` was told, in
+outcome  outcome (an ``Outcome`` as nested lists, ``orders.py``): what ``Judge.learn`` was told, in
          its order, always behind its tick, whose number it has
 bye      the guard ends
 =======  ==========================================================================

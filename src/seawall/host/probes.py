@@ -14,7 +14,7 @@
 ``descriptors``   files, terminals and inotify watches of each process (``descriptors.py``)
 ``device_nodes``  nodes below /dev, of the host and of processes (``device_access/nodes.py``)
 ``device_access``  whether processes may use devices, by trying (``device_access/trying.py``)
-``device_programs``  device programs of cgroups (``device_access/programs.py``)
+``device_programs``  device programs of cgroups (``device_access/bpf_programs.py``)
 ``device_log``    what logs say of devices that cannot be had (``device_log/probe.py``)
 ``event_log``     lines of logs that tell of kills, hangs, evictions (``event_log/probe.py``)
 ``cri``           what container runtimes have on record of containers' devices (``cri.py``)
@@ -25,7 +25,7 @@
 ``gpu_query``     devices as NVML and CUDA's driver API tell of them (``gpu_query.py``); asked only
                   by the verb, for it wakes devices
 ``gpu_query_inside``  the same as a container may ask (``gpu_inside/asking.py``); likewise
-``page_census``   page frames by their flags and cgroup, all or a sample (``page_census/frames.py``)
+``page_census``   page frames by their flags and cgroup, all or a sample (``page_census/``)
 ``task_stacks``   threads that run or are blocked, and their kernel stacks (``task_stacks.py``)
 ``sysrq``         ``l`` or ``w``: backtraces that the kernel prints (``sysrq.py``); asked only when
                   somebody wants them, for they go to its log

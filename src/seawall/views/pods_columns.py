@@ -45,7 +45,7 @@ def _bytes(
     key: str, title: str, rank: int, field: str = "", *, is_quiet: bool = False, news: str = "",
     is_always_wide: bool = False,
 ) -> Column:  # fmt: skip
-    """A field of :class:`Holding`, called as the key where no other name is given."""
+    """A field of :class:`PodHolding`, called as the key where no other name is given."""
     name = field or key
     return Column(
         key=key, title=title, json_name=f"{name}_bytes", unit="bytes", rank=rank,

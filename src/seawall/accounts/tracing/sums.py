@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trace summed: by workload and kind, by stack, and never more than the residual holds.
 
-Left out is what the ledger counts on a line (``kinds.py``).  Kernel threads take for
+Left out is what the ledger counts on a line (``page_kinds.py``).  Kernel threads take for
 whoever gave them work, so theirs is nobody's.
 """
 

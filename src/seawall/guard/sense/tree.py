@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which cgroups are workloads, kept up to date without listing the tree in each tick.
 
-``folder.py`` says which are.  A user makes as many cgroups below the own manager, and a service
-below its unit, as there is room for.  They are counted by themselves, so that nobody hides a pod
-behind them; a manager or unit with too many is taken as a whole, until it goes.
+``group_folder.py`` says which are.  A user makes as many cgroups below the own manager, and a
+service below its unit, as there is room for.  They are counted by themselves, so that nobody hides
+a pod behind them; a manager or unit with too many is taken as a whole, until it goes.
 
 New and gone folders come from inotify.  As a backstop all are looked at in turn, some in each tick
 and each once a minute; many take longer, and a round ends before the next begins.  A link count

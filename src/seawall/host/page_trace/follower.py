@@ -3,8 +3,8 @@
 
 A round applies what happened before it began to read: everything older has been read by then,
 from every CPU.  Where events are lost, or following takes much of a CPU and fewer frames would
-spare some of it (``pace.py``), fewer are followed, each standing for more; but not so few that
-chance would make the sums wrong: rather more is lost then, which is said.
+spare some of it (``tracer_pace.py``), fewer are followed, each standing for more; but not so few
+that chance would make the sums wrong: rather more is lost then, which is said.
 """
 
 import select
@@ -64,7 +64,7 @@ class FollowerStatistics:
 
 
 class Follower:
-    """What ``Armed`` records becomes what ``Ledger`` knows."""
+    """What ``Armed`` records becomes what ``FrameLedger`` knows."""
 
     def __init__(self, armed: Armed, ledger: FrameLedger, probes: list[EventFormat]) -> None:
         self.armed = armed
