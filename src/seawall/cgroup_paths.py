@@ -250,6 +250,13 @@ class _Walk:
         return self._at(kind, pod_uid=uid, qos=qos, **told)
 
 
+def is_within(path: str, place: str) -> bool:
+    """``path`` is ``place`` or below it, on a component boundary: ``/a`` holds ``/a/b``, not
+    ``/ab``.
+    """
+    return path == place or path.startswith(place.rstrip("/") + "/")
+
+
 def unescape(name: str) -> str:
     r"""Systemd's ``\x2d`` in unit names undone."""
     return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), name)

@@ -202,5 +202,6 @@ def paths() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    FILE.write_text("\n".join(outside_names()) + "\n")
-    sys.stdout.write(f"{FILE}: {len(outside_names())} names\n")
+    names = outside_names()
+    FILE.write_text("\n".join(names) + "\n")
+    sys.stdout.write(f"{FILE}: {len(names)} names\n")

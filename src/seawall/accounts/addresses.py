@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from seawall.accounts.workloads import SANDBOX_NAME, Workload, Workloads
+from seawall.cgroup_paths import is_within
 from seawall.problems import UsageProblem
 
 LISTED_MOST: Final = 8
@@ -39,11 +40,7 @@ def resolve(text: str, workloads: Workloads) -> Workload:
 def _without_parts(found: list[Workload]) -> list[Workload]:
     """A container that a runtime split into two cgroups of one name is still one."""
     paths = {workload.cgroup for workload in found}
-    return [w for w in found if not any(_is_below(w.cgroup, p) for p in paths)]
-
-
-def _is_below(path: str, above: str) -> bool:
-    return path != above and path.startswith(above.rstrip("/") + "/")
+    return [w for w in found if not any(w.cgroup != p and is_within(w.cgroup, p) for p in paths)]
 
 
 def _by_pid(text: str, _: list[Workload], workloads: Workloads) -> Iterable[Workload]:

@@ -24,6 +24,11 @@ _ZONE_SHARE_LEAST: Final = 0.05
 """Of all managed memory: a smaller zone (DMA) says nothing about the node."""
 
 
+SHORT_FRACTION: Final = 0.05
+SHORT_BYTES: Final = 8 << 30
+"""A node is short below the smaller of the share and the amount."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headroom:
     """Bytes.  Watermarks are sums over all zones; None when /proc/zoneinfo is unread."""

@@ -9,11 +9,12 @@ from seawall.accounts.memory_parts import parts_of
 from seawall.accounts.pod_table import Room
 from seawall.accounts.shadow_charge import sum_of, uncounted_claims
 from seawall.accounts.workloads import Workload
+from seawall.cgroup_paths import is_within
 from seawall.cli.named_workload import named_workload
 from seawall.cli.paper import paper_for, terminal_rows
-from seawall.cli.pods import folded, table_of
+from seawall.cli.pods import table_of
 from seawall.cli.source import Source, open_source
-from seawall.cli.verb_page import page_lines, print_page
+from seawall.cli.verb_page import folded, page_lines, print_page
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.readings.kernel import Kernel
@@ -36,9 +37,7 @@ def run(arguments: Namespace) -> int:
     paper = paper_for(arguments.color)
     body, unseen = list(lines(page, paper)), page.unseen
     if len(list(page_lines(paper, top, source.notes, body, unseen))) > terminal_rows() - 1:
-        bugs = [row for row in unseen if row.kind == "bug"]
-        others = [row for row in unseen if row.kind != "bug"]
-        unseen = (*bugs, *([folded(others)] if others else ()))
+        unseen = tuple(folded(unseen, "--json tells all of it"))
     print_page(paper, top, source.notes, body, unseen)
     return 0
 
@@ -56,7 +55,7 @@ def page_of(source: Source, workload: Workload) -> WorkloadPage:
     known = None if isinstance(claims, Unread) else claims
     uncounted = sum_of(
         claim for claim in uncounted_claims(known.claims if known else ())
-        if _is_within(claim.cgroup, workload.cgroup)
+        if claim.cgroup is not None and is_within(claim.cgroup, workload.cgroup)
     )  # fmt: skip
     return WorkloadPage(
         workload=workload,
@@ -66,13 +65,9 @@ def page_of(source: Source, workload: Workload) -> WorkloadPage:
         claims=uncounted.claims,
         suspects=tuple(
             one for one in (known.suspects if known else ())
-            if _is_within(one.cgroup, workload.cgroup)
+            if one.cgroup is not None and is_within(one.cgroup, workload.cgroup)
         ),
         headroom=source.first.get(Headroom),
         unseen=tuple(unseen),
         bundle_notes=source.notes,
     )  # fmt: skip
-
-
-def _is_within(path: str | None, place: str) -> bool:
-    return path is not None and (path == place or path.startswith(f"{place}/"))

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall pods``: workloads with their memory, what needs a look first."""
 
-import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -17,7 +16,7 @@ from seawall.cli.named_workload import named_workload
 from seawall.cli.numbers_given import a_number
 from seawall.cli.paper import paper_for, terminal_rows
 from seawall.cli.source import Source, add_source_arguments, open_source
-from seawall.cli.verb_page import page_lines, print_page
+from seawall.cli.verb_page import folded, page_lines, print_page
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
@@ -35,8 +34,6 @@ WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
 """Capabilities without which something stays unseen: folders of runtimes are root's alone, and
 what other processes hold of drivers is traced."""
 ROWS_LEAST: Final = 5
-_UNSEEN_CHARACTERS: Final = 100
-_CAPABILITY: Final = re.compile(r"CAP_[A-Z_]+")
 WINDOW_SECONDS: Final = 1.0
 """Waited for only where somebody was OOM-killed before."""
 
@@ -150,24 +147,12 @@ def _print_text(
         room = terminal_rows() - 1  # the prompt has the last one
         shown = len(choose(table, choice).rows)
         if rows and len(list(page_lines(paper, top, source.notes, body, rows))) > room:
-            bugs = [row for row in rows if row.kind == "bug"]
-            others = [row for row in rows if row.kind != "bug"]
-            rows = [*bugs, *([folded(others)] if others else ())]
+            rows = folded(rows, "--limit 0 tells all of it")
         frame = len(list(page_lines(paper, top, source.notes, (), rows)))
         while frame + len(body) > room and shown > ROWS_LEAST:
             shown = max(ROWS_LEAST, shown - (frame + len(body) - room))
             body = page(shown)
     print_page(paper, top, source.notes, body, rows)
-
-
-def folded(rows: Sequence[NotSeen]) -> NotSeen:
-    """All of them in a line or two, with the capabilities that would let them be seen."""
-    what = rows[0].what[:_UNSEEN_CHARACTERS]
-    if len(rows) > 1:
-        what += f" and {len(rows) - 1} more"
-    lacking = sorted({name for row in rows for name in _CAPABILITY.findall(row.provide)})
-    needs = f"root, or {', '.join(lacking)}" if lacking else ""
-    return NotSeen(what, "--limit 0 tells all of it", needs)
 
 
 def _largest_processes(source: Source) -> dict[str, str]:

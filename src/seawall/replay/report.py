@@ -7,6 +7,7 @@ Pure.  Nobody is blamed or praised without evidence: what no record tells is ``u
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from seawall.cgroup_paths import is_within
 from seawall.replay.incidents import HELD, STRENGTH
 from seawall.replay.report_found import (
     HARM,
@@ -118,7 +119,7 @@ def _ended(story: Story, occasion: Occasion, kills: Sequence[StoryKill]) -> list
     """By workload, in the order of their first."""
     rows: dict[str, EndedWorkload] = {}
     for kill in kills:
-        target = next((t for t in occasion.targets if _is_in(kill.path, t.path)), None)
+        target = next((t for t in occasion.targets if is_within(kill.path, t.path)), None)
         name = target.name if target else story.name_of(kill.path) if kill.path else kill.comm
         row = rows.get(name)
         if row is not None:
@@ -128,10 +129,6 @@ def _ended(story: Story, occasion: Occasion, kills: Sequence[StoryKill]) -> list
         is_target = target is not None
         rows[name] = EndedWorkload(name, kill.path, 1, after, is_target, kill.is_at_limit)
     return list(rows.values())
-
-
-def _is_in(path: str, workload: str) -> bool:
-    return path == workload or path.startswith(workload.rstrip("/") + "/")
 
 
 def _count_unnamed(

@@ -2,19 +2,14 @@
 """What both looks of ``seawall memory WORKLOAD`` are made from."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from seawall.accounts.claim import Claim, Suspect
-from seawall.accounts.headroom import Headroom
+from seawall.accounts.headroom import SHORT_BYTES, SHORT_FRACTION, Headroom
 from seawall.accounts.memory_parts import MemoryParts
 from seawall.accounts.pod_table import PodRow, Room
 from seawall.accounts.workloads import Workload
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
-
-_SHORT_FRACTION: Final = 0.05
-_SHORT_BYTES: Final = 8 << 30
-"""Where SW110 begins to warn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +49,7 @@ class WorkloadPage:
         """Whether the node has little left; None where that could not be read."""
         if isinstance(self.headroom, Unread):
             return None
-        return self.headroom.is_below(_SHORT_FRACTION, _SHORT_BYTES)
+        return self.headroom.is_below(SHORT_FRACTION, SHORT_BYTES)
 
     @property
     def is_stopped_by_node(self) -> bool:

@@ -84,8 +84,10 @@ class HintedLine(NamedTuple):
     """At most LINE_MOST_BYTES of it, without its newline."""
 
 
-def hinted_lines(block: bytes) -> list[HintedLine]:
-    """The lines of many that HINT or LINE_HINT knows, in their order."""
+def hinted_lines(block: bytes, most: int = 0) -> list[HintedLine]:
+    """The lines of many that HINT or LINE_HINT knows, in their order; ``most``: the last so many
+    (0: all).
+    """
     found: dict[int, int] = {}
     for needle in NEEDLES:
         _find(needle, HINT, block, found)
@@ -93,7 +95,7 @@ def hinted_lines(block: bytes) -> list[HintedLine]:
         _find(needle, LINE_HINT, block, found, is_of_line=True)
     return [
         HintedLine(start, block[start : min(end, start + LINE_MOST_BYTES)])
-        for start, end in sorted(found.items())
+        for start, end in sorted(found.items())[-most:]
     ]
 
 

@@ -87,7 +87,7 @@ class EventLogReader:
         raw: list[tuple[int, bytes]] = []
         before: dict[int, LogLine] = {}
         number, at = self.left_out_lines + 1, 0
-        for start, text in hinted_lines(data)[-LINES_MOST:]:
+        for start, text in hinted_lines(data, LINES_MOST):
             number += data.count(b"\n", at, start)
             at = start
             raw.append((number, text))

@@ -8,7 +8,7 @@ one that lost much in a moment and still has most of it.
 
 from collections.abc import Iterator
 
-from seawall.accounts.headroom import Headroom
+from seawall.accounts.headroom import SHORT_BYTES, SHORT_FRACTION, Headroom
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.scene import Middle, Window
 from seawall.findings.finding import Brief, Evidence, Finding, fires, quiet
@@ -42,15 +42,15 @@ from seawall.words import duration, size
 def judge(
     headroom: Headroom, shrink: Window[Headroom] | Unread, middle: Middle[Headroom] | Unread,
     ledger: Ledger | Unread, *,
-    warn_fraction: float = 0.05, critical_fraction: float = 0.02, near_fraction: float = 0.15,
-    warn_seconds: float = 600,
+    warn_fraction: float = SHORT_FRACTION, critical_fraction: float = 0.02,
+    near_fraction: float = 0.15, warn_seconds: float = 600,
 ) -> Finding:  # fmt: skip
     rate = _shrink_rate(shrink)
     left = headroom.bytes / rate if rate > 0 else None
     evidence = list(_evidence(headroom, rate, ledger))
     has_swap = headroom.swap_free_bytes > headroom.bytes
     gone = headroom.is_below(critical_fraction, 2 << 30)
-    low = headroom.is_below(warn_fraction, 8 << 30)
+    low = headroom.is_below(warn_fraction, SHORT_BYTES)
     soon = left is not None and left < warn_seconds and headroom.fraction < near_fraction
     words = f"{size(headroom.bytes)} of {size(headroom.total_bytes)} is left for programs"
     if left is not None:
