@@ -55,8 +55,9 @@ def thrashing(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Outcome
 
 
 def named(node: Outcome) -> set[str]:
-    """The rules that fired about the shortage."""
-    return {*re.findall(r"\[(SW11[0-3])\]", " ".join(text for _, text in said(node)))}
+    """The rules that fired about the shortage: each cause's own, and those of its effects."""
+    text = " ".join(line for _, line in said(node))
+    return {*re.findall(r"\b(SW11[0-3])\b(?=[^\[\]]*\])", text)}
 
 
 def said(node: Outcome) -> list[tuple[float, str]]:
