@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from seawall.accounts.scene import Scene, Window
+from seawall.accounts.scene import Scene, TopicWindow
 from seawall.findings.finding import Judged
 from seawall.findings.policy import Policy
 from seawall.findings.rule import Rule, load_rules
 from seawall.findings.rule_runner import judge
 from seawall.guard.keys import KEYS, written
 from seawall.guard.keys import example as guard_example
-from seawall.host.case import Case, parse_case
+from seawall.host.case_host import RuleCase, parse_case
 from seawall.readings.snapshot import Snapshot, needs_of
 from seawall.views.why_text import shown_value
 
@@ -163,7 +163,7 @@ def rule_page(rule: Rule) -> Iterator[str]:
         yield f"- **{case.expect['verdict']}** (`{name}`): {marked(case.expect.get('why', ''))}"
 
 
-def example(rule: Rule, cases: dict[str, Case]) -> Iterator[str]:
+def example(rule: Rule, cases: dict[str, RuleCase]) -> Iterator[str]:
     """What the first case that fires makes it say."""
     for name, case in cases.items():
         if case.expect["verdict"] == "fires":
@@ -179,13 +179,13 @@ def example(rule: Rule, cases: dict[str, Case]) -> Iterator[str]:
             return
 
 
-def judged(case: Case, rule: Rule) -> list[Judged]:
+def judged(case: RuleCase, rule: Rule) -> list[Judged]:
     snapshots = [Snapshot(host) for host in case.rounds]
     scene = Scene.of(snapshots)
     return list(judge([rule], scene, Policy()))
 
 
-def cases_of(rule: Rule) -> dict[str, Case]:
+def cases_of(rule: Rule) -> dict[str, RuleCase]:
     """The cases beside the rule's module: those that fire first, then by name."""
     folder = SOURCE / (rule.module.replace(".", "/") + ".cases")
     found = {path.stem: parse_case(path.read_bytes()) for path in sorted(folder.glob("*.case"))}
@@ -198,7 +198,7 @@ def topic_of(rule: Rule) -> str:
 
 
 def need_words(need: Any, copes: bool) -> str:
-    over_window = get_origin(need) is Window
+    over_window = get_origin(need) is TopicWindow
     topic = get_args(need)[0] if over_window else need
     words = f"`{topic.__module__.removeprefix('seawall.')}`"
     words += ", twice, some seconds apart" if over_window else ""

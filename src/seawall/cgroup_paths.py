@@ -60,7 +60,7 @@ _QOS: Final[dict[str | None, Qos]] = {
 }  # fmt: skip
 
 
-class Place(NamedTuple):
+class CgroupPlace(NamedTuple):
     """What a path tells by itself."""
 
     kind: Kind
@@ -89,7 +89,7 @@ class Place(NamedTuple):
         return self.qos == "Burstable" and not self.is_delegated
 
 
-def place_of(path: str) -> Place:
+def place_of(path: str) -> CgroupPlace:
     """The innermost workload that ``path`` belongs to, by its name alone."""
     walk = _Walk()
     for part in path.strip("/").split("/"):
@@ -105,7 +105,7 @@ class _Walk:
     """From the root down, one component at a time."""
 
     def __init__(self) -> None:
-        self.place = Place(kind="root", cgroup="/")
+        self.place = CgroupPlace(kind="root", cgroup="/")
         self.here = ""
         self.context: list[str] = []
         """Components since the root or since the container that encloses the rest."""
@@ -129,7 +129,7 @@ class _Walk:
 
     # --- pods ---------------------------------------------------------------------------
 
-    def _pod(self, part: str) -> Place | None:
+    def _pod(self, part: str) -> CgroupPlace | None:
         if match := _POD_SLICE.match(part):
             return self._kubernetes_pod(match["uid"].replace("_", "-"), match["qos"])
         if match := _PODMAN_POD.match(part):
@@ -144,12 +144,12 @@ class _Walk:
             return self._at("pod", runtime="podman", pod_uid=part)
         return None
 
-    def _kubernetes_pod(self, uid: str, qos: str | None) -> Place:
+    def _kubernetes_pod(self, uid: str, qos: str | None) -> CgroupPlace:
         return self._at("pod", pod_uid=uid, qos=_QOS[qos])
 
     # --- containers ---------------------------------------------------------------------
 
-    def _container(self, part: str) -> Place | None:
+    def _container(self, part: str) -> CgroupPlace | None:
         if match := _CONTAINER.match(part):
             return self._by_id(match["prefix"], match["id"], bool(match["scope"]))
         if match := _UNSPLIT.match(part):
@@ -165,7 +165,7 @@ class _Walk:
             return self._inner("container", runtime=match["runtime"], container_id=match["id"])
         return self._lxc(part) or self._nspawn(part)
 
-    def _by_id(self, prefix: str | None, container_id: str, is_scope: bool) -> Place | None:  # noqa: FBT001 - one caller
+    def _by_id(self, prefix: str | None, container_id: str, is_scope: bool) -> CgroupPlace | None:  # noqa: FBT001 - one caller
         """``[PREFIX-]ID[.scope]``."""
         if prefix in ("crio-conmon", "libpod-conmon"):
             return self._inner(
@@ -184,7 +184,7 @@ class _Walk:
                 return _PARENT_RUNTIMES[parent]
         return None
 
-    def _lxc(self, part: str) -> Place | None:
+    def _lxc(self, part: str) -> CgroupPlace | None:
         name = part.removeprefix("lxc.payload.")
         if name != part and name:
             return self._at("container", runtime="lxc", machine=name)
@@ -192,7 +192,7 @@ class _Walk:
             return self._at("container", runtime="lxc", machine=part)
         return None
 
-    def _nspawn(self, part: str) -> Place | None:
+    def _nspawn(self, part: str) -> CgroupPlace | None:
         if self.context[-1:] != ["machine.slice"]:
             return None
         if match := _NSPAWN.match(part):
@@ -207,7 +207,7 @@ class _Walk:
 
     # --- batch jobs ---------------------------------------------------------------------
 
-    def _job(self, part: str) -> Place | None:
+    def _job(self, part: str) -> CgroupPlace | None:
         homes = self.context[-2:]
         if not homes or not _JOB.match(part):
             return None
@@ -223,7 +223,7 @@ class _Walk:
 
     # --- the host's own system ----------------------------------------------------------
 
-    def _system(self, part: str) -> Place | None:
+    def _system(self, part: str) -> CgroupPlace | None:
         """A unit, or a plain cgroup; None for what a service made below itself."""
         is_manager = self.place.unit is not None and self.place.unit == self.manager
         if self.place.job or (self.place.kind == "unit" and not is_manager):
@@ -238,10 +238,10 @@ class _Walk:
 
     # --- making places ------------------------------------------------------------------
 
-    def _at(self, kind: Kind, **told: object) -> Place:
-        return Place(kind=kind, cgroup=self.here, is_delegated=self.is_delegated, **told)  # type: ignore[arg-type]
+    def _at(self, kind: Kind, **told: object) -> CgroupPlace:
+        return CgroupPlace(kind=kind, cgroup=self.here, is_delegated=self.is_delegated, **told)  # type: ignore[arg-type]
 
-    def _inner(self, kind: Kind, **told: object) -> Place:
+    def _inner(self, kind: Kind, **told: object) -> CgroupPlace:
         """The same, in the pod that encloses it."""
         pod = self.place if self.place.kind == "pod" else None
         uid, qos = (pod.pod_uid, pod.qos) if pod else (None, None)

@@ -11,8 +11,8 @@ from seawall.accounts.devices.watch.device_watch_events import (
     DeviceLook,
     DeviceMoment,
     Stand,
-    Told,
     WatchedRule,
+    WatchedTable,
 )
 from seawall.readings.device_writers import DeviceWriter, Write
 
@@ -35,11 +35,11 @@ def moment(seconds: float) -> DeviceMoment:
 
 def told(
     seconds: float = 0.0, names: Mapping[str, str] | None = None, **more: Any
-) -> Told:  # fmt: skip
+) -> WatchedTable:  # fmt: skip
     """A table in which every layer says yes of both devices."""
     yes = dict.fromkeys(("promised", "configured", "systemd"), ("yes", "why"))
     values = {"layers": {UVM: yes, GPU: yes, DeviceKey(OTHER, UVM.path): yes}, "lacks": {}, **more}
-    return Told(at=moment(seconds), names=names or {APP: "shop/app"}, **values)  # type: ignore[arg-type]
+    return WatchedTable(at=moment(seconds), names=names or {APP: "shop/app"}, **values)  # type: ignore[arg-type]
 
 
 def write(seconds: float, writer: DeviceWriter, file: str = "devices.deny") -> Write:

@@ -15,7 +15,7 @@ from seawall.accounts.devices.layers import (
     LayerAnswer,
 )
 from seawall.accounts.workloads import Workload, Workloads
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.host.host import JSON, Unread
 from seawall.readings.boot_time import BootTime
 from seawall.readings.cdi_specs import CdiSpecs

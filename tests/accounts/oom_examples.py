@@ -3,15 +3,15 @@
 from typing import Any
 
 from seawall.accounts.oom.explanation import Explanation
-from seawall.readings.oom_log.report import (
+from seawall.readings.oom_log.oom_report import (
     Choice,
     Counter,
     Kill,
     MemcgStat,
     MemInfo,
     OomReport,
+    ReportZone,
     Task,
-    Zone,
 )
 
 MIB = 1 << 20
@@ -75,12 +75,12 @@ def chosen(pid: int, comm: str, score: int | None = None) -> Choice:
     return Choice(pid, comm, score)
 
 
-def zone(node: int, name: str, free: int, least: int, **values: int) -> Zone:
+def zone(node: int, name: str, free: int, least: int, **values: int) -> ReportZone:
     """A zone with ``free`` and ``min`` in bytes, low a quarter above."""
-    return Zone(node, name, {"free": free, "min": least, "low": least * 5 // 4, **values})
+    return ReportZone(node, name, {"free": free, "min": least, "low": least * 5 // 4, **values})
 
 
-def machine(*zones: Zone, ram: int = 4 * GIB, swap: int = 0, **pages: int) -> MemInfo:
+def machine(*zones: ReportZone, ram: int = 4 * GIB, swap: int = 0, **pages: int) -> MemInfo:
     """Of ``ram`` bytes; what ``pages`` does not name is zero."""
     names = ("active_anon", "inactive_anon", "active_file", "inactive_file", "unevictable",
              "slab_reclaimable", "slab_unreclaimable", "free", "free_pcp", "pagetables",

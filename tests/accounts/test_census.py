@@ -18,7 +18,7 @@ from seawall.accounts.census.frame_census import (
     frames_of,
 )
 from seawall.accounts.census.frame_kinds import bits, kind_of
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.host.page_census.count import PageFiles
 from seawall.host.page_census.page_census_probe import scan
 from seawall.host.page_census.sampling_order import Range, SamplingOrder

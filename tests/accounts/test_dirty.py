@@ -11,7 +11,7 @@ from seawall.accounts.dirty_thresholds import (
     group_limits,
     node_limits,
 )
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.snapshot import Snapshot

@@ -16,7 +16,7 @@ from seawall.accounts.claim_sources import (
 )
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.workloads import Workload, Workloads
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings import kernel as kernel_file
 from seawall.readings import meminfo as meminfo_file

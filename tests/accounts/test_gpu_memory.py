@@ -7,7 +7,7 @@ from tests.accounts.test_ledger import ledger_of, size_of
 
 from seawall.accounts.gpu_memory import GpuMemory
 from seawall.accounts.headroom import Headroom
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.readings.gpu_memory_nodes import FOLDER, GpuMemoryNodes
 from seawall.readings.snapshot import Snapshot
 

@@ -6,7 +6,7 @@ import pytest
 
 from seawall.accounts.group_progress import GroupProgress, progress_of, refused_per_s
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.memcg import Memcg
@@ -59,9 +59,9 @@ def tasks(pids: range, utime: int, pages: int, start: int = 5) -> Processes:
 
 def seen(earlier: Processes, later: Processes, count: int) -> GroupProgress:
     pids = range(100, 100 + count)
-    window = Window(moment(pids), moment(pids), 2.0)
+    window = TopicWindow(moment(pids), moment(pids), 2.0)
     group = window.later.by_path["/c"]
-    return progress_of(group, window, Window(earlier, later, 2.0), KERNEL)
+    return progress_of(group, window, TopicWindow(earlier, later, 2.0), KERNEL)
 
 
 def test_the_published_swarm() -> None:
@@ -95,7 +95,7 @@ def test_a_pid_that_came_again_is_another_process() -> None:
 def test_without_processes_nothing_is_known() -> None:
     pids = range(100, 110)
     assert seen(tasks(range(0), 0, 0), tasks(range(0), 0, 0), 10).user_cpus is None
-    window = Window(moment(pids), moment(pids), 2.0)
+    window = TopicWindow(moment(pids), moment(pids), 2.0)
     missing = Unread("/proc", "refused")
     found = progress_of(window.later.by_path["/c"], window, missing, KERNEL)
     assert (found.user_cpus, found.largest, found.full) == (None, None, None)
@@ -103,7 +103,7 @@ def test_without_processes_nothing_is_known() -> None:
 
 def test_pressure_decides_where_there_is_any() -> None:
     pids = range(1)
-    window = Window(moment(pids, full_seconds=1.0), moment(pids, full_seconds=2.2), 2.0)
+    window = TopicWindow(moment(pids, full_seconds=1.0), moment(pids, full_seconds=2.2), 2.0)
     missing = Unread("/proc", "refused")
     found = progress_of(window.later.by_path["/c"], window, missing, KERNEL)
     assert found.full == pytest.approx(0.6)
@@ -156,7 +156,7 @@ def test_the_time_of_children_that_ended_is_progress() -> None:
 
 def test_a_pod_that_refuses_for_its_container_counts_the_ooms() -> None:
     usages = {"/pod": {"usage": LIMIT}, "/pod/c": {"usage": LIMIT}}
-    window = Window(tree(usages, 5), tree(usages, 2005), 2.0)
+    window = TopicWindow(tree(usages, 5), tree(usages, 2005), 2.0)
     group, place = window.later.by_path["/pod/c"], window.later.by_path["/pod"]
     missing = Unread("/proc", "refused")
     assert progress_of(group, window, missing, KERNEL).ooms == 0
@@ -184,7 +184,7 @@ def test_a_container_with_a_file_cache_gets_on() -> None:
 def test_refused_charges(
     earlier: dict[str, int], later: dict[str, int], rate: float | None
 ) -> None:
-    window = Window(moment(range(0), **earlier), moment(range(0), **later), 2.0)
+    window = TopicWindow(moment(range(0), **earlier), moment(range(0), **later), 2.0)
     found = refused_per_s(window.later.by_path["/c"], window, 0.95)
     assert (found[0] if found else None) == rate
 
@@ -193,7 +193,7 @@ def test_the_pod_refuses_for_its_only_container() -> None:
     """As seen on 6.1: the pod has the same limit and a little more in it, so it is hit first."""
     container = {"/pod/c": {"usage": LIMIT - 4096}, "/pod": {"usage": LIMIT}}
     earlier, later = (tree(container, max_events) for max_events in (0, 500))
-    window = Window(earlier, later, 2.0)
+    window = TopicWindow(earlier, later, 2.0)
     found = refused_per_s(later.by_path["/pod/c"], window, 0.95)
     assert found is not None
     assert (found[0], found[1].path) == (250.0, "/pod")

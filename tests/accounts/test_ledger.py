@@ -18,7 +18,7 @@ from tests.readings.kernel_files import (
 
 from seawall.accounts.full_ledger import FullLedger
 from seawall.accounts.ledger import Ledger
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.readings.meminfo import FIELDS
 from seawall.readings.snapshot import Snapshot
 

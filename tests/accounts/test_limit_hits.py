@@ -1,7 +1,7 @@
 """Which cgroups hit their own limit: v1, v2 with and without memory.events.local."""
 
 from seawall.accounts.limit_hits import LimitHits, limit_hits
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.readings.memcg import Memcg, Memcgs
 
 
@@ -23,7 +23,7 @@ def hits(earlier: list[Memcg], later: list[Memcg]) -> list[LimitHits]:
         Memcgs(version, {m.path: m for m in group}, "/sys/fs/cgroup", ())
         for group in (earlier, later)
     )
-    return limit_hits(Window(first, last, 3.0))
+    return limit_hits(TopicWindow(first, last, 3.0))
 
 
 def test_local_events_name_the_one_whose_limit_it_was() -> None:

@@ -10,7 +10,7 @@ from seawall.accounts.memory_groups import (
     parent,
 )
 from seawall.accounts.rates import gained
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.memcg import Memcg
 from seawall.readings.snapshot import Snapshot

@@ -7,7 +7,7 @@ from seawall.accounts.memory_numbers import (
     held,
     working_set,
 )
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.readings.memcg import Memcg, Memcgs
 from seawall.readings.snapshot import Snapshot
 

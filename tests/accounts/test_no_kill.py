@@ -4,7 +4,7 @@ from seawall.accounts.headroom import Headroom
 from seawall.accounts.kubelet_view import KubeletView
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.no_kill import reasons
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.host.host import Unread
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.vmstat import Vmstat
@@ -31,8 +31,8 @@ def ledger(residual: int, error: int) -> Ledger:
                   residual_error_bytes=error, unknown=(), nodes=(), notes=())  # fmt: skip
 
 
-def vmstat(**gains: int) -> Window[Vmstat]:
-    return Window(
+def vmstat(**gains: int) -> TopicWindow[Vmstat]:
+    return TopicWindow(
         Vmstat(dict.fromkeys(gains, 7)), Vmstat({k: 7 + v for k, v in gains.items()}), 2.0
     )
 

@@ -23,8 +23,8 @@ from tests.accounts.oom_examples import (
 )  # fmt: skip
 
 from seawall.accounts.oom.explanation import explain, explain_all
-from seawall.accounts.oom.facts import facts_of
-from seawall.readings.oom_log.report import Counter, OomReport
+from seawall.accounts.oom.report_facts import facts_of
+from seawall.readings.oom_log.oom_report import Counter, OomReport
 
 
 def test_per_mille_tie() -> None:

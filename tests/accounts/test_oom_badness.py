@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from seawall.accounts.oom.badness import NAMES, Candidate, formula_named, formula_of
 from seawall.problems import UsageProblem
-from seawall.readings.oom_log.report import Choice, Kill, OomReport, Task
+from seawall.readings.oom_log.oom_report import Choice, Kill, OomReport, Task
 
 TOTAL = 2_621_440  # pages of 8 GiB and 2 GiB of swap, as in the container that hung
 NODE = 2048  # 8 MiB

@@ -23,10 +23,10 @@ from tests.accounts.oom_examples import (
 )
 
 from seawall.accounts.oom.explanation import explain
-from seawall.accounts.oom.facts import Hints, facts_of
+from seawall.accounts.oom.report_facts import Hints, facts_of
 from seawall.problems import UsageProblem
 from seawall.readings.container_files import ContainerFile, ContainerFiles
-from seawall.readings.oom_log.report import Counter, Reaped
+from seawall.readings.oom_log.oom_report import Counter, Reaped
 
 
 def test_ordinary_kill_of_a_cgroup() -> None:

@@ -19,8 +19,8 @@ from tests.accounts.oom_examples import (
 )
 
 from seawall.accounts.oom.explanation import explain, explain_all
-from seawall.accounts.oom.facts import Hints, facts_of
-from seawall.readings.oom_log.report import CallSite, Counter, OomReport, Reaped, Task
+from seawall.accounts.oom.report_facts import Hints, facts_of
+from seawall.readings.oom_log.oom_report import CallSite, Counter, OomReport, Reaped, Task
 
 
 def test_limit_of_nothing_is_no_error() -> None:

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from seawall.accounts.oom_kills import Kills, kills_in
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.host.host import Unread
 from seawall.readings.memcg import Memcg, Memcgs
 from seawall.readings.vmstat import Vmstat
@@ -11,8 +11,8 @@ from seawall.readings.vmstat import Vmstat
 NONE = Unread("/proc/none", "absent")
 
 
-def vmstat(kills: int) -> Window[Vmstat]:
-    return Window(Vmstat({"oom_kill": 7}), Vmstat({"oom_kill": 7 + kills}), 2.0)
+def vmstat(kills: int) -> TopicWindow[Vmstat]:
+    return TopicWindow(Vmstat({"oom_kill": 7}), Vmstat({"oom_kill": 7 + kills}), 2.0)
 
 
 def v2(path: str, kills: int, oom: int, local: int | None = None) -> Memcg:
@@ -29,19 +29,19 @@ def v1(path: str, kills: int, failcnt: int) -> Memcg:
                  events_local={}, oom_kill=kills, failcnt=failcnt)  # fmt: skip
 
 
-def window(*pairs: tuple[Memcg | None, Memcg | None]) -> Window[Memcgs]:
+def window(*pairs: tuple[Memcg | None, Memcg | None]) -> TopicWindow[Memcgs]:
     """The same cgroups before and after; None where one is not there yet or is gone."""
     version: Literal[1, 2] = next(m for pair in pairs for m in pair if m).version
     moments = [
         Memcgs(version, {m.path: m for m in side if m}, "/sys/fs/cgroup", ())
         for side in zip(*pairs, strict=True)
     ]
-    return Window(moments[0], moments[1], 2.0)
+    return TopicWindow(moments[0], moments[1], 2.0)
 
 
 def test_unknown_without_a_window_or_a_counter() -> None:
     assert kills_in(NONE, NONE) is None
-    assert kills_in(Window(Vmstat({"pgfault": 1}), Vmstat({"pgfault": 2}), 2.0), NONE) is None
+    assert kills_in(TopicWindow(Vmstat({"pgfault": 1}), Vmstat({"pgfault": 2}), 2.0), NONE) is None
     assert kills_in(vmstat(0), NONE) == Kills(0, 0)
 
 

@@ -8,12 +8,12 @@ from seawall.accounts.kill_prospects import KillProspects
 from seawall.accounts.memory_groups import MemoryGroups
 from seawall.accounts.oom.agreement import agree
 from seawall.accounts.oom.badness import formula_named
-from seawall.accounts.oom.contenders import Contenders, Moment, contenders
+from seawall.accounts.oom.contenders import Contenders, ProcessMoment, contenders
 from seawall.accounts.oom.prediction import Field, Ranked, group_returns, rank
 from seawall.accounts.oom.returns import Returns, returns_of
 from seawall.accounts.oom.salvage import Hopeless
 from seawall.accounts.oom.scope import memcg_pages, node_scope, scope_of
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.limit_members import LimitMembers
 from seawall.readings.meminfo import Meminfo
@@ -85,9 +85,9 @@ def get(snap: Snapshot, topic: type[T]) -> T:
     return found
 
 
-def moment_of(snap: Snapshot, *, zero_is_immune: bool = False) -> Moment:
+def moment_of(snap: Snapshot, *, zero_is_immune: bool = False) -> ProcessMoment:
     scores = snap.get(OomScores)
-    return Moment(
+    return ProcessMoment(
         get(snap, Processes).by_pid, get(snap, ProcessStatuses).by_pid,
         get(snap, OomScoreAdjs).by_pid, {} if isinstance(scores, Unread) else scores.by_pid, 4096,
         zero_is_immune=zero_is_immune,

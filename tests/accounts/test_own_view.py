@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from seawall.accounts.devices.own_view import (
-    Promise,
+    ClassPromise,
     is_bare_all,
     paths_to_try,
     promises,
@@ -18,7 +18,7 @@ DRIVERS = CharDevices({195: "nvidia", 511: "nvidia-uvm"}, {}, {195: ("nvidiactl"
 ALL = ("/dev/null", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0", "/dev/nvidia3")
 
 
-def promise(paths: tuple[str, ...] = ALL, **environment: str) -> Promise:
+def promise(paths: tuple[str, ...] = ALL, **environment: str) -> ClassPromise:
     (found,) = promises(environment, paths)
     return found
 

@@ -5,14 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seawall.accounts.rates import family_gained, gained, per_second, stalls_per_second
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.readings.vmstat import Vmstat
 
 COUNTS = st.integers(0, 2**64 - 1)
 
 
-def window(earlier: dict[str, int], later: dict[str, int], seconds: float = 2.0) -> Window[Vmstat]:
-    return Window(Vmstat(earlier), Vmstat(later), seconds)
+def window(
+    earlier: dict[str, int], later: dict[str, int], seconds: float = 2.0
+) -> TopicWindow[Vmstat]:
+    return TopicWindow(Vmstat(earlier), Vmstat(later), seconds)
 
 
 @given(COUNTS | st.none(), COUNTS | st.none())

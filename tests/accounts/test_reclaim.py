@@ -8,7 +8,7 @@ from seawall.accounts.reclaim import (
     signs,
     top_faulters,
 )
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.host.host import Unread
 from seawall.readings.diskstats import Disk, Diskstats
 from seawall.readings.pressure import HostPressure, Pressure, Stall
@@ -18,8 +18,8 @@ from seawall.readings.vmstat import Vmstat
 NONE = Unread("/proc/none", "absent")
 
 
-def vmstat(**gains: int) -> Window[Vmstat]:
-    return Window(
+def vmstat(**gains: int) -> TopicWindow[Vmstat]:
+    return TopicWindow(
         Vmstat(dict.fromkeys(gains, 1000)), Vmstat({k: 1000 + v for k, v in gains.items()}), 2.0
     )
 
@@ -76,8 +76,8 @@ def test_a_disk_busy_with_writes_is_no_sign() -> None:
     earlier = Diskstats((disk("vda", 0, 0, 1.0), disk("vdb", 0, 0, 1.0)))
     writing = Diskstats((disk("vda", 10, 900, 3.0), disk("vdb", 5, 0, 1.2)))
     reading = Diskstats((disk("vda", 900, 10, 3.0), disk("vdb", 5, 0, 1.2)))
-    quiet = signs(vmstat(pgmajfault=0), NONE, Window(earlier, writing, 2.0))
-    busy = signs(vmstat(pgmajfault=0), NONE, Window(earlier, reading, 2.0))
+    quiet = signs(vmstat(pgmajfault=0), NONE, TopicWindow(earlier, writing, 2.0))
+    busy = signs(vmstat(pgmajfault=0), NONE, TopicWindow(earlier, reading, 2.0))
     assert not named(quiet, "disk vdb").agrees
     assert named(busy, "disk vda").agrees
     assert named(busy, "disk vda").value == 1.0
@@ -87,15 +87,15 @@ def test_a_disk_that_came_or_was_reset_is_left_out() -> None:
     earlier = Diskstats((disk("vda", 500, 0, 9.0),))
     later = Diskstats((disk("vda", 600, 0, 1.0), disk("vdc", 900, 0, 50.0)))
     assert not [
-        s for s in signs(vmstat(x=0), NONE, Window(earlier, later, 2.0)) if "disk" in s.name
+        s for s in signs(vmstat(x=0), NONE, TopicWindow(earlier, later, 2.0)) if "disk" in s.name
     ]
 
 
 def test_pressure_is_the_share_of_the_window() -> None:
-    found = signs(vmstat(x=0), Window(pressure(10.0), pressure(10.5), 2.0), NONE)
+    found = signs(vmstat(x=0), TopicWindow(pressure(10.0), pressure(10.5), 2.0), NONE)
     assert named(found, "waited").value == 0.25
     assert named(found, "waited").agrees
-    assert signs(vmstat(x=0), Window(pressure(10.0), pressure(9.0), 2.0), NONE) == ()
+    assert signs(vmstat(x=0), TopicWindow(pressure(10.0), pressure(9.0), 2.0), NONE) == ()
 
 
 def test_top_faulters_know_a_reused_pid() -> None:
@@ -103,20 +103,20 @@ def test_top_faulters_know_a_reused_pid() -> None:
     later = Processes(
         {1: process(1, 130), 2: process(2, 40, 77), 3: process(3, 50), 4: process(4, 7, 9)}, ()
     )
-    found = top_faulters(Window(earlier, later, 2.0), 10)
+    found = top_faulters(TopicWindow(earlier, later, 2.0), 10)
     assert [(p.pid, faults) for p, faults in found] == [(2, 40), (1, 30), (4, 7)]
-    assert top_faulters(Window(earlier, later, 2.0), 1)[0][0].pid == 2
+    assert top_faulters(TopicWindow(earlier, later, 2.0), 1)[0][0].pid == 2
 
 
 def test_one_that_was_merely_not_read_at_first_is_left_out() -> None:
     earlier = Processes({1: process(1, 100, start=50)}, ())
     later = Processes({1: process(1, 101, start=50), 2: process(2, 9000, start=50)}, ())
-    assert [p.pid for p, _ in top_faulters(Window(earlier, later, 2.0), 10)] == [1]
+    assert [p.pid for p, _ in top_faulters(TopicWindow(earlier, later, 2.0), 10)] == [1]
 
 
 def test_a_fault_counter_that_fell_is_unknown() -> None:
     earlier, later = Processes({1: process(1, 100)}, ()), Processes({1: process(1, 10)}, ())
-    assert top_faulters(Window(earlier, later, 2.0), 10) == []
+    assert top_faulters(TopicWindow(earlier, later, 2.0), 10) == []
 
 
 def headroom(share: float, *, below_low: bool = False, below_min: bool = False) -> Headroom:
@@ -129,7 +129,7 @@ def headroom(share: float, *, below_low: bool = False, below_min: bool = False) 
     )  # fmt: skip
 
 
-def short(window: Window[Vmstat] | Unread, room: Headroom) -> bool:
+def short(window: TopicWindow[Vmstat] | Unread, room: Headroom) -> bool:
     return node_is_short(window, room, 0.10, 1.0)
 
 

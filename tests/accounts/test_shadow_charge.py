@@ -13,7 +13,7 @@ from seawall.accounts.memory_groups import MemoryGroups
 from seawall.accounts.pod_outside import with_outside
 from seawall.accounts.pod_table import PodTable
 from seawall.accounts.shadow_charge import ShadowCharges, account, overrun_of, sum_of
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.snapshot import Snapshot
 from seawall.views.claims_json import node_shadow_fields

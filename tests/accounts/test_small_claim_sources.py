@@ -9,7 +9,7 @@ from seawall.accounts.claim_sources import allocation_site_claims, dying, hugetl
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.memory_groups import MemoryGroups
 from seawall.accounts.workloads import Workloads
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.readings.allocinfo import Allocinfo
 from seawall.readings.hugetlb_groups import HugetlbGroups
 from seawall.readings.kernel import Kernel

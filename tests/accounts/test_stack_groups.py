@@ -6,7 +6,7 @@ import pytest
 from tests.readings import sysrq_samples
 
 from seawall.accounts.stacks.stack_groups import (
-    Place,
+    StackPlace,
     base_name,
     drivers_of,
     holds_mmap_lock,
@@ -74,50 +74,50 @@ CGROUP = "cgroup_kn_lock_live __cgroup_procs_write cgroup_procs_write kernfs_fop
 IRQ_RWSEM = "path_openat do_filp_open do_sys_openat2 __x64_sys_openat do_syscall_64"
 
 BLOCKED = {
-    FUSE_FAULT: Place("page_fault_disk"),
-    FUSE_MEM: Place("page_fault_disk"),
-    MMAP_QUEUE: Place("lock", "mmap_lock"),
-    THRASH: Place("page_fault_disk"),
-    CONTAINER_AT_LIMIT: Place("reclaim_cgroup"),
-    FSYNC_PAGES: Place("writeback"),
-    FSYNC_FLUSH: Place("writeback"),
-    FSYNC_INODE: Place("writeback"),
-    FLUSHER: Place("writeback"),
-    DIRTY_3_10: Place("dirty_throttle"),
-    JBD2: Place("journal", "jbd2 (ext4)"),
-    XFS: Place("journal", "xfs"),
-    NFS_4_18: Place("remote_filesystem", "NFS"),
-    FUSE_STAT: Place("remote_filesystem", "FUSE"),
-    OVER_HIGH: Place("cgroup_high"),
-    V1_OOM: Place("cgroup_oom"),
-    SWAP_IN: Place("swap_in"),
-    FROZEN: Place("frozen"),
-    VFORK: Place("vfork"),
-    RCU: Place("kernel_wait"),
-    TWO_LOCKS: Place("lock", "mmap_lock"),
-    FAULT_LOCK: Place("lock", "mmap_lock"),
-    RTNL: Place("lock", "rtnl_mutex (network settings)"),
-    CGROUP: Place("lock", "cgroup_mutex"),
-    IRQ_RWSEM: Place("lock", "i_rwsem (a file or folder)"),
-    "some_new_wait some_new_call do_syscall_64": Place("other", "some_new_wait"),
-    "": Place("unknown"),
+    FUSE_FAULT: StackPlace("page_fault_disk"),
+    FUSE_MEM: StackPlace("page_fault_disk"),
+    MMAP_QUEUE: StackPlace("lock", "mmap_lock"),
+    THRASH: StackPlace("page_fault_disk"),
+    CONTAINER_AT_LIMIT: StackPlace("reclaim_cgroup"),
+    FSYNC_PAGES: StackPlace("writeback"),
+    FSYNC_FLUSH: StackPlace("writeback"),
+    FSYNC_INODE: StackPlace("writeback"),
+    FLUSHER: StackPlace("writeback"),
+    DIRTY_3_10: StackPlace("dirty_throttle"),
+    JBD2: StackPlace("journal", "jbd2 (ext4)"),
+    XFS: StackPlace("journal", "xfs"),
+    NFS_4_18: StackPlace("remote_filesystem", "NFS"),
+    FUSE_STAT: StackPlace("remote_filesystem", "FUSE"),
+    OVER_HIGH: StackPlace("cgroup_high"),
+    V1_OOM: StackPlace("cgroup_oom"),
+    SWAP_IN: StackPlace("swap_in"),
+    FROZEN: StackPlace("frozen"),
+    VFORK: StackPlace("vfork"),
+    RCU: StackPlace("kernel_wait"),
+    TWO_LOCKS: StackPlace("lock", "mmap_lock"),
+    FAULT_LOCK: StackPlace("lock", "mmap_lock"),
+    RTNL: StackPlace("lock", "rtnl_mutex (network settings)"),
+    CGROUP: StackPlace("lock", "cgroup_mutex"),
+    IRQ_RWSEM: StackPlace("lock", "i_rwsem (a file or folder)"),
+    "some_new_wait some_new_call do_syscall_64": StackPlace("other", "some_new_wait"),
+    "": StackPlace("unknown"),
 }
 RUNNING = {
-    KSWAPD: Place("reclaim"),
-    COMPACTION: Place("compaction"),
-    NODE_OOM: Place("oom"),
-    WRITER: Place("filesystem"),
-    USER_PREEMPTED: Place("on_cpu_user"),
-    USER_RETURN: Place("on_cpu_user"),
-    SLEEPER: Place("woken"),
-    SPINNING: Place("lock", "taken by pagevec_lru_move_fn"),
-    ANON_FAULT: Place("page_fault"),
-    EXITING: Place("exiting"),
+    KSWAPD: StackPlace("reclaim"),
+    COMPACTION: StackPlace("compaction"),
+    NODE_OOM: StackPlace("oom"),
+    WRITER: StackPlace("filesystem"),
+    USER_PREEMPTED: StackPlace("on_cpu_user"),
+    USER_RETURN: StackPlace("on_cpu_user"),
+    SLEEPER: StackPlace("woken"),
+    SPINNING: StackPlace("lock", "taken by pagevec_lru_move_fn"),
+    ANON_FAULT: StackPlace("page_fault"),
+    EXITING: StackPlace("exiting"),
     # Ready to go on: nobody who is in state R waits for a lock or a child.
-    "path_openat do_filp_open do_sys_openat2": Place("filesystem"),
-    FAULT_LOCK: Place("page_fault"),
-    "worker_thread kthread ret_from_fork ret_from_fork_asm": Place("kernel_thread"),
-    "tcp_sendmsg_locked tcp_sendmsg __sock_sendmsg": Place("network"),
+    "path_openat do_filp_open do_sys_openat2": StackPlace("filesystem"),
+    FAULT_LOCK: StackPlace("page_fault"),
+    "worker_thread kthread ret_from_fork ret_from_fork_asm": StackPlace("kernel_thread"),
+    "tcp_sendmsg_locked tcp_sendmsg __sock_sendmsg": StackPlace("network"),
 }
 
 
@@ -128,51 +128,56 @@ MEMCG_RECLAIM = "shrink_lruvec shrink_node do_try_to_free_pages try_to_free_mem_
 RELEASE = "shrink_dentry_list shrink_dcache_parent d_invalidate proc_invalidate_siblings_dcache \
 release_task wait_task_zombie do_wait kernel_wait4"
 NOT_THE_FIRST_THOUGHT = {
-    FROZEN_ASLEEP: Place("frozen"),
-    FROZEN_FUTEX: Place("frozen"),
+    FROZEN_ASLEEP: StackPlace("frozen"),
+    FROZEN_FUTEX: StackPlace("frozen"),
     # It waits for a mutex: nothing that sleeps there is ready for a CPU.
-    "ep_poll do_epoll_wait __x64_sys_epoll_wait": Place("other", "ep_poll"),
+    "ep_poll do_epoll_wait __x64_sys_epoll_wait": StackPlace("other", "ep_poll"),
     # The printer of a container's OOM: the node is not out of memory.
     "console_unlock vprintk_emit dump_header oom_kill_process out_of_memory "
-    "mem_cgroup_out_of_memory try_charge_memcg": Place("cgroup_oom"),
+    "mem_cgroup_out_of_memory try_charge_memcg": StackPlace("cgroup_oom"),
     "folio_wait_bit_common folio_wait_writeback shrink_folio_list shrink_inactive_list "
-    f"{MEMCG_RECLAIM} try_charge_memcg": Place("reclaim_cgroup"),
+    f"{MEMCG_RECLAIM} try_charge_memcg": StackPlace("reclaim_cgroup"),
     # Somebody asked for it: neither the node nor the asker's container is short.
-    f"{MEMCG_RECLAIM} memory_reclaim cgroup_file_write": Place("reclaim_asked"),
-    f"{MEMCG_RECLAIM} memory_max_write cgroup_file_write": Place("reclaim_asked"),
-    f"{MEMCG_RECLAIM} mem_cgroup_resize_max mem_cgroup_write": Place("reclaim_asked"),
-    "do_shrink_slab shrink_slab drop_slab drop_caches_sysctl_handler": Place("reclaim_asked"),
-    "shrink_folio_list reclaim_folio_list reclaim_pages madvise_pageout": Place("reclaim_asked"),
-    RELEASE: Place("filesystem"),
-    "try_to_free_buffers filemap_release_folio vfs_truncate do_truncate": Place("filesystem"),
-    "lru_gen_add_mm begin_new_exec load_elf_binary": Place("other", "lru_gen_add_mm"),
-    "unmap_page_range zap_page_range_single madvise_dontneed_free": Place("address_space"),
-    "freezer_change_state freezer_write cgroup_file_write": Place("other", "freezer_change_state"),
-    "migration_entry_wait_on_locked do_swap_page __handle_mm_fault": Place("migration"),
-    "handle_userfault do_anonymous_page __handle_mm_fault": Place("user_fault"),
-    "kvm_async_pf_task_wait_schedule __kvm_handle_async_pf exc_page_fault": Place("host_fault"),
-    "finish_fault do_read_fault do_fault __handle_mm_fault": Place("page_fault"),
-    "__vma_enter_locked __vma_start_write mprotect_fixup": Place("lock", "vm_lock (one mapping)"),
+    f"{MEMCG_RECLAIM} memory_reclaim cgroup_file_write": StackPlace("reclaim_asked"),
+    f"{MEMCG_RECLAIM} memory_max_write cgroup_file_write": StackPlace("reclaim_asked"),
+    f"{MEMCG_RECLAIM} mem_cgroup_resize_max mem_cgroup_write": StackPlace("reclaim_asked"),
+    "do_shrink_slab shrink_slab drop_slab drop_caches_sysctl_handler": StackPlace("reclaim_asked"),
+    "shrink_folio_list reclaim_folio_list reclaim_pages madvise_pageout":
+        StackPlace("reclaim_asked"),
+    RELEASE: StackPlace("filesystem"),
+    "try_to_free_buffers filemap_release_folio vfs_truncate do_truncate": StackPlace("filesystem"),
+    "lru_gen_add_mm begin_new_exec load_elf_binary": StackPlace("other", "lru_gen_add_mm"),
+    "unmap_page_range zap_page_range_single madvise_dontneed_free": StackPlace("address_space"),
+    "freezer_change_state freezer_write cgroup_file_write":
+        StackPlace("other", "freezer_change_state"),
+    "migration_entry_wait_on_locked do_swap_page __handle_mm_fault": StackPlace("migration"),
+    "handle_userfault do_anonymous_page __handle_mm_fault": StackPlace("user_fault"),
+    "kvm_async_pf_task_wait_schedule __kvm_handle_async_pf exc_page_fault":
+        StackPlace("host_fault"),
+    "finish_fault do_read_fault do_fault __handle_mm_fault": StackPlace("page_fault"),
+    "__vma_enter_locked __vma_start_write mprotect_fixup":
+        StackPlace("lock", "vm_lock (one mapping)"),
     # The server is silent, and no disk of this node is slow.
     "folio_wait_bit_common folio_wait_writeback __filemap_fdatawait_range nfs_wb_all@nfs "
-    "nfs4_file_flush@nfsv4": Place("remote_filesystem", "NFS"),
+    "nfs4_file_flush@nfsv4": StackPlace("remote_filesystem", "NFS"),
     "folio_wait_bit_common filemap_get_pages filemap_read nfs_file_read@nfs":
-        Place("remote_filesystem", "NFS"),
+        StackPlace("remote_filesystem", "NFS"),
     "cxiWaitEventWait@mmfslinux gpfs_f_readpage@mmfslinux read_pages filemap_fault":
-        Place("remote_filesystem", "GPFS"),
+        StackPlace("remote_filesystem", "GPFS"),
     "cl_sync_io_wait@obdclass ll_readpage@lustre read_pages filemap_fault":
-        Place("remote_filesystem", "Lustre"),
-    "autofs_wait@autofs4 autofs_d_automount@autofs4": Place("remote_filesystem", "the automounter"),
+        StackPlace("remote_filesystem", "Lustre"),
+    "autofs_wait@autofs4 autofs_d_automount@autofs4":
+        StackPlace("remote_filesystem", "the automounter"),
     # This node is the server: its own disk is slow.
     "folio_wait_bit_common filemap_read ext4_file_read_iter nfsd_read@nfsd "
-    "svc_process@sunrpc": Place("file_read"),
-    "blk_mq_get_tag submit_bio ext4_readpage svc_process@sunrpc": Place("disk"),
-    "copy_page_from_iter fuse_copy_fill@fuse fuse_dev_do_write@fuse": Place("filesystem"),
+    "svc_process@sunrpc": StackPlace("file_read"),
+    "blk_mq_get_tag submit_bio ext4_readpage svc_process@sunrpc": StackPlace("disk"),
+    "copy_page_from_iter fuse_copy_fill@fuse fuse_dev_do_write@fuse": StackPlace("filesystem"),
     # Names that begin like another's.
-    "blk_mq_get_tag submit_bh_wbc ll_rw_block ext4_find_entry": Place("disk"),
-    "nlmsg_notify rtnl_notify dev_open": Place("network"),
-    "wait_for_response@some_gpu shrink_node@some_gpu": Place("driver", "some_gpu"),
-    "nvme_tcp_queue_rq@nvme_tcp blk_mq_dispatch_rq_list submit_bio": Place("disk"),
+    "blk_mq_get_tag submit_bh_wbc ll_rw_block ext4_find_entry": StackPlace("disk"),
+    "nlmsg_notify rtnl_notify dev_open": StackPlace("network"),
+    "wait_for_response@some_gpu shrink_node@some_gpu": StackPlace("driver", "some_gpu"),
+    "nvme_tcp_queue_rq@nvme_tcp blk_mq_dispatch_rq_list submit_bio": StackPlace("disk"),
 }  # fmt: skip
 
 
@@ -185,7 +190,7 @@ def test_who_pages_in_from_a_mapped_remote_file_while_it_writes_waits_for_its_fa
     found = stack(
         "folio_wait_bit_common filemap_fault do_fault generic_perform_write nfs_write@nfs"
     )
-    assert place_of(found, is_blocked=True) == Place("page_fault_disk")
+    assert place_of(found, is_blocked=True) == StackPlace("page_fault_disk")
 
 
 def stack(names: str) -> Stack:
@@ -209,12 +214,12 @@ def test_running(names: str) -> None:
 
 def test_a_driver_is_named_and_its_layers_are_not() -> None:
     ioctl = stack("nv_alloc_pages@nvidia nvidia_ioctl@nvidia __x64_sys_ioctl do_syscall_64")
-    assert place_of(ioctl, is_blocked=False) == Place("driver", "nvidia")
+    assert place_of(ioctl, is_blocked=False) == StackPlace("driver", "nvidia")
     gpu = stack("ttm_bo_wait@ttm ttm_tt_swapout@ttm amdgpu_bo_create@amdgpu drm_ioctl@drm")
-    assert place_of(gpu, is_blocked=True) == Place("driver", "amdgpu")
+    assert place_of(gpu, is_blocked=True) == StackPlace("driver", "amdgpu")
     built_in = stack("i915_gem_wait_ioctl drm_ioctl_kernel drm_ioctl __x64_sys_ioctl")
-    assert place_of(built_in, is_blocked=True) == Place("driver", "i915")
-    assert place_of(stack("ttm_bo_wait@ttm"), is_blocked=True) == Place("driver", "ttm")
+    assert place_of(built_in, is_blocked=True) == StackPlace("driver", "i915")
+    assert place_of(stack("ttm_bo_wait@ttm"), is_blocked=True) == StackPlace("driver", "ttm")
 
 
 @pytest.mark.parametrize("module", ["ext4", "nf_conntrack", "kvm_intel", "virtio_blk", "xfs"])
@@ -229,19 +234,19 @@ def test_a_driver_that_has_to_free_memory_is_in_reclaim_and_named_beside_it() ->
         "shrink_lruvec shrink_node do_try_to_free_pages try_to_free_pages __alloc_pages_slowpath "
         "__alloc_pages nv_alloc_system_pages@nvidia nvidia_ioctl@nvidia __x64_sys_ioctl"
     )
-    assert place_of(found, is_blocked=True) == Place("reclaim")
+    assert place_of(found, is_blocked=True) == StackPlace("reclaim")
     assert drivers_of(found) == ["nvidia"]
     assert drivers_of(stack(THRASH)) == []
 
 
 def test_published_backtraces() -> None:
     kswapd, _ = parse_backtraces(sysrq_samples.KSWAPD_2_6_39).traces
-    assert place_of(kswapd.frames, is_blocked=False) == Place("reclaim")
+    assert place_of(kswapd.frames, is_blocked=False) == StackPlace("reclaim")
     (drain,) = parse_backtraces(sysrq_samples.DRAIN_4_6).traces
-    assert place_of(drain.frames, is_blocked=False) == Place("kernel_wait")
+    assert place_of(drain.frames, is_blocked=False) == StackPlace("kernel_wait")
     jbd2, tar = parse_backtraces(sysrq_samples.BLOCKED_OLD).traces
-    assert place_of(jbd2.frames, is_blocked=True) == Place("journal", "jbd2 (ext4)")
-    assert place_of(tar.frames, is_blocked=True) == Place("dirty_throttle")
+    assert place_of(jbd2.frames, is_blocked=True) == StackPlace("journal", "jbd2 (ext4)")
+    assert place_of(tar.frames, is_blocked=True) == StackPlace("dirty_throttle")
 
 
 def test_whose_address_space_is_locked() -> None:
@@ -271,28 +276,30 @@ def task(state: str, frames: Stack | None = None, **values: object) -> StackTask
 
 def test_without_a_stack_the_wait_channel_decides() -> None:
     """What remains to an ordinary user for its own processes, and to nobody for others'."""
-    assert place_of_task(task("D", wchan="balance_dirty_pages"), None) == Place("dirty_throttle")
-    assert place_of_task(task("D", wchan="folio_wait_bit_common"), None) == Place("unknown")
-    assert place_of_task(task("D"), None) == Place("unknown")
+    assert place_of_task(task("D", wchan="balance_dirty_pages"), None) == StackPlace(
+        "dirty_throttle"
+    )
+    assert place_of_task(task("D", wchan="folio_wait_bit_common"), None) == StackPlace("unknown")
+    assert place_of_task(task("D"), None) == StackPlace("unknown")
     # Read and empty: it is on a CPU, on its way to wait.
-    assert place_of_task(task("D", ()), None) == Place("on_cpu_kernel")
+    assert place_of_task(task("D", ()), None) == StackPlace("on_cpu_kernel")
 
 
 def test_on_a_cpu_the_ticks_tell_user_mode_from_the_kernel() -> None:
     before = task("R", (), utime_ticks=5, stime_ticks=5)
-    assert place_of_task(task("R", ()), None) == Place("on_cpu")
-    assert place_of_task(before, before) == Place("on_cpu")
+    assert place_of_task(task("R", ()), None) == StackPlace("on_cpu")
+    assert place_of_task(before, before) == StackPlace("on_cpu")
     user = task("R", (), utime_ticks=90, stime_ticks=6)
-    assert place_of_task(user, before) == Place("on_cpu_user")
+    assert place_of_task(user, before) == StackPlace("on_cpu_user")
     kernel = task("R", (), utime_ticks=6, stime_ticks=90)
-    assert place_of_task(kernel, before) == Place("on_cpu_kernel")
+    assert place_of_task(kernel, before) == StackPlace("on_cpu_kernel")
 
 
 def test_only_the_kernel_may_be_called_kswapd() -> None:
     thread = task("R", (), comm="kswapd0", flags=0x00200000)
-    assert place_of_task(thread, None) == Place("reclaim")
-    assert place_of_task(thread._replace(comm="kcompactd1"), None) == Place("compaction")
-    assert place_of_task(thread._replace(flags=0), None) == Place("on_cpu")
+    assert place_of_task(thread, None) == StackPlace("reclaim")
+    assert place_of_task(thread._replace(comm="kcompactd1"), None) == StackPlace("compaction")
+    assert place_of_task(thread._replace(flags=0), None) == StackPlace("on_cpu")
 
 
 def test_every_kind_has_words() -> None:

@@ -1,6 +1,6 @@
 """Samples added up: shares, who stands still, who has the lock, bounds."""
 
-from seawall.accounts.stacks.stack_groups import Place
+from seawall.accounts.stacks.stack_groups import StackPlace
 from seawall.accounts.stacks.stack_tally import Grouped, StackTally, grouped
 from seawall.accounts.workloads import Workload
 from seawall.readings.task_stacks import Stack, StackFrame, StackTask, TaskStacks
@@ -49,7 +49,7 @@ def test_shares_are_of_observations() -> None:
     )
     assert found.observations == 5
     fault, reclaim = found.groups
-    assert (fault.place, fault.observations, fault.share) == (Place("page_fault_disk"), 4, 0.8)
+    assert (fault.place, fault.observations, fault.share) == (StackPlace("page_fault_disk"), 4, 0.8)
     assert (fault.samples, fault.blocked) == (2, 4)
     assert (fault.frames, fault.frames_observations) == (FAULT, 3)
     assert [(one.task.tid, one.observations) for one in fault.tasks] == [(1, 2), (2, 2)]
@@ -116,7 +116,7 @@ def test_the_holder_of_mmap_lock_is_another_thread_at_the_same_moment() -> None:
         )
     )
     lock = next(group for group in found.groups if group.place.kind == "lock")
-    assert lock.place == Place("lock", "mmap_lock")
+    assert lock.place == StackPlace("lock", "mmap_lock")
     assert [(one.task.tid, one.observations) for one in lock.holders] == [(11, 1)]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from seawall.accounts.claims import Claims
 from seawall.accounts.traced_memory import Traced, TracedRow
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.host.host import JSON, Unread
 from seawall.host.overlay_host import OverlayHost
 from seawall.readings.finished_trace import PROBE

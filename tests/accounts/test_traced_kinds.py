@@ -4,7 +4,7 @@ import pytest
 
 from seawall.accounts.tracing.page_kinds import (
     LARGE_SINCE,
-    Taken,
+    PageKind,
     deciding_frame,
     symbol_of,
     taken_by,
@@ -80,7 +80,7 @@ def test_the_innermost_known_frame_decides() -> None:
 
 def test_without_its_line_memory_is_in_the_residual() -> None:
     ring = ("__vmalloc_area_node", "vzalloc", "alloc_pg_vec", "packet_set_ring")
-    assert taken_by(ring, ("free", "slab")) == Taken("vmalloc", "vmalloc area")
+    assert taken_by(ring, ("free", "slab")) == PageKind("vmalloc", "vmalloc area")
     percpu = ("pcpu_alloc_pages", "pcpu_alloc")
     assert taken_by(percpu, ("free",)).line is None  # before 4.19: no Percpu
     assert taken_by(percpu, ("free", "percpu")).line == "percpu"

@@ -18,7 +18,7 @@ from seawall.blackbox.frame import (
     KINDS,
     PAYLOAD_MOST_BYTES,
     Frame,
-    Head,
+    FrameHead,
     body_of,
     head_at,
     pack,
@@ -47,7 +47,7 @@ def forged(payload: bytes, **fields: object) -> bytes:
     return HEADER.pack(*values.values()) + payload
 
 
-def head_of(data: bytes) -> Head:
+def head_of(data: bytes) -> FrameHead:
     head = head_at(data, 0)
     assert head is not None
     return head

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.blackbox.box_maker import DECISION, END, HOG, Told, small_box
 
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.blackbox import moments as module
 from seawall.blackbox.moments import Pass, choose, overlaid, passes_until
 from seawall.blackbox.overview import summary
@@ -65,8 +65,8 @@ def test_windows_are_long_enough_and_of_what_was_asked(
 def test_rates_are_those_of_the_machine(box: tuple[Path, Told]) -> None:
     """The counters of the box rise by what their names are long, each second."""
     for at in ("-0.3s", "-37s", "-200s"):
-        window = box_source(str(box[0]), at).later_scene().get(Window[Vmstat])
-        assert isinstance(window, Window)
+        window = box_source(str(box[0]), at).later_scene().get(TopicWindow[Vmstat])
+        assert isinstance(window, TopicWindow)
         gain = window.later.counters["pgmajfault"] - window.earlier.counters["pgmajfault"]
         assert gain / window.seconds == pytest.approx(len("pgmajfault"), rel=0.1)
 
@@ -78,10 +78,10 @@ def test_a_topic_that_a_light_pass_holds_in_part_takes_the_whole_ones(
     source = box_source(str(box[0]), "-37s")
     scene = source.later_scene()
     assert isinstance(scene, BoxScene)
-    vmstat, groups = scene.get(Window[Vmstat]), scene.get(Window[Memcgs])
-    assert isinstance(vmstat, Window)
+    vmstat, groups = scene.get(TopicWindow[Vmstat]), scene.get(TopicWindow[Memcgs])
+    assert isinstance(vmstat, TopicWindow)
     assert vmstat.seconds < 12
-    if isinstance(groups, Window):  # this machine has cgroups
+    if isinstance(groups, TopicWindow):  # this machine has cgroups
         assert groups.seconds > 50
     assert any("rates of that are over the 60 s" in note for note in source.notes)
 

@@ -8,7 +8,7 @@ import pytest
 from tests.blackbox.box_maker import END, Plot, World, small_box
 
 from seawall.accounts.ledger import Ledger
-from seawall.accounts.scene import Middle, Window
+from seawall.accounts.scene import Middle, TopicWindow
 from seawall.blackbox.moments import choose, passes_until
 from seawall.blackbox.reader import Box
 from seawall.cli.blackbox_export import chosen
@@ -57,12 +57,12 @@ def test_what_goes_on_is_critical(leaking: Path, at: str) -> None:
 
 def test_the_middle_is_of_that_time(leaking: Path) -> None:
     scene = box_source(str(leaking), "-0.3s").later_scene()
-    window, middle = scene.get(Window[Ledger]), scene.get(Middle[Ledger])
-    assert isinstance(window, Window)
+    window, middle = scene.get(TopicWindow[Ledger]), scene.get(Middle[Ledger])
+    assert isinstance(window, TopicWindow)
     assert isinstance(middle, Middle)
     assert 0.4 * window.seconds < middle.seconds < 0.6 * window.seconds
-    near = scene.get(Window[Meminfo])
-    assert isinstance(near, Window)
+    near = scene.get(TopicWindow[Meminfo])
+    assert isinstance(near, TopicWindow)
     rate = 0.02 * near.later.mem_total
     grown = middle.value.residual_bytes - window.earlier.residual_bytes
     assert grown / middle.seconds == pytest.approx(rate, rel=0.05)

@@ -4,7 +4,7 @@
 import argparse
 
 from seawall.accounts.ledger import Ledger
-from seawall.accounts.scene import Middle, Window
+from seawall.accounts.scene import Middle, TopicWindow
 from seawall.cli.source import open_source
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
@@ -20,8 +20,8 @@ def test_this_machine_is_read_between_the_two() -> None:
         source.first.get(topic)
     source.mark_first_moment()
     scene = source.later_scene()
-    window, middle = scene.get(Window[Ledger]), scene.get(Middle[Ledger])
-    assert isinstance(window, Window)
+    window, middle = scene.get(TopicWindow[Ledger]), scene.get(Middle[Ledger])
+    assert isinstance(window, TopicWindow)
     assert isinstance(middle, Middle)
     assert 0.4 * window.seconds < middle.seconds < 0.8 * window.seconds
     assert middle.value.total_bytes == window.later.total_bytes

@@ -22,13 +22,13 @@ from tests.end_to_end.explained_logs import LOGS, SCHEMA, explained
 from tests.end_to_end.verbs import seawall
 
 from seawall.accounts.oom.explanation import Explanation, explain, explain_all
-from seawall.accounts.oom.facts import Hints, Owner
 from seawall.accounts.oom.guard_rows import GUARD_ADJ
 from seawall.accounts.oom.limit_role import role_of
+from seawall.accounts.oom.report_facts import Hints, Owner
 from seawall.cgroup_paths import place_of
 from seawall.own_process import OOM_SCORE_ADJ
+from seawall.readings.oom_log.oom_report import Kill, ReportZone, Task, TraceFrame
 from seawall.readings.oom_log.parser import read_reports
-from seawall.readings.oom_log.report import Frame, Kill, Task, Zone
 from seawall.views.oom_explain_text import lines
 from seawall.views.terminal import Paper
 
@@ -116,7 +116,7 @@ def test_kswapd_means_the_machine() -> None:
 # --- requests and zones ----------------------------------------------------------------
 
 
-def starved(zones: tuple[Zone, ...], **more: object) -> Explanation:
+def starved(zones: tuple[ReportZone, ...], **more: object) -> Explanation:
     """A request of the kernel itself on a machine of 8 GiB whose memory is nearly all free."""
     info = machine(*zones, ram=8 * GIB, free=7 * GIB // PAGE)
     small = row(9, "bystander", 7 * MIB // PAGE)
@@ -125,7 +125,7 @@ def starved(zones: tuple[Zone, ...], **more: object) -> Explanation:
     return explain(one)
 
 
-def low(**values: int) -> Zone:
+def low(**values: int) -> ReportZone:
     """A zone that could serve, short: 20 MiB free of min 30 MiB in 900 MiB."""
     return zone(0, "Normal", 20 * MIB, 30 * MIB, present=900 * MIB, managed=900 * MIB, **values)
 
@@ -206,7 +206,7 @@ def test_lowmem_reserve_is_that_of_the_requests_highest_zone(
     flags: tuple[str, ...], names: tuple[str, ...], reserves: tuple[int, ...], pages: int
 ) -> None:
     first, *others = names
-    lowest = Zone(0, first, {"free": GIB, "min": MIB, "low": 2 * MIB}, reserves)
+    lowest = ReportZone(0, first, {"free": GIB, "min": MIB, "low": 2 * MIB}, reserves)
     info = machine(lowest, *(zone(0, name, MIB, MIB) for name in others))
     state = explain(report(kind="global", gfp_flags=flags, mem_info=info)).facts.zones[0]
     assert state.reserve_bytes == pages * PAGE
@@ -328,7 +328,7 @@ def test_line_that_was_cut_is_told_with_what_it_lacks() -> None:
 
 
 def test_driver_in_the_call_trace_is_named() -> None:
-    trace = (Frame("__alloc_pages_slowpath"), Frame("nv_alloc_pages", "nvidia"))
+    trace = (TraceFrame("__alloc_pages_slowpath"), TraceFrame("nv_alloc_pages", "nvidia"))
     one = explain(report(kind="global", trace=trace), Hints())
     assert "memory of a driver or file system (call trace: nv_alloc_pages [nvidia])" in told(one)
     assert one.facts.is_domain_known

@@ -12,7 +12,7 @@ from seawall.findings.finding import Judged, Severity, fires
 from seawall.findings.policy import Policy
 from seawall.findings.rule import load_rules
 from seawall.findings.rule_runner import judge
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.readings.snapshot import Snapshot
 
 RULES_HOME = Path(__file__).parents[2] / "src/seawall/findings/rules"

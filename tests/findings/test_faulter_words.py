@@ -1,6 +1,6 @@
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.findings.faulter_words import faulters
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.readings.process import Processes
@@ -27,8 +27,8 @@ def test_reads_stand_beside_faults_of_the_same_process() -> None:
     later = stat(7, 500) + io(7, 40 << 20) + stat(8, 300) + stat(9, 50, start=999) + io(9, 20)
     hosts = parse_case((first + "=== round 2 +4.0\n" + later).encode()).rounds
     snapshots = [Snapshot(host) for host in hosts]
-    processes = Window(*(s.get(Processes) for s in snapshots), 4.0)  # type: ignore[arg-type]
-    reads = Window(*(s.get(ProcessReads) for s in snapshots), 4.0)  # type: ignore[arg-type]
+    processes = TopicWindow(*(s.get(Processes) for s in snapshots), 4.0)  # type: ignore[arg-type]
+    reads = TopicWindow(*(s.get(ProcessReads) for s in snapshots), 4.0)  # type: ignore[arg-type]
     rows = list(faulters(processes, reads, Unread("w", "absent")))
     assert [row.name for row in rows] == [
         "major faults of p7 (pid 7), reads 10.0 MiB/s",

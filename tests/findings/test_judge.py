@@ -2,13 +2,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from seawall.accounts.scene import Scene, Window
+from seawall.accounts.scene import Scene, TopicWindow
 from seawall.findings.blindness import not_seen
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.policy import Mute, Policy
 from seawall.findings.rule import FOUND, Rule, rule
 from seawall.findings.rule_runner import judge, needs_window, window_topics
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.slabinfo import Slabinfo
@@ -45,14 +45,14 @@ def total(meminfo: Meminfo, *, most: int = 5 << 10) -> Finding:
     return quiet("small", evidence)
 
 
-def growth(window: Window[Meminfo], slab: Slabinfo | Unread) -> Finding:
+def growth(window: TopicWindow[Meminfo], slab: Slabinfo | Unread) -> Finding:
     grown = window.later.mem_total - window.earlier.mem_total
     assert isinstance(slab, Unread)
     return fires("critical", f"{grown} in {window.seconds}", [])
 
 
 def test_needs_are_the_parameter_types() -> None:
-    assert needs_of(growth) == [("window", Window[Meminfo], False), ("slab", Slabinfo, True)]
+    assert needs_of(growth) == [("window", TopicWindow[Meminfo], False), ("slab", Slabinfo, True)]
 
 
 def test_missing_need_is_blind_never_quiet() -> None:

@@ -12,7 +12,7 @@ from seawall.accounts.scene import Scene
 from seawall.findings.policy import Policy
 from seawall.findings.rule import load_rules
 from seawall.findings.rule_runner import judge
-from seawall.host.case import CaseHost, parse_case
+from seawall.host.case_host import CaseHost, parse_case
 from seawall.host.host import Unread
 from seawall.host.recording import Round
 from seawall.readings.snapshot import Snapshot

@@ -10,7 +10,7 @@ from seawall.findings.finding import Judged
 from seawall.findings.policy import Policy
 from seawall.findings.rule import Rule, load_rules
 from seawall.findings.rule_runner import judge
-from seawall.host.case import Case, parse_case
+from seawall.host.case_host import RuleCase, parse_case
 from seawall.readings.snapshot import Snapshot
 
 RULES_HOME = Path(__file__).parents[2] / "src/seawall/findings/rules"
@@ -18,7 +18,7 @@ RULES = {rule.module.rpartition(".")[2]: rule for rule in load_rules()}
 CASES = sorted(RULES_HOME.glob("*/*.cases/*.case"))
 
 
-def judge_case(case: Case, rule: Rule) -> list[Judged]:
+def judge_case(case: RuleCase, rule: Rule) -> list[Judged]:
     snapshots = [Snapshot(host) for host in case.rounds]
     scene = Scene.of(snapshots)
     return list(judge([rule], scene, Policy()))
@@ -47,7 +47,7 @@ def test_case(path: Path) -> None:
             assert was_there(case, source.rstrip(",;")), f"{source} is not in the case"
 
 
-def was_there(case: Case, source: str) -> bool:
+def was_there(case: RuleCase, source: str) -> bool:
     """Whether an evidence path was really read; * stands for one component."""
     pattern = re.compile(re.escape(source).replace(r"\*", "[^/]+") + "(/.*)?$")
     return any(pattern.match(path) for r in case.records for path in (*r.files, *r.links))

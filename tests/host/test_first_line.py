@@ -11,7 +11,7 @@ from tests.readings.kernel_files import DEBIAN_6_1, EL8, FILES, UBUNTU_3_2, VM_6
 from seawall.accounts.gpu_memory import without_cpus_bytes
 from seawall.accounts.headroom import Headroom
 from seawall.host import vitals
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.readings.numa import NumaNodes
 from seawall.readings.snapshot import Snapshot
 

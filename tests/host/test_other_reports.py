@@ -12,7 +12,7 @@ import pytest
 
 from seawall.host.live import LiveHost
 from seawall.host.reports import must_gather, nvidia_bug_report, sos
-from seawall.host.reports.report_host import Report, unix_seconds_of
+from seawall.host.reports.report_host import SupportReport, unix_seconds_of
 
 ROOT = Path(__file__).parents[2]
 MEMINFO = (
@@ -53,9 +53,9 @@ def sos_files(home: str, date_home: str) -> dict[str, str | bytes]:
     }
 
 
-def report_of(module: Any, folder: Path) -> Report | None:
+def report_of(module: Any, folder: Path) -> SupportReport | None:
     found = module.report_of(LiveHost(str(folder)))
-    assert found is None or isinstance(found, Report)
+    assert found is None or isinstance(found, SupportReport)
     return found
 
 

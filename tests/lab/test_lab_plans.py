@@ -15,14 +15,14 @@ from seawall.lab import leftovers, locks, notes
 from seawall.lab.aside import added_of
 from seawall.lab.disk import filesystem_of, open_nameless
 from seawall.lab.group import Measured
-from seawall.lab.plan import Facts, Kind, Plan, problems
-from seawall.lab.report import Moment, Watch
+from seawall.lab.plan import Kind, MachineFacts, Plan, problems
+from seawall.lab.run_report import LabMoment, Watch
 from seawall.lab.sizes import bytes_of
 from seawall.problems import UsageProblem
 
 MIB = 1 << 20
 GIB = 1 << 30
-FACTS = Facts(page_size=4096, available_bytes=8 * GIB)
+FACTS = MachineFacts(page_size=4096, available_bytes=8 * GIB)
 
 
 def plan(kind: Kind = "hog", **changes: object) -> Plan:
@@ -33,7 +33,7 @@ def plan(kind: Kind = "hog", **changes: object) -> Plan:
     return dataclasses.replace(base, **changes)  # type: ignore[arg-type]
 
 
-def said(plan: Plan, facts: Facts = FACTS, *, large: bool = False) -> str:
+def said(plan: Plan, facts: MachineFacts = FACTS, *, large: bool = False) -> str:
     return "\n".join(problems(plan, facts, large=large))
 
 
@@ -83,7 +83,7 @@ def test_more_than_half_of_what_is_available_is_refused_and_can_be_meant() -> No
         "--limit 7.3 GiB: more than 7.2 GiB, nine tenths of what this machine has to give "
         "(MemAvailable 8.0 GiB), and the kernel would kill others: --limit 7372MiB at most"
     )
-    unknown = Facts(page_size=4096, available_bytes=None)
+    unknown = MachineFacts(page_size=4096, available_bytes=None)
     assert "could not be read" in said(plan(), unknown)
     assert said(plan(), unknown, large=True) == ""
 
@@ -200,15 +200,15 @@ def test_a_file_goes_to_a_disk_with_room() -> None:
 
 def moment(
     seconds: float, usage: int, done: int = 0, *, kills: int = 0, waiting: int = 1
-) -> Moment:
+) -> LabMoment:
     measured = Measured(usage, None, 0, kills, None, None, None, None, None)
-    return Moment(
+    return LabMoment(
         seconds=seconds, measured=measured, alive=1, started=1, killed=kills, done_bytes=done,
         turns=0, last_turn_seconds=None, waiting=waiting,
     )  # fmt: skip
 
 
-def hung(*moments: Moment) -> float:
+def hung(*moments: LabMoment) -> float:
     watch = Watch(limit_bytes=64 * MIB)
     for now in moments:
         watch.look(now)

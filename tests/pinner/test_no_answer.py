@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from seawall.pinner import looker, wanted
-from seawall.pinner.holding import Holding
+from seawall.pinner.holding import LockedRanges
 from seawall.pinner.looker import ResidencyLooker
 from seawall.pinner.pin_request import FILE, PinRequest
 from seawall.pinner.pinner_process import Pinner
@@ -54,7 +54,7 @@ def answers(tmp_path: Path) -> Answers:
 def rounds(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> Rounds:
     one = ChosenProgram(4711, 1, str(answers.path), "program", 0, "program", must_be_roots=False)
     monkeypatch.setattr(wanted, "chosen", lambda *_: ([one], []))
-    made = Rounds(PinRequest(("program",), 1 << 20, ()), Holding())
+    made = Rounds(PinRequest(("program",), 1 << 20, ()), LockedRanges())
     monkeypatch.setattr(made, "_looker", answers)
     return made
 

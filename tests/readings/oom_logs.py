@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seawall.readings.oom_log.parser import read_reports
-from seawall.readings.oom_log.report import (
+from seawall.readings.oom_log.oom_report import (
     CallSite,
     Choice,
     Counter,
@@ -16,9 +15,10 @@ from seawall.readings.oom_log.report import (
     MemInfo,
     OomReport,
     Reaped,
+    ReportZone,
     Task,
-    Zone,
 )  # fmt: skip
+from seawall.readings.oom_log.parser import read_reports
 
 FOLDER = Path(__file__).parent / "files/oom-logs"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.txt"))
@@ -82,7 +82,7 @@ def mem_info_of(given: Mapping[str, Any] | None) -> MemInfo | None:
         pages=given.get("pages", {}),
         nodes={int(node): _sizes(kb) for node, kb in given.get("nodes_kb", {}).items()},
         zones=tuple(
-            Zone(
+            ReportZone(
                 *zone["at"], _sizes(zone.get("kb", {})), tuple(zone.get("reserve", ())),
                 tuple(zone.get("blocks", ())),
             )

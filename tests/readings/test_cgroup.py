@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pytest
 from tests.readings.kernel_files import this_machine
 
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
 from seawall.readings import cgroup, cgroup_tree

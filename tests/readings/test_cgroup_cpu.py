@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.problems import ParseProblem
 from seawall.readings import cgroup_cpu, oom_score_adj
 from seawall.readings.cgroup_cpu import CpuCgroups, parse_max, parse_quota

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.readings.device_samples import PROC_DEVICES
 
-from seawall.host.case import CaseHost
+from seawall.host.case_host import CaseHost
 from seawall.host.recording import Round
 from seawall.problems import ParseProblem
 from seawall.readings import char_devices

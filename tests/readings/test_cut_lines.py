@@ -3,7 +3,7 @@
 import pytest
 from tests.readings.oom_logs import log, only_report, reports_in
 
-from seawall.readings.oom_log.report import Kill, OomReport
+from seawall.readings.oom_log.oom_report import Kill, OomReport
 
 NAMES = ("memcg-v2-5.15.158-2-pve-php-fpm", "global-6.1.1-arch1-1-doxygen")
 MARKS = (b"", b">", b"...", "\u2026".encode())

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.readings.device_samples import DEVICES_LIST
 
-from seawall.host.case import CaseHost
+from seawall.host.case_host import CaseHost
 from seawall.host.host import Unread
 from seawall.host.recording import Round
 from seawall.problems import ParseProblem

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.readings.parser_samples import GUARD_STATUS
 
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.problems import ParseProblem
 from seawall.readings.guard_status import PATH, GuardStatus, parse, read

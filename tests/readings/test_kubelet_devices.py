@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.readings.device_samples import CHECKPOINT, TEGRA
 
-from seawall.host.case import CaseHost
+from seawall.host.case_host import CaseHost
 from seawall.host.host import Unread
 from seawall.host.recording import Round
 from seawall.host.sieve import sieve_for

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.problems import ParseProblem

@@ -6,8 +6,8 @@ import pytest
 from tests.readings.oom_logs import case, only_report, reports_in
 
 from seawall.readings.oom_log.likeness import is_of_a_log
+from seawall.readings.oom_log.oom_report import Choice, Kill
 from seawall.readings.oom_log.parser import read_reports
-from seawall.readings.oom_log.report import Choice, Kill
 from seawall.readings.oom_log.tally import LogTally
 
 KILLED = (

@@ -5,7 +5,7 @@ import re
 import pytest
 from tests.readings.oom_logs import log, made, only_report, reports_in
 
-from seawall.readings.oom_log.report import Choice, Counter, Kill, OomReport, Reaped, Task
+from seawall.readings.oom_log.oom_report import Choice, Counter, Kill, OomReport, Reaped, Task
 
 EL6 = made("memcg-2.6.32-642-el6")  # el6 2.6.32-642, one memcg of a container, gfp without names
 EL7_DESCENDANTS = made(

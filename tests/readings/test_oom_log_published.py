@@ -15,8 +15,8 @@ from tests.readings.oom_logs import (
     without_lines,
 )  # fmt: skip
 
+from seawall.readings.oom_log.oom_report import ReportSlabCache
 from seawall.readings.oom_log.parser import ReportReader, read_reports, read_reports_in
-from seawall.readings.oom_log.report import SlabCache
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -52,7 +52,7 @@ def test_unreclaimable_slab() -> None:
     slab = only_report(log("global-6.10.0-rc1-alloc-profiling")).unreclaimable_slab
     assert len(slab) == given["count"]
     for name, used_kb, total_kb in given["some"]:
-        assert SlabCache(name, used_kb * 1024, total_kb * 1024) in slab
+        assert ReportSlabCache(name, used_kb * 1024, total_kb * 1024) in slab
     others = [name for name in NAMES if name != "global-6.10.0-rc1-alloc-profiling"]
     assert all(not r.unreclaimable_slab for name in others for r in reports_in(log(name)))
 

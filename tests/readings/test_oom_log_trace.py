@@ -3,7 +3,7 @@
 import pytest
 from tests.readings.oom_logs import case, log, only_report, reports_in
 
-from seawall.readings.oom_log.report import Frame, SlubFailure
+from seawall.readings.oom_log.oom_report import SlubFailure, TraceFrame
 
 
 def test_a_report_that_ends_in_its_call_trace_is_of_a_limit() -> None:
@@ -16,7 +16,7 @@ def test_a_report_that_ends_in_its_call_trace_is_of_a_limit() -> None:
         "out_of_memory", "mem_cgroup_out_of_memory", "try_charge", "mem_cgroup_try_charge",
         "mem_cgroup_try_charge_delay", "do_anonymous_page",
     ]  # fmt: skip
-    assert second.trace[4] == Frame("get_mem_cgroup_from_page", None, is_uncertain=True)
+    assert second.trace[4] == TraceFrame("get_mem_cgroup_from_page", None, is_uncertain=True)
 
 
 def test_the_trace_of_32_bit_arm() -> None:
@@ -31,20 +31,20 @@ def test_the_trace_of_32_bit_arm() -> None:
     ("line", "frame"),
     [
         (" [<ffffffff8116c1ea>] ? out_of_memory+0x2aa/0x2d0",
-         Frame("out_of_memory", None, is_uncertain=True)),
-        (" os_alloc_mem+0x1f/0xd0 [nvidia]", Frame("os_alloc_mem", "nvidia")),
+         TraceFrame("out_of_memory", None, is_uncertain=True)),
+        (" os_alloc_mem+0x1f/0xd0 [nvidia]", TraceFrame("os_alloc_mem", "nvidia")),
         (" ? uvm_api+0x1/0x20 [nvidia_uvm 0123abcd]",
-         Frame("uvm_api", "nvidia_uvm", is_uncertain=True)),
-        (" out_of_memory.part.0+0x1df/0x3d0", Frame("out_of_memory")),
-        (" oom_kill_process.cold+0xb/0x10", Frame("oom_kill_process")),
+         TraceFrame("uvm_api", "nvidia_uvm", is_uncertain=True)),
+        (" out_of_memory.part.0+0x1df/0x3d0", TraceFrame("out_of_memory")),
+        (" oom_kill_process.cold+0xb/0x10", TraceFrame("oom_kill_process")),
         (" [<c010e6b4>] (unwind_backtrace) from [<c010aebc>] (show_stack+0x10/0x14)",
-         Frame("show_stack")),
-        ("[c0000003ff6d3a10] [c000000000a2f5dc] .dump_stack+0xb0/0xf4", Frame("dump_stack")),
-        (" dump_stack_lvl from dump_header+0x54/0x1fc", Frame("dump_header")),
+         TraceFrame("show_stack")),
+        ("[c0000003ff6d3a10] [c000000000a2f5dc] .dump_stack+0xb0/0xf4", TraceFrame("dump_stack")),
+        (" dump_stack_lvl from dump_header+0x54/0x1fc", TraceFrame("dump_header")),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("prefix", ["", "[   12.345678] ", "May  3 14:08:25 n kernel: "])
-def test_frames(prefix: str, line: str, frame: Frame) -> None:
+def test_frames(prefix: str, line: str, frame: TraceFrame) -> None:
     head = "x invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0"
     text = "\n".join(prefix + part for part in (head, "Call Trace:", line, line))
     assert only_report(text.encode()).trace == (frame, frame)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.readings.kernel_files import this_machine
 
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.problems import ParseProblem
 from seawall.readings import oom_score, process_status

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.residency import FilePages, measure, measure_each, walk
 

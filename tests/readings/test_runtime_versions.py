@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.readings.device_samples import DPKG as STATUS
 
-from seawall.host.case import CaseHost
+from seawall.host.case_host import CaseHost
 from seawall.host.host import JSON, Unread
 from seawall.host.recording import Round
 from seawall.readings import runtime_versions

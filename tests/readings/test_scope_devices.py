@@ -2,7 +2,7 @@
 
 from tests.readings.device_samples import SCOPE
 
-from seawall.host.case import CaseHost
+from seawall.host.case_host import CaseHost
 from seawall.host.host import Unread
 from seawall.host.recording import Round
 from seawall.host.sieve import is_sieved, sieve_for

@@ -13,7 +13,7 @@ import pytest
 from tests.recorder.pair import Guard
 from tests.recorder.recorder_run import SIZE, Recorder
 
-from seawall.blackbox.frame import Head
+from seawall.blackbox.frame import FrameHead
 from seawall.blackbox.reader import Box
 from seawall.blackbox.round_frames import RoundReader
 from seawall.guard.entry import recorder_argv
@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "box" / "ring"
 
 
-def _kinds(heads: list[Head]) -> set[str]:
+def _kinds(heads: list[FrameHead]) -> set[str]:
     return {head.kind for head in heads}
 
 

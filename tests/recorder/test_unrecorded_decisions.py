@@ -13,7 +13,7 @@ from tests.actions.cgroups_v1 import wait_until
 from tests.recorder.pair import BOOT_ID
 from tests.recorder.recorder_run import Recorder
 
-from seawall.blackbox.frame import Head, squeezed
+from seawall.blackbox.frame import FrameHead, squeezed
 from seawall.blackbox.reader import Box
 from seawall.blackbox.ring import RingFile
 from seawall.cli.box_lines import decision_time
@@ -151,7 +151,7 @@ def test_what_is_decided_while_the_box_is_read_is_found(
     early, late = _row("12345678-0001", now - 3), _row("12345678-0002", now - 1)
     heads = RingFile.heads
 
-    def slow(ring: RingFile) -> Iterator[Head]:
+    def slow(ring: RingFile) -> Iterator[FrameHead]:
         yield from heads(ring)
         with journal.open("a") as file:
             file.write(f"{late}\n")

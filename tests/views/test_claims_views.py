@@ -15,7 +15,7 @@ from tests.end_to_end.verbs import seawall
 
 from seawall.accounts.claim import Claim, SourceClaims, Suspect
 from seawall.accounts.claims import Claims, joined
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.views.claims_json import claims_fields
 from seawall.views.claims_text import holders
 from seawall.views.claims_unseen import claims_unseen

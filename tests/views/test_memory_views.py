@@ -16,7 +16,7 @@ from tests.end_to_end.verbs import seawall
 from tests.readings.kernel_files import FILES, KERNELS, SEED_5_10
 
 from seawall.cli import base_file
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.problems import UsageProblem
 from seawall.readings import base
 from seawall.readings.base import Base

@@ -19,11 +19,11 @@ from seawall.accounts.memory_parts import parts_of
 from seawall.accounts.pod_outside import with_outside
 from seawall.accounts.pod_table import PodTable
 from seawall.accounts.shadow_charge import sum_of, uncounted_claims
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.snapshot import Snapshot
 from seawall.views.memory_workload_json import document
-from seawall.views.memory_workload_page import WorkloadPage
+from seawall.views.memory_workload_page import WorkloadMemoryPage
 from seawall.views.memory_workload_text import lines
 from seawall.views.terminal import Paper
 
@@ -144,7 +144,7 @@ def test_uncounted_memory_of_it_and_of_nobody_else() -> None:
     table = with_outside(table, claims)
     row = next(row for row in table.rows if row.workload.name == "shop/web-0/app")
     within = sum_of(c for c in uncounted_claims(claims.claims) if c.workload == "shop/web-0/app")
-    page = WorkloadPage(
+    page = WorkloadMemoryPage(
         workload=row.workload, row=row, parts=parts_of(row.memcg), limit_name="",
         claims=within.claims, suspects=(), headroom=headroom, unseen=(), bundle_notes=(),
     )  # fmt: skip

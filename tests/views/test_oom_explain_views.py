@@ -10,7 +10,7 @@ from tests.accounts.oom_examples import chosen, killed, memcg, plain_memcg, repo
 
 from seawall.accounts.oom import explanation
 from seawall.accounts.oom.explanation import explain, explain_all
-from seawall.readings.oom_log.report import OomReport
+from seawall.readings.oom_log.oom_report import OomReport
 from seawall.views.document import render
 from seawall.views.oom_explain_json import Tail, report_document, stream
 from seawall.views.oom_explain_text import ending, lines, summary

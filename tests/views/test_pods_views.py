@@ -20,7 +20,7 @@ from seawall.accounts.pod_danger import danger_of
 from seawall.accounts.pod_outside import with_outside
 from seawall.accounts.pod_table import PodTable
 from seawall.cli import pods
-from seawall.host.case import parse_case
+from seawall.host.case_host import parse_case
 from seawall.problems import UsageProblem
 from seawall.readings.reading import UNLIMITED
 from seawall.readings.snapshot import Snapshot

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from tests.host.device_program import ALLOW, DENY, attached, v2_cgroup, v2_mount
 
 from seawall.accounts.devices.watch.changes import Changes
-from seawall.accounts.devices.watch.device_watch_events import DeviceKey, Told
+from seawall.accounts.devices.watch.device_watch_events import DeviceKey, WatchedTable
 from seawall.accounts.devices.watch.watched import WatchedDevices
 from seawall.accounts.workloads import Workload
 from seawall.host.device_access.held_process import HeldProcess
@@ -52,7 +52,7 @@ def look_and_tell(
     sight.containers = (WatchedDevices(workload=workload, target=target, place=f"/{name}"),)
     changes = Changes()
     key = DeviceKey(f"/{name}", PATH)
-    changes.tell(Told(at=now(), names={f"/{name}": name}, layers={key: {}}, lacks={}))
+    changes.tell(WatchedTable(at=now(), names={f"/{name}": name}, layers={key: {}}, lacks={}))
     changes.see(sight.look())
     time.sleep(0.3)
     with deny():

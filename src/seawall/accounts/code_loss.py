@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from seawall.accounts.rates import gained, per_second
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.host.host import Unread
 from seawall.readings.daemon_code import DaemonCode, DaemonProgram
 from seawall.readings.kernel import Kernel
@@ -47,7 +47,7 @@ class CodeLoss:
 
 
 def losses(
-    code: DaemonCode, tasks: Window[Processes], kernel: Kernel, young_seconds: float
+    code: DaemonCode, tasks: TopicWindow[Processes], kernel: Kernel, young_seconds: float
 ) -> Iterator[CodeLoss]:
     """Every daemon older than ``young_seconds`` whose program could be looked at: one that starts
     reads its program for the first time.
@@ -76,7 +76,7 @@ def _age(process: Process, kernel: Kernel) -> float:
     return kernel.uptime_seconds - process.starttime_ticks / kernel.clock_ticks
 
 
-def reads_files_back(vmstat: Window[Vmstat]) -> bool:
+def reads_files_back(vmstat: TopicWindow[Vmstat]) -> bool:
     """Whether the node drops file pages and reads them back now."""
     names = ("workingset_refault_file", "workingset_refault")
     return (per_second(vmstat, *names) or 0.0) >= _REFAULTS_PER_SECOND

@@ -13,7 +13,7 @@ from typing import Final
 from seawall.accounts.limit_hits import refusals
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.rates import gained
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.memcg import Memcg
@@ -84,8 +84,8 @@ class GroupProgress:
 
 def progress_of(
     group: MemoryGroup,
-    window: Window[MemoryGroups],
-    tasks: Window[Processes] | Unread,
+    window: TopicWindow[MemoryGroups],
+    tasks: TopicWindow[Processes] | Unread,
     kernel: Kernel,
     place: MemoryGroup | None = None,
 ) -> GroupProgress:
@@ -110,7 +110,7 @@ def progress_of(
 
 
 def refused_per_s(
-    group: MemoryGroup, window: Window[MemoryGroups], near: float
+    group: MemoryGroup, window: TopicWindow[MemoryGroups], near: float
 ) -> tuple[float, MemoryGroup] | None:
     """Refused charges per second, and the cgroup whose limit refused them.
 
@@ -137,7 +137,7 @@ def _is_full(group: MemoryGroup, near: float) -> bool:
 
 
 def _rate(
-    group: MemoryGroup, window: Window[MemoryGroups], count: Callable[[Memcg], int | None]
+    group: MemoryGroup, window: TopicWindow[MemoryGroups], count: Callable[[Memcg], int | None]
 ) -> float | None:
     before = window.earlier.by_path.get(group.path)
     rose = gained(count(before.memcg), count(group.memcg)) if before else None
@@ -152,7 +152,7 @@ def _ooms(memcg: Memcg) -> int | None:
     return memcg.events.get("oom")
 
 
-def _full(group: MemoryGroup, window: Window[MemoryGroups]) -> float | None:
+def _full(group: MemoryGroup, window: TopicWindow[MemoryGroups]) -> float | None:
     before = window.earlier.by_path.get(group.path)
     was = None if before is None else before.memcg.memory_pressure
     now = group.memcg.memory_pressure
@@ -163,7 +163,7 @@ def _full(group: MemoryGroup, window: Window[MemoryGroups]) -> float | None:
 
 
 def _seen_twice(
-    group: MemoryGroup, tasks: Window[Processes] | Unread
+    group: MemoryGroup, tasks: TopicWindow[Processes] | Unread
 ) -> list[tuple[Process, Process]]:
     if isinstance(tasks, Unread):
         return []
@@ -182,7 +182,7 @@ def _user_ticks(was: Process, now: Process) -> int:
 
 
 def _user_cpus(
-    twice: list[tuple[Process, Process]], tasks: Window[Processes] | Unread, kernel: Kernel
+    twice: list[tuple[Process, Process]], tasks: TopicWindow[Processes] | Unread, kernel: Kernel
 ) -> float | None:
     # None of them seen twice is no knowledge, not idleness.
     if isinstance(tasks, Unread) or not twice:

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.rates import gained, per_second
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.memcg import Memcg
@@ -96,9 +96,9 @@ class GroupRefaults:
 
 def refaults_of(
     group: MemoryGroup,
-    window: Window[MemoryGroups],
-    tasks: Window[Processes] | Unread,
-    vmstat: Window[Vmstat] | Unread,
+    window: TopicWindow[MemoryGroups],
+    tasks: TopicWindow[Processes] | Unread,
+    vmstat: TopicWindow[Vmstat] | Unread,
     kernel: Kernel,
 ) -> GroupRefaults | None:
     """Of ``group`` as it is at the end of the window; None when it was not there at its start."""
@@ -167,7 +167,7 @@ def _reading(pairs: Sequence[_Pair], faults: float | None, ticks: float) -> floa
     return read / (read + ran / ticks) if read else 0.0
 
 
-def _pairs(group: MemoryGroup, tasks: Window[Processes]) -> list[_Pair]:
+def _pairs(group: MemoryGroup, tasks: TopicWindow[Processes]) -> list[_Pair]:
     """Its processes now, each with itself before; None for one that began in the window."""
     found: list[_Pair] = []
     youngest = max((p.starttime_ticks for p in tasks.earlier.by_pid.values()), default=0)

@@ -47,7 +47,7 @@ class KillProspects:
         is not known or too many of its processes could not be read.
         """
         from seawall.accounts.oom.badness import formula_named  # noqa: PLC0415 - see above
-        from seawall.accounts.oom.contenders import Moment, contenders  # noqa: PLC0415
+        from seawall.accounts.oom.contenders import ProcessMoment, contenders  # noqa: PLC0415
         from seawall.accounts.oom.prediction import Field  # noqa: PLC0415
         from seawall.accounts.oom.salvage import Demand, hopeless  # noqa: PLC0415
         from seawall.accounts.oom.scope import Scope, memcg_pages, node_pages  # noqa: PLC0415
@@ -59,7 +59,7 @@ class KillProspects:
         if group.pids is None:
             return Unread(group.file("cgroup.procs"), "refused")
         by_pid, page = self.processes.by_pid, self.kernel.page_size
-        moment = Moment(by_pid, self.members.statuses, self.members.adjs, {}, page)
+        moment = ProcessMoment(by_pid, self.members.statuses, self.members.adjs, {}, page)
         found = contenders(moment, group.pids)
         unseen = sum(pid not in by_pid for pid in group.pids) + found.incomplete
         if unseen > _MISSED_MOST * len(group.pids):

@@ -27,7 +27,7 @@ from seawall.accounts.ledger_nodes import HostView, node_ledger
 from seawall.accounts.ledger_parts import (
     GPU_LINE,
     NOT_CAPTURED,
-    Draft,
+    LedgerDraft,
     LedgerLine,
     NodeLedger,
     UnknownLine,
@@ -90,7 +90,7 @@ def account(
     """
     zones = zones_of(zoneinfo)
     drift = drift_of(zones, kernel.page_size) if zones else assumed_drift(kernel)
-    draft = Draft()
+    draft = LedgerDraft()
     add_free(draft, meminfo, kernel, zones)
     add_lru(draft, meminfo, kernel, vmstat, drift)
     add_counted(draft, meminfo, kernel, vmstat)
@@ -137,7 +137,7 @@ def _nodes(
 
 
 def _take_gpu_nodes(
-    draft: Draft, nodes: tuple[NodeLedger, ...], gpu: GpuMemory
+    draft: LedgerDraft, nodes: tuple[NodeLedger, ...], gpu: GpuMemory
 ) -> tuple[NodeLedger, ...]:
     """One line for all of them, taken off the others; their errors become the host's too."""
     marked = tuple(replace(node, is_gpu=node.node in gpu.nodes) for node in nodes)
@@ -165,7 +165,7 @@ def _names(node: NodeLedger) -> set[str]:
     return {line.name for line in node.lines}
 
 
-def _note_versions(draft: Draft, kernel: Kernel) -> None:
+def _note_versions(draft: LedgerDraft, kernel: Kernel) -> None:
     if (0, 0) < kernel.version < (5, 4):
         draft.notes.append("before 5.4 a kmalloc above two pages is uncounted memory")
     if (0, 0) < kernel.version < (7, 1):

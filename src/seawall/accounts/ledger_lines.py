@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from seawall.accounts.ledger_parts import TTM_LINE, Draft, Drift, listed_pages, zone_counter
+from seawall.accounts.ledger_parts import TTM_LINE, Drift, LedgerDraft, listed_pages, zone_counter
 from seawall.host.host import Unread
 from seawall.readings import arcstats as arcstats_file
 from seawall.readings.arcstats import Arcstats
@@ -45,7 +45,7 @@ def slab_reclaimable(meminfo: Meminfo) -> int | None:
 CHARGED: Final = "charged kernel pages"
 
 
-def add_free(draft: Draft, meminfo: Meminfo, kernel: Kernel, zones: Sequence[Zone]) -> None:
+def add_free(draft: LedgerDraft, meminfo: Meminfo, kernel: Kernel, zones: Sequence[Zone]) -> None:
     """Free pages, and those on the per-CPU lists, which MemFree leaves out."""
     draft.add_zone("free", meminfo.mem_free, f"{PATH} MemFree")
     if zones:
@@ -59,7 +59,7 @@ def add_free(draft: Draft, meminfo: Meminfo, kernel: Kernel, zones: Sequence[Zon
 
 
 def add_lru(
-    draft: Draft, meminfo: Meminfo, kernel: Kernel, vmstat: Vmstat | Unread, drift: Drift
+    draft: LedgerDraft, meminfo: Meminfo, kernel: Kernel, vmstat: Vmstat | Unread, drift: Drift
 ) -> None:
     """What programs and files hold.  Shmem is inside Cached, swap cache is beside it."""
     draft.add("anonymous", meminfo.anon_pages, f"{PATH} AnonPages")
@@ -74,7 +74,7 @@ def add_lru(
 
 
 def _add_unmapped(
-    draft: Draft, meminfo: Meminfo, kernel: Kernel, vmstat: Vmstat | Unread, drift: Drift
+    draft: LedgerDraft, meminfo: Meminfo, kernel: Kernel, vmstat: Vmstat | Unread, drift: Drift
 ) -> None:
     """Pages on the LRU lists that are neither mapped nor in the page cache.
 
@@ -102,7 +102,9 @@ def _add_unmapped(
         draft.add("unmapped anonymous", beyond, f"{counters} and SwapCached", node_counters=8)
 
 
-def add_counted(draft: Draft, meminfo: Meminfo, kernel: Kernel, vmstat: Vmstat | Unread) -> None:
+def add_counted(
+    draft: LedgerDraft, meminfo: Meminfo, kernel: Kernel, vmstat: Vmstat | Unread
+) -> None:
     """Lines that are one counter each."""
     draft.add("slab", meminfo.slab, f"{PATH} Slab", 2, slab_reclaimable(meminfo))
     if meminfo.k_reclaimable is not None and meminfo.s_reclaimable is not None:
@@ -125,7 +127,7 @@ def add_counted(draft: Draft, meminfo: Meminfo, kernel: Kernel, vmstat: Vmstat |
         draft.add("memmap", size, "/proc/vmstat nr_memmap_pages", node_counters=0)
 
 
-def add_percpu(draft: Draft, meminfo: Meminfo, kernel: Kernel) -> None:
+def add_percpu(draft: LedgerDraft, meminfo: Meminfo, kernel: Kernel) -> None:
     """Percpu counts the first chunk too, which is outside MemTotal: over-counted by it."""
     if meminfo.percpu is None:
         if meminfo.slab is not None:
@@ -136,7 +138,7 @@ def add_percpu(draft: Draft, meminfo: Meminfo, kernel: Kernel) -> None:
     draft.bounded_bytes += min(meminfo.percpu, cpus * (_FIRST_CHUNK_BYTES + kernel.page_size))
 
 
-def add_hugetlb(draft: Draft, meminfo: Meminfo) -> None:
+def add_hugetlb(draft: LedgerDraft, meminfo: Meminfo) -> None:
     """Pools of huge pages, used or not: taken from all others either way."""
     if meminfo.hugetlb is not None:
         draft.add("hugetlb", meminfo.hugetlb, f"{PATH} Hugetlb", node_counters=0)
@@ -148,7 +150,7 @@ def add_hugetlb(draft: Draft, meminfo: Meminfo) -> None:
 
 
 def add_zpools(
-    draft: Draft,
+    draft: LedgerDraft,
     meminfo: Meminfo,
     kernel: Kernel,
     vmstat: Vmstat | Unread,
@@ -169,7 +171,7 @@ def add_zpools(
         draft.add("zswap", meminfo.zswap - size, f"{PATH} Zswap less nr_zspages", 0)
 
 
-def add_zfs(draft: Draft, arcstats: Arcstats | Unread) -> None:
+def add_zfs(draft: LedgerDraft, arcstats: Arcstats | Unread) -> None:
     """The ARC without what of it lies in slab caches."""
     if isinstance(arcstats, Unread):
         if arcstats.why not in ("absent", "not_captured"):
@@ -179,7 +181,7 @@ def add_zfs(draft: Draft, arcstats: Arcstats | Unread) -> None:
     draft.add("zfs arc", size, f"{arcstats_file.PATH} size less its slab parts", 0)
 
 
-def add_charged(draft: Draft, kernel: Kernel, charge: KernelCharge | Unread) -> None:
+def add_charged(draft: LedgerDraft, kernel: Kernel, charge: KernelCharge | Unread) -> None:
     """Charged kernel pages without a counter of their own: pipes, io_uring, nvidia-uvm.
 
     On v1 what of the charge is slab or page tables is not told.  All of these on the whole
@@ -205,7 +207,7 @@ def add_charged(draft: Draft, kernel: Kernel, charge: KernelCharge | Unread) -> 
 
 
 def add_balloon(
-    draft: Draft, meminfo: Meminfo, zones: Sequence[Zone], kernel: Kernel, drift: Drift
+    draft: LedgerDraft, meminfo: Meminfo, zones: Sequence[Zone], kernel: Kernel, drift: Drift
 ) -> None:
     """The balloon, unless inflating it lowered MemTotal: then it is outside already.
 

@@ -12,7 +12,7 @@ from seawall.accounts.gpu_memory import available_at_most
 from seawall.accounts.ledger_parts import (
     NOT_CAPTURED,
     TTM_LINE,
-    Draft,
+    LedgerDraft,
     NodeLedger,
     assumed_drift,
     drift_of,
@@ -64,7 +64,7 @@ def node_ledger(node: NumaNode, host: HostView) -> NodeLedger:
     fields, source = node.fields, f"{FOLDER}/node{node.number}/meminfo"
     page_size = host.kernel.page_size
     zones = zones_of(host.zoneinfo, node.number)
-    draft = Draft()
+    draft = LedgerDraft()
     draft.add_zone("free", fields.get("MemFree", 0), f"{source} MemFree")
     _add_lists(draft, zones, page_size)
     for name, field in _SINGLE.items():
@@ -120,7 +120,7 @@ def imbalance(nodes: Sequence[NodeLedger]) -> Imbalance | None:
     return Imbalance(short, other) if short and share >= MUCH_SHARE else None
 
 
-def _add_lists(draft: Draft, zones: tuple[Zone, ...], page_size: int) -> None:
+def _add_lists(draft: LedgerDraft, zones: tuple[Zone, ...], page_size: int) -> None:
     if zones:
         size = listed_pages(zones) * page_size
         draft.add("per-cpu lists", size, "/proc/zoneinfo pagesets count", node_counters=0)
@@ -128,7 +128,7 @@ def _add_lists(draft: Draft, zones: tuple[Zone, ...], page_size: int) -> None:
         draft.miss("per-cpu lists", "/proc/zoneinfo shows no zone of this node", None)
 
 
-def _add_file(draft: Draft, node: NumaNode, source: str, page_size: int) -> None:
+def _add_file(draft: LedgerDraft, node: NumaNode, source: str, page_size: int) -> None:
     fields = node.fields
     if "FilePages" not in fields:
         return
@@ -146,7 +146,7 @@ def _add_file(draft: Draft, node: NumaNode, source: str, page_size: int) -> None
         draft.add("swap cache", size, f"{source} SwapCached, unmapped part", node_counters=6)
 
 
-def _add_vmalloc(draft: Draft, node: NumaNode, host: HostView, source: str) -> None:
+def _add_vmalloc(draft: LedgerDraft, node: NumaNode, host: HostView, source: str) -> None:
     stacks = node.fields.get("KernelStack")
     draft.add("kernel stacks", stacks, f"{source} KernelStack")
     pages = node_vmalloc(host.vmallocinfo, node.number, host.kernel.page_size)
@@ -162,7 +162,7 @@ def _add_vmalloc(draft: Draft, node: NumaNode, host: HostView, source: str) -> N
 
 
 def _add_pools(
-    draft: Draft, node: NumaNode, host: HostView, zones: tuple[Zone, ...], source: str
+    draft: LedgerDraft, node: NumaNode, host: HostView, zones: tuple[Zone, ...], source: str
 ) -> None:
     """Huge pages, compressed pages, percpu, and the balloon."""
     size = node.hugetlb_bytes

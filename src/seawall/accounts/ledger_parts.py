@@ -104,7 +104,7 @@ def assumed_drift(kernel: Kernel) -> Drift:
 
 
 @dataclass(slots=True)
-class Draft:
+class LedgerDraft:
     """A ledger while its lines come in."""
 
     lines: list[LedgerLine] = field(default_factory=list)

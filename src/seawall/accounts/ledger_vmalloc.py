@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-from seawall.accounts.ledger_parts import Draft
+from seawall.accounts.ledger_parts import LedgerDraft
 from seawall.host.host import Unread
 from seawall.readings import vmallocinfo as vmallocinfo_file
 from seawall.readings.kernel import Kernel
@@ -35,7 +35,7 @@ class _Pages:
 
 
 def add_vmalloc(
-    draft: Draft, meminfo: Meminfo, kernel: Kernel, vmallocinfo: Vmallocinfo | Unread
+    draft: LedgerDraft, meminfo: Meminfo, kernel: Kernel, vmallocinfo: Vmallocinfo | Unread
 ) -> None:
     """Lines ``vmalloc`` and ``kernel stacks``; an unknown line where nothing counts pages."""
     stacks = meminfo.kernel_stack
@@ -111,7 +111,7 @@ def counts(area: VmallocArea) -> bool:
 
 
 def _are_mapped(
-    draft: Draft, stacks: int, used: int, kernel: Kernel, vmallocinfo: Vmallocinfo | Unread
+    draft: LedgerDraft, stacks: int, used: int, kernel: Kernel, vmallocinfo: Vmallocinfo | Unread
 ) -> bool:
     seen = stacks_are_seen(vmallocinfo, stacks, kernel.page_size, used // 2)
     if seen is not None:
@@ -141,7 +141,7 @@ def _machine(kernel: Kernel) -> str:
     return next((name for name in _MAPS_STACKS_SINCE if name in release), "")
 
 
-def _miss(draft: Draft, meminfo: Meminfo, vmallocinfo: Vmallocinfo | Unread) -> None:
+def _miss(draft: LedgerDraft, meminfo: Meminfo, vmallocinfo: Vmallocinfo | Unread) -> None:
     if meminfo.vmalloc_used is None:
         fault = "/proc/meminfo has no VmallocUsed"
     elif meminfo.vmalloc_used:

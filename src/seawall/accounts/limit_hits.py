@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from seawall.accounts.rates import gained
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.readings.memcg import Memcg, Memcgs
 
 
@@ -23,7 +23,7 @@ class LimitHits:
     file: str
 
 
-def limit_hits(window: Window[Memcgs]) -> list[LimitHits]:
+def limit_hits(window: TopicWindow[Memcgs]) -> list[LimitHits]:
     """Most often first; a cgroup that is new in the window counts from zero."""
     place = window.later.mount_point.rstrip("/")
     found: dict[str, LimitHits] = {}

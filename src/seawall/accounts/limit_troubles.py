@@ -11,7 +11,7 @@ from seawall.accounts.limit_hits import counter_of
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.oom_kills import kills_below
 from seawall.accounts.rates import gained
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.host.host import Unread
 from seawall.words import count, duration
 
@@ -46,7 +46,7 @@ class LimitTroubles:
 
 
 def troubles_of(
-    group: MemoryGroup, window: Window[MemoryGroups] | Unread, refaults: GroupRefaults | None
+    group: MemoryGroup, window: TopicWindow[MemoryGroups] | Unread, refaults: GroupRefaults | None
 ) -> LimitTroubles | None:
     """None where it was not seen twice: nothing is known then."""
     if isinstance(window, Unread) or group.path not in window.earlier.by_path:

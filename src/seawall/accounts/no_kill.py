@@ -14,7 +14,7 @@ from seawall.accounts.headroom import Headroom
 from seawall.accounts.kubelet_view import EVICTION_DEFAULT_BYTES, KubeletView
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.rates import per_second
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.host.host import Unread
 from seawall.readings.meminfo import PATH, Meminfo
 from seawall.readings.vmstat import Vmstat
@@ -41,7 +41,7 @@ def reasons(
     meminfo: Meminfo,
     ledger: Ledger | Unread,
     kubelet: KubeletView | Unread,
-    vmstat: Window[Vmstat] | Unread,
+    vmstat: TopicWindow[Vmstat] | Unread,
 ) -> list[Reason]:
     """The most telling first; empty when nothing can be told."""
     return [
@@ -91,9 +91,9 @@ def _watermarks(headroom: Headroom) -> Iterator[Reason]:
         )  # fmt: skip
 
 
-def _code_pages(meminfo: Meminfo, vmstat: Window[Vmstat] | Unread) -> Iterator[Reason]:
+def _code_pages(meminfo: Meminfo, vmstat: TopicWindow[Vmstat] | Unread) -> Iterator[Reason]:
     """Code of running programs is dropped and read back; every page dropped is progress."""
-    faults = per_second(vmstat, "pgmajfault") if isinstance(vmstat, Window) else None
+    faults = per_second(vmstat, "pgmajfault") if isinstance(vmstat, TopicWindow) else None
     words = "Code of running programs is dropped and read back from disk; every page that can be"
     words += " dropped counts as progress, and progress keeps the OOM killer away."
     if faults is not None and faults >= _READ_BACK_LEAST:

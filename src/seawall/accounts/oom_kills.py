@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from seawall.accounts.limit_hits import refusals
 from seawall.accounts.memory_groups import MemoryGroups, ancestors, parent
 from seawall.accounts.rates import gained
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.host.host import Unread
 from seawall.readings.memcg import Memcg, Memcgs
 from seawall.readings.vmstat import Vmstat
@@ -32,7 +32,9 @@ class Kills:
         return self.all - self.at_limits
 
 
-def kills_in(vmstat: Window[Vmstat] | Unread, memcgs: Window[Memcgs] | Unread) -> Kills | None:
+def kills_in(
+    vmstat: TopicWindow[Vmstat] | Unread, memcgs: TopicWindow[Memcgs] | Unread
+) -> Kills | None:
     """None when kills are not known.  Without ``memcgs`` every kill counts as the node's."""
     if isinstance(vmstat, Unread):
         return None
@@ -44,7 +46,7 @@ def kills_in(vmstat: Window[Vmstat] | Unread, memcgs: Window[Memcgs] | Unread) -
     return Kills(every, 0 if isinstance(memcgs, Unread) else min(every, _at_limits(memcgs)))
 
 
-def kills_by_group(window: Window[MemoryGroups]) -> dict[str, int]:
+def kills_by_group(window: TopicWindow[MemoryGroups]) -> dict[str, int]:
     """Path -> kills in the window, each told once: in the cgroup of the victim, or in the one
     above it when that is gone (v2; v1 forgets those).  A cgroup that is new counts none.
     """
@@ -64,7 +66,7 @@ def kills_by_group(window: Window[MemoryGroups]) -> dict[str, int]:
     return own
 
 
-def kills_below(window: Window[MemoryGroups], path: str) -> int | None:
+def kills_below(window: TopicWindow[MemoryGroups], path: str) -> int | None:
     """Kills in this cgroup and in all below it; None where none of them counts kills.
 
     v2 counts a subtree by itself, v1 each cgroup alone, so its children are added up.
@@ -79,13 +81,13 @@ def kills_below(window: Window[MemoryGroups], path: str) -> int | None:
     return sum(_kills(window, place) for place in places)
 
 
-def _kills(window: Window[MemoryGroups], path: str) -> int:
+def _kills(window: TopicWindow[MemoryGroups], path: str) -> int:
     before = window.earlier.by_path.get(path)
     now = window.later.by_path[path]
     return gained(before.memcg.oom_kill, now.memcg.oom_kill) or 0 if before else 0
 
 
-def _at_limits(window: Window[Memcgs]) -> int:
+def _at_limits(window: TopicWindow[Memcgs]) -> int:
     """Kills in cgroups whose own limit, or one above it, was hit in the window."""
     kills = _own(window, "oom_kill")
     limits = _own(window, "oom" if window.later.version == 2 else "failcnt")
@@ -97,7 +99,7 @@ def _is_under(path: str, hit: set[str]) -> bool:
     return path in hit or any(above in hit for above in ancestors(path))
 
 
-def _hit_here(window: Window[Memcgs], path: str, limits: Mapping[str, int]) -> bool:
+def _hit_here(window: TopicWindow[Memcgs], path: str, limits: Mapping[str, int]) -> bool:
     """Whether this very limit was hit, and not that of one below it which is gone: only
     memory.events.local (5.2+) can tell these apart.
     """
@@ -108,7 +110,7 @@ def _hit_here(window: Window[Memcgs], path: str, limits: Mapping[str, int]) -> b
     return bool(gained(before.events_local.get("oom") if before else 0, local))
 
 
-def _own(window: Window[Memcgs], event: str) -> dict[str, int]:
+def _own(window: TopicWindow[Memcgs], event: str) -> dict[str, int]:
     """What each cgroup counted without its children: its own, and on v2 of those gone."""
     gains = {path: _gain(window, path, event) for path in window.later.by_path}
     own = dict(gains)
@@ -119,7 +121,7 @@ def _own(window: Window[Memcgs], event: str) -> dict[str, int]:
     return {path: max(count, 0) for path, count in own.items()}
 
 
-def _gain(window: Window[Memcgs], path: str, name: str) -> int:
+def _gain(window: TopicWindow[Memcgs], path: str, name: str) -> int:
     """Of one counter; a cgroup that is new in the window counts from zero."""
     before = window.earlier.by_path.get(path)
     was = _counter(before, name) if before else 0

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.readings.vmstat import Vmstat
 
 
@@ -33,7 +33,7 @@ def family_gained(
     return sum(known) if known and len(known) == len(gains) else None
 
 
-def per_second(window: Window[Vmstat], *names: str) -> float | None:
+def per_second(window: TopicWindow[Vmstat], *names: str) -> float | None:
     """Events a second of the first of these names that the kernel has: names change, and
     ``workingset_refault`` became ``workingset_refault_file`` and ``_anon`` in 5.9.
     """
@@ -45,7 +45,7 @@ def per_second(window: Window[Vmstat], *names: str) -> float | None:
     return None
 
 
-def stalls_per_second(window: Window[Vmstat]) -> float | None:
+def stalls_per_second(window: TopicWindow[Vmstat]) -> float | None:
     """How often an allocation had to reclaim on its own because the node was short.
 
     Counted before any cgroup's limit is looked at: a container at its limit adds nothing

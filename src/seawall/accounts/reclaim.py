@@ -12,7 +12,7 @@ from typing import Final
 
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.rates import family_gained, gained, per_second, stalls_per_second
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.host.host import Unread
 from seawall.readings.diskstats import Diskstats
 from seawall.readings.pressure import HostPressure
@@ -45,21 +45,21 @@ class ReclaimSign:
 
 
 def signs(
-    vmstat: Window[Vmstat],
-    pressure: Window[HostPressure] | Unread,
-    disks: Window[Diskstats] | Unread,
+    vmstat: TopicWindow[Vmstat],
+    pressure: TopicWindow[HostPressure] | Unread,
+    disks: TopicWindow[Diskstats] | Unread,
 ) -> tuple[ReclaimSign, ...]:
     """Those that this kernel can show, in a fixed order."""
     found = [*_rates(vmstat), _kswapd(vmstat)]
-    if isinstance(disks, Window):
+    if isinstance(disks, TopicWindow):
         found.append(_busiest_disk(disks))
-    if isinstance(pressure, Window):
+    if isinstance(pressure, TopicWindow):
         found.append(_pressure(pressure))
     return tuple(sign for sign in found if sign is not None)
 
 
 def node_is_short(
-    vmstat: Window[Vmstat] | Unread,
+    vmstat: TopicWindow[Vmstat] | Unread,
     headroom: Headroom,
     low_fraction: float,
     stalls_least: float,
@@ -72,7 +72,7 @@ def node_is_short(
     its low watermark.
     """
     stalls = kswapd = 0.0
-    if isinstance(vmstat, Window):
+    if isinstance(vmstat, TopicWindow):
         stalls = stalls_per_second(vmstat) or 0.0
         earlier, later = vmstat.earlier.counters, vmstat.later.counters
         kswapd = (family_gained(earlier, later, "pgscan_kswapd") or 0) / vmstat.seconds
@@ -82,14 +82,14 @@ def node_is_short(
     return headroom.fraction < low_fraction and reclaims
 
 
-def reads_code_back(vmstat: Window[Vmstat] | Unread) -> bool:
+def reads_code_back(vmstat: TopicWindow[Vmstat] | Unread) -> bool:
     """Whether major faults come as in a storm."""
     if isinstance(vmstat, Unread):
         return False
     return (per_second(vmstat, "pgmajfault") or 0.0) >= MAJOR_FAULTS_PER_SECOND
 
 
-def top_faulters(window: Window[Processes], most: int) -> list[tuple[Process, int]]:
+def top_faulters(window: TopicWindow[Processes], most: int) -> list[tuple[Process, int]]:
     """The processes with most major faults in the window.
 
     One that was born in it counts from zero: its pid was another's at the first moment, or it
@@ -111,7 +111,7 @@ def top_faulters(window: Window[Processes], most: int) -> list[tuple[Process, in
     return sorted(found, key=lambda pair: (-pair[1], pair[0].pid))[:most]
 
 
-def _rates(window: Window[Vmstat]) -> Iterator[ReclaimSign]:
+def _rates(window: TopicWindow[Vmstat]) -> Iterator[ReclaimSign]:
     source = "/proc/vmstat"
     refaults = family_gained(window.earlier.counters, window.later.counters, "workingset_refault")
     if refaults is not None:
@@ -126,7 +126,7 @@ def _rates(window: Window[Vmstat]) -> Iterator[ReclaimSign]:
         yield ReclaimSign("major faults", faults, True, agrees, f"{source} pgmajfault")
 
 
-def _kswapd(window: Window[Vmstat]) -> ReclaimSign | None:
+def _kswapd(window: TopicWindow[Vmstat]) -> ReclaimSign | None:
     """Whether kswapd looks at many pages and frees few of them."""
     earlier, later = window.earlier.counters, window.later.counters
     scanned = family_gained(earlier, later, "pgscan_kswapd")  # one for each zone before 4.8
@@ -142,7 +142,7 @@ def _kswapd(window: Window[Vmstat]) -> ReclaimSign | None:
     )  # fmt: skip
 
 
-def _busiest_disk(window: Window[Diskstats]) -> ReclaimSign | None:
+def _busiest_disk(window: TopicWindow[Diskstats]) -> ReclaimSign | None:
     """The disk that was busy longest and read most of that time."""
     before = {disk.name: disk for disk in window.earlier.disks}
     shares = []
@@ -164,7 +164,7 @@ def _busiest_disk(window: Window[Diskstats]) -> ReclaimSign | None:
     )
 
 
-def _pressure(window: Window[HostPressure]) -> ReclaimSign | None:
+def _pressure(window: TopicWindow[HostPressure]) -> ReclaimSign | None:
     earlier, later = window.earlier.memory, window.later.memory
     if isinstance(earlier, Unread) or isinstance(later, Unread):
         return None

@@ -19,7 +19,7 @@ WINDOW_LEAST_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Window(Generic[T]):
+class TopicWindow(Generic[T]):
     """The same topic twice, ``seconds`` apart (at least WINDOW_LEAST_SECONDS)."""
 
     earlier: T
@@ -83,7 +83,7 @@ class Scene:
 
     def get(self, need: Any) -> Any:
         """The value for a topic or a ``Window[topic]``; an Unread with the reason."""
-        if get_origin(need) is Window:
+        if get_origin(need) is TopicWindow:
             return self._window(get_args(need)[0])
         if get_origin(need) is Middle:
             return self._middle(get_args(need)[0])
@@ -113,7 +113,7 @@ class Scene:
             return earlier
         if isinstance(later, Unread):
             return later
-        return Window(earlier, later, seconds)
+        return TopicWindow(earlier, later, seconds)
 
     def _middle(self, topic: type[Any]) -> Any:
         window = self._window(topic)

@@ -113,10 +113,10 @@ def account(finished: FinishedTrace | Unread, snapshot: Snapshot) -> Traced:
     """Sums of the trace that ended just before this moment; asks nothing when nobody traced."""
     if isinstance(finished, Unread) or finished.trace is None:
         return NOBODY_TRACED
-    from seawall.accounts.tracing.sums import Sight, Window, sum_trace  # noqa: PLC0415 - see above
+    from seawall.accounts.tracing.sums import Sight, UncountedGrowth, sum_trace  # noqa: PLC0415 - see above
 
     ledger = snapshot.get(Ledger)
-    window = Window(finished.error_before_bytes)
+    window = UncountedGrowth(finished.error_before_bytes)
     if not isinstance(ledger, Unread) and finished.residual_before_bytes is not None:
         growth = ledger.residual_bytes - finished.residual_before_bytes
         # The same counters twice: what is off in both by the same cancels out.
@@ -125,5 +125,7 @@ def account(finished: FinishedTrace | Unread, snapshot: Snapshot) -> Traced:
             lowest = min(lowest, finished.lowest_bytes)
         highest = max(ledger.residual_bytes, finished.highest_after_bytes or 0)
         risen = highest - lowest
-        window = Window(max(window.error_bytes, ledger.residual_error_bytes), growth, risen)
+        window = UncountedGrowth(
+            max(window.error_bytes, ledger.residual_error_bytes), growth, risen
+        )
     return sum_trace(finished.trace, Sight.of(snapshot), window)

@@ -9,8 +9,8 @@ below a user's manager anyone may call a cgroup by somebody else's id.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from seawall.cgroup_paths import CgroupPlace, Qos, expand, place_of
 from seawall.cgroup_paths import Kind as Kind  # noqa: PLC0414 - this is its home for others
-from seawall.cgroup_paths import Place, Qos, expand, place_of
 from seawall.readings.cgroup import Cgroups
 from seawall.readings.container_files import ContainerFile, ContainerFiles
 
@@ -111,7 +111,12 @@ def _workload(
 
 
 def _container(
-    path: str, place: Place, file: ContainerFile | None, files: ContainerFiles, *, is_foreign: bool
+    path: str,
+    place: CgroupPlace,
+    file: ContainerFile | None,
+    files: ContainerFiles,
+    *,
+    is_foreign: bool,
 ) -> Workload:
     """A container; ``is_foreign``: made by somebody inside another, so the host's files
     say nothing about it.
@@ -165,7 +170,7 @@ def _pod_name(
     return None, None
 
 
-def _pod(path: str, place: Place, files: ContainerFiles, *, is_foreign: bool) -> Workload:
+def _pod(path: str, place: CgroupPlace, files: ContainerFiles, *, is_foreign: bool) -> Workload:
     namespace, pod = _pod_name(place.pod_uid, files, None, is_foreign=is_foreign)
     return Workload(
         kind="pod",
@@ -180,7 +185,7 @@ def _pod(path: str, place: Place, files: ContainerFiles, *, is_foreign: bool) ->
     )
 
 
-def _system(path: str, place: Place, files: ContainerFiles) -> Workload:
+def _system(path: str, place: CgroupPlace, files: ContainerFiles) -> Workload:
     """A unit, slice, plain cgroup or the root."""
     namespace, pod = _pod_name(place.pod_uid, files, None, is_foreign=place.is_delegated)
     return Workload(

@@ -24,7 +24,7 @@ Tell: TypeAlias = Callable[[str, Change, float], object]
 """Path of the journal, what is written down there, and the deadline (monotonic)."""
 
 
-class Held(NamedTuple):
+class FreezeHold(NamedTuple):
     """A freeze of ours that is in force."""
 
     fd: int
@@ -46,7 +46,7 @@ class Freezes:
         self._journal = journal
         self._tell = tell
         self.seconds = seconds
-        self.held: list[Held] = []
+        self.held: list[FreezeHold] = []
 
     def freeze(self, place: tuple[int, int], folder: str, work: Work) -> bool:
         """Freeze ``place``, (descriptor, version); True when it is frozen by us.
@@ -84,16 +84,16 @@ class Freezes:
         if self._tell:
             self._tell(self._journal.path, change, deadline)
         kept = os.dup(fd)
-        self.held.append(Held(kept, version, inode, work.order.target.path, number, deadline))
+        self.held.append(FreezeHold(kept, version, inode, work.order.target.path, number, deadline))
 
-    def find(self, inode: int, version: int) -> Held | None:
+    def find(self, inode: int, version: int) -> FreezeHold | None:
         """Ours, if it is."""
         for held in self.held:
             if held.inode == inode and held.version == version:
                 return held
         return None
 
-    def thaw(self, held: Held) -> bool:
+    def thaw(self, held: FreezeHold) -> bool:
         """End a freeze of ours.  False: somebody thawed it before, or it is gone.  OSError."""
         if is_frozen(held.fd, held.version):
             is_done = _write(held.fd, held.version, is_on=False)

@@ -63,7 +63,7 @@ class Frame(NamedTuple):
     body: dict[str, JSON]
 
 
-class Head(NamedTuple):
+class FrameHead(NamedTuple):
     """A frame whose checksum is right, not yet unpacked: its place in the file."""
 
     offset: int
@@ -122,7 +122,7 @@ def aligned(size: int) -> int:
     return size + -size % ALIGN_BYTES
 
 
-def head_at(data: bytes | memoryview, offset: int, base: int = 0) -> Head | None:
+def head_at(data: bytes | memoryview, offset: int, base: int = 0) -> FrameHead | None:
     """The frame that begins there; None when there is none, or its checksum is wrong.
 
     ``base``: where ``data`` begins in the file.
@@ -140,7 +140,7 @@ def head_at(data: bytes | memoryview, offset: int, base: int = 0) -> Head | None
         return None
     if not _are_sane(sequence, tick, unix, monotonic):
         return None
-    return Head(
+    return FrameHead(
         base + offset, end - offset, sequence, KINDS[kind], unix, monotonic, _boot_id(boot), tick
     )  # fmt: skip
 
@@ -151,7 +151,7 @@ def _is_header(magic: bytes, version: int, kind: int, size: int) -> bool:
     )
 
 
-def body_of(data: bytes | memoryview, head: Head, base: int = 0) -> dict[str, JSON]:
+def body_of(data: bytes | memoryview, head: FrameHead, base: int = 0) -> dict[str, JSON]:
     """What the frame holds; ValueError when it is no JSON object of ours, or absurdly large.
 
     ``base``: where ``data`` begins in the file.

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
-from seawall.blackbox.frame import Head
+from seawall.blackbox.frame import FrameHead
 from seawall.blackbox.overview import GAP_SECONDS
 from seawall.blackbox.reader import Boot, Box
 from seawall.blackbox.record_times import written
@@ -44,7 +44,7 @@ class Pass(NamedTuple):
     round: Round
 
 
-Clocked = TypeVar("Clocked", Head, Pass)
+Clocked = TypeVar("Clocked", FrameHead, Pass)
 
 
 class Moments(NamedTuple):
@@ -168,7 +168,7 @@ def read_passes(box: Box, boot: Boot, since: float, until: float) -> list[Pass]:
     return _read(box, heads, last.monotonic_seconds - max(0.0, last.unix_seconds - since))
 
 
-def rounds_of(boot: Boot) -> list[Head]:
+def rounds_of(boot: Boot) -> list[FrameHead]:
     """Of the passes of a boot."""
     return [head for head in boot.heads if head.kind == "round"]
 
@@ -201,11 +201,11 @@ def up_to(passes: Sequence[Clocked], unix_seconds: float) -> list[Clocked]:
     return [one for one in passes if one.monotonic_seconds <= until]
 
 
-def _by_clock(one: Head | Pass) -> tuple[float, float]:
+def _by_clock(one: FrameHead | Pass) -> tuple[float, float]:
     return one.unix_seconds, one.monotonic_seconds
 
 
-def _by_time(one: Head | Pass) -> float:
+def _by_time(one: FrameHead | Pass) -> float:
     return one.monotonic_seconds
 
 
@@ -217,7 +217,9 @@ def key_before(box: Box, unix_seconds: float) -> Pass | None:
     return passes[0] if passes else None
 
 
-def chain(box: Box, heads: Sequence[Head], since: float) -> Iterator[tuple[Head, dict[str, JSON]]]:
+def chain(
+    box: Box, heads: Sequence[FrameHead], since: float
+) -> Iterator[tuple[FrameHead, dict[str, JSON]]]:
     """Heads with what their frames hold, in order, from the last key before ``since`` on (all,
     where none of them is one).  What cannot be unpacked is left out, as if it were torn.
 
@@ -227,8 +229,8 @@ def chain(box: Box, heads: Sequence[Head], since: float) -> Iterator[tuple[Head,
 
 
 def _from_key(
-    box: Box, heads: Sequence[Head], are_before: Sequence[bool]
-) -> Iterator[tuple[Head, dict[str, JSON]]]:
+    box: Box, heads: Sequence[FrameHead], are_before: Sequence[bool]
+) -> Iterator[tuple[FrameHead, dict[str, JSON]]]:
     first = 0
     for place in range(len(heads) - 1, -1, -1):
         if are_before[place]:
@@ -242,20 +244,20 @@ def _from_key(
             yield head, body
 
 
-def _body(box: Box, head: Head) -> dict[str, JSON] | None:
+def _body(box: Box, head: FrameHead) -> dict[str, JSON] | None:
     try:
         return box.frame(head).body
     except BundleProblem:
         return None
 
 
-def _read(box: Box, heads: Sequence[Head], since: float) -> list[Pass]:
+def _read(box: Box, heads: Sequence[FrameHead], since: float) -> list[Pass]:
     """``since``: monotonic."""
     are_before = [head.monotonic_seconds <= since for head in heads]
     return _passes(_from_key(box, heads, are_before))
 
 
-def _passes(bodies: Iterable[tuple[Head, dict[str, JSON]]]) -> list[Pass]:
+def _passes(bodies: Iterable[tuple[FrameHead, dict[str, JSON]]]) -> list[Pass]:
     """Each as it was; those that need one that is missing are left out.  BundleProblem: they are
     too much for this machine's memory.
     """

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from seawall.blackbox.frame import Head
+from seawall.blackbox.frame import FrameHead
 
 GAP_SECONDS: Final = 25.0
 """In peace something is written every 10 s: two were not, and a bit."""
@@ -43,7 +43,7 @@ class BootSummary(NamedTuple):
     """Every tick was written in them: something was wrong."""
 
 
-def summary(boot_id: str, heads: Sequence[Head]) -> BootSummary:
+def summary(boot_id: str, heads: Sequence[FrameHead]) -> BootSummary:
     """Of one boot's heads, in order, at least one."""
     times = [head.unix_seconds for head in heads]
     return BootSummary(
@@ -56,11 +56,11 @@ def summary(boot_id: str, heads: Sequence[Head]) -> BootSummary:
     )
 
 
-def _by_time(head: Head) -> float:
+def _by_time(head: FrameHead) -> float:
     return head.monotonic_seconds
 
 
-def _gaps(heads: Sequence[Head]) -> Iterator[Stretch]:
+def _gaps(heads: Sequence[FrameHead]) -> Iterator[Stretch]:
     """By the monotonic clock: the other one is set forward and back.  A line of the journal may
     have been written later than what it is about.
     """
@@ -70,7 +70,7 @@ def _gaps(heads: Sequence[Head]) -> Iterator[Stretch]:
             yield Stretch(before.unix_seconds, after.unix_seconds)
 
 
-def _bursts(ticks: Sequence[Head]) -> Iterator[Stretch]:
+def _bursts(ticks: Sequence[FrameHead]) -> Iterator[Stretch]:
     begin = 0
     for place in range(1, len(ticks) + 1):
         if place < len(ticks) and _is_close(ticks[place - 1], ticks[place]):
@@ -80,5 +80,5 @@ def _bursts(ticks: Sequence[Head]) -> Iterator[Stretch]:
         begin = place
 
 
-def _is_close(before: Head, after: Head) -> bool:
+def _is_close(before: FrameHead, after: FrameHead) -> bool:
     return after.monotonic_seconds - before.monotonic_seconds < BURST_EVERY_SECONDS

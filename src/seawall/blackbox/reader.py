@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from seawall.blackbox import first_page
 from seawall.blackbox.first_page import FORMAT, PAGE_BYTES, SIZE_MOST_BYTES, FirstPage
-from seawall.blackbox.frame import ALIGN_BYTES, MAGIC, VERSION, Frame, Head, body_of, head_at
+from seawall.blackbox.frame import ALIGN_BYTES, MAGIC, VERSION, Frame, FrameHead, body_of, head_at
 from seawall.blackbox.scan import Scan, read_at
 from seawall.problems import BundleProblem
 
@@ -24,7 +24,7 @@ class Boot(NamedTuple):
     """What one boot of the machine left."""
 
     boot_id: str
-    heads: tuple[Head, ...]
+    heads: tuple[FrameHead, ...]
     """By sequence; never empty."""
 
 
@@ -34,7 +34,7 @@ class Box:
     def __init__(self, path: str, fd: int) -> None:
         self.path = path
         self.size_bytes = 0
-        self.heads: Sequence[Head] = ()
+        self.heads: Sequence[FrameHead] = ()
         """By sequence."""
         self.torn = 0
         """Frames whose checksum is wrong: a power cut, or a disk that forgets."""
@@ -57,7 +57,7 @@ class Box:
         told = self._first.size_bytes if self._first else 0
         return max(0, told - self.size_bytes)
 
-    def frame(self, head: Head) -> Frame:
+    def frame(self, head: FrameHead) -> Frame:
         """What it holds; BundleProblem: not ours, or it was overwritten since ``open``."""
         data = read_at(self._fd, head.offset, head.size)
         if head_at(data, 0, head.offset) != head:
@@ -70,7 +70,7 @@ class Box:
 
     def boots(self) -> list[Boot]:
         """Oldest first.  The order is that of writing: a clock may have been wrong."""
-        found: dict[str, list[Head]] = {}
+        found: dict[str, list[FrameHead]] = {}
         for head in self.heads:
             found.setdefault(head.boot_id, []).append(head)
         return [Boot(boot_id, tuple(heads)) for boot_id, heads in found.items()]
@@ -91,7 +91,7 @@ class Box:
             raise BundleProblem(f"{self.path}: a black box of format {version}: newer than this")
         self._first = first_page.parse(page)
         scan = Scan(self._fd, self.size_bytes)
-        found: dict[int, Head] = {}
+        found: dict[int, FrameHead] = {}
         for head in scan:
             found.setdefault(head.sequence, head)
         self.heads, self.torn = [found[number] for number in sorted(found)], scan.torn

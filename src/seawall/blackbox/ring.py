@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 
 from seawall.blackbox.first_page import PAGE_BYTES, SIZE_LEAST_BYTES, SIZE_MOST_BYTES
-from seawall.blackbox.frame import ALIGN_BYTES, HEADER, Head, aligned, body_of, size_at
+from seawall.blackbox.frame import ALIGN_BYTES, HEADER, FrameHead, aligned, body_of, size_at
 from seawall.blackbox.making import DISK_SHARE_MOST, FILLER, write_all
 from seawall.blackbox.place import locked_folder
 from seawall.blackbox.scan import Scan, read_at
@@ -75,12 +75,12 @@ class RingFile:
             self.next_sequence = fields[6] + 1
             self.last_tick = max(self.last_tick, fields[10])
 
-    def heads(self) -> Iterator[Head]:
+    def heads(self) -> Iterator[FrameHead]:
         """Of every frame that is whole, by its place: reads the whole file."""
         yield from Scan(self._fd, self.size_bytes)
         os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
-    def body(self, head: Head) -> dict[str, JSON]:
+    def body(self, head: FrameHead) -> dict[str, JSON]:
         """What it holds; BundleProblem: not ours."""
         try:
             return body_of(read_at(self._fd, head.offset, head.size), head, head.offset)

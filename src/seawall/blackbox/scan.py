@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from seawall.blackbox.first_page import PAGE_BYTES
-from seawall.blackbox.frame import ALIGN_BYTES, HEADER, MAGIC, Head, aligned, head_at, size_at
+from seawall.blackbox.frame import ALIGN_BYTES, HEADER, MAGIC, FrameHead, aligned, head_at, size_at
 
 _WINDOW_BYTES: Final = 1 << 20
 _WAITS_MOST: Final = 8
@@ -32,7 +32,7 @@ class Scan:
         # Honest boxes hold a few torn frames; one that is all headers would take minutes.
         self._broken_left = _BROKEN_TIMES * size_bytes
 
-    def __iter__(self) -> Iterator[Head]:
+    def __iter__(self) -> Iterator[FrameHead]:
         at = PAGE_BYTES
         while at + HEADER.size <= self._end:
             head = self._head(at)
@@ -40,7 +40,7 @@ class Scan:
                 yield head
             at += aligned(head.size) if head else ALIGN_BYTES
 
-    def _head(self, at: int) -> Head | None:
+    def _head(self, at: int) -> FrameHead | None:
         offset = at - self._begin
         if offset + HEADER.size > len(self._window):
             self._look(at, _WINDOW_BYTES)
@@ -57,7 +57,7 @@ class Scan:
         self.torn += head is None
         return head
 
-    def _checked(self, at: int) -> Head | None:
+    def _checked(self, at: int) -> FrameHead | None:
         if self._broken_left < 0:
             return None
         head = head_at(self._window, at - self._begin, self._begin)

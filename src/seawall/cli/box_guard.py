@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from seawall.blackbox.frame import Head
+from seawall.blackbox.frame import FrameHead
 from seawall.blackbox.reader import Box
 from seawall.cli.box_source import BoxSource
 from seawall.cli.source import Source
@@ -59,7 +59,7 @@ def _with_tick(box: Box, asked: float, status: GuardStatus) -> GuardStatus:
     return replace(status, unix_seconds=last.unix_seconds, state=state)
 
 
-def _state_in(box: Box, head: Head, until: float) -> str:
+def _state_in(box: Box, head: FrameHead, until: float) -> str:
     """The judge's word after the last tick of a frame until then; empty: it cannot be read."""
     try:
         rows = items_of(box.frame(head).body.get("ticks"))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.blackbox.frame import Head
+from seawall.blackbox.frame import FrameHead
 from seawall.blackbox.reader import Box
 from seawall.blackbox.record_times import written
 from seawall.guard.wire import LATE_MOST_SECONDS
@@ -71,7 +71,7 @@ def is_unseen(box: Box, decision: str) -> bool:
     return line is not None and _own_tick(box, line) is None
 
 
-def _line_of(box: Box, decision: str) -> Head | None:
+def _line_of(box: Box, decision: str) -> FrameHead | None:
     boots = {boot.boot_id for boot in box.boots() if boot.boot_id[:8] == decision[:8]}
     heads = [head for head in box.heads if head.kind == "line" and head.boot_id in boots]
     for head in heads[-LINES_MOST:]:
@@ -80,7 +80,7 @@ def _line_of(box: Box, decision: str) -> Head | None:
     return None
 
 
-def _own_tick(box: Box, line: Head) -> Head | None:
+def _own_tick(box: Box, line: FrameHead) -> FrameHead | None:
     looked = line.monotonic_seconds - _late(box, line)
     own = [
         head for head in box.heads
@@ -90,7 +90,7 @@ def _own_tick(box: Box, line: Head) -> Head | None:
     return own[-1] if own else None
 
 
-def _late(box: Box, head: Head) -> float:
+def _late(box: Box, head: FrameHead) -> float:
     """Seconds from the look that a line is about until it was written: acting comes first, and
     by then the memory may be back.
     """
@@ -114,11 +114,11 @@ def frame_time(box: Box, tick: int) -> float | None:
     return max(before, key=_number).unix_seconds if before else None
 
 
-def _number(head: Head) -> int:
+def _number(head: FrameHead) -> int:
     return head.tick
 
 
-def _time_in(box: Box, head: Head, tick: int) -> float | None:
+def _time_in(box: Box, head: FrameHead, tick: int) -> float | None:
     """Of the tick in a frame of several."""
     try:
         ticks = items_of(box.frame(head).body.get("ticks"))
@@ -129,7 +129,7 @@ def _time_in(box: Box, head: Head, tick: int) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def _line(box: Box, head: Head) -> Iterator[BoxEvent]:
+def _line(box: Box, head: FrameHead) -> Iterator[BoxEvent]:
     try:
         body = box.frame(head).body
     except BundleProblem:

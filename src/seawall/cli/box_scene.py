@@ -8,7 +8,7 @@ both of their passes asked everything that it is made of; else the last two whol
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
-from seawall.accounts.scene import Middle, Scene, Window
+from seawall.accounts.scene import Middle, Scene, TopicWindow
 from seawall.blackbox.moments import Moments, Pass, overlaid
 from seawall.host.bundle import BundleHost
 from seawall.host.host import JSON, READ_LIMIT_BYTES, Unread
@@ -39,7 +39,7 @@ class BoxScene(Scene):
     def _window(self, topic: type[Any]) -> Any:
         scene = self._scene_of(topic)
         if scene is not None:
-            return scene.get(Window[topic])  # type: ignore[valid-type]
+            return scene.get(TopicWindow[topic])  # type: ignore[valid-type]
         words = "a rate needs two passes, and the black box has only one of it before this moment"
         return Unread(topic.__name__, "not_captured", words)
 
@@ -52,7 +52,7 @@ class BoxScene(Scene):
     def _scene_of(self, topic: type[Any]) -> Scene | None:
         """The one whose window is honest for it."""
         if self._near:
-            found = self._near.get(Window[topic])  # type: ignore[valid-type]
+            found = self._near.get(TopicWindow[topic])  # type: ignore[valid-type]
             if not isinstance(found, Unread) and not _is_old(self._near, topic):
                 return self._near
         return self._whole

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from seawall.accounts.scene import WINDOW_LEAST_SECONDS, Scene
-from seawall.blackbox.frame import Head
+from seawall.blackbox.frame import FrameHead
 from seawall.blackbox.moments import (
     Moments,
     Pass,
@@ -143,12 +143,12 @@ def whole_span(box: Box) -> Span:
     return Span(min(times), max(times), _end(_last_boot(box)).unix_seconds)
 
 
-def _last_boot(box: Box) -> list[Head]:
+def _last_boot(box: Box) -> list[FrameHead]:
     """Heads of the boot that wrote last; by its clock another one may have been later."""
     return [head for head in box.heads if head.boot_id == box.heads[-1].boot_id]
 
 
-def _end(heads: Sequence[Head]) -> Head:
+def _end(heads: Sequence[FrameHead]) -> FrameHead:
     """In a burst what came half a minute before it is written last."""
     return max(heads, key=lambda head: head.monotonic_seconds)
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from seawall.accounts.devices.classes import CLASSES
 from seawall.accounts.devices.own_view import (
-    Promise,
+    ClassPromise,
     Refusal,
     can_be_used,
     is_bare_all,
@@ -92,7 +92,7 @@ def _tried(paths: Sequence[str]) -> list[Tried]:
     return [Tried(*row) for row in try_each(paths, opens=True, slot=SLOT)]
 
 
-def _sentence(promise: Promise, refused: Sequence[Refusal], *, by_image: bool) -> str:
+def _sentence(promise: ClassPromise, refused: Sequence[Refusal], *, by_image: bool) -> str:
     first = refused[0]
     more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
     name = errno.errorcode.get(first.errno, str(first.errno))

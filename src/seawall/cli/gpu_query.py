@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 
 from seawall.accounts.devices.classes import NVIDIA, majors_now
-from seawall.accounts.devices.own_view import Promise, paths_to_try, refusals
+from seawall.accounts.devices.own_view import ClassPromise, paths_to_try, refusals
 from seawall.cli.paper import paper_for
 from seawall.cli.source import Source, add_source_arguments, open_source
 from seawall.cli.verb_page import print_page
@@ -72,7 +72,7 @@ def _refused(source: Source, query: GpuQuery | Unread) -> tuple[str, ...]:
     if isinstance(query, Unread) or not query.failed or source.live is None:
         return ()
 
-    def try_here(promise: Promise) -> list[Tried]:
+    def try_here(promise: ClassPromise) -> list[Tried]:
         nodes = source.first.get(DeviceNodes)
         paths = () if isinstance(nodes, Unread) else tuple(nodes.by_path)
         return [Tried(*row) for row in try_each(paths_to_try(promise, paths), opens=False)]
@@ -80,14 +80,16 @@ def _refused(source: Source, query: GpuQuery | Unread) -> tuple[str, ...]:
     return refused_nodes(source, try_here)
 
 
-def refused_nodes(source: Source, try_all: Callable[[Promise], Sequence[Tried]]) -> tuple[str, ...]:
+def refused_nodes(
+    source: Source, try_all: Callable[[ClassPromise], Sequence[Tried]]
+) -> tuple[str, ...]:
     """A sentence for each of NVIDIA's that ``try_all`` finds refused."""
     drivers = source.first.get(CharDevices)
     known = None if isinstance(drivers, Unread) else drivers
     if known is not None and not majors_now(known, ("nvidia", "nvidia-frontend", "nvidiactl")):
         return ("/proc/devices knows no nvidia driver: its module is not loaded",)
     controls = tuple(control.path for control in NVIDIA.controls if control.is_needed)
-    promise = Promise(NVIDIA, "the driver", 1, controls)
+    promise = ClassPromise(NVIDIA, "the driver", 1, controls)
     tried = try_all(promise)
     return tuple(
         f"{one.path}: {errno.errorcode.get(one.errno, one.errno)}: {one.words}"

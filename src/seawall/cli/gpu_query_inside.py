@@ -10,7 +10,7 @@ import re
 from seawall.accounts.devices.classes import NVIDIA
 from seawall.accounts.devices.container_processes import eldest
 from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, DeviceTable
-from seawall.accounts.devices.own_view import Promise, paths_to_try
+from seawall.accounts.devices.own_view import ClassPromise, paths_to_try
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.cli.gpu_query import refused_nodes
 from seawall.cli.named_workload import lookup_problem, named_workload
@@ -135,7 +135,7 @@ def _rows(one: ContainerDevices) -> list[str]:
 def _of_a_try(source: Source, process: Process) -> tuple[str, ...]:
     """Of a workload that nobody promised a device: NVIDIA's nodes, as it may use them."""
 
-    def try_there(promise: Promise) -> list[Tried]:
+    def try_there(promise: ClassPromise) -> list[Tried]:
         nodes = device_nodes.ask(source.first.host, (process.pid,)).get(process.pid)
         paths = paths_to_try(promise, () if nodes is None or isinstance(nodes, Unread) else nodes)
         target = AccessTarget(process.pid, process.starttime_ticks, paths)

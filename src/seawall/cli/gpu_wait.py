@@ -16,7 +16,7 @@ from seawall.accounts.devices.host_nodes import host_nodes
 from seawall.accounts.devices.layers import HostNode
 from seawall.cli import statuses
 from seawall.cli.source import SLOT, seconds_of
-from seawall.host.control_nodes import Seen, look, make
+from seawall.host.control_nodes import PathNode, look, make
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.problems import UsageProblem
@@ -111,7 +111,7 @@ class _Waiting:
             *(self._words(node, seen.get(node.path)) for node in missing),
         ]
 
-    def _look(self) -> dict[str, Seen] | None:
+    def _look(self) -> dict[str, PathNode] | None:
         root = self._arguments.root
         SLOT.write(f"{root.rstrip('/')}/dev")
         try:
@@ -137,7 +137,7 @@ class _Waiting:
                 self._tried[key] = error.strerror or "refused"
         return is_made
 
-    def _words(self, node: HostNode, seen: Seen | None) -> str:
+    def _words(self, node: HostNode, seen: PathNode | None) -> str:
         words = node_words(node)
         if seen is not None and seen.kind == "other":
             words = f"{node.path} is there and is no device node; {node.driver} has no other"
@@ -171,7 +171,7 @@ def _idle_note(drivers: Sequence[str]) -> str:
     return notes + ("." if notes else "")
 
 
-def _nodes(seen: Mapping[str, Seen]) -> dict[str, DeviceNode]:
+def _nodes(seen: Mapping[str, PathNode]) -> dict[str, DeviceNode]:
     return {
         path: DeviceNode(path, "c" if one.kind == "c" else "b", *one[1:])
         for path, one in seen.items()

@@ -219,11 +219,11 @@ def _reproduce(arguments: Namespace) -> int:
     from seawall.cli.lab_run import Session, judged_plan  # noqa: PLC0415
     from seawall.cli.paper import paper_for  # noqa: PLC0415
     from seawall.lab import lab_json, lab_text, leftovers  # noqa: PLC0415
-    from seawall.lab.group import Group  # noqa: PLC0415
+    from seawall.lab.group import LabGroup  # noqa: PLC0415
 
     plan, home = judged_plan(arguments)
     paper = paper_for(arguments.color)
-    path = Group(home, leftovers.own_name()).path
+    path = LabGroup(home, leftovers.own_name()).path
     if arguments.dry_run:
         if arguments.json:
             _print(lab_json.plan_document(_head(), plan, home, path))

@@ -12,9 +12,9 @@ from dataclasses import replace
 from seawall.lab import disk, lab_text, leftovers, rings
 from seawall.lab.home import Home, find_home, pids_left, room_above
 from seawall.lab.libraries import asked
-from seawall.lab.plan import SWAP_SHARE, UNCOUNTED, Driver, Facts, Kind, Plan, problems
-from seawall.lab.report import Moment, Report
+from seawall.lab.plan import SWAP_SHARE, UNCOUNTED, Driver, Kind, MachineFacts, Plan, problems
 from seawall.lab.run import Run, Stop
+from seawall.lab.run_report import LabMoment, LabReport
 from seawall.lab.small_files import read_number, read_table
 from seawall.lab.uncounted import QUESTIONS, whole_grains
 from seawall.problems import UsageProblem
@@ -47,7 +47,7 @@ def _place(plan: Plan, parent: str | None, *, large: bool) -> Home:
     return home
 
 
-def _refuse(plan: Plan, facts: Facts, *, large: bool) -> None:
+def _refuse(plan: Plan, facts: MachineFacts, *, large: bool) -> None:
     for words in problems(plan, facts, large=large):
         raise UsageProblem(words)
 
@@ -111,7 +111,7 @@ def _mappable(meminfo: Mapping[str, int]) -> int | None:
     return (meminfo["MemTotal"] + meminfo.get("SwapTotal", 0)) << 10
 
 
-def _facts(plan: Plan, home: Home | None) -> Facts:
+def _facts(plan: Plan, home: Home | None) -> MachineFacts:
     meminfo = read_table("/proc/meminfo")
     available = meminfo.get("MemAvailable", meminfo.get("MemFree"))
     free = None
@@ -120,7 +120,7 @@ def _facts(plan: Plan, home: Home | None) -> Facts:
             found = os.statvfs(plan.folder)
             free = found.f_bavail * found.f_frsize
     room, whose = room_above(home) if home else (None, "")
-    return Facts(
+    return MachineFacts(
         page_size=mmap.PAGESIZE,
         available_bytes=None if available is None else available << 10,
         room_bytes=room,
@@ -142,10 +142,10 @@ class Session:
         self._quiet = quiet
         self._has_head = False
         self.stop = Stop()
-        self.removed: list[leftovers.Left] = []
+        self.removed: list[leftovers.Leftover] = []
         """What dead runs had left here."""
 
-    def perform(self, path: str) -> Report:
+    def perform(self, path: str) -> LabReport:
         """Clean up what is left from before, introduce, run."""
         with self.stop.listening():
             self.removed = leftovers.clean_below([*self._home.parents.values()], self._plan.folder)
@@ -163,7 +163,7 @@ class Session:
                     sys.stderr.write(f"seawall: not removed: {names}; try: seawall lab clean\n")
                 raise
 
-    def _tell(self, moment: Moment) -> None:
+    def _tell(self, moment: LabMoment) -> None:
         if self._quiet:
             return
         if not self._has_head:

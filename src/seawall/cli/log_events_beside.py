@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from seawall.accounts.recent_events import RecentEvent
     from seawall.cli.oom_log_source import Log
     from seawall.readings.event_log.event_log import EventLogReader
-    from seawall.readings.event_log.log_line import Moment
+    from seawall.readings.event_log.log_line import LogTime
 
 
 class LogEvents:
@@ -22,7 +22,7 @@ class LogEvents:
     def __init__(self, name: str) -> None:
         self._name = name
         self._reader: EventLogReader | None = None
-        self._known: tuple[list[RecentEvent], Moment] | None = None
+        self._known: tuple[list[RecentEvent], LogTime] | None = None
 
     def passing(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
         """The same blocks, each of whole lines."""
@@ -62,7 +62,7 @@ class LogEvents:
 
         return [event_object(event) for event in self._events()[0]]
 
-    def _events(self) -> "tuple[list[RecentEvent], Moment]":
+    def _events(self) -> "tuple[list[RecentEvent], LogTime]":
         """Newest first; the kernel's OOM kills are told by their reports."""
         from seawall.accounts.log_events import events_beside_reports  # noqa: PLC0415 - see above
         from seawall.readings.event_log.log_line import NO_MOMENT, LogClock  # noqa: PLC0415

@@ -19,7 +19,7 @@ from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.readings.kernel import Kernel
 from seawall.views.document import head, render
-from seawall.views.memory_workload_page import WorkloadPage
+from seawall.views.memory_workload_page import WorkloadMemoryPage
 
 
 def run(arguments: Namespace) -> int:
@@ -42,7 +42,7 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def page_of(source: Source, workload: Workload) -> WorkloadPage:
+def page_of(source: Source, workload: Workload) -> WorkloadMemoryPage:
     """Everything that the verb shows."""
     if workload.kind == "root":
         raise UsageProblem("/ is the whole node: seawall memory")
@@ -57,7 +57,7 @@ def page_of(source: Source, workload: Workload) -> WorkloadPage:
         claim for claim in uncounted_claims(known.claims if known else ())
         if claim.cgroup is not None and is_within(claim.cgroup, workload.cgroup)
     )  # fmt: skip
-    return WorkloadPage(
+    return WorkloadMemoryPage(
         workload=workload,
         row=row,
         parts=None if row is None else parts_of(row.memcg),

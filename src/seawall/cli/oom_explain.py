@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import Any, Final
 
 from seawall.accounts.oom.explanation import Explanation, explain_all, wholeness
-from seawall.accounts.oom.facts import Hints
+from seawall.accounts.oom.report_facts import Hints
 from seawall.cli.log_events_beside import LogEvents
 from seawall.cli.newest_first import oldest_first
 from seawall.cli.numbers_given import a_number

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from seawall.accounts.oom.explanation import Explanation, explain_all
-from seawall.accounts.oom.facts import Hints
+from seawall.accounts.oom.report_facts import Hints
 from seawall.accounts.oom.series import Series
 from seawall.cli.oom_log_source import Log, refused
 from seawall.cli.paper import paper_for

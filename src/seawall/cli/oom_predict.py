@@ -7,7 +7,7 @@ from typing import Final
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, parent
 from seawall.accounts.oom.badness import formula_named
 from seawall.accounts.oom.badness_ages import Formula
-from seawall.accounts.oom.contenders import Contenders, Moment, contenders
+from seawall.accounts.oom.contenders import Contenders, ProcessMoment, contenders
 from seawall.accounts.oom.predicting import Kernels, predict, predict_described
 from seawall.accounts.oom.prediction import Field, Prediction
 from seawall.accounts.oom.scope import Scope, node_pages, node_scope, scope_of
@@ -100,7 +100,7 @@ def _predict(arguments: Namespace, source: Source) -> Prediction | Unread:
     if isinstance(statuses, Unread):
         return statuses
     kernels = _kernels(arguments.kernel, kernel)
-    moment = Moment(
+    moment = ProcessMoment(
         processes.by_pid, statuses.by_pid, adjs.by_pid,
         {} if isinstance(scores, Unread) else scores.by_pid, kernel.page_size,
         zero_is_immune=kernels.own is not None and kernels.own.floor is None,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from seawall.accounts.rates import gained
 from seawall.accounts.reclaim import top_faulters
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence
 from seawall.host.host import Unread
@@ -15,8 +15,8 @@ from seawall.words import size
 
 
 def faulters(
-    window: Window[Processes] | Unread,
-    reads: Window[ProcessReads] | Unread,
+    window: TopicWindow[Processes] | Unread,
+    reads: TopicWindow[ProcessReads] | Unread,
     workloads: Workloads | Unread,
     most: int = 10,
 ) -> Iterator[Evidence]:
@@ -35,7 +35,7 @@ def faulters(
         yield Evidence(name, faults / window.seconds, "per second", source)
 
 
-def _read_rate(process: Process, reads: Window[ProcessReads] | Unread) -> float | None:
+def _read_rate(process: Process, reads: TopicWindow[ProcessReads] | Unread) -> float | None:
     """Bytes a second from storage; None where it could not be read at both moments."""
     if isinstance(reads, Unread):
         return None

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, get_args, get_origin
 
-from seawall.accounts.scene import Scene, Window
+from seawall.accounts.scene import Scene, TopicWindow
 from seawall.findings.finding import Finding, Judged, blind
 from seawall.findings.policy import Policy
 from seawall.findings.rule import Rule
@@ -18,12 +18,12 @@ _LOST_SHOWN: Final = 3
 
 def needs_window(rule: Rule) -> bool:
     """Whether the rule has to wait for a second moment."""
-    return any(get_origin(need) is Window for _, need, _ in needs_of(rule.judge))
+    return any(get_origin(need) is TopicWindow for _, need, _ in needs_of(rule.judge))
 
 
 def copes_with_one_moment(rule: Rule) -> bool:
     """Whether it wants a second moment and can say something without one."""
-    windows = [copes for _, need, copes in needs_of(rule.judge) if get_origin(need) is Window]
+    windows = [copes for _, need, copes in needs_of(rule.judge) if get_origin(need) is TopicWindow]
     return bool(windows) and all(windows)
 
 
@@ -32,7 +32,7 @@ def window_topics(rules: Iterable[Rule]) -> list[type[Any]]:
     found: dict[type[Any], None] = {}
     for rule in rules:
         for _, need, _ in needs_of(rule.judge):
-            if get_origin(need) is Window:
+            if get_origin(need) is TopicWindow:
                 found[get_args(need)[0]] = None
     return list(found)
 

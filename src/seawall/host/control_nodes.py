@@ -14,7 +14,7 @@ from typing import NamedTuple
 from seawall.host.node_owner import Permissions, permissions_of
 
 
-class Seen(NamedTuple):
+class PathNode(NamedTuple):
     """What lies at a path, links not followed."""
 
     kind: str
@@ -26,7 +26,7 @@ class Seen(NamedTuple):
     gid: int
 
 
-def look(root: str, paths: Iterable[str]) -> dict[str, Seen]:
+def look(root: str, paths: Iterable[str]) -> dict[str, PathNode]:
     """What there is of ``paths`` below ``root``; OSError where that cannot be told."""
     found = {}
     for path in paths:
@@ -90,10 +90,10 @@ def _place(root: str, path: str) -> str:
     return root.rstrip("/") + path
 
 
-def _seen(status: os.stat_result) -> Seen:
+def _seen(status: os.stat_result) -> PathNode:
     mode = status.st_mode
     kind = "c" if stat.S_ISCHR(mode) else "b" if stat.S_ISBLK(mode) else "other"
     number = status.st_rdev
-    return Seen(
+    return PathNode(
         kind, os.major(number), os.minor(number), stat.S_IMODE(mode), status.st_uid, status.st_gid
     )

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from seawall.lab.group import Group
+from seawall.lab.group import LabGroup
 from seawall.lab.small_files import read_text, write_text
 from seawall.problems import ParseProblem, UsageProblem
 from seawall.readings.mountinfo import Mount, parse
@@ -25,7 +25,7 @@ _BLOCK: Final = "/sys/dev/block"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class DiskLimit:
     """Whether the disk is held slow."""
 
     device: str | None
@@ -145,14 +145,16 @@ def _device_number(folder: str) -> str | None:
     return number if os.path.exists(f"{_BLOCK}/{number}") else None
 
 
-def hold_slow(group: Group, folder: str, iops: int) -> Held:
+def hold_slow(group: LabGroup, folder: str, iops: int) -> DiskLimit:
     """Limit the reads of the lab's cgroup from that disk, and read the limit back."""
     controller = "blkio" if group.version == 1 else "io"
     if controller not in group.by_controller:
-        return Held(None, None, group.home.unusable.get(controller, f"no {controller} controller"))
+        return DiskLimit(
+            None, None, group.home.unusable.get(controller, f"no {controller} controller")
+        )
     device, why_not = disk_of(folder)
     if device is None:
-        return Held(None, None, why_not)
+        return DiskLimit(None, None, why_not)
     home = group.by_controller[controller]
     if group.version == 1:
         path, words, row = "blkio.throttle.read_iops_device", f"{device} {iops}", f"{device} {iops}"
@@ -162,9 +164,9 @@ def hold_slow(group: Group, folder: str, iops: int) -> Held:
         write_text(f"{home}/{path}", words)
         lines = [line for line in read_text(f"{home}/{path}").splitlines() if device in line]
     except OSError as error:
-        return Held(
+        return DiskLimit(
             device, None, f"{home}/{path}: {error.strerror} (no CONFIG_BLK_DEV_THROTTLING?)"
         )
     if not any(row in line for line in lines):
-        return Held(device, None, f"{home}/{path}: {words} was written and is not there")
-    return Held(device, iops)
+        return DiskLimit(device, None, f"{home}/{path}: {words} was written and is not there")
+    return DiskLimit(device, iops)

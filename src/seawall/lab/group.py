@@ -48,7 +48,7 @@ class Measured:
     """active_file and inactive_file less what is dirty: tmpfs is not in it, cache of files is."""
 
 
-class Group:
+class LabGroup:
     """One cgroup of the same name in every tree that is used."""
 
     def __init__(self, home: Home, name: str) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 from seawall.lab.home import Home
 from seawall.lab.lab_text import steps, tries
-from seawall.lab.leftovers import Left
+from seawall.lab.leftovers import Leftover
 from seawall.lab.plan import Plan
-from seawall.lab.report import Available, Moment, Report
+from seawall.lab.run_report import Available, LabMoment, LabReport
 from seawall.views.document import with_unread
 
 
@@ -21,17 +21,17 @@ def plan_document(head: dict[str, Any], plan: Plan, home: Home, path: str) -> di
     }  # fmt: skip
 
 
-def clean_document(head: dict[str, Any], found: Sequence[Left], *, dry: bool) -> dict[str, Any]:
+def clean_document(head: dict[str, Any], found: Sequence[Leftover], *, dry: bool) -> dict[str, Any]:
     """``seawall lab clean``."""
     return {**head, "what": "clean", "dry_run": dry, "leftovers": _rows(found)}
 
 
-def _rows(found: Sequence[Left]) -> list[dict[str, Any]]:
+def _rows(found: Sequence[Leftover]) -> list[dict[str, Any]]:
     return [{"path": left.path, "removed": left.is_removed, "why": left.why} for left in found]
 
 
 def report_document(
-    head: dict[str, Any], report: Report, leftovers: Sequence[Left]
+    head: dict[str, Any], report: LabReport, leftovers: Sequence[Leftover]
 ) -> dict[str, Any]:
     """A run that has ended; ``leftovers`` of dead runs were dealt with before it."""
     held = report.held
@@ -76,7 +76,7 @@ def plan_object(plan: Plan) -> dict[str, Any]:
     return asdict(plan)
 
 
-def moment_object(moment: Moment) -> dict[str, Any]:
+def moment_object(moment: LabMoment) -> dict[str, Any]:
     """What the kernel does not tell is absent and named."""
     measured = moment.measured
     return {

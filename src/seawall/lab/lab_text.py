@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from seawall.lab import lab_uncounted_text
 from seawall.lab.aside import OUTSIDE
 from seawall.lab.home import Home
-from seawall.lab.leftovers import ONLY_LOOKED, Left
+from seawall.lab.leftovers import ONLY_LOOKED, Leftover
 from seawall.lab.notes import state_folder
 from seawall.lab.plan import UNCOUNTED, Plan
-from seawall.lab.report import Moment, Report
+from seawall.lab.run_report import LabMoment, LabReport
 from seawall.lab.worker import NICE
 from seawall.views.terminal import Paper, plain
 from seawall.words import count, duration, size
@@ -147,7 +147,7 @@ def table_head(plan: Plan) -> str:
     return head + "   a turn" if plan.kind == "thrash" else head
 
 
-def row(plan: Plan, now: Moment) -> str:
+def row(plan: Plan, now: LabMoment) -> str:
     """One moment in one line."""
     measured = now.measured
     cells = (
@@ -173,7 +173,7 @@ def _count(number: int | None) -> str:
     return "?" if number is None else count(number)
 
 
-def report_lines(report: Report, paper: Paper) -> Iterator[str]:
+def report_lines(report: LabReport, paper: Paper) -> Iterator[str]:
     """At the end."""
     plan = report.plan
     how = {
@@ -200,11 +200,11 @@ def report_lines(report: Report, paper: Paper) -> Iterator[str]:
 NOT_GONE = "NOT REMOVED:"
 
 
-def _got_all(report: Report) -> bool:
+def _got_all(report: LabReport) -> bool:
     return report.last.done_bytes >= report.plan.wanted_bytes
 
 
-def happened(report: Report) -> Iterator[str]:
+def happened(report: LabReport) -> Iterator[str]:
     """Numbers first."""
     plan, last = report.plan, report.last.measured
     about = "at least " if report.peak_is_sampled else ""
@@ -234,7 +234,7 @@ def happened(report: Report) -> Iterator[str]:
         yield from _thrash(report)
 
 
-def _filled(report: Report) -> Iterator[str]:
+def _filled(report: LabReport) -> Iterator[str]:
     measured = report.last.measured
     yield f"{size(report.done_bytes)} were written"
     if measured.droppable and report.done_bytes and not report.killed:
@@ -245,7 +245,7 @@ def _filled(report: Report) -> Iterator[str]:
         )
 
 
-def _thrash(report: Report) -> Iterator[str]:
+def _thrash(report: LabReport) -> Iterator[str]:
     last, held = report.last, report.held
     if held and held.iops:
         yield f"the disk {held.device} was held to {count(held.iops)} reads a second"
@@ -262,7 +262,7 @@ def _thrash(report: Report) -> Iterator[str]:
         yield f"{count(last.measured.read_again)} pages had been pushed out and were read again"
 
 
-def tries(report: Report) -> Iterator[str]:
+def tries(report: LabReport) -> Iterator[str]:
     """Commands that tell about it afterwards."""
     yield "seawall why"
     if report.plan.kind in UNCOUNTED:
@@ -271,7 +271,7 @@ def tries(report: Report) -> Iterator[str]:
         yield "seawall oom explain --live"
 
 
-def clean_lines(found: Sequence[Left], paper: Paper, *, dry: bool = False) -> Iterator[str]:
+def clean_lines(found: Sequence[Leftover], paper: Paper, *, dry: bool = False) -> Iterator[str]:
     """``seawall lab clean``; ``dry``: what would be removed."""
     if not found:
         yield "nothing of a dead run is here"

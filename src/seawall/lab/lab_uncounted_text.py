@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from seawall.lab.plan import Kind, Plan
-from seawall.lab.report import Report
+from seawall.lab.run_report import LabReport
 from seawall.views.terminal import Paper, plain
 from seawall.words import size
 
@@ -55,7 +55,7 @@ def beside(plan: Plan, path: str, paper: Paper) -> Iterator[str]:
         )  # fmt: skip
 
 
-def happened(report: Report) -> Iterator[str]:
+def happened(report: LabReport) -> Iterator[str]:
     """What was taken, who counts it, and whether it came back."""
     taken, counted = report.done_bytes, report.peak_bytes  # at the end it may be dead
     driver = report.plan.driver

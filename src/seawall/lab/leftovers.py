@@ -31,7 +31,7 @@ _START_FIELD: Final = 19  # of /proc/PID/stat behind the name: field 22, startti
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class Leftover:
     """One thing that a run left."""
 
     path: str
@@ -52,18 +52,18 @@ def is_ours(name: str) -> bool:
     return _NAME.match(name) is not None
 
 
-def clean(*, dry: bool = False) -> list[Left]:
+def clean(*, dry: bool = False) -> list[Leftover]:
     """``seawall lab clean``: all that dead runs left, everywhere; what became of each."""
     return _take_away(list(_all_cgroups()), FOLDERS, dry=dry)
 
 
-def clean_below(parents: Sequence[str], folder: str | None) -> list[Left]:
+def clean_below(parents: Sequence[str], folder: str | None) -> list[Leftover]:
     """At the start of a run: only beside its own cgroup, and in the folder that it will use."""
     found = [path for parent in dict.fromkeys(parents) for path in _ours_in(parent)]
     return _take_away(found, (folder,) if folder else (), dry=False)
 
 
-def _take_away(cgroups: Sequence[str], folders: Sequence[str], *, dry: bool) -> list[Left]:
+def _take_away(cgroups: Sequence[str], folders: Sequence[str], *, dry: bool) -> list[Leftover]:
     rows = []
     for path in sorted(cgroups, key=lambda path: OUTSIDE in path):  # taken back once they are empty
         rows += _one(path, _remove_cgroup, dry=dry)
@@ -79,14 +79,14 @@ def _take_away(cgroups: Sequence[str], folders: Sequence[str], *, dry: bool) -> 
     return rows
 
 
-def _one(path: str, remove: Callable[[str], list[Left]], *, dry: bool) -> list[Left]:
+def _one(path: str, remove: Callable[[str], list[Leftover]], *, dry: bool) -> list[Leftover]:
     """Nothing when a living run holds it."""
     try:
         fd = locks.take(path, shared=dry)
     except FileNotFoundError:  # somebody else was faster
-        return [] if dry else [Left(path, is_removed=True)]
+        return [] if dry else [Leftover(path, is_removed=True)]
     except OSError as error:
-        return [Left(path, is_removed=False, why=error.strerror or "")]
+        return [Leftover(path, is_removed=False, why=error.strerror or "")]
     if fd is None:
         return []
     try:
@@ -95,20 +95,20 @@ def _one(path: str, remove: Callable[[str], list[Left]], *, dry: bool) -> list[L
         os.close(fd)
 
 
-def _seen(path: str) -> Left:
+def _seen(path: str) -> Leftover:
     """``--dry-run``: what would become of it."""
-    return Left(path, is_removed=False, why=why_busy(path) if members(path) else ONLY_LOOKED)
+    return Leftover(path, is_removed=False, why=why_busy(path) if members(path) else ONLY_LOOKED)
 
 
-def _remove_cgroup(path: str) -> list[Left]:
+def _remove_cgroup(path: str) -> list[Leftover]:
     added = added_of(os.path.basename(path))
     rows = _take_back(path, added) if added else []
     if remove_folder(path, _REMOVE_SECONDS):
-        return [Left(path, is_removed=True), *rows]
-    return [Left(path, is_removed=False, why=why_busy(path)), *rows]
+        return [Leftover(path, is_removed=True), *rows]
+    return [Leftover(path, is_removed=False, why=why_busy(path)), *rows]
 
 
-def _take_back(path: str, added: Sequence[str]) -> list[Left]:
+def _take_back(path: str, added: Sequence[str]) -> list[Leftover]:
     """Controllers that a dead run handed on; not when others may rely on them by now."""
     parent = os.path.dirname(path)
     with suppress(OSError), os.scandir(parent) as entries:
@@ -120,18 +120,18 @@ def _take_back(path: str, added: Sequence[str]) -> list[Left]:
     with suppress(OSError):
         if still := [name for name in added if name in read_text(control).split()]:
             why = f"{' '.join(still)} stays: another cgroup may need it by now"
-            return [Left(control, is_removed=False, why=why)]
+            return [Leftover(control, is_removed=False, why=why)]
     return []
 
 
-def _remove_file(path: str) -> list[Left]:
+def _remove_file(path: str) -> list[Leftover]:
     try:
         os.unlink(path)
     except FileNotFoundError:
         pass
     except OSError as error:
-        return [Left(path, is_removed=False, why=error.strerror or "")]
-    return [Left(path, is_removed=True)]
+        return [Leftover(path, is_removed=False, why=error.strerror or "")]
+    return [Leftover(path, is_removed=True)]
 
 
 def _all_cgroups() -> Iterator[str]:

@@ -102,7 +102,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class MachineFacts:
     """What the machine has; None where it could not be asked."""
 
     page_size: int
@@ -124,7 +124,7 @@ class Facts:
 NOT_DISKS: Final = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
 
 
-def problems(plan: Plan, facts: Facts, *, large: bool) -> Iterator[str]:
+def problems(plan: Plan, facts: MachineFacts, *, large: bool) -> Iterator[str]:
     """Why this plan must not run here, each in one line: what was asked for, the bound and where
     it comes from, and the largest that would be allowed; none if it may.
 
@@ -172,7 +172,7 @@ def _option(bytes_: float) -> str:
     return f"{whole >> 20}MiB" if whole >= 1 << 20 else f"{whole >> 10}KiB"
 
 
-def _room(plan: Plan, facts: Facts, *, large: bool) -> float:
+def _room(plan: Plan, facts: MachineFacts, *, large: bool) -> float:
     """What may be charged to the lab's cgroup, its processes included: the least that
     MemAvailable and the limits above allow.
     """
@@ -185,13 +185,13 @@ def _room(plan: Plan, facts: Facts, *, large: bool) -> float:
     return min(rooms)
 
 
-def _limit_most(plan: Plan, facts: Facts, *, large: bool) -> str:
+def _limit_most(plan: Plan, facts: MachineFacts, *, large: bool) -> str:
     """The largest ``--limit`` under all bounds of memory; empty where none is large enough."""
     most = _room(plan, facts, large=large) - plan.beside_bytes
     return f"--limit {_option(most)}" if most >= LEAST_LIMIT_BYTES else ""
 
 
-def _size_most(plan: Plan, facts: Facts, *, large: bool) -> str:
+def _size_most(plan: Plan, facts: MachineFacts, *, large: bool) -> str:
     """The largest ``--size`` of memory that no limit holds, beside this ``--limit``."""
     mosts = [float(SIZE_MOST_BYTES)]
     if facts.available_bytes is not None and plan.uncounted_bytes:
@@ -203,7 +203,7 @@ def _size_most(plan: Plan, facts: Facts, *, large: bool) -> str:
     return f"--size {_option(min(mosts))}" if min(mosts) >= 1 << 20 else ""
 
 
-def _at_most(plan: Plan, facts: Facts, *, large: bool) -> str:
+def _at_most(plan: Plan, facts: MachineFacts, *, large: bool) -> str:
     """The way out of a bound of memory: what may be asked for."""
     more = "" if large else _limit_most(plan, facts, large=True)
     more = f", or --yes-large and {more} at most" if more else ""
@@ -221,7 +221,7 @@ def _at_most(plan: Plan, facts: Facts, *, large: bool) -> str:
     return f"{least}: free memory first{more}"
 
 
-def _uncounted(plan: Plan, facts: Facts, *, large: bool) -> Iterator[str]:
+def _uncounted(plan: Plan, facts: MachineFacts, *, large: bool) -> Iterator[str]:
     """Whatever is said: no limit would stop it, so it never comes near the end of the memory."""
     wanted, available = plan.uncounted_bytes, facts.available_bytes
     instead = _size_most(plan, facts, large=large)
@@ -260,7 +260,7 @@ def _charged(plan: Plan) -> int:
     return plan.limit_bytes + plan.beside_bytes
 
 
-def _beyond(plan: Plan, facts: Facts, *, large: bool) -> Iterator[str]:
+def _beyond(plan: Plan, facts: MachineFacts, *, large: bool) -> Iterator[str]:
     """What would reach others: the kernel's killer on the whole machine, or in a cgroup above."""
     available, room = facts.available_bytes, facts.room_bytes
     instead = _at_most(plan, facts, large=large)
@@ -281,7 +281,7 @@ def _beyond(plan: Plan, facts: Facts, *, large: bool) -> Iterator[str]:
     yield from _processes(plan, facts, HARD_SHARE, "nine tenths", large=large)
 
 
-def _too_large(plan: Plan, facts: Facts) -> Iterator[str]:
+def _too_large(plan: Plan, facts: MachineFacts) -> Iterator[str]:
     available, room = facts.available_bytes, facts.room_bytes
     instead = _at_most(plan, facts, large=False)
     if available is None:
@@ -302,7 +302,7 @@ def _too_large(plan: Plan, facts: Facts) -> Iterator[str]:
 
 
 def _processes(
-    plan: Plan, facts: Facts, share: float, share_words: str, *, large: bool
+    plan: Plan, facts: MachineFacts, share: float, share_words: str, *, large: bool
 ) -> Iterator[str]:  # fmt: skip
     left = facts.pids_left
     if left is None or plan.processes <= share * left:
@@ -321,7 +321,7 @@ def _processes(
     )
 
 
-def _disk_problems(plan: Plan, facts: Facts, *, large: bool) -> Iterator[str]:
+def _disk_problems(plan: Plan, facts: MachineFacts, *, large: bool) -> Iterator[str]:
     if not plan.file_bytes:
         return
     if facts.folder_fs in NOT_DISKS:

@@ -12,10 +12,10 @@ from typing import Final
 
 from seawall.lab import disk, leftovers, notes
 from seawall.lab.crew import Crew
-from seawall.lab.group import Group
+from seawall.lab.group import LabGroup
 from seawall.lab.home import Home
 from seawall.lab.plan import UNCOUNTED, Plan
-from seawall.lab.report import Available, Ended, Moment, Report, Watch
+from seawall.lab.run_report import Available, Ended, LabMoment, LabReport, Watch
 from seawall.lab.slots import Slots
 from seawall.lab.uncounted import available_bytes
 from seawall.lab.worker import Stage
@@ -55,24 +55,26 @@ class Stop:
 class Run:
     """Everything that is made is put on the stack first, and taken down by it."""
 
-    def __init__(self, plan: Plan, home: Home, stop: Stop, tell: Callable[[Moment], None]) -> None:
+    def __init__(
+        self, plan: Plan, home: Home, stop: Stop, tell: Callable[[LabMoment], None]
+    ) -> None:
         self._plan = plan
         self._stop = stop
         self._tell = tell
         self._name = leftovers.own_name()
-        self._group = Group(home, self._name)
-        self._held: disk.Held | None = None
+        self._group = LabGroup(home, self._name)
+        self._held: disk.DiskLimit | None = None
         self.left: list[str] = []
         """What could not be removed; known when ``perform`` has returned or raised."""
-        self._moments: list[Moment] = []
-        self._last: Moment
+        self._moments: list[LabMoment] = []
+        self._last: LabMoment
         self._peak = 0
         self._first_turn: float | None = None
         self._note_fd: int | None = None
         self._watch = Watch(limit_bytes=plan.limit_bytes)
         self._available = Available() if plan.kind in UNCOUNTED else None
 
-    def perform(self) -> Report:
+    def perform(self) -> LabReport:
         """Make, start, look, end; UsageProblem when it cannot be made as planned."""
         if self._available:
             self._available.before = available_bytes()
@@ -90,7 +92,7 @@ class Run:
             time.sleep(_SETTLE_SECONDS)
             self._available.after = available_bytes()
         fates = crew.fates
-        return Report(
+        return LabReport(
             plan=self._plan, path=self._group.path, folders=self._group.folders,
             version=self._group.version, ended=ended, seconds=last.seconds, last=last,
             peak_bytes=measured.peak or self._peak or None, peak_is_sampled=measured.peak is None,
@@ -179,7 +181,7 @@ class Run:
         is_empty = crew.is_whole and not crew.alive and not self._plan.respawn
         return "nobody_left" if is_empty else None
 
-    def _keep(self, moment: Moment) -> None:
+    def _keep(self, moment: LabMoment) -> None:
         self._last = moment
         self._peak = max(self._peak, moment.measured.usage or 0)
         if self._available:
@@ -188,17 +190,17 @@ class Run:
         if self._first_turn is None:
             self._first_turn = moment.last_turn_seconds
 
-    def _show(self, moment: Moment) -> None:
+    def _show(self, moment: LabMoment) -> None:
         if len(self._moments) < _MOMENTS_MOST:
             self._moments.append(moment)
         self._tell(moment)
 
-    def _moment(self, crew: Crew, seconds: float) -> Moment:
+    def _moment(self, crew: Crew, seconds: float) -> LabMoment:
         progress = crew.progress()
         turns = [p.last_turn_seconds for p in progress if p.turns]
         is_thrash = self._plan.kind == "thrash"
         wants = sum(1 for p in progress if p.done_bytes < self._plan.each_bytes)
-        return Moment(
+        return LabMoment(
             seconds=seconds,
             measured=self._group.measured(),
             alive=crew.alive,

@@ -23,7 +23,7 @@ class LockedRange(NamedTuple):
     address: int
 
 
-class Holding:
+class LockedRanges:
     """``let_go`` of what is not wanted first, then ``take``."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ from seawall import own_process
 from seawall.actions.journal import Journal
 from seawall.companion import die_with_parent, settle
 from seawall.pinner import pin_request as asking
-from seawall.pinner.holding import Holding
+from seawall.pinner.holding import LockedRanges
 from seawall.pinner.lows import Lows
 from seawall.pinner.node_programs import SHELLS
 from seawall.pinner.pin_request import PinRequest
@@ -79,7 +79,7 @@ class Pinner:
         self._config_problem: tuple[str, ...] = ()
         self._journal = Journal(f"{asked.folder}/{asking.UNDO}")
         self._lows = Lows(self._journal, asked.memory, asked.version, asking.memory_total_bytes())
-        self._rounds = Rounds(asked, Holding(), guard_pid)
+        self._rounds = Rounds(asked, LockedRanges(), guard_pid)
 
     def run(self) -> NoReturn:
         """Until a signal ends it."""

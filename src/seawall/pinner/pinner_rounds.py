@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from seawall.pinner import pins_page, wanted
-from seawall.pinner.holding import Holding, Key, by_kernel
+from seawall.pinner.holding import Key, LockedRanges, by_kernel
 from seawall.pinner.intervals import Ranges, total, without
 from seawall.pinner.looker import ResidencyLooker
 from seawall.pinner.looks import PinnerLook
@@ -23,7 +23,7 @@ from seawall.pinner.pin_request import PinRequest, memory_total_bytes
 class Rounds:
     """``run`` again and again; ``close`` lets go of everything."""
 
-    def __init__(self, asked: PinRequest, holding: Holding | None, guard_pid: int = 0) -> None:
+    def __init__(self, asked: PinRequest, holding: LockedRanges | None, guard_pid: int = 0) -> None:
         self.asked, self.holding, self._guard_pid = asked, holding, guard_pid
         self._looker = ResidencyLooker()
         self._base = by_kernel()
@@ -94,7 +94,8 @@ class Rounds:
         return kept if sum(map(total, kept.values())) <= most else {}
 
     def _hold(
-        self, holding: Holding, look: PinnerLook, found: PinPlan, kept: dict[Key, Ranges], most: int
+        self, holding: LockedRanges, look: PinnerLook, found: PinPlan, kept: dict[Key, Ranges],
+        most: int,
     ) -> None:  # fmt: skip
         """First let go, then take: the sum is never over the budget."""
         for key in holding.keys():  # noqa: SIM118 - a list, for it changes
@@ -113,7 +114,7 @@ class Rounds:
             over -= holding.let_go(key, [])
 
 
-def _take(holding: Holding, look: PinnerLook, file: File, ranges: Ranges, most: int) -> str:
+def _take(holding: LockedRanges, look: PinnerLook, file: File, ranges: Ranges, most: int) -> str:
     """Why not all of it is held, or empty."""
     fd = look.ask(file)
     if fd < 0:

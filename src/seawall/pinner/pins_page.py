@@ -4,7 +4,7 @@
 from typing import Any, Final, NamedTuple
 
 from seawall.pinner import wanted
-from seawall.pinner.holding import Holding
+from seawall.pinner.holding import LockedRanges
 from seawall.pinner.intervals import common, total
 from seawall.pinner.looks import PinnerLook
 from seawall.pinner.pin_plan import SHARED, File, PinPlan
@@ -26,7 +26,7 @@ class PinsState(NamedTuple):
     plan: PinPlan
     chosen: list[wanted.ChosenProgram]
     before: dict[tuple[str, int], int]
-    holding: Holding | None
+    holding: LockedRanges | None
     budget_bytes: int
     total_bytes: int
 

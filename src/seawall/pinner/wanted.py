@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
-from seawall.cgroup_paths import Place, place_of
+from seawall.cgroup_paths import CgroupPlace, place_of
 from seawall.pinner import node_programs
 
 POD_LOGS: Final = ("/var/log/pods", "/proc/1/root/var/log/pods")
@@ -105,7 +105,7 @@ def _choose(
     return None
 
 
-def _node_rank(task: PinnedTask, place: Place, guard_pid: int) -> int | None:
+def _node_rank(task: PinnedTask, place: CgroupPlace, guard_pid: int) -> int | None:
     """Its place in ``ROLES``; None: it is not of the set."""
     if guard_pid and guard_pid in (task.pid, task.parent):
         return 0
@@ -120,7 +120,7 @@ def _node_rank(task: PinnedTask, place: Place, guard_pid: int) -> int | None:
     return None
 
 
-def _is_named(word: str, task: PinnedTask, place: Place, pods: dict[str, str]) -> bool:
+def _is_named(word: str, task: PinnedTask, place: CgroupPlace, pods: dict[str, str]) -> bool:
     if word.startswith("/"):
         is_below = task.cgroup == word or task.cgroup.startswith(word.rstrip("/") + "/")
         return is_below or fnmatchcase(task.exe, word) or fnmatchcase(task.cgroup, word)
@@ -208,7 +208,7 @@ def _pods(words: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _pod_name(place: Place, pods: dict[str, str]) -> str:
+def _pod_name(place: CgroupPlace, pods: dict[str, str]) -> str:
     if place.pod_uid and place.pod_uid in pods:
         return pods[place.pod_uid]
     return (place.container_id or place.pod_uid or place.unit or "a container")[:12]

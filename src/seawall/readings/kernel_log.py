@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from seawall.host.host import Host, Unread
+from seawall.readings.oom_log.oom_report import OomReport
 from seawall.readings.oom_log.parser import read_reports_in
-from seawall.readings.oom_log.report import OomReport
 from seawall.readings.reading import read_as
 
 PATH: Final = "/dev/kmsg"

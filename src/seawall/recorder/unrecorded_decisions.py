@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from seawall.blackbox.frame import Head, squeezed
+from seawall.blackbox.frame import FrameHead, squeezed
 from seawall.guard.tell.paths import DECISIONS, OLDER_DECISIONS
 from seawall.guard.wire import LATE_MOST_SECONDS
 from seawall.iso_time import iso_datetime
@@ -47,7 +47,7 @@ def unrecorded_decisions(ring: FrameRing, folder: str, boot_id: str) -> list[Pen
     ]  # fmt: skip
 
 
-def _text_of(ring: FrameRing, head: Head) -> str:
+def _text_of(ring: FrameRing, head: FrameHead) -> str:
     try:
         return str(ring.body(head).get("line"))
     except BundleProblem:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import Condition, Thread
 from typing import Final, Protocol
 
-from seawall.blackbox.frame import Frame, Head, sealed
+from seawall.blackbox.frame import Frame, FrameHead, sealed
 from seawall.host.host import JSON
 from seawall.problems import UsageProblem
 from seawall.recorder.pretrigger_buffer import PendingFrame
@@ -39,10 +39,10 @@ class FrameRing(Protocol):
     def write(self, packed: bytes) -> None:
         """Durable when it returns; OSError."""
 
-    def heads(self) -> Iterator[Head]:
+    def heads(self) -> Iterator[FrameHead]:
         """Of all that is in it."""
 
-    def body(self, head: Head) -> dict[str, JSON]:
+    def body(self, head: FrameHead) -> dict[str, JSON]:
         """What a frame holds; BundleProblem."""
 
     def close(self) -> None:

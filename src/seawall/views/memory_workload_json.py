@@ -9,10 +9,10 @@ from seawall.accounts.pod_table import PodKills, PodRow, Room
 from seawall.host.host import Unread
 from seawall.views.claims_json import claim_object, suspect_object
 from seawall.views.document import not_seen_rows, with_unread
-from seawall.views.memory_workload_page import WorkloadPage
+from seawall.views.memory_workload_page import WorkloadMemoryPage
 
 
-def document(head: dict[str, Any], page: WorkloadPage) -> dict[str, Any]:
+def document(head: dict[str, Any], page: WorkloadMemoryPage) -> dict[str, Any]:
     """``claims`` and ``suspects`` are this workload's alone; the node's numbers beside it."""
     headroom = None if isinstance(page.headroom, Unread) else page.headroom
     node = with_unread({
@@ -33,7 +33,7 @@ def document(head: dict[str, Any], page: WorkloadPage) -> dict[str, Any]:
     }
 
 
-def _workload(page: WorkloadPage) -> dict[str, Any]:
+def _workload(page: WorkloadMemoryPage) -> dict[str, Any]:
     who = page.workload
     names = {
         "name": who.name, "kind": who.kind, "namespace": who.namespace, "pod": who.pod,
@@ -56,7 +56,7 @@ def _workload(page: WorkloadPage) -> dict[str, Any]:
     }
 
 
-def _charge(page: WorkloadPage) -> dict[str, Any]:
+def _charge(page: WorkloadMemoryPage) -> dict[str, Any]:
     """The kinds sum to the charge, where all are known and no counter lags behind."""
     row, parts = page.row, page.parts
     whole = None if row is None else row.whole

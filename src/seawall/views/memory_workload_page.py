@@ -13,7 +13,7 @@ from seawall.host.host import Unread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadPage:
+class WorkloadMemoryPage:
     """One answer of the verb."""
 
     workload: Workload

@@ -9,7 +9,7 @@ from seawall.accounts.pod_danger import danger_of
 from seawall.accounts.pod_table import PodKills, PodRow, Room
 from seawall.host.host import Unread
 from seawall.views.claims_text import listed, suspect_name
-from seawall.views.memory_workload_page import WorkloadPage
+from seawall.views.memory_workload_page import WorkloadMemoryPage
 from seawall.views.pods_text import danger_words, kill_words
 from seawall.views.terminal import Paper, plain, shorten
 from seawall.words import size
@@ -19,7 +19,7 @@ _SUSPECTS_SHOWN: Final = 2
 _AMOUNT_WIDTH: Final = 10
 
 
-def lines(page: WorkloadPage, paper: Paper) -> Iterator[str]:
+def lines(page: WorkloadMemoryPage, paper: Paper) -> Iterator[str]:
     """Everything between the heading and "Could not see"."""
     row = page.row
     name = shorten(plain(page.workload.name), paper.width)
@@ -55,7 +55,7 @@ def _charged(row: PodRow) -> str:
     return f"{size(charge)} charged {own}{dropped}"
 
 
-def _room(page: WorkloadPage, row: PodRow) -> str:
+def _room(page: WorkloadMemoryPage, row: PodRow) -> str:
     room = row.room
     if room is None:
         return "how much is left to its limit could not be read"
@@ -80,7 +80,7 @@ def _kills(row: PodRow) -> str:
     return f"no OOM kill counted since it began{gone}"
 
 
-def _node(page: WorkloadPage, paper: Paper) -> Iterator[str]:
+def _node(page: WorkloadMemoryPage, paper: Paper) -> Iterator[str]:
     """Its shortage explains what no limit of the workload does."""
     headroom = page.headroom
     if isinstance(headroom, Unread):
@@ -96,7 +96,7 @@ def _node(page: WorkloadPage, paper: Paper) -> Iterator[str]:
         yield paper.paint(line, "critical") if page.is_node_short else line
 
 
-def _kinds(page: WorkloadPage, row: PodRow) -> Iterator[tuple[int | None, str]]:
+def _kinds(page: WorkloadMemoryPage, row: PodRow) -> Iterator[tuple[int | None, str]]:
     """What the counters tell; ``?`` for what this kernel does not."""
     parts = page.parts
     if parts is None:
@@ -116,7 +116,7 @@ def _kinds(page: WorkloadPage, row: PodRow) -> Iterator[tuple[int | None, str]]:
     yield parts.swap, f"swap, beside the charge{limit}"
 
 
-def _uncounted(page: WorkloadPage, row: PodRow, paper: Paper) -> Iterator[str]:
+def _uncounted(page: WorkloadMemoryPage, row: PodRow, paper: Paper) -> Iterator[str]:
     """What it holds and no cgroup is charged with."""
     whole = row.whole
     if page.claims:

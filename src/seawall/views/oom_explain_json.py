@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from seawall.accounts.oom.explanation import Explanation
-from seawall.accounts.oom.facts import Facts, Owner
 from seawall.accounts.oom.guard_rows import is_of_guard
 from seawall.accounts.oom.limit_role import role_of
 from seawall.accounts.oom.oom_episode import Episodes, OomEpisode
+from seawall.accounts.oom.report_facts import Owner, ReportFacts
 from seawall.accounts.oom.scores import Score
 from seawall.findings.blindness import NotSeen
-from seawall.readings.oom_log.report import Kill
+from seawall.readings.oom_log.oom_report import Kill
 from seawall.readings.reading import UNLIMITED
 from seawall.views.document import not_seen_rows, render, taken_at, with_unread
 
@@ -105,7 +105,7 @@ def _episode(episode: OomEpisode) -> dict[str, Any]:
     )
 
 
-def _said(facts: Facts) -> dict[str, Any]:
+def _said(facts: ReportFacts) -> dict[str, Any]:
     report = facts.report
     residual, formula = facts.residual, facts.formula
     owner = facts.limit_owner or facts.task_owner
@@ -150,7 +150,7 @@ def _workload(owner: Owner | None) -> str | None:
     return role.subject if role.kind == "inside" else owner.name
 
 
-def _limit(facts: Facts) -> Any:
+def _limit(facts: ReportFacts) -> Any:
     """null: no limit is involved, or there is none."""
     report = facts.report
     if not facts.is_domain_known:
@@ -162,7 +162,7 @@ def _limit(facts: Facts) -> Any:
     return UNLIMITED if facts.limit_bytes is None else facts.limit_bytes
 
 
-def _request(facts: Facts) -> dict[str, Any]:
+def _request(facts: ReportFacts) -> dict[str, Any]:
     report, request = facts.report, facts.request
     return with_unread(
         {
@@ -191,7 +191,7 @@ def _owner(owner: Owner | None) -> dict[str, Any] | None:
     return {name: value for name, value in told.items() if value is not None}
 
 
-def _task(row: Score, facts: Facts) -> dict[str, Any]:
+def _task(row: Score, facts: ReportFacts) -> dict[str, Any]:
     task = row.task
     # null: the kernel does not look at it; absent: not recomputed.
     points = row.points if facts.scores.is_computed and row.is_killable else None

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from seawall.accounts.oom.explanation import Explanation, Section
-from seawall.accounts.oom.facts import Facts
 from seawall.accounts.oom.guard_rows import is_of_guard
 from seawall.accounts.oom.oom_episode import OomEpisode
+from seawall.accounts.oom.report_facts import ReportFacts
 from seawall.accounts.oom.scores import Score
 from seawall.views.document import taken_at
 from seawall.views.terminal import Paper, plain, shorten
@@ -200,7 +200,7 @@ def _heading(explanation: Explanation, of: int | None) -> str:
     )
 
 
-def _table(facts: Facts, paper: Paper) -> Iterator[str]:
+def _table(facts: ReportFacts, paper: Paper) -> Iterator[str]:
     rows = facts.scores.rows
     if not rows:
         return
@@ -222,7 +222,7 @@ def _table(facts: Facts, paper: Paper) -> Iterator[str]:
         yield from _wrap(paper, "; ".join(words), "  ", "  ")
 
 
-def _notes(facts: Facts, shown: Sequence[Score], marked: frozenset[int]) -> list[str]:
+def _notes(facts: ReportFacts, shown: Sequence[Score], marked: frozenset[int]) -> list[str]:
     """What the table leaves out, and what its marks mean."""
     rows, has_points = facts.scores.rows, facts.scores.is_computed
     words = []
@@ -239,7 +239,7 @@ def _notes(facts: Facts, shown: Sequence[Score], marked: frozenset[int]) -> list
     return words
 
 
-def _shown(facts: Facts) -> tuple[Sequence[Score], frozenset[int]]:
+def _shown(facts: ReportFacts) -> tuple[Sequence[Score], frozenset[int]]:
     """The first ten by points, else by what they hold, and whoever was chosen or killed."""
     marked = {kill.pid for kill in facts.report.kills} | {facts.chosen_pid}
     rows = sorted(facts.scores.rows, key=_rank)
@@ -255,7 +255,7 @@ def _rank(row: Score) -> tuple[bool, int, int]:
 
 
 def _cells(
-    row: Score, facts: Facts, marked: frozenset[int], has: tuple[bool, bool], most: int
+    row: Score, facts: ReportFacts, marked: frozenset[int], has: tuple[bool, bool], most: int
 ) -> list[str]:
     task = row.task
     has_points, has_swap = has
@@ -281,7 +281,7 @@ def _narrow(number: int, most: int) -> str:
     return words if len(words) <= most else f"{number:.1e}"
 
 
-def _sized(pages: int, facts: Facts, most: int) -> str:
+def _sized(pages: int, facts: ReportFacts, most: int) -> str:
     words = facts.size_of(pages)
     if len(words) <= most:
         return words

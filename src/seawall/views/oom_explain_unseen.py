@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 
 from seawall.accounts.oom.explanation import BUG, Explanation
-from seawall.accounts.oom.facts import Facts
+from seawall.accounts.oom.report_facts import ReportFacts
 from seawall.findings.blindness import NotSeen
 
 
@@ -25,7 +25,7 @@ def unknown(explanation: Explanation) -> Iterator[NotSeen]:
             yield NotSeen("a part of a report", anomaly.text, "a Seawall without that bug")
 
 
-def _points_need(facts: Facts) -> str:
+def _points_need(facts: ReportFacts) -> str:
     if facts.formula is None:
         return "--kernel RELEASE"
     is_size_missing = facts.page_bytes is None and "page size" in facts.scores.why_not

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-from seawall.accounts.stacks.stack_groups import Place, place_of
+from seawall.accounts.stacks.stack_groups import StackPlace, place_of
 from seawall.accounts.stacks.stack_kinds import TITLES, Kind
 from seawall.accounts.stacks.stack_tally import Grouped, GroupTask, StackGroup, StackTally
 from seawall.findings.blindness import NotSeen
@@ -48,18 +48,18 @@ class StacksPage:
         return len(self.tally.seconds)
 
 
-def title_of(place: Place) -> str:
+def title_of(place: StackPlace) -> str:
     """What tasks at that place do, with the name of the driver, lock or filesystem."""
     title = TITLES[place.kind]
     return title if place.name is None else f"{title}: {place.name}"
 
 
-def place_of_backtrace(trace: Backtrace) -> Place | None:
+def place_of_backtrace(trace: Backtrace) -> StackPlace | None:
     """Where a CPU or a blocked task is; None for an idle CPU, and for who asked."""
     if trace.state in ("idle", "own"):
         return None
     if trace.state == "user_mode":
-        return Place("on_cpu_user")
+        return StackPlace("on_cpu_user")
     return place_of(trace.frames, is_blocked=trace.state == "blocked")
 
 
@@ -67,7 +67,7 @@ def standing_still(groups: tuple[StackGroup, ...]) -> list[tuple[StackGroup, Gro
     """(where it is now, the longest, threads) of each process that had no CPU until the end;
     longest first.
     """
-    found: dict[tuple[Place, int], tuple[StackGroup, GroupTask, int]] = {}
+    found: dict[tuple[StackPlace, int], tuple[StackGroup, GroupTask, int]] = {}
     for group in groups:
         still = [one for one in group.tasks if one.still_seconds is not None]
         for one in sorted(still, key=lambda one: -(one.still_seconds or 0.0)):

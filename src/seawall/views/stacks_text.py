@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from seawall.accounts.stacks.stack_groups import Place
+from seawall.accounts.stacks.stack_groups import StackPlace
 from seawall.accounts.stacks.stack_tally import GroupTask, StackGroup
 from seawall.readings.sysrq_backtraces import Backtrace
 from seawall.readings.task_stacks import Stack
@@ -153,7 +153,7 @@ def _cpus(page: StacksPage, paper: Paper) -> Iterator[str]:
     asked = "once" if len(page.cpus) == 1 else f"{len(page.cpus)} times"
     words = f"Where the CPUs are (sysrq, asked {asked}): {len(traces)} backtraces, {idle} idle"
     yield paper.paint(words, "bold")
-    groups: dict[Place, list[Backtrace]] = {}
+    groups: dict[StackPlace, list[Backtrace]] = {}
     for trace in traces:
         place = place_of_backtrace(trace)
         if place is not None:

@@ -22,8 +22,8 @@ from seawall.accounts.devices.watch.device_watch_events import (
     DeviceLook,
     DeviceMoment,
     Stand,
-    Told,
     WatchedRule,
+    WatchedTable,
 )
 from seawall.accounts.devices.watch.watched import WatchedDevices
 from seawall.accounts.workloads import Workload, Workloads
@@ -73,7 +73,7 @@ class DeviceSight:
         """Let go of the child that asks."""
         self._host.close()
 
-    def tabulate(self) -> Told | Unread:
+    def tabulate(self) -> WatchedTable | Unread:
         """Everything anew, slowly; what could not be seen leaves what was known."""
         host = LiveHost("/", until=time.monotonic() + self._table_seconds)
         try:
@@ -230,7 +230,7 @@ def _with_pids(cgroups: Cgroups, pids: Mapping[str, tuple[int, ...]]) -> Cgroups
 
 
 def _nodes_of(
-    drivers: CharDevices, seen: Mapping[str, control_nodes.Seen]
+    drivers: CharDevices, seen: Mapping[str, control_nodes.PathNode]
 ) -> Mapping[str, str]:  # fmt: skip
     nodes = {
         path: DeviceNode(path, "c" if one.kind == "c" else "b", *one[1:])

@@ -9,7 +9,7 @@ import time
 from typing import Final
 
 from seawall.accounts.ledger import Ledger
-from seawall.accounts.tracing.sums import Sight, Window, sum_trace
+from seawall.accounts.tracing.sums import Sight, UncountedGrowth, sum_trace
 from seawall.accounts.tracing.task_workloads import memory_path
 from seawall.accounts.watch.tracing_pace import BURST, LEAK, MIB, Growth, LedgerMoment, TracingPace
 from seawall.accounts.watch.watched_claims import ClaimPlace
@@ -117,7 +117,7 @@ class MemoryLearner:
         later = self.looks.look(whole=True) or look
         sight, place = self._sight(), self.place()
         trace = self._inodes.told(trace, sight.places, self._inventory.cgroups, place)
-        self.watch.learn(later.moment, sum_trace(trace, sight, Window()).rows, place)
+        self.watch.learn(later.moment, sum_trace(trace, sight, UncountedGrowth()).rows, place)
         if not self.watch.is_armed and not self.watch.live:
             self.following.disarm(keeps=False)
         return later

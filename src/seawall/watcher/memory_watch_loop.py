@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.ledger_vmalloc import is_pages
-from seawall.accounts.tracing.sums import Sight, Window, sum_trace
+from seawall.accounts.tracing.sums import Sight, UncountedGrowth, sum_trace
 from seawall.accounts.watch.tracing_pace import LedgerMoment
 from seawall.accounts.watch.watched_claims import ClaimPlace, Key, key_of
 from seawall.accounts.watch.watching import MemoryWatch
@@ -215,7 +215,7 @@ class MemoryWatchLoop:
         place = self._place(time.monotonic() - self._opened)
         if isinstance(cgroups, Cgroups):
             trace = self._inodes.told(trace, sight.places, cgroups, place)
-        self._watch.learn(later, sum_trace(trace, sight, Window()).rows, place)
+        self._watch.learn(later, sum_trace(trace, sight, UncountedGrowth()).rows, place)
         return later
 
     def _disarm(self, moment: LedgerMoment) -> None:

@@ -14,7 +14,7 @@ from seawall.accounts.group_progress import GroupProgress, progress_of, refused_
 from seawall.accounts.kill_prospects import KillProspects
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.oom import badness, contenders, prediction, salvage, scope
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.findings.kill_words import hopeless_words
 from seawall.host.host import JSON, Unread
 from seawall.host.live import LiveHost
@@ -57,10 +57,10 @@ def _rows(wanted: list[str], first: Snapshot, last: Snapshot, seconds: float) ->
     kernel, prospects = last.get(Kernel), last.get(KillProspects)
     if isinstance(before, Unread) or isinstance(groups, Unread) or isinstance(kernel, Unread):
         return []
-    window = Window(before, groups, seconds)
-    tasks: Window[Processes] | Unread = Unread("/proc", "failed")
+    window = TopicWindow(before, groups, seconds)
+    tasks: TopicWindow[Processes] | Unread = Unread("/proc", "failed")
     if not isinstance(earlier, Unread) and not isinstance(later, Unread):
-        tasks = Window(earlier, later, seconds)
+        tasks = TopicWindow(earlier, later, seconds)
     rows: list[JSON] = []
     for path in wanted:
         group = groups.by_path.get(path)

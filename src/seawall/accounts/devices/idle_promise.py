@@ -12,7 +12,7 @@ from typing import Final
 
 from seawall.accounts.devices.classes import CLASSES
 from seawall.accounts.devices.layers import ContainerDevices, DeviceTable
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.accounts.workloads import Workloads
 from seawall.readings.driver_files import DriverFiles
 from seawall.readings.kernel import Kernel
@@ -39,7 +39,7 @@ class OldProcesses:
 
 
 def without_device(
-    table: DeviceTable, workloads: Workloads, files: DriverFiles, window: Window[Processes],
+    table: DeviceTable, workloads: Workloads, files: DriverFiles, window: TopicWindow[Processes],
     old: "Old",
 ) -> Iterator[OldProcesses]:  # fmt: skip
     """Of every container that could compute on its device and has not opened it."""
@@ -94,7 +94,9 @@ class Old:
         return max(0.0, uptime - task.starttime_ticks / self.kernel.clock_ticks)
 
 
-def _seen_twice(pid: int, window: Window[Processes], old: Old) -> tuple[Process, Process] | None:
+def _seen_twice(
+    pid: int, window: TopicWindow[Processes], old: Old
+) -> tuple[Process, Process] | None:
     was, now = window.earlier.by_pid.get(pid), window.later.by_pid.get(pid)
     if was is None or now is None or was.starttime_ticks != now.starttime_ticks:
         return None

@@ -39,7 +39,7 @@ _TRIED_MOST: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class ClassPromise:
     """What a process may count on, of one class."""
 
     device_class: DeviceClass
@@ -66,7 +66,7 @@ class Refusal(NamedTuple):
 
 def promises(
     environment: Mapping[str, str], paths: Iterable[str], needed: Sequence[str] = ()
-) -> tuple[Promise, ...]:
+) -> tuple[ClassPromise, ...]:
     """``paths``: of the nodes in this /dev; ``needed``: names of classes that must be there."""
     there = frozenset(paths)
     found = []
@@ -81,7 +81,7 @@ def promises(
                 if control.is_needed and (needs_compute(environment) or not control.is_for_compute)
             ]
             mig, channels = _named(one, environment)
-            found.append(Promise(one, by, units, tuple(controls), mig, channels))
+            found.append(ClassPromise(one, by, units, tuple(controls), mig, channels))
     return tuple(found)
 
 
@@ -101,7 +101,7 @@ def _parts(words: str) -> set[str]:
     return {part.strip() for part in words.split(",") if part.strip()}
 
 
-def is_bare_all(promise: Promise, paths: Iterable[str]) -> bool:
+def is_bare_all(promise: ClassPromise, paths: Iterable[str]) -> bool:
     """``all``, and not one node of the class: images of CUDA set the variable by themselves."""
     one = promise.device_class
     return promise.by == f"{one.visible}=all" and not any(map(one.member.match, paths))
@@ -122,7 +122,7 @@ def _promised(
     return (nodes[0], 1) if nodes else ("", 0)
 
 
-def paths_to_try(promise: Promise, paths: Iterable[str]) -> tuple[str, ...]:
+def paths_to_try(promise: ClassPromise, paths: Iterable[str]) -> tuple[str, ...]:
     """The control nodes, there or not; the devices, capabilities and channels that are there."""
     there = frozenset(paths)
     units = sorted(path for path in there if promise.device_class.unit.match(path))
@@ -132,7 +132,7 @@ def paths_to_try(promise: Promise, paths: Iterable[str]) -> tuple[str, ...]:
     return (*promise.controls, *units, *_capabilities(promise, there), *channels)
 
 
-def _capabilities(promise: Promise, there: frozenset[str]) -> list[str]:
+def _capabilities(promise: ClassPromise, there: frozenset[str]) -> list[str]:
     """Of MIG devices.  With the one that makes them this is the host's whole /dev, and they may
     be anybody's unless some were named.
     """
@@ -149,7 +149,7 @@ def _numbered(there: frozenset[str], pattern: re.Pattern[str], least: int) -> li
 
 
 def refusals(
-    promise: Promise, tried: Sequence[Tried], drivers: CharDevices | None
+    promise: ClassPromise, tried: Sequence[Tried], drivers: CharDevices | None
 ) -> tuple[Refusal, ...]:
     """What keeps the promise from being kept; empty: it can be used."""
     units = [one for one in tried if promise.device_class.unit.match(one.path)]
@@ -186,7 +186,7 @@ def _code(one: Tried) -> int:
     return one.errno if one.open_errno is None else one.open_errno
 
 
-def _too_few(promise: Promise, there: int) -> Refusal:
+def _too_few(promise: ClassPromise, there: int) -> Refusal:
     name = promise.device_class.unit_name
     wanted = "a device" if promise.units == 1 else f"{promise.units} devices"
     words = (

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from seawall.accounts.recent_events import EventKind, RecentEvent
-from seawall.readings.event_log.log_line import NO_MOMENT, Moment
+from seawall.readings.event_log.log_line import NO_MOMENT, LogTime
 from seawall.readings.event_log.sign import Sign
 
 
 def episode(
-    kind: EventKind, moments: Sequence[Moment], sentence: str, details: Iterable[str] = (),
+    kind: EventKind, moments: Sequence[LogTime], sentence: str, details: Iterable[str] = (),
     *, began: float = 0.0, **rest: Any,
 ) -> RecentEvent:  # fmt: skip
     """moments: of the lines, in their order; began: so many seconds before the first line.
@@ -37,7 +37,7 @@ def episode(
     )
 
 
-def log_seconds(moment: Moment) -> float | None:
+def log_seconds(moment: LogTime) -> float | None:
     """By the clock that a log's lines have in common; only differences mean something."""
     for seconds in (moment.unix_seconds, moment.wall_seconds, moment.boot_seconds):
         if seconds is not None:
@@ -51,7 +51,7 @@ def brief(name: str, most: int = 30) -> str:
     return short if len(short) <= most else short[: most - 2] + ".."
 
 
-def moments_of(signs: Iterable[Sign]) -> list[Moment]:
+def moments_of(signs: Iterable[Sign]) -> list[LogTime]:
     """In the log's order."""
     return [sign.line.moment for sign in signs]
 
@@ -70,7 +70,7 @@ def runs(signs: Iterable[Sign], gap_seconds: float) -> Iterator[list[Sign]]:
         yield run
 
 
-def span_seconds(first: Moment, last: Moment) -> float | None:
+def span_seconds(first: LogTime, last: LogTime) -> float | None:
     """Between two lines; None without a clock that both have."""
     passed = last.after(first)
     return None if passed is None else abs(passed)

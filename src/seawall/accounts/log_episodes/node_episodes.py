@@ -14,7 +14,7 @@ from seawall.accounts.log_episodes.episode import (
 )
 from seawall.accounts.recent_events import RecentEvent
 from seawall.readings.event_log.event_log import EventLog
-from seawall.readings.event_log.log_line import Moment
+from seawall.readings.event_log.log_line import LogTime
 from seawall.readings.event_log.sign import Sign
 from seawall.words import first
 
@@ -193,7 +193,7 @@ def _spell_details(
     yield "these lines do not say that memory was the cause; nobody was killed by them"
 
 
-def _earlier(moment: Moment, seconds: float) -> str:
+def _earlier(moment: LogTime, seconds: float) -> str:
     """The time of day so many seconds before, by the log's own clock."""
     wall = moment.wall_seconds if moment.wall_seconds is not None else moment.unix_seconds
     if wall is None:

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 from seawall.accounts.log_episodes.episode import episode, span_seconds
 from seawall.accounts.recent_events import RecentEvent
 from seawall.readings.event_log.event_log import EventLog
-from seawall.readings.event_log.log_line import NO_MOMENT, Moment
+from seawall.readings.event_log.log_line import NO_MOMENT, LogTime
+from seawall.readings.oom_log.oom_report import OomReport
 from seawall.readings.oom_log.parser import read_reports
-from seawall.readings.oom_log.report import OomReport
 from seawall.words import counted, size
 
 GAP_SECONDS: Final = 60.0
@@ -22,7 +22,7 @@ EXPLAIN: Final = "seawall oom explain"
 
 class _Kill(NamedTuple):
     report: OomReport
-    moment: Moment
+    moment: LogTime
 
 
 def kernel_kills(log: EventLog) -> Iterator[RecentEvent]:

@@ -4,9 +4,9 @@
 from typing import Final
 
 from seawall.accounts.oom.anomalies_choice import tied
-from seawall.accounts.oom.facts import Facts
 from seawall.accounts.oom.guard_rows import is_of_guard
 from seawall.accounts.oom.limit_role import role_of
+from seawall.accounts.oom.report_facts import ReportFacts
 from seawall.accounts.oom.told_choice import better, have_others, is_most_by_size
 from seawall.accounts.oom.told_shortage import is_writing
 from seawall.accounts.oom.told_zones import free_elsewhere_bytes, movable_refused, plenty_here
@@ -24,12 +24,12 @@ _SMALL_BYTES: Final = 16 << 20
 """Who held less of a whole machine did not fill it."""
 
 
-def verdict(facts: Facts) -> str:
+def verdict(facts: ReportFacts) -> str:
     """What happened, to whom."""
     return f"{_victim(facts)}: {_reason(facts)}."
 
 
-def _victim(facts: Facts) -> str:
+def _victim(facts: ReportFacts) -> str:
     report = facts.report
     if report.kills:
         kill = report.kills[0]
@@ -51,7 +51,7 @@ def _victim(facts: Facts) -> str:
     return "The OOM killer was called (the log does not show whom it killed)"
 
 
-def _in_place_of(facts: Facts) -> str:
+def _in_place_of(facts: ReportFacts) -> str:
     other = facts.stand_in
     if other is None or other.kin == "thread":
         return ""
@@ -61,7 +61,7 @@ def _in_place_of(facts: Facts) -> str:
     return f" when {chosen} was chosen, of which it is a child or a thread"
 
 
-def _reason(facts: Facts) -> str:
+def _reason(facts: ReportFacts) -> str:
     kind = facts.report.kind
     if kind in ("cpuset", "mempolicy", "global") and (words := _although_free(facts)):
         return words
@@ -81,7 +81,7 @@ def _reason(facts: Facts) -> str:
     return _reason_machine(facts)
 
 
-def _reason_memcg(facts: Facts) -> str:
+def _reason_memcg(facts: ReportFacts) -> str:
     limit = facts.limit_bytes
     is_many = _role(facts).startswith("all ")
     of = "their limit" if is_many else "its limit"
@@ -91,7 +91,7 @@ def _reason_memcg(facts: Facts) -> str:
     return f"{_role(facts)} reached {of}{_where(facts)}"
 
 
-def _reason_machine(facts: Facts) -> str:
+def _reason_machine(facts: ReportFacts) -> str:
     request = facts.request
     if not facts.is_domain_known:
         return "memory ran out, the machine's or that of a limit: the log does not tell"
@@ -118,13 +118,13 @@ def _reason_machine(facts: Facts) -> str:
     return "the machine ran out of memory"
 
 
-def is_all_short(facts: Facts) -> bool:
+def is_all_short(facts: ReportFacts) -> bool:
     """Whether no zone that could have served had even single pages."""
     could = [state for state in facts.zones if state.could_serve]
     return bool(could) and all(state.is_short for state in could)
 
 
-def _although_free(facts: Facts) -> str:
+def _although_free(facts: ReportFacts) -> str:
     """Why it was not the memory that ran out; empty where it was."""
     here, movable = plenty_here(facts), movable_refused(facts)
     if here is not None:
@@ -140,12 +140,12 @@ def _although_free(facts: Facts) -> str:
     return ""
 
 
-def _role(facts: Facts) -> str:
+def _role(facts: ReportFacts) -> str:
     """Whose limit it was."""
     return role_of(facts.limit_owner).subject if facts.limit_owner else "a cgroup"
 
 
-def _where(facts: Facts) -> str:
+def _where(facts: ReportFacts) -> str:
     """The victim's pod, where the limit is one of many pods."""
     limit, task = facts.limit_owner, facts.task_owner
     if limit is None or task is None or limit.place.pod_uid or not task.place.pod_uid:
@@ -154,7 +154,7 @@ def _where(facts: Facts) -> str:
     return f"; it ran in the {task.place.qos} pod {name}" if task.place.qos else ""
 
 
-def why_this_one(facts: Facts) -> str:
+def why_this_one(facts: ReportFacts) -> str:
     """One sentence for the top of the page."""
     ties = tied(facts)
     if ties:
@@ -179,7 +179,7 @@ def why_this_one(facts: Facts) -> str:
     return f"cannot be told, for {facts.scores.why_not or 'it is not in the table'}."
 
 
-def advice(facts: Facts) -> str:
+def advice(facts: ReportFacts) -> str:
     """One line; the first case that applies."""
     report = facts.report
     if report.kind == "sysrq":
@@ -193,7 +193,7 @@ def advice(facts: Facts) -> str:
     return _advice_node(facts)
 
 
-def _advice_tie(facts: Facts) -> str:
+def _advice_tie(facts: ReportFacts) -> str:
     if facts.formula is not None and facts.formula.unit == "per_mille":
         return (
             "Run fewer and larger processes, raise oom_score_adj of those that may die, or "
@@ -207,7 +207,7 @@ def _advice_tie(facts: Facts) -> str:
     )
 
 
-def _advice_memcg(facts: Facts) -> str:
+def _advice_memcg(facts: ReportFacts) -> str:
     use = facts.use
     role = role_of(facts.limit_owner) if facts.limit_owner else None
     remedy = role.remedy if role else "raise the limit"
@@ -227,14 +227,14 @@ def _advice_memcg(facts: Facts) -> str:
     return f"Find out why {who} needs that much, or {remedy}."
 
 
-def _advice_pods(facts: Facts, remedy: str) -> str:
+def _advice_pods(facts: ReportFacts, remedy: str) -> str:
     """The limit of many: whoever dies may be anyone of them, and is not to blame."""
     best = facts.task_owner is not None and facts.task_owner.place.qos == "BestEffort"
     whose = "this BestEffort pod has none, and those die first" if best else "BestEffort has none"
     return f"Give the node's pods memory requests and limits that fit it ({whose}), or {remedy}."
 
 
-def _largest(facts: Facts, least_bytes: int = 1) -> str | None:
+def _largest(facts: ReportFacts, least_bytes: int = 1) -> str | None:
     """Whose size is in the log; nobody is blamed without one, nor by a table that lacks the
     victim: it is of a log that was cut or searched, and who else is missing is not known.
     The guard neither: it is there to help, and to limit it is no remedy.
@@ -250,7 +250,7 @@ def _largest(facts: Facts, least_bytes: int = 1) -> str | None:
     return most.comm if most else None
 
 
-def _advice_node(facts: Facts) -> str:
+def _advice_node(facts: ReportFacts) -> str:
     residual, request = facts.residual, facts.request
     if not facts.is_domain_known:
         if facts.report.kills:
@@ -283,7 +283,7 @@ def _advice_node(facts: Facts) -> str:
     return _advice_grown(facts)
 
 
-def _advice_grown(facts: Facts) -> str:
+def _advice_grown(facts: ReportFacts) -> str:
     """The machine's memory was really used up."""
     who = _largest(facts, max(_SMALL_BYTES, int(_SMALL_SHARE * (ram_bytes(facts) or 0))))
     if facts.chosen_pid is None and facts.report.is_cut:
@@ -331,7 +331,7 @@ def _advice_zone(lack: ZoneLack) -> str:
             )
 
 
-def _advice_bound(facts: Facts) -> str:
+def _advice_bound(facts: ReportFacts) -> str:
     """Memory was free, in a place of which the report shows, or not, that it was forbidden."""
     if free_unasked_bytes(facts) is not None or bytes_in_view(facts) is not None:
         return (
@@ -352,14 +352,14 @@ def _advice_bound(facts: Facts) -> str:
     return f"Look for a memory policy or cpuset (numactl, cpuset.mems) of {who}."
 
 
-def _outweighs(count_bytes: int, facts: Facts) -> bool:
+def _outweighs(count_bytes: int, facts: ReportFacts) -> bool:
     """Whether it is more than anybody's own memory."""
     largest = facts.scores.largest()
     held = facts.bytes_of(largest.held_pages) if largest else None
     return held is None or count_bytes > held
 
 
-def _is_kernels(facts: Facts) -> bool:
+def _is_kernels(facts: ReportFacts) -> bool:
     info, residual = facts.report.mem_info, facts.residual
     if info is None or residual is None:
         return False

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from seawall.accounts.oom.anomaly import Anomaly
-from seawall.accounts.oom.facts import Facts
+from seawall.accounts.oom.report_facts import ReportFacts
 from seawall.accounts.oom.scores import Score
 from seawall.accounts.oom.told_choice import better
-from seawall.readings.oom_log.report import Kill
+from seawall.readings.oom_log.oom_report import Kill
 from seawall.words import count, percent, size
 
 _INT_PAGES: Final = (2**31 - 1) // 1000
@@ -17,7 +17,7 @@ _SMALL_SHARE: Final = 0.01
 _SAME_LEAST_PAGES: Final = 4096
 
 
-def choice_anomalies(facts: Facts) -> Iterator[Anomaly]:
+def choice_anomalies(facts: ReportFacts) -> Iterator[Anomaly]:
     """In the order of how much they explain."""
     yield from _ties(facts)
     yield from _overflow(facts)
@@ -28,7 +28,7 @@ def choice_anomalies(facts: Facts) -> Iterator[Anomaly]:
     yield from _shared_mm(facts)
 
 
-def tied(facts: Facts) -> tuple[Score, ...]:
+def tied(facts: ReportFacts) -> tuple[Score, ...]:
     """Those that share the least points there are with the chosen one, if one of them is
     larger; empty when size decided.
     """
@@ -42,7 +42,7 @@ def tied(facts: Facts) -> tuple[Score, ...]:
     return ties if most > chosen.held_pages else ()
 
 
-def _ties(facts: Facts) -> Iterator[Anomaly]:
+def _ties(facts: ReportFacts) -> Iterator[Anomaly]:
     ties = tied(facts)
     formula = facts.formula
     if not ties or formula is None:
@@ -67,7 +67,7 @@ def _ties(facts: Facts) -> Iterator[Anomaly]:
     )
 
 
-def _namesakes(ties: tuple[Score, ...], largest: Score, facts: Facts) -> str:
+def _namesakes(ties: tuple[Score, ...], largest: Score, facts: ReportFacts) -> str:
     """What all of that name hold together: many small ones are the usual cause."""
     same = [row for row in ties if row.task.comm == largest.task.comm]
     if len(same) < 2:
@@ -76,7 +76,7 @@ def _namesakes(ties: tuple[Score, ...], largest: Score, facts: Facts) -> str:
     return f" ({len(same)} of that name in the table hold {facts.size_of(held)})"
 
 
-def _overflow(facts: Facts) -> Iterator[Anomaly]:
+def _overflow(facts: ReportFacts) -> Iterator[Anomaly]:
     formula = facts.formula
     if formula is None or "32 bits" not in formula.text:
         return
@@ -91,7 +91,7 @@ def _overflow(facts: Facts) -> Iterator[Anomaly]:
         )
 
 
-def _differs(facts: Facts) -> Iterator[Anomaly]:
+def _differs(facts: ReportFacts) -> Iterator[Anomaly]:
     top, chosen = facts.scores.top(), facts.chosen
     if not top or chosen is None or chosen in top or chosen.points is None:
         return
@@ -106,7 +106,7 @@ def _differs(facts: Facts) -> Iterator[Anomaly]:
     )
 
 
-def _why_differs(facts: Facts) -> str:
+def _why_differs(facts: ReportFacts) -> str:
     asker = facts.report.invoker_pid
     if asker is not None and asker == facts.chosen_pid:
         return "It is the one that asked: vm.oom_kill_allocating_task is set."
@@ -123,7 +123,7 @@ def _s(number: int) -> str:
     return "" if number == 1 else "s"
 
 
-def _child(facts: Facts) -> Iterator[Anomaly]:
+def _child(facts: ReportFacts) -> Iterator[Anomaly]:
     other = facts.stand_in
     if other is None or other.kin == "thread":  # told where the choice is told: nothing is wrong
         return
@@ -143,7 +143,7 @@ def _child(facts: Facts) -> Iterator[Anomaly]:
     )
 
 
-def _nobody(facts: Facts) -> Iterator[Anomaly]:
+def _nobody(facts: ReportFacts) -> Iterator[Anomaly]:
     if facts.report.no_killable:
         yield Anomaly(
             "no-killable",
@@ -152,7 +152,7 @@ def _nobody(facts: Facts) -> Iterator[Anomaly]:
         )
 
 
-def _small(facts: Facts) -> Iterator[Anomaly]:
+def _small(facts: ReportFacts) -> Iterator[Anomaly]:
     """A kill that cannot have helped, while others held far more."""
     back, found = facts.returned_bytes, better(facts)
     whole = facts.limit_bytes or (facts.residual.ram_bytes if facts.residual else None)
@@ -170,7 +170,7 @@ def _share(fraction: float) -> str:
     return percent(fraction) if fraction >= 0.001 else "less than 0.1 %"
 
 
-def _shared_mm(facts: Facts) -> Iterator[Anomaly]:
+def _shared_mm(facts: ReportFacts) -> Iterator[Anomaly]:
     """Processes that share one address space are killed together, without rows of their own."""
     kills = facts.report.kills
     if len(kills) > 1 and facts.report.group_kill is None and _look_the_same(kills):

@@ -5,16 +5,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from seawall.accounts.oom.anomaly import Anomaly
-from seawall.accounts.oom.facts import Facts
+from seawall.accounts.oom.report_facts import ReportFacts
 from seawall.accounts.oom.told_zones import free_elsewhere_bytes, plenty_elsewhere, plenty_here
-from seawall.readings.oom_log.report import CallSite
+from seawall.readings.oom_log.oom_report import CallSite
 from seawall.words import percent, size
 
 _LARGE_SHARE: Final = 0.5
 _SLAB_SHARE: Final = 0.25
 
 
-def memory_anomalies(facts: Facts) -> Iterator[Anomaly]:
+def memory_anomalies(facts: ReportFacts) -> Iterator[Anomaly]:
     """In the order of how much they explain."""
     yield from _by_hand(facts)
     yield from _pagefault(facts)
@@ -28,12 +28,12 @@ def memory_anomalies(facts: Facts) -> Iterator[Anomaly]:
     yield from _unaccounted(facts)
 
 
-def _by_hand(facts: Facts) -> Iterator[Anomaly]:
+def _by_hand(facts: ReportFacts) -> Iterator[Anomaly]:
     if facts.report.kind == "sysrq":
         yield Anomaly("by-hand", "Nothing was short: somebody asked for this kill (SysRq f).")
 
 
-def _pagefault(facts: Facts) -> Iterator[Anomaly]:
+def _pagefault(facts: ReportFacts) -> Iterator[Anomaly]:
     if facts.report.kind == "pagefault":
         yield Anomaly(
             "pagefault-without-request",
@@ -43,7 +43,7 @@ def _pagefault(facts: Facts) -> Iterator[Anomaly]:
         )
 
 
-def _order(facts: Facts) -> Iterator[Anomaly]:
+def _order(facts: ReportFacts) -> Iterator[Anomaly]:
     request = facts.request
     if request is None or request.order < 1 or facts.report.kind == "memcg":
         return
@@ -62,7 +62,7 @@ def _order(facts: Facts) -> Iterator[Anomaly]:
     )
 
 
-def _low_zone(facts: Facts) -> Iterator[Anomaly]:
+def _low_zone(facts: ReportFacts) -> Iterator[Anomaly]:
     zone = facts.request.highest_zone if facts.request else None
     if zone not in ("DMA", "DMA32"):
         return
@@ -73,7 +73,7 @@ def _low_zone(facts: Facts) -> Iterator[Anomaly]:
     )
 
 
-def _bound(facts: Facts) -> Iterator[Anomaly]:
+def _bound(facts: ReportFacts) -> Iterator[Anomaly]:
     report = facts.report
     if report.kind not in ("cpuset", "mempolicy"):
         return
@@ -86,7 +86,7 @@ def _bound(facts: Facts) -> Iterator[Anomaly]:
     )
 
 
-def _elsewhere(facts: Facts) -> Iterator[Anomaly]:
+def _elsewhere(facts: ReportFacts) -> Iterator[Anomaly]:
     total = free_elsewhere_bytes(facts)
     if not total or facts.report.kind == "sysrq":
         return
@@ -102,7 +102,7 @@ def _elsewhere(facts: Facts) -> Iterator[Anomaly]:
     )
 
 
-def _not_short(facts: Facts) -> Iterator[Anomaly]:
+def _not_short(facts: ReportFacts) -> Iterator[Anomaly]:
     """Order 0, and a zone that could have served had plenty."""
     most = plenty_here(facts)
     if most is None:
@@ -119,7 +119,7 @@ def _not_short(facts: Facts) -> Iterator[Anomaly]:
     )
 
 
-def _shmem(facts: Facts) -> Iterator[Anomaly]:
+def _shmem(facts: ReportFacts) -> Iterator[Anomaly]:
     shmem, whole = _shmem_of(facts)
     if shmem is None or not whole or shmem < _LARGE_SHARE * whole:
         return
@@ -130,7 +130,7 @@ def _shmem(facts: Facts) -> Iterator[Anomaly]:
     )
 
 
-def _shmem_of(facts: Facts) -> tuple[int | None, int | None]:
+def _shmem_of(facts: ReportFacts) -> tuple[int | None, int | None]:
     use, info = facts.use, facts.report.mem_info
     if facts.report.kind == "memcg":
         return (None, None) if use is None else (use.shmem_bytes, facts.limit_bytes)
@@ -139,7 +139,7 @@ def _shmem_of(facts: Facts) -> tuple[int | None, int | None]:
     return facts.bytes_of(info.pages["shmem"]), facts.residual.ram_bytes
 
 
-def _slab(facts: Facts) -> Iterator[Anomaly]:
+def _slab(facts: ReportFacts) -> Iterator[Anomaly]:
     """Kernel memory that no process holds."""
     info = facts.report.mem_info
     if info is None or facts.residual is None:
@@ -160,13 +160,13 @@ def _slab(facts: Facts) -> Iterator[Anomaly]:
     )
 
 
-def _sites(facts: Facts) -> list[CallSite]:
+def _sites(facts: ReportFacts) -> list[CallSite]:
     """The largest; but slab's own, which all the others of its pages go through."""
     sites = [site for site in facts.report.allocations if "alloc_slab_page" not in site.place]
     return sorted(sites, key=lambda site: -site.bytes)[:3]
 
 
-def _unaccounted(facts: Facts) -> Iterator[Anomaly]:
+def _unaccounted(facts: ReportFacts) -> Iterator[Anomaly]:
     residual = facts.residual
     if residual is None or not residual.is_large:
         return

@@ -4,10 +4,10 @@
 from collections.abc import Iterator
 
 from seawall.accounts.oom.anomaly import Anomaly
-from seawall.accounts.oom.facts import Facts
+from seawall.accounts.oom.report_facts import ReportFacts
 
 
-def report_anomalies(facts: Facts) -> Iterator[Anomaly]:
+def report_anomalies(facts: ReportFacts) -> Iterator[Anomaly]:
     """What a reader of the raw log may be misled by."""
     report = facts.report
     if report.panic:
@@ -22,7 +22,7 @@ def report_anomalies(facts: Facts) -> Iterator[Anomaly]:
         yield Anomaly("cut-report", _missing(facts))
 
 
-def _panic(facts: Facts) -> str:
+def _panic(facts: ReportFacts) -> str:
     kills = facts.report.kills
     if any(kill.pid == 1 for kill in kills):
         return "init (pid 1) was among the killed, and without it the kernel stops the machine."
@@ -38,7 +38,7 @@ def _panic(facts: Facts) -> str:
     return f"The kernel stopped the machine instead of killing somebody: {why}."
 
 
-def _missing(facts: Facts) -> str:
+def _missing(facts: ReportFacts) -> str:
     report = facts.report
     missing = []
     if report.is_headless:

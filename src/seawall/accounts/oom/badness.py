@@ -11,7 +11,7 @@ from typing import Final
 
 from seawall.accounts.oom.badness_ages import AGES, EL6, Candidate, Formula, Unit
 from seawall.problems import UsageProblem
-from seawall.readings.oom_log.report import OomReport
+from seawall.readings.oom_log.oom_report import OomReport
 
 __all__ = ["NAMES", "Candidate", "Formula", "Unit", "formula_named", "formula_of"]
 

@@ -44,7 +44,7 @@ class Contender(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ProcessMoment:
     """What was read of every process, as closely together as it goes."""
 
     processes: Mapping[int, Process]
@@ -75,7 +75,7 @@ class Contenders:
         return [one for one in self.all if one.immune is not None]
 
 
-def contenders(moment: Moment, pids: Iterable[int] | None = None) -> Contenders:
+def contenders(moment: ProcessMoment, pids: Iterable[int] | None = None) -> Contenders:
     """All of them, or only ``pids``."""
     wanted = moment.processes.keys() if pids is None else set(pids) & moment.processes.keys()
     found: list[Contender] = []
@@ -93,7 +93,9 @@ def contenders(moment: Moment, pids: Iterable[int] | None = None) -> Contenders:
     return Contenders(tuple(found), threads, incomplete)
 
 
-def _contender(process: Process, status: ProcessStatus, adj: int, moment: Moment) -> Contender:
+def _contender(
+    process: Process, status: ProcessStatus, adj: int, moment: ProcessMoment
+) -> Contender:
     swap, tables = status.vm_swap or 0, status.vm_pte or 0
     candidate = Candidate(
         # Of ``stat``: since 6.16 ``status`` sums exactly what the OOM killer only estimates.
@@ -119,7 +121,7 @@ def _is_root(status: ProcessStatus) -> bool:
     return status.uid == 0 and bool(status.cap_eff & _SYS_ADMIN)
 
 
-def _immune(pid: int, adj: int, moment: Moment) -> str | None:
+def _immune(pid: int, adj: int, moment: ProcessMoment) -> str | None:
     if adj == ADJ_NEVER:
         return "oom_score_adj is -1000"
     if pid == 1 and _is_first_namespace(moment.processes):

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from seawall.readings.oom_log.report import MemInfo, OomReport
+from seawall.readings.oom_log.oom_report import MemInfo, OomReport
 from seawall.words import size
 
 _RANGE_MOST: Final = 4096

@@ -11,14 +11,14 @@ from seawall.accounts.oom.anomalies_choice import choice_anomalies
 from seawall.accounts.oom.anomalies_memory import memory_anomalies
 from seawall.accounts.oom.anomalies_report import report_anomalies
 from seawall.accounts.oom.anomaly import Anomaly
-from seawall.accounts.oom.facts import Facts, Hints, facts_of
+from seawall.accounts.oom.report_facts import Hints, ReportFacts, facts_of
 from seawall.accounts.oom.series import Series
 from seawall.accounts.oom.told_choice import told_choice
 from seawall.accounts.oom.told_owner import told_owner
 from seawall.accounts.oom.told_request import told_request
 from seawall.accounts.oom.told_return import told_return
 from seawall.accounts.oom.told_shortage import told_shortage
-from seawall.readings.oom_log.report import OomReport
+from seawall.readings.oom_log.oom_report import OomReport
 
 BUG: Final = "seawall-bug"
 """The anomaly of a report that Seawall could not explain whole."""
@@ -50,7 +50,7 @@ class Explanation:
     one.
     """
 
-    def __init__(self, number: int, facts: Facts, tell: Callable[[], _Told]) -> None:
+    def __init__(self, number: int, facts: ReportFacts, tell: Callable[[], _Told]) -> None:
         self.number = number
         """Of the report in its log, from 1."""
         self.facts = facts
@@ -95,15 +95,15 @@ class Explanation:
 class _Teller:
     """Asks for one part after the other; a guarded one survives a bug in one of them."""
 
-    facts: Facts
+    facts: ReportFacts
     is_guarded: bool
     bugs: list[Anomaly] = field(default_factory=list)
 
-    def words(self, part: str, tell: Callable[[Facts], str]) -> str:
+    def words(self, part: str, tell: Callable[[ReportFacts], str]) -> str:
         """One sentence."""
         return " ".join(self.sentences(part, lambda facts: [tell(facts)]))
 
-    def sentences(self, part: str, tell: Callable[[Facts], Iterable[str]]) -> tuple[str, ...]:
+    def sentences(self, part: str, tell: Callable[[ReportFacts], Iterable[str]]) -> tuple[str, ...]:
         """Several."""
         try:
             return tuple(tell(self.facts))
@@ -112,7 +112,7 @@ class _Teller:
                 raise
             return (f"Not told: {self._bug(part, error)}.",)
 
-    def anomalies(self, tell: Callable[[Facts], Iterable[Anomaly]]) -> tuple[Anomaly, ...]:
+    def anomalies(self, tell: Callable[[ReportFacts], Iterable[Anomaly]]) -> tuple[Anomaly, ...]:
         """What is wrong."""
         try:
             return tuple(tell(self.facts))

@@ -8,7 +8,7 @@ alone: they are summed.  Since then it prints the one whose limit it is, all bel
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from seawall.readings.oom_log.report import MemcgStat, OomReport
+from seawall.readings.oom_log.oom_report import MemcgStat, OomReport
 
 _KERNEL: Final = (
     "kernel_stack", "pagetables", "sec_pagetables", "percpu", "slab", "sock", "vmalloc",

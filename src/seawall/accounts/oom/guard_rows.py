@@ -9,7 +9,7 @@ Python is known to do.
 import re
 from typing import Final
 
-from seawall.readings.oom_log.report import Task
+from seawall.readings.oom_log.oom_report import Task
 
 GUARD_ADJ: Final = -999
 _NAME: Final = re.compile(r"seawall(?:-guard)?|python3?(?:\.\d{1,2})?", re.ASCII)

@@ -9,8 +9,8 @@ import re
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from seawall.accounts.oom.facts import Owner
-from seawall.cgroup_paths import Place, place_of
+from seawall.accounts.oom.report_facts import Owner
+from seawall.cgroup_paths import CgroupPlace, place_of
 
 RoleKind: TypeAlias = Literal[
     "container", "pod", "inside", "allocatable", "qos", "reserved", "system", "users",
@@ -57,7 +57,7 @@ def role_of(owner: Owner) -> LimitRole:
     return _inner(name, rest, place)
 
 
-def short_name(place: Place) -> str:
+def short_name(place: CgroupPlace) -> str:
     """``lxc:703``, ``container:648ff0b11197``, ``pod UID``."""
     return Owner(place.cgroup, place, None, None, None).name
 
@@ -82,7 +82,7 @@ def _inside(path: str) -> tuple[str | None, str]:
     return outer, rest
 
 
-def _inner(name: str, rest: str, outer: Place) -> LimitRole:
+def _inner(name: str, rest: str, outer: CgroupPlace) -> LimitRole:
     """A cgroup that something inside a container made."""
     place = place_of(rest)
     kept = f"container {outer.machine or (outer.container_id or '')[:12]}".rstrip()
@@ -128,7 +128,7 @@ def _own(owner: Owner) -> LimitRole:
     return _by_path(owner.path, place)
 
 
-def _by_path(path: str, place: Place) -> LimitRole:
+def _by_path(path: str, place: CgroupPlace) -> LimitRole:
     parts = [part for part in path.split("/") if part]
     last = parts[-1] if parts else ""
     if _KUBEPODS.match(last):
@@ -161,7 +161,7 @@ def _by_path(path: str, place: Place) -> LimitRole:
     return _of_systemd(path, last, place)
 
 
-def _of_systemd(path: str, last: str, place: Place) -> LimitRole:
+def _of_systemd(path: str, last: str, place: CgroupPlace) -> LimitRole:
     if found := _USER.match(last):
         return LimitRole(
             "users", f"all sessions of user {found[1]} together ({path})",
@@ -202,7 +202,7 @@ def _reserved(parts: list[str]) -> LimitRole | None:
     )  # fmt: skip
 
 
-def _job(path: str, place: Place) -> LimitRole:
+def _job(path: str, place: CgroupPlace) -> LimitRole:
     steps = [found[1] for part in path.split("/") if (found := _STEP.match(part))]
     number = (place.job or "").removeprefix("job_")
     step = f" step {steps[0]}" if steps else ""

@@ -10,7 +10,7 @@ alone), and what drivers took.
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from seawall.readings.oom_log.report import MemInfo, OomReport
+from seawall.readings.oom_log.oom_report import MemInfo, OomReport
 from seawall.words import size
 
 _LRU: Final = (

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from seawall.accounts.oom.facts import Facts
 from seawall.accounts.oom.limit_role import role_of
+from seawall.accounts.oom.report_facts import ReportFacts
 from seawall.accounts.oom.series import GAP_SECONDS, KILLS_LEAST, SMALL_SHARE, moment
 
 KEPT: Final = 100
@@ -54,7 +54,7 @@ class OomEpisode:
             return ""
         return "none" if self.is_each_small and self.returned_bytes is not None else "not lasting"
 
-    def add(self, facts: Facts, number: int, seconds: float | None) -> None:
+    def add(self, facts: ReportFacts, number: int, seconds: float | None) -> None:
         """Count a report in that comes ``seconds`` after the last one."""
         report = facts.report
         self.last_number, self.last_at = number, report.at
@@ -81,7 +81,7 @@ class Episodes:
         self.found = 0
         self.kills = 0
 
-    def add(self, facts: Facts, number: int) -> None:
+    def add(self, facts: ReportFacts, number: int) -> None:
         """The next report."""
         report = facts.report
         domain = _domain(facts)
@@ -112,7 +112,7 @@ class Episodes:
         return every[-KEPT:]
 
 
-def _domain(facts: Facts) -> str:
+def _domain(facts: ReportFacts) -> str:
     """The limit, or the machine; what is not told is apart from both."""
     report = facts.report
     if not facts.is_domain_known:
@@ -123,7 +123,7 @@ def _domain(facts: Facts) -> str:
     return owner.path if owner else "a limit"
 
 
-def _where(facts: Facts) -> str:
+def _where(facts: ReportFacts) -> str:
     if not facts.is_domain_known or facts.report.kind != "memcg":
         return ""
     owner = facts.limit_owner or facts.task_owner or facts.asker_owner

@@ -8,7 +8,7 @@ page size, wherever a report shows one thing in both units.
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.readings.oom_log.report import OomReport
+from seawall.readings.oom_log.oom_report import OomReport
 
 SIZES: Final = (4096, 8192, 16384, 65536)
 """What Linux has; 32 KiB is on no distribution's kernel."""

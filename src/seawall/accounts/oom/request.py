@@ -9,7 +9,7 @@ Names are printed since 4.6; the bits of older kernels that matter here kept the
 import re
 from typing import Final, NamedTuple
 
-from seawall.readings.oom_log.report import OomReport
+from seawall.readings.oom_log.oom_report import OomReport
 from seawall.words import size
 
 _OLD_BITS: Final = {

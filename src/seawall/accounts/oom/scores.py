@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from seawall.accounts.oom.badness import Candidate, Formula
 from seawall.accounts.oom.domain import Domain
 from seawall.accounts.oom.guard_rows import is_of_guard
-from seawall.readings.oom_log.report import OomReport, Task
+from seawall.readings.oom_log.oom_report import OomReport, Task
 
 ADJ_NEVER: Final = -1000
 

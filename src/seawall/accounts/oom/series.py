@@ -6,8 +6,8 @@ from collections import deque
 from typing import Final, NamedTuple
 
 from seawall.accounts.oom.anomaly import Anomaly
-from seawall.accounts.oom.facts import Facts
-from seawall.readings.oom_log.report import OomReport
+from seawall.accounts.oom.report_facts import ReportFacts
+from seawall.readings.oom_log.oom_report import OomReport
 from seawall.words import count, duration, size
 
 GAP_SECONDS: Final = 60.0
@@ -55,7 +55,7 @@ class Series:
             return None
         return free_bytes if 0 <= seconds - at <= GAP_SECONDS else None
 
-    def _note_free(self, facts: Facts) -> None:
+    def _note_free(self, facts: ReportFacts) -> None:
         info = facts.report.mem_info
         if info is None or info.ram_pages is None or "free" not in info.pages:
             return
@@ -63,7 +63,7 @@ class Series:
         if free_bytes is not None:
             self._free = (*moment(facts.report.at), info.ram_pages, free_bytes)
 
-    def after(self, facts: Facts) -> list[Anomaly]:
+    def after(self, facts: ReportFacts) -> list[Anomaly]:
         """What this report's place among the earlier ones says."""
         report = facts.report
         self._note_free(facts)

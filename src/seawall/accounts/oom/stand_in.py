@@ -8,7 +8,7 @@ process, and none for its other threads.
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from seawall.readings.oom_log.report import Choice, Kill, OomReport
+from seawall.readings.oom_log.oom_report import Choice, Kill, OomReport
 
 Kin: TypeAlias = Literal["child", "thread", "either"]
 """``thread``: of the killed process the chosen pid is one.  ``either``: the log does not tell."""

@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.accounts.oom.facts import Facts
+from seawall.accounts.oom.report_facts import ReportFacts
 from seawall.accounts.oom.scores import Score, log_score
 from seawall.words import count, size
 
@@ -16,7 +16,7 @@ BETTER_FACTOR: Final = 2
 """A better choice returns at least twice as much."""
 
 
-def told_choice(facts: Facts) -> Iterator[str]:
+def told_choice(facts: ReportFacts) -> Iterator[str]:
     """Sentences about the choice; what is not known is said."""
     if facts.chosen_pid is None:
         yield from _nobody(facts)
@@ -33,7 +33,7 @@ def told_choice(facts: Facts) -> Iterator[str]:
     yield from _better_words(facts)
 
 
-def _not_in_table(facts: Facts, who: str) -> Iterator[str]:
+def _not_in_table(facts: ReportFacts, who: str) -> Iterator[str]:
     other = facts.stand_in
     if other is not None and other.kin == "thread":
         killed = f"{other.kill.comm} (pid {other.kill.pid})"
@@ -44,7 +44,7 @@ def _not_in_table(facts: Facts, who: str) -> Iterator[str]:
         yield f"{other.kill.comm} (pid {other.kill.pid}) is a child or a thread of it."
 
 
-def _nobody(facts: Facts) -> Iterator[str]:
+def _nobody(facts: ReportFacts) -> Iterator[str]:
     if facts.report.no_killable:
         rows = facts.scores.rows
         never = sum(not row.is_killable for row in rows)
@@ -57,7 +57,7 @@ def _nobody(facts: Facts) -> Iterator[str]:
         yield "Who was chosen is not in the log: its end is missing."
 
 
-def _not_computed(facts: Facts, who: str) -> Iterator[str]:
+def _not_computed(facts: ReportFacts, who: str) -> Iterator[str]:
     scores = facts.scores
     yield f"{who}: points not recomputed, for {scores.why_not}."
     chosen = facts.chosen
@@ -71,7 +71,7 @@ def _not_computed(facts: Facts, who: str) -> Iterator[str]:
     )
 
 
-def _adj_by_score(facts: Facts) -> Iterator[str]:
+def _adj_by_score(facts: ReportFacts) -> Iterator[str]:
     """2.6.36 to 5.0: ``score`` is thousandths of the memory, at most some 1000, plus the adj."""
     choice, owner = facts.report.choice, facts.task_owner
     if choice is None or choice.score is None or not _FULL < choice.score <= _SCORE_MOST:
@@ -90,7 +90,7 @@ def _adj_by_score(facts: Facts) -> Iterator[str]:
     yield f"Its score of {choice.score} tells that its oom_score_adj is {words}{by}."
 
 
-def is_most_by_size(facts: Facts) -> bool:
+def is_most_by_size(facts: ReportFacts) -> bool:
     """Whether the chosen one follows without any total: equal adj, and it holds the most."""
     rows = [row for row in facts.scores.rows if row.is_killable]
     chosen = facts.chosen
@@ -101,7 +101,7 @@ def is_most_by_size(facts: Facts) -> bool:
     return chosen.held_pages == max(row.held_pages for row in rows)
 
 
-def _computed(facts: Facts, who: str) -> Iterator[str]:
+def _computed(facts: ReportFacts, who: str) -> Iterator[str]:
     scores = facts.scores
     formula, chosen = facts.formula, facts.chosen
     if formula is not None:
@@ -133,7 +133,7 @@ def have_others(number: int) -> str:
     return f"has {number} other" if number == 1 else f"have {number} others"
 
 
-def _outside(facts: Facts, who: str) -> Iterator[str]:
+def _outside(facts: ReportFacts, who: str) -> Iterator[str]:
     top = facts.scores.top()
     if top:
         most = top[0]
@@ -149,7 +149,7 @@ def _place(ties: tuple[Score, ...], chosen: Score) -> str:
     return "it is the last of them in the list" if chosen is ties[-1] else "the kernel's order"
 
 
-def _differs(facts: Facts, who: str, most: Score) -> Iterator[str]:
+def _differs(facts: ReportFacts, who: str, most: Score) -> Iterator[str]:
     chosen = facts.chosen
     points = chosen.points if chosen else None
     yield (
@@ -160,7 +160,7 @@ def _differs(facts: Facts, who: str, most: Score) -> Iterator[str]:
         yield "The chosen one is the one that asked: vm.oom_kill_allocating_task=1 does that."
 
 
-def _compared(facts: Facts) -> Iterator[str]:
+def _compared(facts: ReportFacts) -> Iterator[str]:
     """Against ``score N`` of the log."""
     choice, total, formula = facts.report.choice, facts.domain.total_pages, facts.formula
     chosen = facts.chosen
@@ -177,7 +177,7 @@ def _compared(facts: Facts) -> Iterator[str]:
     yield f"The log says score {choice.score}, {same}."
 
 
-def _limits_of_it(facts: Facts) -> Iterator[str]:
+def _limits_of_it(facts: ReportFacts) -> Iterator[str]:
     scores = facts.scores
     if scores.root_matters:
         how = "with" if scores.with_bonus else "without"
@@ -195,13 +195,13 @@ def _limits_of_it(facts: Facts) -> Iterator[str]:
         yield "This table prints no swap or no page tables: the points are the least they can be."
 
 
-def _group(facts: Facts) -> Iterator[str]:
+def _group(facts: ReportFacts) -> Iterator[str]:
     report = facts.report
     if report.group_kill is not None:
         yield f"memory.oom.group is set on {report.group_kill}: all in it were killed together."
 
 
-def better(facts: Facts) -> Score | None:
+def better(facts: ReportFacts) -> Score | None:
     """Who would have returned at least twice as much as all that were killed."""
     largest = facts.scores.largest()
     chosen = facts.chosen
@@ -215,7 +215,7 @@ def better(facts: Facts) -> Score | None:
     return largest if largest.returns_pages >= BETTER_FACTOR * max(returned, 1) else None
 
 
-def _better_words(facts: Facts) -> Iterator[str]:
+def _better_words(facts: ReportFacts) -> Iterator[str]:
     found = better(facts)
     if found is None:
         return
@@ -225,7 +225,7 @@ def _better_words(facts: Facts) -> Iterator[str]:
     )
 
 
-def _why_not_it(facts: Facts, found: Score) -> str:
+def _why_not_it(facts: ReportFacts, found: Score) -> str:
     chosen = facts.chosen
     if chosen is None or found.points is None or chosen.points is None:
         return "Why the kernel did not take it cannot be told from this log."

@@ -3,11 +3,11 @@
 
 from collections.abc import Iterator
 
-from seawall.accounts.oom.facts import Facts, Owner
 from seawall.accounts.oom.limit_role import role_of
+from seawall.accounts.oom.report_facts import Owner, ReportFacts
 
 
-def told_owner(facts: Facts) -> Iterator[str]:
+def told_owner(facts: ReportFacts) -> Iterator[str]:
     """The limit's owner first, then the chosen process's where it is another."""
     limit, task = facts.limit_owner, facts.task_owner
     cut = facts.report.cut_text
@@ -26,7 +26,7 @@ def told_owner(facts: Facts) -> Iterator[str]:
         yield "That is the first in its statistics; the limit itself may be of one above it."
 
 
-def _limit(facts: Facts, limit: Owner) -> Iterator[str]:
+def _limit(facts: ReportFacts, limit: Owner) -> Iterator[str]:
     role = role_of(limit)
     words = described(limit)
     if role.kind == "inside":

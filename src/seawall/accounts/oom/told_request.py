@@ -3,14 +3,14 @@
 
 from collections.abc import Iterator
 
-from seawall.accounts.oom.facts import Facts
+from seawall.accounts.oom.report_facts import ReportFacts
 from seawall.accounts.oom.request import Request
 from seawall.accounts.oom.told_owner import described
 from seawall.accounts.oom.trace_purpose import Purpose, purpose_of
 from seawall.words import count
 
 
-def told_request(facts: Facts) -> Iterator[str]:
+def told_request(facts: ReportFacts) -> Iterator[str]:
     """One or two sentences."""
     report = facts.report
     request = facts.request
@@ -56,7 +56,7 @@ def asked_for(request: Request, purpose: Purpose | None) -> str:
     return request._replace(what=f"{purpose.words} (call trace: {by})").words
 
 
-def _by_trace(facts: Facts) -> Iterator[str]:
+def _by_trace(facts: ReportFacts) -> Iterator[str]:
     """Whose memory ran out, where only the call trace says it; and what SLUB says of itself."""
     report = facts.report
     if report.trace_domain == "memcg" and report.oom_memcg is None and report.memory is None:
@@ -72,11 +72,11 @@ def _by_trace(facts: Facts) -> Iterator[str]:
         yield f"SLUB could get no new slab for {what}{node}{free}."
 
 
-def _is_memcg(facts: Facts) -> bool:
+def _is_memcg(facts: ReportFacts) -> bool:
     return facts.report.kind == "memcg"
 
 
-def invoker(facts: Facts) -> str:
+def invoker(facts: ReportFacts) -> str:
     """``name (pid N)``."""
     report = facts.report
     pid = "" if report.invoker_pid is None else f" (pid {report.invoker_pid})"

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.accounts.oom.facts import Facts, freed
-from seawall.readings.oom_log.report import Kill, Reaped
+from seawall.accounts.oom.report_facts import ReportFacts, freed
+from seawall.readings.oom_log.oom_report import Kill, Reaped
 from seawall.words import size
 
 _KILLS_SHOWN: Final = 3
@@ -15,7 +15,7 @@ _SIZES_SINCE: Final = 33
 """Of 2.6: mm/oom_kill.c __oom_kill_task prints vsz, anon-rss and file-rss."""
 
 
-def told_return(facts: Facts) -> Iterator[str]:
+def told_return(facts: ReportFacts) -> Iterator[str]:
     """Kill by kill, then what stays."""
     report = facts.report
     if not report.kills:
@@ -48,7 +48,7 @@ def _others_reaped(others: list[Reaped]) -> Iterator[str]:
         )
 
 
-def _counted(facts: Facts) -> str:
+def _counted(facts: ReportFacts) -> str:
     """Of a cgroup's kill: rss may hold pages on another's account, and runs ahead of charges."""
     kills, charged = facts.report.kills, facts.charged_bytes
     held = sum(freed(kill) or 0 for kill in kills)
@@ -57,7 +57,7 @@ def _counted(facts: Facts) -> str:
     return f", of which at most {size(charged)} counted against this limit"
 
 
-def _no_kill(facts: Facts) -> Iterator[str]:
+def _no_kill(facts: ReportFacts) -> Iterator[str]:
     if facts.report.panic or facts.report.no_killable:
         before = facts.report.is_headless and not facts.report.tasks
         yield (
@@ -74,7 +74,7 @@ def _no_kill(facts: Facts) -> Iterator[str]:
     yield f"{words}; the chosen one held {facts.size_of(chosen.task.rss_pages)} of RAM."
 
 
-def _kill(kill: Kill, facts: Facts) -> Iterator[str]:
+def _kill(kill: Kill, facts: ReportFacts) -> Iterator[str]:
     who = f"{kill.comm} (pid {kill.pid})"
     if kill.anon_rss_bytes is None:
         yield f"{who} was killed; {_lost(kill) or _no_sizes(facts, kill)}."
@@ -115,7 +115,7 @@ def _lost(kill: Kill) -> str:
     return f"its line is cut, so {first} and what follows it are not in the log"
 
 
-def _no_sizes(facts: Facts, kill: Kill) -> str:
+def _no_sizes(facts: ReportFacts, kill: Kill) -> str:
     """2.6.33 and later print them: a line without was cut, unless the kernel is known older."""
     found = re.match(r"2\.6\.(\d{1,2})\b", facts.kernel or "")
     if found and int(found[1]) < _SIZES_SINCE and not kill.is_cut:
@@ -134,7 +134,7 @@ def _reaped(reaped: Reaped) -> Iterator[str]:
         )
 
 
-def _stays(facts: Facts) -> Iterator[str]:
+def _stays(facts: ReportFacts) -> Iterator[str]:
     report = facts.report
     shmem = sum(kill.shmem_rss_bytes or 0 for kill in report.kills)
     if shmem >= _WORTH_BYTES:

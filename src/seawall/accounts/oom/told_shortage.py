@@ -4,10 +4,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.accounts.oom.facts import Facts
+from seawall.accounts.oom.report_facts import ReportFacts
 from seawall.accounts.oom.told_zones import told_zones
 from seawall.accounts.oom.zone_lack import ram_bytes, zone_lack
-from seawall.readings.oom_log.report import Counter
+from seawall.readings.oom_log.oom_report import Counter
 from seawall.words import percent, size, times
 
 DROPPABLE_SHARE: Final = 0.05
@@ -18,7 +18,7 @@ _USES_SHOWN: Final = 5
 _COUNTERS: Final = ("memory", "memory+swap", "kmem", "swap")
 
 
-def told_shortage(facts: Facts) -> Iterator[str]:
+def told_shortage(facts: ReportFacts) -> Iterator[str]:
     """The limit and what filled it, or the zones and what filled the machine."""
     if facts.report.kind == "memcg":
         yield from _limits(facts)
@@ -37,7 +37,7 @@ def hit(counter: Counter | None) -> bool:
     return counter.usage_bytes >= _NEAR * counter.limit_bytes
 
 
-def _limits(facts: Facts) -> Iterator[str]:
+def _limits(facts: ReportFacts) -> Iterator[str]:
     report = facts.report
     rows = (
         ("memory", report.memory), ("memory+swap", report.memory_swap),
@@ -69,7 +69,7 @@ def _limits(facts: Facts) -> Iterator[str]:
         )
 
 
-def _content(facts: Facts) -> Iterator[str]:
+def _content(facts: ReportFacts) -> Iterator[str]:
     use = facts.use
     if use is None:
         yield "What it was made of is not in the log."
@@ -85,14 +85,14 @@ def _content(facts: Facts) -> Iterator[str]:
     yield from _droppable(facts)
 
 
-def _cache_of_files(facts: Facts) -> int | None:
+def _cache_of_files(facts: ReportFacts) -> int | None:
     use = facts.use
     if use is None or use.file_bytes is None:
         return None
     return max(0, use.file_bytes - (use.shmem_bytes or 0))
 
 
-def untold_bytes(facts: Facts) -> int:
+def untold_bytes(facts: ReportFacts) -> int:
     """What counted against the limit and is in none of the parts; 0 where that is little."""
     use, charged = facts.use, facts.charged_bytes
     if use is None or not charged:
@@ -101,7 +101,7 @@ def untold_bytes(facts: Facts) -> int:
     return rest if rest > UNTOLD_SHARE * charged else 0
 
 
-def is_writing(facts: Facts) -> bool:
+def is_writing(facts: ReportFacts) -> bool:
     """Whether cache that waits for its writeback is what filled the cgroup."""
     use = facts.use
     if use is None or not use.writing_bytes or not use.droppable_bytes:
@@ -110,14 +110,14 @@ def is_writing(facts: Facts) -> bool:
     return is_most and use.writing_bytes > (use.anon_bytes or 0)
 
 
-def droppable_bytes(facts: Facts) -> int | None:
+def droppable_bytes(facts: ReportFacts) -> int | None:
     """Page cache of files that could be dropped, before a cgroup's kill."""
     if facts.use is None:
         return None
     return facts.use.droppable_bytes
 
 
-def _droppable(facts: Facts) -> Iterator[str]:
+def _droppable(facts: ReportFacts) -> Iterator[str]:
     use = facts.use
     left = droppable_bytes(facts)
     if use is None or left is None:
@@ -141,7 +141,7 @@ def _droppable(facts: Facts) -> Iterator[str]:
     )
 
 
-def _little(facts: Facts, left: int, whole: int) -> Iterator[str]:
+def _little(facts: ReportFacts, left: int, whole: int) -> Iterator[str]:
     use = facts.use
     much = f"Only {size(left)}" if left else "None"
     if use is not None and use.shmem_bytes and use.shmem_bytes > 0.5 * whole:
@@ -152,7 +152,7 @@ def _little(facts: Facts, left: int, whole: int) -> Iterator[str]:
         yield f"{much} of it could be dropped: a real need, not cache."
 
 
-def _free_in_all(facts: Facts) -> Iterator[str]:
+def _free_in_all(facts: ReportFacts) -> Iterator[str]:
     lack = zone_lack(facts)
     if lack is None or lack.free_bytes is None:
         return
@@ -165,7 +165,7 @@ def _free_in_all(facts: Facts) -> Iterator[str]:
     )
 
 
-def _swap(facts: Facts) -> Iterator[str]:
+def _swap(facts: ReportFacts) -> Iterator[str]:
     info = facts.report.mem_info
     if info is None or info.total_swap_bytes is None:
         return
@@ -177,7 +177,7 @@ def _swap(facts: Facts) -> Iterator[str]:
         yield f"Of {size(info.total_swap_bytes)} of swap {size(free)} was free."
 
 
-def _uses(facts: Facts) -> Iterator[str]:
+def _uses(facts: ReportFacts) -> Iterator[str]:
     """Where the machine's memory was, largest first."""
     info, page = facts.report.mem_info, facts.page_bytes
     if info is None or page is None or not info.pages:

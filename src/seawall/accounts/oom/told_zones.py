@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from seawall.accounts.oom.facts import Facts
+from seawall.accounts.oom.report_facts import ReportFacts
 from seawall.accounts.oom.zones import ZoneState, allowed_nodes
 from seawall.words import percent, size
 
@@ -17,7 +17,7 @@ _FAR: Final = 4
 """So many times its low mark: more than what comes free between a failure and its report."""
 
 
-def told_zones(facts: Facts) -> Iterator[str]:
+def told_zones(facts: ReportFacts) -> Iterator[str]:
     """What could have served, what could not, and why not."""
     states = facts.zones
     if facts.report.order == -1:
@@ -92,7 +92,7 @@ def _odd(state: ZoneState) -> Iterator[str]:
         )
 
 
-def _not_short(facts: Facts, states: Sequence[ZoneState]) -> Iterator[str]:
+def _not_short(facts: ReportFacts, states: Sequence[ZoneState]) -> Iterator[str]:
     order = facts.request.order if facts.request else 0
     if not states:
         return
@@ -111,7 +111,7 @@ def _not_short(facts: Facts, states: Sequence[ZoneState]) -> Iterator[str]:
     yield f"{largest.name} {how}: {size(largest.usable_bytes)} of {size(largest.min_bytes)}."
 
 
-def plenty_here(facts: Facts) -> ZoneState | None:
+def plenty_here(facts: ReportFacts) -> ZoneState | None:
     """The fullest of the zones that could have served a single page, far above its reserve."""
     if facts.report.kind in ("sysrq", "pagefault", "memcg"):
         return None
@@ -121,7 +121,7 @@ def plenty_here(facts: Facts) -> ZoneState | None:
     return max(far, key=lambda state: state.usable_bytes, default=None)
 
 
-def movable_refused(facts: Facts) -> ZoneState | None:
+def movable_refused(facts: ReportFacts) -> ZoneState | None:
     """A zone Movable with plenty, on a node that was allowed, that this request may not use."""
     if facts.request is None or facts.request.highest_zone not in ("Normal", "HighMem"):
         return None
@@ -132,12 +132,12 @@ def movable_refused(facts: Facts) -> ZoneState | None:
     return None
 
 
-def plenty_elsewhere(facts: Facts) -> list[ZoneState]:
+def plenty_elsewhere(facts: ReportFacts) -> list[ZoneState]:
     """Zones with plenty that this request was not allowed to use."""
     return [state for state in facts.zones if not state.could_serve and state.has_plenty]
 
 
-def free_elsewhere_bytes(facts: Facts) -> int:
+def free_elsewhere_bytes(facts: ReportFacts) -> int:
     """Free memory that the request was not allowed to use, in zones that are printed or,
     for a kill bound to nodes, in those that the report leaves out.
     """
@@ -150,7 +150,7 @@ def free_elsewhere_bytes(facts: Facts) -> int:
     return max(told, left if left > _ELSEWHERE_BYTES else 0)
 
 
-def elsewhere(facts: Facts) -> Iterator[str]:
+def elsewhere(facts: ReportFacts) -> Iterator[str]:
     """Free memory that this request could not use."""
     free = plenty_elsewhere(facts)
     if free:

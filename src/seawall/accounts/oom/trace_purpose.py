@@ -6,7 +6,7 @@ Names of the kernel's functions, 2.6.32 to 6.18; the innermost frame that says s
 
 from typing import Final, NamedTuple
 
-from seawall.readings.oom_log.report import Frame, OomReport
+from seawall.readings.oom_log.oom_report import OomReport, TraceFrame
 
 
 class Purpose(NamedTuple):
@@ -77,7 +77,7 @@ def purpose_of(report: OomReport) -> Purpose | None:
     return None
 
 
-def _module_before(called: list[Frame], until: Frame) -> str | None:
+def _module_before(called: list[TraceFrame], until: TraceFrame) -> str | None:
     """A module whose function stands further in: it asked on the way."""
     for frame in called:
         if frame is until:

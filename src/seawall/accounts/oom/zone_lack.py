@@ -7,7 +7,7 @@ unless the victim happens to hold memory of that zone.
 
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from seawall.accounts.oom.facts import Facts
+from seawall.accounts.oom.report_facts import ReportFacts
 from seawall.accounts.oom.zones import ZoneState
 
 Cause: TypeAlias = Literal["min", "boost", "cma", "highmem", "movable", "zone"]
@@ -39,7 +39,7 @@ class ZoneLack(NamedTuple):
         return ", ".join(state.name for state in self.states[:3])
 
 
-def zone_lack(facts: Facts) -> ZoneLack | None:
+def zone_lack(facts: ReportFacts) -> ZoneLack | None:
     """None where the machine was out of memory, or nothing of it is told."""
     request = facts.request
     if facts.report.kind != "global" or request is None or request.is_of_kswapd:
@@ -53,7 +53,7 @@ def zone_lack(facts: Facts) -> ZoneLack | None:
     return ZoneLack(cause, tuple(could), free, is_before) if cause else None
 
 
-def free_unasked_bytes(facts: Facts) -> int | None:
+def free_unasked_bytes(facts: ReportFacts) -> int | None:
     """Free in a machine that was therefore not out of memory, where the report lost its first
     line: which of the zones the request could use is not told.  What is CMA proves nothing.
     """
@@ -69,7 +69,7 @@ def free_unasked_bytes(facts: Facts) -> int | None:
     return free if free - cma > max(least, _AMPLE_SHARE * ram) else None
 
 
-def bytes_in_view(facts: Facts) -> int | None:
+def bytes_in_view(facts: ReportFacts) -> int | None:
     """RAM of the zones that are printed, where that is not the most of it, the free memory of the
     whole machine is not told, and the request neither: none of it proves that memory was out.
     """
@@ -81,14 +81,14 @@ def bytes_in_view(facts: Facts) -> int | None:
     return None if is_most or not shown else shown
 
 
-def _free_bytes(facts: Facts) -> tuple[int | None, bool]:
+def _free_bytes(facts: ReportFacts) -> tuple[int | None, bool]:
     info = facts.report.mem_info
     if info is not None and "free" in info.pages:
         return facts.bytes_of(info.pages["free"]), False
     return facts.free_before_bytes, True
 
 
-def _cause(facts: Facts, could: list[ZoneState], free: int | None) -> Cause | None:
+def _cause(facts: ReportFacts, could: list[ZoneState], free: int | None) -> Cause | None:
     if any(state.is_short_by_boost for state in could):
         return "boost"
     if any(state.has_odd_min and state.usable_bytes > _usual_min(state) for state in could):
@@ -116,7 +116,7 @@ def _usual_min(state: ZoneState) -> float:
     return _USUAL_MIN_SHARE * whole
 
 
-def ram_bytes(facts: Facts) -> int | None:
+def ram_bytes(facts: ReportFacts) -> int | None:
     """Of the machine, as the report prints it."""
     info = facts.report.mem_info
     if info is None or info.ram_pages is None:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from seawall.accounts.oom.domain import node_set
 from seawall.accounts.oom.request import Request
-from seawall.readings.oom_log.report import OomReport, Zone
+from seawall.readings.oom_log.oom_report import OomReport, ReportZone
 
 _ORDER: Final = ("DMA", "DMA32", "Normal", "HighMem", "Movable", "Device")
 _ODD_MIN_SHARE: Final = 0.05
@@ -24,7 +24,7 @@ _LEFT_SHARE: Final = 0.02
 class ZoneState(NamedTuple):
     """One zone at the moment of the report; bytes."""
 
-    zone: Zone
+    zone: ReportZone
     could_serve: bool
     """Of a kind and on a node that the request allows, as far as the report tells."""
     usable_bytes: int
@@ -104,7 +104,9 @@ def allowed_nodes(report: OomReport) -> frozenset[int] | None:
     return policy if policy is not None else cpuset
 
 
-def _state(zone: Zone, report: OomReport, request: Request | None, page: int | None) -> ZoneState:
+def _state(
+    zone: ReportZone, report: OomReport, request: Request | None, page: int | None
+) -> ZoneState:
     values = zone.values
     reserve = _reserve_pages(zone, report, request) * (page or 0)
     free = values["free"]
@@ -126,7 +128,7 @@ def _state(zone: Zone, report: OomReport, request: Request | None, page: int | N
     )
 
 
-def _reserve_pages(zone: Zone, report: OomReport, request: Request | None) -> int:
+def _reserve_pages(zone: ReportZone, report: OomReport, request: Request | None) -> int:
     """lowmem_reserve at the index of the request's highest zone.
 
     Which zones a kernel was built with is not printed, so the index is counted in steps: an
@@ -147,7 +149,7 @@ def _reserve_pages(zone: Zone, report: OomReport, request: Request | None) -> in
     return _by_layout(zone, highest, report)
 
 
-def _populated_above(zone: Zone, report: OomReport) -> list[str]:
+def _populated_above(zone: ReportZone, report: OomReport) -> list[str]:
     """Higher zones of the same node that have memory, lowest first."""
     info = report.mem_info
     zones = info.zones if info else ()
@@ -157,7 +159,7 @@ def _populated_above(zone: Zone, report: OomReport) -> list[str]:
     return [name for name in _ORDER[_ORDER.index(zone.name) + 1 : -1] if name in names]
 
 
-def _by_layout(zone: Zone, highest: str, report: OomReport) -> int:
+def _by_layout(zone: ReportZone, highest: str, report: OomReport) -> int:
     """Where zones are missing in the report: by how many kinds the kernel has.
 
     x86-64 and arm64 have DMA, DMA32, Normal, Movable (and Device); 32-bit kernels DMA, Normal,
@@ -178,7 +180,7 @@ def _by_layout(zone: Zone, highest: str, report: OomReport) -> int:
     return reserves[index] if index < len(reserves) else max(reserves)
 
 
-def _could_serve(zone: Zone, report: OomReport, request: Request | None) -> bool:
+def _could_serve(zone: ReportZone, report: OomReport, request: Request | None) -> bool:
     nodes = allowed_nodes(report)
     if nodes is not None and zone.node not in nodes:
         return False

@@ -19,7 +19,7 @@ _CGROUP_RECLAIM: Final = ("try_to_free_mem_cgroup_pages", "mem_cgroup_reclaim")
 _CGROUP_OOM: Final = "mem_cgroup_out_of_memory"
 
 
-class Place(NamedTuple):
+class StackPlace(NamedTuple):
     """Where a task is; ``name`` is the driver, filesystem, lock or function, where it is told."""
 
     kind: Kind
@@ -77,23 +77,23 @@ def base_name(function: str) -> str:
     return "sys_" + name[prefix.end() :] if prefix else name
 
 
-def place_of(stack: Stack, *, is_blocked: bool) -> Place:
+def place_of(stack: Stack, *, is_blocked: bool) -> StackPlace:
     """Where the task with this stack is; ``is_blocked``: it is in state D."""
     at = 0
     while at < len(stack) and _NEUTRAL.label(base_name(stack[at].function)):
         at += 1
     rest = stack[at:]
     if not rest:
-        return Place("unknown" if is_blocked else "other", None)
+        return StackPlace("unknown" if is_blocked else "other", None)
     first = base_name(rest[0].function)
     if not is_blocked and _USER_RETURN.label(first):
-        return Place("on_cpu_user")
+        return StackPlace("on_cpu_user")
     waited = _lock_of(rest, is_blocked=is_blocked)
     if waited is not None:
         return waited
     if is_blocked and _VFORK.label(first):
-        return Place("vfork")
-    weak: Place | None = None
+        return StackPlace("vfork")
+    weak: StackPlace | None = None
     for frame in rest:
         found = _strong(frame)
         if found is not None:
@@ -101,11 +101,11 @@ def place_of(stack: Stack, *, is_blocked: bool) -> Place:
         weak = weak or _weak(frame)
     if weak is None or (is_blocked and weak.kind == "woken"):
         is_frozen = is_blocked and _FREEZABLE.label(first) is not None
-        return Place("frozen") if is_frozen else Place("other", first)
+        return StackPlace("frozen") if is_frozen else StackPlace("other", first)
     return weak
 
 
-def _lock_of(stack: Stack, *, is_blocked: bool) -> Place | None:
+def _lock_of(stack: Stack, *, is_blocked: bool) -> StackPlace | None:
     """The lock that is waited for: by the functions of locks themselves, or by who asked."""
     at = 0
     while at < len(stack) and (
@@ -116,27 +116,27 @@ def _lock_of(stack: Stack, *, is_blocked: bool) -> Place | None:
         asker = stack[at]
         lock = None if asker.module else _LOCKS.label(base_name(asker.function))
         if lock is not None:
-            return Place("lock", lock)
+            return StackPlace("lock", lock)
         if at:
-            return Place("lock", f"taken by {asker.text}")
-    return Place("lock") if at else None
+            return StackPlace("lock", f"taken by {asker.text}")
+    return StackPlace("lock") if at else None
 
 
-def _strong(frame: StackFrame) -> Place | None:
+def _strong(frame: StackFrame) -> StackPlace | None:
     name = base_name(frame.function)
     if _NEUTRAL.label(name):
         return None
     driver = driver_of(frame)
     if driver is not None:
-        return Place("driver", driver)  # a module's names are its own affair
+        return StackPlace("driver", driver)  # a module's names are its own affair
     label = _remote(frame)
     if label is not None:
-        return Place("remote_filesystem", label)
+        return StackPlace("remote_filesystem", label)
     label = _JOURNALS.label(name)
     if label is not None:
-        return Place("journal", label)
+        return StackPlace("journal", label)
     label = _STRONG.label(name)
-    return None if label is None else Place(label)  # type: ignore[arg-type]  # a kind
+    return None if label is None else StackPlace(label)  # type: ignore[arg-type]  # a kind
 
 
 def _remote(frame: StackFrame) -> str | None:
@@ -146,9 +146,9 @@ def _remote(frame: StackFrame) -> str | None:
     return _REMOTE_MODULES.label(frame.module or "")
 
 
-def _weak(frame: StackFrame) -> Place | None:
+def _weak(frame: StackFrame) -> StackPlace | None:
     label = _WEAK.label(base_name(frame.function)) or _MODULES.label(frame.module or "")
-    return None if label is None else Place(label)  # type: ignore[arg-type]  # a kind
+    return None if label is None else StackPlace(label)  # type: ignore[arg-type]  # a kind
 
 
 def driver_of(frame: StackFrame) -> str | None:
@@ -166,29 +166,29 @@ def drivers_of(stack: Stack) -> list[str]:
     return [name for name in found if name not in function_table.DRIVER_LAYERS] or found
 
 
-def _refined(place: Place, stack: Stack) -> Place:
+def _refined(place: StackPlace, stack: Stack) -> StackPlace:
     """By what is further out: on whose behalf it happens."""
     names = [base_name(frame.function) for frame in stack]
     if place.kind == "oom" and _CGROUP_OOM in names:
-        return Place("cgroup_oom")
+        return StackPlace("cgroup_oom")
     if place.kind == "writeback" and any(_STRONG.label(name) == "reclaim" for name in names):
-        place = Place("reclaim")  # cgroup v1 waits there for its dirty pages
+        place = StackPlace("reclaim")  # cgroup v1 waits there for its dirty pages
     if place.kind == "reclaim":
         return _reclaim(names)
     if place.kind in ("writeback", "file_read"):
         remote = next(filter(None, map(_remote, stack)), None)
-        return place if remote is None else Place("remote_filesystem", remote)
+        return place if remote is None else StackPlace("remote_filesystem", remote)
     if place.kind == "driver" and place.name in function_table.DRIVER_LAYERS:
-        return Place("driver", drivers_of(stack)[0])
+        return StackPlace("driver", drivers_of(stack)[0])
     return place
 
 
-def _reclaim(names: list[str]) -> Place:
+def _reclaim(names: list[str]) -> StackPlace:
     """Who made it necessary."""
     if any(map(_RECLAIM_ASKED.label, names)):
-        return Place("reclaim_asked")
+        return StackPlace("reclaim_asked")
     is_cgroup = any(name.startswith(_CGROUP_RECLAIM) for name in names)
-    return Place("reclaim_cgroup" if is_cgroup else "reclaim")
+    return StackPlace("reclaim_cgroup" if is_cgroup else "reclaim")
 
 
 def holds_mmap_lock(stack: Iterable[StackFrame]) -> bool:
@@ -196,7 +196,7 @@ def holds_mmap_lock(stack: Iterable[StackFrame]) -> bool:
     return any(_MMAP_HOLDERS.label(base_name(frame.function)) for frame in stack)
 
 
-def place_of_task(task: StackTask, before: StackTask | None) -> Place:
+def place_of_task(task: StackTask, before: StackTask | None) -> StackPlace:
     """The same for a thread; ``before`` is it at an earlier moment, for what it used since."""
     is_blocked = task.state == "D"
     if task.stack:
@@ -205,14 +205,14 @@ def place_of_task(task: StackTask, before: StackTask | None) -> Place:
         wchan = (StackFrame(task.wchan, None),) if task.wchan else ()
         return place_of(wchan, is_blocked=True)
     if is_blocked:
-        return Place("on_cpu_kernel")  # about to wait: nobody else has an empty stack
+        return StackPlace("on_cpu_kernel")  # about to wait: nobody else has an empty stack
     if task.is_kernel_thread:
         # Nobody else may call itself so: the flag is the kernel's.
         for begin, kind in (("kswapd", "reclaim"), ("kcompactd", "compaction")):
             if task.comm.startswith(begin):
-                return Place(kind)  # type: ignore[arg-type]  # one of the two
-        return Place("on_cpu_kernel")
-    return Place(_mode(task, before))
+                return StackPlace(kind)  # type: ignore[arg-type]  # one of the two
+        return StackPlace("on_cpu_kernel")
+    return StackPlace(_mode(task, before))
 
 
 def _mode(task: StackTask, before: StackTask | None) -> Kind:

@@ -10,7 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from seawall.accounts.stacks.function_table import MMAP_LOCK
-from seawall.accounts.stacks.stack_groups import Place, drivers_of, holds_mmap_lock, place_of_task
+from seawall.accounts.stacks.stack_groups import (
+    StackPlace,
+    drivers_of,
+    holds_mmap_lock,
+    place_of_task,
+)
 from seawall.readings.task_stacks import Stack, StackTask, TaskStacks
 
 if TYPE_CHECKING:
@@ -18,7 +23,7 @@ if TYPE_CHECKING:
 
 THREADS_MOST: Final = 50_000
 STACKS_A_THREAD_MOST: Final = 64
-_MMAP_LOCK: Final = Place("lock", MMAP_LOCK)
+_MMAP_LOCK: Final = StackPlace("lock", MMAP_LOCK)
 STILL_SAMPLES: Final = 3
 """So many samples in a row without a CPU: it stands still."""
 
@@ -42,7 +47,7 @@ class GroupTask(NamedTuple):
 class StackGroup:
     """Tasks that do the same.  An observation is one thread in one sample."""
 
-    place: Place
+    place: StackPlace
     observations: int
     share: float
     """Of all observations, 0..1."""
@@ -80,11 +85,11 @@ class Thread:
         "untold",
     )  # fmt: skip
 
-    def __init__(self, task: StackTask, place: Place) -> None:
+    def __init__(self, task: StackTask, place: StackPlace) -> None:
         self.last = task
         self.place = place
         """Where it was seen last."""
-        self.places: Counter[tuple[Place, Stack, str]] = Counter()
+        self.places: Counter[tuple[StackPlace, Stack, str]] = Counter()
         """By place, stack and state."""
         self.held_mmap_lock = 0
         """Samples in which another thread of its process waited for it meanwhile."""
@@ -103,7 +108,7 @@ class StackTally:
         """By tid and start: a tid comes again."""
         self.seconds: list[float] = []
         """When each sample was taken, by a clock that only goes forward."""
-        self.present: list[dict[Place, set[int]]] = []
+        self.present: list[dict[StackPlace, set[int]]] = []
         """Of each sample: which processes were where."""
         self.untold: Counter[str] = Counter()
         """Observations without a stack, by the reason; ``on_cpu``: there is none to tell."""
@@ -146,7 +151,7 @@ class StackTally:
             if place_of_task(task, None) != _MMAP_LOCK:
                 self.known[task.tid, task.start_ticks].held_mmap_lock += 1
 
-    def _note(self, thread: Thread, task: StackTask, place: Place) -> None:
+    def _note(self, thread: Thread, task: StackTask, place: StackPlace) -> None:
         stack = task.stack or ()
         stack = self._stacks.setdefault(stack, stack)
         entry = (place, stack, task.state)
@@ -197,7 +202,7 @@ class _Grouping:
         self._total = sum(thread.places.total() for thread in threads)
 
     def grouped(self) -> Grouped:
-        by_place: dict[Place, list[Thread]] = {}
+        by_place: dict[StackPlace, list[Thread]] = {}
         for thread in self._threads:
             for place in {place for place, _, _ in thread.places}:
                 by_place.setdefault(place, []).append(thread)
@@ -206,7 +211,7 @@ class _Grouping:
         untold = sum((thread.untold for thread in self._threads), Counter[str]())
         return Grouped(tuple(groups), self._total, untold)
 
-    def _group(self, place: Place, threads: Sequence[Thread]) -> StackGroup:
+    def _group(self, place: StackPlace, threads: Sequence[Thread]) -> StackGroup:
         stacks: Counter[Stack] = Counter()
         drivers: Counter[str] = Counter()
         tasks, blocked = [], 0
@@ -234,11 +239,11 @@ class _Grouping:
             holders=tuple(self._holders(threads)) if place == _MMAP_LOCK else (),
         )
 
-    def _task(self, thread: Thread, observations: int, place: Place) -> GroupTask:
+    def _task(self, thread: Thread, observations: int, place: StackPlace) -> GroupTask:
         still = self._tally.still_seconds(thread) if thread.place == place else None
         return GroupTask(thread.last, self._threads[thread], observations, still)
 
-    def _samples(self, place: Place) -> int:
+    def _samples(self, place: StackPlace) -> int:
         return sum(bool(moment.get(place, set()) & self._pids) for moment in self._tally.present)
 
     def _holders(self, waiting: Sequence[Thread]) -> Iterator[GroupTask]:
@@ -248,7 +253,7 @@ class _Grouping:
                 yield self._task(thread, thread.held_mmap_lock, thread.place)
 
 
-def _in_place(thread: Thread, place: Place) -> Iterator[tuple[Stack, str, int]]:
+def _in_place(thread: Thread, place: StackPlace) -> Iterator[tuple[Stack, str, int]]:
     for (at, stack, state), times in thread.places.items():
         if at == place:
             yield stack, state, times

@@ -24,7 +24,7 @@ _LARGE: Final = ("___kmalloc_large", "__kmalloc_large", "kmalloc_large", "kmallo
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class PageKind:
     """What pages of one stack are."""
 
     kind: ClaimClass
@@ -39,22 +39,22 @@ class Taken:
     """Shared by all: whoever came first took them."""
 
 
-UNKNOWN: Final = Taken("unknown", "kernel memory of a kind we do not know")
-FOR_FILES: Final = Taken(
+UNKNOWN: Final = PageKind("unknown", "kernel memory of a kind we do not know")
+FOR_FILES: Final = PageKind(
     "unknown", "kernel memory taken on the way to files or disks", is_certain=False
 )
-NAMELESS: Final = Taken("unknown", "kernel memory whose stack has no names", is_certain=False)
-CACHE: Final = Taken("unknown", "cache of a file system or a disk", is_nobodys=True)
-ZFS_CACHE: Final = Taken("unknown", "cache of ZFS", "zfs", is_nobodys=True)
+NAMELESS: Final = PageKind("unknown", "kernel memory whose stack has no names", is_certain=False)
+CACHE: Final = PageKind("unknown", "cache of a file system or a disk", is_nobodys=True)
+ZFS_CACHE: Final = PageKind("unknown", "cache of ZFS", "zfs", is_nobodys=True)
 _ARC_LINE: Final = "zfs arc"
 
 # Counted on a line: (line, always so?, kind where the ledger has no such line, beginnings).
 # "always": other lines of the same name's family hold it, or it lies outside MemTotal.
-_COUNTED: Final[tuple[tuple[str, bool, Taken, tuple[str, ...]], ...]] = (
-    ("vmalloc", False, Taken("vmalloc", "vmalloc area"),
+_COUNTED: Final[tuple[tuple[str, bool, PageKind, tuple[str, ...]], ...]] = (
+    ("vmalloc", False, PageKind("vmalloc", "vmalloc area"),
      ("__vmalloc", "vmalloc", "vzalloc", "vm_area_alloc_pages")),
     ("kernel stacks", True, UNKNOWN, ("alloc_thread_stack", "dup_task_struct")),
-    ("percpu", False, Taken("unknown", "per-CPU variables"), ("pcpu_",)),
+    ("percpu", False, PageKind("unknown", "per-CPU variables"), ("pcpu_",)),
     ("slab", True, UNKNOWN,
      ("allocate_slab", "new_slab", "___slab_alloc", "__slab_alloc", "alloc_slab_page",
       "cache_grow", "cache_alloc_refill", "kmem_getpages", *_LARGE)),
@@ -63,7 +63,7 @@ _COUNTED: Final[tuple[tuple[str, bool, Taken, tuple[str, ...]], ...]] = (
      ("__pte_alloc", "__pmd_alloc", "__pud_alloc", "__p4d_alloc", "pte_alloc_one",
       "pmd_alloc_one", "pgd_alloc", "_pgd_alloc", "pagetable_alloc", "vmap_p", "vmap_range",
       "vmap_small", "ioremap_p")),
-    ("secondary page tables", False, Taken("unknown", "page tables of KVM or of an IOMMU"),
+    ("secondary page tables", False, PageKind("unknown", "page tables of KVM or of an IOMMU"),
      ("kvm_mmu_", "__kvm_mmu_", "tdp_mmu_", "kvm_pgtable_", "iommu_alloc_page",
       "__iommu_alloc_page", "alloc_pgtable_page", "__arm_lpae_alloc")),
     ("zspages", True, UNKNOWN, ("zs_", "alloc_zspage", "alloc_zpdesc", "zbud_", "z3fold_")),
@@ -83,30 +83,32 @@ _COUNTED: Final[tuple[tuple[str, bool, Taken, tuple[str, ...]], ...]] = (
 )  # fmt: skip
 
 # In no line before a kernel counts them: (what it is, beginnings).
-_HOLDERS: Final[tuple[tuple[Taken, tuple[str, ...]], ...]] = (
-    (Taken("ring", "packet ring"), ("packet_set_ring", "alloc_pg_vec", "alloc_one_pg_vec")),
-    (Taken("ring", "receive ring of a network card"), ("page_pool_", "__page_pool_")),
-    (Taken("ring", "AF_XDP ring"), ("xsk_", "xdp_umem_")),
-    (Taken("ring", "perf ring buffer"), ("perf_mmap", "perf_buffer_", "rb_alloc", "rb_alloc_aux")),
-    (Taken("ring", "trace buffer"),
+_HOLDERS: Final[tuple[tuple[PageKind, tuple[str, ...]], ...]] = (
+    (PageKind("ring", "packet ring"), ("packet_set_ring", "alloc_pg_vec", "alloc_one_pg_vec")),
+    (PageKind("ring", "receive ring of a network card"), ("page_pool_", "__page_pool_")),
+    (PageKind("ring", "AF_XDP ring"), ("xsk_", "xdp_umem_")),
+    (PageKind("ring", "perf ring buffer"),
+     ("perf_mmap", "perf_buffer_", "rb_alloc", "rb_alloc_aux")),
+    (PageKind("ring", "trace buffer"),
      ("__rb_allocate", "rb_allocate_", "ring_buffer_", "__ring_buffer_", "relay_")),
-    (Taken("managed", "managed memory", "nvidia_uvm"), ("uvm_",)),
-    (Taken("surface", "memory of the GPU driver", "nvidia"),
+    (PageKind("managed", "managed memory", "nvidia_uvm"), ("uvm_",)),
+    (PageKind("surface", "memory of the GPU driver", "nvidia"),
      ("nv_alloc_", "nv_mem_pool", "nvos_", "nvidia_", "_nv0")),
-    (Taken("surface", "graphics buffer", "amdgpu"),
+    (PageKind("surface", "graphics buffer", "amdgpu"),
      ("amdgpu_", "amdttm_", "kfd_", "svm_range_")),
-    (Taken("surface", "graphics buffer", "i915"), ("i915_",)),
-    (Taken("surface", "graphics buffer", "xe"), ("xe_bo_", "xe_ttm_", "xe_gem_")),
-    (Taken("surface", "graphics buffer", "nouveau"), ("nouveau_", "nvkm_")),
-    (Taken("surface", "graphics buffer", "radeon"), ("radeon_",)),
-    (Taken("surface", "graphics buffer", "virtio_gpu"), ("virtio_gpu_",)),
-    (Taken("surface", "graphics buffer", "vmwgfx"), ("vmw_",)),
-    (Taken("surface", "graphics buffer"),
+    (PageKind("surface", "graphics buffer", "i915"), ("i915_",)),
+    (PageKind("surface", "graphics buffer", "xe"), ("xe_bo_", "xe_ttm_", "xe_gem_")),
+    (PageKind("surface", "graphics buffer", "nouveau"), ("nouveau_", "nvkm_")),
+    (PageKind("surface", "graphics buffer", "radeon"), ("radeon_",)),
+    (PageKind("surface", "graphics buffer", "virtio_gpu"), ("virtio_gpu_",)),
+    (PageKind("surface", "graphics buffer", "vmwgfx"), ("vmw_",)),
+    (PageKind("surface", "graphics buffer"),
      ("ttm_", "drm_", "panfrost_", "panthor_", "etnaviv_", "msm_gem_", "v3d_")),
-    (Taken("surface", "dma-buf"),
+    (PageKind("surface", "dma-buf"),
      ("system_heap_", "cma_heap_", "dma_heap_", "udmabuf_", "alloc_largest_available")),
-    (Taken("pinned", "memory of an RDMA device"), ("ib_umem_", "__ib_umem_", "mlx5_ib_", "rdma_")),
-    (Taken("socket", "data in sockets"),
+    (PageKind("pinned", "memory of an RDMA device"),
+     ("ib_umem_", "__ib_umem_", "mlx5_ib_", "rdma_")),
+    (PageKind("socket", "data in sockets"),
      ("__alloc_skb", "alloc_skb_with_frags", "skb_", "sk_page_frag", "page_frag_alloc",
       "__page_frag_", "sock_alloc_send", "tcp_sendmsg", "__ip_append_data",
       "unix_stream_sendmsg", "unix_dgram_sendmsg", "netlink_alloc_large_skb")),
@@ -121,7 +123,7 @@ _DRIVERS: Final = {"nvidia": "nvidia", "nvidia_uvm": "nvidia_uvm", "nvidia_modes
 
 def taken_by(
     frames: Sequence[str], lines: Collection[str], version: tuple[int, int] = (0, 0)
-) -> Taken:
+) -> PageKind:
     """What pages with this stack (innermost first) are.
 
     ``lines``: the names of the lines that the ledger has.  ``version`` (0, 0) is unknown, and
@@ -182,16 +184,16 @@ def module_of(frame: str) -> str | None:
     return rest.rstrip("] ")[:64] or None if bracket else None
 
 
-def _counted(symbol: str, lines: Collection[str]) -> Taken | None:
+def _counted(symbol: str, lines: Collection[str]) -> PageKind | None:
     for line, always, otherwise, beginnings in _COUNTED:
         if symbol.startswith(beginnings):
             if always or line in lines:
-                return Taken(otherwise.kind, otherwise.what, None, line)
+                return PageKind(otherwise.kind, otherwise.what, None, line)
             return otherwise
     return None
 
 
-def _cached(symbol: str, module: str | None, lines: Collection[str]) -> Taken | None:
+def _cached(symbol: str, module: str | None, lines: Collection[str]) -> PageKind | None:
     if is_arc(symbol, module):
         return replace(ZFS_CACHE, line=_ARC_LINE) if _ARC_LINE in lines else ZFS_CACHE
     return CACHE if is_cache(symbol, module) else None
@@ -201,11 +203,11 @@ def _has_name(frame: str) -> bool:
     return not symbol_of(frame).startswith("0x")
 
 
-def _held(symbol: str) -> Taken | None:
+def _held(symbol: str) -> PageKind | None:
     return next((taken for taken, names in _HOLDERS if symbol.startswith(names)), None)
 
 
-def _with_driver(taken: Taken, frames: Sequence[str]) -> Taken:
+def _with_driver(taken: PageKind, frames: Sequence[str]) -> PageKind:
     """With the module that called, where the table itself names none."""
     if taken.driver is not None or taken.line not in (None, TTM_LINE):
         return taken

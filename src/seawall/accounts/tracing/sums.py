@@ -15,8 +15,8 @@ from seawall.accounts.ledger import Ledger
 from seawall.accounts.traced_memory import Capped, StackSum, Traced, TracedProcess, TracedRow
 from seawall.accounts.tracing.caps import Part
 from seawall.accounts.tracing.caps import capped as capped_parts
-from seawall.accounts.tracing.page_kinds import Taken, deciding_frame, is_tracers_own, taken_by
-from seawall.accounts.tracing.task_workloads import Holding, TaskWorkloads
+from seawall.accounts.tracing.page_kinds import PageKind, deciding_frame, is_tracers_own, taken_by
+from seawall.accounts.tracing.task_workloads import TaskOwner, TaskWorkloads
 from seawall.accounts.workloads import Workloads
 from seawall.host.host import Unread
 from seawall.readings.cgroup import Cgroups
@@ -31,7 +31,7 @@ STACKS_MOST: Final = 50
 GIVEN_BACK_LEAST_BYTES: Final = 1 << 20
 PROCESSES_MOST: Final = 20
 FRAMES_MOST: Final = 12
-_SHARED: Final = Holding(CACHES, None, None)
+_SHARED: Final = TaskOwner(CACHES, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class UncountedGrowth:
     """How the residual moved over the trace."""
 
     error_bytes: int = 0
@@ -71,9 +71,9 @@ class Window:
 class _Draft:
     """One row while it fills."""
 
-    holding: Holding
+    holding: TaskOwner
     inode: int | None
-    taken: Taken
+    taken: PageKind
     pages: int = 0
     least: int = 0
     most: int = 0
@@ -92,7 +92,7 @@ class _Draft:
         self.by_stack[part.stack] += part.pages
 
 
-def sum_trace(trace: PageTrace, sight: Sight, window: Window) -> Traced:
+def sum_trace(trace: PageTrace, sight: Sight, window: UncountedGrowth) -> Traced:
     """Rows, stacks and what was left out of them."""
     size = trace.page_size
     takens = [
@@ -158,16 +158,16 @@ def _is_doubted(part: HeldPages, trace: PageTrace) -> bool:
     return part.least_pages < part.pages and trace.lost_events > 0
 
 
-def _holding(task: TracedTask, places: TaskWorkloads) -> Holding:
+def _holding(task: TracedTask, places: TaskWorkloads) -> TaskOwner:
     if task.is_kernel_thread:
-        return Holding(KERNEL_THREADS, None, None)
+        return TaskOwner(KERNEL_THREADS, None, None)
     found = places.holding(task.cgroups)
     if found is not None:
         return found
-    return Holding(f"a process of an unknown cgroup ({task.comm}, pid {task.tgid})", None, None)
+    return TaskOwner(f"a process of an unknown cgroup ({task.comm}, pid {task.tgid})", None, None)
 
 
-def _inodes(trace: PageTrace, holdings: Sequence[Holding]) -> list[int | None]:
+def _inodes(trace: PageTrace, holdings: Sequence[TaskOwner]) -> list[int | None]:
     """Of each task's workload: its cgroup's, which tasks in cgroups below it do not tell.
 
     A path comes again; two cgroups that had it one after the other are two holders.
@@ -217,7 +217,7 @@ def _processes(by_task: Counter[int], trace: PageTrace) -> Iterable[TracedProces
 
 def _add_kprobes(
     trace: PageTrace,
-    holdings: Sequence[Holding],
+    holdings: Sequence[TaskOwner],
     inodes: Sequence[int | None],
     drafts: dict[object, _Draft],
 ) -> None:
@@ -235,14 +235,14 @@ def _add_kprobes(
         if same:
             same[0].most += max(0, net - sum(draft.most for draft in same))
         elif net:
-            taken = Taken("surface", "memory of the GPU driver", probe.driver)
+            taken = PageKind("surface", "memory of the GPU driver", probe.driver)
             draft = _Draft(holding, inodes[probe.task], taken, pages=net, most=net)
             draft.by_task[probe.task] += net
             drafts[holding.holder, holding.cgroup, inodes[probe.task], taken] = draft
 
 
 def _stacks(
-    parts: Iterable[HeldPages], trace: PageTrace, holdings: Sequence[Holding]
+    parts: Iterable[HeldPages], trace: PageTrace, holdings: Sequence[TaskOwner]
 ) -> Iterable[StackSum]:
     """Largest first; the small ones beyond STACKS_MOST are left out."""
     sums: Counter[tuple[str, ...]] = Counter()
@@ -258,7 +258,7 @@ def _stacks(
         yield StackSum(held, frames, names)
 
 
-def _given_back(trace: PageTrace, holdings: Sequence[Holding]) -> Iterable[tuple[str, int]]:
+def _given_back(trace: PageTrace, holdings: Sequence[TaskOwner]) -> Iterable[tuple[str, int]]:
     """What was taken beyond what is still held, by holder."""
     sums: Counter[str] = Counter()
     for gross in trace.gross:

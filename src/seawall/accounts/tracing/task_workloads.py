@@ -21,7 +21,7 @@ _NO_TREE: Final = Cgroups(CgroupLayout(v1={}, v2=None, v2_controllers=()), ("/",
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class TaskOwner:
     """A workload's cgroup, or what is known instead of it."""
 
     holder: str
@@ -61,9 +61,9 @@ class TaskWorkloads:
         self._files = _NO_FILES if isinstance(files, Unread) else files
         self._known = Workloads({}, {}) if isinstance(known, Unread) else known
         self._there = frozenset(self._cgroups.paths)
-        self._found: dict[str, Holding] = {}
+        self._found: dict[str, TaskOwner] = {}
 
-    def holding(self, lines: Sequence[str]) -> Holding | None:
+    def holding(self, lines: Sequence[str]) -> TaskOwner | None:
         """The nearest workload at or above the task's cgroup; None when it is not told."""
         written = memory_path(lines, self._cgroups.layout.memory_version)
         path = None if written is None else self._below_mount(written.removesuffix(_DELETED))
@@ -82,7 +82,7 @@ class TaskWorkloads:
             return path
         return path[len(root) :] or "/"
 
-    def _resolve(self, path: str) -> Holding:
+    def _resolve(self, path: str) -> TaskOwner:
         if path in self._there:
             return _held_by(self._known.of_cgroup(path), path)
         found = _held_by(self._as_if_there(path), path)
@@ -104,7 +104,7 @@ class TaskWorkloads:
         return workloads.account(tree, self._files).of_cgroup(path)
 
 
-def _held_by(workload: Workload | None, path: str) -> Holding:
+def _held_by(workload: Workload | None, path: str) -> TaskOwner:
     if workload is None:
-        return Holding(path, path, path, is_own=True)
-    return Holding(workload.name, workload.name, workload.cgroup, is_own=workload.cgroup == path)
+        return TaskOwner(path, path, path, is_own=True)
+    return TaskOwner(workload.name, workload.name, workload.cgroup, is_own=workload.cgroup == path)

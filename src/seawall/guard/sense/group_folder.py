@@ -11,7 +11,7 @@ has any the unit is, like a pod, none itself: what is charged to it includes the
 service made below itself belongs to it, and so does all below a user's units and a machine's.
 """
 
-from seawall.cgroup_paths import Place, place_of
+from seawall.cgroup_paths import CgroupPlace, place_of
 
 
 class Folder:
@@ -62,6 +62,6 @@ class Folder:
             self.manager = path
 
 
-def _is_looked_into(path: str, place: Place) -> bool:
+def _is_looked_into(path: str, place: CgroupPlace) -> bool:
     is_own = place.kind == "unit" and place.cgroup == path and not place.is_delegated
     return is_own and not place.is_machine and path.endswith((".service", ".scope"))

@@ -22,7 +22,7 @@ from seawall.host.device_access.device_cgroup import Hierarchy, JoinError, join
 from seawall.host.expendable import unread_for
 from seawall.host.gpu_inside.process_namespaces import ProcessNamespaces
 from seawall.host.gpu_inside.standing import (
-    Standing,
+    TaskCredentials,
     be_undumpable,
     standing_of,
     take,
@@ -135,7 +135,7 @@ def _go_there(question: dict[str, Any]) -> None:
     die_with_parent()  # a change of ids took that away
 
 
-def _as_it_is() -> Standing:
+def _as_it_is() -> TaskCredentials:
     """What the process may now; JoinError for one that a runtime has not let go yet."""
     program = os.readlink("exe", dir_fd=PROCESS)
     name = _file("comm").decode("ascii", "replace").rstrip("\n")

@@ -34,7 +34,7 @@ _LIMITS_MOST: Final = 16
 _CALLS: Final = ctypes.CDLL(None, use_errno=True)
 
 
-class Standing(NamedTuple):
+class TaskCredentials(NamedTuple):
     """Of one process."""
 
     uids: tuple[int, ...]
@@ -48,11 +48,11 @@ class Standing(NamedTuple):
     """(soft, hard) by the number of the resource; -1: none."""
 
 
-def standing_of(status: bytes, limits: bytes) -> Standing:
+def standing_of(status: bytes, limits: bytes) -> TaskCredentials:
     """From the two files; OSError when they are not what proc(5) says."""
     lines = dict(line.partition(b":")[::2] for line in status.split(b"\n"))
     try:
-        return Standing(
+        return TaskCredentials(
             uids=tuple(map(int, lines[b"Uid"].split()[:3])),
             gids=tuple(map(int, lines[b"Gid"].split()[:3])),
             groups=tuple(map(int, lines[b"Groups"].split()[:_GROUPS_MOST])),
@@ -75,7 +75,7 @@ def _limits(text: bytes) -> list[tuple[int, int]]:
     return found
 
 
-def take_limits(standing: Standing) -> None:
+def take_limits(standing: TaskCredentials) -> None:
     """The lower of its and our own; no core is ever written."""
     for number, (soft, hard) in enumerate(standing.limits):
         own = resource.getrlimit(number)[1]
@@ -89,7 +89,7 @@ def _lower(one: int, other: int) -> int:
     return max(one, other) if -1 in (one, other) else min(one, other)
 
 
-def take(standing: Standing, user_namespace: int | None) -> None:
+def take(standing: TaskCredentials, user_namespace: int | None) -> None:
     """For good; OSError.  Ids are changed before the namespace is entered: they are the host's.
 
     Capabilities outlive the change of ids until the namespace is entered, which needs them.

@@ -11,7 +11,7 @@ from typing import Final
 
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
-from seawall.host.reports.report_host import Report, date_in, files_in
+from seawall.host.reports.report_host import SupportReport, date_in, files_in
 
 _MARKS: Final = frozenset({"host_service_logs/", "cluster-scoped-resources/"})
 _NODES: Final = "/cluster-scoped-resources/core/nodes"
@@ -20,7 +20,7 @@ _VERSION: Final = re.compile(rb"^\s+kernelVersion: (\S{1,200})$", re.MULTILINE)
 _MACHINE: Final = re.compile(rb"^\s+architecture: (\w{1,20})$", re.MULTILINE)
 
 
-def report_of(tree: LiveHost) -> Report | None:
+def report_of(tree: LiveHost) -> SupportReport | None:
     """None for another tool's."""
     home = _home(tree)
     if home is None:
@@ -30,7 +30,7 @@ def report_of(tree: LiveHost) -> Report | None:
     node = tree.read(alone) if alone else b""
     text = node if isinstance(node, bytes) else b""
     version, machine = _VERSION.search(text), _MACHINE.search(text)
-    return Report(
+    return SupportReport(
         tool="a must-gather",
         node_name=alone.rpartition("/")[2][: -len(".yaml")] if alone else None,
         release=version[1].decode("ascii", "replace") if version else None,

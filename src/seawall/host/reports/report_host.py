@@ -38,7 +38,7 @@ _IN_UTC: Final = re.compile(r"\b(?:UTC|GMT)\b|[+-]00:?00\b|\dZ\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class SupportReport:
     """What an adapter found; ``None`` and empty where the tool did not collect it."""
 
     tool: str
@@ -54,7 +54,7 @@ class Report:
 class ReportHost:
     """The tree with what the adapter knows of it."""
 
-    def __init__(self, tree: LiveHost, report: Report) -> None:
+    def __init__(self, tree: LiveHost, report: SupportReport) -> None:
         self._tree = tree
         self.report = report
         self.kernel_logs = report.kernel_logs

@@ -7,7 +7,7 @@ from typing import Final
 
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
-from seawall.host.reports.report_host import Report, date_in, files_in, first_line
+from seawall.host.reports.report_host import SupportReport, date_in, files_in, first_line
 
 MARK: Final = "sos_commands/"
 _HOME: Final = "/sos_commands"
@@ -22,7 +22,7 @@ _DATES: Final = (
 _UNAMES: Final = (f"{_HOME}/kernel/uname_-a", "/uname")
 
 
-def report_of(tree: LiveHost) -> Report | None:
+def report_of(tree: LiveHost) -> SupportReport | None:
     """None for another tool's."""
     names = tree.names("/")
     if isinstance(names, Unread) or MARK not in names:
@@ -30,7 +30,7 @@ def report_of(tree: LiveHost) -> Report | None:
     # Linux NODE RELEASE #1 SMP ... MACHINE GNU/Linux
     uname = (first_line(tree, _UNAMES) or "").split()
     is_uname = len(uname) > 3 and uname[0] == "Linux"
-    return Report(
+    return SupportReport(
         tool="a sos report",
         node_name=first_line(tree, _NAMES) or (uname[1] if is_uname else None),
         release=uname[2] if is_uname else None,

@@ -13,7 +13,7 @@ from typing import Final
 from seawall.host.event_log.kept_lines import BEGINS_BOOT, LINE_MOST_BYTES, hinted_lines
 from seawall.readings.event_log.kernel_signs import KERNEL_PATTERNS
 from seawall.readings.event_log.killer_signs import KILLER_PATTERNS
-from seawall.readings.event_log.log_line import NO_MOMENT, LogClock, LogLine, Moment, line_of
+from seawall.readings.event_log.log_line import NO_MOMENT, LogClock, LogLine, LogTime, line_of
 from seawall.readings.event_log.node_signs import (
     KUBELET_PATTERNS,
     POD_PATTERNS,
@@ -44,9 +44,9 @@ class EventLog:
     """By the number of a line that begins a boot: the last line before it that has a time."""
     raw: tuple[tuple[int, bytes], ...]
     """The lines that are kept, for the reader of OOM reports."""
-    moments: dict[int, Moment]
+    moments: dict[int, LogTime]
     """Of each of them."""
-    last: Moment
+    last: LogTime
     """Of the last line that has one."""
 
 
@@ -97,7 +97,7 @@ class EventLogReader:
                     before[number] = dated
         last = _last_dated(data, len(data), 0, clock)
         signs: list[Sign] = []
-        moments: dict[int, Moment] = {}
+        moments: dict[int, LogTime] = {}
         for number, text in raw:
             line = line_of(text, number, clock)
             moments[number] = line.moment

@@ -22,7 +22,7 @@ _WALL_YEAR: Final = 2000
 """Where a log has none: a leap year, so that 29 February can be counted with."""
 
 
-class Moment(NamedTuple):
+class LogTime(NamedTuple):
     """When a line was written; what cannot be known is None."""
 
     text: str
@@ -33,7 +33,7 @@ class Moment(NamedTuple):
     wall_seconds: float | None = None
     """By a clock on a wall whose zone, and perhaps year, is not known: only for differences."""
 
-    def after(self, other: "Moment") -> float | None:
+    def after(self, other: "LogTime") -> float | None:
         """Seconds from ``other`` to this, by a clock that both have; None without one."""
         for mine, theirs in (
             (self.unix_seconds, other.unix_seconds),
@@ -45,7 +45,7 @@ class Moment(NamedTuple):
         return None
 
 
-NO_MOMENT: Final = Moment("")
+NO_MOMENT: Final = LogTime("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class LogLine(NamedTuple):
     """A line, or a record of a log in JSON."""
 
     number: int
-    moment: Moment
+    moment: LogTime
     host: str
     program: str
     """``kubelet``, ``kernel``; empty: not told."""
@@ -211,7 +211,7 @@ def _of_bracket(text: str, start: int, number: int, clock: LogClock, *, is_talos
     return LogLine(number, moment, "", "", "", rest)
 
 
-def _after_date(text: str, at: int, number: int, moment: Moment, clock: LogClock) -> LogLine:
+def _after_date(text: str, at: int, number: int, moment: LogTime, clock: LogClock) -> LogLine:
     """A host and a program, one of them, or nothing."""
     while text.startswith(" ", at):
         at += 1
@@ -235,7 +235,7 @@ def _after_date(text: str, at: int, number: int, moment: Moment, clock: LogClock
 
 
 def _inner(
-    number: int, moment: Moment, host: str, program: str, pid: str, text: str, clock: LogClock
+    number: int, moment: LogTime, host: str, program: str, pid: str, text: str, clock: LogClock
 ) -> LogLine:
     """The heads of klog and of logfmt are taken off; a date in them that has more is used."""
     klog = _KLOG.match(text)
@@ -283,7 +283,7 @@ def _of_json(text: str, number: int, clock: LogClock) -> LogLine | None:
             "kernel" if record.get("_TRANSPORT") == "kernel" else record.get("SYSLOG_IDENTIFIER")
         )
         unix = int(stamp) / 1e6
-        moment = Moment(_written(unix), unix)
+        moment = LogTime(_written(unix), unix)
         host, pid = record.get("_HOSTNAME"), record.get("_PID")
         return _inner(
             number,
@@ -306,18 +306,18 @@ def _of_json(text: str, number: int, clock: LogClock) -> LogLine | None:
 # --- time ---------------------------------------------------------------------------------
 
 
-def _since_boot(seconds: float, clock: LogClock) -> Moment:
+def _since_boot(seconds: float, clock: LogClock) -> LogTime:
     boot = clock.boot_unix_seconds
     text = f"{seconds:.2f} s after boot"
-    return Moment(text, None if boot is None else boot + seconds, seconds)
+    return LogTime(text, None if boot is None else boot + seconds, seconds)
 
 
-def _moment_of(found: "re.Match[str]", clock: LogClock) -> Moment:
+def _moment_of(found: "re.Match[str]", clock: LogClock) -> LogTime:
     """Of any of the patterns with groups of a date."""
     text = found[0].strip(" []:")
     if found.re is _UNIX:
         unix = float(found[1])
-        return Moment(_written(unix), unix)
+        return LogTime(_written(unix), unix)
     values = found.groupdict()
     if found.re is _KLOG:
         text = f"{values['mon']}-{values['day']} {values['h']}:{values['m']}:{values['s']}"
@@ -335,8 +335,8 @@ def _moment_of(found: "re.Match[str]", clock: LogClock) -> Moment:
     zone = values.get("zone")
     if year and zone:
         unix = wall - _offset_seconds(zone)
-        return Moment(_written(unix), unix, None, wall)
-    return Moment(text, _own_time(naive, year, fraction, clock), None, wall)
+        return LogTime(_written(unix), unix, None, wall)
+    return LogTime(text, _own_time(naive, year, fraction, clock), None, wall)
 
 
 def _own_time(naive: datetime, year: int, fraction: float, clock: LogClock) -> float | None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.readings.oom_log.report import Frame
+from seawall.readings.oom_log.oom_report import TraceFrame
 
 FRAMES_MOST: Final = 128
 """Frames of one report; the kernel's stack has 16 KiB."""
@@ -20,8 +20,8 @@ _FRAME: Final = re.compile(
 )
 
 
-def frames_in(lines: bytes) -> Iterator[Frame]:
+def frames_in(lines: bytes) -> Iterator[TraceFrame]:
     """The frames in some lines of a log, in their order."""
     for found in _FRAME.finditer(lines):
         module = found[3].decode("ascii") if found[3] else None
-        yield Frame(found[2].decode("ascii"), module, found[1] is not None)
+        yield TraceFrame(found[2].decode("ascii"), module, found[1] is not None)

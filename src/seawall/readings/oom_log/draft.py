@@ -10,7 +10,7 @@ from seawall.readings.oom_log import kill_lines
 from seawall.readings.oom_log.ending import Ending
 from seawall.readings.oom_log.lines import Line
 from seawall.readings.oom_log.mem_info import MemInfoDraft
-from seawall.readings.oom_log.parts import Head, Kernel, Memcg, Table
+from seawall.readings.oom_log.parts import KernelMemoryPart, MemcgPart, ReportHead, Table
 from seawall.readings.oom_log.shapes import Shape
 from seawall.readings.oom_log.wraps import Message
 
@@ -35,7 +35,7 @@ _RECORD_LINES: Final = 20
 # Two lines of one report are not further apart, however slow the console that it goes to.
 _PAUSE_SECONDS_MOST: Final = 120.0
 
-_TAKES: Final[dict[str, Callable[["Draft", Message], bool]]] = {
+_TAKES: Final[dict[str, Callable[["ReportDraft", Message], bool]]] = {
     "header": lambda draft, message: draft.head.header(message),
     "cpuset": lambda draft, message: draft.head.cpuset_of(message),
     "cpu": lambda draft, message: draft.head.cpu(message),
@@ -68,7 +68,7 @@ _TAKES: Final[dict[str, Callable[["Draft", Message], bool]]] = {
 
 
 @dataclass(slots=True)
-class Draft:
+class ReportDraft:
     """One report; the caller asks ``accepts`` before it gives a line to ``take``."""
 
     first_line: int
@@ -84,10 +84,10 @@ class Draft:
     """Of the kernel's clock in its last line that had one."""
     host: str | None = None
     """Whose kernel speaks, where the log names it."""
-    head: Head = field(default_factory=Head)
-    memcg: Memcg = field(default_factory=Memcg)
+    head: ReportHead = field(default_factory=ReportHead)
+    memcg: MemcgPart = field(default_factory=MemcgPart)
     mem: MemInfoDraft | None = None
-    kernel: Kernel = field(default_factory=Kernel)
+    kernel: KernelMemoryPart = field(default_factory=KernelMemoryPart)
     table: Table = field(default_factory=Table)
     ending: Ending = field(default_factory=Ending)
     is_cut: bool = False
@@ -197,7 +197,7 @@ class Draft:
         self.is_cut = True
         return True
 
-    def completes(self, other: "Draft") -> bool:
+    def completes(self, other: "ReportDraft") -> bool:
         """Take over whose limit it was from lines that somebody put behind the kill: of the same
         moment and host, and of no kill of their own.
         """

@@ -7,8 +7,8 @@ What belongs to it is told by pid, for kills of the next report look the same.
 from dataclasses import dataclass, field
 
 from seawall.readings.oom_log import kill_lines
+from seawall.readings.oom_log.oom_report import Choice, Kill, Reaped
 from seawall.readings.oom_log.parts import LISTED_MOST, TWICE_WITHIN
-from seawall.readings.oom_log.report import Choice, Kill, Reaped
 from seawall.readings.oom_log.wraps import Message
 
 

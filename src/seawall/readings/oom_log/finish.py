@@ -3,9 +3,9 @@
 
 from typing import Any, Final
 
-from seawall.readings.oom_log.draft import Draft
+from seawall.readings.oom_log.draft import ReportDraft
 from seawall.readings.oom_log.header import true_name
-from seawall.readings.oom_log.report import MEMCG_CALLS, Kind, OomReport
+from seawall.readings.oom_log.oom_report import MEMCG_CALLS, Kind, OomReport
 
 # Page sizes that kernels have.
 _PAGE_SIZES: Final = frozenset({4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10})
@@ -15,7 +15,7 @@ _KINDS: Final[dict[str, Kind]] = {
 }  # fmt: skip
 
 
-def finish(draft: Draft) -> OomReport:
+def finish(draft: ReportDraft) -> OomReport:
     """The report as far as it was read."""
     return OomReport(
         kind=_kind_of(draft),
@@ -52,7 +52,7 @@ def finish(draft: Draft) -> OomReport:
     )
 
 
-def _invoker_of(draft: Draft) -> dict[str, Any]:
+def _invoker_of(draft: ReportDraft) -> dict[str, Any]:
     """Who asked for what."""
     head, invoker = draft.head.request, draft.head.invoker
     comm = invoker.comm if invoker else None
@@ -68,7 +68,7 @@ def _invoker_of(draft: Draft) -> dict[str, Any]:
     }
 
 
-def _domain_of(draft: Draft) -> dict[str, Any]:
+def _domain_of(draft: ReportDraft) -> dict[str, Any]:
     """Where memory was short, and who was chosen there; the summary has the last word."""
     said = draft.ending.summary
     head = draft.head
@@ -84,7 +84,7 @@ def _domain_of(draft: Draft) -> dict[str, Any]:
     }
 
 
-def _kind_of(draft: Draft) -> Kind:
+def _kind_of(draft: ReportDraft) -> Kind:
     said, request = draft.ending.summary, draft.head.request
     called = {frame.function for frame in draft.head.frames if not frame.is_uncertain}
     of_memcg = said is not None and (said.oom_memcg or (said.cut and said.cut[0] == "oom_memcg"))
@@ -97,7 +97,7 @@ def _kind_of(draft: Draft) -> Kind:
     return _KINDS.get(said.constraint or "", "global") if said else "global"
 
 
-def _cut_text_of(draft: Draft) -> dict[str, str]:
+def _cut_text_of(draft: ReportDraft) -> dict[str, str]:
     """The summary says it last; another line may have had it whole."""
     cut = {**draft.memcg.cut_text, **draft.head.cut_text}
     summary = draft.ending.summary
@@ -112,7 +112,7 @@ def _cut_text_of(draft: Draft) -> dict[str, str]:
     }
 
 
-def _is_cut(draft: Draft) -> bool:
+def _is_cut(draft: ReportDraft) -> bool:
     damaged = draft.is_cut or draft.memcg.is_damaged or draft.table.is_damaged
     if _cut_text_of(draft) or any(kill.is_cut for kill in draft.ending.kills):
         return True
@@ -126,7 +126,7 @@ def _is_cut(draft: Draft) -> bool:
     return draft.mem is None or "ram" not in draft.mem.counts
 
 
-def _page_bytes_of(draft: Draft) -> int | None:
+def _page_bytes_of(draft: ReportDraft) -> int | None:
     """By the free blocks, else by the size of the killed task in kB and in pages."""
     if draft.mem and draft.mem.page_bytes:
         return draft.mem.page_bytes

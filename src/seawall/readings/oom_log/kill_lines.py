@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from seawall.readings.oom_log.cut_lines import before_mark, cut_summary, is_kill_cut
 from seawall.readings.oom_log.memcg_block import mend_path
-from seawall.readings.oom_log.report import Choice, Kill, Reaped
+from seawall.readings.oom_log.oom_report import Choice, Kill, Reaped
 
 _CHOICE: Final = re.compile(
     r"[Kk]ill\s*process\s*(\d{1,10})\s*\((.{0,64})\)\s*(?:score\s*(-?\d{1,20})\b|\Z)", re.ASCII

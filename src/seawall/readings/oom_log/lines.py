@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from seawall.readings.oom_log.characters import decode, unescape
-from seawall.readings.oom_log.records import RecordReader, Said
+from seawall.readings.oom_log.records import LogMessage, RecordReader
 from seawall.readings.oom_log.shapes import beginning_of, shape_of
 
 TEXT_MOST: Final = 16 << 10
@@ -192,7 +192,7 @@ class LineReader:
     def _is_bracket(raw: bytes) -> bool:
         return raw.strip()[:1] in (b"{", b"}", b"[", b"]")
 
-    def _of_record(self, said: list[Said], number: int) -> list[Line]:
+    def _of_record(self, said: list[LogMessage], number: int) -> list[Line]:
         lines: list[Line] = []
         for message in said:
             place = message.number or number

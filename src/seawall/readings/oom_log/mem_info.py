@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from seawall.readings.oom_log.report import MemInfo, Zone
+from seawall.readings.oom_log.oom_report import MemInfo, ReportZone
 
 ZONES_MOST: Final = 4096
 _PLACE: Final = r"(?:Node\s+(\d{1,5})\s+)?([A-Z]\w{1,15})"
@@ -68,7 +68,7 @@ class MemInfoDraft:
             pages=self.pages,
             nodes=self.nodes,
             zones=tuple(
-                Zone(node, name, zone.values, zone.reserve, zone.blocks)
+                ReportZone(node, name, zone.values, zone.reserve, zone.blocks)
                 for (node, name), zone in self._zones.items()
             ),
             hugepages_bytes=(

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from seawall.readings.oom_log.cut_lines import before_mark
-from seawall.readings.oom_log.report import UNLIMITED_KB, Counter
+from seawall.readings.oom_log.oom_report import UNLIMITED_KB, Counter
 
 KEYS_MOST: Final = 256
 """Values of one cgroup; kernels print about 60."""

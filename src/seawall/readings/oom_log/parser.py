@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 
 from seawall.readings.oom_log.blocks import BEFORE, Blocks, blocks_of
 from seawall.readings.oom_log.characters import Recoder
-from seawall.readings.oom_log.draft import MEM_SHAPES, Draft
+from seawall.readings.oom_log.draft import MEM_SHAPES, ReportDraft
 from seawall.readings.oom_log.kill_lines import can_open
 from seawall.readings.oom_log.lines import Line, LineReader
-from seawall.readings.oom_log.report import OomReport
+from seawall.readings.oom_log.oom_report import OomReport
 from seawall.readings.oom_log.runs import BY_RUNS, Run, run_for
 from seawall.readings.oom_log.shapes import Shape
 from seawall.readings.oom_log.tally import LogTally, is_suspect
@@ -55,7 +55,7 @@ _QUOTE_LINES: Final = 3
 class _Open(NamedTuple):
     """The state of reading one host's lines."""
 
-    draft: Draft | None
+    draft: ReportDraft | None
     between: int
     is_foreign: bool
     has_foreign_mem: bool
@@ -72,12 +72,12 @@ class ReportReader:
         """``tally``: takes what was looked at besides the reports."""
         self._tally = tally or LogTally()
         self._suspects: dict[int, bytes] = {}
-        self._quote: Draft | None = None
+        self._quote: ReportDraft | None = None
         self._blocks = Blocks(self._take_line, self._rest)
         self._lines = LineReader()
         self._recoder = Recoder()
         self._joiner = Joiner(self._is_row)
-        self._open: Draft | None = None
+        self._open: ReportDraft | None = None
         self._waiting = Waiting()
         self._patience = _PATIENCE  # a log may begin within a report
         self._between = 0
@@ -234,7 +234,7 @@ class ReportReader:
         is_near = draft and message.line.number - draft.last_line <= _QUOTE_LINES
         if draft is None or not is_near or not draft.accepts(message.shape, message.text):
             self._close_quote()
-            draft = Draft(first_line=message.line.number, at=message.line.at)
+            draft = ReportDraft(first_line=message.line.number, at=message.line.at)
         if draft.take(message):
             draft.note(message, 0, offset)
             self._quote = draft
@@ -244,7 +244,7 @@ class ReportReader:
         draft, self._quote = self._quote, None
         self._waiting.put(draft, self._oldest())
 
-    def _taker_of(self, message: Message) -> Draft | None:
+    def _taker_of(self, message: Message) -> ReportDraft | None:
         """The report that took the message, which may have begun with it."""
         shape = message.shape
         if self._is_of_failure(shape):
@@ -277,12 +277,12 @@ class ReportReader:
             self._has_foreign_mem = True
         return self._is_foreign
 
-    def _begin(self, message: Message) -> Draft | None:
+    def _begin(self, message: Message) -> ReportDraft | None:
         """A new report, if the line really is one of a report."""
         line, shape = message.line, message.shape
         if shape in ("choice", "killed") and not line.is_marked and not can_open(message.text):
             return None
-        draft = Draft(first_line=line.number, at=line.at, host=line.host)
+        draft = ReportDraft(first_line=line.number, at=line.at, host=line.host)
         if not draft.take(message):
             return None
         for host, parked in list(self._parked.items()):

@@ -18,14 +18,14 @@ from seawall.readings.oom_log import (
     slab_block,
     task_table,
 )
-from seawall.readings.oom_log.report import (
+from seawall.readings.oom_log.oom_report import (
     CallSite,
     Counter,
-    Frame,
     MemcgStat,
-    SlabCache,
+    ReportSlabCache,
     SlubFailure,
     Task,
+    TraceFrame,
 )
 from seawall.readings.oom_log.wraps import Message
 
@@ -40,7 +40,7 @@ LISTED_MOST: Final = 10_000
 
 
 @dataclass(slots=True)
-class Head:
+class ReportHead:
     """Who asked for what, up to the call trace."""
 
     request: header.Header | None = None
@@ -48,7 +48,7 @@ class Head:
     invoker: header.Invoker | None = None
     cpuset: str | None = None
     mems_allowed: str | None = None
-    frames: list[Frame] = field(default_factory=list)
+    frames: list[TraceFrame] = field(default_factory=list)
     cut_text: dict[str, str] = field(default_factory=dict)
     """The first line's end, where that is cut, under ``order``."""
 
@@ -84,7 +84,7 @@ class Head:
 
 
 @dataclass(slots=True)
-class Memcg:
+class MemcgPart:
     """The cgroup whose limit was hit."""
 
     is_there: bool = False
@@ -147,10 +147,10 @@ class Memcg:
 
 
 @dataclass(slots=True)
-class Kernel:
+class KernelMemoryPart:
     """Where the kernel's own memory went: unreclaimable slab, and call sites."""
 
-    slab: list[SlabCache] = field(default_factory=list)
+    slab: list[ReportSlabCache] = field(default_factory=list)
     sites: list[CallSite] = field(default_factory=list)
     is_in_slab: bool = False
     is_in_sites: bool = False

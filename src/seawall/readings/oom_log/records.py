@@ -27,7 +27,7 @@ _YAML_TIME_LINES: Final = 40
 _ISO: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d")
 
 
-class Said(NamedTuple):
+class LogMessage(NamedTuple):
     """A message, of which nothing is known but what its record says."""
 
     text: str
@@ -60,14 +60,14 @@ class RecordReader:
         """Whether a message is held back until its record is complete."""
         return self._json.is_waiting
 
-    def restart(self) -> list[Said]:
+    def restart(self) -> list[LogMessage]:
         """Lines were passed over, another record begins; what was held back."""
         self._fields = {}
         self._is_binary = False
         self.late_time = None
         return [said for found in self._json.flush() for said in _said_in(found)]
 
-    def read(self, raw: bytes, number: int) -> list[Said] | None:
+    def read(self, raw: bytes, number: int) -> list[LogMessage] | None:
         """The messages in a line; none for a field of another kind; None for no record's line."""
         self.late_time = None
         if not raw:
@@ -95,11 +95,11 @@ class RecordReader:
         """Whether an object of JSON is open."""
         return self._json.is_inside
 
-    def read_json(self, text: str, number: int) -> list[Said]:
+    def read_json(self, text: str, number: int) -> list[LogMessage]:
         """The messages of a line of JSON whose records are complete."""
         return [said for found in self._json.read(text, number) for said in _said_in(found)]
 
-    def _read_field(self, name: str, raw: bytes, number: int) -> list[Said] | None:
+    def _read_field(self, name: str, raw: bytes, number: int) -> list[LogMessage] | None:
         value = raw.rstrip(b"\r\n").decode("utf-8", "surrogateescape")
         if name == "MESSAGE":
             return self._of_journal(value, number)
@@ -111,10 +111,10 @@ class RecordReader:
             self._fields[name.lower()] = value
         return []
 
-    def _of_journal(self, text: str, number: int) -> list[Said]:
+    def _of_journal(self, text: str, number: int) -> list[LogMessage]:
         return _said_in(Found(text, number, "message", {"_transport": "", **self._fields}))
 
-    def _read_yaml(self, raw: bytes, number: int) -> list[Said] | None:
+    def _read_yaml(self, raw: bytes, number: int) -> list[LogMessage] | None:
         found = _YAML.match(raw)
         if not found:
             return None
@@ -132,10 +132,12 @@ class RecordReader:
             value = value.removesuffix("\\").replace("\\n", "\n").replace('\\"', '"')
         at, line = self._yaml_time
         near = at if at and number - line <= _YAML_TIME_LINES else None
-        return [Said(value, near, None, None, is_of_kernel=False, is_line=True, number=number)]
+        return [
+            LogMessage(value, near, None, None, is_of_kernel=False, is_line=True, number=number)
+        ]
 
 
-def _said_in(found: Found) -> list[Said]:
+def _said_in(found: Found) -> list[LogMessage]:
     """The message of a record with its time; of journald and dmesg as the kernel's own."""
     fields = found.fields
     transport = fields.get("_transport")
@@ -145,16 +147,18 @@ def _said_in(found: Found) -> list[Said]:
     if found.key == "msg" and _is_seconds(time):  # dmesg --json
         seconds = float(time)
         return [
-            Said(
+            LogMessage(
                 found.text, f"{seconds:.6f}", seconds, host, is_of_kernel=True, number=found.number
             )
         ]
     at = _time_of(fields)
     if not is_journal or found.key != "message":
         text = found.text.rstrip("\r\n")
-        return [Said(text, at, None, host, is_of_kernel=False, is_line=True, number=found.number)]
+        return [
+            LogMessage(text, at, None, host, is_of_kernel=False, is_line=True, number=found.number)
+        ]
     return [
-        Said(
+        LogMessage(
             found.text, at, None, host, is_of_kernel=transport == "kernel", number=found.number,
             is_quote=transport not in (None, "", "kernel"),
         )

@@ -13,14 +13,14 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final
 
-from seawall.readings.oom_log.draft import Draft
+from seawall.readings.oom_log.draft import ReportDraft
 from seawall.readings.oom_log.memcg_block import KEYS_MOST
+from seawall.readings.oom_log.oom_report import ReportSlabCache, Task
 from seawall.readings.oom_log.parts import LISTED_MOST, TWICE_WITHIN
-from seawall.readings.oom_log.report import SlabCache, Task
 from seawall.readings.oom_log.task_table import FIELDS, LAYOUTS, ROWS_MOST
 
 Flush = Callable[[], None]
-Run = Callable[[Draft, bytes, int, int, Flush], tuple[int, int]]
+Run = Callable[[ReportDraft, bytes, int, int, Flush], tuple[int, int]]
 """Given (draft, block, where, number of the next line): how many lines it took, where it ends.
 
 ``Flush`` gives the line before to the draft; it is called when it is sure that a run follows.
@@ -82,7 +82,7 @@ def _task_maker(columns: tuple[str, ...]) -> Callable[[tuple[Any, ...]], tuple[A
 
 @lru_cache(maxsize=64)
 def _rows(shape: bytes) -> Run:
-    def run(draft: Draft, data: bytes, at: int, number: int, flush: Flush) -> tuple[int, int]:
+    def run(draft: ReportDraft, data: bytes, at: int, number: int, flush: Flush) -> tuple[int, int]:
         columns, rows = draft.table.columns, draft.table.rows
         if columns not in LAYOUTS or not draft.table.has_header:
             return 0, at
@@ -117,14 +117,14 @@ def _slab_rows(shape: bytes) -> Run:
         rb"(?=" + (prefix or _AFTER_SLAB) + rb")"
     ).match
 
-    def run(draft: Draft, data: bytes, at: int, _: int, flush: Flush) -> tuple[int, int]:
+    def run(draft: ReportDraft, data: bytes, at: int, _: int, flush: Flush) -> tuple[int, int]:
         count, slab = 0, draft.kernel.slab
         known = len(slab)
         if match(data, at):
             flush()
         while len(slab) > known and (found := match(data, at)) and len(slab) < LISTED_MOST:
             name, used, total = found.groups()
-            slab.append(SlabCache(name.decode("ascii"), int(used) << 10, int(total) << 10))
+            slab.append(ReportSlabCache(name.decode("ascii"), int(used) << 10, int(total) << 10))
             count += 1
             at = found.end()
         return count, at
@@ -139,7 +139,7 @@ def _stats(shape: bytes) -> Run:
         prefix + rb" *([a-z][a-z0-9_]{1,40}) (\d{1,20})\n(?=" + (prefix or _AFTER_STAT) + rb")"
     ).match
 
-    def run(draft: Draft, data: bytes, at: int, _: int, flush: Flush) -> tuple[int, int]:
+    def run(draft: ReportDraft, data: bytes, at: int, _: int, flush: Flush) -> tuple[int, int]:
         count, values = 0, draft.memcg.values
         if values is None or not match(data, at):
             return 0, at
@@ -158,7 +158,7 @@ def _stats(shape: bytes) -> Run:
 def _trace(shape: bytes) -> Run:
     match = re.compile(b"(?:" + _expression(shape) + _TRACE + b")+").match
 
-    def run(draft: Draft, data: bytes, at: int, _: int, flush: Flush) -> tuple[int, int]:
+    def run(draft: ReportDraft, data: bytes, at: int, _: int, flush: Flush) -> tuple[int, int]:
         found = match(data, at) if draft.stage <= 1 else None
         if not found:
             return 0, at
@@ -177,7 +177,7 @@ def _mem_run(shape: str, line: bytes, after: bytes) -> Callable[[bytes], Run]:
         prefix = _expression(prefix_shape)
         match = re.compile(prefix + line + rb"\n(?=" + (prefix or after) + rb")").match
 
-        def run(draft: Draft, data: bytes, at: int, _: int, flush: Flush) -> tuple[int, int]:
+        def run(draft: ReportDraft, data: bytes, at: int, _: int, flush: Flush) -> tuple[int, int]:
             count = 0
             if not match(data, at):
                 return 0, at

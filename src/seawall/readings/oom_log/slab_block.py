@@ -9,7 +9,7 @@ bytes at first, later in the units of ``string_get_size``; mm/slub.c slab_out_of
 import re
 from typing import Final
 
-from seawall.readings.oom_log.report import CallSite, SlabCache, SlubFailure
+from seawall.readings.oom_log.oom_report import CallSite, ReportSlabCache, SlubFailure
 
 _CACHE: Final = re.compile(r"(\S.{0,80}?)\s+(\d{1,17})KB\s+(\d{1,17})KB\s*\Z", re.ASCII)
 _SITE: Final = re.compile(
@@ -32,10 +32,10 @@ _SLUB_NODE: Final = re.compile(
 )
 
 
-def read_cache(text: str) -> SlabCache | None:
+def read_cache(text: str) -> ReportSlabCache | None:
     """``kmalloc-4k   15664KB   15904KB``."""
     found = _CACHE.match(text)
-    return SlabCache(found[1], int(found[2]) << 10, int(found[3]) << 10) if found else None
+    return ReportSlabCache(found[1], int(found[2]) << 10, int(found[3]) << 10) if found else None
 
 
 def read_site(text: str) -> CallSite | None:

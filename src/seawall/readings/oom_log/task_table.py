@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from seawall.readings.oom_log.report import Task
+from seawall.readings.oom_log.oom_report import Task
 
 ROWS_MOST: Final = 200_000
 """Rows kept of one report; further ones are only counted."""

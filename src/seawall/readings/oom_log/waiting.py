@@ -7,10 +7,10 @@ from collections import deque
 from dataclasses import replace
 from typing import Final
 
-from seawall.readings.oom_log.draft import Draft
+from seawall.readings.oom_log.draft import ReportDraft
 from seawall.readings.oom_log.finish import finish
 from seawall.readings.oom_log.kill_lines import reaped_pid
-from seawall.readings.oom_log.report import OomReport
+from seawall.readings.oom_log.oom_report import OomReport
 from seawall.readings.oom_log.wraps import Message
 
 _WAITING_MOST: Final = 2
@@ -43,13 +43,13 @@ class Waiting:
     """Few drafts, and the reports that were made of others."""
 
     def __init__(self) -> None:
-        self._drafts: list[Draft] = []
+        self._drafts: list[ReportDraft] = []
         self._ready: list[OomReport] = []
         self._seen: dict[tuple[object, ...], int] = {}
         self._last: OomReport | None = None
         self._known_pids: deque[tuple[str | None, int]] = deque(maxlen=_KNOWN_PIDS)
 
-    def put(self, draft: Draft | None, oldest: int | None) -> None:
+    def put(self, draft: ReportDraft | None, oldest: int | None) -> None:
         """``oldest``: the first line of the oldest report that is still open."""
         if draft is None or not draft.is_of_oom:
             return
@@ -82,7 +82,7 @@ class Waiting:
         ready, self._ready = self._ready, []
         return ready
 
-    def reaper_of(self, message: Message, current: Draft | None) -> Draft | None:
+    def reaper_of(self, message: Message, current: ReportDraft | None) -> ReportDraft | None:
         """The newest report that killed the task which was reaped, else the one just before."""
         pid, host = reaped_pid(message.text), message.line.host
         if pid is None:

@@ -21,8 +21,8 @@ from seawall.accounts.devices.watch.device_watch_events import (
     EventLayer,
     Spell,
     Stand,
-    Told,
     WatchedRule,
+    WatchedTable,
     stand_words,
 )  # fmt: skip
 from seawall.readings.device_writers import DeviceWriter, Write
@@ -42,7 +42,7 @@ class Changes:
 
     def __init__(self) -> None:
         self.names: Mapping[str, str] = {}
-        self._told: Told | None = None
+        self._told: WatchedTable | None = None
         self._spells: dict[DeviceKey, tuple[Spell, Spell | None]] = {}
         self._rules: dict[str, tuple[WatchedRule, float]] = {}
         self._nodes: Mapping[str, str] | None = None
@@ -55,7 +55,7 @@ class Changes:
 
     # --- from the table -----------------------------------------------------------------
 
-    def tell(self, told: Told) -> list[AccessEvent]:
+    def tell(self, told: WatchedTable) -> list[AccessEvent]:
         """What the table changed; nothing of the first one."""
         before, self._told, self.names = self._told, told, told.names
         self._spells = {key: value for key, value in self._spells.items() if key in told.layers}
@@ -259,7 +259,7 @@ def _files(writes: Iterable[Write]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(write.file for write in writes))
 
 
-def _comings(before: Told, told: Told) -> Iterator[AccessEvent]:
+def _comings(before: WatchedTable, told: WatchedTable) -> Iterator[AccessEvent]:
     for cgroup in sorted({*before.names, *told.names}):
         was, now = before.names.get(cgroup), told.names.get(cgroup)
         if (was is None) != (now is None):
@@ -268,7 +268,7 @@ def _comings(before: Told, told: Told) -> Iterator[AccessEvent]:
                         before=words[0], after=words[1])  # fmt: skip
 
 
-def _layer_changes(before: Told, told: Told) -> Iterator[AccessEvent]:
+def _layer_changes(before: WatchedTable, told: WatchedTable) -> Iterator[AccessEvent]:
     for key, layers in told.layers.items():
         if key.cgroup not in told.names:
             continue
@@ -281,7 +281,7 @@ def _layer_changes(before: Told, told: Told) -> Iterator[AccessEvent]:
                             after=now, why=why)  # fmt: skip
 
 
-def _plugin_changes(before: Told, told: Told) -> Iterator[AccessEvent]:
+def _plugin_changes(before: WatchedTable, told: WatchedTable) -> Iterator[AccessEvent]:
     for name, lacks in told.lacks.items():
         was = before.lacks.get(name)
         for path in sorted(lacks ^ was) if was is not None else ():

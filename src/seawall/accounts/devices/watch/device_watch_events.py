@@ -93,7 +93,7 @@ class DeviceLook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class WatchedTable:
     """What the whole table told."""
 
     at: DeviceMoment

@@ -16,8 +16,8 @@ from seawall.accounts.devices.watch.device_watch_events import (
     DeviceKey,
     DeviceMoment,
     Stand,
-    Told,
     WatchedRule,
+    WatchedTable,
 )
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
@@ -76,10 +76,10 @@ def _target(
 
 def told(
     table: DeviceTable, found: Iterable[WatchedDevices], at: DeviceMoment, *, with_plugins: bool
-) -> Told:  # fmt: skip
+) -> WatchedTable:  # fmt: skip
     """The table, as far as it is compared with the next one."""
     names = {one.workload.cgroup: one.workload.name for one in found}
-    return Told(
+    return WatchedTable(
         at=at,
         names=names,
         layers={

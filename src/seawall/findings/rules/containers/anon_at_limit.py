@@ -7,7 +7,7 @@ memory.high below the limit, slows it down first).  The node is not short.
 """
 
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.group_words import (
     FOR_GOOD,
@@ -44,7 +44,7 @@ from seawall.words import duration, size
 )
 def judge(
     groups: MemoryGroups,
-    window: Window[MemoryGroups] | Unread,
+    window: TopicWindow[MemoryGroups] | Unread,
     meminfo: Meminfo | Unread,
     *,
     near_fraction: float = 0.90,
@@ -64,7 +64,7 @@ def judge(
     return findings or unjudged(groups) or [quiet("no container is short of memory of its own")]
 
 
-def _growth(group: MemoryGroup, window: Window[MemoryGroups]) -> float | None:
+def _growth(group: MemoryGroup, window: TopicWindow[MemoryGroups]) -> float | None:
     before = window.earlier.by_path.get(group.path)
     if before is None or before.held is None or group.held is None:
         return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from seawall.accounts.group_progress import refused_per_s
 from seawall.accounts.kill_prospects import KillProspects
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Brief, Evidence, Finding, Severity, blind, fires, quiet
 from seawall.findings.group_words import (
     end_all,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 def judge(
     groups: MemoryGroups,
     prospects: KillProspects | Unread,
-    window: Window[MemoryGroups] | Unread,
+    window: TopicWindow[MemoryGroups] | Unread,
     *,
     near_fraction: float = 0.90,
     back_fraction: float = 0.10,

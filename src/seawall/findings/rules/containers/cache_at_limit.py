@@ -13,7 +13,7 @@ from seawall.accounts.group_refaults import refaults_of
 from seawall.accounts.limit_troubles import LimitTroubles, troubles_of
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, innermost
 from seawall.accounts.memory_numbers import working_set
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Brief, Finding, fires, quiet
 from seawall.findings.group_words import (
     as_tools_show,
@@ -56,8 +56,8 @@ _UNSEEN = "if it is not slow, leave it; alert on working_set or anonymous memory
     explained_by=("SW207", "SW212"),
 )
 def judge(
-    groups: MemoryGroups, window: Window[MemoryGroups] | Unread,
-    tasks: Window[Processes] | Unread, vmstat: Window[Vmstat] | Unread, kernel: Kernel, *,
+    groups: MemoryGroups, window: TopicWindow[MemoryGroups] | Unread,
+    tasks: TopicWindow[Processes] | Unread, vmstat: TopicWindow[Vmstat] | Unread, kernel: Kernel, *,
     near_fraction: float = 0.90, cache_share: float = 0.50, cache_least_bytes: int = 512 << 20,
 ) -> list[Finding]:  # fmt: skip
     full = groups.at(near_fraction)

@@ -14,7 +14,7 @@ from seawall.accounts.limit_hits import refusals
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.oom_kills import kills_by_group
 from seawall.accounts.rates import gained
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Brief, Evidence, Finding, fires, quiet
 from seawall.findings.group_words import filled, mostly, parts, show, unjudged
 from seawall.findings.rule import rule
@@ -52,7 +52,7 @@ class _Killed:
     provide="root on the host, and a window of some seconds",
 )
 def judge(
-    window: Window[MemoryGroups], log: KernelLog | Unread, kernel: Kernel, *, least: int = 1,
+    window: TopicWindow[MemoryGroups], log: KernelLog | Unread, kernel: Kernel, *, least: int = 1,
     many_per_second: float = 3.0,
 ) -> list[Finding]:  # fmt: skip
     findings = [
@@ -65,7 +65,7 @@ def judge(
 
 
 def _by_workload(
-    window: Window[MemoryGroups], log: KernelLog | Unread, kernel: Kernel
+    window: TopicWindow[MemoryGroups], log: KernelLog | Unread, kernel: Kernel
 ) -> list[_Killed]:
     """Cgroups inside a container count for it."""
     names = {} if isinstance(log, Unread) else killed_names(log, kernel, window.seconds)
@@ -86,7 +86,7 @@ def _by_workload(
     return found
 
 
-def _rose(window: Window[MemoryGroups], group: MemoryGroup, *, here: bool) -> bool:
+def _rose(window: TopicWindow[MemoryGroups], group: MemoryGroup, *, here: bool) -> bool:
     """Whether a limit was hit: ``here``, or else here or anywhere below."""
     before = window.earlier.by_path.get(group.path)
     if before is None:
@@ -99,7 +99,7 @@ def _rose(window: Window[MemoryGroups], group: MemoryGroup, *, here: bool) -> bo
     return bool(gained(old.get("oom"), new.get("oom")))
 
 
-def _where(window: Window[MemoryGroups], group: MemoryGroup) -> tuple[str, bool]:
+def _where(window: TopicWindow[MemoryGroups], group: MemoryGroup) -> tuple[str, bool]:
     """Whose memory was short, in words, and whether it was the node's."""
     for place in (group, *window.later.above(group.path)):
         if place.limit and _rose(window, place, here=True):
@@ -114,7 +114,7 @@ def _where(window: Window[MemoryGroups], group: MemoryGroup) -> tuple[str, bool]
     return "and cgroup v1 does not tell whose memory was short", False
 
 
-def _finding(window: Window[MemoryGroups], killed: _Killed, many_per_second: float) -> Finding:
+def _finding(window: TopicWindow[MemoryGroups], killed: _Killed, many_per_second: float) -> Finding:
     group, place, kills = killed.group, killed.place, killed.kills
     name = "memory.oom_control" if group.memcg.version == 1 else "memory.events"
     where, is_node = _where(window, place)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from seawall.accounts.group_progress import GroupProgress, progress_of, refused_per_s
 from seawall.accounts.limit_hits import refusal_file
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Brief, Evidence, Finding, blind, fires, quiet
 from seawall.findings.group_words import (
     end_all,
@@ -47,8 +47,8 @@ _ONE_POINT = 0.002  # of the limit: whole thousandths come to 0 or 1, and 0 coun
     provide="root on the host, and a window of some seconds",
 )
 def judge(
-    window: Window[MemoryGroups],
-    tasks: Window[Processes] | Unread,
+    window: TopicWindow[MemoryGroups],
+    tasks: TopicWindow[Processes] | Unread,
     kernel: Kernel,
     *,
     near_fraction: float = 0.95,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from seawall.accounts import group_refaults as least
 from seawall.accounts.group_refaults import GroupRefaults, faults_name, refaults_of
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, full_of_limit
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Brief, Evidence, Finding, blind, fires, quiet
 from seawall.findings.group_words import (
     filled,
@@ -47,8 +47,8 @@ from seawall.words import percent, size
     explained_by=("SW207",),
 )
 def judge(
-    window: Window[MemoryGroups], tasks: Window[Processes] | Unread,
-    vmstat: Window[Vmstat] | Unread, kernel: Kernel, *, near_fraction: float = 0.90,
+    window: TopicWindow[MemoryGroups], tasks: TopicWindow[Processes] | Unread,
+    vmstat: TopicWindow[Vmstat] | Unread, kernel: Kernel, *, near_fraction: float = 0.90,
     refaults_per_second: float = least.REFAULTS_LEAST,
     faults_per_second: float = least.FAULTS_LEAST, warn_fraction: float = least.LOST_LEAST,
     critical_fraction: float = 0.50,
@@ -69,7 +69,9 @@ def judge(
     return findings or unjudged(window.later) or [nothing]
 
 
-def _unseen(group: MemoryGroup, seen: GroupRefaults, tasks: Window[Processes] | Unread) -> Finding:
+def _unseen(
+    group: MemoryGroup, seen: GroupRefaults, tasks: TopicWindow[Processes] | Unread
+) -> Finding:
     words = f"{group.name} reads pages from the disk at its limit"
     if seen.refaults_per_second is None:
         missing = Unread(group.file("memory.stat"), "absent", "workingset_refault")

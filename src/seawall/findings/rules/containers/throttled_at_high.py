@@ -8,7 +8,7 @@ more than it may.  The kubelet sets memory.high with MemoryQoS, systemd with Mem
 
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, innermost
 from seawall.accounts.rates import gained
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.group_words import parts, show, unjudged, write
 from seawall.findings.rule import rule
@@ -28,7 +28,7 @@ from seawall.words import count, percent, size
     provide="root on the host, and a window of some seconds",
 )
 def judge(
-    window: Window[MemoryGroups], *, near_fraction: float = 0.97, stalled_share: float = 0.10
+    window: TopicWindow[MemoryGroups], *, near_fraction: float = 0.97, stalled_share: float = 0.10
 ) -> list[Finding]:
     over = innermost(
         group for group in window.later.by_path.values()
@@ -51,7 +51,7 @@ def _is_over(group: MemoryGroup, near: float) -> bool:
     return bool(group.high) and (group.memcg.usage or 0) >= near * (group.high or 0)
 
 
-def _stalled(window: Window[MemoryGroups], group: MemoryGroup) -> float | None:
+def _stalled(window: TopicWindow[MemoryGroups], group: MemoryGroup) -> float | None:
     was = window.earlier.by_path[group.path].memcg.memory_pressure
     now = group.memcg.memory_pressure
     if was is None or now is None or now.some.total_seconds < was.some.total_seconds:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from seawall.accounts.devices.idle_promise import Old, OldProcesses, without_device
 from seawall.accounts.devices.layers import DeviceTable
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.accounts.workloads import Workloads
 from seawall.findings.device_words import broken_rows, gpu_line, row_evidence
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
@@ -44,7 +44,7 @@ def judge(
     table: DeviceTable,
     workloads: Workloads,
     files: DriverFiles,
-    window: Window[Processes],
+    window: TopicWindow[Processes],
     kernel: Kernel,
     *,
     least_minutes: float = 10.0,

@@ -8,7 +8,7 @@ pids left.
 
 from seawall.accounts.memory_groups import ancestors, parent
 from seawall.accounts.rates import gained
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
@@ -33,7 +33,7 @@ from seawall.words import count
 )
 def judge(
     pids: PidsCgroups,
-    window: Window[PidsCgroups] | Unread,
+    window: TopicWindow[PidsCgroups] | Unread,
     cgroups: Cgroups | Unread,
     workloads: Workloads | Unread,
     *,
@@ -54,7 +54,7 @@ def judge(
     return findings or [quiet("no container is near its limit of processes")]
 
 
-def _refused(window: Window[PidsCgroups]) -> dict[str, int]:
+def _refused(window: TopicWindow[PidsCgroups]) -> dict[str, int]:
     """Path -> forks refused in the window."""
     found = {}
     for path, now in window.later.by_path.items():

@@ -12,7 +12,7 @@ a black box these are newer than the ledger's).
 
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
-from seawall.accounts.scene import Middle, Window
+from seawall.accounts.scene import Middle, TopicWindow
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.ledger_words import cut_ledger
 from seawall.findings.rule import rule
@@ -42,8 +42,8 @@ from seawall.words import duration, size
     provide="two moments as root: a live machine, or a bundle by seawall capture",
 )
 def judge(
-    ledger: Window[Ledger], middle: Middle[Ledger] | Unread, headroom: Headroom,
-    newest: Window[Meminfo] | Unread, *,
+    ledger: TopicWindow[Ledger], middle: Middle[Ledger] | Unread, headroom: Headroom,
+    newest: TopicWindow[Meminfo] | Unread, *,
     least_bytes: int = 32 << 20, least_fraction: float = 0.01, warn_seconds: float = 1800,
     critical_seconds: float = 60,
 ) -> Finding:  # fmt: skip
@@ -86,7 +86,7 @@ def judge(
     )
 
 
-def _steady_rate(ledger: Window[Ledger], middle: Middle[Ledger], least: float) -> float:
+def _steady_rate(ledger: TopicWindow[Ledger], middle: Middle[Ledger], least: float) -> float:
     """Bytes a second in the slower half; 0 when one half is too short, or grew by noise only."""
     begin, half, end = (one.residual_bytes for one in (ledger.earlier, middle.value, ledger.later))
     rest = ledger.seconds - middle.seconds
@@ -95,7 +95,7 @@ def _steady_rate(ledger: Window[Ledger], middle: Middle[Ledger], least: float) -
     return min((half - begin) / middle.seconds, (end - half) / rest)
 
 
-def _shrink_rate(window: Window[Meminfo] | Unread) -> float:
+def _shrink_rate(window: TopicWindow[Meminfo] | Unread) -> float:
     """Bytes a second that programs can have no more; 0 where that is not known."""
     if isinstance(window, Unread):
         return 0.0

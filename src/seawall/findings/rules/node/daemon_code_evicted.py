@@ -9,7 +9,7 @@ pages are being dropped and read back.
 """
 
 from seawall.accounts.code_loss import CodeLoss, losses, reads_files_back
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
@@ -38,10 +38,10 @@ from seawall.words import percent
     provide="root on the host, and a window of some seconds",
 )
 def judge(
-    tasks: Window[Processes],
+    tasks: TopicWindow[Processes],
     code: DaemonCode,
     kernel: Kernel,
-    vmstat: Window[Vmstat],
+    vmstat: TopicWindow[Vmstat],
     workloads: Workloads | Unread,
     *,
     faults_per_second: float = 5.0,

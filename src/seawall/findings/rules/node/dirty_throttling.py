@@ -9,7 +9,7 @@ others wait, unless the cgroup v2 writeback limits it.
 
 from seawall.accounts.memory_groups import MemoryGroups
 from seawall.accounts.rates import per_second
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.group_words import dirty_writers
 from seawall.findings.rule import rule
@@ -41,7 +41,7 @@ _VMSTAT = "/proc/vmstat"
     provide="/proc/vmstat of Linux 3.0 or later",
 )
 def judge(
-    vmstat: Vmstat, kernel: Kernel, window: Window[Vmstat] | Unread,
+    vmstat: Vmstat, kernel: Kernel, window: TopicWindow[Vmstat] | Unread,
     processes: Processes | Unread, groups: MemoryGroups | Unread, *, full_fraction: float = 0.9,
 ) -> Finding:  # fmt: skip
     counters = vmstat.counters
@@ -83,6 +83,6 @@ def judge(
     )
 
 
-def _written_per_second(window: Window[Vmstat] | Unread) -> float:
+def _written_per_second(window: TopicWindow[Vmstat] | Unread) -> float:
     """Pages that reached the disks; 0 when that is not known."""
-    return (per_second(window, "nr_written") or 0.0) if isinstance(window, Window) else 0.0
+    return (per_second(window, "nr_written") or 0.0) if isinstance(window, TopicWindow) else 0.0

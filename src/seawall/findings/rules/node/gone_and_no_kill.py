@@ -15,7 +15,7 @@ from seawall.accounts.ledger import Ledger
 from seawall.accounts.no_kill import Reason, reasons
 from seawall.accounts.oom_kills import Kills, kills_in
 from seawall.accounts.reclaim import node_is_short, reads_code_back
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Brief, Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
 from seawall.host.host import Unread
@@ -56,7 +56,7 @@ from seawall.words import duration, size
 )
 def judge(
     headroom: Headroom, meminfo: Meminfo, ledger: Ledger | Unread, kubelet: KubeletView | Unread,
-    vmstat: Window[Vmstat] | Unread, memcgs: Window[Memcgs] | Unread, *,
+    vmstat: TopicWindow[Vmstat] | Unread, memcgs: TopicWindow[Memcgs] | Unread, *,
     gone_fraction: float = 0.01, gone_bytes: int = 1 << 30, storm_fraction: float = 0.10,
 ) -> Finding:  # fmt: skip
     source = headroom.available_source
@@ -70,16 +70,16 @@ def judge(
         return quiet(f"OOM-killed in the window: {kills.by_node}", evidence)
     found = reasons(headroom, meminfo, ledger, kubelet, vmstat)
     what = found[0].short if found else "what the OOM killer does next cannot be told"
-    if isinstance(vmstat, Window) and kills:
+    if isinstance(vmstat, TopicWindow) and kills:
         by = " by the node" if kills.at_limits else ""
         what = f"nothing was OOM-killed{by} in {duration(vmstat.seconds)}: {what}"
     evidence.extend(_row(reason) for reason in found)
     evidence.append(Evidence("MemTotal", meminfo.mem_total, "bytes", PATH))
     outlook = [reason.words for reason in found]
-    if not isinstance(vmstat, Window):
+    if not isinstance(vmstat, TopicWindow):
         outlook.append("Whether the OOM killer is at work takes a second look.")
     # One look cannot tell that no kill comes, and with swap programs slow down first.
-    sure = isinstance(vmstat, Window) and headroom.swap_free_bytes <= headroom.bytes
+    sure = isinstance(vmstat, TopicWindow) and headroom.swap_free_bytes <= headroom.bytes
     return fires(
         "critical" if sure else "warning",
         f"{size(headroom.bytes)} of {size(headroom.total_bytes)} is left, and {what}",
@@ -89,10 +89,10 @@ def judge(
     )
 
 
-def _killed(kills: Kills | None, memcgs: Window[Memcgs] | Unread) -> Iterator[Evidence]:
+def _killed(kills: Kills | None, memcgs: TopicWindow[Memcgs] | Unread) -> Iterator[Evidence]:
     if kills and kills.all:
         yield Evidence("OOM kills in the window", kills.all, "count", "/proc/vmstat oom_kill")
-    if kills and kills.at_limits and isinstance(memcgs, Window):
+    if kills and kills.at_limits and isinstance(memcgs, TopicWindow):
         place = memcgs.later.mount_point
         yield Evidence("of them at limits of cgroups", kills.at_limits, "count", place)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from seawall.accounts.headroom import SHORT_BYTES, SHORT_FRACTION, Headroom
 from seawall.accounts.ledger import Ledger
-from seawall.accounts.scene import Middle, Window
+from seawall.accounts.scene import Middle, TopicWindow
 from seawall.findings.finding import Brief, Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
 from seawall.host.host import Unread
@@ -40,7 +40,7 @@ from seawall.words import duration, size
     is_of_node_memory=True,
 )
 def judge(
-    headroom: Headroom, shrink: Window[Headroom] | Unread, middle: Middle[Headroom] | Unread,
+    headroom: Headroom, shrink: TopicWindow[Headroom] | Unread, middle: Middle[Headroom] | Unread,
     ledger: Ledger | Unread, *,
     warn_fraction: float = SHORT_FRACTION, critical_fraction: float = 0.02,
     near_fraction: float = 0.15, warn_seconds: float = 600,
@@ -71,14 +71,16 @@ def judge(
     )  # fmt: skip
 
 
-def _shrink_rate(window: Window[Headroom] | Unread) -> float:
+def _shrink_rate(window: TopicWindow[Headroom] | Unread) -> float:
     """Bytes a second that go away; 0 when it grows or no window is there."""
     if isinstance(window, Unread):
         return 0.0
     return max(window.earlier.bytes - window.later.bytes, 0) / window.seconds
 
 
-def _steady_rate(window: Window[Headroom] | Unread, middle: Middle[Headroom] | Unread) -> float:
+def _steady_rate(
+    window: TopicWindow[Headroom] | Unread, middle: Middle[Headroom] | Unread
+) -> float:
     """Of the slower half of the window; 0 where there are no two halves."""
     if isinstance(window, Unread) or isinstance(middle, Unread):
         return 0.0

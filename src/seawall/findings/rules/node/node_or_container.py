@@ -13,7 +13,7 @@ from seawall.accounts.headroom import Headroom
 from seawall.accounts.limit_hits import LimitHits, limit_hits
 from seawall.accounts.rates import stalls_per_second as stalls_of
 from seawall.accounts.reclaim import node_is_short
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Brief, Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
@@ -48,19 +48,19 @@ from seawall.words import size
     is_of_node_memory=True,
 )
 def judge(
-    headroom: Headroom, vmstat: Window[Vmstat] | Unread, memcgs: Window[Memcgs] | Unread,
+    headroom: Headroom, vmstat: TopicWindow[Vmstat] | Unread, memcgs: TopicWindow[Memcgs] | Unread,
     workloads: Workloads | Unread, *, stalls_per_second: float = 1.0,
     low_fraction: float = 0.10, least_hits: int = 10,
 ) -> Finding:  # fmt: skip
     missing = [need for need in (vmstat, memcgs) if isinstance(need, Unread)]
     if len(missing) == 2:
         return blind("neither stalls nor limits could be counted over a window", *missing)
-    stalls = stalls_of(vmstat) if isinstance(vmstat, Window) else None
+    stalls = stalls_of(vmstat) if isinstance(vmstat, TopicWindow) else None
     evidence = [Evidence("left", headroom.bytes, "bytes", headroom.available_source)]
     if stalls is not None:
         name = "allocations that reclaim on their own"
         evidence.append(Evidence(name, stalls, "per second", "/proc/vmstat allocstall*"))
-    hits = limit_hits(memcgs) if isinstance(memcgs, Window) else []
+    hits = limit_hits(memcgs) if isinstance(memcgs, TopicWindow) else []
     hits = [hit for hit in hits if hit.hits >= least_hits and hit.path != "/"]
     evidence.extend(_rows(hits, workloads))
     some = "1 container hits its" if len(hits) == 1 else f"{len(hits)} containers hit their"

@@ -10,7 +10,7 @@ limit shows the same signs and none of that.
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.rates import stalls_per_second as stalls_of
 from seawall.accounts.reclaim import ReclaimSign, node_is_short, signs
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.accounts.workloads import Workloads
 from seawall.findings.faulter_words import faulters
 from seawall.findings.finding import Brief, Evidence, Finding, fires, quiet
@@ -53,10 +53,10 @@ from seawall.readings.vmstat import Vmstat
     is_of_node_memory=True,
 )
 def judge(
-    vmstat: Window[Vmstat], headroom: Headroom, pressure: Window[HostPressure] | Unread,
-    disks: Window[Diskstats] | Unread, processes: Window[Processes] | Unread,
-    reads: Window[ProcessReads] | Unread, workloads: Workloads | Unread, *, least_signs: int = 3,
-    stalls_per_second: float = 1.0, low_fraction: float = 0.10,
+    vmstat: TopicWindow[Vmstat], headroom: Headroom, pressure: TopicWindow[HostPressure] | Unread,
+    disks: TopicWindow[Diskstats] | Unread, processes: TopicWindow[Processes] | Unread,
+    reads: TopicWindow[ProcessReads] | Unread, workloads: Workloads | Unread, *,
+    least_signs: int = 3, stalls_per_second: float = 1.0, low_fraction: float = 0.10,
 ) -> Finding:  # fmt: skip
     seen = signs(vmstat, pressure, disks)
     agreeing = [sign for sign in seen if sign.agrees]

@@ -8,7 +8,7 @@ used, with nothing moving, is no harm and stays quiet.  zram is memory: see the 
 
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.rates import per_second
-from seawall.accounts.scene import Window
+from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
 from seawall.host.host import Unread
@@ -39,7 +39,7 @@ _VMSTAT = "/proc/vmstat"
 )
 def judge(
     meminfo: Meminfo, headroom: Headroom, kernel: Kernel, swaps: Swaps | Unread,
-    vmstat: Window[Vmstat] | Unread, *, full_fraction: float = 0.95,
+    vmstat: TopicWindow[Vmstat] | Unread, *, full_fraction: float = 0.95,
     low_fraction: float = 0.10, moving_bytes: int = 4 << 20,
 ) -> Finding:  # fmt: skip
     if meminfo.swap_total is None or meminfo.swap_free is None:
@@ -53,7 +53,7 @@ def judge(
         Evidence("memory left", headroom.bytes, "bytes", headroom.available_source),
     ]
     going, coming = _traffic(vmstat, kernel.page_size)
-    if isinstance(vmstat, Window):
+    if isinstance(vmstat, TopicWindow):
         evidence.append(Evidence("swapped out", going, "bytes/s", f"{_VMSTAT} pswpout"))
         evidence.append(Evidence("swapped in", coming, "bytes/s", f"{_VMSTAT} pswpin"))
     if min(going, coming) >= moving_bytes and _on_disk(swaps):
@@ -76,7 +76,7 @@ def judge(
     )
 
 
-def _traffic(window: Window[Vmstat] | Unread, page_size: int) -> tuple[float, float]:
+def _traffic(window: TopicWindow[Vmstat] | Unread, page_size: int) -> tuple[float, float]:
     """Bytes a second out and in; 0 when not known."""
     if isinstance(window, Unread):
         return 0.0, 0.0

@@ -79,7 +79,7 @@ class CaseHost:
         return self._round.probes.get((probe, argument), missing)
 
 
-class Case:
+class RuleCase:
     """The parsed text: ``expect`` (the key: value lines) and the hosts of its rounds."""
 
     def __init__(self, expect: dict[str, str], rounds: Sequence[Round]) -> None:
@@ -88,7 +88,7 @@ class Case:
         self.rounds = tuple(CaseHost(round_) for round_ in rounds)
 
 
-def parse_case(text: bytes) -> Case:
+def parse_case(text: bytes) -> RuleCase:
     """Parse a case; UsageProblem with the line where it is malformed."""
     expect: dict[str, str] = {}
     rounds = [_first_round()]
@@ -110,7 +110,7 @@ def parse_case(text: bytes) -> Case:
                 raise UsageProblem(f"case line {number}: expected 'key: value' or '=== PATH'")
             expect[key.strip()] = value.strip()
     _close(rounds, head, body, number)
-    return Case(expect, rounds)
+    return RuleCase(expect, rounds)
 
 
 def _first_round() -> Round:

@@ -15,10 +15,10 @@ from seawall.accounts.oom.request import Request, request_of
 from seawall.accounts.oom.scores import Score, Scores, score
 from seawall.accounts.oom.stand_in import StandIn, stand_in
 from seawall.accounts.oom.zones import ZoneState, zone_states
-from seawall.cgroup_paths import Place, place_of
+from seawall.cgroup_paths import CgroupPlace, place_of
 from seawall.problems import UsageProblem
 from seawall.readings.container_files import ContainerFiles
-from seawall.readings.oom_log.report import Kill, OomReport
+from seawall.readings.oom_log.oom_report import Kill, OomReport
 from seawall.words import size
 
 _EPOCH_LEAST: Final = 1e9
@@ -48,7 +48,7 @@ class Owner(NamedTuple):
     """Whose memory it was: what the cgroup's path tells, and names if the machine has them."""
 
     path: str
-    place: Place
+    place: CgroupPlace
     namespace: str | None
     pod: str | None
     container: str | None
@@ -69,7 +69,7 @@ class Owner(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ReportFacts:
     """A report and what follows from it."""
 
     report: OomReport
@@ -218,14 +218,14 @@ def freed(kill: Kill) -> int | None:
 
 def facts_of(
     report: OomReport, hints: Hints | None = None, free_before_bytes: int | None = None
-) -> Facts:
+) -> ReportFacts:
     """All that can be computed; UsageProblem for a ``--kernel`` that is none."""
     hints = hints or Hints()
     page, source = _page(report, hints)
     formula = _formula(report, hints)
     domain = domain_of(report, page, hints.host_swap_bytes)
     request = request_of(report, page)
-    return Facts(
+    return ReportFacts(
         report=report,
         kernel=hints.kernel or report.kernel or hints.host_kernel,
         page_bytes=page,

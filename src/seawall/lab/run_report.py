@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from seawall.lab.disk import Held
+from seawall.lab.disk import DiskLimit
 from seawall.lab.group import Measured
 from seawall.lab.plan import Plan
 
@@ -18,7 +18,7 @@ NEAR_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class LabMoment:
     """One look at the run; ``seconds`` since the first process was started."""
 
     seconds: float
@@ -62,9 +62,9 @@ class Watch:
     limit_bytes: int
     longest_seconds: float = 0.0
     _since: float | None = None
-    _before: Moment | None = None
+    _before: LabMoment | None = None
 
-    def look(self, now: Moment) -> None:
+    def look(self, now: LabMoment) -> None:
         """Count on while the cgroup is full, somebody waits, and nothing at all moves."""
         before, self._before = self._before, now
         usage = now.measured.usage or 0
@@ -84,7 +84,7 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class LabReport:
     """The whole run."""
 
     plan: Plan
@@ -94,7 +94,7 @@ class Report:
     version: int
     ended: Ended
     seconds: float
-    last: Moment
+    last: LabMoment
     peak_bytes: int | None
     peak_is_sampled: bool
     """No file tells the peak here (memory.peak is 6.0+): the highest that was seen."""
@@ -106,10 +106,10 @@ class Report:
     done_bytes: int
     """What all that were started have taken, written or run through."""
     hung_seconds: float
-    held: Held | None
+    held: DiskLimit | None
     first_turn_seconds: float | None
     notes: Sequence[str]
-    moments: Sequence[Moment]
+    moments: Sequence[LabMoment]
     available: Available | None = None
     """For memory that no cgroup counts."""
     left: Sequence[str] = field(default_factory=tuple)

@@ -126,7 +126,7 @@ class MemcgStat:
 
 
 @dataclass(frozen=True, slots=True)
-class Zone:
+class ReportZone:
     """``Node 0 Normal free:... min:...``."""
 
     node: int
@@ -146,7 +146,7 @@ class MemInfo:
     """By the kernel's name (active_anon, free, slab_unreclaimable, free_pcp, ...); pages."""
     nodes: Mapping[int, Mapping[str, int]]
     """The ``Node N active_anon:...kB`` line since 4.8; bytes."""
-    zones: tuple[Zone, ...]
+    zones: tuple[ReportZone, ...]
     hugepages_bytes: int | None
     """Sum over nodes and sizes of total times size; None when no such line is there."""
     pagecache_pages: int | None
@@ -163,7 +163,7 @@ class MemInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class SlabCache:
+class ReportSlabCache:
     """A row of ``Unreclaimable slab info:`` (since 4.15); bytes."""
 
     name: str
@@ -171,7 +171,7 @@ class SlabCache:
     total_bytes: int
 
 
-class Frame(NamedTuple):
+class TraceFrame(NamedTuple):
     """A line of the call trace, innermost first."""
 
     function: str
@@ -259,7 +259,7 @@ class OomReport:
     """v2's swap, since 5.3."""
     memcg_stats: tuple[MemcgStat, ...]
     mem_info: MemInfo | None
-    unreclaimable_slab: tuple[SlabCache, ...]
+    unreclaimable_slab: tuple[ReportSlabCache, ...]
     allocations: tuple[CallSite, ...]
     tasks: tuple[Task, ...]
     choice: Choice | None
@@ -284,7 +284,7 @@ class OomReport:
     """Pids of ``oom_reaper: unable to reap pid:P (c)``; since 4.6."""
     tasks_left_out: int = 0
     """Rows of the table beyond those that are kept in ``tasks``; they were only counted."""
-    trace: tuple[Frame, ...] = ()
+    trace: tuple[TraceFrame, ...] = ()
     """The call trace, as far as it is in the log; empty when it has none."""
     slub_failures: tuple[SlubFailure, ...] = ()
     """What SLUB could not allocate beside this report."""
