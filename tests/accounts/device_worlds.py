@@ -26,7 +26,7 @@ from seawall.readings.device_nodes import DeviceNode, DeviceNodes
 from seawall.readings.device_rule import DeviceRule, rule_of
 from seawall.readings.device_specs import DeviceSpec, DeviceSpecs, SpecDevice
 from seawall.readings.kernel import Kernel
-from seawall.readings.kubelet_devices import GivenDevice, KubeletDevices, PodDevices
+from seawall.readings.kubelet_devices import KubeletDevice, KubeletDevices, PodDevices
 from seawall.readings.process import Process, Processes
 from seawall.readings.runtime_versions import RuntimeVersions, runtime_of
 from seawall.readings.scope_devices import ScopeDevices, UnitDevices
@@ -101,7 +101,7 @@ def entry(*paths: str, **told: Any) -> PodDevices:
     """What the kubelet keeps of the container."""
     values = {
         "pod_uid": POD_UID, "container": "main", "resource": "nvidia.com/gpu", "ids": ("GPU-1",),
-        "devices": tuple(GivenDevice(path, path, "rw") for path in paths), "environment": {},
+        "devices": tuple(KubeletDevice(path, path, "rw") for path in paths), "environment": {},
         "cdi_names": (), "mounts": (),
     }  # fmt: skip
     return PodDevices(**(values | told))

@@ -24,7 +24,7 @@ from seawall.accounts.devices.plugin_answers import names_nodes
 from seawall.accounts.devices.promised.promises import Sources, promises
 from seawall.accounts.devices.watch.changes import Changes
 from seawall.accounts.devices.watch.device_watch_events import DeviceMoment
-from seawall.accounts.devices.watch.watched import told
+from seawall.accounts.devices.watch.watched_table import watched_table_of
 from seawall.readings.device_specs import DeviceSpecs
 
 UVM = "/dev/nvidia-uvm"
@@ -66,13 +66,13 @@ def test_what_the_plugin_was_told_itself_comes_first() -> None:
     assert named(answer("/dev/nvidia0"), own={"PASS_DEVICE_SPECS": "false"}) == "yes"
 
 
-def healthy_with_utility_alone(**told: Any) -> World:
+def healthy_with_utility_alone(**watched_table_of: Any) -> World:
     """NVIDIA's default manifest: a hook gives pods their nodes, and the plugin no nvidia-uvm."""
     given = spec({}, hooks=(HOOK,), environment=ASKS)
     lines = [f"{kind} {major}:{minor} rw" for kind, major, minor in NVIDIA.values()]
     values = {"specs": given, "own": dict(NVIDIA), "kernel": tuple(lines), "plugin": SEEN,
               "kubelet": answer(environment=ASKS)}  # fmt: skip
-    return World(**(values | told))
+    return World(**(values | watched_table_of))
 
 
 def test_a_healthy_node_whose_plugin_names_no_nodes_is_quiet() -> None:
@@ -91,7 +91,7 @@ def test_that_a_plugin_is_seen_to_name_no_nodes_is_no_event_of_its_dev() -> None
     changes, at = Changes(), DeviceMoment(1.0, 1.0)
     for world in (healthy_with_utility_alone(kubelet=ABSENT), healthy_with_utility_alone()):
         table = world.table()
-        assert changes.tell(told(table, (), at, with_plugins=True)) == []
+        assert changes.tell(watched_table_of(table, (), at, with_plugins=True)) == []
 
 
 def test_a_plugin_that_names_no_nodes_is_not_blamed_for_a_hook_that_is_not_there() -> None:
@@ -103,10 +103,10 @@ def test_a_plugin_that_names_no_nodes_is_not_blamed_for_a_hook_that_is_not_there
     assert "Restarting the device plugin does not mend it" in found.remedy
 
 
-def blamed(**told: Any) -> Diagnosis:
+def blamed(**watched_table_of: Any) -> Diagnosis:
     given = only("/dev/nvidiactl", "/dev/nvidia1")
     lines = ("c 195:255 rw", "c 195:1 rw")
-    world = World(specs=spec(given), own=given, plugin=SEEN, kernel=lines, **told)
+    world = World(specs=spec(given), own=given, plugin=SEEN, kernel=lines, **watched_table_of)
     found = world.container().diagnosis
     assert found is not None
     assert found.mode == "F1"

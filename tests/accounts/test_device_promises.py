@@ -25,11 +25,11 @@ from tests.accounts.device_worlds import (
 )
 
 from seawall.accounts.devices.container_processes import ContainerProcesses
+from seawall.accounts.devices.device_inputs import ContainerSide, HostSide
 from seawall.accounts.devices.device_table import table_of
 from seawall.accounts.devices.layers import DeviceTable
 from seawall.accounts.devices.plugins import find
 from seawall.accounts.devices.promised.promises import Sources, promises
-from seawall.accounts.devices.sight import ContainerSide, HostSide
 from seawall.accounts.workloads import Workloads
 from seawall.host.host import Unread
 from seawall.readings.cdi_specs import CdiNode, CdiSpec, CdiSpecs
@@ -38,7 +38,7 @@ from seawall.readings.device_access import Access, Tried
 from seawall.readings.device_cgroups import DeviceCgroups
 from seawall.readings.device_nodes import DeviceNodes
 from seawall.readings.device_specs import DeviceSpecs
-from seawall.readings.kubelet_devices import GivenDevice, KubeletDevices
+from seawall.readings.kubelet_devices import KubeletDevice, KubeletDevices
 from seawall.readings.process import Processes
 from seawall.readings.scope_devices import ScopeDevices, UnitDevices
 
@@ -180,7 +180,7 @@ def test_privileged_containers_were_promised_nothing_in_particular() -> None:
 
 def test_what_was_promised_for_reading_is_not_judged_by_a_try_of_both() -> None:
     host = {"/dev/sensor": ("c", 250, 0)}
-    given = (GivenDevice("/dev/sensor", "/dev/sensor", "r"),)
+    given = (KubeletDevice("/dev/sensor", "/dev/sensor", "r"),)
     told = replace(spec(host), rules=rules("!a *:* rwm", "c 250:0 r"))
     world = World(
         host=host, own=host, specs=told, kernel=("c 250:0 r",), drivers=CharDevices({}, {}),

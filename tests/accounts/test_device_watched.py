@@ -9,10 +9,10 @@ from tests.accounts.device_worlds import row, rules
 
 from seawall.accounts.devices.container_processes import ContainerProcesses
 from seawall.accounts.devices.layers import ContainerDevices, DeviceTable, HostNode, Plugin
-from seawall.accounts.devices.watch import watched
+from seawall.accounts.devices.watch import watched_table
 from seawall.accounts.devices.watch.changes import Changes
 from seawall.accounts.devices.watch.device_watch_events import DeviceKey, DeviceMoment, Stand
-from seawall.accounts.devices.watch.watched import WatchedDevices, is_wanted_by
+from seawall.accounts.devices.watch.watched_table import WatchedDevices, is_wanted_by
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
 from seawall.readings.device_access import Access, AccessTarget, Tried
@@ -39,7 +39,7 @@ def container(*paths: str, workload: Workload = WORKLOAD) -> ContainerDevices:
 
 def test_each_container_once_with_all_its_paths() -> None:
     other = Workload(kind="container", name="shop/other", cgroup=OTHER)
-    found = watched.watched(
+    found = watched_table.watched(
         table(container(UVM.path, "/dev/nvidiaN"), container("/dev/kfd", UVM.path),
               container("/dev/kfd", workload=other)),
         MEMBERS, is_wanted_by(None),
@@ -49,11 +49,13 @@ def test_each_container_once_with_all_its_paths() -> None:
     ]  # fmt: skip
     assert found[0].target == AccessTarget(7, 99, (UVM.path, "/dev/kfd"))
     assert found[1].target is None
-    told = watched.told(table(container(UVM.path)), found, moment(0), with_plugins=True)
+    told = watched_table.watched_table_of(
+        table(container(UVM.path)), found, moment(0), with_plugins=True
+    )
     assert told.names == {APP: "shop/app", OTHER: "shop/other"}
     assert set(told.layers) == {UVM}
     assert told.lacks == {"plugin": frozenset([UVM.path])}
-    assert not watched.told(table(), found, moment(0), with_plugins=False).lacks
+    assert not watched_table.watched_table_of(table(), found, moment(0), with_plugins=False).lacks
 
 
 def test_one_that_is_started_anew_is_still_wanted() -> None:
@@ -68,25 +70,25 @@ def test_how_a_device_stands() -> None:
         workload=WORKLOAD, target=AccessTarget(7, 99, (UVM.path, "/dev/x")), place=APP
     )
     tried = {UVM.path: Tried(UVM.path, EPERM, "c", 510, 0, 0o666, None)}
-    assert watched.stands(one, Access(tried, None)) == {
+    assert watched_table.stands(one, Access(tried, None)) == {
         UVM: REFUSED, DeviceKey(APP, "/dev/x"): Stand(None, "", "it was not tried"),
     }  # fmt: skip
-    assert watched.stands(one, GONE) == {}
-    assert watched.is_gone(GONE)
-    silent = watched.stands(one, SILENT)
+    assert watched_table.stands(one, GONE) == {}
+    assert watched_table.is_gone(GONE)
+    silent = watched_table.stands(one, SILENT)
     assert silent[UVM] == Stand(None, "", "no_answer it held up whoever asked")
-    assert watched.is_silent(SILENT)
+    assert watched_table.is_silent(SILENT)
 
 
 def test_rules_of_version_1() -> None:
     lists = {APP: rules("c 510:0 rw", "c *:* m"), OTHER: Unread("x", "refused")}
     groups = DeviceCgroups(1, lists, {}, {})
-    found = watched.rule_of(groups, APP, BOOT)
+    found = watched_table.rule_of(groups, APP, BOOT)
     assert found is not None
     assert found.parts == ("c 510:0 rw", "c *:* m")
-    assert watched.rule_of(groups, OTHER, BOOT) is None
-    assert watched.rule_of(groups, "/none", BOOT) is None
-    assert watched.rule_of(Unread("x", "absent"), APP, BOOT) is None
+    assert watched_table.rule_of(groups, OTHER, BOOT) is None
+    assert watched_table.rule_of(groups, "/none", BOOT) is None
+    assert watched_table.rule_of(Unread("x", "absent"), APP, BOOT) is None
 
 
 def v2(*ids: int, loaded: float | None = None) -> DeviceCgroups:
@@ -97,12 +99,12 @@ def v2(*ids: int, loaded: float | None = None) -> DeviceCgroups:
 
 
 def test_programs_of_version_2_with_those_above() -> None:
-    found = watched.rule_of(v2(41, 42), APP, BOOT)
+    found = watched_table.rule_of(v2(41, 42), APP, BOOT)
     assert found is not None
     assert found.parts == (f"program 41 of {APP}", f"program 42 of {APP}",
                            "program 3 of /kubepods/poda", "program 1 of /")  # fmt: skip
     unread = replace(v2(41), attached={APP: (41,), "/kubepods/poda": Unread("x", "refused")})
-    assert watched.rule_of(unread, APP, BOOT) is None
+    assert watched_table.rule_of(unread, APP, BOOT) is None
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,9 @@ def test_a_program_tells_when_it_was_loaded(
 ) -> None:
     """By its time where that is since the look before; who attached it, nothing tells."""
     boot = DeviceMoment(moment(0).unix - 150, moment(0).monotonic - 150)
-    before, after = (watched.rule_of(one, APP, boot) for one in (v2(41), v2(57, loaded=loaded)))
+    before, after = (
+        watched_table.rule_of(one, APP, boot) for one in (v2(41), v2(57, loaded=loaded))
+    )
     assert before
     assert after
     changes = Changes()
@@ -132,4 +136,4 @@ def test_control_nodes() -> None:
         HostNode(path=path, driver="nvidia", major=195, minor=0, is_there=is_there, found=found)
         for path, is_there, found in (("/a", True, ""), ("/b", False, ""), ("/c", False, "c 9:0"))
     ]
-    assert watched.node_words(nodes) == {"/a": "there", "/b": "missing", "/c": "c 9:0"}
+    assert watched_table.node_words(nodes) == {"/a": "there", "/b": "missing", "/c": "c 9:0"}

@@ -15,10 +15,10 @@ from seawall.accounts.devices.layers import (
     HostNode,
     Plugin,
     RefusedPod,
-    Soon,
     UnhealthyDevice,
+    UpcomingLoss,
 )
-from seawall.accounts.devices.reasons.soon import (
+from seawall.accounts.devices.reasons.upcoming_loss import (
     NEXT_POD,
     NEXT_START,
     NEXT_WITH_IT,
@@ -50,7 +50,7 @@ LACKING = Plugin(workload=PLUGIN_WORKLOAD, pid=815, lacks=(UVM,))
 WHOLE = Plugin(workload=PLUGIN_WORKLOAD, pid=815, lacks=())
 GONE = HostNode(path=UVM, driver="nvidia-uvm", major=237, minor=0, is_there=False)
 OLD = replace(GONE, found="c 236:0")
-TAKEN = Soon(TENANT, UVM, "systemd lacks it", RELOAD, "recreate")
+TAKEN = UpcomingLoss(TENANT, UVM, "systemd lacks it", RELOAD, "recreate")
 
 
 def row(says: str = "no-no-none-no-no", path: str = UVM, **more: Any) -> DeviceRow:
@@ -166,7 +166,7 @@ def test_what_works_has_no_step_and_what_breaks_soon_is_for_a_person() -> None:
 
 def test_who_lives_on_a_rule_made_by_hand_is_recreated_after_its_plugin() -> None:
     by_hand = broken("F1", row("yes-no-none-yes-yes", errno=0, broken_at=None), diagnosis=None)
-    soon = Soon(TENANT, UVM, "the config lacks it", UPDATE, "recreate")
+    soon = UpcomingLoss(TENANT, UVM, "the config lacks it", UPDATE, "recreate")
     found = planned(by_hand, what="plugin", about_to_break=(soon,), plugins=(LACKING,))
     step = step_of(found, "recreate")
     assert "train/job-0/main (works by a rule that it was not given, until the next" in step.what
@@ -214,14 +214,14 @@ def test_nodes_of_the_host_are_made_or_replaced_by_their_numbers() -> None:
 
 
 def test_a_link_is_made_for_the_host_only_where_this_runtime_needs_it() -> None:
-    soon = Soon(None, UVM, "no link", NEXT_WITH_IT, "make it")
+    soon = UpcomingLoss(None, UVM, "no link", NEXT_WITH_IT, "make it")
     assert who(planned(what="host", about_to_break=(soon,))) == "3seawall"
     assert not planned(what="host").steps, "no link is there, and nobody needs one"
 
 
 def test_a_cdi_spec_is_for_a_person_and_only_for_whom_it_concerns() -> None:
     typed = "nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
-    soon = Soon(None, UVM, "/etc/cdi/nvidia.yaml lacks it", NEXT_START, "Write it.", typed)
+    soon = UpcomingLoss(None, UVM, "/etc/cdi/nvidia.yaml lacks it", NEXT_START, "Write it.", typed)
     alone = planned(what="host", about_to_break=(soon, soon._replace(device="/dev/nvidiactl")))
     assert who(alone) == "4you"
     assert step_of(alone, "cdi").command == typed, "one file, one command"
@@ -304,7 +304,7 @@ def test_a_plugin_by_its_name_is_asked_for_as_a_plugin() -> None:
 
 def test_who_is_only_called_a_plugin_is_not_waited_for() -> None:
     names = frozenset({PLUGIN_WORKLOAD.cgroup})
-    soon = Soon(PLUGIN_WORKLOAD, UVM, "lacks it", NEXT_POD, "r")
+    soon = UpcomingLoss(PLUGIN_WORKLOAD, UVM, "lacks it", NEXT_POD, "r")
     told = {"plugins": (LACKING,), "only_called": names, "about_to_break": (soon,)}
     found = planned(what="plugin", **told)
     assert (found.steps, found.headlines) == ((), ())

@@ -4,7 +4,7 @@ from seawall.accounts.memory_numbers import (
     docker_stats,
     docker_stats_17_06,
     droppable,
-    held,
+    held_bytes,
     working_set,
 )
 from seawall.host.case_host import parse_case
@@ -50,7 +50,7 @@ def test_the_published_container() -> None:
     assert docker_stats(memcg) == 1_710_297_088 - 1_048_981_504
     # kubectl top: the 12 MB of active file pages stay in it.
     assert working_set(memcg) == 661_315_584
-    assert held(memcg) == 1_710_297_088 - 1_048_981_504 - 12_390_400
+    assert held_bytes(memcg) == 1_710_297_088 - 1_048_981_504 - 12_390_400
 
 
 def test_docker_of_17_06_takes_nothing_off_on_v2() -> None:
@@ -64,7 +64,7 @@ def test_inactive_file_above_the_usage() -> None:
     memcg = v2(100 * MIB, inactive_file=120 * MIB, active_file=0)
     assert docker_stats(memcg) == 100 * MIB
     assert working_set(memcg) == 0
-    assert held(memcg) == 0
+    assert held_bytes(memcg) == 0
 
 
 def test_what_was_not_read_is_unknown() -> None:
@@ -72,4 +72,4 @@ def test_what_was_not_read_is_unknown() -> None:
     assert working_set(memcg) is None
     assert docker_stats(memcg) is None
     assert droppable(memcg) is None
-    assert held(memcg) is None
+    assert held_bytes(memcg) is None

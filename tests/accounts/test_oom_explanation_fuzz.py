@@ -11,7 +11,7 @@ from seawall.readings.oom_log.parser import read_reports
 from seawall.views.document import render
 from seawall.views.oom_explain_json import report_document
 from seawall.views.oom_explain_text import lines, summary
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 LOGS = {
     path.name: path.read_bytes()
@@ -36,6 +36,6 @@ def test_mutated_log_is_explained(name: str, edits: list[tuple[float, bytes, int
         at = int(place * len(log))
         log = log[:at] + inserted + log[at + removed :]
     for told in explain_all(read_reports(log.splitlines(keepends=True))):
-        for line in [*lines(told, Paper()), summary(told, Paper())]:
+        for line in [*lines(told, Console()), summary(told, Console())]:
             assert line.isprintable()
         assert json.loads(render(report_document(told), indent=None))["number"] == told.number

@@ -21,13 +21,13 @@ from tests.accounts.packet_scenes import (
 )
 
 from seawall.accounts.packet_rings.bounds import bounded
-from seawall.readings.kept_claims import KeptClaim
 from seawall.readings.packet_rings import PacketRings
+from seawall.readings.saved_claims import SavedClaim
 
 
-def kept(mib: int, **more: Any) -> KeptClaim:
+def kept(mib: int, **more: Any) -> SavedClaim:
     size = mib * MIB
-    one = KeptClaim(
+    one = SavedClaim(
         holder="x", workload="x", cgroup=APP_A, folder="/x", cgroup_inode=5, driver=None,
         kind="ring", what="packet ring", within="residual", bytes=size, least_bytes=size,
         most_bytes=size, source="traced", stack=(), learned_at_unix_seconds=1.0,
@@ -35,7 +35,7 @@ def kept(mib: int, **more: Any) -> KeptClaim:
     return replace(one, **more)
 
 
-def left(told: PacketRings, *claims: KeptClaim) -> list[tuple[int, int, int]]:
+def left(told: PacketRings, *claims: SavedClaim) -> list[tuple[int, int, int]]:
     """Least, likely and most in MiB."""
     return [
         (one.least_bytes // MIB, one.bytes // MIB, one.most_bytes // MIB)

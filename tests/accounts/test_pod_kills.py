@@ -14,7 +14,7 @@ from seawall.readings.kernel_log import KernelLog, parse
 from seawall.readings.memcg import Memcg, Memcgs
 from seawall.views import pods_text
 from seawall.views.pods_choice import PodChoice, choose
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 REFUSED = Unread("/dev/kmsg", "refused")
 MIB = 1 << 20
@@ -105,7 +105,7 @@ def test_the_window_counts_its_own_and_is_critical() -> None:
     assert (kills.in_window, kills.window_seconds) == (5, 1.0)
     assert danger_of(by_path(found)[LLM]) == Danger("critical", "killed")
     assert danger_of(by_path(found)["/plain"]) == Danger("warning", "killed")
-    text = "\n".join(pods_text.lines(found, choose(found, PodChoice()), Paper(width=80)))
+    text = "\n".join(pods_text.lines(found, choose(found, PodChoice()), Console(width=80)))
     assert "at least 17 OOM kills, 5 in the last 1.0 s" in text
 
 
@@ -118,7 +118,7 @@ def test_a_cgroup_that_is_new_or_made_anew_counts_from_zero() -> None:
 
 def said(rows: list[Memcg], log: KernelLog | Unread) -> str:
     found = with_kills(table(rows), moment(rows, log, 100.0))
-    return " ".join(pods_text.lines(found, choose(found, PodChoice()), Paper(width=80)))
+    return " ".join(pods_text.lines(found, choose(found, PodChoice()), Console(width=80)))
 
 
 def test_nothing_is_called_well_that_was_not_measured() -> None:

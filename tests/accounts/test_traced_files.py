@@ -22,7 +22,7 @@ from seawall.accounts.tracing.page_kinds import (
     UNKNOWN,
     ZFS_CACHE,
     deciding_frame,
-    taken_by,
+    kind_of_stack,
 )
 from seawall.accounts.tracing.sums import CACHES
 from seawall.accounts.tracing.traced_words import give_back
@@ -60,13 +60,13 @@ DRIVER = ("hold_pages [seawall_hold]", "hold_ioctl [seawall_hold]", *IOCTL)
     ],
 )  # fmt: skip
 def test_a_known_cache_is_nobodys(frames: tuple[str, ...]) -> None:
-    taken = taken_by(frames, LINES)
+    taken = kind_of_stack(frames, LINES)
     assert (taken.what, taken.is_nobodys, taken.line) == (CACHE.what, True, None)
 
 
 def test_the_arc_is_on_its_line_where_the_ledger_has_it() -> None:
-    assert taken_by(ZFS, (*LINES, "zfs arc")).line == "zfs arc"
-    assert taken_by(ZFS, LINES) == ZFS_CACHE
+    assert kind_of_stack(ZFS, (*LINES, "zfs arc")).line == "zfs arc"
+    assert kind_of_stack(ZFS, LINES) == ZFS_CACHE
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_the_arc_is_on_its_line_where_the_ledger_has_it() -> None:
     ],
 )
 def test_what_may_be_a_cache_is_not_certain(frames: tuple[str, ...]) -> None:
-    taken = taken_by(frames, LINES)
+    taken = kind_of_stack(frames, LINES)
     assert (taken.what, taken.is_certain, taken.line) == (FOR_FILES.what, False, None)
 
 
@@ -103,22 +103,22 @@ def test_what_may_be_a_cache_is_not_certain(frames: tuple[str, ...]) -> None:
     ],
 )
 def test_a_driver_that_nobody_knows_is_as_certain_as_ever(frames: tuple[str, ...]) -> None:
-    taken = taken_by(frames, LINES)
+    taken = kind_of_stack(frames, LINES)
     assert (taken.what, taken.is_certain, taken.is_nobodys) == (UNKNOWN.what, True, False)
 
 
 def test_the_innermost_still_decides() -> None:
     # Sent by a network file system: data in sockets; read ahead: counted as page cache.
     sent = ("skb_page_frag_refill", "tcp_sendmsg_locked", "xprt_transmit [sunrpc]", *READ)
-    assert taken_by(sent, LINES).kind == "socket"
+    assert kind_of_stack(sent, LINES).kind == "socket"
     ahead = ("ext4_new_thing", "__filemap_get_folio", "filemap_fault")
-    assert taken_by(ahead, LINES).line == "page cache"
-    assert taken_by(("vzalloc", "xfs_init [xfs]"), LINES).line == "vmalloc"
+    assert kind_of_stack(ahead, LINES).line == "page cache"
+    assert kind_of_stack(("vzalloc", "xfs_init [xfs]"), LINES).line == "vmalloc"
 
 
 @pytest.mark.parametrize("frames", [(), ("0xffffffff81234567", "0xffffffff8100beef")])
 def test_a_stack_without_names_is_not_certain(frames: tuple[str, ...]) -> None:
-    assert taken_by(frames, LINES) == NAMELESS
+    assert kind_of_stack(frames, LINES) == NAMELESS
 
 
 def test_the_frame_to_look_for_is_the_caches() -> None:

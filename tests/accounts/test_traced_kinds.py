@@ -6,8 +6,8 @@ from seawall.accounts.tracing.page_kinds import (
     LARGE_SINCE,
     PageKind,
     deciding_frame,
+    kind_of_stack,
     symbol_of,
-    taken_by,
 )
 
 ENTRY = ("do_syscall_64", "entry_SYSCALL_64_after_hwframe")
@@ -42,7 +42,7 @@ HELD = [
 def test_what_no_line_counts_has_a_kind(
     frames: tuple[str, ...], kind: str, driver: str | None
 ) -> None:
-    taken = taken_by(frames, LINES)
+    taken = kind_of_stack(frames, LINES)
     assert (taken.kind, taken.driver, taken.line) == (kind, driver, None)
 
 
@@ -67,42 +67,42 @@ COUNTED = [
 
 @pytest.mark.parametrize(("frames", "line"), COUNTED)
 def test_what_the_ledger_counts_is_told_by_its_line(frames: tuple[str, ...], line: str) -> None:
-    assert taken_by(frames, LINES).line == line
+    assert kind_of_stack(frames, LINES).line == line
 
 
 def test_the_innermost_known_frame_decides() -> None:
     # A socket that is read for a network file system is the socket's, not the page cache's.
     nfs = ("skb_page_frag_refill", "tcp_sendmsg_locked", "xprt_transmit", "nfs_readahead",
            "page_cache_ra_unbounded")  # fmt: skip
-    assert taken_by(nfs, LINES).kind == "socket"
-    assert taken_by(tuple(reversed(nfs)), LINES).line == "page cache"
+    assert kind_of_stack(nfs, LINES).kind == "socket"
+    assert kind_of_stack(tuple(reversed(nfs)), LINES).line == "page cache"
 
 
 def test_without_its_line_memory_is_in_the_residual() -> None:
     ring = ("__vmalloc_area_node", "vzalloc", "alloc_pg_vec", "packet_set_ring")
-    assert taken_by(ring, ("free", "slab")) == PageKind("vmalloc", "vmalloc area")
+    assert kind_of_stack(ring, ("free", "slab")) == PageKind("vmalloc", "vmalloc area")
     percpu = ("pcpu_alloc_pages", "pcpu_alloc")
-    assert taken_by(percpu, ("free",)).line is None  # before 4.19: no Percpu
-    assert taken_by(percpu, ("free", "percpu")).line == "percpu"
+    assert kind_of_stack(percpu, ("free",)).line is None  # before 4.19: no Percpu
+    assert kind_of_stack(percpu, ("free", "percpu")).line == "percpu"
 
 
 def test_a_large_kmalloc_is_counted_since_5_4() -> None:
     frames = ("kmalloc_order", "kmalloc_order_trace", "__kmalloc", "alloc_pg_vec")
     assert LARGE_SINCE == (5, 4)
-    assert taken_by(frames, LINES, (5, 4)).line == "slab"
-    assert taken_by(frames, LINES, (6, 18)).line == "slab"
-    assert taken_by(frames, LINES, (0, 0)).line == "slab"
-    before = taken_by(frames, LINES, (5, 3))
+    assert kind_of_stack(frames, LINES, (5, 4)).line == "slab"
+    assert kind_of_stack(frames, LINES, (6, 18)).line == "slab"
+    assert kind_of_stack(frames, LINES, (0, 0)).line == "slab"
+    before = kind_of_stack(frames, LINES, (5, 3))
     assert (before.kind, before.line) == ("ring", None)
 
 
 def test_pages_of_ttm_are_on_a_line_where_the_kernel_counts_them() -> None:
     frames = ("ttm_pool_alloc [ttm]", "ttm_tt_populate [ttm]", "amdgpu_bo_create [amdgpu]")
-    assert taken_by(frames, LINES).line is None
-    since = taken_by(frames, (*LINES, "gpu (ttm)"))
+    assert kind_of_stack(frames, LINES).line is None
+    since = kind_of_stack(frames, (*LINES, "gpu (ttm)"))
     assert (since.kind, since.driver, since.line) == ("surface", "amdgpu", "gpu (ttm)")
     # Not the pool's: the counter does not have it.
-    own = taken_by(("amdgpu_gart_table_ram_alloc [amdgpu]",), (*LINES, "gpu (ttm)"))
+    own = kind_of_stack(("amdgpu_gart_table_ram_alloc [amdgpu]",), (*LINES, "gpu (ttm)"))
     assert (own.driver, own.line) == ("amdgpu", None)
 
 

@@ -9,12 +9,12 @@ from seawall.accounts.watch.inherited import INHERITED_SECONDS
 from seawall.accounts.watch.tracing_pace import LedgerMoment
 from seawall.accounts.watch.watched_claims import merged
 from seawall.accounts.watch.watching import MemoryWatch, fitted_to
-from seawall.readings.kept_claims import KeptClaims
+from seawall.readings.saved_claims import SavedClaims
 
 LEARNED = place(0).unix_seconds
 
 
-def kept(size: int = GIB, residual: int = 3 * GIB) -> KeptClaims:
+def kept(size: int = GIB, residual: int = 3 * GIB) -> SavedClaims:
     """By a watcher that was killed in the middle of an emergency."""
     watch = MemoryWatch()
     watch.see(LedgerMoment(0.0, residual - size - 200 * MIB, ERROR))

@@ -10,7 +10,7 @@ from seawall.accounts.traced_memory import TracedProcess, TracedRow
 from seawall.accounts.watch.tracing_pace import LedgerMoment
 from seawall.accounts.watch.watched_claims import ClaimPlace
 from seawall.accounts.watch.watching import MemoryWatch
-from seawall.readings.kept_claims import KeptClaim, KeptClaims
+from seawall.readings.saved_claims import SavedClaim, SavedClaims
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -34,7 +34,7 @@ def place(seconds: float = 0.0) -> ClaimPlace:
     return ClaimPlace(BOOT, 1_700_000_000.0 + seconds, "/sys/fs/cgroup")
 
 
-def sizes(claims: Iterable[KeptClaim]) -> dict[str, int]:
+def sizes(claims: Iterable[SavedClaim]) -> dict[str, int]:
     """MiB by holder."""
     return {claim.holder: claim.bytes // MIB for claim in claims}
 
@@ -92,7 +92,7 @@ class Film:
         rows += [row(who, size, least=0) for who, size in sorted(self.churn.items())]
         self.watch.learn(self.moment, rows, place(self.seconds))
 
-    def file(self) -> KeptClaims:
+    def file(self) -> SavedClaims:
         return self.watch.kept(self.moment, place(self.seconds))
 
     def restart(self) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from seawall.actions.hands import Hands
+from seawall.actions.executor import Executor
 from seawall.actions.journal import Change, Journal
 from seawall.actions.mounts import find_mounts
 from seawall.actions.orders import Mounts, Order, Step, Target
@@ -125,8 +125,8 @@ def mounts() -> Mounts:
         return find_mounts(file.read())
 
 
-def hands(scope: str, folder: Path, **options: float) -> Hands:
-    made = Hands(mounts(), (scope,), Journal(str(folder / "guard.undo")), **options)  # type: ignore[arg-type]
+def hands(scope: str, folder: Path, **options: float) -> Executor:
+    made = Executor(mounts(), (scope,), Journal(str(folder / "guard.undo")), **options)  # type: ignore[arg-type]
     made.prepare()
     return made
 

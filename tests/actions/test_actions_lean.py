@@ -17,14 +17,15 @@ FAT = (
 LOADED = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-import seawall.actions.hands, seawall.actions.undo, seawall.actions.mounts, seawall.guard.self_test
+import seawall.actions.executor, seawall.actions.undo, seawall.actions.mounts
+import seawall.guard.self_test
 print(json.dumps(sorted(sys.modules)))
 """
 
 GROWTH = """
 import gc, json, os, sys, time
 sys.path.insert(0, sys.argv[1])
-from seawall.actions.hands import Hands
+from seawall.actions.executor import Executor
 from seawall.actions.journal import Journal
 from seawall.actions.orders import Mounts, Order, Target
 
@@ -35,7 +36,7 @@ for name, text in {
     "cgroup.events": "populated 0\\nfrozen 0\\n", "memory.max": "max", "memory.current": "9",
 }.items():
     open(f"{tree}/pod/{name}", "w").write(text)
-hands = Hands(Mounts(tree, 2), ("/pod",), Journal(tree + "/undo"), freeze_seconds=0.0)
+hands = Executor(Mounts(tree, 2), ("/pod",), Journal(tree + "/undo"), freeze_seconds=0.0)
 hands.prepare()
 hands.rehearse()
 target = Target("/pod", os.stat(tree + "/pod").st_ino, "pod")
@@ -73,7 +74,7 @@ hands.undo_all()
 SWARM = """
 import json, os, signal, sys, time
 sys.path.insert(0, sys.argv[1])
-from seawall.actions.hands import Hands
+from seawall.actions.executor import Executor
 from seawall.actions.journal import Journal
 from seawall.actions.orders import Mounts, Order, Target
 from seawall.guard import guard_memory
@@ -91,7 +92,7 @@ for name, text in {
     "cgroup.events": "populated 1\\nfrozen 0\\n", **({"cgroup.kill": ""} if HAS_KILL else {}),
 }.items():
     open(f"{tree}/pod/{name}", "w").write(text)
-hands = Hands(Mounts(tree, 2), ("/pod",), Journal(tree + "/undo"))
+hands = Executor(Mounts(tree, 2), ("/pod",), Journal(tree + "/undo"))
 hands.prepare()
 hands.rehearse()
 guard_memory.shrink()

@@ -11,7 +11,7 @@ from tests.actions.cgroups_v1 import group, hands, in_force, missing
 from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around each test
 from tests.guard.judge_scene import CALM, MIB, group_of, settings_of, short
 
-from seawall.actions.hands import Hands
+from seawall.actions.executor import Executor
 from seawall.guard.facts import Group, Node, Outside
 from seawall.guard.judge.judge import Judge
 from seawall.guard.verdict import Verdict
@@ -24,7 +24,7 @@ TICK = 0.05
 class Scene:
     """What the judge sees of ``cgroup``, whose bound is large."""
 
-    def __init__(self, cgroup: Cgroup, made: Hands) -> None:
+    def __init__(self, cgroup: Cgroup, made: Executor) -> None:
         self.hands = made
         self.judge = Judge(settings_of(scope=(NAME,)), "5eed0000")
         self.seen = group_of("hog", 5, limit=400)

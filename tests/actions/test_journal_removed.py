@@ -11,7 +11,7 @@ import pytest
 from seawall.actions.background import Background
 from seawall.actions.cgroup_members import CgroupMembers
 from seawall.actions.clamp_effects import Clamps
-from seawall.actions.hands import LOOK_SECONDS, Hands
+from seawall.actions.executor import LOOK_SECONDS, Executor
 from seawall.actions.journal import NOT_ANEW, REMOVED, SIZE, Change, Journal, in_force
 from seawall.actions.orders import Mounts, Order, Target
 from seawall.actions.undo import undo
@@ -140,7 +140,7 @@ def test_a_lowered_limit_is_put_back_after_a_guard_that_was_killed(
 
 
 def test_hands_look_now_and_then_and_say_it(folder: Path, journal: Journal, tmp_path: Path) -> None:
-    hands = Hands(Mounts(str(tmp_path), 2, None, str(tmp_path)), ("/",), journal)
+    hands = Executor(Mounts(str(tmp_path), 2, None, str(tmp_path)), ("/",), journal)
     hands.tend(1000.0)
     (folder / "guard.undo").unlink()
     hands.tend(1000.0 + LOOK_SECONDS / 2)

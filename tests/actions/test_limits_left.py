@@ -22,7 +22,7 @@ from tests.actions.test_order_of_writes import (
 
 from seawall.actions import cgroup_files
 from seawall.actions.clamp_effects import CHANGED, GONE
-from seawall.actions.hands import Hands
+from seawall.actions.executor import Executor
 from seawall.actions.orders import Mounts, Order
 from seawall.actions.undo import undo
 
@@ -34,7 +34,7 @@ class Scene:
         self.place = container(folder, VERSION_2)
         self.limit, self.journal = self.place / "memory.max", folder / "guard.undo"
         mounts = Mounts(str(folder), 2, None, str(folder))
-        self.hands: Hands = hands(mounts, folder)
+        self.hands: Executor = hands(mounts, folder)
         self.unclamp: Order = order(mounts, "unclamp")
         lower(self.hands, mounts)
 

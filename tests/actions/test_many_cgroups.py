@@ -17,7 +17,7 @@ from tests.actions.test_members import opened
 
 from seawall.actions import cgroup_files, cgroup_members
 from seawall.actions.cgroup_members import CUT, CgroupMembers
-from seawall.actions.hands import Hands
+from seawall.actions.executor import Executor
 from seawall.actions.journal import Journal
 from seawall.actions.orders import Mounts, Order, Step, Target
 from seawall.actions.pid_list import Pids
@@ -54,7 +54,7 @@ class Version2:
         self.hidden = many(self.top)
         self.child = subprocess.Popen(["sleep", "60"])
         (self.hidden / "cgroup.procs").write_text(str(self.child.pid))
-        self.hands = Hands(Mounts(str(V2), 2), (NAME,), Journal(str(folder / "guard.undo")))
+        self.hands = Executor(Mounts(str(V2), 2), (NAME,), Journal(str(folder / "guard.undo")))
         self.hands.prepare()
 
     def order(self, step: Step = "kill") -> Order:
@@ -213,7 +213,7 @@ def test_a_limit_is_not_lowered_where_others_may_be(tmp_path: Path) -> None:
     for name, text in {"memory.max": "max", "memory.current": "90000000", "memory.oom.group": "0",
                        "cgroup.procs": f"{os.getppid()}"}.items():  # fmt: skip
         (top / name).write_text(f"{text}\n")
-    made = Hands(Mounts(str(tmp_path), 2), ("/c",), Journal(str(tmp_path / "guard.undo")))
+    made = Executor(Mounts(str(tmp_path), 2), ("/c",), Journal(str(tmp_path / "guard.undo")))
     made.prepare()
     target = Target("/c", top.stat().st_ino, "c")
     outcome = made.perform(Order("b0-1", "clamp", target, "over_limit", 0, 40960000))

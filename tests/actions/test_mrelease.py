@@ -17,7 +17,7 @@ from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around
 from tests.actions.test_order_of_writes import VERSION_2, container, hands, order
 from tests.actions.test_pursuit import sleeper
 
-from seawall.actions.hands import Hands
+from seawall.actions.executor import Executor
 from seawall.actions.mrelease_effects import NUMBER, mrelease
 from seawall.actions.orders import Mounts
 
@@ -68,7 +68,7 @@ def resident(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def kill(folder: Path, pid: int, call: Any = None) -> Hands:
+def kill(folder: Path, pid: int, call: Any = None) -> Executor:
     """By a signal of its own; an ordinary folder goes on to list who was in it."""
     container(folder, VERSION_2 | {"cgroup.procs": f"{pid}\n"})
     mounts = Mounts(str(folder), 2, None, str(folder))

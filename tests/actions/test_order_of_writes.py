@@ -18,8 +18,8 @@ from seawall.actions import clamp_effects
 from seawall.actions.background import Background
 from seawall.actions.cgroup_members import CgroupMembers
 from seawall.actions.clamp_effects import Clamps
+from seawall.actions.executor import Executor
 from seawall.actions.freeze_effects import Freezes
-from seawall.actions.hands import Hands
 from seawall.actions.journal import Change, Journal
 from seawall.actions.orders import Mounts, Order, Step, Target
 from seawall.actions.undo import undo
@@ -93,8 +93,8 @@ def hybrid(top: Path, *pids: int, here: Collection[int] = ()) -> Mounts:
     return Mounts(str(top / "memory"), 1, str(top / "freezer"), str(top / "unified"))
 
 
-def hands(mounts: Mounts, folder: Path) -> Hands:
-    made = Hands(mounts, ("/c",), Journal(str(folder / "guard.undo")))
+def hands(mounts: Mounts, folder: Path) -> Executor:
+    made = Executor(mounts, ("/c",), Journal(str(folder / "guard.undo")))
     made.prepare()
     return made
 
@@ -104,7 +104,7 @@ def order(mounts: Mounts, step: Step, limit_bytes: int | None = None) -> Order:
     return Order("b0-1", step, target, "node_short", 0, limit_bytes)
 
 
-def lower(made: Hands, mounts: Mounts) -> None:
+def lower(made: Executor, mounts: Mounts) -> None:
     """A limit of ``LOWERED``; the thread is waited for, however busy this machine is."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clamp_effects, "SEEN_SECONDS", 10.0)

@@ -19,7 +19,7 @@ from tests.actions.test_order_of_writes import hands as hands_of_folder
 from tests.actions.test_pursuit import sleeper
 
 from seawall.actions.cgroup_members import state
-from seawall.actions.hands import Hands
+from seawall.actions.executor import Executor
 from seawall.actions.journal import Journal
 from seawall.actions.orders import Mounts, Order, Target
 
@@ -76,7 +76,7 @@ def pids(top: Path) -> list[str]:
     return (top / "cgroup.procs").read_text().split()
 
 
-def tended(made: Hands, seconds: float) -> None:
+def tended(made: Executor, seconds: float) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         made.tend(time.monotonic())
@@ -89,7 +89,7 @@ def tended(made: Hands, seconds: float) -> None:
 def test_v2_nobody_of_it_lives_on(tmp_path: Path, seconds: float) -> None:
     with version_2() as (top, kill):
         child = begun(top)
-        made = Hands(Mounts(str(V2), 2), (NAME,), Journal(str(tmp_path / "guard.undo")))
+        made = Executor(Mounts(str(V2), 2), (NAME,), Journal(str(tmp_path / "guard.undo")))
         made.prepare()
         made._kills.seconds = seconds
         outcome = made.perform(kill)

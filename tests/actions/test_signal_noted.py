@@ -7,10 +7,10 @@ import pytest
 from tests.actions.test_members import sleepers  # noqa: F401 - a fixture
 from tests.kernels.guard_hands import interrupted
 
-from seawall.actions.hands import Hands
+from seawall.actions.executor import Executor
 from seawall.actions.journal import Journal
-from seawall.actions.noted import Noted
 from seawall.actions.orders import Mounts, Order, Step, Target
+from seawall.actions.signal_journal import SignalJournal
 from seawall.actions.undo import undo
 
 
@@ -24,7 +24,7 @@ class Scene:
         for name, text in {"cgroup.procs": listed, "cgroup.freeze": "0\n",
                            "cgroup.events": "populated 1\nfrozen 0\n"}.items():  # fmt: skip
             (self.folder / name).write_text(text)
-        self.hands = Hands(Mounts(str(top), 2), ("/c",), Journal(str(self.journal)))
+        self.hands = Executor(Mounts(str(top), 2), ("/c",), Journal(str(self.journal)))
         self.hands.prepare()
 
     def order(self, step: Step = "kill", why: str = "node_short", inode: int = 0) -> Order:
@@ -35,7 +35,7 @@ class Scene:
         """What the next guard says at its start."""
         journal = Journal(str(self.journal))
         assert undo(journal) == [], "nothing can be undone"
-        return [*Noted(journal, "/none").cut_short()]
+        return [*SignalJournal(journal, "/none").cut_short()]
 
 
 @pytest.fixture

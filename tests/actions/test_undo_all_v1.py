@@ -11,7 +11,7 @@ import pytest
 from tests.actions.cgroups_v1 import ROOT, Group, group, hands, in_force, missing, mounts
 from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around each test
 
-from seawall.actions.hands import Hands
+from seawall.actions.executor import Executor
 from seawall.actions.journal import Change, Journal
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
@@ -34,9 +34,9 @@ def states(groups: list[Group]) -> list[str]:
     return [each.freezer().read_text() for each in groups]
 
 
-def freezing(groups: list[Group], folder: Path) -> Hands:
+def freezing(groups: list[Group], folder: Path) -> Executor:
     """What it could freeze it has frozen."""
-    made = Hands(mounts(), NAMES, Journal(str(folder / "guard.undo")))
+    made = Executor(mounts(), NAMES, Journal(str(folder / "guard.undo")))
     made.prepare()
     for each in groups:
         made.perform(each.order("freeze"))

@@ -12,7 +12,7 @@ from seawall.blackbox.reader import Box
 from seawall.cli.box_claims import OLD_MOST_SECONDS, _told, with_claims
 from seawall.cli.box_lines import decision_time
 from seawall.cli.box_source import box_source
-from seawall.readings.kept_claims import PATH, KeptClaims, parse
+from seawall.readings.saved_claims import PATH, SavedClaims, parse
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Box, Told]:
     return Box.open(str(path)), told
 
 
-def claims_at(box: Box, unix: float) -> KeptClaims | None:
+def claims_at(box: Box, unix: float) -> SavedClaims | None:
     last = passes_until(box, unix)[-1:]
     (one,) = with_claims(box, last)
     found = one.round.files.get(PATH)

@@ -30,7 +30,7 @@ from seawall.own_process import OOM_SCORE_ADJ
 from seawall.readings.oom_log.oom_report import Kill, ReportZone, Task, TraceFrame
 from seawall.readings.oom_log.parser import read_reports
 from seawall.views.oom_explain_text import lines
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 ID = "648ff0b111978161b0ac94fb72a4656ee3f98b8e73f7eb63c5910f5cf8cd9c53"
 OTHER = "a" * 64
@@ -344,7 +344,7 @@ def test_guard_is_named_and_never_the_remedy() -> None:
     one = explain(report(kind="global", tasks=(own, other), choice=chosen(8, "python3.11"),
                          kills=(killed(8, "python3.11", 35 * MIB),), mem_info=info))  # fmt: skip
     assert "pid 7) would have returned more" not in told(one)
-    shown = "\n".join(lines(one, Paper(80)))
+    shown = "\n".join(lines(one, Console(80)))
     assert "python3.11 (guard)" in shown
     assert shown.count("(guard)  ") == 1
     dead = explain(memcg(tasks=(own,), choice=chosen(7, "python3.11"),

@@ -12,7 +12,7 @@ from seawall.findings.rule import load_rules
 from seawall.findings.rule_runner import judge
 from seawall.host.case_host import parse_case
 from seawall.readings.snapshot import Snapshot
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 from seawall.views.why_screen import Answer, columns, lines
 
 RULES_HOME = Path(__file__).parents[2] / "src/seawall/findings/rules"
@@ -41,10 +41,10 @@ def test_no_sentence_is_clipped_and_there_is_something_to_do(path: Path) -> None
     items = firing(path)
     assert items
     for item in items:
-        shown = lines(Answer(judged=[item]), Paper(width=80))
+        shown = lines(Answer(judged=[item]), Console(width=80))
         text = "\n".join(shown)
         assert not CLIPPED.search(text), text
         assert re.search(r"^  do      (?!seawall why SW)", text, re.MULTILINE), text
-    together = lines(Answer(judged=items), Paper(width=80))
+    together = lines(Answer(judged=items), Console(width=80))
     assert len(together) <= 23
     assert max(map(columns, together)) <= 80

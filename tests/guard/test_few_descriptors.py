@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.actions.descriptors import few_free
 
-from seawall.actions.hands import Hands
+from seawall.actions.executor import Executor
 from seawall.actions.journal import Journal
 from seawall.actions.orders import Mounts, Order, Target
 from seawall.guard.self_test import SelfTest
@@ -36,7 +36,7 @@ def test_the_limit_is_raised_to_what_is_allowed(
 
 def test_a_child_that_cannot_be_seen_ends_the_test_and_not_the_guard(tmp_path: Path) -> None:
     mounts = Mounts(str(tmp_path), 2, None, None)
-    hands = Hands(mounts, ("/x",), Journal(str(tmp_path / "guard.undo")))
+    hands = Executor(mounts, ("/x",), Journal(str(tmp_path / "guard.undo")))
     test = SelfTest(hands, None, mounts, "/x")
     test._folder = os.open(tmp_path, os.O_PATH)
     test._order = Order("self-test", "kill", Target("/x", 1, "self-test"), "self_test")

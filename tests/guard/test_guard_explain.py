@@ -11,7 +11,7 @@ from seawall.guard.explain import Explained, ExplainedWorkload, Here, explained
 from seawall.guard.explain_text import document, lines
 from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM
 from seawall.guard.settings import Settings
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 GIB = 1 << 30
 V2 = Mounts("/sys/fs/cgroup", 2, None, "/sys/fs/cgroup")
@@ -41,7 +41,7 @@ def of(settings: Settings, here: Here = HERE) -> Explained:
 
 
 def text(found: Explained) -> str:
-    return "\n".join(lines(found, Paper()))
+    return "\n".join(lines(found, Console()))
 
 
 def flat(words: str) -> str:
@@ -212,7 +212,7 @@ def test_a_hundred_workloads_are_cut_and_none_is_lost_with_whole() -> None:
     many = tuple(ExplainedWorkload(f"{PODS}/p{n}", f"lab/p{n:03}", "", "") for n in range(100))
     found = of(Settings(), HERE._replace(seen=many))
     assert "and 80 more with --whole" in text(found)
-    whole = "\n".join(lines(found, Paper(), whole=True))
+    whole = "\n".join(lines(found, Console(), whole=True))
     assert all(f"lab/p{n:03}" in whole for n in range(100))
     assert "more with --whole" not in whole
 

@@ -19,8 +19,8 @@ from tests.actions.cgroups_v1 import (
 )
 from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around each test
 
+from seawall.actions.executor import Executor
 from seawall.actions.freeze_effects import Freezes
-from seawall.actions.hands import Hands
 from seawall.actions.journal import Change, Journal
 from seawall.actions.signal_effects import SignalEffects
 from seawall.actions.undo import undo
@@ -50,7 +50,7 @@ def handed(folder: Path) -> Handed:
 class Guard:
     """As it is put together, without its loop, in a process of its own that can be stopped."""
 
-    def __init__(self, does: Callable[[Hands], None], folder: Path) -> None:
+    def __init__(self, does: Callable[[Executor], None], folder: Path) -> None:
         ours, theirs = os.pipe()
         self.pid = os.fork()
         if not self.pid:
@@ -58,7 +58,7 @@ class Guard:
             try:
                 aide = aide_process.start()
                 made = assemble(handed(folder), aide, WatcherLink(None))[0].hands
-                assert isinstance(made, Hands)
+                assert isinstance(made, Executor)
                 does(made)
                 os.write(theirs, b"%d" % aide.pid)
                 while True:
@@ -89,7 +89,7 @@ def test_whom_a_stopped_guard_holds_is_thawed(tmp_path: Path, guards: list[Guard
         (child,) = top.sleepers(1)
         order = top.order("freeze")
 
-        def freeze_and_stop(made: Hands) -> None:
+        def freeze_and_stop(made: Executor) -> None:
             made.perform(order)
 
         began = time.monotonic()
@@ -122,7 +122,7 @@ def test_what_another_froze_since_stays(tmp_path: Path, guards: list[Guard]) -> 
         top.sleepers(1)
         order = top.order("freeze")
 
-        def freeze_and_thaw(made: Hands) -> None:
+        def freeze_and_thaw(made: Executor) -> None:
             made.perform(order)
             made.perform(order._replace(step="thaw"))
 
@@ -139,7 +139,7 @@ def test_a_later_freeze_has_its_own_time(tmp_path: Path) -> None:
         top.sleepers(1)
         late, told = LateThaw(), list[tuple[str, Change, float]]()
         journal = Journal(str(tmp_path / "guard.undo"))
-        made = Hands(mounts(), (NAME,), journal, tell=lambda *what: told.append(what))
+        made = Executor(mounts(), (NAME,), journal, tell=lambda *what: told.append(what))
         made.prepare()
 
         def tell_last() -> float:
@@ -174,7 +174,7 @@ def test_one_that_came_again_is_left_alone(tmp_path: Path) -> None:
         def tell(path: str, change: Change, until: float) -> None:
             late.watch({"journal": path, "change": list(change), "until": until})
 
-        made = Hands(mounts(), (NAME,), journal, tell=tell)
+        made = Executor(mounts(), (NAME,), journal, tell=tell)
         made.prepare()
         assert made.perform(top.order("freeze")).is_done
         top.freezer().write_text("THAWED")

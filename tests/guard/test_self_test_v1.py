@@ -14,7 +14,7 @@ from tests.actions.cgroups_v1 import ROOT, group, hands, missing, mounts, remove
 from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around each test
 
 from seawall.actions import cgroup_files
-from seawall.actions.hands import Hands
+from seawall.actions.executor import Executor
 from seawall.actions.journal import Journal
 from seawall.actions.observer import Observer
 from seawall.actions.orders import Mounts
@@ -166,7 +166,7 @@ own, folder, kind = sys.argv[1:]
 place = mounts() if kind == "v1" else Mounts(str(ROOT / "unified"), 2, None, None)
 SelfTest._has_kill_file = property(lambda _: kind == "v2")  # since 5.14
 aide = aide_process.start()
-made = Hands(place, ("/nowhere",), Journal(f"{folder}/guard.undo"))
+made = Executor(place, ("/nowhere",), Journal(f"{folder}/guard.undo"))
 made.prepare()
 test = SelfTest(made, aide, place, own)
 assert test.prepare() == ""
@@ -284,7 +284,7 @@ def test_no_child_is_no_proof(tmp_path: Path, own: str) -> None:
 
 
 def test_no_place_is_told(tmp_path: Path) -> None:
-    made: Hands | Observer = Observer(mounts(), (), Journal(str(tmp_path / "undo")))
+    made: Executor | Observer = Observer(mounts(), (), Journal(str(tmp_path / "undo")))
     gone = mounts()._replace(memory="/proc/1", freezer=None)
     test = SelfTest(made, Silent(), gone, "/x")
     assert test.prepare().startswith("no test cgroup could be made: /proc/1/")

@@ -18,7 +18,7 @@ from tests.host.as_nobody import as_nobody
 from tests.host.own_dev import no_fuse, with_own_dev, with_silent_dev
 
 from seawall.host.device_access.device_cgroup import Hierarchy, JoinError, device_hierarchy, join
-from seawall.host.device_access.held_process import HeldProcess
+from seawall.host.device_access.process_handle import ProcessHandle
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.host.own_processes import ppid_and_mark
@@ -44,7 +44,7 @@ def asked(targets: list[list[object]], *, opens: bool = False) -> Any:
 
 
 def tried(pid: int, *paths: str, opens: bool = False) -> dict[str, list[Any]]:
-    (told,) = asked([[pid, HeldProcess(pid).start_ticks(), list(paths)]], opens=opens).values()
+    (told,) = asked([[pid, ProcessHandle(pid).start_ticks(), list(paths)]], opens=opens).values()
     assert told["problem"] is None
     return {one[0]: one[1:] for one in told["tried"]}
 
@@ -79,7 +79,7 @@ def test_own_devices_as_anybody(tmp_path: Path) -> None:
 
 
 def test_another_process_of_that_number_is_not_asked() -> None:
-    ticks = HeldProcess(os.getpid()).start_ticks()
+    ticks = ProcessHandle(os.getpid()).start_ticks()
     ended = subprocess.Popen(["true"])
     ended.wait()
     found = asked([[os.getpid(), ticks + 1, ["/dev/null"]], [ended.pid, 5, ["/dev/null"]]])
@@ -296,7 +296,7 @@ def test_a_silent_file_server_costs_only_itself() -> None:
     with with_silent_dev() as silent, with_own_dev("mknod /dev/gpu0 c 240 0") as other:
         began = time.monotonic()
         pids = (silent, other)
-        targets = [[pid, HeldProcess(pid).start_ticks(), ["/dev/gpu0"]] for pid in pids]
+        targets = [[pid, ProcessHandle(pid).start_ticks(), ["/dev/gpu0"]] for pid in pids]
         found = asked([list[object](one) for one in targets])
         assert time.monotonic() - began < 1.5
     assert found[str(silent)]["problem"][0] == "no_answer"
@@ -324,7 +324,7 @@ def test_one_hundred_targets_with_eight_devices_each() -> None:
         names = ("null", "zero", "full", "random", "urandom", "tty", "gone", "ptmx")
         paths: list[object] = [f"/dev/{name}" for name in names]
         targets: list[list[object]] = [
-            [one.pid, HeldProcess(one.pid).start_ticks(), paths] for one in sleepers
+            [one.pid, ProcessHandle(one.pid).start_ticks(), paths] for one in sleepers
         ]
         began = time.monotonic()
         found = asked(targets)

@@ -16,7 +16,7 @@ from seawall.host.device_access import bpf_programs
 from seawall.host.device_access.apart import ask_apart
 from seawall.host.device_access.bpf_programs import Bpf, device_programs
 from seawall.host.device_access.device_cgroup import Hierarchy
-from seawall.host.device_access.held_process import HeldProcess
+from seawall.host.device_access.process_handle import ProcessHandle
 from seawall.host.device_access.trying import _Target, _Trier
 from seawall.host.host import JSON, Unread
 from seawall.host.live import LiveHost
@@ -41,7 +41,7 @@ def asked(*folders: object) -> Any:
 def tried(pid: int) -> JSON:
     """As on a machine that has version 2 alone."""
     trier = _Trier(Hierarchy(2, str(device_program.v2_mount()), "/"), is_opening=False)
-    target = _Target(pid, HeldProcess(pid).start_ticks(), ["/dev/null"])
+    target = _Target(pid, ProcessHandle(pid).start_ticks(), ["/dev/null"])
     (told,) = ask_apart([target], trier.answer, each_seconds=5, all_seconds=5)
     return told
 

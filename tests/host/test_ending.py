@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.ready import ready
 
-from seawall.host.process_ending import Meant, Stranger, end
+from seawall.host.process_ending import ProcessIdentity, Stranger, end
 
 
 def child(
@@ -18,10 +18,12 @@ def child(
     return ready(["sh", "-c", script])
 
 
-def meant(pid: int) -> Meant:
+def meant(pid: int) -> ProcessIdentity:
     words = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
     groups = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
-    return Meant(pid, int(words[19]), max((line.split(":", 2)[2] for line in groups), key=len))
+    return ProcessIdentity(
+        pid, int(words[19]), max((line.split(":", 2)[2] for line in groups), key=len)
+    )
 
 
 def is_alive(process: subprocess.Popen[bytes]) -> bool:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from seawall.host.asked_beside import AskedBeside
+from seawall.host.background_question import BackgroundQuestion
 from seawall.host.event_log import probe
-from seawall.host.event_log.kept_lines import (
+from seawall.host.event_log.event_line_filter import (
     HINT,
     LINE_HINT,
     LINE_MOST_BYTES,
@@ -181,8 +181,8 @@ def test_of_the_line_before_a_boot_its_head_leaves_a_file(tmp_path: Path) -> Non
 
 def test_a_child_beside_is_asked_now_and_answers_later() -> None:
     began = time.monotonic()
-    slow = AskedBeside("slow", lambda: time.sleep(60), 0.3)
-    quick = AskedBeside("quick", lambda: {"a": [1]}, 5.0)
+    slow = BackgroundQuestion("slow", lambda: time.sleep(60), 0.3)
+    quick = BackgroundQuestion("quick", lambda: {"a": [1]}, 5.0)
     assert time.monotonic() - began < 0.25
     assert quick.answer() == {"a": [1]}
     answer = slow.answer()
@@ -192,7 +192,7 @@ def test_a_child_beside_is_asked_now_and_answers_later() -> None:
 
 
 def test_a_child_that_dies_is_no_answer() -> None:
-    assert isinstance(AskedBeside("dies", lambda: os._exit(1), 5.0).answer(), Unread)
+    assert isinstance(BackgroundQuestion("dies", lambda: os._exit(1), 5.0).answer(), Unread)
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from seawall.actions.orders import Mounts
 from seawall.cli import oom_live
 from seawall.guard.own_place import named
 from seawall.guard.tell.rivals import _is_of_host, _is_roots, _is_within
-from seawall.held_files import executed
 from seawall.host import kernel_messages
 from seawall.host.packet_rings.processes import lines_of
 from seawall.host.page_trace import proc_tasks
-from seawall.pinner import wanted
+from seawall.pinner import program_choice
 from seawall.pinner.mappings import own_identity, parse
+from seawall.resident_files import executed
 
 VICTIM = "/kubepods.slice/kubepods-podv.slice/cri-containerd-" + "b" * 64 + ".scope"
 OWN = "/kubepods.slice/kubepods-podm.slice/cri-containerd-" + "c" * 64 + ".scope"
@@ -46,14 +46,14 @@ def test_no_text_has_no_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proc_tasks, "_read", lambda _path: b"")
     assert proc_tasks.cgroup_lines(1) == ()
     assert lines_of(b"") == []
-    assert wanted._memory_path("") == ""
+    assert program_choice._memory_path("") == ""
 
 
 @each_cut
 def test_a_cgroup_is_pinned_and_spared_by_its_own_path(tmp_path: Path, cut: str) -> None:
     v1 = line(cut, "4:memory:")
-    assert wanted._memory_path(line(cut) + "\n") == line(cut)[3:]
-    assert wanted._memory_path(v1 + "\n0::/\n") == v1[9:]
+    assert program_choice._memory_path(line(cut) + "\n") == line(cut)[3:]
+    assert program_choice._memory_path(v1 + "\n0::/\n") == v1[9:]
     (tmp_path / "cgroup").write_bytes(f"{v1}\n{line(cut)}\n".encode())
     text = cgroups_of(f"..{tmp_path}")
     assert named(text, Mounts("/u", 2, None, "/u")) == line(cut)[3:]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seawall.host import rooted
-from seawall.host.device_access.held_process import HeldProcess
+from seawall.host.device_access.process_handle import ProcessHandle
 from seawall.host.device_access.trying import device_access
 
 NO_SUCH_CALL = 100_000
@@ -17,7 +17,7 @@ MAGIC = "/proc/self/exe"
 
 def tried() -> Any:
     pid = os.getpid()
-    target = [pid, HeldProcess(pid).start_ticks(), [*PATHS, MAGIC]]
+    target = [pid, ProcessHandle(pid).start_ticks(), [*PATHS, MAGIC]]
     told = device_access(json.dumps({"targets": [target], "opens": False}))
     assert isinstance(told, dict)
     (row,) = told["targets"].values()

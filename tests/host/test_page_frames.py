@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seawall.host.page_trace.second_look import is_plain
+from seawall.host.page_trace.frame_flags import is_plain
 from seawall.host.page_trace.traced_frames import TracedFrames
 
 CHUNK_BYTES = 4 << 15

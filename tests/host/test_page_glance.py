@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from seawall.host.page_trace import glance, second_look
+from seawall.host.page_trace import frame_flags, glance
 from seawall.host.page_trace.frame_ledger import FrameGroup, FrameLedger
 from seawall.host.page_trace.glance import FrameExaminer, Settling
-from seawall.host.page_trace.known_symbols import KnownSymbols
+from seawall.host.page_trace.symbol_table import SymbolTable
 from seawall.host.page_trace.symbols import Symbols
 from seawall.host.page_trace.tasks import Tasks
 from seawall.host.page_trace.traced_frames import TracedFrames
@@ -40,8 +40,8 @@ class Pages:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.flags, self.cgroups = folder / "flags", folder / "cgroups"
         self.write({})
-        monkeypatch.setattr(second_look, "FLAGS_PATH", str(self.flags))
-        monkeypatch.setattr(second_look, "CGROUPS_PATH", str(self.cgroups))
+        monkeypatch.setattr(frame_flags, "FLAGS_PATH", str(self.flags))
+        monkeypatch.setattr(frame_flags, "CGROUPS_PATH", str(self.cgroups))
         self.frames = TracedFrames(1 << 20)
         self.ledger = FrameLedger(Tasks.__new__(Tasks), self.frames)
         self.ledger.groups += [FrameGroup(0, 0, is_compound=False, stretch=s) for s in (0, 5)]
@@ -96,23 +96,23 @@ def test_young_frames_and_those_of_a_gap_are_asked_each_time(
     assert pages.look(looker, settled=0) == {2: 1}
 
 
-def test_known_symbols_say_what_symbols_say(tmp_path: Path) -> None:
+def test_symbol_table_say_what_symbols_say(tmp_path: Path) -> None:
     kallsyms, modules = tmp_path / "kallsyms", tmp_path / "modules"
     kallsyms.write_text(KALLSYMS)
     modules.write_text("nvidia 1 0 - Live 0x0\n")
     stacks = [(0xFFFFFFFF81000210, 0xFFFFFFFF81000150), (0xFFFFFFFFC0000001,), (0x10,)]
-    known = KnownSymbols(str(kallsyms), str(modules))
+    known = SymbolTable(str(kallsyms), str(modules))
     told = known.stacks(stacks)
     assert told == [["packet_set_ring"], ["nv_alloc_pages"], ["0x10"]]
     assert told == Symbols(str(kallsyms)).stacks(stacks)
     assert known.stacks([(0xFFFFFFFF81000181,)]) == [["late_one"]]
 
 
-def test_known_symbols_are_read_again_with_other_modules(tmp_path: Path) -> None:
+def test_symbol_table_are_read_again_with_other_modules(tmp_path: Path) -> None:
     kallsyms, modules = tmp_path / "kallsyms", tmp_path / "modules"
     kallsyms.write_text(KALLSYMS)
     modules.write_text("nvidia 1 0 - Live 0x0\n")
-    known = KnownSymbols(str(kallsyms), str(modules))
+    known = SymbolTable(str(kallsyms), str(modules))
     kallsyms.write_text(KALLSYMS.replace("nv_alloc_pages\t[nvidia]", "other\t[other]"))
     assert not known.refresh()
     modules.write_text("other 1 0 - Live 0x0\n")
@@ -124,6 +124,6 @@ def test_known_symbols_are_read_again_with_other_modules(tmp_path: Path) -> None
 def test_hidden_addresses_are_no_names(tmp_path: Path, text: str | None) -> None:
     if text is not None:
         (tmp_path / "kallsyms").write_text(text)
-    known = KnownSymbols(str(tmp_path / "kallsyms"), os.devnull)
+    known = SymbolTable(str(tmp_path / "kallsyms"), os.devnull)
     assert known.is_hidden
     assert known.stacks([(1,)]) == [[]]

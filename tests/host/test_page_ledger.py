@@ -10,11 +10,11 @@ import pytest
 from seawall.host.page_trace import decode
 from seawall.host.page_trace.decode import Happening
 from seawall.host.page_trace.follower import FollowerStatistics
+from seawall.host.page_trace.frame_flags import FrameFlags
 from seawall.host.page_trace.frame_ledger import FrameLedger
 from seawall.host.page_trace.hist import Sums
 from seawall.host.page_trace.memory_tree import MemoryTree
 from seawall.host.page_trace.proc_tasks import cgroup_lines, look_at
-from seawall.host.page_trace.second_look import HeldFrames
 from seawall.host.page_trace.symbols import Symbols
 from seawall.host.page_trace.tasks import Tasks, comm_of, is_alive
 from seawall.host.page_trace.trace_report import Material, report
@@ -48,13 +48,13 @@ def owners(book: FrameLedger) -> dict[int, int]:
     }
 
 
-def held(book: FrameLedger, **about: object) -> dict[int, HeldFrames]:
+def held(book: FrameLedger, **about: object) -> dict[int, FrameFlags]:
     counts: dict[int, int] = {}
     for _, groups in book.frames.chunks():
         for group in groups:
             if group:
                 counts[group] = counts.get(group, 0) + 1
-    return {group: HeldFrames(frames, 0) for group, frames in counts.items()}
+    return {group: FrameFlags(frames, 0) for group, frames in counts.items()}
 
 
 def told(

@@ -17,7 +17,7 @@ from seawall.host.live import LiveHost
 from seawall.readings.snapshot import Snapshot
 from seawall.views.dirty_json import part
 from seawall.views.dirty_text import lines
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 best = None
 for _ in range(int(sys.argv[1])):
@@ -25,7 +25,7 @@ for _ in range(int(sys.argv[1])):
     page = part(dirty)
     is_throttled = any(row["is_throttled"] for row in page["waiters"])
     if best is None or is_throttled:
-        best = {**page, "text": "\n".join(lines(dirty, Paper()))}
+        best = {**page, "text": "\n".join(lines(dirty, Console()))}
     # The kernel adds up what cgroups have every two seconds only.
     told = sum(row["dirty_bytes"] + row["writeback_bytes"] for row in page["workloads"][:1])
     if is_throttled and told > 1 << 20:

@@ -12,7 +12,7 @@ import pytest
 from tests.end_to_end.verbs import ENVIRONMENT, seawall
 
 from seawall.lab import leftovers, locks, notes
-from seawall.lab.aside import added_of
+from seawall.lab.delegation import added_of
 from seawall.lab.disk import filesystem_of, open_nameless
 from seawall.lab.group import Measured
 from seawall.lab.plan import Kind, MachineFacts, Plan, problems

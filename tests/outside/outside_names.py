@@ -26,7 +26,7 @@ from seawall.guard.tell import textfile
 from seawall.guard.tell.status_page import COLUMNS, LINES
 from seawall.host import probes
 from seawall.host.slow_probes import SLOW_PROBES
-from seawall.readings import kept_claims
+from seawall.readings import saved_claims
 from seawall.replay.judge_slots import SLOTS
 from seawall.replay.ticks import GROUP_COLUMNS, NODE_COLUMNS
 
@@ -152,8 +152,8 @@ def _type_name(kind: Any) -> str:
 
 
 def claim_fields() -> Iterator[str]:
-    yield f"claims {kept_claims.PATH} {kept_claims.SCHEMA}"
-    for owner, where in ((kept_claims.KeptClaims, ""), (kept_claims.KeptClaim, "claims[].")):
+    yield f"claims {saved_claims.PATH} {saved_claims.SCHEMA}"
+    for owner, where in ((saved_claims.SavedClaims, ""), (saved_claims.SavedClaim, "claims[].")):
         for field in fields(owner):
             yield f"claims {where}{field.name} {_type_name(field.type)}"
 

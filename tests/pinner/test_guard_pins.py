@@ -21,9 +21,9 @@ from seawall.actions import undo as undoing
 from seawall.actions.journal import Journal
 from seawall.cli.guard_pins import computed, published
 from seawall.guard.settings import Settings
-from seawall.pinner.lows import V1, Lows
+from seawall.pinner.memory_low_setting import V1, MemoryLowSetting
 from seawall.views import pins_text
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/guard-pins.json").read_text())
 MIB = 1 << 20
@@ -106,7 +106,7 @@ def test_what_cannot_be_seen_is_not_called_nothing(tmp_path: Path) -> None:
             hidden = published(folder)
             assert why in str(hidden)
     page = computed(Settings())
-    text = "\n".join(pins_text.lines(page, Paper(), str(hidden)))
+    text = "\n".join(pins_text.lines(page, Console(), str(hidden)))
     assert "cannot be seen" in " ".join(text.split())
     assert "No pinner runs" not in text
 
@@ -135,7 +135,7 @@ def test_low_is_raised_once_and_put_back(tmp_path: Path, journal: Journal) -> No
     low = group(tmp_path, "system.slice", "0", 30 * MIB)
     more = group(tmp_path, "other.slice", "0", 999 * MIB)
     owners = group(tmp_path, "owners.slice", "max", 5 * MIB)
-    lows = Lows(journal, str(tmp_path), 2, 1000 * MIB)
+    lows = MemoryLowSetting(journal, str(tmp_path), 2, 1000 * MIB)
     lows.keep(("/system.slice", "/other.slice", "/owners.slice", "/nobody.slice", "/../x"))
     assert low.read_text() == str(30 * MIB)
     assert more.read_text() == str(70 * MIB), "a tenth of the memory together"
@@ -157,7 +157,7 @@ def test_low_is_raised_once_and_put_back(tmp_path: Path, journal: Journal) -> No
 
 def test_what_a_killed_pinner_left_is_put_back(tmp_path: Path, journal: Journal) -> None:
     low = group(tmp_path, "system.slice", "0", 30 * MIB)
-    Lows(journal, str(tmp_path), 2, 1000 * MIB).keep(("/system.slice",))
+    MemoryLowSetting(journal, str(tmp_path), 2, 1000 * MIB).keep(("/system.slice",))
     journal.close()
     assert low.read_text() == str(30 * MIB)
     (words,) = undoing.undo(Journal(journal.path))
@@ -165,7 +165,7 @@ def test_what_a_killed_pinner_left_is_put_back(tmp_path: Path, journal: Journal)
 
 
 def test_on_v1_it_says_why_not(tmp_path: Path, journal: Journal) -> None:
-    lows = Lows(journal, str(tmp_path), 1, 1000 * MIB)
+    lows = MemoryLowSetting(journal, str(tmp_path), 1, 1000 * MIB)
     lows.keep(("/system.slice",))
     assert lows.rows == [{"path": "/system.slice", "low_bytes": None, "words": V1}]
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from seawall.pinner import looker, wanted
+from seawall.pinner import program_choice, residency_child
 from seawall.pinner.holding import LockedRanges
-from seawall.pinner.looker import ResidencyLooker
 from seawall.pinner.pin_request import FILE, PinRequest
 from seawall.pinner.pinner_process import Pinner
 from seawall.pinner.pinner_rounds import Rounds
-from seawall.pinner.wanted import ChosenProgram
+from seawall.pinner.program_choice import ChosenProgram
+from seawall.pinner.residency_child import ResidencyChild
 
 PAGE = os.sysconf("SC_PAGESIZE")
 SIZE = 4 * PAGE
@@ -53,7 +53,7 @@ def answers(tmp_path: Path) -> Answers:
 @pytest.fixture
 def rounds(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> Rounds:
     one = ChosenProgram(4711, 1, str(answers.path), "program", 0, "program", must_be_roots=False)
-    monkeypatch.setattr(wanted, "chosen", lambda *_: ([one], []))
+    monkeypatch.setattr(program_choice, "chosen", lambda *_: ([one], []))
     made = Rounds(PinRequest(("program",), 1 << 20, ()), LockedRanges())
     monkeypatch.setattr(made, "_looker", answers)
     return made
@@ -109,8 +109,8 @@ def test_a_child_that_hangs_is_killed_and_buried(monkeypatch: pytest.MonkeyPatch
         time.sleep(question["seconds"])
         return {"is": "well"}, -1
 
-    monkeypatch.setattr(looker, "answer", hangs)
-    made = ResidencyLooker(0.2)
+    monkeypatch.setattr(residency_child, "answer", hangs)
+    made = ResidencyChild(0.2)
     told, _ = made.ask("pid 1", seconds=60)
     assert told == {"why": "no answer in 0.2 s", "is_silent": True}
     assert made.losses == 1
@@ -128,9 +128,9 @@ def test_a_child_that_hangs_is_killed_and_buried(monkeypatch: pytest.MonkeyPatch
 
 
 def test_nobody_is_asked_while_too_many_hang(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looker, "_is_gone", lambda _: False)
-    made = ResidencyLooker(0.2)
-    made._left = set(range(looker.LEFT_MOST))
+    monkeypatch.setattr(residency_child, "_is_gone", lambda _: False)
+    made = ResidencyChild(0.2)
+    made._left = set(range(residency_child.LEFT_MOST))
     told, _ = made.ask("pid 1", do="maps", pid=os.getpid())
     assert told["is_silent"]
     assert "still hang" in told["why"]

@@ -8,7 +8,7 @@ from tests.readings.kernel_files import DEBIAN_6_1, EL8, UBUNTU_3_2, VM_6_18, co
 from tests.readings.oom_logs import log
 from tests.readings.sysrq_samples import BLOCKED_OLD, KSWAPD_2_6_39, X86_5_16
 
-from seawall.readings import kept_claims
+from seawall.readings import saved_claims
 from seawall.readings.base import Base, document_of
 
 NODE = "/sys/devices/system/node/node1"
@@ -46,10 +46,10 @@ def strict_table(data: bytes, leaves: int) -> Sample:
 BASE = Base(
     boot_id="b", residual_bytes=1, residual_error_bytes=2, learned_at_unix_seconds=3.5, how="asked"
 )
-KEPT = kept_claims.KeptClaims(
+KEPT = saved_claims.SavedClaims(
     boot_id="b", written_at_unix_seconds=3.5, base_residual_bytes=-1, residual_bytes=1 << 30,
     blind="", claims=(
-        kept_claims.KeptClaim(
+        saved_claims.SavedClaim(
             holder="a/b/c", workload="a/b/c", cgroup="/x", folder="/sys/fs/cgroup/x",
             cgroup_inode=7, driver=None, kind="ring", what="packet ring", within="residual",
             bytes=2, least_bytes=1, most_bytes=3, source="s", stack=("packet_set_ring",),
@@ -247,7 +247,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "arcstats.parse": [table(content("zfs", "/proc/spl/kstat/zfs/arcstats"), 1)],
     "base.parse": [Sample(document_of(BASE))],
     "guard_status.parse": [Sample(GUARD_STATUS)],
-    "kept_claims.parse": [Sample(kept_claims.document_of(KEPT))],
+    "saved_claims.parse": [Sample(saved_claims.document_of(KEPT))],
     "buddyinfo.parse": [table(content(DEBIAN_6_1, "/proc/buddyinfo"), 13)],
     "cgroup.parse_proc_cgroup": [strict_table(PROC_CGROUP, 2)],
     "container_names.parse_config": [Sample(OCI)],

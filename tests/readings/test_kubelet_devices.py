@@ -17,7 +17,7 @@ from seawall.host.sieve import sieve_for
 from seawall.problems import ParseProblem
 from seawall.protobuf_wire import field, fields
 from seawall.readings import kubelet_devices
-from seawall.readings.kubelet_devices import GivenDevice, KubeletDevices, PodDevices, parse
+from seawall.readings.kubelet_devices import KubeletDevice, KubeletDevices, PodDevices, parse
 
 PATH = kubelet_devices.PATHS[0]
 
@@ -73,7 +73,7 @@ def test_every_part_of_an_answer() -> None:
     (entry,) = parse(checkpoint(encoded(ANSWER))).entries
     assert entry.environment["NVIDIA_VISIBLE_DEVICES"] == "GPU-1"
     assert entry.mounts == ("/usr/lib/x",)
-    assert entry.devices == (GivenDevice("/dev/nvidia0", "/dev/nvidia1", "rw"),)
+    assert entry.devices == (KubeletDevice("/dev/nvidia0", "/dev/nvidia1", "rw"),)
     assert entry.cdi_names == ("nvidia.com/gpu=0", "nvidia.com/gpu=1")
 
 

@@ -28,7 +28,7 @@ from seawall.replay.found import Live, ReplayResult, ReplayStretch
 from seawall.replay.incidents import Incident, WhatIf
 from seawall.replay.replay import replay as judge_again
 from seawall.replay.replay_text import lines, what_if_words
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/guard-replay.json").read_text())
 
@@ -171,7 +171,7 @@ def test_a_long_title_fits_80_columns(tmp_path: Path) -> None:
     found = judge_again(Box.open(str(path)), Settings())
     for stretch in found.boots[0].stretches:
         stretch.ends = "another guard began, or its recorder anew"
-    for paper in (Paper(), Paper(colour=True)):
+    for paper in (Console(), Console(colour=True)):
         shown = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in lines(found, paper)]
         assert all(len(line) <= 80 for line in shown)
         assert "(another guard began, or its recorder anew)" in flat("\n".join(shown))

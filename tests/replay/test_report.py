@@ -29,7 +29,7 @@ from seawall.replay.report_text import lines
 from seawall.replay.report_whole import report_of
 from seawall.replay.report_words import verdict as verdict_words
 from seawall.replay.tick import Tick
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 LATER_BOOT = "5eed0001-1111-2222-3333-444455556666"
 LINE_MOST = 80
@@ -191,7 +191,7 @@ def test_a_kill_at_a_limit_of_somebody_else_is_beside_the_point(told: Recorded) 
     told.kernel(4.0, other_than(told)[0], "java", is_limit=True)
     told.goes_on(*(later(told.lived, s, state="peace") for s in (10, 70, 110)))
     assert (told.only.ending, told.only.judgement) == ("recovered", "wrong")
-    assert any("at limits of their own" in line for line in lines(told.report, Paper()))
+    assert any("at limits of their own" in line for line in lines(told.report, Console()))
 
 
 def test_nothing_happened(told: Recorded) -> None:
@@ -273,7 +273,7 @@ def test_in_enforce_it_tells_what_came_back(tmp_path: Path) -> None:
     told.goes_on(*(later(lived, s, state="peace") for s in (10, 70, 110)))
     one = told.only
     assert (one.kind, one.judgement, one.returned_bytes) == ("did", "worked", back)
-    text = " ".join(" ".join(lines(told.report, Paper())).split())
+    text = " ".join(" ".join(lines(told.report, Console())).split())
     assert "first act 12 ms after the order" in text
     assert "50 % of it" in text
 

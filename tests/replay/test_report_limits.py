@@ -23,7 +23,7 @@ from seawall.replay.report_limits import over_limits
 from seawall.replay.report_text import lines
 from seawall.replay.report_whole import report_of
 from seawall.views.document import head, render
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 BOOTS = [f"{number:08x}-1111-2222-3333-444455556666" for number in range(20)]
 UNIX = 1_795_428_000.0
@@ -48,7 +48,7 @@ def reported(folder: Path) -> GuardReport:
 
 
 def text(report: GuardReport, *, whole: bool = False) -> str:
-    return "\n".join(lines(report, Paper(), whole=whole))
+    return "\n".join(lines(report, Console(), whole=whole))
 
 
 def page(report: GuardReport) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from seawall.blackbox.overview import BootSummary, Stretch
 from seawall.views.blackbox_list_text import lines
 from seawall.views.blackbox_page import BoxEvent, BoxPage
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 HEAD = {"host": {"node": "node-7", "kernel": "6.1.0"}}
 
@@ -12,7 +12,7 @@ def shown(frames: dict[str, int], boots: int = 1) -> str:
     span = Stretch(1_790_000_000.0, 1_790_000_090.0)
     boot = BootSummary("c8d08c31", span, frames, 9000, (), (span,) * 7)
     page = BoxPage("/box", 1 << 26, 0, 0, [boot] * boots, [])
-    return "\n".join(lines(HEAD, page, Paper(), whole=False))
+    return "\n".join(lines(HEAD, page, Console(), whole=False))
 
 
 def test_one_of_each() -> None:
@@ -42,7 +42,7 @@ def killed(seconds: float, pid: int, name: str) -> BoxEvent:
 def told(events: list[BoxEvent], *, whole: bool = False) -> str:
     boots = [BootSummary("b" * 36, Stretch(0.0, 90.0), {"tick": 9}, 9, (), ())]
     page = BoxPage("/box", 9, 0, 0, boots, events)
-    return "\n".join(lines(HEAD, page, Paper(width=80), whole=whole))
+    return "\n".join(lines(HEAD, page, Console(width=80), whole=whole))
 
 
 def test_kills_that_follow_one_another_are_one_line() -> None:

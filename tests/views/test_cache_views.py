@@ -17,7 +17,7 @@ from seawall.views.cache_json import document
 from seawall.views.cache_page import CachePage, Owners
 from seawall.views.cache_text import lines
 from seawall.views.document import head, render
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/cache.json").read_text())
 MIB = 1 << 20
@@ -62,7 +62,7 @@ def page(**changes: Any) -> CachePage:
 
 
 def text(made: CachePage, width: int = 80) -> str:
-    return "\n".join(lines(made, Paper(width=width)))
+    return "\n".join(lines(made, Console(width=width)))
 
 
 def test_rows_fit_and_nothing_steers_the_terminal() -> None:

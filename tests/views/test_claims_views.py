@@ -19,7 +19,7 @@ from seawall.host.case_host import parse_case
 from seawall.views.claims_json import claims_fields
 from seawall.views.claims_text import holders
 from seawall.views.claims_unseen import claims_unseen
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 MIB = 1 << 20
 CASES = Path(__file__).parents[2] / "src/seawall/findings/rules/containers/over_limit_outside.cases"
@@ -35,7 +35,7 @@ def claims_of(*claims: Claim, suspects: tuple[Suspect, ...] = ()) -> Claims:
 
 
 def text_of(claims: Claims, *, colour: bool = False) -> list[str]:
-    return list(holders(claims, 4000 * MIB, Paper(colour=colour)))
+    return list(holders(claims, 4000 * MIB, Console(colour=colour)))
 
 
 def suspect(name: str) -> Suspect:

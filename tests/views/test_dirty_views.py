@@ -9,11 +9,11 @@ from tests.accounts.test_dirty import NODE, V2, dirty_of
 from seawall.accounts.dirty_thresholds import DirtyLimits
 from seawall.views.dirty_json import part
 from seawall.views.dirty_text import lines, state
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 
 def prose(text: bytes) -> str:
-    return re.sub(r"\s+", " ", " ".join(lines(dirty_of(text), Paper())))
+    return re.sub(r"\s+", " ", " ".join(lines(dirty_of(text), Console())))
 
 
 def test_who_writes_and_who_waits() -> None:
@@ -64,7 +64,7 @@ def test_four_states(waits: int, words: str) -> None:
 
 def test_lines_fit_and_names_steer_nothing() -> None:
     text = V2.replace(b"7 (dd)", b"7 (d\x1b[2J)").replace(b"/pod/c/", b"/pod/c\x1b/")
-    shown = list(lines(dirty_of(text), Paper()))
+    shown = list(lines(dirty_of(text), Console()))
     assert not [line for line in shown if len(line) > 80]
     assert not [line for line in shown if "\x1b" in line]
     assert any("d\\x1b[2J" in line for line in shown)

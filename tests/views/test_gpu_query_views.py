@@ -15,7 +15,7 @@ from seawall.views.gpu_query_json import document
 from seawall.views.gpu_query_page import QueryPage
 from seawall.views.gpu_query_text import lines
 from seawall.views.gpu_query_words import CUDA, NVML, explain
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/gpu-query.json").read_text())
 HOSTILE = "H200\x1b[2J\n\udcff"
@@ -59,7 +59,7 @@ def page(found: GpuQuery | Unread, *refused: str) -> QueryPage:
 
 def told(made: QueryPage) -> tuple[str, dict[str, Any]]:
     """As words and as JSON."""
-    text = "\n".join(lines(made, Paper()))
+    text = "\n".join(lines(made, Console()))
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) <= 80
     found = json.loads(render(document(head("gpu-query", Unread("kernel", "absent"), None), made)))

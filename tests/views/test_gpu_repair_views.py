@@ -17,7 +17,7 @@ from seawall.views.document import head, render
 from seawall.views.gpu_repair_json import document
 from seawall.views.gpu_repair_page import RepairOutcome, RepairPage, sentence
 from seawall.views.gpu_repair_text import lines, result_lines
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/gpu-repair.json").read_text())
 PLAN = planned(broken("F1"), plugins=(LACKING,))
@@ -32,7 +32,7 @@ def page(found: RepairPlan | Unread = PLAN, *results: RepairOutcome, **more: Any
 
 
 def shown(made: RepairPage, **paper: Any) -> str:
-    return "\n".join(lines(made, Paper(**paper)))
+    return "\n".join(lines(made, Console(**paper)))
 
 
 def flat(made: RepairPage) -> str:
@@ -79,7 +79,7 @@ def test_what_was_done_and_what_is_left() -> None:
     assert (found["verdict"], found["verified"]) == ("verified", True)
     told = next(step for step in found["steps"] if step["id"] == PLUGIN.id)
     assert (told["state"], told["words"]) == ("done", "looked: new container")
-    result = " ".join(" ".join(result_lines(made.results[0], Paper())).split())
+    result = " ".join(" ".join(result_lines(made.results[0], Console())).split())
     assert result.startswith("6 done: Restart the device plugin")
 
 

@@ -20,7 +20,7 @@ from seawall.accounts.devices.layers import (
     HostNode,
     Plugin,
     Since,
-    Soon,
+    UpcomingLoss,
 )
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
@@ -29,7 +29,7 @@ from seawall.views.gpu_json import document
 from seawall.views.gpu_page import GpuPage, state_of
 from seawall.views.gpu_text import lines
 from seawall.views.gpu_unseen import unseen_rows
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/gpu.json").read_text())
 HOSTILE = "/dev/\x1b[2J\nnvidia9\udcff"
@@ -78,7 +78,7 @@ def page(*containers: ContainerDevices, **more: Any) -> GpuPage:
 
 
 def shown(made: GpuPage, *, whole: bool = False, **paper: Any) -> str:
-    return "\n".join(lines(made, Paper(**paper), whole=whole))
+    return "\n".join(lines(made, Console(**paper), whole=whole))
 
 
 def flat(made: GpuPage, **more: Any) -> str:
@@ -128,7 +128,7 @@ def test_lines_fit_and_names_cannot_steer_a_terminal() -> None:
         container("x/\x1b[31my/z", hostile, row("/dev/" + "n" * 300), diagnosis=bad),
         container("u", NOT_TRIED, unseen=(HOSTILE,)),
         plugins=(Plugin(workload=FINE.workload, pid=1, lacks=(HOSTILE,)),),
-        soon=(Soon(FINE.workload, HOSTILE, HOSTILE, HOSTILE, HOSTILE),),
+        soon=(UpcomingLoss(FINE.workload, HOSTILE, HOSTILE, HOSTILE, HOSTILE),),
         host_nodes=(GONE,), host_diagnosis=(bad,), unseen_table=(HOSTILE,),
     )  # fmt: skip
     text = shown(made, whole=True)
@@ -197,7 +197,7 @@ def test_a_plugin_that_lacks_nodes_and_what_is_about_to_break() -> None:
     plugin = Plugin(
         workload=FINE.workload, pid=7, lacks=("/dev/nvidia-uvm",), names_nodes="yes"
     )  # fmt: skip
-    soon = Soon(FINE.workload, "/dev/nvidia3", "systemd does not know it",
+    soon = UpcomingLoss(FINE.workload, "/dev/nvidia3", "systemd does not know it",
                 "the next daemon-reload", "recreate the pod")  # fmt: skip
     words = flat(page(FINE, plugins=(plugin,), soon=(soon,)))
     assert "The device plugin cannot hand out all that the host has. 1 about to break." in words
@@ -302,7 +302,7 @@ def checked(made: GpuPage) -> dict[str, Any]:
 
 def test_json_holds_the_contract() -> None:
     plugin = Plugin(workload=FINE.workload, pid=7, lacks=("/dev/nvidia-uvm",))
-    soon = Soon(None, "/dev/nvidia3", "w", "the next daemon-reload", "r")
+    soon = UpcomingLoss(None, "/dev/nvidia3", "w", "the next daemon-reload", "r")
     found = checked(page(FINE, BROKEN, plugins=(plugin,), soon=(soon,), host_nodes=(GONE,)))
     assert found["schema"] == "seawall.gpu/1"
     broken, fine = found["containers"]
@@ -320,14 +320,14 @@ def test_json_holds_the_contract() -> None:
 def test_since_when_stands_below_the_headline() -> None:
     broken = replace(container("a", UVM, diagnosis=F1), since=SINCE)
     one = replace(page(broken), taken_at=SINCE.at + 7500)
-    found = list(lines(one, Paper(width=80, colour=False), whole=False))
+    found = list(lines(one, Console(width=80, colour=False), whole=False))
     at = next(number for number, line in enumerate(found) if line.startswith("F1"))
     words = " ".join(found[at : at + 4])
     assert "since   2026-11-22 03:14:07 UTC, 2 h 5 min: the last daemon-reload" in words
     (told,) = document(head("gpu", Unread("kernel", "absent"), None), one)["containers"]
     assert told["diagnosis"]["since"] == {
         "at": "2026-11-22T03:14:07Z", "how": "the last daemon-reload"}  # fmt: skip
-    text = "\n".join(lines(page(broken), Paper(width=80, colour=False), whole=False))
+    text = "\n".join(lines(page(broken), Console(width=80, colour=False), whole=False))
     assert "since   2026-11-22 03:14:07 UTC: the last" in text, "the moment is not known"
 
 
@@ -336,4 +336,4 @@ def test_an_absurd_since_is_no_crash() -> None:
     one = page(broken)
     (told,) = document(head("gpu", Unread("kernel", "absent"), None), one)["containers"]
     assert told["diagnosis"]["since"] is None
-    assert "an unknown time" in "\n".join(lines(one, Paper(width=80, colour=False), whole=True))
+    assert "an unknown time" in "\n".join(lines(one, Console(width=80, colour=False), whole=True))

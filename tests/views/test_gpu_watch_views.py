@@ -40,7 +40,7 @@ from seawall.readings.device_writers import DeviceWriter
 from seawall.views.gpu_watch_json import json_lines
 from seawall.views.gpu_watch_text import WatchText
 from seawall.views.gpu_watch_words import event_words, writer_words
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/gpu-event.json").read_text())
 HOSTILE = "sh\x1b[2J\n\udcff" + "x" * 300
@@ -50,7 +50,7 @@ SHELL_WORDS = "sh (pid 4701, program dash, child of sshd)"
 
 
 def text(*lines: Line, colour: bool = False) -> list[str]:
-    view = WatchText(Paper(colour=colour))
+    view = WatchText(Console(colour=colour))
     return [one for line in lines for one in view.lines(line)]
 
 

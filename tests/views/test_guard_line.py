@@ -9,7 +9,7 @@ from seawall.host.host import Unread
 from seawall.readings.guard_status import GuardStatus, LastDecision
 from seawall.readings.guard_status import read as read_status
 from seawall.views.guard_line import guard_object, guard_words
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 LAST = LastDecision(
     decision="5eed0001-0003", at="2026-11-21T10:00:00Z", trigger="node_short", how="acted",
@@ -32,7 +32,7 @@ def changed(**values: object) -> GuardStatus:
 
 def text(status: GuardStatus | Unread, now: float | None = 1001.0, every: float = 0.0) -> str:
     words = guard_words(status, now, every)
-    return "\n".join(Paper().wrap(f"guard: {words}", "       ", "")) if words else ""
+    return "\n".join(Console().wrap(f"guard: {words}", "       ", "")) if words else ""
 
 
 def test_one_short_line_in_peace() -> None:

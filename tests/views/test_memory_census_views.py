@@ -22,7 +22,7 @@ from seawall.readings.page_census import CHARGED, PageCensus
 from seawall.views.memory_census_page import CensusPage
 from seawall.views.memory_census_text import lines
 from seawall.views.memory_census_unseen import unseen_rows
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/memory.json").read_text())
 EVIL = "/pods/\x1b[31mred\n" + "x" * 200
@@ -47,8 +47,8 @@ def page(counted: PageCensus = COUNTED, **changes: Any) -> CensusPage:
     return CensusPage(**(made | changes))
 
 
-def text(shown: CensusPage, paper: Paper | None = None) -> str:
-    return "\n".join(lines(shown, paper or Paper()))
+def text(shown: CensusPage, paper: Console | None = None) -> str:
+    return "\n".join(lines(shown, paper or Console()))
 
 
 def test_text_of_a_whole_census() -> None:
@@ -79,7 +79,7 @@ def test_text_names_the_lines_that_differ() -> None:
 @pytest.mark.parametrize("colour", [False, True])
 def test_text_fits_and_nothing_steers_the_terminal(colour: bool) -> None:
     for counted in (COUNTED, SAMPLED):
-        shown = text(page(counted), Paper(colour=colour))
+        shown = text(page(counted), Console(colour=colour))
         assert "\x1b[31m" not in shown
         plain = text(page(counted))
         assert max(len(line) for line in plain.splitlines()) <= 80

@@ -12,7 +12,7 @@ from seawall.readings.snapshot import Snapshot
 from seawall.views.memory_json import document
 from seawall.views.memory_page import MemoryPage
 from seawall.views.memory_text import lines
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 NOTHING = Unread("claims", "not_captured")
 
@@ -28,7 +28,7 @@ def page_of(files: list[tuple[str, bytes]]) -> MemoryPage:
 
 
 def text_of(files: list[tuple[str, bytes]]) -> str:
-    told = list(lines(page_of(files), Paper(width=80, colour=False)))
+    told = list(lines(page_of(files), Console(width=80, colour=False)))
     assert all(len(line) <= 80 for line in told if "/sys/" not in line)  # paths stay whole
     return " ".join(" ".join(told).split())
 

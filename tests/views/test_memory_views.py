@@ -22,7 +22,7 @@ from seawall.readings import base
 from seawall.readings.base import Base
 from seawall.readings.snapshot import Snapshot
 from seawall.views.memory_text import whole_bar
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/memory.json").read_text())
 INCIDENTS = sorted((Path(__file__).parents[2] / "docs/incidents").glob("*/bundle*"))
@@ -156,7 +156,7 @@ def test_nodes_have_a_bar_each_where_there_are_two(tmp_path: Path) -> None:
 
 
 def test_bar_is_right_within_a_character() -> None:
-    paper = Paper(width=12)
+    paper = Console(width=12)
     assert whole_bar([("A", 50), ("?", 25), (".", 25)], 100, paper) == "[AAAAA???..]"
     assert whole_bar([("A", 300)], 100, paper) == "[AAAAAAAAAA]"
     assert whole_bar([("A", -5), ("B", 100)], 100, paper) == "[BBBBBBBBBB]"

@@ -19,14 +19,14 @@ from seawall.accounts.traced_memory import (
     TracedRow,
 )
 from seawall.host.host import Unread
-from seawall.readings.kept_claims import KeptClaim, KeptClaims
+from seawall.readings.saved_claims import SavedClaim, SavedClaims
 from seawall.views.document import head
 from seawall.views.memory_page import MemoryPage
 from seawall.views.memory_watch_lines import claim_words, json_line, text_line
 from seawall.views.memory_who_json import document
 from seawall.views.memory_who_page import WhoPage, not_traced, trace_lacks
 from seawall.views.memory_who_text import lines
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 MIB = 1 << 20
 SCHEMAS = SOURCES / "seawall/views/schemas"
@@ -64,7 +64,7 @@ def page(traced: Traced = TRACED, claims: tuple[Claim, ...] = ()) -> WhoPage:
 
 
 def text(traced: Traced = TRACED, width: int = 80, claims: tuple[Claim, ...] = ()) -> str:
-    return "\n".join(lines(page(traced, claims), Paper(width=width)))
+    return "\n".join(lines(page(traced, claims), Console(width=width)))
 
 
 def flat(words: str) -> str:
@@ -197,7 +197,7 @@ def test_the_document_is_of_its_schema(traced: Traced) -> None:
         assert {"by_stack", "lost_events", "trace"} <= set(found["unread"])
 
 
-KEPT = KeptClaim(
+KEPT = SavedClaim(
     holder="a/b/c", workload="a/b/c", cgroup="/x", folder="/sys/fs/cgroup/x", cgroup_inode=7,
     driver=None, kind="ring", what="packet ring", within="residual", bytes=512 * MIB,
     least_bytes=500 * MIB, most_bytes=512 * MIB, source="s", stack=("f",),
@@ -217,7 +217,7 @@ def test_a_watchers_line() -> None:
 
 @pytest.mark.parametrize("has_ledger", [True, False])
 def test_a_watchers_document(has_ledger: bool) -> None:
-    kept = KeptClaims(
+    kept = SavedClaims(
         boot_id="b", written_at_unix_seconds=1.0, base_residual_bytes=5, residual_bytes=6,
         blind="", claims=(KEPT,),
     )  # fmt: skip

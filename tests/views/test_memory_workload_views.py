@@ -25,7 +25,7 @@ from seawall.readings.snapshot import Snapshot
 from seawall.views.memory_workload_json import document
 from seawall.views.memory_workload_page import WorkloadMemoryPage
 from seawall.views.memory_workload_text import lines
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/memory.json").read_text())
 MIB = 1 << 20
@@ -148,7 +148,7 @@ def test_uncounted_memory_of_it_and_of_nobody_else() -> None:
         workload=row.workload, row=row, parts=parts_of(row.memcg), limit_name="",
         claims=within.claims, suspects=(), headroom=headroom, unseen=(), bundle_notes=(),
     )  # fmt: skip
-    told = "\n".join(lines(page, Paper()))
+    told = "\n".join(lines(page, Console()))
     assert "Uncounted memory of it: 1.0 GiB: 1.5 GiB with its charge" in told
     assert "2.0 GiB" not in told
     whole = document({"unread": []}, page)

@@ -15,7 +15,7 @@ from seawall.views.document import render
 from seawall.views.oom_explain_json import Tail, report_document, stream
 from seawall.views.oom_explain_text import ending, lines, summary
 from seawall.views.oom_explain_unseen import unknown
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/oom-explain.json").read_text())
 HOSTILE = "\x1b[2J\nroot\u202e%s"
@@ -56,8 +56,8 @@ def document(*reports: OomReport) -> dict[str, Any]:
     return page
 
 
-def shown(one: OomReport, paper: Paper | None = None) -> list[str]:
-    return list(lines(explain(one), paper or Paper(), 1))
+def shown(one: OomReport, paper: Console | None = None) -> list[str]:
+    return list(lines(explain(one), paper or Console(), 1))
 
 
 def test_verdict_reason_and_advice_come_first() -> None:
@@ -83,7 +83,7 @@ def test_table_is_by_points_and_marks_the_killed() -> None:
 
 @pytest.mark.parametrize("colour", [False, True])
 def test_nothing_hostile_reaches_the_terminal(colour: bool) -> None:
-    paper = Paper(colour=colour)
+    paper = Console(colour=colour)
     for line in [*shown(hostile(), paper), summary(explain(hostile()), paper)]:
         bare = line
         for code in ("1;31", "33", "36", "32", "2", "1", "0"):
@@ -115,7 +115,7 @@ def test_bug_in_a_part_is_seen_and_ends_nothing(monkeypatch: pytest.MonkeyPatch)
         explain(plain_memcg())
     told = list(explain_all([plain_memcg(), plain_memcg()], is_guarded=True))
     assert len(told) == 2
-    page = " ".join(" ".join(lines(told[0], Paper())).split())
+    page = " ".join(" ".join(lines(told[0], Console())).split())
     assert "short Not told: a bug in Seawall (ZeroDivisionError)." in page
     assert "gave back 996 MiB anonymous" in page
     assert [anomaly.id for anomaly in told[0].anomalies] == ["seawall-bug"]
@@ -182,5 +182,5 @@ def test_a_report_is_one_line_of_the_document() -> None:
 
 
 def test_ending_without_any_report() -> None:
-    words = " ".join(ending(0, 12_345, Paper()))
+    words = " ".join(ending(0, 12_345, Console()))
     assert words.startswith("No OOM report in 12,345 lines. Looked for 'invoked oom-killer', ")

@@ -28,7 +28,7 @@ from seawall.views import pods_json, pods_text
 from seawall.views.pods_choice import PodChoice, choose
 from seawall.views.pods_columns import ATTENTION, COLUMNS, KEYS, column
 from seawall.views.pods_text import brief, request
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/pods.json").read_text())
 A, B, C = (digit * 64 for digit in "abc")
@@ -242,7 +242,7 @@ def test_what_a_pod_holds_as_a_whole_is_shown(table: PodTable) -> None:
     claims = joined([SourceClaims((claim(POD, 900),))], ledger(5000 * MIB), NO_BASE)
     table = with_outside(table, claims)
     chosen = choose(table, PodChoice())
-    text = list(pods_text.lines(table, chosen, Paper(width=80)))
+    text = list(pods_text.lines(table, chosen, Console(width=80)))
     assert any("!! shop/web-0: really 1.6 GiB of 1.0 GiB, 900 MiB uncounted" in x for x in text)
     (row,) = [line.split() for line in text if line.startswith("!! shop/web-0 ")]
     assert row[2:7] == ["700M", "1.0G", "324M", "900M", "1.6G"]

@@ -20,7 +20,7 @@ from seawall.views.stacks_json import document
 from seawall.views.stacks_page import StacksPage
 from seawall.views.stacks_text import frames_line, lines
 from seawall.views.stacks_unseen import Missing, unseen
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/stacks.json").read_text())
 SHOP = Workload(kind="container", name="shop/\x1b[31mcart/app", cgroup="/kubepods/shop")
@@ -72,7 +72,7 @@ THREADS = (
 
 
 def shown(made: StacksPage, **paper: Any) -> str:
-    return "\n".join(lines(made, Paper(**paper)))
+    return "\n".join(lines(made, Console(**paper)))
 
 
 def test_the_largest_group_comes_first_with_its_share_and_processes() -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from seawall.findings.finding import Evidence
 from seawall.views.document import render, taken_at, with_unread
-from seawall.views.terminal import Paper, plain, shorten, shorten_path
+from seawall.views.terminal import Console, plain, shorten, shorten_path
 from seawall.views.why_text import shown_value
 from seawall.words import duration, percent, size
 
@@ -29,7 +29,7 @@ def test_names_stay_recognisable() -> None:
     st.integers(min_value=20, max_value=120),
 )
 def test_wrapped_lines_fit_and_lose_no_word(text: str, width: int) -> None:
-    lines = list(Paper(width=width).wrap(text, "    ", "  do  "))
+    lines = list(Console(width=width).wrap(text, "    ", "  do  "))
     words = text.split()
     for line in lines:
         assert len(line) <= max(width, 6 + max(map(len, words), default=0))
@@ -57,7 +57,7 @@ def test_values_are_shown_with_their_unit() -> None:
 
 def test_table_cuts_names_in_the_middle_and_fits() -> None:
     name = "a-very-long-namespace/a-very-long-pod-name-5d4f8c7b9-x2x4z/container"
-    lines = Paper(width=40).table(("workload", "limit"), [(name, "40.0 GiB"), ("b", "1")])
+    lines = Console(width=40).table(("workload", "limit"), [(name, "40.0 GiB"), ("b", "1")])
     assert all(len(line) <= 40 for line in lines)
     assert lines[1].startswith("a-very")
     assert "container  40.0 GiB" in lines[1]
@@ -66,7 +66,7 @@ def test_table_cuts_names_in_the_middle_and_fits() -> None:
 
 
 def test_bar_shows_any_share_above_zero() -> None:
-    paper = Paper()
+    paper = Console()
     assert paper.bar(0.0, 10) == "." * 10
     assert paper.bar(0.0001, 10) == "#" + "." * 9
     assert paper.bar(1.7, 10) == "#" * 10

@@ -16,13 +16,13 @@ from seawall.findings.finding import Brief, Evidence, Judged, Severity, blind, f
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.views.document import head, render
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 from seawall.views.why_json import document
 from seawall.views.why_oneline import WIDTH, line
 from seawall.views.why_screen import Answer, columns, interim_lines, lines
 from seawall.views.why_text import cause_lines, pastable
 
-PAPER = Paper(width=80)
+PAPER = Console(width=80)
 POD = "/sys/fs/cgroup/memory/kubepods.slice/kubepods-pod35a5db12_b7fa_11e9_9fa1_246e967d5d94.slice"
 
 
@@ -42,7 +42,7 @@ def item(
     )  # fmt: skip
 
 
-def text(*items: Judged, paper: Paper = PAPER, **more: object) -> str:
+def text(*items: Judged, paper: Console = PAPER, **more: object) -> str:
     return "\n".join(lines(Answer(judged=items, **more), paper))  # type: ignore[arg-type]
 
 
@@ -219,7 +219,7 @@ def test_a_step_too_long_is_cut_between_sentences() -> None:
 
 def test_colour_changes_no_word() -> None:
     items = (item(), item("SW301", "info"))
-    painted = text(*items, paper=Paper(width=80, colour=True))
+    painted = text(*items, paper=Console(width=80, colour=True))
     assert "\x1b[1;31mCRITICAL" in painted
     assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == text(*items)
 
@@ -258,7 +258,7 @@ def test_whatever_fires_is_one_screen(
     items: list[Judged], events: list[RecentEvent], unseen: list[NotSeen], words: str, width: int,
     suspects: list[str],
 ) -> None:  # fmt: skip
-    paper = Paper(width=width)
+    paper = Console(width=width)
     shown = lines(
         Answer(
             judged=items, unseen=unseen, heading=words, recent=past(*events), suspects=suspects,

@@ -15,13 +15,13 @@ from tests.host.device_program import ALLOW, DENY, attached, v2_cgroup, v2_mount
 
 from seawall.accounts.devices.watch.changes import Changes
 from seawall.accounts.devices.watch.device_watch_events import DeviceKey, WatchedTable
-from seawall.accounts.devices.watch.watched import WatchedDevices
+from seawall.accounts.devices.watch.watched_table import WatchedDevices
 from seawall.accounts.workloads import Workload
-from seawall.host.device_access.held_process import HeldProcess
+from seawall.host.device_access.process_handle import ProcessHandle
 from seawall.readings.cgroup import CgroupLayout, Cgroups
 from seawall.readings.device_access import AccessTarget
 from seawall.views.gpu_watch_json import json_lines
-from seawall.watcher.device_sight import DeviceSight, now
+from seawall.watcher.device_probe import DeviceProbe, now
 from seawall.watcher.device_writes import DeviceWrites
 
 PATH = "/dev/null"
@@ -44,11 +44,11 @@ def main() -> None:
 def look_and_tell(
     name: str, pid: int, deny: Callable[[], AbstractContextManager[None]]
 ) -> None:  # fmt: skip
-    sight = DeviceSight(None, 20.0)
+    sight = DeviceProbe(None, 20.0)
     layout = CgroupLayout(v1={}, v2=str(v2_mount()), v2_controllers=())
     sight._cgroups = Cgroups(layout, ("/", f"/{name}"), str(v2_mount()), {}, ())
     workload = Workload(kind="container", name=name, cgroup=f"/{name}")
-    target = AccessTarget(pid, HeldProcess(pid).start_ticks(), (PATH,))
+    target = AccessTarget(pid, ProcessHandle(pid).start_ticks(), (PATH,))
     sight.containers = (WatchedDevices(workload=workload, target=target, place=f"/{name}"),)
     changes = Changes()
     key = DeviceKey(f"/{name}", PATH)

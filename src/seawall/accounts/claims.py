@@ -14,10 +14,10 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims, Suspect
+from seawall.accounts.claim_joining.claim_bounds import within_residual
 from seawall.accounts.claim_joining.claim_owner import likely_bytes
-from seawall.accounts.claim_joining.fit import within_residual
 from seawall.accounts.claim_joining.join import join
-from seawall.accounts.claim_joining.taken import fit_once
+from seawall.accounts.claim_joining.shared_mappings import fit_once
 from seawall.accounts.ledger import Ledger
 from seawall.host.host import Unread
 from seawall.readings.base import Base

@@ -8,7 +8,7 @@ it, where its files are, and what people call it.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from seawall.accounts.memory_numbers import droppable, held
+from seawall.accounts.memory_numbers import droppable, held_bytes
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host.host import Unread
 from seawall.readings.cgroup import Cgroups
@@ -59,9 +59,9 @@ class MemoryGroup:
         return droppable(self.memcg)
 
     @property
-    def held(self) -> int | None:
+    def held_bytes(self) -> int | None:
         """Bytes that cannot be dropped."""
-        return held(self.memcg)
+        return held_bytes(self.memcg)
 
     def file(self, name: str) -> str:
         """The path of one of its files: ``memory.stat``."""
@@ -181,12 +181,12 @@ def largest_holder(groups: MemoryGroups, total_bytes: int) -> MemoryGroup | None
     parents = {parent(path) for path in groups.by_path}
     candidates = [
         group for group in groups.by_path.values()
-        if group.held is not None and (own := group.workload) is not None
+        if group.held_bytes is not None and (own := group.workload) is not None
         and own.cgroup == group.path
         and (own.kind in ("container", "unit") or group.path not in parents)
     ]  # fmt: skip
-    largest_one = max(candidates, key=lambda group: group.held or 0, default=None)
-    if largest_one is None or (largest_one.held or 0) < LARGE_FRACTION * total_bytes:
+    largest_one = max(candidates, key=lambda group: group.held_bytes or 0, default=None)
+    if largest_one is None or (largest_one.held_bytes or 0) < LARGE_FRACTION * total_bytes:
         return None
     return largest_one
 

@@ -46,7 +46,7 @@ def droppable(memcg: Memcg) -> int | None:
     return None if inactive is None or active is None else inactive + active
 
 
-def held(memcg: Memcg) -> int | None:
+def held_bytes(memcg: Memcg) -> int | None:
     """What reclaim cannot take without swap: usage less file pages and reclaimable slab."""
     cache = droppable(memcg)
     if memcg.usage is None or cache is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 from seawall.accounts.limit_hits import refusals
-from seawall.accounts.memory_numbers import droppable, held, working_set
+from seawall.accounts.memory_numbers import droppable, held_bytes, working_set
 from seawall.accounts.shadow_charge import ChargeOverrun
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host.host import Unread
@@ -297,7 +297,7 @@ def _room(path: str, memcgs: Memcgs) -> Room | Unlimited | None:
         if memcg.limit is None or memcg.usage is None:
             return None
         if not isinstance(memcg.limit, Unlimited):
-            kept = held(memcg)
+            kept = held_bytes(memcg)
             grows = memcg.limit - (memcg.usage if kept is None else kept)
             distance = memcg.limit - memcg.usage
             found.append(Room(distance=distance, grows=grows, limit=memcg.limit, cgroup=above))

@@ -113,7 +113,7 @@ def account(finished: FinishedTrace | Unread, snapshot: Snapshot) -> Traced:
     """Sums of the trace that ended just before this moment; asks nothing when nobody traced."""
     if isinstance(finished, Unread) or finished.trace is None:
         return NOBODY_TRACED
-    from seawall.accounts.tracing.sums import Sight, UncountedGrowth, sum_trace  # noqa: PLC0415 - see above
+    from seawall.accounts.tracing.sums import TraceInputs, UncountedGrowth, sum_trace  # noqa: PLC0415 - see above
 
     ledger = snapshot.get(Ledger)
     window = UncountedGrowth(finished.error_before_bytes)
@@ -128,4 +128,4 @@ def account(finished: FinishedTrace | Unread, snapshot: Snapshot) -> Traced:
         window = UncountedGrowth(
             max(window.error_bytes, ledger.residual_error_bytes), growth, risen
         )
-    return sum_trace(finished.trace, Sight.of(snapshot), window)
+    return sum_trace(finished.trace, TraceInputs.of(snapshot), window)

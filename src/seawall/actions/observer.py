@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In the place of ``Hands`` where nothing may be done: the same methods, and what would happen."""
+"""In the place of ``Executor`` where nothing may be done: the same methods, and what would happen."""
 
 import os
 
@@ -28,7 +28,7 @@ class Observer:
         self._identity.prepare(self.mounts, cgroups_of("self"))
 
     def rehearse(self) -> None:
-        """As with ``Hands``; there is nothing that must not fail."""
+        """As with ``Executor``; there is nothing that must not fail."""
 
     def rule(self, scope: tuple[str, ...], freeze_seconds: float) -> None:
         """Other settings, after a reload."""

@@ -9,7 +9,7 @@ import os
 from collections.abc import Collection
 from typing import Final
 
-from seawall.actions import cgroup_files, noted
+from seawall.actions import cgroup_files, signal_journal
 from seawall.actions.freeze_effects import is_frozen
 from seawall.actions.identity import FOLDER
 from seawall.actions.journal import Change, Journal
@@ -29,7 +29,7 @@ def undo(journal: Journal, but: Collection[int] = ()) -> list[str]:
     journal.open()
     words = []
     for number, change in journal.changes():
-        if number in but or change.kind == noted.KIND:
+        if number in but or change.kind == signal_journal.KIND:
             continue
         try:
             text = undo_one(change)

@@ -22,8 +22,8 @@ from seawall.cli.box_source import (
     nothing_before,
     span_of,
 )
+from seawall.cli.console import terminal_columns
 from seawall.cli.output_file import FOLDER, check_output, write_whole
-from seawall.cli.paper import terminal_columns
 from seawall.cli.source import NOTE_MOST
 from seawall.host.archive import MEMBERS_LIMIT, TOTAL_LIMIT_BYTES
 from seawall.host.bundle import ROUNDS_LIMIT

@@ -8,7 +8,7 @@ from seawall.blackbox.overview import summary
 from seawall.blackbox.reader import Box
 from seawall.cli.box_lines import LISTED, lines_between
 from seawall.cli.box_source import box_head
-from seawall.cli.paper import paper_for
+from seawall.cli.console import console_for
 from seawall.views.blackbox_page import BoxPage
 from seawall.views.document import render
 
@@ -31,6 +31,6 @@ def run(arguments: Namespace) -> int:
         return 0
     from seawall.views.blackbox_list_text import lines  # noqa: PLC0415
 
-    for line in lines(top, page, paper_for(arguments.color), whole=arguments.whole):
+    for line in lines(top, page, console_for(arguments.color), whole=arguments.whole):
         print(line)
     return 0

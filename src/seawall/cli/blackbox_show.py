@@ -8,7 +8,7 @@ from seawall.blackbox.record_times import written
 from seawall.cli.box_lines import lines_between
 from seawall.cli.box_source import box_head, box_time, whole_span
 from seawall.cli.box_ticks import Ticks, ticks_between
-from seawall.cli.paper import paper_for
+from seawall.cli.console import console_for
 from seawall.views.blackbox_page import ShowPage
 from seawall.views.document import render
 
@@ -26,7 +26,7 @@ def run(arguments: Namespace) -> int:
         return 0
     from seawall.views.blackbox_show_text import lines  # noqa: PLC0415
 
-    for line in lines(top, page, paper_for(arguments.color), whole=arguments.whole):
+    for line in lines(top, page, console_for(arguments.color), whole=arguments.whole):
         print(line)
     return 0
 

@@ -14,7 +14,7 @@ from seawall.blackbox.reader import Box
 from seawall.guard.facts import Group
 from seawall.host.recording import Round
 from seawall.problems import BundleProblem
-from seawall.readings.kept_claims import CLAIMS_MOST, PATH, KeptClaim, KeptClaims, document_of
+from seawall.readings.saved_claims import CLAIMS_MOST, PATH, SavedClaim, SavedClaims, document_of
 from seawall.replay.tick import Tick
 from seawall.replay.ticks_read import TickReader
 
@@ -70,7 +70,7 @@ def _told(one: Pass, tick: Tick) -> Pass:
     if not holders or residual is None:
         return one
     holders.sort(key=lambda group: -group.outside.likely_bytes)
-    kept = KeptClaims(
+    kept = SavedClaims(
         boot_id=one.boot_id, written_at_unix_seconds=tick.unix_seconds,
         base_residual_bytes=residual - sum(group.outside.likely_bytes for group in holders),
         residual_bytes=residual, blind="",
@@ -80,11 +80,11 @@ def _told(one: Pass, tick: Tick) -> Pass:
     return one._replace(round=overlaid((one.round, told)))
 
 
-def _claim(group: Group, tick: Tick) -> KeptClaim:
+def _claim(group: Group, tick: Tick) -> SavedClaim:
     """``folder`` is left open: the tick is of the time when that cgroup was there."""
     outside = group.outside
     is_ring = outside.sources == RINGS
-    return KeptClaim(
+    return SavedClaim(
         holder=group.name, workload=group.name, cgroup=group.path, folder=None, cgroup_inode=None,
         driver=None, kind="ring" if is_ring else "unknown",
         what="packet ring" if is_ring else outside.sources, within=RESIDUAL,

@@ -10,9 +10,9 @@ from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.page_cache import CacheTotals
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.cli.cache_scan import CacheScan
+from seawall.cli.console import console_for
 from seawall.cli.named_workload import named_workload
-from seawall.cli.numbers_given import a_number
-from seawall.cli.paper import paper_for
+from seawall.cli.number_argument import a_number
 from seawall.cli.progress import ProgressLine
 from seawall.cli.source import Source, add_source_arguments, open_source
 from seawall.cli.verb_page import print_page
@@ -216,6 +216,6 @@ def _print_json(source: Source, page: CachePage) -> None:
 def _print_text(source: Source, page: CachePage, colour: str) -> None:
     from seawall.views.cache_text import lines  # noqa: PLC0415 - only one of the two
 
-    paper = paper_for(colour)
+    paper = console_for(colour)
     top = head("cache", source.first.get(Kernel), None)
     print_page(paper, top, source.notes, lines(page, paper), page.unseen)

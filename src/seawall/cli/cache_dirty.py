@@ -6,7 +6,7 @@ from typing import Final
 
 from seawall.accounts.dirty import Dirty
 from seawall.accounts.page_cache import CacheTotals
-from seawall.cli.paper import paper_for
+from seawall.cli.console import console_for
 from seawall.cli.source import Source
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
@@ -54,7 +54,7 @@ def show(source: Source, arguments: Namespace) -> int:
     from seawall.views.dirty_text import lines  # noqa: PLC0415 - only one of the two
     from seawall.views.why_text import could_not_see, heading  # noqa: PLC0415
 
-    paper = paper_for(arguments.color)
+    paper = console_for(arguments.color)
     for line in heading(top, paper, source.notes):
         print(line)
     if isinstance(dirty, Unread):

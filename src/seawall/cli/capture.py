@@ -8,12 +8,12 @@ import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import Final
 
+from seawall.cli.console import terminal_columns
 from seawall.cli.memory_who import trace_seconds
 from seawall.cli.output_file import FOLDER, check_output, write_whole
-from seawall.cli.paper import terminal_columns
 from seawall.cli.source import SLOT, TIMEOUT_SECONDS, seconds_of
 from seawall.cli.topics import all_topics
-from seawall.cli.tracing import AROUND_SECONDS, ENDING, TRACE_SECONDS, Spaced, told_host
+from seawall.cli.tracing import AROUND_SECONDS, ENDING, TRACE_SECONDS, Spaced, overlay_host_of
 from seawall.host.bundle_writer import write_bundle
 from seawall.host.host import JSON, Host, Unread
 from seawall.host.live import LiveHost
@@ -119,7 +119,7 @@ def _traced(host: LiveHost, arguments: Namespace) -> Host:
     """The trace comes first: every pass then holds it, beside the ledger after it."""
     if arguments.who is None:
         return host
-    told = told_host(host, arguments.root == "/", arguments.who, Spaced(_say))
+    told = overlay_host_of(host, arguments.root == "/", arguments.who, Spaced(_say))
     failed = told.ask(PROBE)
     if isinstance(failed, Unread):
         _say(f"no trace: {failed.detail or failed.why}")

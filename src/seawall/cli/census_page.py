@@ -8,7 +8,7 @@ from seawall.accounts.census.cgroups import CgroupPages, by_cgroup
 from seawall.accounts.census.frame_census import Census, census_of
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.workloads import Workloads
-from seawall.cli.paper import paper_for
+from seawall.cli.console import console_for
 from seawall.cli.source import Source
 from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import unread_rows
@@ -78,7 +78,7 @@ def print_text(source: Source, page: CensusPage, colour: str) -> None:
     """The census alone."""
     from seawall.views.memory_census_text import lines  # noqa: PLC0415 - only one of the two
 
-    paper = paper_for(colour)
+    paper = console_for(colour)
     top = head("memory", source.first.get(Kernel), None)
     print_page(paper, top, source.notes, lines(page, paper), page.unseen)
 

@@ -8,8 +8,8 @@ The plugin protocol (node-problem-detector, docs/custom_plugin_monitor.md): exit
 from argparse import ArgumentParser, Namespace
 from typing import Any, Final
 
+from seawall.cli.console import console_for
 from seawall.cli.judging import Judging
-from seawall.cli.paper import paper_for
 from seawall.cli.rules import rule_named
 from seawall.cli.source import add_source_arguments, open_source
 from seawall.cli.statuses import NPD_OK, NPD_PROBLEM, NPD_UNKNOWN
@@ -49,7 +49,7 @@ def run(arguments: Namespace) -> int:
         page = head("check", source.first.get(Kernel), window)
         print(render(document(page, judged, unseen, source.notes)))
         return exit_status(judged, arguments.fail_on)
-    paper = paper_for(arguments.color)
+    paper = console_for(arguments.color)
     for item in sorted(judged, key=order):
         if item.finding.verdict == "fires":
             print("\n".join(finding_lines(item, paper)))

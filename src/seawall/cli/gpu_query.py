@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from seawall.accounts.devices.classes import NVIDIA, majors_now
 from seawall.accounts.devices.own_view import ClassPromise, paths_to_try, refusals
-from seawall.cli.paper import paper_for
+from seawall.cli.console import console_for
 from seawall.cli.source import Source, add_source_arguments, open_source
 from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import unread_rows
@@ -49,7 +49,7 @@ def run(arguments: Namespace) -> int:
         return 0
     from seawall.views.gpu_query_text import lines  # noqa: PLC0415 - only one of the two
 
-    paper = paper_for(arguments.color)
+    paper = console_for(arguments.color)
     print_page(paper, top, source.notes, lines(page, paper), page.not_seen())
     return 0
 

@@ -15,9 +15,9 @@ from typing import Final
 
 from seawall.accounts.devices.repairs.step import KINDS, RepairPlan, RepairScope
 from seawall.cli import statuses
+from seawall.cli.console import console_for
 from seawall.cli.gpu_repair_doing import Doing, do, doable
 from seawall.cli.gpu_repair_plan import plan_of
-from seawall.cli.paper import paper_for
 from seawall.cli.source import TIMEOUT_SECONDS, Source, open_source, seconds_of
 from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import NotSeen, asked_by_root, unread_rows
@@ -151,7 +151,7 @@ def _tellers(arguments: Namespace) -> tuple[Callable[[RepairOutcome], None], Cal
         return (lambda _: None), (lambda words: print(plain(words), file=sys.stderr, flush=True))
     from seawall.views.gpu_repair_text import result_lines  # noqa: PLC0415 - text alone
 
-    paper = paper_for(arguments.color)
+    paper = console_for(arguments.color)
 
     def tell(told: RepairOutcome) -> None:
         print("\n".join(result_lines(told, paper)), flush=True)
@@ -174,7 +174,7 @@ def _print(arguments: Namespace, source: Source, page: RepairPage) -> None:
         return
     from seawall.views.gpu_repair_text import lines  # noqa: PLC0415 - only one of the two
 
-    paper = paper_for(arguments.color)
+    paper = console_for(arguments.color)
     if page.results:
         print()
     body = lines(page, paper)

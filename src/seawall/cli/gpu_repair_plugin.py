@@ -21,7 +21,7 @@ from seawall.cli.gpu_repair_doing import Doing, RepairStepOutcome
 from seawall.cli.gpu_repair_plan import proof
 from seawall.host.host import Unread
 from seawall.host.own_commands import find, run
-from seawall.host.process_ending import GRACE_SECONDS, Meant, Stranger, end
+from seawall.host.process_ending import GRACE_SECONDS, ProcessIdentity, Stranger, end
 from seawall.readings import device_nodes
 from seawall.readings.cgroup import Cgroups
 from seawall.readings.device_nodes import DeviceNode, DeviceNodes
@@ -71,7 +71,7 @@ def _end(doing: Doing, plugin: Plugin, seen: Process) -> str:
     doing.say(f"sends: SIGTERM to process {plugin.pid}, and SIGKILL {GRACE_SECONDS:g} s later")
     grace = min(GRACE_SECONDS, doing.seconds_left())
     try:
-        return end(Meant(plugin.pid, seen.starttime_ticks, plugin.workload.cgroup), grace)
+        return end(ProcessIdentity(plugin.pid, seen.starttime_ticks, plugin.workload.cgroup), grace)
     except Stranger as stranger:
         if not is_asked:
             raise

@@ -11,8 +11,8 @@ from seawall.accounts.devices.layers import DeviceTable
 from seawall.accounts.devices.node_faults.faults import DeviceFaults, with_faults
 from seawall.accounts.workloads import Workload
 from seawall.cli import gpu_watch
+from seawall.cli.console import console_for
 from seawall.cli.gpu import QUESTIONS
-from seawall.cli.paper import paper_for
 from seawall.cli.source import Source, add_source_arguments, open_source
 from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import NotSeen, asked_by_root, unread_rows
@@ -69,7 +69,7 @@ def run(arguments: Namespace) -> int:
         return 0
     from seawall.views.gpu_text import lines  # noqa: PLC0415 - only one of the two
 
-    paper = paper_for(arguments.color)
+    paper = console_for(arguments.color)
     body = lines(page, paper, whole=arguments.whole)
     print_page(paper, top, source.notes, body, page.unseen)
     return 0

@@ -106,10 +106,10 @@ def _teller(arguments: Namespace) -> "Callable[[Line], None]":
 
         lines = json_lines
     else:
-        from seawall.cli.paper import paper_for  # noqa: PLC0415 - one of the two
+        from seawall.cli.console import console_for  # noqa: PLC0415 - one of the two
         from seawall.views.gpu_watch_text import WatchText  # noqa: PLC0415 - likewise
 
-        lines = WatchText(paper_for(arguments.color)).lines
+        lines = WatchText(console_for(arguments.color)).lines
 
     def tell(line: "Line") -> None:
         for text in lines(line):

@@ -4,8 +4,8 @@
 import os
 from argparse import Namespace
 
+from seawall.cli.console import console_for
 from seawall.cli.guard_here import here
-from seawall.cli.paper import paper_for
 from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import NotSeen
 from seawall.guard.config import PATH, chosen_path, read
@@ -29,7 +29,7 @@ def explain(arguments: Namespace) -> int:
     if arguments.json:
         print(render(document(top, found)))
         return 0
-    paper = paper_for(arguments.color)
+    paper = console_for(arguments.color)
     unseen = [NotSeen(*row) for row in found.here.unseen]
     print_page(paper, top, (), lines(found, paper, whole=arguments.whole), unseen)
     return 0

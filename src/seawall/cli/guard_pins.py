@@ -8,8 +8,8 @@ import time
 from argparse import Namespace
 from typing import Any, Final
 
+from seawall.cli.console import console_for
 from seawall.cli.guard_undo import is_held
-from seawall.cli.paper import paper_for
 from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import NotSeen
 from seawall.guard.config import chosen_path, read
@@ -40,7 +40,7 @@ def pins(arguments: Namespace, folder: str = FOLDER) -> int:
         page.pop("schema")
         print(render({**top, **page, "could_not_see": not_seen_rows(unseen)}))
         return 0
-    paper = paper_for("auto")
+    paper = console_for("auto")
     print_page(paper, top, (), lines(page, paper, hidden), unseen)
     return 0
 

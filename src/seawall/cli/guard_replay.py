@@ -9,7 +9,7 @@ from typing import Any, Final
 from seawall.blackbox.reader import Box
 from seawall.cli.blackbox import check_is_there
 from seawall.cli.box_source import box_time, whole_span
-from seawall.cli.paper import paper_for
+from seawall.cli.console import console_for
 from seawall.cli.progress import ProgressLine
 from seawall.cli.source import BOX
 from seawall.cli.verb_page import print_page
@@ -39,7 +39,7 @@ def replay(arguments: Namespace) -> int:
     if arguments.json:
         print(render(document(_top(found), found)))
         return 0
-    print_page(paper := paper_for(arguments.color), _top(found), (), lines(found, paper), [])
+    print_page(paper := console_for(arguments.color), _top(found), (), lines(found, paper), [])
     return 0
 
 

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from typing import Final
 
 from seawall.blackbox.record_times import DAY_SECONDS, written
-from seawall.cli.paper import paper_for
+from seawall.cli.console import console_for
 from seawall.cli.progress import ProgressLine
 from seawall.cli.source import BOX
 from seawall.cli.verb_page import print_page
@@ -41,7 +41,7 @@ def report(arguments: Namespace) -> int:
         absent = Unread("journals", "absent", "of several nodes")
         print(render(document(head("guard-report", absent, None), found)))
         return 0
-    paper = paper_for(arguments.color)
+    paper = console_for(arguments.color)
     print(f"guard report since {written(found.since_unix_seconds)}")
     print_page(paper, None, (), lines(found, paper, whole=arguments.whole), found.unseen)
     return 0

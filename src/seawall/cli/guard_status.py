@@ -13,7 +13,7 @@ from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
 from seawall.views.document import head, render
 from seawall.views.guard_line import AHEAD_SECONDS, OLD_SECONDS
-from seawall.views.terminal import Paper, plain
+from seawall.views.terminal import Console, plain
 from seawall.words import duration
 
 _PAGE_MOST: Final = 64 << 10
@@ -28,7 +28,7 @@ def status(*, as_json: bool, fail_on: str | None = None, folder: str = FOLDER) -
         top = head("guard-status", Snapshot(LiveHost("/")).get(Kernel), None)
         print(render(_document(top, pid, age, words, folder)))
     else:
-        print("\n".join(Paper().wrap(words, "  ", "")))
+        print("\n".join(Console().wrap(words, "  ", "")))
         for line in (text or "").rstrip().splitlines():
             print(plain(line.rstrip()))
     return 0 if fail_on is None else exit_status(pid, age, _json_page(folder), fail_on)

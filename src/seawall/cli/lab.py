@@ -198,7 +198,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _clean(arguments: Namespace) -> int:
-    from seawall.cli.paper import paper_for  # noqa: PLC0415
+    from seawall.cli.console import console_for  # noqa: PLC0415
     from seawall.lab import lab_json, lab_text  # noqa: PLC0415
     from seawall.lab.leftovers import clean  # noqa: PLC0415
 
@@ -208,7 +208,7 @@ def _clean(arguments: Namespace) -> int:
     else:
         print(
             "\n".join(
-                lab_text.clean_lines(found, paper_for(arguments.color), dry=arguments.dry_run)
+                lab_text.clean_lines(found, console_for(arguments.color), dry=arguments.dry_run)
             )
         )
     is_clean = arguments.dry_run or all(left.is_removed for left in found)
@@ -216,13 +216,13 @@ def _clean(arguments: Namespace) -> int:
 
 
 def _reproduce(arguments: Namespace) -> int:
+    from seawall.cli.console import console_for  # noqa: PLC0415
     from seawall.cli.lab_run import Session, judged_plan  # noqa: PLC0415
-    from seawall.cli.paper import paper_for  # noqa: PLC0415
     from seawall.lab import lab_json, lab_text, leftovers  # noqa: PLC0415
     from seawall.lab.group import LabGroup  # noqa: PLC0415
 
     plan, home = judged_plan(arguments)
-    paper = paper_for(arguments.color)
+    paper = console_for(arguments.color)
     path = LabGroup(home, leftovers.own_name()).path
     if arguments.dry_run:
         if arguments.json:

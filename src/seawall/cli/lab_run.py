@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from seawall.lab import disk, lab_text, leftovers, rings
-from seawall.lab.home import Home, find_home, pids_left, room_above
+from seawall.lab.cgroup_parent import CgroupParent, find_cgroup_parent, pids_left, room_above
 from seawall.lab.libraries import asked
 from seawall.lab.plan import SWAP_SHARE, UNCOUNTED, Driver, Kind, MachineFacts, Plan, problems
 from seawall.lab.run import Run, Stop
@@ -18,10 +18,10 @@ from seawall.lab.run_report import LabMoment, LabReport
 from seawall.lab.small_files import read_number, read_table
 from seawall.lab.uncounted import QUESTIONS, whole_grains
 from seawall.problems import UsageProblem
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 
-def judged_plan(arguments: Namespace) -> tuple[Plan, Home]:
+def judged_plan(arguments: Namespace) -> tuple[Plan, CgroupParent]:
     """The plan and its place; UsageProblem when it must not run here."""
     plan = _plan(arguments)
     if plan.uid is not None and os.geteuid() != 0:
@@ -36,9 +36,9 @@ def judged_plan(arguments: Namespace) -> tuple[Plan, Home]:
     return plan, home
 
 
-def _place(plan: Plan, parent: str | None, *, large: bool) -> Home:
+def _place(plan: Plan, parent: str | None, *, large: bool) -> CgroupParent:
     try:
-        home = find_home(parent)
+        home = find_cgroup_parent(parent)
     except UsageProblem:
         # What is too large anywhere is said first.
         _refuse(plan, _facts(plan, None), large=large)
@@ -111,7 +111,7 @@ def _mappable(meminfo: Mapping[str, int]) -> int | None:
     return (meminfo["MemTotal"] + meminfo.get("SwapTotal", 0)) << 10
 
 
-def _facts(plan: Plan, home: Home | None) -> MachineFacts:
+def _facts(plan: Plan, home: CgroupParent | None) -> MachineFacts:
     meminfo = read_table("/proc/meminfo")
     available = meminfo.get("MemAvailable", meminfo.get("MemFree"))
     free = None
@@ -135,7 +135,7 @@ def _facts(plan: Plan, home: Home | None) -> MachineFacts:
 class Session:
     """One run with its words on the terminal, or in silence for ``--json``."""
 
-    def __init__(self, plan: Plan, home: Home, paper: Paper, *, quiet: bool) -> None:
+    def __init__(self, plan: Plan, home: CgroupParent, paper: Console, *, quiet: bool) -> None:
         self._plan = plan
         self._home = home
         self._paper = paper

@@ -7,7 +7,7 @@ The log passes through on its way to the reader of reports; what is not a report
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 if TYPE_CHECKING:
     from seawall.accounts.recent_events import RecentEvent
@@ -36,7 +36,7 @@ class LogEvents:
         """Whether what passed tells of any."""
         return bool(self._events()[0])
 
-    def told(self, log: "Log", paper: Paper, reports: int) -> bool:
+    def told(self, log: "Log", paper: Console, reports: int) -> bool:
         """Prints them; True where this says how the log ended: it has events and no report."""
         events, last = self._events()
         if not events or self._reader is None:

@@ -137,7 +137,7 @@ def main(argv: list[str], *, is_first_line_due: bool = False) -> int:
         timeout = getattr(arguments, "timeout", None)
         if timeout is None:
             return int(verb.run(arguments))
-        from seawall.cli.paper import terminal_columns
+        from seawall.cli.console import terminal_columns
         from seawall.cli.source import INTERIM, SLOT
 
         terminal_columns()

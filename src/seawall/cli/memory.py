@@ -12,7 +12,7 @@ from seawall.accounts.ledger import Ledger
 from seawall.accounts.shadow_charge import ShadowCharges
 from seawall.cli import memory_census, memory_watch, memory_who
 from seawall.cli.base_file import learn_base, learn_if_idle
-from seawall.cli.paper import paper_for
+from seawall.cli.console import console_for
 from seawall.cli.source import Source, add_source_arguments, open_source
 from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import NotSeen, unread_rows
@@ -133,6 +133,6 @@ def _print_json(source: Source, page: MemoryPage) -> None:
 def _print_text(source: Source, page: MemoryPage, colour: str) -> None:
     from seawall.views.memory_text import lines  # noqa: PLC0415 - only one of the two
 
-    paper = paper_for(colour)
+    paper = console_for(colour)
     top = head("memory", source.first.get(Kernel), None)
     print_page(paper, top, source.notes, lines(page, paper), page.unseen)

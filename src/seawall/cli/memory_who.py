@@ -85,11 +85,11 @@ def _traced(source: "Source", live: "LiveHost", arguments: Namespace) -> "Source
     """The moment after the trace."""
     from seawall.cli.progress import ProgressLine  # noqa: PLC0415 - only for this option
     from seawall.cli.source import Source  # noqa: PLC0415
-    from seawall.cli.tracing import told_host  # noqa: PLC0415
+    from seawall.cli.tracing import overlay_host_of  # noqa: PLC0415
 
     progress = ProgressLine("memory", is_terminal=arguments.stderr_is_terminal)
     is_here = arguments.root in (None, "/")
-    host = told_host(live, is_here, arguments.trace_seconds, progress.tell)
+    host = overlay_host_of(live, is_here, arguments.trace_seconds, progress.tell)
     progress.end()
     return Source(host, None, live=None, notes=source.notes)
 
@@ -134,12 +134,12 @@ def _print_json(source: "Source", page: "WhoPage") -> None:
 
 
 def _print_text(source: "Source", page: "WhoPage", colour: str) -> None:
-    from seawall.cli.paper import paper_for  # noqa: PLC0415
+    from seawall.cli.console import console_for  # noqa: PLC0415
     from seawall.cli.verb_page import print_page  # noqa: PLC0415 - only one of the two
     from seawall.readings.kernel import Kernel  # noqa: PLC0415
     from seawall.views.document import head  # noqa: PLC0415
     from seawall.views.memory_who_text import lines  # noqa: PLC0415
 
-    paper = paper_for(colour)
+    paper = console_for(colour)
     top = head("memory", source.first.get(Kernel), None)
     print_page(paper, top, source.notes, lines(page, paper), page.unseen)

@@ -10,8 +10,8 @@ from seawall.accounts.pod_table import Room
 from seawall.accounts.shadow_charge import sum_of, uncounted_claims
 from seawall.accounts.workloads import Workload
 from seawall.cgroup_paths import is_within
+from seawall.cli.console import console_for, terminal_rows
 from seawall.cli.named_workload import named_workload
-from seawall.cli.paper import paper_for, terminal_rows
 from seawall.cli.pods import table_of
 from seawall.cli.source import Source, open_source
 from seawall.cli.verb_page import folded, page_lines, print_page
@@ -34,7 +34,7 @@ def run(arguments: Namespace) -> int:
         return 0
     from seawall.views.memory_workload_text import lines  # noqa: PLC0415 - only one of the two
 
-    paper = paper_for(arguments.color)
+    paper = console_for(arguments.color)
     body, unseen = list(lines(page, paper)), page.unseen
     if len(list(page_lines(paper, top, source.notes, body, unseen))) > terminal_rows() - 1:
         unseen = tuple(folded(unseen, "--json tells all of it"))

@@ -32,5 +32,5 @@ def summary(source: Source, workload: Workload) -> str:
     if group is None or group.memcg.usage is None:
         return f"{workload.name}: its memory is not counted, or could not be read"
     limit = f"of a limit of {size(group.limit)}" if group.limit else "without a limit of its own"
-    held = f", {size(group.held)} cannot be dropped" if group.held is not None else ""
+    held = f", {size(group.held_bytes)} cannot be dropped" if group.held_bytes is not None else ""
     return f"{workload.name}  {size(group.memcg.usage)} {limit}{held}"

@@ -27,8 +27,8 @@ from seawall.accounts.tool_numbers_processes import (
     resident_of,
 )
 from seawall.accounts.workloads import Workload, Workloads
+from seawall.cli.console import console_for
 from seawall.cli.named_workload import lookup_problem, named_workload
-from seawall.cli.paper import paper_for
 from seawall.cli.source import Source, add_source_arguments, open_source
 from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import NotSeen, unread_rows
@@ -98,7 +98,7 @@ def run(arguments: Namespace) -> int:
         return 0
     from seawall.views.numbers_text import lines  # noqa: PLC0415 - only one of the two
 
-    paper = paper_for(arguments.color)
+    paper = console_for(arguments.color)
     body = lines(page.about, paper, exact=arguments.bytes)
     print_page(paper, top, source.notes, body, page.unseen)
     return 0

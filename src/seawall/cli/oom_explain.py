@@ -9,18 +9,18 @@ from typing import Any, Final
 
 from seawall.accounts.oom.explanation import Explanation, explain_all, wholeness
 from seawall.accounts.oom.report_facts import Hints
+from seawall.cli.console import console_for
 from seawall.cli.log_events_beside import LogEvents
 from seawall.cli.newest_first import oldest_first
-from seawall.cli.numbers_given import a_number
+from seawall.cli.number_argument import a_number
 from seawall.cli.oom_log_source import Log, file_log, reads_stdin
-from seawall.cli.paper import paper_for
 from seawall.cli.source import TIMEOUT_SECONDS, add_source_arguments, seconds_of
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.readings.oom_log.parser import read_reports_in
 from seawall.views.document import head
 from seawall.views.oom_explain_unseen import unknown
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 FEW_MOST: Final = 3
 """As text, more reports than these are told as episodes, and the last whole one of them."""
@@ -126,7 +126,7 @@ def _tell(
         return _tell_json(arguments, log, explanations, top)
     from seawall.views.why_text import could_not_see, heading  # noqa: PLC0415 - text alone
 
-    paper = paper_for(arguments.color)
+    paper = console_for(arguments.color)
     if top["host"].get("node"):
         for line in heading(top, paper):
             print(line)
@@ -180,7 +180,7 @@ def _check_number(arguments: Namespace, found: int) -> int:
 class _Text:
     """Reports as text, whole or a line each."""
 
-    def __init__(self, log: Log, paper: Paper) -> None:
+    def __init__(self, log: Log, paper: Console) -> None:
         self._log = log
         self._paper = paper
         self.found = 0

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 from seawall.accounts.oom.explanation import Explanation, explain_all
 from seawall.accounts.oom.report_facts import Hints
 from seawall.accounts.oom.series import Series
+from seawall.cli.console import console_for
 from seawall.cli.oom_log_source import Log, refused
-from seawall.cli.paper import paper_for
 from seawall.cli.source import TIMEOUT_SECONDS, Source, open_source
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host import kernel_messages, kmsg
@@ -202,6 +202,6 @@ def _print(arguments: Namespace, explanation: Explanation, top: dict[str, Any]) 
     from seawall.views.oom_explain_text import lines  # noqa: PLC0415 - one of the two
 
     print(time.strftime("%Y-%m-%d %H:%M:%S"))
-    for line in lines(explanation, paper_for(arguments.color)):
+    for line in lines(explanation, console_for(arguments.color)):
         print(line)
     print(flush=True)

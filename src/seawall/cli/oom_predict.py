@@ -13,8 +13,8 @@ from seawall.accounts.oom.prediction import Field, Prediction
 from seawall.accounts.oom.scope import Scope, node_pages, node_scope, scope_of
 from seawall.accounts.oom.swarm import PROCESSES_MOST, Swarm, describe
 from seawall.accounts.workloads import Workload
+from seawall.cli.console import console_for
 from seawall.cli.named_workload import named_workload
-from seawall.cli.paper import paper_for
 from seawall.cli.source import Source, add_source_arguments, open_source
 from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import unread_rows
@@ -207,7 +207,7 @@ def _print_json(source: Source, page: PredictPage) -> None:
 def _print_text(source: Source, page: PredictPage, colour: str) -> None:
     from seawall.views.oom_predict_text import lines  # noqa: PLC0415 - only one of the two
 
-    paper = paper_for(colour)
+    paper = console_for(colour)
     # Described processes are of no host.
     top = None if page.described else head("oom-predict", source.first.get(Kernel), None)
     print_page(paper, top, source.notes, lines(page, paper), page.unseen)

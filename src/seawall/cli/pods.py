@@ -12,9 +12,9 @@ from seawall.accounts.pod_kills import KillMoment, with_kills
 from seawall.accounts.pod_outside import with_outside
 from seawall.accounts.pod_table import PodTable
 from seawall.accounts.workloads import Workloads
+from seawall.cli.console import console_for, terminal_rows
 from seawall.cli.named_workload import named_workload
-from seawall.cli.numbers_given import a_number
-from seawall.cli.paper import paper_for, terminal_rows
+from seawall.cli.number_argument import a_number
 from seawall.cli.source import Source, add_source_arguments, open_source
 from seawall.cli.verb_page import folded, page_lines, print_page
 from seawall.findings.blindness import NotSeen, unread_rows
@@ -134,7 +134,7 @@ def _print_text(
 ) -> None:  # fmt: skip
     from seawall.views.pods_text import lines  # noqa: PLC0415 - only one of the two
 
-    paper = paper_for(arguments.color)
+    paper = console_for(arguments.color)
     top = head("pods", source.first.get(Kernel), None)
     asked = _asked(source) if arguments.wide else None
 

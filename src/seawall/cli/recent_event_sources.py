@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seawall.blackbox.reader import Box
     from seawall.cli.box_source import BoxSource
     from seawall.cli.source import Source
-    from seawall.host.asked_beside import AskedBeside
+    from seawall.host.background_question import BackgroundQuestion
     from seawall.host.host import Host
     from seawall.readings.event_lines import EventLines
     from seawall.views.blackbox_page import BoxEvent
@@ -57,7 +57,9 @@ def span_of(text: str) -> float:
 class PendingEvents:
     """Asked for, and not waited for yet."""
 
-    def __init__(self, source: "Source", since_seconds: float, asked: "AskedBeside | None") -> None:
+    def __init__(
+        self, source: "Source", since_seconds: float, asked: "BackgroundQuestion | None"
+    ) -> None:
         self._source = source
         self._since_seconds = since_seconds
         self._asked = asked

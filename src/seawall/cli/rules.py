@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from importlib.resources import files
 from typing import Final
 
-from seawall.cli.paper import paper_for
+from seawall.cli.console import console_for
 from seawall.findings.rule import Rule, load_rules
 from seawall.problems import UsageProblem
 from seawall.version import VERSION
@@ -29,7 +29,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Print the list or the rule."""
-    paper = paper_for(arguments.color)
+    paper = console_for(arguments.color)
     if arguments.rules_verb == "list":
         if arguments.json:
             rows = [rule_object(rule) for rule in load_rules()]

@@ -203,7 +203,7 @@ def _show(
     source: Source, gathering: _Gathering, wanted: "Workload | None", arguments: Namespace
 ) -> None:
     from seawall.accounts.stacks.stack_tally import grouped  # noqa: PLC0415 - what prints comes last
-    from seawall.cli.paper import paper_for  # noqa: PLC0415
+    from seawall.cli.console import console_for  # noqa: PLC0415
     from seawall.cli.verb_page import print_page  # noqa: PLC0415
     from seawall.readings.kernel import Kernel  # noqa: PLC0415
     from seawall.readings.snapshot import Snapshot  # noqa: PLC0415
@@ -233,7 +233,7 @@ def _show(
         return
     from seawall.views.stacks_text import lines  # noqa: PLC0415 - one of the two
 
-    paper = paper_for(arguments.color)
+    paper = console_for(arguments.color)
     print_page(paper, top, source.notes, lines(page, paper), page.unseen)
 
 

@@ -59,7 +59,7 @@ class TraceEnding:
 ENDING: Final = TraceEnding()
 
 
-def told_host(host: Host, is_here: bool, seconds: float, tell: Callable[[str], None]) -> Host:  # noqa: FBT001
+def overlay_host_of(host: Host, is_here: bool, seconds: float, tell: Callable[[str], None]) -> Host:  # noqa: FBT001
     """Trace, and the host as it is after it, which knows what was found.
 
     ``is_here``: it is this very machine; nothing else can be traced.

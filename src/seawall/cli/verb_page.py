@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from seawall.findings.blindness import NotSeen
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 _UNSEEN_CHARACTERS: Final = 100
 _CAPABILITY: Final = re.compile(r"CAP_[A-Z_]+")
 
 
 def print_page(
-    paper: Paper,
+    paper: Console,
     top: dict[str, Any] | None,
     notes: tuple[str, ...],
     body: Iterable[str],
@@ -25,7 +25,7 @@ def print_page(
 
 
 def page_lines(
-    paper: Paper,
+    paper: Console,
     top: dict[str, Any] | None,
     notes: tuple[str, ...],
     body: Iterable[str],

@@ -13,8 +13,8 @@ from seawall.accounts.memory_groups import MemoryGroups, largest_holder
 from seawall.accounts.recent_events import RecentEvents
 from seawall.cli import statuses
 from seawall.cli.base_file import learn_if_idle
+from seawall.cli.console import console_for
 from seawall.cli.judging import Judging
-from seawall.cli.paper import paper_for
 from seawall.cli.recent_event_sources import add_since_argument, begin_recent_events
 from seawall.cli.source import INTERIM, Source, add_source_arguments, open_source
 from seawall.findings.blindness import NotSeen, not_seen
@@ -35,7 +35,7 @@ from seawall.words import size
 
 if TYPE_CHECKING:
     from seawall.accounts.workloads import Workload
-    from seawall.views.terminal import Paper
+    from seawall.views.terminal import Console
     from seawall.views.why_screen import Answer
 
 WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
@@ -155,7 +155,7 @@ class Asking:
         # Imported before anything is asked: later it may be a read from a stuck disk.
         from seawall.views.why_screen import interim_lines, lines  # noqa: PLC0415 - one of the forms
 
-        paper = paper_for(self._arguments.color)
+        paper = console_for(self._arguments.color)
         certain: list[Judged] = []
         for item, is_settled in self._judging.as_certain():
             if is_settled:
@@ -179,7 +179,7 @@ class Asking:
 
         if rule is not None:
             self._pending.drop()
-        paper = paper_for(self._arguments.color)
+        paper = console_for(self._arguments.color)
         self.judged = list(self._judging.everything())
         shown, others = self._about(self.judged)
         text = self._top_lines(paper, is_whole=rule is None)
@@ -200,7 +200,7 @@ class Asking:
             text += could_not_see(self._unseen(), paper)
         print("\n".join(text))
 
-    def _top_lines(self, paper: "Paper", *, is_whole: bool) -> list[str]:
+    def _top_lines(self, paper: "Console", *, is_whole: bool) -> list[str]:
         """The machine, and what is to be known before a number is believed."""
         from seawall.views.why_text import note_lines  # noqa: PLC0415 - see above
 
@@ -315,7 +315,7 @@ class Asking:
             groups, meminfo = snapshot.get(MemoryGroups), snapshot.get(Meminfo)
             if not isinstance(groups, Unread) and not isinstance(meminfo, Unread):
                 found = largest_holder(groups, meminfo.mem_total)
-                return "" if found is None else f"{found.name}, {size(found.held or 0)}"
+                return "" if found is None else f"{found.name}, {size(found.held_bytes or 0)}"
         return ""
 
     def _recent(self) -> RecentEvents:

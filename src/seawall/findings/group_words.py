@@ -99,7 +99,7 @@ def at_the_limit(group: MemoryGroup, meminfo: Meminfo | Unread) -> str:
 def mostly(group: MemoryGroup) -> str:
     """The largest kind of what cannot be dropped."""
     private, shmem = group.memcg.anon or 0, group.memcg.shmem or 0
-    rest = (group.held or 0) - private - shmem
+    rest = (group.held_bytes or 0) - private - shmem
     return max((private, "anonymous"), (shmem, "tmpfs and shared"), (rest, "kernel"))[1] + " memory"
 
 

@@ -4,7 +4,7 @@
 Imported after the aide was forked, whose memory holds nothing of it.
 """
 
-from seawall.actions.hands import Hands
+from seawall.actions.executor import Executor
 from seawall.actions.journal import Journal
 from seawall.actions.observer import Observer
 from seawall.actions.undo import undo
@@ -75,7 +75,7 @@ def assemble(
         others=handed.others, recorder=recorder,
     )  # fmt: skip
     teller.open()
-    hands = Hands(
+    hands = Executor(
         mounts, hands_scope(settings), journal, freeze_seconds=settings.freeze_seconds, never=never,
         own_cgroup=handed.own_cgroup, tell=aide.frozen,
     )  # fmt: skip

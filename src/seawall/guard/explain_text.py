@@ -9,7 +9,7 @@ from seawall.guard.explain_paths import Named
 from seawall.guard.judge.suspects import hold_seconds
 from seawall.guard.keys import KEYS
 from seawall.guard.settings import Settings
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 from seawall.words import count, percent, size
 
 ROWS_MOST: Final = 20
@@ -37,7 +37,7 @@ _FOR_WHAT: Final = {
 }
 
 
-def lines(found: Explained, paper: Paper, *, whole: bool = False) -> Iterator[str]:
+def lines(found: Explained, paper: Console, *, whole: bool = False) -> Iterator[str]:
     """Mode first, then where, when, how, who never, what not."""
     settings, here = found.settings, found.here
     yield from _row(paper, "mode", _mode_words(found))
@@ -73,7 +73,7 @@ def lines(found: Explained, paper: Paper, *, whole: bool = False) -> Iterator[st
     yield from _listed(paper, "Other guards", here.others)
 
 
-def _row(paper: Paper, label: str, words: str) -> Iterator[str]:
+def _row(paper: Console, label: str, words: str) -> Iterator[str]:
     yield from paper.wrap(words, " " * _LABEL, f"{label:<{_LABEL - 1}}")
 
 
@@ -176,7 +176,7 @@ def _by_class(found: Explained) -> list[str]:
     return [f"{seen.name}: {seen.class_name}" for seen in rows]
 
 
-def _workloads(paper: Paper, title: str, rows: Sequence[str], *, whole: bool) -> Iterator[str]:
+def _workloads(paper: Console, title: str, rows: Sequence[str], *, whole: bool) -> Iterator[str]:
     shown = rows if whole else rows[:ROWS_MOST]
     yield paper.paint(title, "bold")
     for words in shown:
@@ -185,7 +185,7 @@ def _workloads(paper: Paper, title: str, rows: Sequence[str], *, whole: bool) ->
         yield f"  and {count(len(rows) - len(shown))} more with --whole"
 
 
-def _listed(paper: Paper, title: str, rows: Sequence[str]) -> Iterator[str]:
+def _listed(paper: Console, title: str, rows: Sequence[str]) -> Iterator[str]:
     if rows:
         yield paper.paint(title, "bold")
     for words in rows:

@@ -3,7 +3,7 @@
 
 from typing import NamedTuple
 
-from seawall.actions.hands import Hands
+from seawall.actions.executor import Executor
 from seawall.actions.observer import Observer
 from seawall.guard.aide import Aide
 from seawall.guard.judge.judge import Judge
@@ -21,7 +21,7 @@ class LoopParts(NamedTuple):
 
     sense: Sense
     judge: Judge
-    hands: Hands
+    hands: Executor
     observer: Observer
     teller: Teller
     self_test: SelfTest

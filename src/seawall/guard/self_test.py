@@ -4,7 +4,7 @@
 By then the child is another user's, as workloads are.  Where it could not become that, the words
 say that nothing was proved but of root's processes; cgroup.kill does not ask whose they are, but a
 SIGTERM before it does.
-Through the very same ``Hands``, whose scope is wider by exactly that cgroup.  Its folders are
+Through the very same ``Executor``, whose scope is wider by exactly that cgroup.  Its folders are
 made before "ready" and used again in every round: below our own cgroup, where a process may be
 as long as no controller is handed down (admin-guide/cgroup-v2.rst, no internal processes), which
 nobody does there.  On v1 the freezer gets the same path, so that the whole road is gone.
@@ -15,7 +15,7 @@ import os
 from typing import Any, Final, Protocol
 
 from seawall.actions import cgroup_files
-from seawall.actions.hands import Hands
+from seawall.actions.executor import Executor
 from seawall.actions.observer import Observer
 from seawall.actions.orders import Mounts, Order, Target
 from seawall.actions.work import refusal
@@ -52,7 +52,7 @@ class SelfTest:
     )  # fmt: skip
 
     def __init__(
-        self, hands: Hands | Observer, aide: Sender | None, mounts: Mounts, own_cgroup: str,
+        self, hands: Executor | Observer, aide: Sender | None, mounts: Mounts, own_cgroup: str,
         name: str = NAME,
     ) -> None:  # fmt: skip
         """``own_cgroup``: in the tree that counts memory.  ``name``: of the test's cgroup; two

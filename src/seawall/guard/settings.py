@@ -49,7 +49,7 @@ class Settings(NamedTuple):
     watch: bool = True
     """The watcher process: claims, names, tracing."""
     pin: tuple[str, ...] = ()
-    """Whose program text stays in memory; see ``pinner/wanted.py``.  Empty: nothing."""
+    """Whose program text stays in memory; see ``pinner/program_choice.py``.  Empty: nothing."""
     pin_at_most_bytes: int = 128 << 20
     """And never over 5 % of memory."""
     pin_slices: tuple[str, ...] = ()

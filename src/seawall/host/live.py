@@ -19,7 +19,7 @@ from seawall.host.slow_probes import OF_TREES, SLOW_PROBES, answer_of
 from seawall.host.watchdog import Slot
 
 if TYPE_CHECKING:
-    from seawall.host.asked_beside import AskedBeside
+    from seawall.host.background_question import BackgroundQuestion
     from seawall.host.residency_asking import ResidencyAsker
 
 _CHUNK_BYTES: Final = 64 << 10
@@ -186,12 +186,14 @@ class LiveHost:
         words = "a process did not let go" if answer.why == "no_answer" else answer.detail
         return Unread(probe, answer.why, words)
 
-    def ask_beside(self, probe: str, argument: str, deadline_seconds: float) -> "AskedBeside":
+    def ask_beside(
+        self, probe: str, argument: str, deadline_seconds: float
+    ) -> "BackgroundQuestion":
         """The same by a child of its own, which is waited for when its answer is wanted."""
-        from seawall.host.asked_beside import AskedBeside  # noqa: PLC0415 - one verb needs it
+        from seawall.host.background_question import BackgroundQuestion  # noqa: PLC0415 - one verb needs it
 
         rooted = self._rooted
-        return AskedBeside(
+        return BackgroundQuestion(
             probe, lambda: answer_of(probe, argument, rooted), deadline_seconds, self._kept()
         )
 

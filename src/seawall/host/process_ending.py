@@ -13,7 +13,7 @@ import select
 import signal
 from typing import Final, NamedTuple
 
-from seawall.host.device_access.held_process import held
+from seawall.host.device_access.process_handle import process_handle
 
 GRACE_SECONDS: Final = 10.0
 """Between SIGTERM and SIGKILL, as crictl and docker are told to give."""
@@ -23,7 +23,7 @@ class Stranger(Exception):
     """It is not the process that was meant; nothing was sent."""
 
 
-class Meant(NamedTuple):
+class ProcessIdentity(NamedTuple):
     """Which process, as it was seen."""
 
     pid: int
@@ -32,7 +32,7 @@ class Meant(NamedTuple):
     """Where it has to be, or below it: a path in any of its hierarchies."""
 
 
-def end(meant: Meant, grace_seconds: float = GRACE_SECONDS) -> str:
+def end(meant: ProcessIdentity, grace_seconds: float = GRACE_SECONDS) -> str:
     """The signals that it took, in words.  Stranger; OSError where it could not be signalled."""
     try:
         fd = os.pidfd_open(meant.pid)
@@ -51,9 +51,9 @@ def end(meant: Meant, grace_seconds: float = GRACE_SECONDS) -> str:
         os.close(fd)
 
 
-def _identify(meant: Meant) -> None:
+def _identify(meant: ProcessIdentity) -> None:
     try:
-        with held(meant.pid) as process:
+        with process_handle(meant.pid) as process:
             ticks, groups = process.start_ticks(), process.read("cgroup")
     except ProcessLookupError:
         raise Stranger(f"process {meant.pid} is gone") from None

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from seawall.lab import locks
-from seawall.lab.aside import Aside
-from seawall.lab.home import Home
+from seawall.lab.cgroup_parent import CgroupParent
+from seawall.lab.delegation import Delegation
 from seawall.lab.plan import Plan
 from seawall.lab.small_files import read_number, read_table, read_text, write_text
 from seawall.problems import UsageProblem
@@ -51,7 +51,7 @@ class Measured:
 class LabGroup:
     """One cgroup of the same name in every tree that is used."""
 
-    def __init__(self, home: Home, name: str) -> None:
+    def __init__(self, home: CgroupParent, name: str) -> None:
         self.home = home
         self.name = name
         self.version = home.version
@@ -59,7 +59,7 @@ class LabGroup:
             controller: f"{parent}/{name}" for controller, parent in home.parents.items()
         }
         self._made: dict[str, int] = {}  # folder -> the fd that holds its lock
-        self._aside = Aside(home.memory, name, tuple(home.parents)) if home.delegated else None
+        self._aside = Delegation(home.memory, name, tuple(home.parents)) if home.delegated else None
         self.notes: list[str] = []
         """What was not done as planned, and why."""
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from seawall.lab.home import Home
+from seawall.lab.cgroup_parent import CgroupParent
 from seawall.lab.lab_text import steps, tries
 from seawall.lab.leftovers import Leftover
 from seawall.lab.plan import Plan
@@ -13,7 +13,9 @@ from seawall.lab.run_report import Available, LabMoment, LabReport
 from seawall.views.document import with_unread
 
 
-def plan_document(head: dict[str, Any], plan: Plan, home: Home, path: str) -> dict[str, Any]:
+def plan_document(
+    head: dict[str, Any], plan: Plan, home: CgroupParent, path: str
+) -> dict[str, Any]:
     """``--dry-run``: nothing was done."""
     return {
         **head, "what": "plan", "plan": plan_object(plan), "cgroup": path,

@@ -5,14 +5,14 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from seawall.lab import lab_uncounted_text
-from seawall.lab.aside import OUTSIDE
-from seawall.lab.home import Home
+from seawall.lab.cgroup_parent import CgroupParent
+from seawall.lab.delegation import OUTSIDE
 from seawall.lab.leftovers import ONLY_LOOKED, Leftover
 from seawall.lab.notes import state_folder
 from seawall.lab.plan import UNCOUNTED, Plan
 from seawall.lab.run_report import LabMoment, LabReport
 from seawall.lab.worker import NICE
-from seawall.views.terminal import Paper, plain
+from seawall.views.terminal import Console, plain
 from seawall.words import count, duration, size
 
 
@@ -39,7 +39,7 @@ def deed(plan: Plan) -> str:
     )
 
 
-def introduction(plan: Plan, path: str, paper: Paper) -> Iterator[str]:
+def introduction(plan: Plan, path: str, paper: Console) -> Iterator[str]:
     """Before it starts."""
     text = (
         f"{deed(plan)}, in a cgroup of its own with a limit of {size(plan.limit_bytes)}, for "
@@ -52,14 +52,14 @@ def introduction(plan: Plan, path: str, paper: Paper) -> Iterator[str]:
     yield from paper.wrap(f"seawall why ; seawall pods {shlex.quote(path)}", "  ", "watch it: ")
 
 
-def plan_lines(plan: Plan, home: Home, path: str, paper: Paper) -> Iterator[str]:
+def plan_lines(plan: Plan, home: CgroupParent, path: str, paper: Console) -> Iterator[str]:
     """``--dry-run``."""
     yield f"lab {plan.kind} would do this, and has done nothing:"
     for number, step in enumerate(steps(plan, home, path), start=1):
         yield from paper.wrap(step, "     ", f"{number:3}. ")
 
 
-def steps(plan: Plan, home: Home, path: str) -> Iterator[str]:
+def steps(plan: Plan, home: CgroupParent, path: str) -> Iterator[str]:
     """One sentence for each step, in order."""
     yield (
         f"remove what runs that were killed have left in {', '.join(_parents(home))}, and their "
@@ -94,7 +94,7 @@ def steps(plan: Plan, home: Home, path: str) -> Iterator[str]:
     )
 
 
-def _cgroup_steps(plan: Plan, home: Home, path: str) -> Iterator[str]:
+def _cgroup_steps(plan: Plan, home: CgroupParent, path: str) -> Iterator[str]:
     if home.delegated:
         yield (
             f"make a second cgroup beside it, {path}{OUTSIDE}-..., move this program into it, and "
@@ -111,7 +111,7 @@ def _cgroup_steps(plan: Plan, home: Home, path: str) -> Iterator[str]:
         yield f"set pids.max to {plan.pids_limit}"
 
 
-def _swap_step(plan: Plan, home: Home) -> str:
+def _swap_step(plan: Plan, home: CgroupParent) -> str:
     name = "memory.memsw.limit_in_bytes" if home.version == 1 else "memory.swap.max"
     if not plan.swap:
         return f"let nothing of it be swapped ({name})"
@@ -135,7 +135,7 @@ def processes(number: int) -> str:
     return f"{count(number)} {'process' if number == 1 else 'processes'}"
 
 
-def _parents(home: Home) -> Sequence[str]:
+def _parents(home: CgroupParent) -> Sequence[str]:
     return tuple(dict.fromkeys(home.parents.values()))
 
 
@@ -173,7 +173,7 @@ def _count(number: int | None) -> str:
     return "?" if number is None else count(number)
 
 
-def report_lines(report: LabReport, paper: Paper) -> Iterator[str]:
+def report_lines(report: LabReport, paper: Console) -> Iterator[str]:
     """At the end."""
     plan = report.plan
     how = {
@@ -271,7 +271,7 @@ def tries(report: LabReport) -> Iterator[str]:
         yield "seawall oom explain --live"
 
 
-def clean_lines(found: Sequence[Leftover], paper: Paper, *, dry: bool = False) -> Iterator[str]:
+def clean_lines(found: Sequence[Leftover], paper: Console, *, dry: bool = False) -> Iterator[str]:
     """``seawall lab clean``; ``dry``: what would be removed."""
     if not found:
         yield "nothing of a dead run is here"

@@ -7,7 +7,7 @@ from typing import Final
 
 from seawall.lab.plan import Kind, Plan
 from seawall.lab.run_report import LabReport
-from seawall.views.terminal import Paper, plain
+from seawall.views.terminal import Console, plain
 from seawall.words import size
 
 _WHAT: Final[dict[Kind, str]] = {
@@ -31,7 +31,7 @@ def deed(plan: Plan) -> str:
     return f"one process takes {size(plan.each_bytes)} {_WHAT[plan.kind]}{speed}"
 
 
-def beside(plan: Plan, path: str, paper: Paper) -> Iterator[str]:
+def beside(plan: Plan, path: str, paper: Console) -> Iterator[str]:
     """Before it starts: what to run beside it, and what to look for."""
     own = shlex.quote(path)
     if plan.driver:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from seawall.lab import locks
-from seawall.lab.aside import OUTSIDE, added_of, take_back
+from seawall.lab.cgroup_parent import mounted_trees
+from seawall.lab.delegation import OUTSIDE, added_of, take_back
 from seawall.lab.disk import FOLDERS
 from seawall.lab.group import members, remove_folder, why_busy
-from seawall.lab.home import mounted_trees
 from seawall.lab.notes import folder_of, own_notes, still_there
 from seawall.lab.small_files import read_text
 

@@ -11,14 +11,14 @@ from types import FrameType
 from typing import Final
 
 from seawall.lab import disk, leftovers, notes
-from seawall.lab.crew import Crew
+from seawall.lab.cgroup_parent import CgroupParent
 from seawall.lab.group import LabGroup
-from seawall.lab.home import Home
 from seawall.lab.plan import UNCOUNTED, Plan
 from seawall.lab.run_report import Available, Ended, LabMoment, LabReport, Watch
 from seawall.lab.slots import Slots
 from seawall.lab.uncounted import available_bytes
 from seawall.lab.worker import Stage
+from seawall.lab.worker_pool import WorkerPool
 
 LOOK_SECONDS: Final = 0.1
 TELL_SECONDS: Final = 1.0
@@ -56,7 +56,7 @@ class Run:
     """Everything that is made is put on the stack first, and taken down by it."""
 
     def __init__(
-        self, plan: Plan, home: Home, stop: Stop, tell: Callable[[LabMoment], None]
+        self, plan: Plan, home: CgroupParent, stop: Stop, tell: Callable[[LabMoment], None]
     ) -> None:
         self._plan = plan
         self._stop = stop
@@ -83,7 +83,7 @@ class Run:
             stack.callback(lambda: self.left.extend(self._group.remove()))
             self._group.make(self._plan)
             stage, notes_fd = self._stage(stack)
-            crew = Crew(stage, notes_fd)
+            crew = WorkerPool(stage, notes_fd)
             stack.callback(lambda: None if crew.end() else self.left.append("processes"))
             ended = self._go(stage, crew)
             last = self._last
@@ -144,7 +144,7 @@ class Run:
             filler=os.urandom(_FILLER_BYTES) if plan.file_bytes else b"",
         ), words[0]  # fmt: skip
 
-    def _go(self, stage: Stage, crew: Crew) -> Ended:
+    def _go(self, stage: Stage, crew: WorkerPool) -> Ended:
         until = stage.until
         began = until - self._plan.seconds
         next_tell = began
@@ -167,13 +167,13 @@ class Run:
             if crew.is_whole:
                 time.sleep(LOOK_SECONDS)
 
-    def _look(self, crew: Crew) -> None:
+    def _look(self, crew: WorkerPool) -> None:
         try:
             crew.look()
         finally:
             self._group.check()  # the cause, if a child could not enter
 
-    def _ended(self, crew: Crew, until: float) -> Ended | None:
+    def _ended(self, crew: WorkerPool, until: float) -> Ended | None:
         if self._stop.signal is not None:
             return "interrupted"
         if time.monotonic() >= until:
@@ -195,7 +195,7 @@ class Run:
             self._moments.append(moment)
         self._tell(moment)
 
-    def _moment(self, crew: Crew, seconds: float) -> LabMoment:
+    def _moment(self, crew: WorkerPool, seconds: float) -> LabMoment:
         progress = crew.progress()
         turns = [p.last_turn_seconds for p in progress if p.turns]
         is_thrash = self._plan.kind == "thrash"

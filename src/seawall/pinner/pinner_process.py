@@ -23,11 +23,11 @@ from seawall.actions.journal import Journal
 from seawall.companion import die_with_parent, settle
 from seawall.pinner import pin_request as asking
 from seawall.pinner.holding import LockedRanges
-from seawall.pinner.lows import Lows
+from seawall.pinner.memory_low_setting import MemoryLowSetting
 from seawall.pinner.node_programs import SHELLS
 from seawall.pinner.pin_request import PinRequest
 from seawall.pinner.pinner_rounds import Rounds
-from seawall.pinner.wanted import task_of
+from seawall.pinner.program_choice import task_of
 from seawall.replaced_file import replace_file
 
 ROUND_SECONDS: Final = 30.0
@@ -78,7 +78,9 @@ class Pinner:
         self._problems: list[str] = []
         self._config_problem: tuple[str, ...] = ()
         self._journal = Journal(f"{asked.folder}/{asking.UNDO}")
-        self._lows = Lows(self._journal, asked.memory, asked.version, asking.memory_total_bytes())
+        self._lows = MemoryLowSetting(
+            self._journal, asked.memory, asked.version, asking.memory_total_bytes()
+        )
         self._rounds = Rounds(asked, LockedRanges(), guard_pid)
 
     def run(self) -> NoReturn:

@@ -11,13 +11,13 @@ import os
 import time
 from typing import Any
 
-from seawall.pinner import pins_page, wanted
+from seawall.pinner import pins_page, program_choice
 from seawall.pinner.holding import Key, LockedRanges, by_kernel
 from seawall.pinner.intervals import Ranges, total, without
-from seawall.pinner.looker import ResidencyLooker
-from seawall.pinner.looks import PinnerLook
 from seawall.pinner.pin_plan import File, PinPlan, budget, plan
 from seawall.pinner.pin_request import PinRequest, memory_total_bytes
+from seawall.pinner.pinner_readings import PinnerReadings
+from seawall.pinner.residency_child import ResidencyChild
 
 
 class Rounds:
@@ -25,22 +25,22 @@ class Rounds:
 
     def __init__(self, asked: PinRequest, holding: LockedRanges | None, guard_pid: int = 0) -> None:
         self.asked, self.holding, self._guard_pid = asked, holding, guard_pid
-        self._looker = ResidencyLooker()
+        self._looker = ResidencyChild()
         self._base = by_kernel()
         """What else looks like a pin to the kernel: the C library's tables."""
         self._before: dict[Key, int] = {}
         """Bytes that were in memory at the first look, by file."""
         self._held_files: dict[Key, File] = {}
         """Of the round before."""
-        self.chosen: list[wanted.ChosenProgram] = []
+        self.chosen: list[program_choice.ChosenProgram] = []
         self._number = 0
 
     def run(self) -> dict[str, Any]:
         """The page of this round."""
         began, cpu = time.monotonic(), time.process_time()
         self._number += 1
-        self.chosen, unstarted = wanted.chosen(self.asked.pin, self._guard_pid)
-        look = PinnerLook(self._looker)
+        self.chosen, unstarted = program_choice.chosen_programs(self.asked.pin, self._guard_pid)
+        look = PinnerReadings(self._looker)
         look.processes(self.chosen)
         look.contents()
         look.programs(unstarted)
@@ -68,14 +68,14 @@ class Rounds:
         if self.holding is not None:
             self.holding.close()
 
-    def _remember(self, look: PinnerLook) -> None:
+    def _remember(self, look: PinnerReadings) -> None:
         known = self._before
         self._before = {
             key: known[key] if key in known else pins_page.resident_bytes(file)
             for key, file in look.files.items()
         }
 
-    def _unanswered(self, look: PinnerLook, most: int) -> dict[Key, Ranges]:
+    def _unanswered(self, look: PinnerReadings, most: int) -> dict[Key, Ranges]:
         """What is held of files that nobody told of in this round: it stays.
 
         Those of processes that did not answer are put to the others that were seen.
@@ -94,7 +94,7 @@ class Rounds:
         return kept if sum(map(total, kept.values())) <= most else {}
 
     def _hold(
-        self, holding: LockedRanges, look: PinnerLook, found: PinPlan, kept: dict[Key, Ranges],
+        self, holding: LockedRanges, look: PinnerReadings, found: PinPlan, kept: dict[Key, Ranges],
         most: int,
     ) -> None:  # fmt: skip
         """First let go, then take: the sum is never over the budget."""
@@ -114,7 +114,9 @@ class Rounds:
             over -= holding.let_go(key, [])
 
 
-def _take(holding: LockedRanges, look: PinnerLook, file: File, ranges: Ranges, most: int) -> str:
+def _take(
+    holding: LockedRanges, look: PinnerReadings, file: File, ranges: Ranges, most: int
+) -> str:
     """Why not all of it is held, or empty."""
     fd = look.ask(file)
     if fd < 0:

@@ -3,12 +3,12 @@
 
 from typing import Any, Final, NamedTuple
 
-from seawall.pinner import wanted
+from seawall.pinner import program_choice
 from seawall.pinner.holding import LockedRanges
 from seawall.pinner.intervals import common, total
-from seawall.pinner.looks import PinnerLook
 from seawall.pinner.pin_plan import SHARED, File, PinPlan
 from seawall.pinner.pin_request import PinRequest
+from seawall.pinner.pinner_readings import PinnerReadings
 from seawall.version import VERSION
 
 SCHEMA: Final = "seawall.pins-page/1"
@@ -22,9 +22,9 @@ class PinsState(NamedTuple):
     """All of one round."""
 
     asked: PinRequest
-    look: PinnerLook
+    look: PinnerReadings
     plan: PinPlan
-    chosen: list[wanted.ChosenProgram]
+    chosen: list[program_choice.ChosenProgram]
     before: dict[tuple[str, int], int]
     holding: LockedRanges | None
     budget_bytes: int
@@ -56,7 +56,7 @@ def document(seen: PinsState) -> dict[str, Any]:
         "files": rows[:FILES_TOLD],
         "files_left_out": max(0, len(files) - FILES_TOLD),
         "refused": _refused(seen, files)[:REFUSED_TOLD],
-        "names_nobody": wanted.missing(seen.asked.pin, seen.chosen, seen.look.found_words),
+        "names_nobody": program_choice.missing(seen.asked.pin, seen.chosen, seen.look.found_words),
     }
 
 

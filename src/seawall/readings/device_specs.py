@@ -27,8 +27,8 @@ from seawall.readings.device_rule import DeviceRule
 from seawall.readings.docker_devices import parse_environment, parse_hostconfig, told
 from seawall.readings.oci_devices import (
     LIMIT_BYTES,
+    OciDevices,
     SpecDevice,
-    ToldDevices,
     parse_config,
     parse_state,
 )
@@ -36,7 +36,7 @@ from seawall.readings.reading import read_as
 
 __all__ = ["DeviceSpec", "DeviceSpecs", "SpecDevice", "read"]
 
-Parser: TypeAlias = Callable[[bytes], ToldDevices]
+Parser: TypeAlias = Callable[[bytes], OciDevices]
 _GONE: Final = ("absent", "vanished", "not_captured")
 
 
@@ -120,14 +120,14 @@ def _folders(host: Host, folder: str) -> list[str]:
 def _first(host: Host, key: str, candidates: list[_File]) -> DeviceSpec | Unread | None:
     for file in candidates:
         found = read_as(host, file.path, file.parse, LIMIT_BYTES)
-        if isinstance(found, ToldDevices):
+        if isinstance(found, OciDevices):
             return spec_of(key, file.path, _with_bundle(host, found))
         if found.why not in _GONE:
             return found
     return None
 
 
-def _with_bundle(host: Host, state: ToldDevices) -> ToldDevices:
+def _with_bundle(host: Host, state: OciDevices) -> OciDevices:
     """The rest of what runc was started with.  The bundle is whoever's: it may be gone, or changed
     since, so that devices and rules are the state's.
     """
@@ -166,7 +166,7 @@ def _docker(host: Host, key: str, nodes: DeviceNodes | Unread) -> DeviceSpec | U
     return spec_of(key, source, told(config, environment, by_path))
 
 
-def spec_of(key: str, source: str, found: ToldDevices) -> DeviceSpec:
+def spec_of(key: str, source: str, found: OciDevices) -> DeviceSpec:
     """What a file, or a record, tells of one container."""
     return DeviceSpec(
         container_id=key,

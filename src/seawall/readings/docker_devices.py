@@ -16,8 +16,8 @@ from seawall.problems import ParseProblem
 from seawall.readings.device_nodes import DeviceNode
 from seawall.readings.device_rule import DeviceRule, access_of, rule_of
 from seawall.readings.oci_devices import (
+    OciDevices,
     SpecDevice,
-    ToldDevices,
     environment_of,
     object_of,
     rows_of,
@@ -79,7 +79,7 @@ def parse_environment(data: bytes) -> Mapping[str, str]:
 
 def told(
     config: HostConfig, environment: Mapping[str, str], nodes: Mapping[str, DeviceNode]
-) -> ToldDevices:
+) -> OciDevices:
     """The same as an OCI config would tell it.  A device that the host has not is left out:
     dockerd refuses to start such a container, so it went since.
     """
@@ -89,7 +89,7 @@ def told(
         programs.append(_NVIDIA_RUNTIME_PROGRAM)
     if config.visible is not None:
         programs.append(_NVIDIA_HOOK)
-    return ToldDevices(
+    return OciDevices(
         devices=tuple(
             SpecDevice(device.path, node.kind, node.major, node.minor, node.mode, None, None)
             for device in config.devices

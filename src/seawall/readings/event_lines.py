@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The probe ``event_log``: lines of kernel log, journal and guard that tell of an event.
 
-Which lines those are is told in host/event_log/kept_lines.py.  Lines are what programs and their
+Which lines those are: host/event_log/event_line_filter.py.  Lines are what programs and their
 users wrote, and a bundle may hold anything.
 """
 

@@ -30,7 +30,7 @@ _CONTAINER_PATH, _HOST_PATH, _PERMISSIONS = 1, 2, 3
 _CDI_NAME = 1
 
 
-class GivenDevice(NamedTuple):
+class KubeletDevice(NamedTuple):
     """``DeviceSpec`` of the plugin's answer."""
 
     container_path: str
@@ -47,7 +47,7 @@ class PodDevices:
     resource: str
     """``nvidia.com/gpu``."""
     ids: tuple[str, ...]
-    devices: tuple[GivenDevice, ...]
+    devices: tuple[KubeletDevice, ...]
     environment: Mapping[str, str]
     cdi_names: tuple[str, ...]
     mounts: tuple[str, ...]
@@ -141,7 +141,7 @@ class _Answer:
     def __init__(self) -> None:
         self.environment: dict[str, str] = {}
         self.mounts: list[str] = []
-        self.devices: list[GivenDevice] = []
+        self.devices: list[KubeletDevice] = []
         self.cdi_names: list[str] = []
 
     def take(self, number: int, value: bytes) -> None:
@@ -152,7 +152,7 @@ class _Answer:
             self.mounts.append(texts.get(_CONTAINER_PATH, ""))
         elif number == _DEVICES:
             path, host_path = texts.get(_CONTAINER_PATH, ""), texts.get(_HOST_PATH, "")
-            self.devices.append(GivenDevice(path, host_path, texts.get(_PERMISSIONS, "")))
+            self.devices.append(KubeletDevice(path, host_path, texts.get(_PERMISSIONS, "")))
         elif number == _ANNOTATIONS and texts.get(_KEY, "").startswith(CDI_ANNOTATION):
             self.cdi_names += [name for name in texts.get(_VALUE, "").split(",") if name]
         elif number == _CDI_DEVICES and texts.get(_CDI_NAME):

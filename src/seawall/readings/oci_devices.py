@@ -40,7 +40,7 @@ class SpecDevice(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldDevices:
+class OciDevices:
     """What one file tells; what it is silent about is empty."""
 
     devices: tuple[SpecDevice, ...] = ()
@@ -54,19 +54,19 @@ class ToldDevices:
     """The folder of the config that runc was started with; its state.json alone tells it."""
 
 
-def parse_config(data: bytes) -> ToldDevices:
+def parse_config(data: bytes) -> OciDevices:
     """An OCI config.json.  ParseProblem when something about devices in it is malformed."""
     return config_of(object_of(data))
 
 
-def config_of(value: Any) -> ToldDevices:
+def config_of(value: Any) -> OciDevices:
     """The same of one that is no text any more."""
     document = _object(value, "a config")
     linux = _object(document.get("linux"), "linux")
     process = _object(document.get("process"), "process")
     annotations = _object(document.get("annotations"), "annotations")
     resources = _object(linux.get("resources"), "linux.resources")
-    return ToldDevices(
+    return OciDevices(
         devices=tuple(
             _device(row, KINDS.get(str(row.get("type"))), "fileMode")
             for row in rows_of(linux.get("devices"), "linux.devices")
@@ -84,13 +84,13 @@ def config_of(value: Any) -> ToldDevices:
     )
 
 
-def parse_state(data: bytes) -> ToldDevices:
+def parse_state(data: bytes) -> OciDevices:
     """A state.json of runc, which has no environment and no annotations; its ``devices`` include
     runc's defaults.
     """
     config = _object(object_of(data).get("config"), "config")
     cgroups = _object(config.get("cgroups"), "config.cgroups")
-    return ToldDevices(
+    return OciDevices(
         devices=tuple(
             _device(row, KINDS.get(_letter(row)), "file_mode")
             for row in rows_of(config.get("devices"), "config.devices")

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from seawall import held_files, own_process
+from seawall import own_process, resident_files
 from seawall.companion import die_with_parent, settle
 from seawall.host.host import JSON
 
@@ -67,7 +67,7 @@ def _record(ear: "GuardSocket", path: str, size_bytes: int, folder: str) -> None
     loop = RecorderLoop(ear, writer, story, Samples(mounts), KernelLines())
     loop.rehearse()
     settle()
-    for prepare in (held_files.hold, own_process.lock, own_process.be_spared):
+    for prepare in (resident_files.hold, own_process.lock, own_process.be_spared):
         prepare()  # what is refused costs only safety
     loop.run(os.getpid())
 

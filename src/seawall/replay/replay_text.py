@@ -12,7 +12,7 @@ from seawall.replay.compare import SILENT
 from seawall.replay.found import BootReplay, Live, Replayed, ReplayResult, ReplayVictim
 from seawall.replay.incidents import Incident, WhatIf, held, in_peace, incidents
 from seawall.version import VERSION
-from seawall.views.terminal import Paper, shorten_path
+from seawall.views.terminal import Console, shorten_path
 from seawall.words import count, size
 
 ROWS_MOST: Final = 12
@@ -32,7 +32,7 @@ NO_FURTHER_SILENT: Final = (
 )
 
 
-def lines(replayed: Replayed, paper: Paper) -> Iterator[str]:
+def lines(replayed: Replayed, paper: Console) -> Iterator[str]:
     """Boot by boot, oldest first."""
     for note in replayed.notes:
         yield from paper.wrap(note, "  ", "  ")
@@ -44,7 +44,7 @@ def lines(replayed: Replayed, paper: Paper) -> Iterator[str]:
         yield from _boot(replayed, boot, paper)
 
 
-def _boot(replayed: Replayed, boot: BootReplay, paper: Paper) -> Iterator[str]:
+def _boot(replayed: Replayed, boot: BootReplay, paper: Console) -> Iterator[str]:
     span = f"{written(boot.first_unix_seconds)} to {written(boot.last_unix_seconds)}"
     yield from _row(paper, "boot", f"{boot.boot_id[:8]}, {span}")
     yield from _row(paper, "ticks", _ticks_words(boot))
@@ -69,7 +69,7 @@ def _boot(replayed: Replayed, boot: BootReplay, paper: Paper) -> Iterator[str]:
         yield from _peace(boot, paper)
 
 
-def _row(paper: Paper, label: str, words: str) -> Iterator[str]:
+def _row(paper: Console, label: str, words: str) -> Iterator[str]:
     yield from paper.wrap(words, " " * _LABEL, f"{label:<{_LABEL - 1}}")
 
 
@@ -111,7 +111,7 @@ def _value(key: Key, settings: Settings) -> str:
 # --- as then ----------------------------------------------------------------------------------
 
 
-def _agreement(boot: BootReplay, paper: Paper) -> Iterator[str]:
+def _agreement(boot: BootReplay, paper: Console) -> Iterator[str]:
     found = boot.compared
     if not boot.live:
         number = len(found.extra)
@@ -156,7 +156,7 @@ def _why_words(boot: BootReplay) -> str:
 # --- one incident -----------------------------------------------------------------------------
 
 
-def _incident(boot: BootReplay, number: int, incident: Incident, paper: Paper) -> Iterator[str]:
+def _incident(boot: BootReplay, number: int, incident: Incident, paper: Console) -> Iterator[str]:
     stretch = incident.stretch
     span = f"{clock(stretch.first_unix_seconds)} to {clock(stretch.last_unix_seconds)}"
     title = f"Incident {number}: {span}, ticks #{stretch.first} to #{stretch.last}"
@@ -175,7 +175,7 @@ def _incident(boot: BootReplay, number: int, incident: Incident, paper: Paper) -
         yield from _what_if(incident, incident.what_if, paper)
 
 
-def _then(paper: Paper, words: str) -> Iterator[str]:
+def _then(paper: Console, words: str) -> Iterator[str]:
     yield from paper.wrap(words, " " * 14, "  ")
 
 
@@ -184,7 +184,7 @@ def _more(number: int) -> Iterator[str]:
         yield f"  and {number - ROWS_MOST} more with --json"
 
 
-def _decided(boot: BootReplay, one: ReplayResult, paper: Paper) -> Iterator[str]:
+def _decided(boot: BootReplay, one: ReplayResult, paper: Console) -> Iterator[str]:
     verdict = one.verdict
     yield from _then(paper, f"{clock(one.unix_seconds)}  {verdict.decision}: {verdict.sentence}")
     told = boot.told.get(verdict.decision)
@@ -192,7 +192,7 @@ def _decided(boot: BootReplay, one: ReplayResult, paper: Paper) -> Iterator[str]
         yield from paper.wrap(told, " " * 14, " " * 12 + "> ")
 
 
-def _what_if(incident: Incident, found: WhatIf, paper: Paper) -> Iterator[str]:
+def _what_if(incident: Incident, found: WhatIf, paper: Console) -> Iterator[str]:
     yield "  With the other policy:"
     for words in what_if_words(incident, found):
         yield from paper.wrap(words, "      ", "    ")
@@ -264,7 +264,7 @@ def _lead(seconds: float) -> str:
     return f"{abs(seconds):.1f} s {'earlier' if seconds > 0 else 'later'}"
 
 
-def _peace(boot: BootReplay, paper: Paper) -> Iterator[str]:
+def _peace(boot: BootReplay, paper: Console) -> Iterator[str]:
     found = in_peace(boot)
     if not found:
         return

@@ -16,7 +16,7 @@ from seawall.replay.report_words import (
     verdict,
     what_happened,
 )  # fmt: skip
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 from seawall.words import count, first, size, times
 
 BLOCKS_SHOWN: Final = 40
@@ -25,7 +25,7 @@ _LABEL: Final = 10
 _STYLES: Final = {"wrong": "critical", "doubtful": "warning", "in_time": "good", "worked": "good"}
 
 
-def lines(report: GuardReport, paper: Paper, *, whole: bool = False) -> Iterator[str]:
+def lines(report: GuardReport, paper: Console, *, whole: bool = False) -> Iterator[str]:
     """Eighty columns; what could not be seen follows elsewhere."""
     for words in verdict(report):
         for line in paper.wrap(words):
@@ -42,7 +42,7 @@ def lines(report: GuardReport, paper: Paper, *, whole: bool = False) -> Iterator
         yield from _block(occasion, paper)
 
 
-def _reported(report: GuardReport, paper: Paper, *, whole: bool) -> Iterator[str]:
+def _reported(report: GuardReport, paper: Console, *, whole: bool) -> Iterator[str]:
     """Whom it only spoke of: most nodes never see more of a guard."""
     rows = over_limits(report.reported)
     if not rows:
@@ -74,7 +74,7 @@ def _over_limit_words(row: OverLimit, nodes: int) -> str:
     return f"{words}, {begin} to {end} ({'' if row.is_stuck else 'the most: '}{most.decision})"
 
 
-def _workloads(report: GuardReport, paper: Paper) -> Iterator[str]:
+def _workloads(report: GuardReport, paper: Console) -> Iterator[str]:
     """Only where it tells more than the blocks below."""
     rows = [row for row in poison_in(report.occasions) if row.occasions > 1]
     if not rows:
@@ -95,7 +95,7 @@ def _workload_words(row: Poison) -> str:
     return words + (f", {row.others} others were killed" if row.others else "")
 
 
-def _block(occasion: Occasion, paper: Paper) -> Iterator[str]:
+def _block(occasion: Occasion, paper: Console) -> Iterator[str]:
     ids = first(occasion.decisions, 2)
     head = f"{written(occasion.unix_seconds)}  {occasion.node}  {ids}"
     for line in paper.wrap(head):
@@ -123,5 +123,5 @@ def _block(occasion: Occasion, paper: Paper) -> Iterator[str]:
             yield paper.paint(line, style) if style else line
 
 
-def _row(paper: Paper, label: str, words: str) -> Iterator[str]:
+def _row(paper: Console, label: str, words: str) -> Iterator[str]:
     yield from paper.wrap(words, " " * (_LABEL + 2), f"  {label:<{_LABEL - 1}}")

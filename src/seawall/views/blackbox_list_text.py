@@ -9,7 +9,7 @@ from seawall.blackbox.overview import BootSummary, Stretch
 from seawall.blackbox.record_times import written
 from seawall.findings.shell import quote
 from seawall.views.blackbox_page import BoxEvent, BoxPage
-from seawall.views.terminal import Paper, plain
+from seawall.views.terminal import Console, plain
 from seawall.views.why_text import heading
 from seawall.words import count, counted, duration, size
 
@@ -25,7 +25,7 @@ _KINDS: Final = {
 }  # fmt: skip
 
 
-def lines(top: dict[str, Any], page: BoxPage, paper: Paper, *, whole: bool) -> Iterator[str]:
+def lines(top: dict[str, Any], page: BoxPage, paper: Console, *, whole: bool) -> Iterator[str]:
     """``whole``: every boot, gap, burst and decision."""
     yield from heading(top, paper)
     frames = sum(sum(boot.frames.values()) for boot in page.boots)
@@ -52,7 +52,7 @@ def lines(top: dict[str, Any], page: BoxPage, paper: Paper, *, whole: bool) -> I
     yield from _next_steps(page)
 
 
-def _boot_lines(boot: BootSummary, paper: Paper, *, whole: bool) -> Iterator[str]:
+def _boot_lines(boot: BootSummary, paper: Console, *, whole: bool) -> Iterator[str]:
     span = _words(boot.span)
     yield paper.paint(f"Boot {plain(boot.boot_id[:8])}  {span}", "bold")
     kinds = ", ".join(counted(boot.frames[kind], *words) for kind, words in _KINDS.items()
@@ -63,7 +63,7 @@ def _boot_lines(boot: BootSummary, paper: Paper, *, whole: bool) -> Iterator[str
 
 
 def _stretch_lines(
-    what: str, stretches: Sequence[Stretch], paper: Paper, *, whole: bool
+    what: str, stretches: Sequence[Stretch], paper: Console, *, whole: bool
 ) -> Iterator[str]:  # fmt: skip
     shown = stretches if whole else stretches[-_STRETCHES_SHOWN:]
     if len(shown) < len(stretches):
@@ -73,7 +73,7 @@ def _stretch_lines(
         yield from paper.wrap(f"{what}: {_words(stretch)}", "    ", "  ")
 
 
-def _event_lines(events: Sequence[BoxEvent], paper: Paper, *, whole: bool) -> Iterator[str]:
+def _event_lines(events: Sequence[BoxEvent], paper: Console, *, whole: bool) -> Iterator[str]:
     if not events:
         yield "It holds no decision, and no line of the kernel's log about a kill."
         return

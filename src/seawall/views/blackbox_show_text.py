@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from seawall.blackbox.record_times import written
 from seawall.views.blackbox_page import BoxEvent, BoxRow, ShowPage, thinned, woven
-from seawall.views.terminal import Paper, plain
+from seawall.views.terminal import Console, plain
 from seawall.views.why_text import heading
 from seawall.words import count, duration, percent, size
 
@@ -22,7 +22,7 @@ _LEADER_LEAST: Final = 8
 _MARKS: Final = {"kernel": "kernel:", "kill": "kernel:", "event": "guard:"}
 
 
-def lines(top: dict[str, Any], page: ShowPage, paper: Paper, *, whole: bool) -> Iterator[str]:
+def lines(top: dict[str, Any], page: ShowPage, paper: Console, *, whole: bool) -> Iterator[str]:
     """``whole``: every row."""
     yield from heading(top, paper)
     yield from paper.wrap(_span_words(page), "  ")
@@ -60,7 +60,7 @@ def _span_words(page: ShowPage) -> str:
     return f"{first} to {last}, from {page.path}"
 
 
-def _row(row: BoxRow, paper: Paper, *, whole: bool) -> str:
+def _row(row: BoxRow, paper: Console, *, whole: bool) -> str:
     residual = "?" if row.residual_bytes is None else size(row.residual_bytes)
     growth = size(row.growth_bytes_per_second)
     cells = (
@@ -103,7 +103,7 @@ def _cells(cells: tuple[str, ...]) -> str:
     return _GAP.join([*parts, ""])
 
 
-def _event(event: BoxEvent, paper: Paper) -> Iterator[str]:
+def _event(event: BoxEvent, paper: Console) -> Iterator[str]:
     mark = _MARKS.get(event.kind) or f"guard {event.decision}:"
     style = "critical" if event.kind in ("verdict", "kill", "kernel") else "bold"
     first = f"{clock(event.unix_seconds)}  "

@@ -8,7 +8,7 @@ from seawall.accounts.page_cache import CacheFile, explained_fraction
 from seawall.host.host import Unread
 from seawall.views.cache_advice import advice
 from seawall.views.cache_page import CachePage, Owners
-from seawall.views.terminal import Paper, plain, shorten, shorten_path
+from seawall.views.terminal import Console, plain, shorten, shorten_path
 from seawall.words import count, percent, size
 
 _HEAD: Final = "   CACHED  SHARE    DIRTY  EVICTED    FILE"
@@ -23,7 +23,7 @@ _MEANINGS: Final = {
 }
 
 
-def lines(page: CachePage, paper: Paper) -> Iterator[str]:
+def lines(page: CachePage, paper: Console) -> Iterator[str]:
     """Everything between the heading and "Could not see"."""
     if not page.totals.files and not page.files:
         yield f"No file that could be looked at in {plain(page.name)}."
@@ -38,7 +38,7 @@ def lines(page: CachePage, paper: Paper) -> Iterator[str]:
         yield from paper.wrap(words, "    ", "  - ")
 
 
-def _summary(page: CachePage, paper: Paper) -> Iterator[str]:
+def _summary(page: CachePage, paper: Console) -> Iterator[str]:
     sums = page.totals
     where = "" if page.scope == "node" else f" of {page.name}"
     least = "At least " if sums.unknown_files else ""
@@ -106,7 +106,7 @@ def _explained(page: CachePage, cached: int) -> str:
     return words + "; no process that was seen has them open now. --walk looks on the disks."
 
 
-def _table(page: CachePage, paper: Paper) -> Iterator[str]:
+def _table(page: CachePage, paper: Console) -> Iterator[str]:
     yield _HEAD
     marks: set[str] = set()
     for file in page.files:
@@ -137,7 +137,7 @@ def _flags(file: CacheFile) -> str:
     return flags + ("?" if file.cached_bytes is None and file.kind != "hugetlb" else "")
 
 
-def _row(file: CacheFile, flags: str, page: CachePage, paper: Paper) -> Iterator[str]:
+def _row(file: CacheFile, flags: str, page: CachePage, paper: Console) -> Iterator[str]:
     share = file.share
     cells = (
         f"{_bytes(file.cached_bytes):>9} {'-' if share is None else percent(share):>6} "
@@ -163,7 +163,7 @@ def _bytes(value: int | None, zero: str = "0 B") -> str:
     return size(value).replace(" ", "").replace("iB", "") if value else zero
 
 
-def _owners(page: CachePage, paper: Paper) -> Iterator[str]:
+def _owners(page: CachePage, paper: Console) -> Iterator[str]:
     if not page.owners:
         return
     yield ""

@@ -7,7 +7,7 @@ from typing import Final
 from seawall.accounts.claim import RESIDUAL, Claim, ClaimClass, Suspect
 from seawall.accounts.claim_joining.claim_owner import likely_bytes
 from seawall.accounts.claims import Claims
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 from seawall.words import size
 
 EXPLAINED: Final = 4
@@ -27,7 +27,7 @@ _CONFIDENCES: Final = {
 }  # fmt: skip
 
 
-def holders(claims: Claims, residual_bytes: int, paper: Paper) -> Iterator[str]:
+def holders(claims: Claims, residual_bytes: int, paper: Console) -> Iterator[str]:
     """Who holds what no counter shows; then what is in other lines and worth a name."""
     outside = [claim for claim in claims.claims if claim.within == RESIDUAL]
     inside = [claim for claim in claims.claims if claim.within != RESIDUAL]
@@ -42,7 +42,7 @@ def holders(claims: Claims, residual_bytes: int, paper: Paper) -> Iterator[str]:
         yield from listed(inside, _INSIDE_SHOWN, 0, paper)
 
 
-def listed(claims: Sequence[Claim], shown: int, explained: int, paper: Paper) -> Iterator[str]:
+def listed(claims: Sequence[Claim], shown: int, explained: int, paper: Console) -> Iterator[str]:
     """The first ones of at least a MiB, some with source and what to do; the rest in a line."""
     large = [c for c in claims if c.most_bytes >= _SMALL_BYTES][:shown]
     advised: set[str] = set()
@@ -58,7 +58,7 @@ def listed(claims: Sequence[Claim], shown: int, explained: int, paper: Paper) ->
         yield f"  and {len(rest)} more, {size(likely)} together (--json has them)"
 
 
-def _claim(claim: Claim, paper: Paper) -> Iterator[str]:
+def _claim(claim: Claim, paper: Console) -> Iterator[str]:
     place = "" if claim.within == RESIDUAL else f" in {claim.within}"
     about = [_KINDS[claim.kind]] if _KINDS[claim.kind] != claim.within else []
     if claim.driver and claim.driver.lower() not in claim.holder.lower():
@@ -70,7 +70,7 @@ def _claim(claim: Claim, paper: Paper) -> Iterator[str]:
     yield from paper.wrap(words, "    ", "  ")
 
 
-def _explained(claim: Claim, give_back: str, paper: Paper) -> Iterator[str]:
+def _explained(claim: Claim, give_back: str, paper: Console) -> Iterator[str]:
     source = f"seen in: {claim.source}"
     yield from (paper.paint(line, "dim") for line in paper.wrap(source, "      ", "    "))
     if claim.missing:
@@ -94,7 +94,7 @@ def _range(claim: Claim) -> str:
     return "" if least == most == size(claim.bytes) else f", {least} to {most}"
 
 
-def _unexplained(claims: Claims, residual_bytes: int, paper: Paper) -> Iterator[str]:
+def _unexplained(claims: Claims, residual_bytes: int, paper: Console) -> Iterator[str]:
     """What is left, and who could have it."""
     left = claims.unexplained_bytes
     if residual_bytes <= 0:

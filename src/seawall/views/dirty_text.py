@@ -10,7 +10,7 @@ from typing import Final
 from seawall.accounts.dirty import EXAMPLE_BYTES, Dirty, Waiter
 from seawall.accounts.dirty_groups import DirtyGroup
 from seawall.accounts.dirty_thresholds import DirtyLimits
-from seawall.views.terminal import Paper, plain
+from seawall.views.terminal import Console, plain
 from seawall.words import duration, percent, size
 
 GROUPS_SHOWN: Final = 12
@@ -19,7 +19,7 @@ OVER_SHOWN: Final = 3
 _BAR_WIDTH: Final = 30
 
 
-def lines(dirty: Dirty, paper: Paper) -> Iterator[str]:
+def lines(dirty: Dirty, paper: Console) -> Iterator[str]:
     """Everything between the heading and "Could not see"."""
     yield from _summary(dirty, paper)
     yield ""
@@ -35,7 +35,7 @@ def lines(dirty: Dirty, paper: Paper) -> Iterator[str]:
         yield from paper.wrap(words, "    ", "  - ")
 
 
-def _summary(dirty: Dirty, paper: Paper) -> Iterator[str]:
+def _summary(dirty: Dirty, paper: Console) -> Iterator[str]:
     for words in _pressing(dirty):
         for line in paper.wrap(words):
             yield paper.paint(line, "warning")
@@ -106,7 +106,7 @@ def state(waits: int, limits: DirtyLimits) -> str:
     return "nobody waits for the node's limit, and only what is old is written"
 
 
-def _groups(dirty: Dirty, paper: Paper) -> Iterator[str]:
+def _groups(dirty: Dirty, paper: Console) -> Iterator[str]:
     shown = dirty.groups[:GROUPS_SHOWN]
     if not shown:
         yield from paper.wrap(_nobody(dirty))
@@ -173,7 +173,7 @@ def _group_row(one: DirtyGroup, *, is_v2: bool) -> list[str]:
     return row
 
 
-def _waiters(dirty: Dirty, paper: Paper) -> Iterator[str]:
+def _waiters(dirty: Dirty, paper: Console) -> Iterator[str]:
     yield ""
     if dirty.waiting is None:
         yield "Who waits: processes could not be seen."

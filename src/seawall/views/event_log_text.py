@@ -9,7 +9,7 @@ from typing import Final
 
 from seawall.accounts.recent_events import RecentEvent
 from seawall.views.document import taken_at
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 from seawall.words import count, counted
 
 WHOLE_MOST: Final = 4
@@ -34,7 +34,7 @@ _KINDS: Final = {
 
 
 def event_log_lines(
-    events: Sequence[RecentEvent], last_log_seconds: float | None, paper: Paper
+    events: Sequence[RecentEvent], last_log_seconds: float | None, paper: Console
 ) -> Iterator[str]:
     """``last_log_seconds``: of the log's last line, by its own clock; None: it has none."""
     near = [event for event in events if _is_near(event, last_log_seconds)]
@@ -51,7 +51,7 @@ def _is_near(event: RecentEvent, last: float | None) -> bool:
     return last is None or own is None or last - own <= HALF_HOUR
 
 
-def _part(events: Sequence[RecentEvent], paper: Paper, whole: int) -> Iterator[str]:
+def _part(events: Sequence[RecentEvent], paper: Console, whole: int) -> Iterator[str]:
     for event in events[:whole]:
         yield ""
         yield from _wrap(paper, f"{_KINDS[event.kind]}, {_when(event)}", "  ")
@@ -69,7 +69,7 @@ def _part(events: Sequence[RecentEvent], paper: Paper, whole: int) -> Iterator[s
         yield f"  and {count(len(events) - SHOWN_MOST)} more; --json has all"
 
 
-def _wrap(paper: Paper, text: str, indent: str) -> Iterator[str]:
+def _wrap(paper: Console, text: str, indent: str) -> Iterator[str]:
     return paper.wrap(text, indent, "")
 
 
@@ -81,7 +81,7 @@ def _when(event: RecentEvent) -> str:
 
 
 def event_log_ending(
-    events: Sequence[RecentEvent], lines_read: int, left_out: int, paper: Paper
+    events: Sequence[RecentEvent], lines_read: int, left_out: int, paper: Console
 ) -> Iterator[str]:
     """Instead of "No OOM report" where the log tells of something else."""
     yield ""

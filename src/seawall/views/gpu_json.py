@@ -12,7 +12,7 @@ from seawall.accounts.devices.layers import (
     HostNode,
     Plugin,
     Since,
-    Soon,
+    UpcomingLoss,
 )
 from seawall.host.host import Unread
 from seawall.views.document import not_seen_rows, taken_at
@@ -107,7 +107,7 @@ def _since(since: Since | None) -> dict[str, Any] | None:
     return None if since is None or at is None else {"at": at, "how": since.how}
 
 
-def _soon(one: Soon) -> dict[str, Any]:
+def _soon(one: UpcomingLoss) -> dict[str, Any]:
     return {
         "workload": one.workload and one.workload.name,
         "cgroup": one.workload and one.workload.cgroup,

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from seawall.accounts.devices.device_changes import Differs
-from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, DeviceTable, HostNode, Soon
+from seawall.accounts.devices.layers import (
+    ContainerDevices,
+    DeviceRow,
+    DeviceTable,
+    HostNode,
+    UpcomingLoss,
+)
 from seawall.accounts.workloads import Workload
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
@@ -46,7 +52,7 @@ class GpuPage:
         return tuple(sorted(found, key=lambda one: (_ORDER[state_of(one)], one.workload.name)))
 
     @property
-    def soon(self) -> tuple[Soon, ...]:
+    def soon(self) -> tuple[UpcomingLoss, ...]:
         """What is about to break, of those that were asked for."""
         if isinstance(self.table, Unread):
             return ()

@@ -14,13 +14,13 @@ from seawall.views.gpu_query_words import (
     cuda_words,
     differing,
 )
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 from seawall.words import size
 
 _INDENT = "          "
 
 
-def lines(page: QueryPage, paper: Paper) -> Iterator[str]:
+def lines(page: QueryPage, paper: Console) -> Iterator[str]:
     """Everything between the heading and "Could not see"."""
     query = page.query
     if page.asked_as is not None:
@@ -42,7 +42,7 @@ def lines(page: QueryPage, paper: Paper) -> Iterator[str]:
         yield from _device(device, page, paper)
 
 
-def _as_whom(asked: AskedAs, paper: Paper) -> Iterator[str]:
+def _as_whom(asked: AskedAs, paper: Console) -> Iterator[str]:
     """The first line: whose cgroup, nodes and ids these are, and whose libraries."""
     uid = asked.inside.uid if asked.inside else None
     who = f"pid {asked.pid}" if uid is None else f"pid {asked.pid}, uid {uid}"
@@ -91,7 +91,7 @@ def _devices(count: int) -> str:
     return "1 device" if count == 1 else f"{count} devices"
 
 
-def _explained(explained: ExplainedFailure, paper: Paper) -> Iterator[str]:
+def _explained(explained: ExplainedFailure, paper: Console) -> Iterator[str]:
     yield ""
     code = "" if explained.code is None else f" {explained.code}"
     words = f"{explained.call}{code}: {explained.name}"
@@ -102,7 +102,7 @@ def _explained(explained: ExplainedFailure, paper: Paper) -> Iterator[str]:
     yield from paper.wrap(f"{proof}.", _INDENT, "  proof   ")
 
 
-def _diagnosis(found: Diagnosis, paper: Paper) -> Iterator[str]:
+def _diagnosis(found: Diagnosis, paper: Console) -> Iterator[str]:
     """Once for all that failed: the failure mode, and what ends it."""
     yield ""
     for line in paper.wrap(found.headline.rstrip(".") + ".", _INDENT, f"{found.mode:<10}"):
@@ -110,7 +110,7 @@ def _diagnosis(found: Diagnosis, paper: Paper) -> Iterator[str]:
     yield from paper.wrap(found.remedy, _INDENT, "  ends it ")
 
 
-def _missing(libraries: Sequence[Library], paper: Paper) -> Iterator[str]:
+def _missing(libraries: Sequence[Library], paper: Console) -> Iterator[str]:
     """Where each that was not found was looked for; what the loader said where one lies."""
     found: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for library in libraries:
@@ -127,7 +127,7 @@ def _missing(libraries: Sequence[Library], paper: Paper) -> Iterator[str]:
         yield from paper.wrap(empty, "    ", "  ")
 
 
-def _versions(query: GpuQuery, paper: Paper) -> Iterator[str]:
+def _versions(query: GpuQuery, paper: Console) -> Iterator[str]:
     if all(library.path is None for library in query.libraries.values()):
         return
     module = query.module_version
@@ -159,7 +159,7 @@ def _runtime(query: GpuQuery) -> str:
     return "no libcudart here (programs bring their own)"
 
 
-def _device(device: Joined, page: QueryPage, paper: Paper) -> Iterator[str]:
+def _device(device: Joined, page: QueryPage, paper: Console) -> Iterator[str]:
     first = device.nvml or device.cuda
     index = 0 if first is None else first.index
     yield ""

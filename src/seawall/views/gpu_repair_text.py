@@ -8,7 +8,7 @@ from seawall.accounts.devices.repairs.step import By, RepairScope, Step
 from seawall.findings.shell import quote
 from seawall.host.host import Unread
 from seawall.views.gpu_repair_page import RepairOutcome, RepairPage, is_left, sentence
-from seawall.views.terminal import Paper, plain
+from seawall.views.terminal import Console, plain
 
 _INDENT: Final = " " * 12
 _WHO: Final[dict[By, str]] = {
@@ -20,7 +20,7 @@ _WHO: Final[dict[By, str]] = {
 _STYLES: Final = {"done": "good", "skipped": "good", "failed": "critical", "refused": "warning"}
 
 
-def lines(page: RepairPage, paper: Paper) -> Iterator[str]:
+def lines(page: RepairPage, paper: Console) -> Iterator[str]:
     """The plan; after ``--do`` what is left of it, for what was done was told as it was."""
     if not isinstance(page.plan, Unread) and not page.is_told:
         for headline in page.plan.headlines:
@@ -39,12 +39,12 @@ def lines(page: RepairPage, paper: Paper) -> Iterator[str]:
         yield from _step(told.step, page.scope, paper)
 
 
-def _painted(words: str, paper: Paper, style: str) -> Iterator[str]:
+def _painted(words: str, paper: Console, style: str) -> Iterator[str]:
     for line in paper.wrap(words):
         yield paper.paint(line, style)
 
 
-def _step(step: Step, scope: RepairScope, paper: Paper) -> Iterator[str]:
+def _step(step: Step, scope: RepairScope, paper: Console) -> Iterator[str]:
     for line in paper.wrap(step.what, "   ", f"{step.number}  "):
         yield paper.paint(line, "bold")
     yield from _by(step, scope, paper)
@@ -54,7 +54,7 @@ def _step(step: Step, scope: RepairScope, paper: Paper) -> Iterator[str]:
         yield from paper.wrap(words, _INDENT, f"   {label:<8} ")
 
 
-def _by(step: Step, scope: RepairScope, paper: Paper) -> Iterator[str]:
+def _by(step: Step, scope: RepairScope, paper: Console) -> Iterator[str]:
     """Who does it, and with which words."""
     if step.by == "seawall":
         extra = " --kubeconfig FILE" if step.kind == "recreate" else ""
@@ -77,7 +77,7 @@ def _named(scope: RepairScope) -> str:
     return quote(scope.workload.name) if scope.workload else scope.words
 
 
-def result_lines(told: RepairOutcome, paper: Paper) -> Iterator[str]:
+def result_lines(told: RepairOutcome, paper: Console) -> Iterator[str]:
     """One step right after it was done."""
     words = f"{told.state}: {told.step.what}"
     for line in paper.wrap(words, "   ", f"{told.step.number}  "):
@@ -85,7 +85,7 @@ def result_lines(told: RepairOutcome, paper: Paper) -> Iterator[str]:
     yield from paper.wrap(told.words, "     ", "     ")
 
 
-def _left(page: RepairPage, paper: Paper) -> Iterator[str]:
+def _left(page: RepairPage, paper: Console) -> Iterator[str]:
     rest = [told.step for told in page.steps if is_left(page, told)]
     if rest:
         yield ""

@@ -12,13 +12,13 @@ from seawall.accounts.devices.layers import (
     HostNode,
     Layer,
     Plugin,
-    Soon,
+    UpcomingLoss,
 )
 from seawall.findings.device_words import repair_line
 from seawall.host.host import Unread
 from seawall.views.gpu_page import GpuPage, by_state, errno_name, missing_nodes, number_of
 from seawall.views.gpu_words import is_promised, node_words, since_words, summary
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 from seawall.words import first
 
 BROKEN_SHOWN: Final = 8
@@ -32,7 +32,7 @@ _SAYS: Final = {"yes": "yes", "no": "no", "none": "-", "unread": "?"}
 _LEGEND: Final = "NO: the first layer that disagrees. -: has no say here. ?: could not be seen."
 
 
-def lines(page: GpuPage, paper: Paper, *, whole: bool) -> Iterator[str]:
+def lines(page: GpuPage, paper: Console, *, whole: bool) -> Iterator[str]:
     """Everything between the heading and "Could not see"."""
     yield from paper.wrap(summary(page))
     yield from _moments(page, paper, whole=whole)
@@ -53,7 +53,7 @@ def lines(page: GpuPage, paper: Paper, *, whole: bool) -> Iterator[str]:
     yield from _others("Work", found["works"], paper, whole=is_whole)
 
 
-def _moments(page: GpuPage, paper: Paper, *, whole: bool) -> Iterator[str]:
+def _moments(page: GpuPage, paper: Console, *, whole: bool) -> Iterator[str]:
     """Which moment of a bundle is told of, and who stands otherwise at its last."""
     if page.moments < 2:
         return
@@ -70,7 +70,7 @@ def _moments(page: GpuPage, paper: Paper, *, whole: bool) -> Iterator[str]:
 # --- broken ----------------------------------------------------------------------------
 
 
-def _all_broken(page: GpuPage, paper: Paper, *, whole: bool) -> Iterator[str]:
+def _all_broken(page: GpuPage, paper: Console, *, whole: bool) -> Iterator[str]:
     found = by_state(page.containers)["broken"]
     groups: dict[tuple[str, str, str], list[ContainerDevices]] = {}
     for one in found:
@@ -96,7 +96,7 @@ def _all_broken(page: GpuPage, paper: Paper, *, whole: bool) -> Iterator[str]:
         yield f"{rest} more containers are broken in other ways; --whole has them."
 
 
-def _diagnosed(name: str, diagnosis: Diagnosis, paper: Paper, since: str = "") -> Iterator[str]:
+def _diagnosed(name: str, diagnosis: Diagnosis, paper: Console, since: str = "") -> Iterator[str]:
     yield ""
     words = f"{name}: {diagnosis.headline}"
     for line in paper.wrap(words, _INDENT, f"{diagnosis.mode:<9} "):
@@ -107,7 +107,7 @@ def _diagnosed(name: str, diagnosis: Diagnosis, paper: Paper, since: str = "") -
     yield from paper.wrap(diagnosis.remedy, _INDENT, "  do      ")
 
 
-def _seen(container: ContainerDevices, paper: Paper) -> Iterator[str]:
+def _seen(container: ContainerDevices, paper: Console) -> Iterator[str]:
     """What the layer said at which each device breaks, and what the try said."""
     label = "  seen    "
     broken = [row for row in sorted(container.devices, key=_rank) if row.broken_at is not None]
@@ -122,11 +122,11 @@ def _seen(container: ContainerDevices, paper: Paper) -> Iterator[str]:
     yield from paper.wrap(f"{verb} by {container.promised_by}", _INDENT, label)
 
 
-def table(rows: Sequence[DeviceRow], paper: Paper, *, whole: bool) -> Iterator[str]:
+def table(rows: Sequence[DeviceRow], paper: Console, *, whole: bool) -> Iterator[str]:
     """One row a device, one column a layer; what is broken comes first."""
     ordered = sorted(rows, key=_rank)
     shown = ordered if whole else ordered[:ROWS_SHOWN]
-    inner = Paper(width=paper.width - 2, colour=False)
+    inner = Console(width=paper.width - 2, colour=False)
     for number, line in enumerate(inner.table(_HEAD, map(_cells, shown), left=len(_HEAD))):
         yield "  " + (paper.paint(line, "dim") if not number else line)
     if len(ordered) > len(shown):
@@ -159,7 +159,7 @@ def _cells(row: DeviceRow) -> tuple[str, ...]:
 # --- host, plugins, what comes -------------------------------------------------------------
 
 
-def _nodes(nodes: Sequence[HostNode], paper: Paper) -> Iterator[str]:
+def _nodes(nodes: Sequence[HostNode], paper: Console) -> Iterator[str]:
     missing = missing_nodes(nodes)
     if not missing:
         return
@@ -170,7 +170,7 @@ def _nodes(nodes: Sequence[HostNode], paper: Paper) -> Iterator[str]:
     yield from paper.wrap("make them: seawall gpu wait --create (root)", "    ", "  ")
 
 
-def _plugin(plugin: Plugin, paper: Paper) -> Iterator[str]:
+def _plugin(plugin: Plugin, paper: Console) -> Iterator[str]:
     if not plugin.lacks:
         return
     yield ""
@@ -190,7 +190,7 @@ def _plugin(plugin: Plugin, paper: Paper) -> Iterator[str]:
         yield paper.paint(line, "warning")
 
 
-def _soon(found: Iterable[Soon], paper: Paper, *, whole: bool) -> Iterator[str]:
+def _soon(found: Iterable[UpcomingLoss], paper: Console, *, whole: bool) -> Iterator[str]:
     rows = list(found)
     if not rows:
         return
@@ -207,7 +207,7 @@ def _soon(found: Iterable[Soon], paper: Paper, *, whole: bool) -> Iterator[str]:
 
 
 def _others(
-    title: str, found: list[ContainerDevices], paper: Paper, *, whole: bool
+    title: str, found: list[ContainerDevices], paper: Console, *, whole: bool
 ) -> Iterator[str]:
     """A line each; with ``whole`` its table."""
     if not found:

@@ -19,7 +19,7 @@ from seawall.accounts.devices.watch.device_watch_events import (
 )
 from seawall.views.gpu_watch_words import DEVICES_SHOWN, event_words
 from seawall.views.gpu_words import containers
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 from seawall.words import duration, first
 
 CONTAINERS_SHOWN: Final = 15
@@ -29,7 +29,7 @@ _INDENT: Final = " " * 14
 class WatchText:
     """Remembers the day: it is told when it changes."""
 
-    def __init__(self, paper: Paper) -> None:
+    def __init__(self, paper: Console) -> None:
         self._paper = paper
         self._day = ""
 

@@ -14,7 +14,7 @@ from seawall.accounts.census.frame_census import Census, KindSum
 from seawall.accounts.census.frame_kinds import HELD, Kind
 from seawall.host.host import Unread
 from seawall.views.memory_census_page import CensusPage
-from seawall.views.terminal import Paper, plain, shorten_path
+from seawall.views.terminal import Console, plain, shorten_path
 from seawall.words import count, percent, size
 
 _BAR_WIDTH: Final = 12
@@ -43,7 +43,7 @@ _LEFT_WORDS: Final = {
 }
 
 
-def lines(page: CensusPage, paper: Paper) -> Iterator[str]:
+def lines(page: CensusPage, paper: Console) -> Iterator[str]:
     """Everything between the heading and "Could not see"."""
     census = page.census
     if isinstance(census, Unread):
@@ -72,7 +72,7 @@ def _summary(census: Census) -> str:
     )
 
 
-def _row(part: KindSum, census: Census, paper: Paper) -> str:
+def _row(part: KindSum, census: Census, paper: Console) -> str:
     share = part.bytes / census.total_bytes if census.total_bytes else 0.0
     head = f"{size(part.bytes):>8}  {percent(share):>5}  {paper.bar(share, _BAR_WIDTH)}"
     note = f"+- {size(part.error_bytes)}" if part.error_bytes else _MEANINGS.get(part.kind, "")
@@ -80,7 +80,7 @@ def _row(part: KindSum, census: Census, paper: Paper) -> str:
     return f"{head}  {part.kind:<20} {paper.paint(note[:room], 'dim')}".rstrip()
 
 
-def _marks(census: Census, paper: Paper) -> Iterator[str]:
+def _marks(census: Census, paper: Console) -> Iterator[str]:
     marks = [f"{size(n)} {name}" for name, n in census.of_which.items() if n]
     if marks:
         held = size(census.of(*HELD))
@@ -89,13 +89,13 @@ def _marks(census: Census, paper: Paper) -> Iterator[str]:
         )
 
 
-def _outside(census: Census, paper: Paper) -> Iterator[str]:
+def _outside(census: Census, paper: Console) -> Iterator[str]:
     if census.outside:
         parts = ", ".join(f"{part.kind} {size(part.bytes)}" for part in census.outside)
         yield from paper.wrap(f"RAM outside MemTotal: {parts}.", "  ", "  ")
 
 
-def _agreement(rows: Sequence[CensusAgreement], census: Census, paper: Paper) -> Iterator[str]:
+def _agreement(rows: Sequence[CensusAgreement], census: Census, paper: Console) -> Iterator[str]:
     if not rows:
         return
     total = census.total_bytes
@@ -117,7 +117,7 @@ def _agreement(rows: Sequence[CensusAgreement], census: Census, paper: Paper) ->
     yield from paper.table(head, [("  " + row[0], *row[1:]) for row in table])
 
 
-def _payers(rows: Sequence[CgroupPages] | None, paper: Paper) -> Iterator[str]:
+def _payers(rows: Sequence[CgroupPages] | None, paper: Console) -> Iterator[str]:
     if not rows:
         return
     yield ""

@@ -16,7 +16,7 @@ from seawall.readings.meminfo import PATH
 from seawall.views.claims_text import holders
 from seawall.views.document import taken_at
 from seawall.views.memory_page import MemoryPage
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 from seawall.words import percent, size
 
 _LETTERS: Final = {
@@ -36,7 +36,7 @@ _BEFORE_SOURCE: Final = 2 + 8 + 2 + 5 + 2 + _BAR_WIDTH + 2 + _NAME_WIDTH + 1
 _NOTABLE_FRACTION: Final = 0.01
 
 
-def lines(page: MemoryPage, paper: Paper) -> Iterator[str]:
+def lines(page: MemoryPage, paper: Console) -> Iterator[str]:
     """Everything between the heading and "Could not see"."""
     ledger = page.ledger
     if isinstance(ledger, Unread):
@@ -65,7 +65,7 @@ def lines(page: MemoryPage, paper: Paper) -> Iterator[str]:
     yield from _notes(ledger.notes, paper)
 
 
-def whole_bar(parts: Sequence[tuple[str, int]], total: int, paper: Paper) -> str:
+def whole_bar(parts: Sequence[tuple[str, int]], total: int, paper: Console) -> str:
     """One character for each equal share of the memory, in the order of the parts.
 
     Every part ends where its running sum ends, so the bar is right within a character.
@@ -134,7 +134,7 @@ def _source(line: LedgerLine) -> str:
 
 
 def _row(
-    row: tuple[str, int, str, str], total: int, paper: Paper, style: str | None
+    row: tuple[str, int, str, str], total: int, paper: Console, style: str | None
 ) -> Iterator[str]:
     letter, count, name, source = row
     share = count / total if total > 0 else 0.0
@@ -148,7 +148,7 @@ def _row(
         yield (shown if not number else " " * _BEFORE_SOURCE) + paper.paint(text, "dim")
 
 
-def _small(ledger: Ledger, paper: Paper) -> Iterator[str]:
+def _small(ledger: Ledger, paper: Console) -> Iterator[str]:
     """Lines too small for a row, and what a bare word in the last column is."""
     small = [line for line in ledger.lines if line.bytes < _SHOWN_LEAST_BYTES]
     names = [f"{line.name} {size(line.bytes)}" for line in small if line.bytes]
@@ -160,7 +160,7 @@ def _small(ledger: Ledger, paper: Paper) -> Iterator[str]:
     yield from paper.wrap("Sources without a path are fields of /proc/meminfo.", "  ", "  ")
 
 
-def _residual_words(page: MemoryPage, ledger: Ledger, paper: Paper) -> Iterator[str]:
+def _residual_words(page: MemoryPage, ledger: Ledger, paper: Console) -> Iterator[str]:
     if ledger.missing:
         return
     share = percent(abs(ledger.residual_bytes) / ledger.total_bytes if ledger.total_bytes else 0)
@@ -188,7 +188,7 @@ def _residual_words(page: MemoryPage, ledger: Ledger, paper: Paper) -> Iterator[
         )
 
 
-def _shadow(page: MemoryPage, paper: Paper) -> Iterator[str]:
+def _shadow(page: MemoryPage, paper: Console) -> Iterator[str]:
     """What workloads hold beside their charges, where there is such a thing."""
     shadow = page.shadow
     if isinstance(shadow, Unread) or not shadow.node.bytes:
@@ -204,7 +204,7 @@ def _shadow(page: MemoryPage, paper: Paper) -> Iterator[str]:
     yield from paper.wrap(words)
 
 
-def _unknown(ledger: Ledger, paper: Paper) -> Iterator[str]:
+def _unknown(ledger: Ledger, paper: Console) -> Iterator[str]:
     if not ledger.unknown:
         return
     yield ""
@@ -214,7 +214,7 @@ def _unknown(ledger: Ledger, paper: Paper) -> Iterator[str]:
         yield from paper.wrap(f"{line.name}{most}: {line.why}", "    ", "  ")
 
 
-def _nodes(nodes: Sequence[NodeLedger], paper: Paper) -> Iterator[str]:
+def _nodes(nodes: Sequence[NodeLedger], paper: Console) -> Iterator[str]:
     """A bar for each NUMA node, where there is more than one."""
     shown = [node for node in nodes if node.total_bytes]
     if len(shown) < 2:
@@ -238,7 +238,7 @@ def _nodes(nodes: Sequence[NodeLedger], paper: Paper) -> Iterator[str]:
         parts = [(_LETTERS.get(line.name, "+"), line.bytes) for line in node.lines]
         parts.append(("?", node.residual_bytes))
         parts.sort(key=lambda part: (part[0] == ".", -part[1]))
-        narrow = Paper(width=paper.width - 2, colour=paper.colour)
+        narrow = Console(width=paper.width - 2, colour=paper.colour)
         yield "  " + whole_bar(parts, node.total_bytes, narrow)
     if found := imbalance(shown):
         yield from paper.wrap(_imbalance_words(found), "  ", "  ")
@@ -254,7 +254,7 @@ def _imbalance_words(found: Imbalance) -> str:
     )
 
 
-def _notes(notes: Sequence[str], paper: Paper) -> Iterator[str]:
+def _notes(notes: Sequence[str], paper: Console) -> Iterator[str]:
     if not notes:
         return
     yield ""

@@ -4,7 +4,7 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from seawall.readings.kept_claims import KeptClaim, KeptClaims
+from seawall.readings.saved_claims import SavedClaim, SavedClaims
 from seawall.version import VERSION
 from seawall.views.document import render, taken_at, with_unread
 from seawall.views.terminal import plain
@@ -19,7 +19,7 @@ def text_line(event: str, unix_seconds: float | None, words: str) -> str:
     return f"{moment}  {event:<9} {plain(words)}"
 
 
-def json_line(event: str, unix_seconds: float | None, words: str, kept: KeptClaims | None) -> str:
+def json_line(event: str, unix_seconds: float | None, words: str, kept: SavedClaims | None) -> str:
     """The same with everything that is claimed then, on one line."""
     values: dict[str, Any] = {
         "schema": SCHEMA,
@@ -39,20 +39,20 @@ def json_line(event: str, unix_seconds: float | None, words: str, kept: KeptClai
     return render(values, indent=None)
 
 
-def claim_words(claim: KeptClaim) -> str:
+def claim_words(claim: SavedClaim) -> str:
     """What one holder holds, number after the name."""
     sure = "" if claim.least_bytes >= claim.bytes else f", at least {size(claim.least_bytes)}"
     gone = " (gone)" if claim.is_gone and not claim.holder.endswith("(gone)") else ""
     return f"{claim.holder}{gone} holds {size(claim.bytes)}: {claim.what}{sure}"
 
 
-def all_words(claims: Iterable[KeptClaim]) -> str:
+def all_words(claims: Iterable[SavedClaim]) -> str:
     """A few of them in one line."""
     words = [f"{claim.holder} {size(claim.bytes)} ({claim.what})" for claim in claims]
     return "; ".join(words[:3]) + (f"; and {len(words) - 3} more" if len(words) > 3 else "")
 
 
-def _claim(claim: KeptClaim) -> dict[str, Any]:
+def _claim(claim: SavedClaim) -> dict[str, Any]:
     return {
         "holder": claim.holder,
         "workload": claim.workload,

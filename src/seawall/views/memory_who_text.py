@@ -9,7 +9,7 @@ from seawall.accounts.traced_memory import Traced, TracedRow
 from seawall.accounts.tracing.traced_words import give_back, processes_words
 from seawall.host.host import Unread
 from seawall.views.memory_who_page import WhoPage
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 from seawall.words import percent, size
 
 _SHOWN_LEAST_BYTES: Final = 1 << 20
@@ -21,7 +21,7 @@ _NEARLY_ALL: Final = 0.9
 _MOST: Final = 0.5
 
 
-def lines(page: WhoPage, paper: Paper) -> Iterator[str]:
+def lines(page: WhoPage, paper: Console) -> Iterator[str]:
     """Everything between the heading and "Could not see"."""
     traced = page.traced
     if not traced.has_trace:
@@ -55,7 +55,7 @@ def _summary(traced: Traced) -> str:
     return f"{head}, {part} by {first.holder} ({percent(share)}): {first.what}."
 
 
-def _rows(traced: Traced, paper: Paper) -> Iterator[str]:
+def _rows(traced: Traced, paper: Console) -> Iterator[str]:
     shown = [row for row in traced.rows if row.bytes >= _SHOWN_LEAST_BYTES][:_ROWS_SHOWN]
     for row in shown:
         yield ""
@@ -67,7 +67,7 @@ def _rows(traced: Traced, paper: Paper) -> Iterator[str]:
         yield from paper.wrap(f"{len(rest)} more, {total} together.", _INDENT, _INDENT)
 
 
-def _row(row: TracedRow, paper: Paper) -> Iterator[str]:
+def _row(row: TracedRow, paper: Console) -> Iterator[str]:
     style = "warning" if row.workload is not None else "bold"
     text = next(iter(paper.wrap(f"{row.holder}: {row.what}", "", f"{size(row.bytes):>9}  ")))
     more = list(paper.wrap(f"{row.holder}: {row.what}", _INDENT, f"{size(row.bytes):>9}  "))[1:]
@@ -94,11 +94,11 @@ def _certainty(row: TracedRow) -> str:
     return words
 
 
-def _part(text: str, paper: Paper) -> Iterator[str]:
+def _part(text: str, paper: Console) -> Iterator[str]:
     yield from paper.wrap(text, _INDENT + "  ", _INDENT)
 
 
-def _about(page: WhoPage, paper: Paper) -> Iterator[str]:
+def _about(page: WhoPage, paper: Console) -> Iterator[str]:
     """The ledger's word beside it, and what was left out."""
     traced, ledger = page.traced, page.memory.ledger
     if not isinstance(ledger, Unread) and traced.growth_bytes is not None:
@@ -128,7 +128,7 @@ def _about(page: WhoPage, paper: Paper) -> Iterator[str]:
         yield from paper.wrap(words, "  ")
 
 
-def _others(page: WhoPage, paper: Paper) -> Iterator[str]:
+def _others(page: WhoPage, paper: Console) -> Iterator[str]:
     """What other evidence says of those who are not told above."""
     told = {(row.holder, row.kind) for row in page.traced.rows}
     others = [
@@ -141,7 +141,7 @@ def _others(page: WhoPage, paper: Paper) -> Iterator[str]:
         yield from _claims(others, paper)
 
 
-def _claims(claims: Sequence[Claim], paper: Paper) -> Iterator[str]:
+def _claims(claims: Sequence[Claim], paper: Console) -> Iterator[str]:
     for claim in claims[:_OTHERS_SHOWN]:
         most = "at most " if claim.confidence == "bound" else ""
         shown = size(claim.most_bytes if most else claim.bytes)

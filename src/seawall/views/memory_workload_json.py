@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from seawall.accounts.memory_numbers import held
+from seawall.accounts.memory_numbers import held_bytes
 from seawall.accounts.pod_danger import danger_of
 from seawall.accounts.pod_table import PodKills, PodRow, Room
 from seawall.host.host import Unread
@@ -62,7 +62,7 @@ def _charge(page: WorkloadMemoryPage) -> dict[str, Any]:
     whole = None if row is None else row.whole
     return {
         "charge_bytes": whole and whole.charge,
-        "held_bytes": None if row is None else held(row.memcg),
+        "held_bytes": None if row is None else held_bytes(row.memcg),
         "anon_bytes": parts and parts.anon,
         "cache_bytes": parts and parts.page_cache,
         "shmem_bytes": parts and parts.shmem,

@@ -4,14 +4,14 @@
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.accounts.memory_numbers import held
+from seawall.accounts.memory_numbers import held_bytes
 from seawall.accounts.pod_danger import danger_of
 from seawall.accounts.pod_table import PodKills, PodRow, Room
 from seawall.host.host import Unread
 from seawall.views.claims_text import listed, suspect_name
 from seawall.views.memory_workload_page import WorkloadMemoryPage
 from seawall.views.pods_text import danger_words, kill_words
-from seawall.views.terminal import Paper, plain, shorten
+from seawall.views.terminal import Console, plain, shorten
 from seawall.words import size
 
 _CLAIMS_SHOWN: Final = 3
@@ -19,7 +19,7 @@ _SUSPECTS_SHOWN: Final = 2
 _AMOUNT_WIDTH: Final = 10
 
 
-def lines(page: WorkloadMemoryPage, paper: Paper) -> Iterator[str]:
+def lines(page: WorkloadMemoryPage, paper: Console) -> Iterator[str]:
     """Everything between the heading and "Could not see"."""
     row = page.row
     name = shorten(plain(page.workload.name), paper.width)
@@ -45,7 +45,7 @@ def lines(page: WorkloadMemoryPage, paper: Paper) -> Iterator[str]:
 
 
 def _charged(row: PodRow) -> str:
-    charge, kept = row.whole.charge, held(row.memcg)
+    charge, kept = row.whole.charge, held_bytes(row.memcg)
     if charge is None:
         return "what it is charged with could not be read"
     own = f"of a limit of {size(row.limit)}" if isinstance(row.limit, int) else (
@@ -80,7 +80,7 @@ def _kills(row: PodRow) -> str:
     return f"no OOM kill counted since it began{gone}"
 
 
-def _node(page: WorkloadMemoryPage, paper: Paper) -> Iterator[str]:
+def _node(page: WorkloadMemoryPage, paper: Console) -> Iterator[str]:
     """Its shortage explains what no limit of the workload does."""
     headroom = page.headroom
     if isinstance(headroom, Unread):
@@ -116,7 +116,7 @@ def _kinds(page: WorkloadMemoryPage, row: PodRow) -> Iterator[tuple[int | None, 
     yield parts.swap, f"swap, beside the charge{limit}"
 
 
-def _uncounted(page: WorkloadMemoryPage, row: PodRow, paper: Paper) -> Iterator[str]:
+def _uncounted(page: WorkloadMemoryPage, row: PodRow, paper: Console) -> Iterator[str]:
     """What it holds and no cgroup is charged with."""
     whole = row.whole
     if page.claims:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from seawall.accounts.memory_groups import MemoryGroup
-from seawall.accounts.memory_numbers import held
+from seawall.accounts.memory_numbers import held_bytes
 from seawall.accounts.tool_numbers import ToolCount, ToolNumber, tool_numbers
 from seawall.accounts.tool_numbers_processes import Resident
 from seawall.readings.reading import UNLIMITED, Unlimited
@@ -38,7 +38,7 @@ def _workload(page: WorkloadPage) -> dict[str, Any]:
         "cgroup_version": page.group.memcg.version,
         "limit_bytes": None if page.limits_unread else _limit(page),
         "limit_of": None if page.limits_unread else page.limit_of or None,
-        "held_bytes": held(page.group.memcg),
+        "held_bytes": held_bytes(page.group.memcg),
         "parts": _parts(page),
         "counts": [_count(times) for times in page.counts],
         "processes": None if page.resident is None else _resident(page.resident),

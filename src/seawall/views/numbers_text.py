@@ -28,7 +28,7 @@ from seawall.views.numbers_words import (
     whose_limit,
     why,
 )
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 from seawall.words import count, percent, size
 
 _INDENT: Final = " " * 34
@@ -42,7 +42,7 @@ _MEANINGS: Final = {
 }
 
 
-def lines(page: WorkloadPage | NodePage, paper: Paper, *, exact: bool = False) -> Iterator[str]:
+def lines(page: WorkloadPage | NodePage, paper: Console, *, exact: bool = False) -> Iterator[str]:
     """Everything between the heading and "Could not see"; ``exact`` prints bytes."""
     if isinstance(page, NodePage):
         yield from _node(page, paper, exact=exact)
@@ -60,7 +60,7 @@ def lines(page: WorkloadPage | NodePage, paper: Paper, *, exact: bool = False) -
     yield from _alert(page, paper)
 
 
-def _summary(page: WorkloadPage, paper: Paper) -> Iterator[str]:
+def _summary(page: WorkloadPage, paper: Console) -> Iterator[str]:
     usage = page.group.memcg.usage or 0
     words = f"{page.name}: {size(usage)} in use"
     told, unread = of_limit(usage, page), unread_limit(page)
@@ -87,7 +87,7 @@ def _cache_words(page: WorkloadPage, usage: int) -> str:
     return words
 
 
-def _parts(page: WorkloadPage, paper: Paper) -> Iterator[str]:
+def _parts(page: WorkloadPage, paper: Console) -> Iterator[str]:
     rows = [(letter, name, held) for letter, name, held in page.parts.rows() if held is not None]
     total = sum(held for _, _, held in rows)
     if total:
@@ -103,7 +103,7 @@ def _is_guess(page: WorkloadPage, letter: str) -> bool:
     return letter == "T" and page.parts.shmem_is_estimate and page.parts.shmem is not None
 
 
-def _table(page: WorkloadPage, paper: Paper, *, exact: bool) -> Iterator[str]:
+def _table(page: WorkloadPage, paper: Console, *, exact: bool) -> Iterator[str]:
     head = f"{'SHOWS':>8}  {'SHARE':>5}  {'LEFT':>8}  {'HOLDS':<5}  TOOL"
     yield paper.paint(head, "dim")
     for group in _grouped(page.numbers):
@@ -147,7 +147,7 @@ def _grouped(numbers: Iterable[ToolNumber]) -> list[list[ToolNumber]]:
     return sorted(found.values(), key=lambda group: -group[0].bytes)
 
 
-def _named(group: Sequence[ToolNumber], first: str, indent: str, paper: Paper) -> Iterator[str]:
+def _named(group: Sequence[ToolNumber], first: str, indent: str, paper: Console) -> Iterator[str]:
     by_tool: dict[str, list[str]] = {}
     for number in group:
         is_metric = number.tool in (PROMETHEUS, EXPORTER, "kernel")
@@ -163,7 +163,7 @@ def _named(group: Sequence[ToolNumber], first: str, indent: str, paper: Paper) -
 
 
 def _filled(
-    group: Sequence[ToolNumber], indent: str, paper: Paper, *, exact: bool
+    group: Sequence[ToolNumber], indent: str, paper: Console, *, exact: bool
 ) -> Iterator[str]:
     """The formula with this moment's values in it; bare where it is one counter, and not at
     all where the name says it.
@@ -184,7 +184,7 @@ def _filled(
         yield paper.paint(line, "dim")
 
 
-def _containers(page: WorkloadPage, paper: Paper) -> Iterator[str]:
+def _containers(page: WorkloadPage, paper: Console) -> Iterator[str]:
     if not page.containers:
         return
     yield ""
@@ -218,7 +218,7 @@ def _container_row(group: MemoryGroup) -> list[str]:
     return [name, *("?" if cell is None else size(cell) for cell in cells), limit]
 
 
-def _alert(page: WorkloadPage, paper: Paper) -> Iterator[str]:
+def _alert(page: WorkloadPage, paper: Console) -> Iterator[str]:
     best = alert(page)
     yield ""
     if best is None:
@@ -236,7 +236,7 @@ def _alert(page: WorkloadPage, paper: Paper) -> Iterator[str]:
     yield from paper.wrap("Not on usage: page cache alone fills it up to any limit.", "  ", "  ")
 
 
-def _node(page: NodePage, paper: Paper, *, exact: bool) -> Iterator[str]:
+def _node(page: NodePage, paper: Console, *, exact: bool) -> Iterator[str]:
     total = page.meminfo.mem_total
     yield from paper.wrap(node_left(page))
     yield ""

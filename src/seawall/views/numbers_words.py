@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from seawall.accounts.memory_numbers import held, working_set
+from seawall.accounts.memory_numbers import held_bytes, working_set
 from seawall.views.numbers_page import NodePage, WorkloadPage
 from seawall.words import percent, size
 
@@ -123,7 +123,7 @@ def alert(page: WorkloadPage) -> Alert | None:
     """The working set, unless active page cache makes up a good part of it; None when the
     counters do not tell, or do not fit together (``no_alert``).
     """
-    memcg, kept = page.group.memcg, held(page.group.memcg)
+    memcg, kept = page.group.memcg, held_bytes(page.group.memcg)
     shown, active = working_set(memcg), memcg.active_file
     if shown is None or active is None or kept is None or shown <= active:
         return None

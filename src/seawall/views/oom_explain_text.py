@@ -11,7 +11,7 @@ from seawall.accounts.oom.oom_episode import OomEpisode
 from seawall.accounts.oom.report_facts import ReportFacts
 from seawall.accounts.oom.scores import Score
 from seawall.views.document import taken_at
-from seawall.views.terminal import Paper, plain, shorten
+from seawall.views.terminal import Console, plain, shorten
 from seawall.views.why_text import shortened
 from seawall.words import count, counted, duration, size
 
@@ -27,7 +27,7 @@ _NUMBER_LEAST: Final = 8
 _TOP: Final = "              "
 
 
-def lines(explanation: Explanation, paper: Paper, of: int | None = None) -> Iterator[str]:
+def lines(explanation: Explanation, paper: Console, of: int | None = None) -> Iterator[str]:
     """One report; ``of``: how many there are in its log."""
     yield from _top(explanation, paper, of)
     yield ""
@@ -37,7 +37,9 @@ def lines(explanation: Explanation, paper: Paper, of: int | None = None) -> Iter
     yield from _anomalies(explanation, paper)
 
 
-def page(explanation: Explanation, paper: Paper, most: int, of: int | None = None) -> Iterator[str]:
+def page(
+    explanation: Explanation, paper: Console, most: int, of: int | None = None
+) -> Iterator[str]:
     """One report in at most ``most`` lines: the verdict and what to do, then as many of the
     details as there is room for, and how to see the rest.
     """
@@ -68,7 +70,7 @@ def page(explanation: Explanation, paper: Paper, most: int, of: int | None = Non
     )  # fmt: skip
 
 
-def _top(explanation: Explanation, paper: Paper, of: int | None) -> Iterator[str]:
+def _top(explanation: Explanation, paper: Console, of: int | None) -> Iterator[str]:
     yield ""
     yield from _wrap(paper, _heading(explanation, of), "  ")
     for line in _wrap(paper, explanation.verdict):
@@ -79,13 +81,13 @@ def _top(explanation: Explanation, paper: Paper, of: int | None) -> Iterator[str
         yield paper.paint(line, "bold")
 
 
-def _section(section: Section, paper: Paper) -> Iterator[str]:
+def _section(section: Section, paper: Console) -> Iterator[str]:
     label = f"  {section.title}".ljust(_LABEL) + " "
     return _wrap(paper, " ".join(section.sentences), " " * (_LABEL + 1), label)
 
 
 def episode_lines(
-    episodes: Sequence[OomEpisode], found: int, kills: int, reports: int, paper: Paper
+    episodes: Sequence[OomEpisode], found: int, kills: int, reports: int, paper: Console
 ) -> Iterator[str]:
     """What happened in the whole log, an episode a line; the last EPISODES_SHOWN of them."""
     shown = episodes[-EPISODES_SHOWN:]
@@ -130,7 +132,7 @@ def _span(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 10 else duration(seconds)
 
 
-def summary(explanation: Explanation, paper: Paper) -> str:
+def summary(explanation: Explanation, paper: Console) -> str:
     """One line for one report of many: when, who died, what it held, where."""
     facts = explanation.facts
     report = facts.report
@@ -149,7 +151,9 @@ def summary(explanation: Explanation, paper: Paper) -> str:
     return shortened(head + where, paper)
 
 
-def ending(found: int, lines_read: int, paper: Paper, *, is_readable: bool = True) -> Iterator[str]:
+def ending(
+    found: int, lines_read: int, paper: Console, *, is_readable: bool = True
+) -> Iterator[str]:
     """How many reports there were; without any, what was looked for."""
     if found:
         yield ""
@@ -166,7 +170,7 @@ def ending(found: int, lines_read: int, paper: Paper, *, is_readable: bool = Tru
     )
 
 
-def _wrap(paper: Paper, text: str, indent: str = "", first: str | None = None) -> Iterator[str]:
+def _wrap(paper: Console, text: str, indent: str = "", first: str | None = None) -> Iterator[str]:
     """Lines no wider than the paper: what is longer, a cgroup's path, is broken after a ``/``."""
     room = paper.width - max(len(indent), len(first or ""))
     words = (piece for word in plain(text).split() for piece in _pieces(word, room))
@@ -200,7 +204,7 @@ def _heading(explanation: Explanation, of: int | None) -> str:
     )
 
 
-def _table(facts: ReportFacts, paper: Paper) -> Iterator[str]:
+def _table(facts: ReportFacts, paper: Console) -> Iterator[str]:
     rows = facts.scores.rows
     if not rows:
         return
@@ -288,7 +292,7 @@ def _sized(pages: int, facts: ReportFacts, most: int) -> str:
     return f"{_narrow(pages, most)}p" if facts.page_bytes is None else "> 1 EiB"
 
 
-def _anomalies(explanation: Explanation, paper: Paper) -> Iterator[str]:
+def _anomalies(explanation: Explanation, paper: Console) -> Iterator[str]:
     if not explanation.anomalies:
         return
     yield ""

@@ -13,7 +13,7 @@ from seawall.accounts.oom.swarm import BYSTANDERS
 from seawall.views.oom_predict_json import DESCRIBED_MOST
 from seawall.views.oom_predict_page import PredictPage
 from seawall.views.pods_text import brief
-from seawall.views.terminal import Paper, plain, shorten
+from seawall.views.terminal import Console, plain, shorten
 from seawall.words import count, percent, size
 
 SHOWN: Final = 10
@@ -24,7 +24,7 @@ _BYSTANDERS: Final = (
 )
 
 
-def lines(page: PredictPage, paper: Paper) -> Iterator[str]:
+def lines(page: PredictPage, paper: Console) -> Iterator[str]:
     """Everything between the heading and "Could not see"."""
     yield ""
     prediction = page.prediction
@@ -110,7 +110,7 @@ def _formula(prediction: Prediction) -> str:
     return f"Points {whose}, in {unit}: {formula.text}."
 
 
-def _table(prediction: Prediction, paper: Paper) -> Iterator[str]:
+def _table(prediction: Prediction, paper: Console) -> Iterator[str]:
     head = ["  PID PROCESS", "ADJ", "SCORE", "POINTS", "ANON", "FILE", "SHMEM", "SWAP", "BACK"]
     shown = prediction.ranking[:SHOWN]
     rows = [_cells(row) for row in shown]
@@ -157,7 +157,7 @@ def _kills(relief: Relief) -> str:
     return f"{count(relief.kills)} kill{'' if relief.kills == 1 else 's'}"
 
 
-def _relief(prediction: Prediction, paper: Paper) -> Iterator[str]:
+def _relief(prediction: Prediction, paper: Console) -> Iterator[str]:
     """What the kills together bring."""
     relief = prediction.relief
     if relief is None or not relief.needed_bytes:
@@ -192,7 +192,7 @@ def _relief(prediction: Prediction, paper: Paper) -> Iterator[str]:
         yield paper.paint(line, style) if style else line
 
 
-def _immune(prediction: Prediction, paper: Paper) -> Iterator[str]:
+def _immune(prediction: Prediction, paper: Console) -> Iterator[str]:
     by_reason: dict[str, list[Contender]] = {}
     for one in prediction.immune:
         by_reason.setdefault(one.immune or "", []).append(one)
@@ -214,7 +214,7 @@ def _named(found: Sequence[Contender]) -> str:
     return ", ".join(names)
 
 
-def _agreement(prediction: Prediction, paper: Paper) -> Iterator[str]:
+def _agreement(prediction: Prediction, paper: Console) -> Iterator[str]:
     agreement = prediction.agreement
     if agreement is None:
         return

@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from seawall.views.terminal import Paper, shorten_path
+from seawall.views.terminal import Console, shorten_path
 from seawall.words import duration, percent, size
 
 _PROGRAMS_SHOWN: Final = 40
@@ -15,7 +15,7 @@ _OLD_SECONDS: Final = 120.0
 """A pinner tells every half minute, a thrashing node's a little later."""
 
 
-def lines(page: dict[str, Any], paper: Paper, hidden: str = "") -> Iterator[str]:
+def lines(page: dict[str, Any], paper: Console, hidden: str = "") -> Iterator[str]:
     """The whole; ``page`` is the document's.  ``hidden``: why what is pinned cannot be seen."""
     yield from paper.wrap(_first(page, hidden))
     if not page["asked_for"]:
@@ -32,7 +32,7 @@ def lines(page: dict[str, Any], paper: Paper, hidden: str = "") -> Iterator[str]
         yield from more
 
 
-def _more(page: dict[str, Any], paper: Paper) -> Iterator[str]:
+def _more(page: dict[str, Any], paper: Console) -> Iterator[str]:
     for row in page["slices"]:
         yield from paper.wrap(f"memory.low of {row['path']}: {row['words']}")
     for word in page["names_nobody"]:
@@ -57,7 +57,7 @@ def _first(page: dict[str, Any], hidden: str) -> str:
     )
 
 
-def _table(page: dict[str, Any], paper: Paper) -> Iterator[str]:
+def _table(page: dict[str, Any], paper: Console) -> Iterator[str]:
     head = ("program", "procs", "text", "was in", "would be", "pinned", "left out")
     rows = page["programs"]
     sums = {name: sum(row[name] for row in rows) for name in _COLUMNS}
@@ -79,7 +79,7 @@ def _row(row: dict[str, Any]) -> tuple[str, ...]:
     return (row["name"], processes, size(mapped), share, *others)
 
 
-def _left_out(page: dict[str, Any], paper: Paper) -> Iterator[str]:
+def _left_out(page: dict[str, Any], paper: Console) -> Iterator[str]:
     rows = page["refused"]
     if not rows:
         return

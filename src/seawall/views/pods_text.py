@@ -20,7 +20,7 @@ from seawall.views.pods_columns import (
     is_pods,
 )
 from seawall.views.pods_columns import column as column_of
-from seawall.views.terminal import Paper, plain, shorten
+from seawall.views.terminal import Console, plain, shorten
 from seawall.words import duration, percent, size
 
 ENDANGERED_SHOWN: Final = 5
@@ -48,7 +48,8 @@ _MEANINGS: Final = {
 
 
 def lines(
-    table: PodTable, chosen: PodRows, paper: Paper, asked: Mapping[str, Entitlement] | None = None,
+    table: PodTable, chosen: PodRows, paper: Console,
+    asked: Mapping[str, Entitlement] | None = None,
     processes: Mapping[str, str] | None = None,
 ) -> Iterator[str]:  # fmt: skip
     """Everything between the heading and "Could not see"; every column and the requests with
@@ -66,7 +67,7 @@ def lines(
     names = [_name(row, processes or {}) for row in chosen.rows]
     has_bar = paper.colour and any(_shares(row) for row in chosen.rows)
     columns = used if asked is not None else _fitting(used, chosen, paper, names, has_bar=has_bar)
-    page = paper if asked is None else Paper(width=1 << 20, colour=paper.colour)
+    page = paper if asked is None else Console(width=1 << 20, colour=paper.colour)
     requests = [request((asked or {}).get(row.workload.cgroup)) for row in chosen.rows]
     last = requests if any(requests) else []
     yield from _table(columns, chosen, page, names, last, has_bar=has_bar)
@@ -76,7 +77,7 @@ def lines(
     yield from _legend(used, columns, table, chosen, paper, has_bar=has_bar)
 
 
-def _headline(table: PodTable, chosen: PodRows, paper: Paper) -> Iterator[str]:
+def _headline(table: PodTable, chosen: PodRows, paper: Console) -> Iterator[str]:
     """Before the table: a reader at three in the morning reads one line."""
     looked = chosen.looked_at()
     restarted = set(map(id, chosen.restarted))
@@ -210,7 +211,12 @@ def _has_news(column: Column, chosen: PodRows) -> bool:
 
 
 def _fitting(
-    columns: Sequence[Column], chosen: PodRows, paper: Paper, names: Sequence[str], *, has_bar: bool
+    columns: Sequence[Column],
+    chosen: PodRows,
+    paper: Console,
+    names: Sequence[str],
+    *,
+    has_bar: bool,
 ) -> list[Column]:
     """As many as leave room for names; the highest rank goes first."""
     kept = list(columns)
@@ -272,7 +278,7 @@ def request(asked: Entitlement | None) -> str:
 
 
 def _table(
-    columns: Sequence[Column], chosen: PodRows, paper: Paper, names: Sequence[str],
+    columns: Sequence[Column], chosen: PodRows, paper: Console, names: Sequence[str],
     requests: Sequence[str], *, has_bar: bool,
 ) -> Iterator[str]:  # fmt: skip
     dangers = [danger_of(row) for row in chosen.rows]
@@ -327,8 +333,8 @@ def _beside_rows(table: PodTable) -> str:
 
 
 def _legend(
-    used: Sequence[Column], shown: Sequence[Column], table: PodTable, chosen: PodRows, paper: Paper,
-    *, has_bar: bool,
+    used: Sequence[Column], shown: Sequence[Column], table: PodTable, chosen: PodRows,
+    paper: Console, *, has_bar: bool,
 ) -> Iterator[str]:  # fmt: skip
     if chosen.whole:
         yield from paper.wrap("Parents hold their children; the total counts each byte once.")

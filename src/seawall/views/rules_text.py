@@ -5,17 +5,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from seawall.findings.rule import Rule
-from seawall.views.terminal import Paper
+from seawall.views.terminal import Console
 
 
-def list_lines(rules: Sequence[Rule], paper: Paper) -> Iterator[str]:
+def list_lines(rules: Sequence[Rule], paper: Console) -> Iterator[str]:
     """One line a rule: id, worst severity, title."""
     for rule in rules:
         mark = "audit" if rule.audit else rule.severity
         yield f"{rule.id}  {paper.paint(f'{mark:<8}', rule.severity)}  {rule.title}"
 
 
-def show_lines(rule: Rule, paper: Paper) -> Iterator[str]:
+def show_lines(rule: Rule, paper: Console) -> Iterator[str]:
     """What it says, why it hurts, its thresholds, how to see the same by hand, what to do."""
     yield paper.paint(f"{rule.id}  {rule.title}", "bold")
     yield f"worst: {rule.severity}" + ("; only with why --audit" if rule.audit else "")

@@ -17,7 +17,7 @@ from seawall.views.stacks_page import (
     standing_still,
     title_of,
 )
-from seawall.views.terminal import Paper, shorten
+from seawall.views.terminal import Console, shorten
 from seawall.words import count, duration, percent
 
 GROUPS_SHOWN: Final = 12
@@ -31,7 +31,7 @@ _ENTRIES: Final = frozenset(
 )
 
 
-def lines(page: StacksPage, paper: Paper) -> Iterator[str]:
+def lines(page: StacksPage, paper: Console) -> Iterator[str]:
     """Everything between the heading and "Could not see"."""
     yield from paper.wrap(_summary(page))
     groups = page.found.groups
@@ -64,7 +64,7 @@ def _summary(page: StacksPage) -> str:
     )
 
 
-def _group(group: StackGroup, page: StacksPage, paper: Paper) -> Iterator[str]:
+def _group(group: StackGroup, page: StacksPage, paper: Console) -> Iterator[str]:
     first = f"{percent(group.share):>6}   "
     for line in paper.wrap(title_of(group.place), _INDENT, first):
         yield paper.paint(line, "bold")
@@ -127,7 +127,7 @@ def frames_line(frames: Stack) -> str:
     return " < ".join(names[:_FRAMES_SHOWN]) + more
 
 
-def _still(page: StacksPage, paper: Paper) -> Iterator[str]:
+def _still(page: StacksPage, paper: Console) -> Iterator[str]:
     found = standing_still(page.found.groups)
     if not found:
         return
@@ -144,7 +144,7 @@ def _still(page: StacksPage, paper: Paper) -> Iterator[str]:
         yield f"{_INDENT}and {count(len(found) - _STILL_SHOWN)} more"
 
 
-def _cpus(page: StacksPage, paper: Paper) -> Iterator[str]:
+def _cpus(page: StacksPage, paper: Console) -> Iterator[str]:
     traces = [trace for found in page.cpus for trace in found.traces]
     if not traces:
         return

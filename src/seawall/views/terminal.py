@@ -30,7 +30,7 @@ def _written_out(char: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Paper:
+class Console:
     """Where a view is written to: how wide, and whether colours are understood."""
 
     width: int = WIDTH

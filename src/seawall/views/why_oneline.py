@@ -12,7 +12,7 @@ from seawall.accounts.recent_events import RecentEvents
 from seawall.findings.causes import Cause, causes
 from seawall.findings.finding import Judged
 from seawall.host.host import Unread
-from seawall.views.terminal import Paper, plain, shorten
+from seawall.views.terminal import Console, plain, shorten
 from seawall.views.why_screen import clipped, named
 from seawall.views.why_text import age_words
 
@@ -28,7 +28,7 @@ def line(node: str, judged: Sequence[Judged], recent: RecentEvents | Unread | No
     words = _worst(found) if found else _none(judged)
     lately = _lately(recent)
     room = WIDTH - len(start) - 1 - len(lately)
-    return f"{start} {clipped(words, Paper(width=room), most=1)[0]}{lately}"
+    return f"{start} {clipped(words, Console(width=room), most=1)[0]}{lately}"
 
 
 def _worst(found: Sequence[Cause]) -> str:
@@ -57,4 +57,4 @@ def _lately(recent: RecentEvents | Unread | None) -> str:
         return " | lately: not all could be read" if recent.unread else ""
     event = recent.events[0]
     words = f"{age_words(event, recent.now_unix_seconds)} {named(event.sentence)}"
-    return f" | lately: {clipped(words, Paper(width=_LATELY_WIDTH), most=1)[0]}"
+    return f" | lately: {clipped(words, Console(width=_LATELY_WIDTH), most=1)[0]}"

@@ -16,7 +16,7 @@ from seawall.findings.blindness import NotSeen, changeable
 from seawall.findings.causes import Cause, causes
 from seawall.findings.finding import SEVERITIES, Judged
 from seawall.host.host import Unread
-from seawall.views.terminal import Paper, plain, shorten
+from seawall.views.terminal import Console, plain, shorten
 from seawall.views.why_text import age_words, shown_value
 from seawall.words import counted, duration, first
 
@@ -82,7 +82,7 @@ class _Most:
     causes: int = CAUSES_SHOWN
 
 
-def lines(answer: Answer, paper: Paper) -> list[str]:
+def lines(answer: Answer, paper: Console) -> list[str]:
     """The screen: at most LINES lines, none wider than the paper."""
     most = _Most()
     for shrink in (None, *_SHRINKING):
@@ -94,7 +94,7 @@ def lines(answer: Answer, paper: Paper) -> list[str]:
     return [*told[: LINES - 1], _row(paper, "", "all of it: seawall why --whole")]
 
 
-def interim_lines(answer: Answer, paper: Paper) -> list[str]:
+def interim_lines(answer: Answer, paper: Console) -> list[str]:
     """What can be said before the answer is ready: the first cause, whose it is, what to do; none
     where nothing fires yet.
     """
@@ -137,7 +137,7 @@ _SHRINKING: Final = (
 )  # fmt: skip
 
 
-def _lines(answer: Answer, paper: Paper, most: _Most) -> Iterator[str]:
+def _lines(answer: Answer, paper: Console, most: _Most) -> Iterator[str]:
     if answer.heading:
         yield paper.paint(_heading(answer.heading, paper), "bold")
     if answer.cut:
@@ -162,7 +162,7 @@ def _lines(answer: Answer, paper: Paper, most: _Most) -> Iterator[str]:
 
 
 def _cause_lines(
-    cause: Cause, place: int, answer: Answer, paper: Paper, most: _Most
+    cause: Cause, place: int, answer: Answer, paper: Console, most: _Most
 ) -> Iterator[str]:
     item = cause.item
     yield from _headline(cause, paper, most.headline)
@@ -173,7 +173,7 @@ def _cause_lines(
     yield from _effects(cause, paper, most.effects[place])
 
 
-def _headline(cause: Cause, paper: Paper, most: int) -> Iterator[str]:
+def _headline(cause: Cause, paper: Console, most: int) -> Iterator[str]:
     finding = cause.item.finding
     mark, text = f"{cause.severity.upper():<9} ", named(finding.brief.headline or finding.headline)
     for line in _whole(text, paper, mark, most, end=f"[{cause.item.id}]"):
@@ -196,7 +196,7 @@ def _who(item: Judged, answer: Answer) -> str:
     return f"nobody can be named from {files}: seawall memory --who"
 
 
-def _why_lines(item: Judged, paper: Paper, most: int) -> Iterator[str]:
+def _why_lines(item: Judged, paper: Console, most: int) -> Iterator[str]:
     """What follows, then as many numbers as there is room for."""
     finding = item.finding
     text = named(finding.brief.why or _first_sentence(finding.outlook))
@@ -212,7 +212,7 @@ def _why_lines(item: Judged, paper: Paper, most: int) -> Iterator[str]:
         yield from _whole(text, paper, f"{'  why':<10}", most)
 
 
-def _steps(item: Judged, paper: Paper, most: int) -> Iterator[str]:
+def _steps(item: Judged, paper: Console, most: int) -> Iterator[str]:
     """Whole steps as long as there is room; of the first one that is too long, whole sentences."""
     left, label = most, "  do"
     for step in item.steps or item.remedy:
@@ -231,7 +231,7 @@ def _steps(item: Judged, paper: Paper, most: int) -> Iterator[str]:
         yield _row(paper, "  do", f"seawall why {item.id}: what to do, step by step")
 
 
-def _whole(text: str, paper: Paper, start: str, most: int, end: str = "") -> list[str]:
+def _whole(text: str, paper: Console, start: str, most: int, end: str = "") -> list[str]:
     """As much of it as fits in whole sentences and clauses; clipped only where none fits."""
     for shorter in _shorter(text):
         told = clipped(shorter, paper, _INDENT, start, most + 1, end=end)
@@ -250,7 +250,7 @@ def _shorter(text: str) -> Iterator[str]:
                 yield text[:place]
 
 
-def _effects(cause: Cause, paper: Paper, most: int) -> Iterator[str]:
+def _effects(cause: Cause, paper: Console, most: int) -> Iterator[str]:
     """What follows from it, in as many words as fit, with the ids of all."""
     if not cause.effects:
         return
@@ -276,7 +276,7 @@ def _effect_words(item: Judged) -> str:
 # --- below the causes ------------------------------------------------------------------
 
 
-def _nothing(answer: Answer, paper: Paper) -> Iterator[str]:
+def _nothing(answer: Answer, paper: Console) -> Iterator[str]:
     rules = {item.id for item in answer.judged}
     blind = _blind_ids(answer)
     if blind and len(blind) * 2 > len(rules):
@@ -295,7 +295,7 @@ def _blind_ids(answer: Answer) -> list[str]:
     return list(dict.fromkeys(item.id for item in items))
 
 
-def _rest_lines(rest: Sequence[Cause], answer: Answer, paper: Paper) -> Iterator[str]:
+def _rest_lines(rest: Sequence[Cause], answer: Answer, paper: Console) -> Iterator[str]:
     """What fires beside the causes shown, by severity."""
     if rest:
         counts = [(sum(c.severity == name for c in rest), name) for name in SEVERITIES]
@@ -306,7 +306,7 @@ def _rest_lines(rest: Sequence[Cause], answer: Answer, paper: Paper) -> Iterator
         yield _row(paper, "also", f"{counted(answer.others, 'finding')} about others: seawall why")
 
 
-def _recent_lines(recent: RecentEvents | Unread | None, paper: Paper, most: int) -> Iterator[str]:
+def _recent_lines(recent: RecentEvents | Unread | None, paper: Console, most: int) -> Iterator[str]:
     if recent is None:
         return
     if isinstance(recent, Unread):
@@ -329,7 +329,7 @@ def _recent_lines(recent: RecentEvents | Unread | None, paper: Paper, most: int)
         yield _row(paper, label, unread[0])
 
 
-def _event_line(event: RecentEvent, now: float | None, label: str, paper: Paper) -> str:
+def _event_line(event: RecentEvent, now: float | None, label: str, paper: Console) -> str:
     age = age_words(event, now)
     text = named(event.sentence)
     longer = f"{text}: {event.more}" if event.more else text
@@ -343,7 +343,7 @@ def _reason(unread: Unread) -> str:
     return unread.detail or unread.why
 
 
-def _unseen_lines(answer: Answer, paper: Paper, most: int) -> Iterator[str]:
+def _unseen_lines(answer: Answer, paper: Console, most: int) -> Iterator[str]:
     """Only what somebody can change, and what is evidence by itself: a file that hangs."""
     rows = changeable(answer.unseen)
     hanging = [row for row in rows if row.is_hanging or row.kind == "bug"]
@@ -367,7 +367,7 @@ def _unseen_lines(answer: Answer, paper: Paper, most: int) -> Iterator[str]:
         yield from _section(paper, "not seen", named("; ".join(words)), most)
 
 
-def _pointer_lines(found: Sequence[Cause], answer: Answer, paper: Paper) -> Iterator[str]:
+def _pointer_lines(found: Sequence[Cause], answer: Answer, paper: Console) -> Iterator[str]:
     if found:
         shown = found[0].item.id
         words = f"its evidence: seawall why {shown}; everything: seawall why --whole"
@@ -397,7 +397,7 @@ def _first_sentence(text: str) -> str:
     return re.split(r"(?<=[a-z0-9)])\. (?=[A-Z0-9])", text, maxsplit=1)[0]
 
 
-def _heading(text: str, paper: Paper) -> str:
+def _heading(text: str, paper: Console) -> str:
     """As it is, spaces and all; cut at the paper's edge."""
     text = plain(text)
     while columns(text) > paper.width:
@@ -405,16 +405,16 @@ def _heading(text: str, paper: Paper) -> str:
     return text
 
 
-def _row(paper: Paper, label: str, text: str) -> str:
+def _row(paper: Console, label: str, text: str) -> str:
     return clipped(text, paper, _INDENT, f"{label:<10}", 1)[0]
 
 
-def _section(paper: Paper, label: str, text: str, most: int) -> Iterator[str]:
+def _section(paper: Console, label: str, text: str, most: int) -> Iterator[str]:
     yield from clipped(text, paper, _INDENT, f"{label:<10}", most)
 
 
 def clipped(
-    text: str, paper: Paper, indent: str = "", first_indent: str | None = None, most: int = 2,
+    text: str, paper: Console, indent: str = "", first_indent: str | None = None, most: int = 2,
     end: str = "",
 ) -> list[str]:  # fmt: skip
     """At most ``most`` lines, none wider than the paper; what does not fit ends in ``..`` between

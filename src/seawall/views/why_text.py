@@ -13,7 +13,7 @@ from seawall.findings.causes import Cause
 from seawall.findings.finding import Evidence, Judged
 from seawall.findings.rule import Rule
 from seawall.host.host import Unread
-from seawall.views.terminal import Paper, plain
+from seawall.views.terminal import Console, plain
 from seawall.words import count, duration, percent, size
 
 _INDENT: Final = "          "
@@ -23,7 +23,7 @@ _PATH_LONG: Final = 60
 _LONG_PATH: Final = re.compile(rf"(?<![^\s=])/[\w.:@/-]{{{_PATH_LONG - 1},}}(?<!/)")
 
 
-def heading(head: dict[str, Any], paper: Paper, notes: Sequence[str] = ()) -> Iterator[str]:
+def heading(head: dict[str, Any], paper: Console, notes: Sequence[str] = ()) -> Iterator[str]:
     """Which machine, which kernel, when."""
     host = head["host"]
     words = [host.get("node") or "unknown node", f"Linux {host.get('kernel') or 'unknown'}"]
@@ -33,7 +33,7 @@ def heading(head: dict[str, Any], paper: Paper, notes: Sequence[str] = ()) -> It
     yield from note_lines(notes, paper)
 
 
-def note_lines(notes: Sequence[str], paper: Paper) -> Iterator[str]:
+def note_lines(notes: Sequence[str], paper: Console) -> Iterator[str]:
     """What whoever made a bundle wrote down with it, and where it breaks off."""
     if notes:
         yield "Noted with the record:"
@@ -41,19 +41,19 @@ def note_lines(notes: Sequence[str], paper: Paper) -> Iterator[str]:
             yield from paper.wrap(note, "  ", "  ")
 
 
-def shortened(text: str, paper: Paper) -> str:
+def shortened(text: str, paper: Console) -> str:
     """One line, cut at the paper's edge."""
     return text if len(text) <= paper.width else text[: paper.width - 2] + ".."
 
 
-def cause_lines(cause: Cause, paper: Paper) -> Iterator[str]:
+def cause_lines(cause: Cause, paper: Console) -> Iterator[str]:
     """A cause, then what follows from it."""
     yield from finding_lines(cause.item, paper)
     for item in cause.effects:
         yield from finding_lines(item, paper, below=cause.item.id)
 
 
-def finding_lines(item: Judged, paper: Paper, *, below: str = "") -> Iterator[str]:
+def finding_lines(item: Judged, paper: Console, *, below: str = "") -> Iterator[str]:
     """One finding that fires: headline, what comes next, evidence, confirm, remedy.
 
     ``below``: the id of its cause.
@@ -77,7 +77,7 @@ def finding_lines(item: Judged, paper: Paper, *, below: str = "") -> Iterator[st
         yield from paper.wrap(step, _INDENT + "  ", label + "- ")
 
 
-def rule_lines(rule: Rule, judged: Sequence[Judged], paper: Paper) -> Iterator[str]:
+def rule_lines(rule: Rule, judged: Sequence[Judged], paper: Console) -> Iterator[str]:
     """All that one rule said; of one that did not fire, what it looked at and by hand how."""
     for item in judged:
         finding = item.finding
@@ -97,7 +97,7 @@ def rule_lines(rule: Rule, judged: Sequence[Judged], paper: Paper) -> Iterator[s
     yield from paper.wrap(f"{rule.id}: {rule.title}. More: seawall rules show {rule.id}")
 
 
-def event_lines(recent: RecentEvents | Unread | None, paper: Paper) -> Iterator[str]:
+def event_lines(recent: RecentEvents | Unread | None, paper: Console) -> Iterator[str]:
     """All of the past that was read, newest first, with the verb that tells more."""
     if recent is None:
         return
@@ -157,7 +157,7 @@ def _listed(label: str, commands: Sequence[str]) -> Iterator[str]:
         yield (label if not number else _INDENT) + plain(command)
 
 
-def _evidence_lines(evidence: Sequence[Evidence], paper: Paper) -> Iterator[str]:
+def _evidence_lines(evidence: Sequence[Evidence], paper: Console) -> Iterator[str]:
     folder = _long_folder([item.source for item in evidence])
     for number, item in enumerate(evidence):
         label = "  seen    " if not number else _INDENT
@@ -168,7 +168,7 @@ def _evidence_lines(evidence: Sequence[Evidence], paper: Paper) -> Iterator[str]
             yield paper.paint(line, "dim")
 
 
-def _evidence_row(label: str, item: Evidence, source: str, paper: Paper) -> Iterator[str]:
+def _evidence_row(label: str, item: Evidence, source: str, paper: Console) -> Iterator[str]:
     """Value, name and source on one line if they fit, else the source below."""
     value = shown_value(item)
     if len(value) > _VALUE_WIDTH:
@@ -223,7 +223,7 @@ def closing(
     judged: Sequence[Judged],
     unseen: Sequence[NotSeen],
     window_seconds: float | None,
-    paper: Paper,
+    paper: Console,
 ) -> Iterator[str]:
     """What could not be seen, and how many rules looked."""
     live = [item for item in judged if item.muted is None]
@@ -249,7 +249,7 @@ def closing(
     )
 
 
-def could_not_see(unseen: Sequence[NotSeen], paper: Paper) -> Iterator[str]:
+def could_not_see(unseen: Sequence[NotSeen], paper: Console) -> Iterator[str]:
     """The last part of every view."""
     yield ""
     if not unseen:

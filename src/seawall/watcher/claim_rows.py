@@ -13,16 +13,16 @@ from typing import Any, Final, NamedTuple
 from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims
 from seawall.accounts.claim_sources import driver_mapping_claims, packet_ring_claims
 from seawall.accounts.claims import Claims, joined
-from seawall.accounts.kept_words import claim_of
+from seawall.accounts.claims_file_words import claim_of
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.packet_rings.bounds import bounded
 from seawall.accounts.shadow_charge import sum_of, uncounted_claims
 from seawall.host.host import Host, Unread
 from seawall.readings.driver_files import DriverFiles
 from seawall.readings.driver_mappings import DriverMappings
-from seawall.readings.kept_claims import KeptClaim, inode_of
 from seawall.readings.kernel import Kernel
 from seawall.readings.packet_rings import PacketRings
+from seawall.readings.saved_claims import SavedClaim, inode_of
 from seawall.readings.snapshot import Snapshot
 from seawall.readings.vmallocinfo import Vmallocinfo
 from seawall.watcher.deferred_host import DeferredHost
@@ -55,9 +55,9 @@ class LearnedClaims(NamedTuple):
     """What the watcher itself knows."""
 
     ledger: Ledger
-    followed: Sequence[KeptClaim] = ()
+    followed: Sequence[SavedClaim] = ()
     """Page by page, at this moment."""
-    kept: Sequence[KeptClaim] = ()
+    kept: Sequence[SavedClaim] = ()
     """Of before: the trace is paused, or was another watcher's."""
 
 
@@ -137,8 +137,8 @@ def less_sure(told: SourceClaims, in_vmalloc_bytes: int) -> SourceClaims:
 
 
 def _bounded(
-    kept: Sequence[KeptClaim], snapshot: Snapshot, told: SourceClaims
-) -> Sequence[KeptClaim]:  # fmt: skip
+    kept: Sequence[SavedClaim], snapshot: Snapshot, told: SourceClaims
+) -> Sequence[SavedClaim]:  # fmt: skip
     rings, kernel = snapshot.get(PacketRings), snapshot.get(Kernel)
     if isinstance(rings, Unread) or isinstance(kernel, Unread):
         return kept
@@ -154,7 +154,7 @@ def explained_by(claims: Sequence[Claim]) -> int:
     )
 
 
-def _is_there(host: Host, claim: KeptClaim) -> bool:
+def _is_there(host: Host, claim: SavedClaim) -> bool:
     """Whether the cgroup that it was learned of is still that one."""
     if claim.is_gone or claim.folder is None:
         return False

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from seawall.accounts.watch.tracing_pace import LedgerMoment
 from seawall.accounts.watch.watched_claims import key_of
-from seawall.readings.kept_claims import PATH, document_of
+from seawall.readings.saved_claims import PATH, document_of
 from seawall.replaced_file import make_folder, replace_file
 
 if TYPE_CHECKING:

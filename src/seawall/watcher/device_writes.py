@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from seawall.accounts.devices.watch.watched import WatchedDevices
+from seawall.accounts.devices.watch.watched_table import WatchedDevices
 from seawall.host.device_access.device_cgroup import Hierarchy, own_hierarchy
 from seawall.host.device_access.writers import NEEDS, Writers, folders_of
 from seawall.problems import ParseProblem

@@ -22,7 +22,7 @@ from seawall.accounts.devices.watch.device_watch_events import (
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
 from seawall.watcher.alarm import Alarm
-from seawall.watcher.device_sight import DeviceSight, now
+from seawall.watcher.device_probe import DeviceProbe, now
 from seawall.watcher.device_writes import DeviceWrites
 
 TABLE_SECONDS: Final = 10.0
@@ -52,7 +52,7 @@ class GpuLoop:
         self._tell = tell
         self._every = every_seconds
         self._for = for_seconds
-        self._sight = DeviceSight(wanted, table_seconds)
+        self._sight = DeviceProbe(wanted, table_seconds)
         self._writes = DeviceWrites(self._sight.with_workload)
         self._changes = Changes()
         self._blind: set[str] = set()

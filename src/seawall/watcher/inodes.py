@@ -16,8 +16,8 @@ from seawall.accounts.watch.watched_claims import ClaimPlace
 from seawall.cgroup_paths import place_of
 from seawall.host.host import Host, Unread
 from seawall.readings.cgroup import Cgroups
-from seawall.readings.kept_claims import inode_of
 from seawall.readings.page_trace import PageTrace, TracedTask
+from seawall.readings.saved_claims import inode_of
 
 _DELETED: Final = " (deleted)"
 _KNOWN_MOST: Final = 1 << 16

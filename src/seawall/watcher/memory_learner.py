@@ -9,7 +9,7 @@ import time
 from typing import Final
 
 from seawall.accounts.ledger import Ledger
-from seawall.accounts.tracing.sums import Sight, UncountedGrowth, sum_trace
+from seawall.accounts.tracing.sums import TraceInputs, UncountedGrowth, sum_trace
 from seawall.accounts.tracing.task_workloads import memory_path
 from seawall.accounts.watch.tracing_pace import BURST, LEAK, MIB, Growth, LedgerMoment, TracingPace
 from seawall.accounts.watch.watched_claims import ClaimPlace
@@ -18,8 +18,8 @@ from seawall.accounts.workloads import Workloads
 from seawall.host.host import Host, Unread
 from seawall.readings.cgroup import Cgroups
 from seawall.readings.container_files import ContainerFiles
-from seawall.readings.kept_claims import KeptClaims
 from seawall.readings.page_trace import PageTrace
+from seawall.readings.saved_claims import SavedClaims
 from seawall.readings.snapshot import Snapshot
 from seawall.watcher.inodes import Inodes
 from seawall.watcher.ledger_looks import LedgerLook, LedgerLooks
@@ -44,7 +44,7 @@ class MemoryLearner:
         self._inodes = Inodes(self._host)
         self._strangers_at = 0.0
         self._strangers: frozenset[tuple[str, int | None]] = frozenset()
-        kept = Snapshot(host).get(KeptClaims)
+        kept = Snapshot(host).get(SavedClaims)
         known = None if isinstance(kept, Unread) else kept
         growth = Growth((SURGE, BURST, LEAK))
         self.watch = MemoryWatch(
@@ -122,14 +122,14 @@ class MemoryLearner:
             self.following.disarm(keeps=False)
         return later
 
-    def _sight(self) -> Sight:
+    def _sight(self) -> TraceInputs:
         """Of the last whole ledger, with the inventory of now: nothing else is read."""
         inventory = self._inventory
         known = {
             Ledger: self.looks.ledger, Cgroups: inventory.cgroups, ContainerFiles: inventory.files,
             Workloads: inventory.workloads,
         }  # fmt: skip
-        return Sight.of(Snapshot(self._host, known))
+        return TraceInputs.of(Snapshot(self._host, known))
 
     def _meet(self, trace: PageTrace) -> None:
         """A cgroup that is not known yet must not be taken for one that is gone."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.ledger_vmalloc import is_pages
-from seawall.accounts.tracing.sums import Sight, UncountedGrowth, sum_trace
+from seawall.accounts.tracing.sums import TraceInputs, UncountedGrowth, sum_trace
 from seawall.accounts.watch.tracing_pace import LedgerMoment
 from seawall.accounts.watch.watched_claims import ClaimPlace, Key, key_of
 from seawall.accounts.watch.watching import MemoryWatch
@@ -16,10 +16,10 @@ from seawall.accounts.workloads import Workloads
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.readings.cgroup import Cgroups
-from seawall.readings.kept_claims import PATH, KeptClaim, KeptClaims, document_of
 from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.page_trace import parse_answer
+from seawall.readings.saved_claims import PATH, SavedClaim, SavedClaims, document_of
 from seawall.readings.snapshot import Snapshot
 from seawall.readings.vmallocinfo import Vmallocinfo
 from seawall.replaced_file import replace_file
@@ -53,7 +53,7 @@ class WatchEvent:
     """``started``, ``armed``, ``disarmed``, ``claim``, ``gone``, ``blind``, ``ended``."""
     unix_seconds: float | None
     words: str
-    kept: KeptClaims | None
+    kept: SavedClaims | None
 
 
 class MemoryWatchLoop:
@@ -105,7 +105,7 @@ class MemoryWatchLoop:
 
     def _begin(self) -> None:
         """Go on with what an earlier watcher of this boot knew."""
-        kept = self._snapshot.get(KeptClaims)
+        kept = self._snapshot.get(SavedClaims)
         if isinstance(kept, Unread):
             self._watch = MemoryWatch()
             told = ""
@@ -211,7 +211,7 @@ class MemoryWatchLoop:
         self._hindered("trace", "", moment)
         self._buffers = trace.buffer_bytes
         later = self._look_at_ledger() or moment
-        sight, cgroups = Sight.of(self._snapshot), self._snapshot.get(Cgroups)
+        sight, cgroups = TraceInputs.of(self._snapshot), self._snapshot.get(Cgroups)
         place = self._place(time.monotonic() - self._opened)
         if isinstance(cgroups, Cgroups):
             trace = self._inodes.told(trace, sight.places, cgroups, place)
@@ -292,7 +292,7 @@ class MemoryWatchLoop:
         self._tell_one(WatchEvent(event, place.unix_seconds or None, words, kept))
 
 
-def _state(claims: tuple[KeptClaim, ...], blind: str = "") -> str:
+def _state(claims: tuple[SavedClaim, ...], blind: str = "") -> str:
     """What a change of is worth a new file; not when each was looked at."""
     rows = [(key_of(c), c.bytes, c.least_bytes, c.most_bytes, c.is_gone) for c in claims]
     return repr((rows, blind))

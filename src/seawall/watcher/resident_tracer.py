@@ -10,8 +10,8 @@ import time
 from typing import Final
 
 from seawall.host.host import Unread
-from seawall.host.page_trace.known_symbols import KnownSymbols
 from seawall.host.page_trace.options import TraceOptions
+from seawall.host.page_trace.symbol_table import SymbolTable
 from seawall.host.page_trace.tracer import PageTracer
 from seawall.host.page_trace.tracing_problem import TracingProblem
 from seawall.readings.page_trace import PageTrace, parse_answer
@@ -121,7 +121,7 @@ class ResidentTracer:
 
     def refresh(self) -> None:
         """Once in a while, in peace: names of modules that came since."""
-        if self._tracer is not None and isinstance(self._tracer.symbols, KnownSymbols):
+        if self._tracer is not None and isinstance(self._tracer.symbols, SymbolTable):
             self._tracer.symbols.refresh()
 
     def close(self) -> None:

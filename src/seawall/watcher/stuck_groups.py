@@ -88,7 +88,7 @@ def _row(
     row: dict[str, Any] = {
         "cgroup": group.path,
         "why": "",
-        "returns": group.held or 0,
+        "returns": group.held_bytes or 0,
         "is_stuck": is_stuck,
         "refused_per_second": refused,
         "full": seen.full,

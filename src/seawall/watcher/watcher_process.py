@@ -9,7 +9,7 @@ with the guard: prctl(2) PR_SET_PDEATHSIG, and the end of the channel.
 import os
 import signal
 
-from seawall import held_files, own_process
+from seawall import own_process, resident_files
 from seawall.companion import die_with_parent, settle
 
 
@@ -38,7 +38,7 @@ def main(fd: int) -> int:
 
 def _hold() -> str:
     """Why not all of the interpreter is in memory, for the guard too, or empty."""
-    why = held_files.hold()
+    why = resident_files.hold()
     return f"the watcher does not keep all that it executes in memory: {why}" if why else ""
 
 

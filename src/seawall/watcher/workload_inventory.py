@@ -21,8 +21,8 @@ from seawall.readings import cgroup, container_files, oom_score_adj
 from seawall.readings.cgroup import Cgroups
 from seawall.readings.cgroup_tree import file_path
 from seawall.readings.container_files import ContainerFiles
-from seawall.readings.kept_claims import inode_of
 from seawall.readings.reading import read_each_as
+from seawall.readings.saved_claims import inode_of
 from seawall.watcher import roles_unread
 from seawall.watcher.guard_endpoint import Row, word
 from seawall.watcher.memory_requests import MemoryRequest, capacity_of, class_rank_of, request_of

@@ -8,7 +8,7 @@ import sys
 import time
 
 from seawall.actions import cgroup_files
-from seawall.actions.hands import Hands
+from seawall.actions.executor import Executor
 from seawall.actions.journal import Journal
 from seawall.actions.mounts import find_mounts
 from seawall.actions.orders import Order, Outcome, Step, Target
@@ -93,7 +93,7 @@ def wait(is_so: "object", seconds: float = 20) -> bool:
     return False
 
 
-def forks(hands: Hands, name: str) -> None:
+def forks(hands: Executor, name: str) -> None:
     """200 that fork: with cgroup.kill, or as kernels before 5.14 have to."""
     path = group(f"/pods/{name}")
     all_there = f"/run/all-{name}"
@@ -112,7 +112,7 @@ def forks(hands: Hands, name: str) -> None:
     found[name] = {**short(outcome), "is_empty": is_empty, "freeze": get(path, "cgroup.freeze")}
 
 
-def older_kernel(hands: Hands) -> None:
+def older_kernel(hands: Executor) -> None:
     """No cgroup.kill: the file is not there for our writes."""
     write = cgroup_files.write
 
@@ -126,7 +126,7 @@ def older_kernel(hands: Hands) -> None:
         cgroup_files.write = write
 
 
-def freezes(hands: Hands) -> None:
+def freezes(hands: Executor) -> None:
     path = group("/pods/freeze")
     hog(path, 1)
     first = hands.perform(order(path, "freeze"))
@@ -147,7 +147,7 @@ def freezes(hands: Hands) -> None:
     found["kill_frozen_by_other"] = short(killed)
 
 
-def clamps(hands: Hands, journal: Journal) -> None:
+def clamps(hands: Executor, journal: Journal) -> None:
     path = group("/pods/clamp")
     put(path, "memory.max", str(300 << 20))
     child = hog(path, 120)
@@ -187,7 +187,7 @@ def killed_guard(mounts: object) -> None:
     child = hog(path, 60)
     pid = os.fork()
     if pid == 0:
-        hands = Hands(mounts, ("/pods",), Journal("/run/left.undo"))  # type: ignore[arg-type]
+        hands = Executor(mounts, ("/pods",), Journal("/run/left.undo"))  # type: ignore[arg-type]
         hands.prepare()
         hands.perform(order(path, "freeze"))
         put(path, "memory.oom.group", "0")
@@ -203,7 +203,7 @@ def killed_guard(mounts: object) -> None:
     child.kill()
 
 
-def stuck(hands: Hands) -> None:
+def stuck(hands: Executor) -> None:
     """A victim that waits for a filesystem that never answers holds 150 MiB."""
     os.makedirs("/tmp/never")
     server = subprocess.Popen(["python3.11", "fuse_server.py", "/tmp/never", "silent"])
@@ -242,7 +242,7 @@ class Forker:
 
 
 def self_test(mounts: object) -> None:
-    hands = Hands(mounts, (), Journal("/run/test.undo"))  # type: ignore[arg-type]
+    hands = Executor(mounts, (), Journal("/run/test.undo"))  # type: ignore[arg-type]
     hands.prepare()
     test = SelfTest(hands, Forker(), mounts, group("/pods/guard"))  # type: ignore[arg-type]
     problem = test.prepare()
@@ -265,7 +265,7 @@ def main() -> None:
     put("", "cgroup.subtree_control", "+memory")
     put("/pods", "cgroup.subtree_control", "+memory")
     journal = Journal("/run/guard.undo")
-    hands = Hands(mounts, ("/pods",), journal)
+    hands = Executor(mounts, ("/pods",), journal)
     hands.prepare()
     hands.rehearse()
     forks(hands, "at_once")

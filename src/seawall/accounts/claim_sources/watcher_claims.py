@@ -4,15 +4,15 @@
 from seawall.accounts.claim import Claim, SourceClaims
 from seawall.accounts.ledger import Ledger
 from seawall.host.host import Unread
-from seawall.readings.kept_claims import KeptClaims
 from seawall.readings.kernel import Kernel
+from seawall.readings.saved_claims import SavedClaims
 
 
-def claims(kept: KeptClaims | Unread, ledger: Ledger, kernel: Kernel) -> SourceClaims:
+def claims(kept: SavedClaims | Unread, ledger: Ledger, kernel: Kernel) -> SourceClaims:
     """At most what the residual is over what it was before; nothing without a watcher."""
     if isinstance(kept, Unread):
         return SourceClaims()  # a file that is malformed or refused is told as any other
-    from seawall.accounts.kept_words import claim_of, unseen  # noqa: PLC0415 - why loads us
+    from seawall.accounts.claims_file_words import claim_of, unseen  # noqa: PLC0415 - why loads us
     from seawall.accounts.watch.watching import fitted_to  # noqa: PLC0415 - likewise
 
     now = kernel.taken_at_unix_seconds

@@ -4,9 +4,9 @@
 from collections.abc import Iterator
 
 from seawall.accounts.devices.classes import Control, DeviceClass, needs_compute
+from seawall.accounts.devices.device_inputs import ContainerSide, DeviceRequest, HostSide
 from seawall.accounts.devices.kernel_rules.device_rules import USE, RuledDevice
 from seawall.accounts.devices.promised.promises import PromisedDevice
-from seawall.accounts.devices.sight import ContainerSide, DeviceRequest, HostSide
 from seawall.readings.device_specs import DeviceSpec, SpecDevice
 
 

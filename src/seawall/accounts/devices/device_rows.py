@@ -7,6 +7,7 @@ import errno as errnos
 from dataclasses import replace
 from typing import Final
 
+from seawall.accounts.devices.device_inputs import ContainerSide, DeviceRequest, HostSide
 from seawall.accounts.devices.device_questions import asked, spec_device
 from seawall.accounts.devices.kernel_rules.cgroup_rules import allowed
 from seawall.accounts.devices.kernel_rules.device_rules import (
@@ -17,7 +18,6 @@ from seawall.accounts.devices.kernel_rules.device_rules import (
 )
 from seawall.accounts.devices.layers import LAYERS, DeviceRow, Layer, LayerAnswer
 from seawall.accounts.devices.promised.promise import some
-from seawall.accounts.devices.sight import ContainerSide, DeviceRequest, HostSide
 from seawall.host.host import Unread
 from seawall.readings.device_access import Tried
 from seawall.readings.device_specs import DeviceSpec

@@ -12,16 +12,16 @@ from dataclasses import replace
 from seawall.accounts.devices import plugins
 from seawall.accounts.devices.classes import CLASSES
 from seawall.accounts.devices.container_processes import ContainerProcesses
+from seawall.accounts.devices.device_inputs import Clock, ContainerSide, HostSide
 from seawall.accounts.devices.device_questions import asked
 from seawall.accounts.devices.device_rows import rows
 from seawall.accounts.devices.host_nodes import host_diagnosis, host_nodes
-from seawall.accounts.devices.layers import ContainerDevices, DeviceTable, HostNode, Soon
+from seawall.accounts.devices.layers import ContainerDevices, DeviceTable, HostNode, UpcomingLoss
 from seawall.accounts.devices.promised.promise_sources import worth_asking
 from seawall.accounts.devices.promised.promises import Promise, Sources, promises
-from seawall.accounts.devices.reasons import soon
+from seawall.accounts.devices.reasons import upcoming_loss
 from seawall.accounts.devices.reasons.diagnosis import diagnose
 from seawall.accounts.devices.reasons.since import since_when
-from seawall.accounts.devices.sight import Clock, ContainerSide, HostSide
 from seawall.accounts.workloads import Workloads
 from seawall.host.host import Host, Unread
 from seawall.readings import cri_containers, device_access, device_nodes
@@ -72,7 +72,7 @@ def tabulate(snapshot: Snapshot, *, opens: bool = False) -> DeviceTable | Unread
         host = replace(host, clock=Clock.of(*times, members.start_ticks))
     pids = {pid for one in promised if (pid := members.pid_of(one.workload)) is not None}
     nodes = device_nodes.ask(snapshot.host, tuple(sorted(pids | own.keys())))
-    found_plugins = plugins.judged(plugins.seen(own, nodes, host), promised, sources)
+    found_plugins = plugins.judged(plugins.plugins_of(own, nodes, host), promised, sources)
     host = replace(host, plugins=tuple(found_plugins))
     sides = [_side(one, sources, members, nodes) for one in promised]
     sides = tried(sides, members, host, snapshot.host, opens=opens)
@@ -189,13 +189,15 @@ def _host_nodes(host: HostSide) -> tuple[HostNode, ...]:
     return host_nodes(host.drivers, host.nodes)
 
 
-def _about_to_break(containers: Iterable[ContainerDevices], host: HostSide) -> Iterator[Soon]:
+def _about_to_break(
+    containers: Iterable[ContainerDevices], host: HostSide
+) -> Iterator[UpcomingLoss]:
     for plugin in host.plugins:
-        yield from soon.of_plugin(plugin)
+        yield from upcoming_loss.of_plugin(plugin)
     for one in containers:
-        yield from soon.of_container(one, host)
-    yield from soon.of_links(containers, host)
-    yield from soon.of_cdi(host)
+        yield from upcoming_loss.of_container(one, host)
+    yield from upcoming_loss.of_links(containers, host)
+    yield from upcoming_loss.of_cdi(host)
 
 
 def _unseen_of(side: ContainerSide) -> Iterator[str]:

@@ -89,7 +89,7 @@ class ContainerDevices:
         return self.diagnosis is None and is_tried
 
 
-class Soon(NamedTuple):
+class UpcomingLoss(NamedTuple):
     """Works now, and is about to stop."""
 
     workload: Workload | None
@@ -173,7 +173,7 @@ class DeviceTable:
     host_nodes: tuple[HostNode, ...]
     plugins: tuple[Plugin, ...]
     containers: tuple[ContainerDevices, ...]
-    about_to_break: tuple[Soon, ...]
+    about_to_break: tuple[UpcomingLoss, ...]
     host_diagnosis: tuple[Diagnosis, ...] = field(default=())
     unseen: tuple[str, ...] = ()
     refused_pods: tuple[RefusedPod, ...] = ()

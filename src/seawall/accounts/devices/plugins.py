@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Final
 
 from seawall.accounts.devices.classes import CLASSES
+from seawall.accounts.devices.device_inputs import HostSide
 from seawall.accounts.devices.layers import Plugin
 from seawall.accounts.devices.plugin_answers import names_nodes
 from seawall.accounts.devices.promised.promises import Promise, Sources
-from seawall.accounts.devices.sight import HostSide
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
 from seawall.readings.device_nodes import DeviceNode
@@ -37,7 +37,7 @@ def is_named(workload: Workload, words: Iterable[str]) -> bool:
     return any(word in name for name in names if name for word in words)
 
 
-def seen(
+def plugins_of(
     found: Mapping[int, Workload],
     nodes: Mapping[int, Mapping[str, DeviceNode] | Unread],
     host: HostSide,

@@ -211,7 +211,7 @@ def go_seconds(text: str) -> float | None:
     return hours * 3600.0 + minutes * 60 + seconds
 
 
-def told_by_kubelet(log: EventLog) -> Iterator[RecentEvent]:
+def kubelet_oom_episodes(log: EventLog) -> Iterator[RecentEvent]:
     """``System OOM encountered``: the kubelet read the kernel's log."""
     for run in runs((s for s in log.signs if s.what == "kubelet_oom"), _EVICTION_GAP):
         victims = list(dict.fromkeys(f"{s.words['comm']} ({s.words['pid']})" for s in run))
@@ -222,7 +222,7 @@ def told_by_kubelet(log: EventLog) -> Iterator[RecentEvent]:
         )  # fmt: skip
 
 
-def told_by_systemd(log: EventLog) -> Iterator[RecentEvent]:
+def unit_kill_episodes(log: EventLog) -> Iterator[RecentEvent]:
     """``A process of this unit has been killed by the OOM killer``."""
     for run in runs((s for s in log.signs if s.what == "unit_oom_kill"), _EVICTION_GAP):
         units = list(dict.fromkeys(s.words["unit"] for s in run))

@@ -4,12 +4,11 @@
 from typing import Final
 
 from seawall.accounts.oom.anomalies_choice import tied
+from seawall.accounts.oom.choice_sentences import better, have_others, is_most_by_size
 from seawall.accounts.oom.guard_rows import is_of_guard
 from seawall.accounts.oom.limit_role import role_of
 from seawall.accounts.oom.report_facts import ReportFacts
-from seawall.accounts.oom.told_choice import better, have_others, is_most_by_size
-from seawall.accounts.oom.told_shortage import is_writing
-from seawall.accounts.oom.told_zones import free_elsewhere_bytes, movable_refused, plenty_here
+from seawall.accounts.oom.shortage_sentences import is_writing
 from seawall.accounts.oom.zone_lack import (
     ZoneLack,
     bytes_in_view,
@@ -17,6 +16,7 @@ from seawall.accounts.oom.zone_lack import (
     ram_bytes,
     zone_lack,
 )
+from seawall.accounts.oom.zone_sentences import free_elsewhere_bytes, movable_refused, plenty_here
 from seawall.words import size
 
 _SMALL_SHARE: Final = 0.01

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from seawall.accounts.oom.anomaly import Anomaly
+from seawall.accounts.oom.choice_sentences import better
 from seawall.accounts.oom.report_facts import ReportFacts
 from seawall.accounts.oom.scores import Score
-from seawall.accounts.oom.told_choice import better
 from seawall.readings.oom_log.oom_report import Kill
 from seawall.words import count, percent, size
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from seawall.accounts.oom.anomaly import Anomaly
 from seawall.accounts.oom.report_facts import ReportFacts
-from seawall.accounts.oom.told_zones import free_elsewhere_bytes, plenty_elsewhere, plenty_here
+from seawall.accounts.oom.zone_sentences import free_elsewhere_bytes, plenty_elsewhere, plenty_here
 from seawall.readings.oom_log.oom_report import CallSite
 from seawall.words import percent, size
 

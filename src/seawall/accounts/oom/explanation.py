@@ -11,13 +11,13 @@ from seawall.accounts.oom.anomalies_choice import choice_anomalies
 from seawall.accounts.oom.anomalies_memory import memory_anomalies
 from seawall.accounts.oom.anomalies_report import report_anomalies
 from seawall.accounts.oom.anomaly import Anomaly
+from seawall.accounts.oom.choice_sentences import choice_sentences
+from seawall.accounts.oom.owner_sentences import owner_sentences
 from seawall.accounts.oom.report_facts import Hints, ReportFacts, facts_of
+from seawall.accounts.oom.request_sentences import request_sentences
+from seawall.accounts.oom.return_sentences import return_sentences
 from seawall.accounts.oom.series import Series
-from seawall.accounts.oom.told_choice import told_choice
-from seawall.accounts.oom.told_owner import told_owner
-from seawall.accounts.oom.told_request import told_request
-from seawall.accounts.oom.told_return import told_return
-from seawall.accounts.oom.told_shortage import told_shortage
+from seawall.accounts.oom.shortage_sentences import shortage_sentences
 from seawall.readings.oom_log.oom_report import OomReport
 
 BUG: Final = "seawall-bug"
@@ -194,11 +194,11 @@ def wholeness(report: OomReport) -> int:
 
 def _sections(teller: _Teller) -> Iterator[Section]:
     rows = (
-        ("asked", told_request),
-        ("short", told_shortage),
-        ("whose", told_owner),
-        ("chosen", told_choice),
-        ("given back", told_return),
+        ("asked", request_sentences),
+        ("short", shortage_sentences),
+        ("whose", owner_sentences),
+        ("chosen", choice_sentences),
+        ("given back", return_sentences),
     )
     for title, tell in rows:
         if told := teller.sentences(title, tell):

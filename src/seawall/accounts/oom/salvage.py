@@ -81,7 +81,7 @@ def _back_most(
     """
     if not ranking:
         return 0
-    memcg, held = group.memcg, group.held
+    memcg, held = group.memcg, group.held_bytes
     if memcg.shmem is None or memcg.anon is None or held is None:
         return None
     if any(row.one.anon is None for row in ranking):

@@ -55,7 +55,7 @@ def tightest(group: MemoryGroup, groups: MemoryGroups) -> MemoryGroup | None:
 
 
 def _room(group: MemoryGroup) -> int:
-    kept = group.held if group.held is not None else group.memcg.usage or 0
+    kept = group.held_bytes if group.held_bytes is not None else group.memcg.usage or 0
     return (group.limit or 0) - kept
 
 

@@ -11,15 +11,15 @@ from dataclasses import replace
 from typing import Final
 
 from seawall.accounts.claim import RESIDUAL, Claim
-from seawall.readings.kept_claims import KeptClaim
 from seawall.readings.packet_rings import PacketRings
+from seawall.readings.saved_claims import SavedClaim
 
 _WHAT: Final = "packet ring"  # accounts/tracing/page_kinds.py
 
 
 def bounded(
-    kept: Iterable[KeptClaim], rings: PacketRings, told: Sequence[Claim], page_size: int
-) -> Iterator[KeptClaim]:
+    kept: Iterable[SavedClaim], rings: PacketRings, told: Sequence[Claim], page_size: int
+) -> Iterator[SavedClaim]:
     """The same claims, those of packet rings no larger than ``told`` (what PACKET_DIAG says of
     now) leaves possible; their most stays.  Nothing is bounded by an answer that is not whole.
     """

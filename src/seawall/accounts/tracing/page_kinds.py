@@ -121,7 +121,7 @@ _SHARED_MODULES: Final = frozenset({"ttm", "drm", "drm_kms_helper", "drm_shmem_h
 _DRIVERS: Final = {"nvidia": "nvidia", "nvidia_uvm": "nvidia_uvm", "nvidia_modeset": "nvidia"}
 
 
-def taken_by(
+def kind_of_stack(
     frames: Sequence[str], lines: Collection[str], version: tuple[int, int] = (0, 0)
 ) -> PageKind:
     """What pages with this stack (innermost first) are.

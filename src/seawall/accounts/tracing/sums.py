@@ -15,7 +15,12 @@ from seawall.accounts.ledger import Ledger
 from seawall.accounts.traced_memory import Capped, StackSum, Traced, TracedProcess, TracedRow
 from seawall.accounts.tracing.caps import Part
 from seawall.accounts.tracing.caps import capped as capped_parts
-from seawall.accounts.tracing.page_kinds import PageKind, deciding_frame, is_tracers_own, taken_by
+from seawall.accounts.tracing.page_kinds import (
+    PageKind,
+    deciding_frame,
+    is_tracers_own,
+    kind_of_stack,
+)
 from seawall.accounts.tracing.task_workloads import TaskOwner, TaskWorkloads
 from seawall.accounts.workloads import Workloads
 from seawall.host.host import Unread
@@ -35,7 +40,7 @@ _SHARED: Final = TaskOwner(CACHES, None, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class TraceInputs:
     """What else of the host a trace is read with."""
 
     places: TaskWorkloads
@@ -44,7 +49,7 @@ class Sight:
     version: tuple[int, int]
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> "Sight":
+    def of(cls, snapshot: Snapshot) -> "TraceInputs":
         """As a moment of the host tells it."""
         ledger, kernel = snapshot.get(Ledger), snapshot.get(Kernel)
         return cls(
@@ -92,11 +97,11 @@ class _Draft:
         self.by_stack[part.stack] += part.pages
 
 
-def sum_trace(trace: PageTrace, sight: Sight, window: UncountedGrowth) -> Traced:
+def sum_trace(trace: PageTrace, sight: TraceInputs, window: UncountedGrowth) -> Traced:
     """Rows, stacks and what was left out of them."""
     size = trace.page_size
     takens = [
-        None if is_tracers_own(stack) else taken_by(stack, sight.lines, sight.version)
+        None if is_tracers_own(stack) else kind_of_stack(stack, sight.lines, sight.version)
         for stack in trace.stacks
     ]
     holdings = [_holding(task, sight.places) for task in trace.tasks]

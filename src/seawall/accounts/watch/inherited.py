@@ -8,7 +8,7 @@ middle of an emergency; then it is told on, and proves nothing.
 from dataclasses import replace
 from typing import Final
 
-from seawall.readings.kept_claims import KeptClaim
+from seawall.readings.saved_claims import SavedClaim
 
 INHERITED_SECONDS: Final = 120.0
 """After it was learned, on the wall clock, which alone goes on over a restart."""
@@ -22,14 +22,14 @@ grows, and writes nothing while memory is short."""
 class Inherited:
     """Such claims; when it is, is told by whoever knows both clocks."""
 
-    def __init__(self, claims: tuple[KeptClaim, ...], certain_seconds: float) -> None:
+    def __init__(self, claims: tuple[SavedClaim, ...], certain_seconds: float) -> None:
         self._claims = claims
         self._certain_seconds = certain_seconds
         self._offset: float | None = None
         """Of the wall clock to the monotonic one.  Set once: a jump later changes nothing."""
 
     @property
-    def claims(self) -> tuple[KeptClaim, ...]:
+    def claims(self) -> tuple[SavedClaim, ...]:
         """As they stand; nothing is certain before the time is told."""
         return self._claims if self._offset is not None else tuple(map(_told_on, self._claims))
 
@@ -56,15 +56,15 @@ class Inherited:
             for claim in self._claims
         )
 
-    def become(self, claims: tuple[KeptClaim, ...]) -> None:
+    def become(self, claims: tuple[SavedClaim, ...]) -> None:
         """What fits the ledger of now, or what a tracer told that is gone."""
         self._claims = claims
 
     @property
-    def raw(self) -> tuple[KeptClaim, ...]:
+    def raw(self) -> tuple[SavedClaim, ...]:
         """Whatever the time is."""
         return self._claims
 
 
-def _told_on(claim: KeptClaim) -> KeptClaim:
+def _told_on(claim: SavedClaim) -> SavedClaim:
     return replace(claim, least_bytes=0)

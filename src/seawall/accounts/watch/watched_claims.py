@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from seawall.accounts.traced_memory import TracedRow
 from seawall.accounts.tracing.traced_words import source_words
 from seawall.readings.cgroup_tree import file_path
-from seawall.readings.kept_claims import CLAIMS_MOST, KeptClaim
+from seawall.readings.saved_claims import CLAIMS_MOST, SavedClaim
 
 CLAIM_LEAST_BYTES: Final = 1 << 20
 """What is smaller is not kept: a workload's own small change."""
@@ -34,16 +34,16 @@ class ClaimPlace:
         return file_path(self.mount_point, cgroup, "").rstrip("/")
 
 
-def key_of(row: KeptClaim | TracedRow) -> Key:
+def key_of(row: SavedClaim | TracedRow) -> Key:
     """What is added up.  The words for a holder change when its cgroup goes."""
     return row.cgroup or row.holder, row.cgroup_inode, row.kind, row.what, row.driver
 
 
-def draft_of(row: TracedRow, place: ClaimPlace, floor_bytes: int) -> KeptClaim:
+def draft_of(row: TracedRow, place: ClaimPlace, floor_bytes: int) -> SavedClaim:
     """A row of the trace as a claim, of which at least so much is certain (``floors.py``)."""
     least = max(row.least_bytes, floor_bytes)
     best = max(row.bytes, least)
-    return KeptClaim(
+    return SavedClaim(
         holder=row.holder, workload=row.workload, cgroup=row.cgroup,
         folder=place.folder_of(row.cgroup), cgroup_inode=row.cgroup_inode, driver=row.driver,
         kind=row.kind, what=row.what, within=row.within, bytes=best, least_bytes=least,
@@ -52,11 +52,11 @@ def draft_of(row: TracedRow, place: ClaimPlace, floor_bytes: int) -> KeptClaim:
     )  # fmt: skip
 
 
-def merged(claims: Iterable[KeptClaim]) -> tuple[KeptClaim, ...]:
+def merged(claims: Iterable[SavedClaim]) -> tuple[SavedClaim, ...]:
     """One for each key, largest first: different bytes of the same holder.  The words are
     those of the first; what is certain together is as old as the oldest of it.
     """
-    found: dict[Key, KeptClaim] = {}
+    found: dict[Key, SavedClaim] = {}
     for claim in claims:
         key = key_of(claim)
         if key in found:
@@ -74,11 +74,11 @@ def merged(claims: Iterable[KeptClaim]) -> tuple[KeptClaim, ...]:
     return tuple(sorted(found.values(), key=lambda claim: -claim.bytes)[:CLAIMS_MOST])
 
 
-def worth(claim: KeptClaim) -> bool:
+def worth(claim: SavedClaim) -> bool:
     """Whether it is kept."""
     return claim.bytes >= CLAIM_LEAST_BYTES
 
 
-def tellable(claim: KeptClaim) -> bool:
+def tellable(claim: SavedClaim) -> bool:
     """Whether its cgroup can be known again when the file is read."""
     return claim.folder is None or claim.cgroup_inode is not None

@@ -31,7 +31,7 @@ from seawall.accounts.watch.watched_claims import (
     tellable,
     worth,
 )
-from seawall.readings.kept_claims import KeptClaim, KeptClaims
+from seawall.readings.saved_claims import SavedClaim, SavedClaims
 
 LOOK_EVERY_SECONDS: Final = 10.0
 """While it traces."""
@@ -46,7 +46,7 @@ class MemoryWatch:
 
     def __init__(
         self,
-        kept: KeptClaims | None = None,
+        kept: SavedClaims | None = None,
         growth: Growth | None = None,
         *,
         look_every_seconds: float = LOOK_EVERY_SECONDS,
@@ -64,7 +64,7 @@ class MemoryWatch:
         self.base_bytes: int | None = known.base_residual_bytes if known else None
         """The residual apart from what is claimed; None while nothing is."""
         self._inherited = Inherited(merged(known.claims) if known else (), certain_seconds)
-        self.live: tuple[KeptClaim, ...] = ()
+        self.live: tuple[SavedClaim, ...] = ()
         self._falls = Falls(known.residual_bytes if known else None)
         self._floors = Floors()
         self._low: int | None = None
@@ -81,12 +81,12 @@ class MemoryWatch:
         return self._low is not None
 
     @property
-    def inherited(self) -> tuple[KeptClaim, ...]:
+    def inherited(self) -> tuple[SavedClaim, ...]:
         """What an earlier watcher told."""
         return self._inherited.claims
 
     @property
-    def claims(self) -> tuple[KeptClaim, ...]:
+    def claims(self) -> tuple[SavedClaim, ...]:
         """Everything, largest first; one for each holder and kind."""
         return merged((*self.live, *self.inherited))
 
@@ -152,11 +152,11 @@ class MemoryWatch:
         self.disarmed()
         self._floors.forget()
 
-    def kept(self, moment: LedgerMoment, place: ClaimPlace, blind: str = "") -> KeptClaims:
+    def kept(self, moment: LedgerMoment, place: ClaimPlace, blind: str = "") -> SavedClaims:
         """What goes into the file."""
         self._inherited.set_clock(moment.seconds, place.unix_seconds)
         base = self.base_bytes if self.base_bytes is not None else moment.residual_bytes
-        return KeptClaims(
+        return SavedClaims(
             boot_id=place.boot_id,
             written_at_unix_seconds=place.unix_seconds,
             base_residual_bytes=base,
@@ -215,16 +215,16 @@ class _Room(NamedTuple):
     """Without it, below 0 where less grew than is claimed; None: nothing was followed."""
 
 
-def _had(draft: KeptClaim, claimed: Mapping[Key, KeptClaim]) -> int:
+def _had(draft: SavedClaim, claimed: Mapping[Key, SavedClaim]) -> int:
     """What was claimed of it before and is still there."""
     before = claimed.get(key_of(draft))
     return 0 if before is None else min(before.bytes, draft.bytes)
 
 
 def _risen(
-    drafts: Sequence[KeptClaim], claimed: Mapping[Key, KeptClaim], room: _Room,
+    drafts: Sequence[SavedClaim], claimed: Mapping[Key, SavedClaim], room: _Room,
     held: Sequence[int] = (),
-) -> tuple[int, tuple[KeptClaim, ...]]:  # fmt: skip
+) -> tuple[int, tuple[SavedClaim, ...]]:  # fmt: skip
     """The claims such that together they are over ``claimed`` by the room at most; by how
     much they are.  ``held``: of each, what is held and may be what grew, whoever has it.
     """
@@ -247,7 +247,7 @@ def _risen(
 
 
 def _leasts(
-    drafts: Sequence[tuple[KeptClaim, int]], claimed: Mapping[Key, KeptClaim], seen: int | None
+    drafts: Sequence[tuple[SavedClaim, int]], claimed: Mapping[Key, SavedClaim], seen: int | None
 ) -> list[int]:
     """What is certain of each: what was, as far as it still is, and of the rest what the growth
     leaves if any one of them took nothing.  What was claimed without being certain is no
@@ -269,8 +269,8 @@ def _leasts(
 
 
 def fitted_to(
-    kept: KeptClaims, residual_bytes: int, error_bytes: int, now_unix_seconds: float = 0.0
-) -> tuple[KeptClaim, ...]:
+    kept: SavedClaims, residual_bytes: int, error_bytes: int, now_unix_seconds: float = 0.0
+) -> tuple[SavedClaim, ...]:
     """Kept claims held against the residual of now, whoever reads them; the wall clock is 0
     where it is not known, and then nothing is certain.
     """

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
-from seawall import held_files
+from seawall import resident_files
 from seawall.guard import lean_library
 from seawall.guard.channel import DATAGRAM_MOST_BYTES
 from seawall.guard.tell import kill_command, rivals, self_test_child, termination, textfile
@@ -79,7 +79,7 @@ class Desk:
         elif kind == "ping":
             self.answer(kind, "", {})
         elif kind == "hold":
-            self.answer(kind, "", {"problem": held_files.hold(os.getppid())})
+            self.answer(kind, "", {"problem": resident_files.hold(os.getppid())})
         elif kind == "frozen":
             self.late_thaw.watch(request)
         elif kind in COMPANIONS:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from seawall.host.device_access.held_process import held
+from seawall.host.device_access.process_handle import process_handle
 from seawall.host.device_access.writers import FAN_MODIFY
 from seawall.host.host import JSON
 
@@ -133,7 +133,7 @@ class _Seen:
 def _look(pid: int) -> Told:
     """Of a living process, or a zombie: that still has a name and a parent."""
     try:
-        with held(pid) as process:
+        with process_handle(pid) as process:
             head, _, tail = process.read("stat").rpartition(b") ")
             words = tail.split(None, 20)
             parent = int(words[1])

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from seawall.host.device_access.apart import ask_apart, problem
-from seawall.host.device_access.held_process import held
+from seawall.host.device_access.process_handle import process_handle
 from seawall.host.host import JSON
 
 NODES_MOST: Final = 4096
@@ -79,7 +79,7 @@ def _nodes_of(pid: int) -> JSON:
     if pid == _HOST:
         told = nodes_below(os.open("/dev", _FOLDER))
         return {**told, "links": _char_links("/dev/char"), "changed": _changed(told["nodes"])}
-    with held(pid) as process:
+    with process_handle(pid) as process:
         ticks = process.start_ticks()
         root = os.open(process.inside(), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 from seawall.host.device_access.apart import ask_apart, problem
 from seawall.host.device_access.credentials import ROOT, Credentials, become, owner_of
 from seawall.host.device_access.device_cgroup import Hierarchy, JoinError, join, own_hierarchy
-from seawall.host.device_access.held_process import held
+from seawall.host.device_access.process_handle import process_handle
 from seawall.host.host import JSON
 from seawall.host.rooted import Rooted
 
@@ -83,7 +83,7 @@ class _Trier:
     def answer(self, target: _Target) -> JSON:
         if not self._is_ready:
             self._prepare()
-        with held(target.pid) as process:
+        with process_handle(target.pid) as process:
             if process.start_ticks() != target.start_ticks:
                 return problem("vanished", "another process has its number now")
             cgroups, owner = process.read("cgroup"), owner_of(process.read("status"))

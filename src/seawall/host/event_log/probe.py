@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from seawall.host.event_log.kept_lines import (
+from seawall.host.event_log.event_line_filter import (
     BEGINS_BOOT,
     LINE_MOST_BYTES,
     hinted_lines,

@@ -11,7 +11,7 @@ from typing import Final
 
 from seawall.host.device_access.apart import ask_apart, problem
 from seawall.host.device_access.device_cgroup import JoinError, own_hierarchy
-from seawall.host.device_access.held_process import HeldProcess, held
+from seawall.host.device_access.process_handle import ProcessHandle, process_handle
 from seawall.host.expendable import unread_for
 from seawall.host.gpu_inside.cgroup_room import refuse_without_room
 from seawall.host.gpu_inside.fresh import Fresh
@@ -37,7 +37,7 @@ def gpu_query_inside(argument: str) -> JSON:
     """
     pid, ticks, seconds = json.loads(argument)
     try:
-        with held(int(pid)) as process:
+        with process_handle(int(pid)) as process:
             if process.start_ticks() != ticks:
                 return problem("vanished", "another process has its number now")
             return _asked(process, min(float(seconds), SECONDS_MOST), int(ticks))
@@ -48,7 +48,7 @@ def gpu_query_inside(argument: str) -> JSON:
         return problem(told.why, error.strerror or told.detail)
 
 
-def _asked(process: HeldProcess, seconds: float, ticks: int) -> JSON:
+def _asked(process: ProcessHandle, seconds: float, ticks: int) -> JSON:
     hierarchy = own_hierarchy()
     if hierarchy is None:
         raise JoinError("absent", "no cgroup hierarchy with devices is mounted here")
@@ -77,11 +77,11 @@ def _asked(process: HeldProcess, seconds: float, ticks: int) -> JSON:
     return told | _outcome(fresh, seconds, is_over=is_over)
 
 
-def _look(process: HeldProcess, ticks: int) -> dict[str, JSON]:
+def _look(process: ProcessHandle, ticks: int) -> dict[str, JSON]:
     """What lies in the container, and what it holds in its memory: either may hold up a reader."""
 
     def look(pid: int) -> JSON:
-        with held(pid) as again:
+        with process_handle(pid) as again:
             if again.start_ticks() != ticks:
                 return problem("vanished", "another process has its number now")
             environment = _environment(again.read("environ"))

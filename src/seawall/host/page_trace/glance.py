@@ -13,8 +13,8 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from seawall.host.page_trace.frame_flags import FrameFlags, IsCompound, open_both, piece, sums
 from seawall.host.page_trace.frame_ledger import FrameLedger
-from seawall.host.page_trace.second_look import HeldFrames, IsCompound, open_both, piece, sums
 from seawall.host.page_trace.traced_frames import TracedFrames
 
 _PIECE: Final = 1 << 9  # frames
@@ -73,8 +73,8 @@ class FrameExaminer:
         frames: TracedFrames,
         is_compound: IsCompound,
         rest: Callable[[], object] = lambda: None,
-    ) -> dict[int, HeldFrames]:
-        """As ``second_look.examine``."""
+    ) -> dict[int, FrameFlags]:
+        """As ``frame_flags.examine``."""
         flags, cgroups = open_both()
         rows: _Rows = Counter()
         old, self._known = self._known if frames.step == self._step else {}, {}

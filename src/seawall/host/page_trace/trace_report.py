@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from seawall.host.page_trace.decode import STACKS_MOST, addresses
 from seawall.host.page_trace.follower import FollowerStatistics
+from seawall.host.page_trace.frame_flags import FrameFlags
 from seawall.host.page_trace.frame_ledger import FrameLedger
 from seawall.host.page_trace.hist import Sums
 from seawall.host.page_trace.options import TracedDriver
 from seawall.host.page_trace.sampling import others_pages
-from seawall.host.page_trace.second_look import HeldFrames
 from seawall.host.page_trace.symbols import Symbols
 from seawall.host.page_trace.tasks import TracerTask, comm_of, is_alive
 
@@ -51,7 +51,7 @@ class Material:
 
     ledger: FrameLedger
     told: FollowerStatistics
-    found: dict[int, HeldFrames]
+    found: dict[int, FrameFlags]
     settled_before: int
     """Stretches before this one are old enough."""
     stacks: dict[bytes, int]

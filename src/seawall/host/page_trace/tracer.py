@@ -14,15 +14,15 @@ from typing import Any
 from seawall.host.page_trace import tracefs
 from seawall.host.page_trace.armed import Armed
 from seawall.host.page_trace.follower import Follower
+from seawall.host.page_trace.frame_flags import Examine, FrameFlags, examine
 from seawall.host.page_trace.frame_ledger import FrameLedger
 from seawall.host.page_trace.glance import FrameExaminer, Settling
 from seawall.host.page_trace.instances import sweep
 from seawall.host.page_trace.keeper import Keeper
-from seawall.host.page_trace.known_symbols import KnownSymbols
 from seawall.host.page_trace.kprobes import sweep_probes
 from seawall.host.page_trace.memory_tree import MemoryTree, sees_all_cgroups
 from seawall.host.page_trace.options import TraceOptions
-from seawall.host.page_trace.second_look import Examine, HeldFrames, examine
+from seawall.host.page_trace.symbol_table import SymbolTable
 from seawall.host.page_trace.symbols import Symbols
 from seawall.host.page_trace.tasks import Tasks
 from seawall.host.page_trace.trace_report import Material, report
@@ -40,7 +40,7 @@ class PageTracer:
         self._is_open = True
         self._nice: int | None = None
         self.symbols = (
-            KnownSymbols() if armed.options.knows_symbols else Symbols(rest=self._keep_pace)
+            SymbolTable() if armed.options.knows_symbols else Symbols(rest=self._keep_pace)
         )
         self._settling = Settling(armed.options.settle_seconds)
         self._looker = FrameExaminer()
@@ -141,7 +141,7 @@ class PageTracer:
         return self._reported(settled, *self._examined(self._looker.examine), tells_gross=False)
 
     def _reported(
-        self, settled: int, found: dict[int, HeldFrames], notes: list[str],
+        self, settled: int, found: dict[int, FrameFlags], notes: list[str],
         *, tells_gross: bool = True,
     ) -> dict[str, Any]:  # fmt: skip
         material = Material(
@@ -159,7 +159,7 @@ class PageTracer:
         )
         return report(material)
 
-    def _examined(self, look: Examine) -> tuple[dict[int, HeldFrames], list[str]]:
+    def _examined(self, look: Examine) -> tuple[dict[int, FrameFlags], list[str]]:
         groups = self.ledger.groups
         try:
             frames = self.ledger.frames

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from seawall.host.blocking import KERNEL_LOG
-from seawall.host.event_log.kept_lines import hinted_lines, quotes_command
+from seawall.host.event_log.event_line_filter import hinted_lines, quotes_command
 from seawall.host.host import JSON, NOT_IN_REPORT, READ_LIMIT_BYTES, Unread
 from seawall.host.live import LiveHost
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from seawall.host.event_log.kept_lines import BEGINS_BOOT, LINE_MOST_BYTES, hinted_lines
+from seawall.host.event_log.event_line_filter import BEGINS_BOOT, LINE_MOST_BYTES, hinted_lines
 from seawall.readings.event_log.kernel_signs import KERNEL_PATTERNS
 from seawall.readings.event_log.killer_signs import KILLER_PATTERNS
 from seawall.readings.event_log.log_line import NO_MOMENT, LogClock, LogLine, LogTime, line_of

@@ -51,7 +51,7 @@ _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SHORT: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 
-class Found(NamedTuple):
+class RecordMessage(NamedTuple):
     """A message and what its record says of it."""
 
     text: str
@@ -70,7 +70,7 @@ class _Level:
     """Under which it lies in the level above."""
     next_key: str = ""
     fields: dict[str, str] = field(default_factory=dict)
-    texts: list[Found] = field(default_factory=list)
+    texts: list[RecordMessage] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
     first: str = ""
     """The first string of an array."""
@@ -82,7 +82,7 @@ class JsonReader:
     def __init__(self, depth: int = 0) -> None:
         self._depth = depth
         self._levels = [_Level(is_object=True)]
-        self._done: list[Found] = []
+        self._done: list[RecordMessage] = []
         self._waits_since = 0
 
     @property
@@ -103,7 +103,7 @@ class JsonReader:
             return True
         return '":' in text.replace(" ", "") and _INSIDE.search(text) is not None
 
-    def read(self, text: str, number: int) -> list[Found]:
+    def read(self, text: str, number: int) -> list[RecordMessage]:
         """The messages whose records are complete with this line."""
         start = 0
         if not (_STARTS.match(text) or _PAIR.match(text) or self.is_inside):
@@ -121,7 +121,7 @@ class JsonReader:
         done, self._done = self._done, []
         return done
 
-    def flush(self) -> list[Found]:
+    def flush(self) -> list[RecordMessage]:
         """Every message that waits; another part of the log begins."""
         while len(self._levels) > 1:
             self._close()
@@ -223,7 +223,7 @@ class JsonReader:
             if place > 8:
                 break
         if len(level.texts) < _MESSAGES_MOST:
-            level.texts.append(Found(text, number or self._waits_since, key, {}))
+            level.texts.append(RecordMessage(text, number or self._waits_since, key, {}))
 
 
 def _unescaped(text: str) -> str:

@@ -9,7 +9,7 @@ import re
 from datetime import datetime, timezone
 from typing import Final, NamedTuple
 
-from seawall.readings.oom_log.json_records import TIME_KEYS, Found, JsonReader
+from seawall.readings.oom_log.json_records import TIME_KEYS, JsonReader, RecordMessage
 
 _FIELD: Final = re.compile(rb"[ \t]{0,16}([A-Z_][A-Z0-9_]{1,63})=")
 # Of fields that hold no message; other words before a ``=`` may be a piece of a broken line.
@@ -112,7 +112,7 @@ class RecordReader:
         return []
 
     def _of_journal(self, text: str, number: int) -> list[LogMessage]:
-        return _said_in(Found(text, number, "message", {"_transport": "", **self._fields}))
+        return _said_in(RecordMessage(text, number, "message", {"_transport": "", **self._fields}))
 
     def _read_yaml(self, raw: bytes, number: int) -> list[LogMessage] | None:
         found = _YAML.match(raw)
@@ -137,7 +137,7 @@ class RecordReader:
         ]
 
 
-def _said_in(found: Found) -> list[LogMessage]:
+def _said_in(found: RecordMessage) -> list[LogMessage]:
     """The message of a record with its time; of journald and dmesg as the kernel's own."""
     fields = found.fields
     transport = fields.get("_transport")

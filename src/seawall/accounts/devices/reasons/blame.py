@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from seawall.accounts.devices.classes import class_of_path
+from seawall.accounts.devices.device_inputs import ContainerSide, HostSide
 from seawall.accounts.devices.layers import DeviceRow, Diagnosis, Plugin
 from seawall.accounts.devices.promised.promises import Promise
 from seawall.accounts.devices.reasons import cdi_files
 from seawall.accounts.devices.reasons.since import CUT_SECONDS, elapsed
 from seawall.accounts.devices.reasons.versions import always_reloads
-from seawall.accounts.devices.sight import ContainerSide, HostSide
 from seawall.readings.device_specs import DeviceSpec
 
 RESTART: Final = (

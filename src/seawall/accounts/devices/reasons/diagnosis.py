@@ -8,6 +8,7 @@ layer says.
 import errno as errnos
 from collections.abc import Iterable, Sequence
 
+from seawall.accounts.devices.device_inputs import ContainerSide, HostSide
 from seawall.accounts.devices.device_questions import spec_device
 from seawall.accounts.devices.device_rows import is_for_all
 from seawall.accounts.devices.kernel_rules.device_rules import USE, device_of
@@ -21,13 +22,12 @@ from seawall.accounts.devices.reasons.blame import (
     reload_words,
     stale_cdi,
 )
-from seawall.accounts.devices.reasons.soon import missing_link
+from seawall.accounts.devices.reasons.upcoming_loss import missing_link
 from seawall.accounts.devices.reasons.versions import (
     VersionVerdict,
     rewrites_on_update,
     skips_links,
 )
-from seawall.accounts.devices.sight import ContainerSide, HostSide
 from seawall.readings.device_access import Tried
 
 

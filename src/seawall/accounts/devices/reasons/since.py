@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Final
 
+from seawall.accounts.devices.device_inputs import ContainerSide, HostSide
 from seawall.accounts.devices.kernel_rules.cgroup_rules import refusing
 from seawall.accounts.devices.kernel_rules.device_rules import device_of
 from seawall.accounts.devices.layers import DeviceRow, Diagnosis, Since
-from seawall.accounts.devices.sight import ContainerSide, HostSide
 from seawall.host.host import Unread
 
 STARTED: Final = "the container was started"

@@ -17,7 +17,7 @@ from seawall.accounts.devices.classes import (
 )
 from seawall.accounts.devices.host_nodes import by_hand
 from seawall.accounts.devices.layers import ContainerDevices, HostNode
-from seawall.accounts.devices.reasons.soon import NEXT_START, NEXT_WITH_IT
+from seawall.accounts.devices.reasons.upcoming_loss import NEXT_START, NEXT_WITH_IT
 from seawall.accounts.devices.repairs.step import (
     Link,
     Modules,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from seawall.accounts.devices.layers import ContainerDevices, DeviceTable, Plugin
-from seawall.accounts.devices.reasons.soon import NEXT_POD, NEXT_START, NEXT_WITH_IT
+from seawall.accounts.devices.reasons.upcoming_loss import NEXT_POD, NEXT_START, NEXT_WITH_IT
 from seawall.accounts.devices.repairs import (
     explained,
     host_steps,

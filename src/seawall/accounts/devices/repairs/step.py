@@ -9,8 +9,14 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from seawall.accounts.devices import plugins
-from seawall.accounts.devices.layers import ContainerDevices, DeviceTable, HostNode, Plugin, Soon
-from seawall.accounts.devices.reasons.soon import NEXT_POD
+from seawall.accounts.devices.layers import (
+    ContainerDevices,
+    DeviceTable,
+    HostNode,
+    Plugin,
+    UpcomingLoss,
+)
+from seawall.accounts.devices.reasons.upcoming_loss import NEXT_POD
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
 from seawall.readings.char_devices import CharDevices
@@ -159,7 +165,7 @@ def broken(containers: list[ContainerDevices], *modes: str) -> list[ContainerDev
     ]
 
 
-def taken_away(table: DeviceTable, scope: RepairScope) -> list[Soon]:
+def taken_away(table: DeviceTable, scope: RepairScope) -> list[UpcomingLoss]:
     """Of the workload: what works now, and is taken away."""
     return [
         one

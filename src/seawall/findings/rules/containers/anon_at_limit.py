@@ -53,7 +53,7 @@ def judge(
 ) -> list[Finding]:  # fmt: skip
     findings = []
     for group in groups.at(near_fraction):
-        held, limit = group.held, group.limit or 0
+        held, limit = group.held_bytes, group.limit or 0
         if held is None:
             findings.append(no_parts(group))
         elif held >= near_fraction * limit:
@@ -66,9 +66,9 @@ def judge(
 
 def _growth(group: MemoryGroup, window: TopicWindow[MemoryGroups]) -> float | None:
     before = window.earlier.by_path.get(group.path)
-    if before is None or before.held is None or group.held is None:
+    if before is None or before.held_bytes is None or group.held_bytes is None:
         return None
-    return (group.held - before.held) / window.seconds
+    return (group.held_bytes - before.held_bytes) / window.seconds
 
 
 def _finding(
@@ -81,7 +81,7 @@ def _finding(
     when = "" if left is None else f", and it is full in {duration(left)} at this rate"
     return fires(
         "critical" if is_soon else "warning",
-        f"{size(group.held or 0)} of the limit of {size(group.limit or 0)} cannot be dropped"
+        f"{size(group.held_bytes or 0)} of the limit of {size(group.limit or 0)} cannot be dropped"
         f" (mostly {mostly(group)}){when}",
         evidence,
         outlook=outlook,

@@ -60,7 +60,7 @@ def judge(
     findings: list[Finding] = []
     for group in groups.at(near_fraction):
         # The kernel kills nobody in one whose OOM killer is off: SW204 tells.
-        is_near = (group.held or 0) >= near_fraction * (group.limit or 0)
+        is_near = (group.held_bytes or 0) >= near_fraction * (group.limit or 0)
         if not is_near or group.memcg.oom_kill_disable or group.pids == ():
             continue
         found: Hopeless | Unread | None = prospects if isinstance(prospects, Unread) else None
@@ -84,11 +84,11 @@ def _finding(group: MemoryGroup, found: "Hopeless", severity: Severity) -> Findi
     )
 
     headline, outlook = hopeless_words(group, found)
-    held = Evidence("cannot be dropped", group.held, "bytes", group.usage_file)
+    held = Evidence("cannot be dropped", group.held_bytes, "bytes", group.usage_file)
     return fires(
         severity,
-        f"{size(group.held or 0)} of the limit of {size(group.limit or 0)} cannot be dropped, and"
-        f" {headline}",
+        f"{size(group.held_bytes or 0)} of the limit of {size(group.limit or 0)} cannot be"
+        f" dropped, and {headline}",
         [*filled(group), held, *hopeless_rows(group, found)],
         outlook=outlook,
         workload=group.name,

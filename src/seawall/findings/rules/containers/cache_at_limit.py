@@ -61,10 +61,10 @@ def judge(
     near_fraction: float = 0.90, cache_share: float = 0.50, cache_least_bytes: int = 512 << 20,
 ) -> list[Finding]:  # fmt: skip
     full = groups.at(near_fraction)
-    findings = [no_parts(group) for group in full if group.held is None]
+    findings = [no_parts(group) for group in full if group.held_bytes is None]
     cached = [
         group for group in full
-        if group.held is not None and group.held < near_fraction * (group.limit or 0)
+        if group.held_bytes is not None and group.held_bytes < near_fraction * (group.limit or 0)
     ]  # fmt: skip
     if not findings and not cached:
         large = innermost(

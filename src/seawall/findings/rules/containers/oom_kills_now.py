@@ -124,7 +124,7 @@ def _finding(window: TopicWindow[MemoryGroups], killed: _Killed, many_per_second
         cure = "find what takes the node's memory: seawall memory"
     were = "1 process was" if kills == 1 else f"{counted(kills, 'process', 'processes')} were"
     who = f" ({killed.names})" if killed.names else ""
-    if place.held:
+    if place.held_bytes:
         outlook += f" What is left holds mostly {mostly(place)}."
     explain = "seawall oom explain --live: who was killed, why that one, what came back"
     return fires(

@@ -10,8 +10,8 @@ broken yet, so nothing else reports it.
 from collections import Counter
 from collections.abc import Sequence
 
-from seawall.accounts.devices.layers import DeviceTable, Soon
-from seawall.accounts.devices.reasons.soon import NEXT_POD, NEXT_WITH_IT
+from seawall.accounts.devices.layers import DeviceTable, UpcomingLoss
+from seawall.accounts.devices.reasons.upcoming_loss import NEXT_POD, NEXT_WITH_IT
 from seawall.findings.device_words import SHOWN, names, unread
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
@@ -41,7 +41,7 @@ def judge(table: DeviceTable) -> Sequence[Finding]:
     return findings or [quiet("no access to a device is about to end")]
 
 
-def _finding(what: str, soon: list[Soon], subject: str = "") -> Finding:
+def _finding(what: str, soon: list[UpcomingLoss], subject: str = "") -> Finding:
     whens = Counter(one.when for one in soon).most_common()
     when = names([f"{words} ({count})" if len(whens) > 1 else words for words, count in whens])
     plural = "s" if len(soon) > 1 else ""
@@ -59,5 +59,5 @@ def _finding(what: str, soon: list[Soon], subject: str = "") -> Finding:
     )
 
 
-def _owner(one: Soon) -> str:
+def _owner(one: UpcomingLoss) -> str:
     return one.workload.name if one.workload is not None else "the host"

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from seawall.accounts.oom.report_facts import ReportFacts
-from seawall.accounts.oom.told_zones import told_zones
 from seawall.accounts.oom.zone_lack import ram_bytes, zone_lack
+from seawall.accounts.oom.zone_sentences import zone_sentences
 from seawall.readings.oom_log.oom_report import Counter
 from seawall.words import percent, size, times
 
@@ -18,13 +18,13 @@ _USES_SHOWN: Final = 5
 _COUNTERS: Final = ("memory", "memory+swap", "kmem", "swap")
 
 
-def told_shortage(facts: ReportFacts) -> Iterator[str]:
+def shortage_sentences(facts: ReportFacts) -> Iterator[str]:
     """The limit and what filled it, or the zones and what filled the machine."""
     if facts.report.kind == "memcg":
         yield from _limits(facts)
         yield from _content(facts)
         return
-    yield from told_zones(facts)
+    yield from zone_sentences(facts)
     yield from _free_in_all(facts)
     yield from _swap(facts)
     yield from _uses(facts)

@@ -16,7 +16,7 @@ _START_TICKS: Final = 19  # of /proc/PID/stat's words after comm
 _BYTES_MOST: Final = 64 << 10
 
 
-class HeldProcess:
+class ProcessHandle:
     """One that was there when this was made; OSError, ESRCH from then on when it is gone."""
 
     def __init__(self, pid: int) -> None:
@@ -50,9 +50,9 @@ class HeldProcess:
 
 
 @contextmanager
-def held(pid: int) -> Iterator[HeldProcess]:
+def process_handle(pid: int) -> Iterator[ProcessHandle]:
     """Until the end of the block."""
-    process = HeldProcess(pid)
+    process = ProcessHandle(pid)
     try:
         yield process
     finally:

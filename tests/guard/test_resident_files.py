@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.guard.test_aide import answer
 
-from seawall import held_files
+from seawall import resident_files
 from seawall.guard.aide import Aide
 from seawall.guard.aide import start as start_aide
 
@@ -48,8 +48,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_majflt - before, flush=True)
 HOLDS = """
 import sys
 sys.path.append(sys.argv[2])
-from seawall import held_files
-print(held_files.hold(sys.argv[1]), flush=True)
+from seawall import resident_files
+print(resident_files.hold(sys.argv[1]), flush=True)
 sys.stdin.readline()
 """
 
@@ -133,24 +133,24 @@ def test_the_first_touch_of_what_is_held_does_not(library: Path, toucher: Progra
 
 
 def test_what_is_executed_is_held_with_its_data_and_nothing_else() -> None:
-    assert held_files.executed(MAPS) == {
+    assert resident_files.executed(MAPS) == {
         "/usr/bin/python3.11": (0, 0x545000 + 0xA85000 - 0x946000),
         "/usr/lib/a b.so (deleted)": (0x2000, 0x2000 + 0x26000),
     }
 
 
 def test_it_is_bounded_and_says_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_files, "MOST_BYTES", 0)
-    problems = held_files.hold().split("; ")
-    assert len(problems) == len(held_files.executed(Path("/proc/self/maps").read_bytes()))
+    monkeypatch.setattr(resident_files, "MOST_BYTES", 0)
+    problems = resident_files.hold().split("; ")
+    assert len(problems) == len(resident_files.executed(Path("/proc/self/maps").read_bytes()))
     assert all(problem.endswith(": over 0 MiB together") for problem in problems)
 
 
 def test_whatever_stands_in_the_way_is_told(tmp_path: Path) -> None:
-    assert held_files.hold(2**22 + 1).startswith(f"/proc/{2**22 + 1}/maps: ")
-    replaced = held_files._hold_one(f"{tmp_path}/library.so (deleted)", 0, PAGE)
+    assert resident_files.hold(2**22 + 1).startswith(f"/proc/{2**22 + 1}/maps: ")
+    replaced = resident_files._hold_one(f"{tmp_path}/library.so (deleted)", 0, PAGE)
     assert replaced == "it was replaced since it was started"
-    gone = held_files._hold_one(f"{tmp_path}/library.so", 0, PAGE)
+    gone = resident_files._hold_one(f"{tmp_path}/library.so", 0, PAGE)
     assert gone == "No such file or directory"
 
 
@@ -164,7 +164,7 @@ def test_where_memory_may_not_be_locked_it_says_so(library: Path) -> None:
             os.chdir(library.parent)  # whose own parents others may not enter
             if os.geteuid() == 0:
                 os.setuid(65534)
-            told = held_files._hold_one(library.name, 0, PAGE)
+            told = resident_files._hold_one(library.name, 0, PAGE)
             status = 0 if told == "Operation not permitted" else 2
         finally:
             os._exit(status)
@@ -179,7 +179,7 @@ def test_the_aide_holds_for_the_guard(tmp_path: Path) -> None:
         assert set(found) == {"did", "decision", "problem"}
         rows = Path(f"/proc/{aide.pid}/maps").read_text().splitlines()
         shared = {row.split(None, 5)[5] for row in rows if " r--s " in row}
-        wanted = held_files.executed(Path("/proc/self/maps").read_bytes())
+        wanted = resident_files.executed(Path("/proc/self/maps").read_bytes())
         told = {path for path in wanted if path in found["problem"]}
         assert shared | told >= set(wanted)
         assert shared or os.geteuid() != 0

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from seawall.pinner.intervals import union
-from seawall.pinner.looker import ResidencyLooker
 from seawall.pinner.mappings import Segment
 from seawall.pinner.pin_plan import File
-from seawall.pinner.wanted import ChosenProgram, Unstarted
+from seawall.pinner.program_choice import ChosenProgram, Unstarted
+from seawall.pinner.residency_child import ResidencyChild
 
 WAYS_MOST: Final = 4
 FILES_MOST: Final = 4000
@@ -19,10 +19,10 @@ _PASSING: Final = (errno.ENOMEM, errno.ENFILE, errno.EMFILE, errno.EIO)
 NOT_ROOTS: Final = "its program is not root's alone, and only such are the node's"
 
 
-class PinnerLook:
+class PinnerReadings:
     """All that one round has seen."""
 
-    def __init__(self, looker: ResidencyLooker) -> None:
+    def __init__(self, looker: ResidencyChild) -> None:
         self._looker = looker
         self.files: dict[tuple[str, int], File] = {}
         self.silent: list[tuple[ChosenProgram, str]] = []

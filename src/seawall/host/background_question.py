@@ -19,7 +19,7 @@ from seawall.host.host import JSON, Unread
 _ANSWER_MOST_BYTES: Final = 16 << 20
 
 
-class AskedBeside:
+class BackgroundQuestion:
     """``answer`` once; whoever does not want it any more calls ``drop``."""
 
     def __init__(

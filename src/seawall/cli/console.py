@@ -6,7 +6,7 @@ import sys
 from functools import cache
 from typing import Final
 
-from seawall.views.terminal import WIDTH, Paper
+from seawall.views.terminal import WIDTH, Console
 
 _ROWS: Final = 24
 _WIDTH_LEAST: Final = 40
@@ -34,7 +34,7 @@ def terminal_rows() -> int:
     return max(_ROWS, size.lines) if size else _ROWS
 
 
-def paper_for(colour: str) -> Paper:
+def console_for(colour: str) -> Console:
     """``auto`` paints only on a terminal that did not ask for none (no-color.org)."""
     columns = terminal_columns()
     painted = colour == "always" or (
@@ -43,4 +43,4 @@ def paper_for(colour: str) -> Paper:
         and not os.environ.get("NO_COLOR")
         and os.environ.get("TERM", "dumb") != "dumb"
     )
-    return Paper(width=max(_WIDTH_LEAST, min(columns or WIDTH, _WIDTH_MOST)), colour=painted)
+    return Console(width=max(_WIDTH_LEAST, min(columns or WIDTH, _WIDTH_MOST)), colour=painted)

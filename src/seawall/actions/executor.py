@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one place where something is done to a workload: an Order in, an Outcome out.
 
-``Hands`` does it, ``Observer`` has the same methods and does nothing.  After ``prepare`` neither
+``Executor`` does it, ``Observer`` has the same methods and does nothing.  After ``prepare`` neither
 opens what it could have opened before, forks, imports, or keeps anything without a bound.
 """
 
@@ -18,10 +18,10 @@ from seawall.actions.identity import Identity, cgroups_of
 from seawall.actions.journal import Change, Journal
 from seawall.actions.kill_effects import KillEffects
 from seawall.actions.mrelease_effects import Releases
-from seawall.actions.noted import Noted
 from seawall.actions.orders import Mounts, Order, Outcome, Target
 from seawall.actions.pursuit import Pursuits
 from seawall.actions.signal_effects import SignalEffects
+from seawall.actions.signal_journal import SignalJournal
 from seawall.actions.terminate_effects import terminate
 from seawall.actions.trees import Trees
 from seawall.actions.undo import undo
@@ -33,7 +33,7 @@ WORDS_MOST: Final = 32
 """Sentences of ``tend`` that wait to be told."""
 
 
-class Hands:
+class Executor:
     """Acts.  One order at a time; each checks identity first."""
 
     __slots__ = (
@@ -76,7 +76,7 @@ class Hands:
         self._kills = KillEffects(self._signals, self._trees, self._freezes, self._releases)
         self._pursuits = Pursuits(self._signals, self._releases, mounts.version)
         self._spare: list[int] = []
-        self.noted = Noted(journal, mounts.memory)
+        self.noted = SignalJournal(journal, mounts.memory)
 
     # --- before ready ----------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ _SIZES_SINCE: Final = 33
 """Of 2.6: mm/oom_kill.c __oom_kill_task prints vsz, anon-rss and file-rss."""
 
 
-def told_return(facts: ReportFacts) -> Iterator[str]:
+def return_sentences(facts: ReportFacts) -> Iterator[str]:
     """Kill by kill, then what stays."""
     report = facts.report
     if not report.kills:

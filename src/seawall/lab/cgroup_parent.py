@@ -22,7 +22,7 @@ _UNLIMITED: Final = 2**63 - (64 << 10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
+class CgroupParent:
     """The parents of the lab's cgroup."""
 
     version: Literal[1, 2]
@@ -55,7 +55,7 @@ class Tree:
     controllers: tuple[str, ...]
 
 
-def find_home(parent: str | None) -> Home:
+def find_cgroup_parent(parent: str | None) -> CgroupParent:
     """Where the lab's cgroup goes; UsageProblem with what is missing and what provides it."""
     if parent is not None and not parent.strip():
         raise UsageProblem("--parent is empty: name a cgroup, or / for the root")
@@ -118,7 +118,7 @@ def _folder(tree: Tree, own_path: str | None, parent: str | None) -> str | None:
     return folder if inside_tree and os.path.isfile(f"{folder}/cgroup.procs") else None
 
 
-def _v1_home(found: Mapping[str, Tree], own: Mapping[str, str], parent: str | None) -> Home:
+def _v1_home(found: Mapping[str, Tree], own: Mapping[str, str], parent: str | None) -> CgroupParent:
     memory = found["memory"]
     home = _needed(_folder(memory, own.get("memory"), parent), memory, own.get("memory"), parent)
     # --parent may be a folder of the memory tree: the same cgroup has another one elsewhere.
@@ -137,12 +137,12 @@ def _v1_home(found: Mapping[str, Tree], own: Mapping[str, str], parent: str | No
             unusable[name] = f"{folder} is not writable"
         else:
             parents[name] = folder
-    return Home(
+    return CgroupParent(
         version=1, parents=parents, mount_point=memory.mount_point.rstrip("/"), unusable=unusable
     )
 
 
-def _v2_home(tree: Tree, own: Mapping[str, str], parent: str | None) -> Home:
+def _v2_home(tree: Tree, own: Mapping[str, str], parent: str | None) -> CgroupParent:
     home = _needed(_folder(tree, own.get(""), parent), tree, own.get(""), parent)
     offered = _words(f"{home}/cgroup.controllers")
     handed_on = _words(f"{home}/cgroup.subtree_control")
@@ -166,7 +166,7 @@ def _v2_home(tree: Tree, own: Mapping[str, str], parent: str | None) -> Home:
         for name in V2_WANTED[1:] if name not in handed_on
     }  # fmt: skip
     parents = {name: home for name in V2_WANTED if name not in unusable}
-    return Home(
+    return CgroupParent(
         version=2, parents=parents, mount_point=mount_point, unusable=unusable, delegated=delegated
     )
 
@@ -227,7 +227,7 @@ def _elsewhere(home: str, mount_point: str) -> str:
     return systemd
 
 
-def room_above(home: Home) -> tuple[int | None, str]:
+def room_above(home: CgroupParent) -> tuple[int | None, str]:
     """What the limits of the parent and of those above it leave at least, in bytes, and the
     cgroup that leaves so little.  Page cache that can be dropped counts as left.
     """
@@ -258,7 +258,7 @@ def _room(version: int, folder: str) -> int | None:
     return min(limits) - usage + min(cache, usage)
 
 
-def pids_left(home: Home) -> int | None:
+def pids_left(home: CgroupParent) -> int | None:
     """How many processes may still be started here: the pids limits above and pid_max."""
     most = read_number("/proc/sys/kernel/pid_max")
     try:

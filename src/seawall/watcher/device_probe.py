@@ -16,7 +16,7 @@ from seawall.accounts.devices import host_nodes
 from seawall.accounts.devices.classes import CLASSES
 from seawall.accounts.devices.container_processes import ContainerProcesses
 from seawall.accounts.devices.layers import DeviceTable
-from seawall.accounts.devices.watch import watched
+from seawall.accounts.devices.watch import watched_table
 from seawall.accounts.devices.watch.device_watch_events import (
     DeviceKey,
     DeviceLook,
@@ -25,7 +25,7 @@ from seawall.accounts.devices.watch.device_watch_events import (
     WatchedRule,
     WatchedTable,
 )
-from seawall.accounts.devices.watch.watched import WatchedDevices
+from seawall.accounts.devices.watch.watched_table import WatchedDevices
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host import control_nodes
 from seawall.host.host import Unread
@@ -51,7 +51,7 @@ _V2: Final = 2
 _CONTROLS: Final = tuple(control.path for one in CLASSES for control in one.controls)
 
 
-class DeviceSight:
+class DeviceProbe:
     """Sees; what it means is told elsewhere."""
 
     def __init__(self, wanted: Workload | None, table_seconds: float) -> None:
@@ -89,8 +89,8 @@ class DeviceSight:
         finally:
             host.close()
         self._workloads, self._cgroups = workloads, _known(cgroups)
-        is_wanted = watched.is_wanted_by(self._wanted)
-        self.containers = watched.watched(table, members, is_wanted)
+        is_wanted = watched_table.is_wanted_by(self._wanted)
+        self.containers = watched_table.watched(table, members, is_wanted)
         own = {one.workload.cgroup for one in self.containers}
         of_containers = (
             f"{one.workload.name}: {words}" for one in table.containers
@@ -99,7 +99,9 @@ class DeviceSight:
         self.unseen = tuple(dict.fromkeys((*table.unseen, *of_containers)))
         self.has_gone = False
         self._renew()
-        return watched.told(table, self.containers, now(), with_plugins=self._wanted is None)
+        return watched_table.watched_table_of(
+            table, self.containers, now(), with_plugins=self._wanted is None
+        )
 
     def _renew(self) -> None:
         """A child that was lost too often is not asked any more: this one begins anew."""
@@ -150,15 +152,15 @@ class DeviceSight:
             access = answers.get(one.target.pid) if one.target else None
             if access is None:
                 continue
-            self.has_gone |= watched.is_gone(access)
+            self.has_gone |= watched_table.is_gone(access)
             if self._is_believed(one, access):
-                stands |= watched.stands(one, access)
+                stands |= watched_table.stands(one, access)
         return stands
 
     def _is_believed(self, one: WatchedDevices, access: Access) -> bool:
         """On a busy machine anybody is late once: only a second silence is told."""
         cgroup = one.workload.cgroup
-        if not watched.is_silent(access):
+        if not watched_table.is_silent(access):
             self._silent.pop(cgroup, None)
             return True
         is_second = cgroup in self._silent
@@ -175,7 +177,9 @@ class DeviceSight:
         self._is_v2 = isinstance(groups, Unread) or groups.version == _V2
         boot = _boot()
         rules = (
-            (one, watched.rule_of(groups, one.place, boot)) for one in found if one.place in pids
+            (one, watched_table.rule_of(groups, one.place, boot))
+            for one in found
+            if one.place in pids
         )
         return {one.workload.cgroup: rule for one, rule in rules if rule is not None}
 
@@ -237,4 +241,4 @@ def _nodes_of(
         for path, one in seen.items()
         if one.kind in ("c", "b")
     }
-    return watched.node_words(host_nodes.host_nodes(drivers, DeviceNodes(nodes, {}, 0)))
+    return watched_table.node_words(host_nodes.host_nodes(drivers, DeviceNodes(nodes, {}, 0)))

@@ -16,7 +16,7 @@ BETTER_FACTOR: Final = 2
 """A better choice returns at least twice as much."""
 
 
-def told_choice(facts: ReportFacts) -> Iterator[str]:
+def choice_sentences(facts: ReportFacts) -> Iterator[str]:
     """Sentences about the choice; what is not known is said."""
     if facts.chosen_pid is None:
         yield from _nobody(facts)

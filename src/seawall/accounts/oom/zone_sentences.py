@@ -17,7 +17,7 @@ _FAR: Final = 4
 """So many times its low mark: more than what comes free between a failure and its report."""
 
 
-def told_zones(facts: ReportFacts) -> Iterator[str]:
+def zone_sentences(facts: ReportFacts) -> Iterator[str]:
     """What could have served, what could not, and why not."""
     states = facts.zones
     if facts.report.order == -1:

@@ -65,7 +65,9 @@ class PinnedTask(NamedTuple):
         return self.exe.rpartition("/")[2] or self.comm
 
 
-def chosen(words: Sequence[str], guard_pid: int = 0) -> tuple[list[ChosenProgram], list[Unstarted]]:
+def chosen_programs(
+    words: Sequence[str], guard_pid: int = 0
+) -> tuple[list[ChosenProgram], list[Unstarted]]:
     """Those that the words name, most important first; ``guard_pid``: the guard's own."""
     pods = _pods(words)
     found = []

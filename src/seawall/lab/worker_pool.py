@@ -36,7 +36,7 @@ class Fates:
     """What failed children said; each once."""
 
 
-class Crew:
+class WorkerPool:
     """One child for each place."""
 
     def __init__(self, stage: Stage, notes_fd: int) -> None:

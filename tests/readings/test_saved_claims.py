@@ -9,12 +9,12 @@ from seawall.accounts.claims import Claims
 from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.problems import ParseProblem
-from seawall.readings.kept_claims import (
+from seawall.readings.saved_claims import (
     CLAIMS_MOST,
     LIMIT_BYTES,
     PATH,
-    KeptClaim,
-    KeptClaims,
+    SavedClaim,
+    SavedClaims,
     document_of,
     parse,
     read,
@@ -25,27 +25,29 @@ MIB = 1 << 20
 BOOT = "00000000-0000-4000-8000-000000000000"
 FOLDER = "/sys/fs/cgroup/memory/rings"
 
-CLAIM = KeptClaim(
+CLAIM = SavedClaim(
     holder="shop/cart/worker", workload="shop/cart/worker", cgroup="/rings", folder=FOLDER,
     cgroup_inode=4711, driver=None, kind="ring", what="packet ring", within="residual",
     bytes=512 * MIB, least_bytes=500 * MIB, most_bytes=600 * MIB,
     source="packet ring, traced for 9 s: packet_set_ring", stack=("packet_set_ring",),
     learned_at_unix_seconds=1_699_999_970.0,
 )  # fmt: skip
-KEPT = KeptClaims(
+KEPT = SavedClaims(
     boot_id=BOOT, written_at_unix_seconds=1_699_999_980.0, base_residual_bytes=100 * MIB,
     residual_bytes=612 * MIB, blind="", claims=(CLAIM,),
 )  # fmt: skip
 
 
-def case(kept: KeptClaims, inode: str = '{"device": 1, "inode": 4711}', more: str = "") -> Snapshot:
+def case(
+    kept: SavedClaims, inode: str = '{"device": 1, "inode": 4711}', more: str = ""
+) -> Snapshot:
     text = f"why: kept\n=== {PATH}\n{document_of(kept).decode()}\n"
     if inode:
         text += f"=== ?inode {FOLDER}\n{inode}\n"
     return Snapshot(parse_case((text + more).encode()).rounds[0])
 
 
-def claims_of(snapshot: Snapshot) -> tuple[KeptClaim, ...]:
+def claims_of(snapshot: Snapshot) -> tuple[SavedClaim, ...]:
     kept = read(snapshot.host)
     assert not isinstance(kept, Unread)
     return kept.claims
@@ -164,7 +166,7 @@ Node 0, zone   Normal
 """
 
 
-def shown(free_mib: int, kept: KeptClaims = KEPT) -> dict[str, tuple[int, int]]:
+def shown(free_mib: int, kept: SavedClaims = KEPT) -> dict[str, tuple[int, int]]:
     """Workload: (MiB, at least) of what ``memory`` claims; the residual is 3072 less free."""
     snapshot = case(kept, more=MEMINFO.format(free=free_mib << 10) + ZONES)
     claims = snapshot.get(Claims)

@@ -24,7 +24,7 @@ V1: Final = (
 )
 
 
-class Lows:
+class MemoryLowSetting:
     """``keep`` each round, ``close`` at the end."""
 
     def __init__(self, journal: Journal, mount: str, version: int, total_bytes: int) -> None:

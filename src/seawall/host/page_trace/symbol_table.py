@@ -20,7 +20,7 @@ _HEAD: Final = struct.Struct("=qqq")
 _BYTES_MOST: Final = 64 << 20
 
 
-class KnownSymbols(Symbols):
+class SymbolTable(Symbols):
     """Names from memory."""
 
     def __init__(self, path: str = "/proc/kallsyms", modules: str = "/proc/modules") -> None:

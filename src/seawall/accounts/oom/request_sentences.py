@@ -3,14 +3,14 @@
 
 from collections.abc import Iterator
 
+from seawall.accounts.oom.owner_sentences import described
 from seawall.accounts.oom.report_facts import ReportFacts
 from seawall.accounts.oom.request import Request
-from seawall.accounts.oom.told_owner import described
 from seawall.accounts.oom.trace_purpose import Purpose, purpose_of
 from seawall.words import count
 
 
-def told_request(facts: ReportFacts) -> Iterator[str]:
+def request_sentences(facts: ReportFacts) -> Iterator[str]:
     """One or two sentences."""
     report = facts.report
     request = facts.request
@@ -29,7 +29,7 @@ def told_request(facts: ReportFacts) -> Iterator[str]:
         yield f"A page fault of {who} ended for want of memory; it had asked for none."
         return
     purpose = purpose_of(report)
-    yield f"{who} asked for {asked_for(request, purpose)}."
+    yield f"{who} asked for {request_words(request, purpose)}."
     yield from _by_trace(facts)
     if request.is_of_kswapd:
         yield (
@@ -48,7 +48,7 @@ def told_request(facts: ReportFacts) -> Iterator[str]:
         yield "Only memory of one NUMA node would have done (__GFP_THISNODE)."
 
 
-def asked_for(request: Request, purpose: Purpose | None) -> str:
+def request_words(request: Request, purpose: Purpose | None) -> str:
     """How much of what; the call trace knows better than the flags."""
     if purpose is None or request.is_of_kswapd:
         return request.words

@@ -37,7 +37,7 @@ _ROOTS: Final = (0, 1)  # nobody, and the root of every hierarchy
 _MISSING: Final = 1 << _NOPAGE
 
 
-class HeldFrames(NamedTuple):
+class FrameFlags(NamedTuple):
     """Frames of one group that are still plain kernel pages, each standing for ``step``."""
 
     frames: int
@@ -46,7 +46,7 @@ class HeldFrames(NamedTuple):
 
 IsCompound: TypeAlias = Callable[[int], bool]
 Examine: TypeAlias = Callable[
-    [TracedFrames, IsCompound, Callable[[], object]], dict[int, HeldFrames]
+    [TracedFrames, IsCompound, Callable[[], object]], dict[int, FrameFlags]
 ]
 
 
@@ -54,7 +54,7 @@ def examine(
     frames: TracedFrames,
     is_compound: Callable[[int], bool],
     rest: Callable[[], object] = lambda: None,
-) -> dict[int, HeldFrames]:
+) -> dict[int, FrameFlags]:
     """By group.  TracingProblem when the flags may not be read: then nothing is held.
 
     ``rest`` is called now and then, for a large machine takes seconds.
@@ -140,12 +140,12 @@ def is_plain(flags: int, *, is_compound: bool) -> bool:
     return not flags & _NOT_PLAIN and bool(flags & _COMPOUND) == is_compound
 
 
-def sums(rows: Counter[tuple[int, int, int]], is_compound: IsCompound) -> dict[int, HeldFrames]:
+def sums(rows: Counter[tuple[int, int, int]], is_compound: IsCompound) -> dict[int, FrameFlags]:
     """By group: what is plain and charged to nobody."""
-    found: dict[int, HeldFrames] = {}
+    found: dict[int, FrameFlags] = {}
     for (group, flags, cgroup), count in rows.items():
         if cgroup in _ROOTS and is_plain(flags, is_compound=is_compound(group)):
-            before = found.get(group, HeldFrames(0, 0))
+            before = found.get(group, FrameFlags(0, 0))
             mapped = count if flags >> _MMAP & 1 else 0
-            found[group] = HeldFrames(before.frames + count, before.mapped + mapped)
+            found[group] = FrameFlags(before.frames + count, before.mapped + mapped)
     return found

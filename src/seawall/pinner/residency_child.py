@@ -28,7 +28,7 @@ _HEAD: Final = struct.Struct("=I")
 _BODY_MOST: Final = 32 << 20
 
 
-class ResidencyLooker:
+class ResidencyChild:
     """At most one child, forked at the first question."""
 
     def __init__(self, deadline_seconds: float = DEADLINE_SECONDS) -> None:

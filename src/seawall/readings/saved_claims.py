@@ -25,7 +25,7 @@ _WORD_MOST: Final = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptClaim:
+class SavedClaim:
     """What one holder held when it was last looked at; bytes."""
 
     holder: str
@@ -50,7 +50,7 @@ class KeptClaim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptClaims:
+class SavedClaims:
     """The topic."""
 
     boot_id: str
@@ -61,16 +61,16 @@ class KeptClaims:
     """In no counter when this was written."""
     blind: str
     """Why the watcher cannot trace; empty when it can."""
-    claims: tuple[KeptClaim, ...]
+    claims: tuple[SavedClaim, ...]
 
 
-def parse(data: bytes) -> KeptClaims:
+def parse(data: bytes) -> SavedClaims:
     """A document of schema ``seawall.claims/1``; further keys are skipped."""
     found = document(data, SCHEMA)
     rows = found.get("claims")
     if not isinstance(rows, list) or len(rows) > CLAIMS_MOST:
         raise ParseProblem(0, f"a list of at most {CLAIMS_MOST} claims")
-    return KeptClaims(
+    return SavedClaims(
         boot_id=word(found, "boot_id"),
         written_at_unix_seconds=float(number(found, "written_at_unix_seconds")),
         base_residual_bytes=int(number(found, "base_residual_bytes", least=-NUMBER_MOST)),
@@ -80,7 +80,7 @@ def parse(data: bytes) -> KeptClaims:
     )
 
 
-def document_of(kept: KeptClaims) -> bytes:
+def document_of(kept: SavedClaims) -> bytes:
     """What ``parse`` reads back: the content of the file.  What does not fit is left out from
     the end, for one workload with paths of 4 KiB must not make the file unreadable.
     """
@@ -93,7 +93,7 @@ def document_of(kept: KeptClaims) -> bytes:
         claims = claims[: len(claims) // 2]
 
 
-def read(host: Host) -> KeptClaims | Unread:
+def read(host: Host) -> SavedClaims | Unread:
     """Without claims of cgroups that are others by now; Unread (``absent``) when the whole
     file is of another boot.
     """
@@ -117,7 +117,7 @@ def inode_of(host: Host, folder: str) -> int | Unread:
     return inode if type(inode) is int else Unread(folder, "malformed", "expected an inode")
 
 
-def _valid(host: Host, claims: tuple[KeptClaim, ...]) -> Iterator[KeptClaim]:
+def _valid(host: Host, claims: tuple[SavedClaim, ...]) -> Iterator[SavedClaim]:
     known: dict[str, int | Unread] = {}
     for claim in claims:
         if claim.folder is None:
@@ -132,7 +132,7 @@ def _valid(host: Host, claims: tuple[KeptClaim, ...]) -> Iterator[KeptClaim]:
             yield replace(claim, is_gone=True)
 
 
-def _claim(row: JSON) -> KeptClaim:
+def _claim(row: JSON) -> SavedClaim:
     if not isinstance(row, dict):
         raise ParseProblem(0, "an object for each claim")
     folder = _optional(row, "folder")
@@ -141,7 +141,7 @@ def _claim(row: JSON) -> KeptClaim:
     if not least <= best <= most:
         raise ParseProblem(0, "least_bytes, bytes and most_bytes in this order")
     stack = row.get("stack")
-    return KeptClaim(
+    return SavedClaim(
         holder=word(row, "holder"), workload=_optional(row, "workload"),
         cgroup=_optional(row, "cgroup"), folder=folder, cgroup_inode=inode,
         driver=_optional(row, "driver"), kind=word(row, "kind"), what=word(row, "what"),
@@ -154,7 +154,7 @@ def _claim(row: JSON) -> KeptClaim:
     )  # fmt: skip
 
 
-def _is_short(claim: KeptClaim) -> bool:
+def _is_short(claim: SavedClaim) -> bool:
     words = claim.holder, claim.workload, claim.cgroup, claim.folder, claim.source
     return all(len(word) <= WORD_MOST for word in words if word)
 

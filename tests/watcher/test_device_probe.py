@@ -9,31 +9,31 @@ from tests.host.as_nobody import as_nobody
 from tests.host.own_dev import no_fuse, with_silent_dev
 
 from seawall.accounts.devices.watch.device_watch_events import DeviceKey, WatchedRule
-from seawall.accounts.devices.watch.watched import WatchedDevices
+from seawall.accounts.devices.watch.watched_table import WatchedDevices
 from seawall.accounts.workloads import Workload
 from seawall.host.device_access.device_cgroup import device_hierarchy
-from seawall.host.device_access.held_process import HeldProcess
+from seawall.host.device_access.process_handle import ProcessHandle
 from seawall.readings.device_access import AccessTarget
-from seawall.watcher.device_sight import DeviceSight, now
+from seawall.watcher.device_probe import DeviceProbe, now
 from seawall.watcher.device_writes import DeviceWrites
 
 PATHS = ("/dev/null", "/dev/none")
 
 
 def container(name: str, pid: int) -> WatchedDevices:
-    target = AccessTarget(pid, HeldProcess(pid).start_ticks(), PATHS)
+    target = AccessTarget(pid, ProcessHandle(pid).start_ticks(), PATHS)
     workload = Workload(kind="container", name=name, cgroup=f"/{name}")
     return WatchedDevices(workload=workload, target=target, place=f"/{name}")
 
 
 @pytest.fixture
-def sight() -> Iterator[DeviceSight]:
-    made = DeviceSight(None, 20.0)
+def sight() -> Iterator[DeviceProbe]:
+    made = DeviceProbe(None, 20.0)
     yield made
     made.close()
 
 
-def test_a_look_at_oneself(sight: DeviceSight) -> None:
+def test_a_look_at_oneself(sight: DeviceProbe) -> None:
     sight.containers = (container("me", os.getpid()),)
     look = sight.look()
     assert {key.path: stand.errno for key, stand in look.stands.items()} == {
@@ -45,7 +45,7 @@ def test_a_look_at_oneself(sight: DeviceSight) -> None:
     assert not sight.has_gone
 
 
-def test_a_process_that_is_gone_is_told_by_the_next_table(sight: DeviceSight) -> None:
+def test_a_process_that_is_gone_is_told_by_the_next_table(sight: DeviceProbe) -> None:
     gone = container("gone", os.getpid())
     assert gone.target
     sight.containers = (
@@ -57,7 +57,7 @@ def test_a_process_that_is_gone_is_told_by_the_next_table(sight: DeviceSight) ->
     assert sight.has_gone
 
 
-def test_with_v2_a_try_follows_a_change_of_programs(sight: DeviceSight) -> None:
+def test_with_v2_a_try_follows_a_change_of_programs(sight: DeviceProbe) -> None:
     """Joining a cgroup is dear there."""
     me = container("me", os.getpid())
     sight._is_v2 = True
@@ -70,7 +70,7 @@ def test_with_v2_a_try_follows_a_change_of_programs(sight: DeviceSight) -> None:
 
 
 @pytest.mark.system
-def test_one_that_hangs_costs_itself_alone_and_only_now_and_then(sight: DeviceSight) -> None:
+def test_one_that_hangs_costs_itself_alone_and_only_now_and_then(sight: DeviceProbe) -> None:
     if why := no_fuse():
         pytest.skip(why)
     silent, me = DeviceKey("/silent", "/dev/null"), DeviceKey("/me", "/dev/null")

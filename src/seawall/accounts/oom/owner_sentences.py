@@ -7,7 +7,7 @@ from seawall.accounts.oom.limit_role import role_of
 from seawall.accounts.oom.report_facts import Owner, ReportFacts
 
 
-def told_owner(facts: ReportFacts) -> Iterator[str]:
+def owner_sentences(facts: ReportFacts) -> Iterator[str]:
     """The limit's owner first, then the chosen process's where it is another."""
     limit, task = facts.limit_owner, facts.task_owner
     cut = facts.report.cut_text

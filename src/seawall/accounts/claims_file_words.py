@@ -5,13 +5,13 @@ from typing import Final, cast, get_args
 
 from seawall.accounts.claim import Claim, ClaimClass
 from seawall.accounts.tracing.traced_words import give_back
-from seawall.readings.kept_claims import KeptClaim, KeptClaims
+from seawall.readings.saved_claims import SavedClaim, SavedClaims
 from seawall.words import duration
 
 _KINDS: Final = frozenset(get_args(ClaimClass))
 
 
-def claim_of(kept: KeptClaim, now_unix_seconds: float | None) -> Claim:
+def claim_of(kept: SavedClaim, now_unix_seconds: float | None) -> Claim:
     """``now``: None where the clock was not captured."""
     kind = cast("ClaimClass", kept.kind) if kept.kind in _KINDS else "unknown"
     gone = "; its cgroup is gone, and the memory stayed" if kept.is_gone else ""
@@ -34,12 +34,12 @@ def claim_of(kept: KeptClaim, now_unix_seconds: float | None) -> Claim:
     )
 
 
-def unseen(kept: KeptClaims) -> tuple[str, ...]:
+def unseen(kept: SavedClaims) -> tuple[str, ...]:
     """Why the watcher cannot learn more."""
     return (f"the watcher cannot trace: {kept.blind}",) if kept.blind else ()
 
 
-def _ago(kept: KeptClaim, now_unix_seconds: float | None) -> str:
+def _ago(kept: SavedClaim, now_unix_seconds: float | None) -> str:
     if now_unix_seconds is None or now_unix_seconds < kept.learned_at_unix_seconds:
         return "at an unknown time"
     return f"{duration(now_unix_seconds - kept.learned_at_unix_seconds)} ago"

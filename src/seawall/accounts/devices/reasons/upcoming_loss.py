@@ -4,15 +4,15 @@
 from collections.abc import Iterable, Iterator
 
 from seawall.accounts.devices.classes import NEEDED, DeviceClass, class_of_resource
+from seawall.accounts.devices.device_inputs import HostSide
 from seawall.accounts.devices.kernel_rules.device_rules import device_of
-from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, Plugin, Soon
+from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, Plugin, UpcomingLoss
 from seawall.accounts.devices.reasons import cdi_files
 from seawall.accounts.devices.reasons.versions import (
     always_reloads,
     rewrites_on_update,
     skips_links,
 )
-from seawall.accounts.devices.sight import HostSide
 from seawall.host.host import Unread
 from seawall.readings.cdi_specs import CdiSpec
 
@@ -29,7 +29,7 @@ _NOT_BY_HAND = (
 )
 
 
-def of_container(one: ContainerDevices, host: HostSide) -> Iterator[Soon]:
+def of_container(one: ContainerDevices, host: HostSide) -> Iterator[UpcomingLoss]:
     """Of each device that works: which layer does not know of it."""
     for row in one.devices:
         says = {layer: answer.says for layer, answer in row.layers.items()}
@@ -44,7 +44,7 @@ def of_container(one: ContainerDevices, host: HostSide) -> Iterator[Soon]:
             yield from _hook_and_update(one, row, host)
 
 
-def _reload(one: ContainerDevices, row: DeviceRow, host: HostSide) -> Soon:
+def _reload(one: ContainerDevices, row: DeviceRow, host: HostSide) -> UpcomingLoss:
     why = "the kernel allows it and systemd's list for the unit lacks it"
     remedy = f"Recreate the pod with devices that the runtime knows of (CDI). {_NOT_BY_HAND}"
     link, skips = missing_link(row, host), skips_links(host.versions)
@@ -62,7 +62,7 @@ def _reload(one: ContainerDevices, row: DeviceRow, host: HostSide) -> Soon:
     reloads = always_reloads(host.versions)
     if reloads.says in ("yes", "maybe"):
         why += f"; {reloads.who}, before 1.2.5, makes units that systemd always wants to reload"
-    return Soon(one.workload, row.path, why, RELOAD, remedy)
+    return UpcomingLoss(one.workload, row.path, why, RELOAD, remedy)
 
 
 def missing_link(row: DeviceRow, host: HostSide) -> str:
@@ -72,10 +72,10 @@ def missing_link(row: DeviceRow, host: HostSide) -> str:
     return f"/dev/char/{row.major}:{row.minor}" if is_missing else ""
 
 
-def _update(one: ContainerDevices, row: DeviceRow, host: HostSide) -> Soon:
+def _update(one: ContainerDevices, row: DeviceRow, host: HostSide) -> UpcomingLoss:
     """Runc since 1.0 leaves devices alone when it updates a container."""
     is_kept = rewrites_on_update(host.versions).says == "no"
-    return Soon(
+    return UpcomingLoss(
         one.workload,
         row.path,
         "the kernel allows it and the container's config lacks it: it was given by hand or by a"
@@ -86,10 +86,12 @@ def _update(one: ContainerDevices, row: DeviceRow, host: HostSide) -> Soon:
     )
 
 
-def _hook_and_update(one: ContainerDevices, row: DeviceRow, host: HostSide) -> Iterator[Soon]:
+def _hook_and_update(
+    one: ContainerDevices, row: DeviceRow, host: HostSide
+) -> Iterator[UpcomingLoss]:
     rewrites = rewrites_on_update(host.versions)
     if rewrites.says in ("yes", "maybe"):
-        yield Soon(
+        yield UpcomingLoss(
             one.workload,
             row.path,
             f"{row.layers['configured'].why}, and {rewrites.who}, before 1.0, writes the rules anew"
@@ -100,7 +102,7 @@ def _hook_and_update(one: ContainerDevices, row: DeviceRow, host: HostSide) -> I
         )
 
 
-def of_links(containers: Iterable[ContainerDevices], host: HostSide) -> Iterator[Soon]:
+def of_links(containers: Iterable[ContainerDevices], host: HostSide) -> Iterator[UpcomingLoss]:
     """Links that are missing where systemd manages containers with devices and this runc needs
     them: what is started next works until the next daemon-reload.
     """
@@ -110,7 +112,7 @@ def of_links(containers: Iterable[ContainerDevices], host: HostSide) -> Iterator
     rows = (row for one in containers for row in one.devices if _is_given_by_unit(row))
     links = {link: row.path for row in rows if (link := missing_link(row, host))}
     for link, path in links.items():
-        yield Soon(
+        yield UpcomingLoss(
             None,
             path,
             f"{link} is missing, and {skips.who} leaves out the rule of a device without such a"
@@ -127,12 +129,12 @@ def _is_given_by_unit(row: DeviceRow) -> bool:
     return systemd.says == configured.says == "yes" and "DeviceAllow=" in systemd.why
 
 
-def of_plugin(plugin: Plugin) -> Iterator[Soon]:
+def of_plugin(plugin: Plugin) -> Iterator[UpcomingLoss]:
     """A plugin hands out only what its own /dev has."""
     for path in plugin.lacks:
         if path not in NEEDED:
             continue
-        yield Soon(
+        yield UpcomingLoss(
             plugin.workload,
             path,
             "the device plugin's own /dev lacks it and the host has it: the plugin leaves it out"
@@ -145,7 +147,7 @@ def of_plugin(plugin: Plugin) -> Iterator[Soon]:
 # --- CDI --------------------------------------------------------------------------------
 
 
-def of_cdi(host: HostSide) -> Iterator[Soon]:
+def of_cdi(host: HostSide) -> Iterator[UpcomingLoss]:
     """Files that are older than the devices."""
     for spec in () if isinstance(host.cdi, Unread) else host.cdi.specs:
         one = class_of_resource(spec.kind)
@@ -154,7 +156,7 @@ def of_cdi(host: HostSide) -> Iterator[Soon]:
             yield from _renumbered(spec, host)
 
 
-def _lacking(spec: CdiSpec, one: DeviceClass, host: HostSide) -> Iterator[Soon]:
+def _lacking(spec: CdiSpec, one: DeviceClass, host: HostSide) -> Iterator[UpcomingLoss]:
     paths = {node.host_path or node.path for node in cdi_files.nodes_of(spec)}
     if not any(one.member.match(path) for path in paths):
         return  # it injects something else: hooks, libraries, nothing
@@ -164,7 +166,7 @@ def _lacking(spec: CdiSpec, one: DeviceClass, host: HostSide) -> Iterator[Soon]:
             yield _anew(spec, control.path, words)
 
 
-def _renumbered(spec: CdiSpec, host: HostSide) -> Iterator[Soon]:
+def _renumbered(spec: CdiSpec, host: HostSide) -> Iterator[UpcomingLoss]:
     told: set[str] = set()
     for node in cdi_files.nodes_of(spec):
         majors = host.majors(node.path)
@@ -175,7 +177,7 @@ def _renumbered(spec: CdiSpec, host: HostSide) -> Iterator[Soon]:
         yield _anew(spec, node.path, words)
 
 
-def _anew(spec: CdiSpec, path: str, why: str) -> Soon:
+def _anew(spec: CdiSpec, path: str, why: str) -> UpcomingLoss:
     words = cdi_files.anew(spec.kind, spec.source)
     command = cdi_files.command_of(spec.kind, spec.source)
-    return Soon(None, path, why, NEXT_START, f"{words[:1].upper()}{words[1:]}.", command)
+    return UpcomingLoss(None, path, why, NEXT_START, f"{words[:1].upper()}{words[1:]}.", command)

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from seawall.accounts.claim import Claim
+from seawall.accounts.claim_joining.claim_bounds import fit
 from seawall.accounts.claim_joining.claim_owner import driver_key, is_total, owner_of
-from seawall.accounts.claim_joining.fit import fit
 
 
 def fit_once(claims: Sequence[Claim], most: int, traced_most: int | None = None) -> Iterator[Claim]:

@@ -74,7 +74,7 @@ def _target(
     return None if pid is None else AccessTarget(pid, members.start_ticks[pid], paths)
 
 
-def told(
+def watched_table_of(
     table: DeviceTable, found: Iterable[WatchedDevices], at: DeviceMoment, *, with_plugins: bool
 ) -> WatchedTable:  # fmt: skip
     """The table, as far as it is compared with the next one."""

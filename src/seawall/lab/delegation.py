@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from seawall.lab import locks
-from seawall.lab.home import V2_WANTED
+from seawall.lab.cgroup_parent import V2_WANTED
 from seawall.lab.small_files import read_text, write_text
 from seawall.problems import UsageProblem
 
@@ -20,7 +20,7 @@ OUTSIDE: Final = "-outside"
 """Behind the lab's name, and then ``-CONTROLLER`` for each that was added."""
 
 
-class Aside:
+class Delegation:
     """The leaf for the lab itself."""
 
     def __init__(self, parent: str, name: str, wanted: Sequence[str]) -> None:

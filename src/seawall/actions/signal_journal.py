@@ -15,7 +15,7 @@ KIND: Final = "signal"
 _NAMES: Final = {"terminate": "SIGTERM", "kill": "SIGKILL"}
 
 
-class Noted:
+class SignalJournal:
     """Of this guard, and what the one before left."""
 
     __slots__ = ("_journal", "_numbers", "_tree")
