@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In the place of ``Executor`` where nothing may be done: the same methods, and what would happen."""
+"""In place of ``Executor`` where nothing may be done: the same methods, and what would happen."""
 
 import os
 
