@@ -8,6 +8,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from tests.end_to_end.verbs import SOURCES, Ran, run, seawall
+from tests.end_to_end.verbs import SOURCES, Ran, rules_without, run, seawall
 
 pytestmark = [pytest.mark.system, pytest.mark.beside]
 READING = ("why", "memory", "pods", "numbers", "cache")
@@ -155,3 +156,18 @@ def test_an_ordinary_user_reads_it_in_text(home: Path, verb: str) -> None:
     assert "Could not see" in ran.text
     for name in wanted(verb) if verb not in ON_DEMAND else ():
         assert name in ran.text
+
+
+def test_where_nothing_fires_an_ordinary_user_reads_at_once_how_many_looked(home: Path) -> None:
+    """Whatever fires on this machine is muted, so that the sentence comes."""
+    findings = run_as(home, (), "why", "--json").answered().document["findings"]
+    firing = {row["id"] for row in findings if row["verdict"] == "fires"}
+    (home / "out/rules.toml").write_text(rules_without(firing))
+    text = run_as(home, (), "why", "--rules", str(home / "out/rules.toml")).answered().text
+    sentence = r"^Nothing fires now in the (\d+) of (\d+) rules that could look\.$"
+    said = re.search(sentence, text, re.MULTILINE)
+    assert said, text
+    rules = {row["id"] for row in findings} - firing
+    blind = {row["id"] for row in findings if row["verdict"] == "blind"} - firing
+    assert (int(said[1]), int(said[2])) == (len(rules - blind), len(rules))
+    assert blind, "an ordinary user is refused something everywhere"

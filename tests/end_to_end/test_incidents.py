@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.end_to_end.verbs import Ran, seawall
+from tests.end_to_end.verbs import Ran, rules_without, seawall
 
 INCIDENTS = Path(__file__).parents[2] / "docs/incidents"
 GPU_NODE = "gpu-node-dies/bundle"
@@ -302,6 +302,27 @@ def test_view_ends_with_what_could_not_be_seen(bundle: str) -> None:
     text = asked("why", bundle, "--whole").text
     assert text.index("Could not see") > text.index("Linux")
     assert re.search(r"\d+ rules: \d+ fire, \d+ quiet, \d+ blind", text.splitlines()[-1])
+
+
+@pytest.mark.parametrize("bundle", ALL)
+def test_where_nothing_fires_it_is_said_of_the_rules_that_could_look(
+    bundle: str, tmp_path: Path
+) -> None:
+    """Whatever fires there is muted: no clean bill for what the files do not tell."""
+    (rules := tmp_path / "rules.toml").write_text(rules_without(firing(bundle)))
+    page = asked("why", bundle, "--json", "--rules", str(rules)).document
+    assert not [row for row in page["findings"] if row["verdict"] == "fires"]
+    known = {row["id"] for row in page["findings"]}
+    blind = {row["id"] for row in page["findings"] if row["verdict"] == "blind"}
+    assert blind
+    looked, most = len(known - blind), len(known)
+    sentence = f"Nothing fires now in the {looked} of {most} rules that could look."
+    if 2 * looked < most:
+        sentence = f"Only {looked} of {most} rules could look; in those nothing fires now."
+    screen = asked("why", bundle, "--rules", str(rules)).text.splitlines()
+    assert screen[1] == sentence
+    assert sentence in asked("why", bundle, "--whole", "--rules", str(rules)).text.splitlines()
+    assert "Nothing fires now." not in "\n".join(screen)
 
 
 @pytest.mark.parametrize("bundle", ALL)

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,3 +62,9 @@ def run(command: Sequence[str], *, most_seconds: float = 60) -> Ran:
 def seawall(*words: str, most_seconds: float = 60) -> Ran:
     """``seawall WORDS`` with the interpreter that runs the tests."""
     return run([sys.executable, "-m", "seawall", *words], most_seconds=most_seconds)
+
+
+def rules_without(ids: Iterable[str]) -> str:
+    """A file for ``--rules`` in which these are muted."""
+    rows = ("mute = true", 'reason = "a test"', "until = 2999-01-01")
+    return "".join("\n".join((f"[{id_}]", *rows, "")) for id_ in sorted(ids))

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from importlib.resources import files
 
 import jsonschema
@@ -20,7 +21,7 @@ from seawall.views.terminal import Console
 from seawall.views.why_json import document
 from seawall.views.why_oneline import WIDTH, line
 from seawall.views.why_screen import Answer, columns, interim_lines, lines
-from seawall.views.why_text import cause_lines, pastable
+from seawall.views.why_text import cause_lines, closing, pastable
 
 PAPER = Console(width=80)
 POD = "/sys/fs/cgroup/memory/kubepods.slice/kubepods-pod35a5db12_b7fa_11e9_9fa1_246e967d5d94.slice"
@@ -143,7 +144,7 @@ def test_a_rule_that_could_not_see_did_not_look() -> None:
     items = [Judged(id=f"SW10{n}", title="t", finding=quiet("x")) for n in range(3)]
     items.append(Judged(id="SW103", title="t", finding=blind("x", missing)))
     shown = text(*items, unseen=[NotSeen("1 rule", "x", "root", 1)])
-    assert shown.startswith("Nothing fires now. 3 of 4 rules looked, 1 could not.\n")
+    assert shown.startswith("Nothing fires now in the 3 of 4 rules that could look.\n")
     assert "not seen  1 of 4 rules; needs: root" in shown
 
 
@@ -157,8 +158,30 @@ def test_where_most_rules_could_not_see_it_is_no_clean_bill() -> None:
     missing = Unread("/proc/meminfo", "not_captured", "the bundle does not hold it")
     dark = [Judged(id=f"SW10{n}", title="t", finding=blind("x", missing)) for n in range(3)]
     shown = text(*dark, unseen=[NotSeen("3 rules", "x", "a whole capture", 3)])
-    assert shown.startswith("Nothing fires now, but 3 of 3 rules could not see.")
+    assert shown.startswith("Nothing is known: no rule could look.\n")
+    assert "fires" not in shown
     assert "not seen  3 of 3 rules; needs: a whole capture" in shown
+    looked = Judged(id="SW110", title="t", finding=quiet("x"))
+    assert text(*dark, looked) == "Only 1 of 4 rules could look; in those nothing fires now."
+
+
+def test_a_muted_rule_is_not_counted_as_having_looked() -> None:
+    missing = Unread("/dev/nvidia0", "refused", "x")
+    items = [Judged(id=f"SW10{n}", title="t", finding=quiet("x")) for n in range(3)]
+    items.append(Judged(id="SW103", title="t", finding=blind("x", missing)))
+    items.append(Judged(id="SW104", title="t", finding=blind("x", missing), muted="lab"))
+    items.append(replace(item("SW105"), muted="lab"))
+    assert text(*items) == "Nothing fires now in the 3 of 4 rules that could look."
+
+
+def test_the_whole_says_it_in_the_same_words() -> None:
+    missing = Unread("/dev/nvidia0", "refused", "x")
+    items = [Judged(id=f"SW10{n}", title="t", finding=quiet("x")) for n in range(3)]
+    assert "Nothing fires now. 3 rules looked." in closing(items, [], 2.5, PAPER)
+    items.append(Judged(id="SW103", title="t", finding=blind("x", missing)))
+    told = list(closing(items, [], 2.5, PAPER))
+    assert "Nothing fires now in the 3 of 4 rules that could look." in told
+    assert told[-1] == "4 rules: 0 fire, 3 quiet, 1 blind, 0 muted; 2.5 s window."
 
 
 def test_what_nobody_can_change_is_left_out() -> None:

@@ -17,7 +17,7 @@ from seawall.findings.causes import Cause, causes
 from seawall.findings.finding import SEVERITIES, Judged
 from seawall.host.host import Unread
 from seawall.views.terminal import Console, plain, shorten
-from seawall.views.why_text import age_words, shown_value
+from seawall.views.why_text import age_words, nothing_fires, rules_that_looked, shown_value
 from seawall.words import counted, duration, first
 
 LINES: Final = 23
@@ -277,22 +277,9 @@ def _effect_words(item: Judged) -> str:
 
 
 def _nothing(answer: Answer, paper: Console) -> Iterator[str]:
-    rules = {item.id for item in answer.judged}
-    blind = _blind_ids(answer)
-    if blind and len(blind) * 2 > len(rules):
-        words = f"Nothing fires now, but {len(blind)} of {len(rules)} rules could not see."
-        yield from clipped(words, paper, most=2)
-        return
-    looked = f"{counted(len(rules), 'rule')} looked"
-    if blind:
-        looked = f"{len(rules) - len(blind)} of {len(rules)} rules looked, {len(blind)} could not"
-    for line in clipped(f"Nothing fires now. {looked}.", paper, most=1):
-        yield paper.paint(line, "good") if not blind else line
-
-
-def _blind_ids(answer: Answer) -> list[str]:
-    items = (i for i in answer.judged if i.finding.verdict == "blind" and i.muted is None)
-    return list(dict.fromkeys(item.id for item in items))
+    looked, rules = rules_that_looked(answer.judged)
+    for line in clipped(nothing_fires(answer.judged), paper, most=2):
+        yield paper.paint(line, "good") if looked == rules else line
 
 
 def _rest_lines(rest: Sequence[Cause], answer: Answer, paper: Console) -> Iterator[str]:
@@ -347,7 +334,7 @@ def _unseen_lines(answer: Answer, paper: Console, most: int) -> Iterator[str]:
     """Only what somebody can change, and what is evidence by itself: a file that hangs."""
     rows = changeable(answer.unseen)
     hanging = [row for row in rows if row.is_hanging or row.kind == "bug"]
-    blind, rules = _blind_ids(answer), {item.id for item in answer.judged}
+    looked, rules = rules_that_looked(answer.judged)
     words = [
         f"this is a bug in seawall, please report it: {row.why}" if row.kind == "bug"
         else f"{row.what}: {row.why}"
@@ -361,7 +348,7 @@ def _unseen_lines(answer: Answer, paper: Console, most: int) -> Iterator[str]:
         for row in others:
             counts[row.provide] = counts.get(row.provide, 0) + max(1, row.rules)
         needs = max(counts, key=lambda name: counts[name])
-        what = f"{len(blind)} of {len(rules)} rules" if blind else others[0].what
+        what = f"{rules - looked} of {rules} rules" if looked < rules else others[0].what
         words.append(f"{what}; needs: {needs}")
     if words:
         yield from _section(paper, "not seen", named("; ".join(words)), most)

@@ -14,7 +14,7 @@ from seawall.findings.finding import Evidence, Judged
 from seawall.findings.rule import Rule
 from seawall.host.host import Unread
 from seawall.views.terminal import Console, plain
-from seawall.words import count, duration, percent, size
+from seawall.words import count, counted, duration, percent, size
 
 _INDENT: Final = "          "
 _VALUE_WIDTH: Final = 12
@@ -235,8 +235,7 @@ def closing(
     rules = len({item.id for item in judged})
     if not firing:
         yield ""
-        blind = f" Of {rules} rules {tally['blind']} could not see." if tally["blind"] else ""
-        yield f"Nothing fires now.{blind}"
+        yield from paper.wrap(nothing_fires(judged))
     yield from could_not_see(unseen, paper)
     yield ""
     muted = len({item.id for item in judged if item.muted is not None})
@@ -247,6 +246,28 @@ def closing(
         f"{rules} rules: {tally['fires']} fire, {tally['quiet']} quiet, {tally['blind']} blind, "
         f"{muted} muted; {window}."
     )
+
+
+def nothing_fires(judged: Sequence[Judged]) -> str:
+    """That nothing fires, said of the rules alone that could look; where most could not, that
+    comes first.
+    """
+    looked, rules = rules_that_looked(judged)
+    if not looked:
+        return "Nothing is known: no rule could look."
+    if looked == rules:
+        return f"Nothing fires now. {counted(rules, 'rule')} looked."
+    if 2 * looked < rules:
+        return f"Only {looked} of {rules} rules could look; in those nothing fires now."
+    return f"Nothing fires now in the {looked} of {rules} rules that could look."
+
+
+def rules_that_looked(judged: Sequence[Judged]) -> tuple[int, int]:
+    """How many rules saw all that they need, and of how many; muted ones are left out."""
+    live = [item for item in judged if item.muted is None]
+    rules = {item.id for item in live}
+    blind = {item.id for item in live if item.finding.verdict == "blind"}
+    return len(rules - blind), len(rules)
 
 
 def could_not_see(unseen: Sequence[NotSeen], paper: Console) -> Iterator[str]:
