@@ -21,7 +21,7 @@ from seawall.views.terminal import Console
 from seawall.views.why_json import document
 from seawall.views.why_oneline import WIDTH, line
 from seawall.views.why_screen import Answer, columns, interim_lines, lines
-from seawall.views.why_text import cause_lines, closing, pastable
+from seawall.views.why_text import cause_lines, closing, event_lines, pastable
 
 PAPER = Console(width=80)
 POD = "/sys/fs/cgroup/memory/kubepods.slice/kubepods-pod35a5db12_b7fa_11e9_9fa1_246e967d5d94.slice"
@@ -211,7 +211,11 @@ def test_lately_without_a_clock_or_a_log() -> None:
     refused = Unread("/dev/kmsg", "refused", "for root only")
     assert "lately    not known: /dev/kmsg: for root only" in text(item(), recent=refused)
     half = text(item(), recent=past(unread=(refused,)))
-    assert "nothing in the last 30 min; not read: /dev/kmsg" in half
+    assert "nothing known of the last 30 min; not read: /dev/kmsg" in half
+    assert "nothing in" not in half
+    assert "lately    nothing in the last 30 min" in text(item(), recent=past())
+    assert "  nothing known" in event_lines(past(unread=(refused,)), PAPER)
+    assert "  nothing" in event_lines(past(), PAPER)
     assert "lately" not in text(item(), recent=None)
 
 

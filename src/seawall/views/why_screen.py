@@ -310,7 +310,8 @@ def _recent_lines(recent: RecentEvents | Unread | None, paper: Console, most: in
         yield _row(paper, label, f"and {counted(len(left), 'event')} more: {verb}")
     elif not recent.events:
         span = duration(recent.since_seconds)
-        words = "; ".join([f"nothing in the last {span}", *unread])
+        nothing = f"nothing known of the last {span}" if unread else f"nothing in the last {span}"
+        words = "; ".join([nothing, *unread])
         yield from _whole(words, paper, f"{label:<10}", 1)
     elif unread and most > 1:
         yield _row(paper, label, unread[0])

@@ -114,7 +114,7 @@ def event_lines(recent: RecentEvents | Unread | None, paper: Console) -> Iterato
         if event.more:
             yield " " * 14 + plain(event.more)
     if not recent.events:
-        yield "  nothing"
+        yield "  nothing known" if recent.unread else "  nothing"
     for one in recent.unread:
         yield from paper.wrap(f"not read: {one.path}: {one.detail or one.why}", "    ", "  ")
 
