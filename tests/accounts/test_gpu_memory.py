@@ -7,6 +7,7 @@ from tests.accounts.test_ledger import ledger_of, size_of
 
 from seawall.accounts.gpu_memory import GpuMemory
 from seawall.accounts.headroom import Headroom
+from seawall.accounts.ledger import Ledger
 from seawall.host.case_host import parse_case
 from seawall.readings.gpu_memory_nodes import FOLDER, GpuMemoryNodes
 from seawall.readings.snapshot import Snapshot
@@ -92,7 +93,45 @@ def test_what_cannot_be_told_apart_is_not_subtracted() -> None:
         assert not gpu.is_told
 
 
-@pytest.mark.parametrize("node", [b"0", b"-1", b"7", b"99"])
+def test_what_cannot_be_told_apart_accuses_nobody() -> None:
+    """What a model took on such a node may be a GPU's: the residual is that much less certain."""
+    files = [f for f in machine(GH200, (1,), GPU_WORK_MIB) if "nvidia" not in f[0]]
+    refused = b"=== %s/0000:01:00.0/numa_status !refused\n" % FOLDER.encode()
+    ledger = Snapshot(parse_case(case(*files) + refused).rounds[0]).get(Ledger)
+    assert isinstance(ledger, Ledger)
+    assert ledger.residual_bytes == GPU_WORK_MIB * MIB
+    assert ledger.residual_error_bytes >= ledger.residual_bytes
+    [note] = [note for note in ledger.notes if "without CPUs" in note]
+    assert "whether it is a GPU's was not told" in note
+    assert "may be a GPU's" in note
+
+
+@pytest.mark.parametrize("named", [b"1", b"8"])
+@pytest.mark.parametrize("used_mib", [0, 20_000])
+def test_parts_of_a_split_gpu_are_its_memory_though_no_file_names_them(
+    named: bytes, used_mib: int
+) -> None:
+    """MIG: nodes 2 and 3 are parts, and the driver's file names the GPU's own node, or one that is
+    empty.
+    """
+    split = GH200
+    for part, mib in ((2, 24_000), (3, 48_000)):
+        empty = f"node {part} size: 0 MB\nnode {part} free: 0 MB"
+        assert empty in split
+        split = split.replace(empty, f"node {part} size: {mib} MB\nnode {part} free: {mib} MB")
+    files = [f for f in machine(split, (1, 2, 3), used_mib) if "nvidia" not in f[0]]
+    status = (f"{FOLDER}/0009:01:00.0/numa_status", b"Node: %s\nStatus: online" % named)
+    ledger, headroom = ledger_of(*files, status), headroom_of(*files, status)
+    assert size_of(ledger, "gpu memory") == (97_280 + 24_000 + 48_000) * MIB
+    assert ledger.residual_bytes == 0
+    assert headroom.total_bytes == 490_037 * MIB
+    assert headroom.available_bytes == 484_432 * MIB
+    [note] = [note for note in ledger.notes if "without CPUs" in note]
+    assert "taken for parts of these (MIG)" in note
+    assert "ordinary" not in note
+
+
+@pytest.mark.parametrize("node", [b"0", b"-1", b"99"])
 def test_a_gpu_takes_no_node_with_cpus_nor_one_without_memory(node: bytes) -> None:
     files = [f for f in machine(GH200) if "nvidia" not in f[0]]
     status = (f"{FOLDER}/0000:01:00.0/numa_status", b"Node: %s\nStatus: offline" % node)

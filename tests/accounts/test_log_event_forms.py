@@ -32,6 +32,15 @@ FORMS = {
         "ruleset:[protect] detectorgroup:[slow] killer:[kill_by_pressure] v2",
         ["oomd killed system.slice/foo.service"],
     ),
+    "guard-died": (
+        "Sep 10 10:00:00 h systemd[1]: seawall-guard.service: Main process exited, code=killed, "
+        "status=9/KILL",
+        ["seawall-guard itself ended: 9/KILL"],
+    ),
+    "oomd-of-meta-died": (
+        "Sep 10 10:00:00 h systemd[1]: oomd.service: Main process exited, code=dumped, status=6/ABRT",
+        ["oomd itself ended: 6/ABRT"],
+    ),
     "eviction-new": (
         "Nov 28 02:00:00 n kubelet[1]: I1128 02:00:00.000001    1 eviction_manager.go:366] "
         '"Eviction manager: attempting to reclaim" resourceName="memory"\n'

@@ -63,3 +63,46 @@ def test_two_boots_in_one_file_are_not_turned(tmp_path: Path) -> None:
     lines = dated("dmesg")
     document = explained(tmp_path, [*lines, *lines])
     assert "newest" not in str(document["could_not_see"])
+
+
+def loki_answer(lines: list[str], streams: int = 1) -> str:
+    """What Loki's ``query_range`` answers: one line of JSON; ``lines`` in its order."""
+    rows = [
+        [str(int((START + timedelta(seconds=len(lines) - i)).timestamp() * 1e9)), line]
+        for i, line in enumerate(lines)
+    ]
+    size = -(-len(rows) // streams)
+    result = [
+        {"stream": {"host": "node-1", "unit": f"kernel-{i}"}, "values": rows[i * size :][:size]}
+        for i in range(streams)
+    ]
+    data = {"resultType": "streams", "result": result, "stats": {"summary": {"bytes": 12345}}}
+    return json.dumps({"status": "success", "data": data}, separators=(",", ":"))
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_an_answer_of_loki_in_one_line(tmp_path: Path, streams: int) -> None:
+    text = (LOGS / NAME).read_text().splitlines()
+    straight = explained(tmp_path, text)
+    turned = explained(tmp_path, [loki_answer(text[::-1], streams)])
+    assert straight["reports_found"] == turned["reports_found"] == 1
+    places = ("first_line", "last_line", "at", "at_time", "unread")
+    [one], [other] = straight["reports"], turned["reports"]
+    assert {k: v for k, v in one.items() if k not in places} == {
+        k: v for k, v in other.items() if k not in places
+    }
+    assert "counted from its end" in str(turned["could_not_see"])
+
+
+def test_an_array_of_records_in_one_line(tmp_path: Path) -> None:
+    """CloudWatch's ``filter-log-events``, sorted newest first by whoever saved it."""
+    text = (LOGS / NAME).read_text().splitlines()
+    rows = [{"timestamp": 1_771_000_000_000 - 7 * i, "message": line, "tags": [{"a": 1}, {"b": 2}]}
+            for i, line in enumerate(text[::-1])]  # fmt: skip
+    straight = explained(tmp_path, [json.dumps(rows[::-1])])
+    turned = explained(tmp_path, [json.dumps(rows)])
+    [one], [other] = straight["reports"], turned["reports"]
+    for name in ("killed", "tasks", "verdict", "advice", "returned_bytes"):
+        assert one.get(name) == other.get(name)
+    assert "newest" not in str(straight["could_not_see"])
+    assert "counted from its end" in str(turned["could_not_see"])

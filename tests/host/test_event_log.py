@@ -60,14 +60,17 @@ not responding|NODE_FAIL|srun: error: x|Terminating job step 5|systemd-shutdown[
 systemd-modules-load[1]: x|Journal started|Journal stopped|-- Boot 0f --|-- Reboot --
 Reached target Reboot|Reached target System Power Off|systemd[1]: Shutting down.
 reboot: Restarting system|rsyslogd: x exiting on signal 15|System is rebooting
-The system will power off now|Sending SIGKILL to cgroup|seawall-guard: x|Workqueue: x|Mem-Info:
+The system will power off now|Sending SIGKILL to cgroup|seawall-guard: x
+systemd[1]: seawall-guard.service: Main process exited, code=killed, status=9/KILL
+systemd[1]: oomd.service: Main process exited, code=killed, status=9/KILL|Workqueue: x|Mem-Info:
 ? direct_compact+0x1|[ pid ]   uid  tgid total_vm|[  pid  ] uid tgid|    Exit Code:    137
     Restart Count:  5|      Finished:     x|    Limits:|    Requests:|      memory:  2Gi"""
 UNKNOWN = """\
 the room, zoom and groom|oom-killer|my-oomd[1]: x|Killed process x|NVRM: Xi|lockup
 (PLEG): event for pod|a target reached|reboot: x|System is up|syslogd: x started|Bootx
  cpuset=/|memory: usage x|became ready|nSTEP x|responding|[ pid ] uid|Limits:| Limits:
-    Limits: x|    memory: x|x    Exit Code: 1|-- Bootx"""
+    Limits: x|seawall-guard[1]: x|systemd[1]: my-oomd.service: Main process exited, code=x
+seawall-guard.service: Scheduled restart job|    memory: x|x    Exit Code: 1|-- Bootx"""
 
 
 def test_lines_are_found_in_a_block_as_the_patterns_know_them_line_by_line() -> None:

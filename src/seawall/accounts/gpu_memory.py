@@ -21,6 +21,8 @@ class GpuMemory:
     """Bytes, over the nodes that are a GPU's; all 0 without any."""
 
     nodes: tuple[int, ...]
+    presumed: tuple[int, ...]
+    """Of ``nodes``: no driver names them, and they stand beside those of GPUs."""
     others: tuple[int, ...]
     """Nodes without CPUs that count as ordinary memory."""
     is_told: bool
@@ -34,9 +36,11 @@ class GpuMemory:
 
 def account(numa: NumaNodes, told: GpuMemoryNodes) -> GpuMemory:
     """From nodeN/meminfo of the nodes that a driver names."""
-    fields = [node.fields for node in numa.nodes if node.number in told.numbers]
+    nodes = tuple(sorted({*told.numbers, *told.presumed}))
+    fields = [node.fields for node in numa.nodes if node.number in nodes]
     return GpuMemory(
-        nodes=told.numbers,
+        nodes=nodes,
+        presumed=told.presumed,
         others=told.others,
         is_told=not told.unread,
         total_bytes=sum(one["MemTotal"] for one in fields),
@@ -51,11 +55,14 @@ def available_at_most(fields: Mapping[str, int]) -> int:
     return _sum(fields, _AVAILABLE) + _droppable(fields)
 
 
-def without_cpus_bytes(numa: NumaNodes) -> int:
-    """The same over all nodes without CPUs, a GPU's and an expander's; 0 where none has CPUs."""
+def without_cpus(numa: NumaNodes) -> tuple[int, int]:
+    """Bytes of all nodes without CPUs, a GPU's and an expander's, and the same of them; 0 where
+    none has CPUs.
+    """
     if not any(node.has_cpus for node in numa.nodes):
-        return 0
-    return sum(available_at_most(node.fields) for node in numa.nodes if node.has_cpus is False)
+        return 0, 0
+    fields = [node.fields for node in numa.nodes if node.has_cpus is False]
+    return sum(one["MemTotal"] for one in fields), sum(map(available_at_most, fields))
 
 
 def _sum(fields: Mapping[str, int], names: Iterable[str]) -> int:

@@ -151,14 +151,29 @@ def _take_gpu_nodes(
         place = f"node{{{numbers}}}" if len(parts) > 1 else f"node{numbers}"
         source = f"{FOLDER}/{place}/meminfo MemTotal; {size(gpu.free_bytes)} of it is free"
         draft.add(GPU_LINE, sum(node.total_bytes for node in parts), source, node_counters=0)
-    if gpu.others:
-        numbers = ", ".join(map(str, gpu.others))
-        how = "no GPU's driver names them" if gpu.is_told else "whether it is a GPU's was not told"
-        draft.notes.append(
-            f"NUMA nodes without CPUs: {numbers}; {how}: counted as ordinary memory, as an"
-            " expander's (CXL) is"
-        )
+    _note_nodes(draft, marked, gpu)
     return marked
+
+
+def _note_nodes(draft: Draft, nodes: tuple[NodeLedger, ...], gpu: GpuMemory) -> None:
+    if gpu.presumed:
+        numbers = ", ".join(map(str, gpu.presumed))
+        draft.notes.append(
+            f"NUMA nodes without CPUs: {numbers}; no driver names them, and GPUs have theirs beside"
+            " them: taken for parts of these (MIG)"
+        )
+    if not gpu.others:
+        return
+    numbers = ", ".join(map(str, gpu.others))
+    how, so = "no GPU's driver names them", ""
+    if not gpu.is_told:
+        how, so = "whether it is a GPU's was not told", "; what is uncounted on them may be a GPU's"
+        asked = [node for node in nodes if node.node in gpu.others]
+        draft.bounded_bytes += sum(max(0, node.residual_bytes) for node in asked)
+    draft.notes.append(
+        f"NUMA nodes without CPUs: {numbers}; {how}: counted as ordinary memory, as an"
+        f" expander's (CXL) is{so}"
+    )
 
 
 def _names(node: NodeLedger) -> set[str]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logs whose newest line stands first (``journalctl -r``, Grafana's and CloudWatch's exports),
-turned round; told by their times alone.
+"""Logs whose newest line stands first (``journalctl -r``, Grafana's and CloudWatch's exports, what
+Loki's API answers), turned round; told by their times alone.  Of JSON in one line its records are
+the lines.
 """
 
 import re
@@ -26,9 +27,11 @@ _TIMES_MORE: Final = 10
 """A log in order has few steps back, of clocks that were set and of two sources."""
 # Milliseconds, microseconds or nanoseconds since 1970, first in the line or as a field of JSON.
 _EPOCH: Final = re.compile(
-    rb'(?:\A"?|"(?:__REALTIME_TIMESTAMP|timestamp|ts|time)" ?: ?"?)'
+    rb'(?:\A\[?\s{0,9}"?|"(?:__REALTIME_TIMESTAMP|timestamp|ts|time)" ?: ?"?)'
     rb"(\d{10})(\d{3}(?:\d{3}){0,2})(?!\d)"
 )
+# In JSON of one line.  In the text of a message the quote would have a backslash before it.
+_RECORD: Final = re.compile(rb'(?:[}\]]\s{0,80},|\[)\s{0,80}(?=[{\[]\s{0,80}")')
 _TAC: Final = "tac FILE | seawall oom explain -, if it is"
 
 
@@ -41,7 +44,7 @@ def oldest_first(blocks: Iterable[bytes], log: "Log") -> Iterator[bytes]:
     head: list[bytes] = []
     for block in rest:
         held.append(block)
-        head += islice(BytesIO(block), _LOOKED_AT - len(head))
+        head += islice(_records(block), _LOOKED_AT - len(head))
         if len(head) >= _LOOKED_AT:
             break
     known = [time for time in map(_seconds, head) if time is not None]
@@ -64,7 +67,18 @@ def oldest_first(blocks: Iterable[bytes], log: "Log") -> Iterator[bytes]:
     log.add(
         [NotSeen("line numbers", "the newest line stands first: counted from its end", "nothing")]
     )
-    return _turned(list(BytesIO(b"".join(held))))
+    return _turned(list(_records(b"".join(held))))
+
+
+def _records(data: bytes) -> Iterator[bytes]:
+    """Its lines, and those that are JSON record by record."""
+    for line in BytesIO(data):
+        at = 0
+        if line[:1] in b"{[":
+            for record in _RECORD.finditer(line):
+                yield line[at : record.end()]
+                at = record.end()
+        yield line[at:]
 
 
 def _turned(lines: list[bytes]) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from seawall.accounts.claims import Claims
-from seawall.accounts.gpu_memory import without_cpus_bytes
+from seawall.accounts.gpu_memory import without_cpus
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.memory_groups import MemoryGroups, largest_holder
 from seawall.accounts.recent_events import RecentEvents
@@ -287,8 +287,9 @@ class Asking:
         first = self._source.first
         headroom, numa = first.get(Headroom), first.get(NumaNodes)
         if meminfo.mem_available is not None:
-            beside = 0 if isinstance(numa, Unread) else without_cpus_bytes(numa)
-            return meminfo.mem_total, max(meminfo.mem_available - beside, 0), "left", beside
+            apart, beside = (0, 0) if isinstance(numa, Unread) else without_cpus(numa)
+            left = max(meminfo.mem_available - beside, 0)
+            return meminfo.mem_total - apart, left, "left", beside
         known = (meminfo.active_file, meminfo.inactive_file, meminfo.s_reclaimable)
         if None in known or isinstance(headroom, Unread):
             return meminfo.mem_total, meminfo.mem_free, "free", 0

@@ -5,7 +5,8 @@
 ``t``      further keys
 =========  ======================================================================
 ledger     seconds (monotonic), residual, error, quick (what ``sense.residual`` of the same
-           meminfo would say), armed (bool), blind (words: why less is learned), unexplained
+           meminfo would say), gpu_nodes [number] (NUMA nodes that are a GPU's memory: not in
+           residual), armed (bool), blind (words: why less is learned), unexplained
            (bytes of its growth), grown (over its base)
 blind      blind: in place of a ledger that could not be read
 claims     seconds, rows [{cgroup, inode, certain, likely, most, sources}]: all of now; what is

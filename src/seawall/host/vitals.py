@@ -9,6 +9,8 @@ imported; that is why this module parses by hand and imports nothing but ``os``.
 import os
 
 STALL_PERCENT = 10.0
+WIDTH = 80
+_NAME_LEAST = 12
 
 
 def machine_line() -> str:
@@ -20,11 +22,11 @@ def machine_line() -> str:
         left, how = _estimate(fields, _read("/proc/zoneinfo", 1 << 20)), "about"
     if left is None:
         left, how = fields.get("MemFree"), "free"
-    beside = _without_cpus() if how == "left" else 0
+    apart, beside = _without_cpus() if how == "left" else (0, 0)
     machine = os.uname()
     stalls = {name: _avg10(name) for name in ("memory", "io")}
     return line_of(
-        machine.nodename, machine.release, "", total and total << 10,
+        machine.nodename, machine.release, "", total and (total - apart) << 10,
         None if left is None else max(left - beside, 0) << 10,
         {name: float(avg10) for name, avg10 in stalls.items() if avg10}, how, beside << 10,
     )  # fmt: skip
@@ -37,9 +39,9 @@ def line_of(
 ) -> str:  # fmt: skip
     """Of any machine.  Bytes; ``how``: ``left`` as the kernel says it, ``about`` where that is
     computed, ``free`` where no more is known; ``beside``: what more is left on NUMA nodes without
-    CPUs, a GPU's memory or an expander's; ``stalls`` in percent of the last 10 s, told from
-    STALL_PERCENT on; the kernel's release without what the distribution put behind it, unless
-    ``is_whole``.
+    CPUs, a GPU's memory or an expander's, which is in neither of the two; ``stalls`` in percent of
+    the last 10 s, told from STALL_PERCENT on.  ``is_whole``: with the whole of the kernel's
+    release, and as long as it gets; else at most WIDTH characters.
     """
     release = release if is_whole else release.partition("-")[0]
     words = [_printable(node) or "unknown node", f"Linux {_printable(release)}"]
@@ -51,13 +53,27 @@ def line_of(
         shown = (
             f"about {_size(left >> 10)} left" if how == "about" else f"{_size(left >> 10)} {how}"
         )
-        more = f", {_size(beside >> 10)} on nodes without CPUs" if beside else ""
+        more = f", +{_size(beside >> 10)} on CPU-less nodes" if beside else ""
         words.append(f"{_size(total >> 10)}, {shown}{more}")
     words.extend(f"{name} stalls {percent:.0f} %" for name, percent in stalls.items()
                  if percent >= STALL_PERCENT)  # fmt: skip
     if taken_at:
         words.append(taken_at)
-    return "  ".join(words)
+    return "  ".join(words if is_whole else _narrow(words))
+
+
+def _narrow(words: "list[str]") -> "list[str]":
+    """Within WIDTH: the name of the node is shortened, then the kernel goes, then what is last."""
+    over = len("  ".join(words)) - WIDTH
+    if over > 0 and len(words[0]) - over < _NAME_LEAST:
+        over -= len(words.pop(1)) + 2
+    if over > 0 and len(words[0]) > _NAME_LEAST:
+        length = max(len(words[0]) - over, _NAME_LEAST)
+        over -= len(words[0]) - length
+        words[0] = words[0][: length - 2] + ".."
+    while over > 0 and len(words) > 2:
+        over -= len(words.pop()) + 2
+    return words
 
 
 def _estimate(fields: "dict[str, int]", zoneinfo: str) -> "int | None":
@@ -88,10 +104,10 @@ def _estimate(fields: "dict[str, int]", zoneinfo: str) -> "int | None":
     return max(free - reserve * page + cache + slab - keep, 0)
 
 
-def _without_cpus(folder: str = "/sys/devices/system/node") -> int:
-    """KiB that MemAvailable holds, at most, of nodes without CPUs."""
+def _without_cpus(folder: str = "/sys/devices/system/node") -> "tuple[int, int]":
+    """KiB of MemTotal on nodes without CPUs, and what MemAvailable holds of them at most."""
     with_cpus = _numbers(_read(f"{folder}/has_cpu"))
-    size = 0
+    total = size = 0
     for number in _numbers(_read(f"{folder}/has_memory")):
         if with_cpus and number not in with_cpus:
             text = _read(f"{folder}/node{number}/meminfo").replace(f"Node {number} ", "")
@@ -99,7 +115,8 @@ def _without_cpus(folder: str = "/sys/devices/system/node") -> int:
             fields["slab"] = fields.get("KReclaimable", fields.get("SReclaimable", 0))
             names = ("MemFree", "Active(file)", "Inactive(file)", "slab")
             size += sum(fields.get(name, 0) for name in names)
-    return size
+            total += fields.get("MemTotal", 0)
+    return total, size
 
 
 def _numbers(text: str) -> "list[int]":

@@ -4,8 +4,10 @@
 On machines whose GPU memory is part of the system's (GH200, GB200, POWER9 with V100) NVIDIA's
 driver brings it online as a NUMA node without CPUs (os_numa_add_gpu_memory, os-interface.c) and
 says so in this file (nv_procfs_read_numa_status, nv-procfs.c; 410 and later); with
-"coherent driver-based memory management" (580 and later) there is neither node nor file.  A node
-without CPUs that no GPU names may be a CXL expander, which is ordinary memory.
+"coherent driver-based memory management" (580 and later) there is neither node nor file.  A GPU
+that is split (MIG) has a node for each part, and its file names one at most: beside such a GPU
+a node without CPUs that nobody names is taken for a part of it.  On other machines it is ordinary
+memory: a CXL expander's.
 
 >>> parse(b"Node:      1\\nStatus:    online\\n")
 1
@@ -36,6 +38,8 @@ class GpuMemoryNodes:
     """No driver says so: ordinary memory, or not told (see ``unread``)."""
     unread: tuple[Unread, ...] = ()
     """What might say of ``others`` that they are a GPU's."""
+    presumed: tuple[int, ...] = ()
+    """No driver names them, on a machine with GPUs whose memory is such a node."""
 
 
 def parse(data: bytes) -> int | None:
@@ -63,8 +67,8 @@ def read(host: Host, numa: NumaNodes) -> GpuMemoryNodes:
     told = {answer for answer in answers if isinstance(answer, int)}
     unread = [answer for answer in answers
               if isinstance(answer, Unread) and answer.why != "absent"]  # fmt: skip
-    return GpuMemoryNodes(
-        tuple(number for number in without if number in told),
-        tuple(number for number in without if number not in told),
-        tuple(unread),
-    )
+    numbers = tuple(number for number in without if number in told)
+    rest = tuple(number for number in without if number not in told)
+    if any(node.has_cpus is False and node.number in told for node in numa.nodes):
+        return GpuMemoryNodes(numbers, (), tuple(unread), rest)
+    return GpuMemoryNodes(numbers, rest, tuple(unread))

@@ -226,11 +226,16 @@ class GuardFeed:
             residual=moment.residual_bytes,
             error=moment.error_bytes,
             quick=seen.quick,
+            gpu_nodes=self._gpu_nodes(),
             armed=watch.is_armed,
             blind=blind,
             grown=grown,
             unexplained=min(grown, max(0, unclaimed - (self._unclaimed.low or 0))),
         )
+
+    def _gpu_nodes(self) -> list[int]:
+        ledger = self._learning.ledger
+        return [node.node for node in ledger.nodes if node.is_gpu] if ledger else []
 
     def _learned(self, ledger: Ledger) -> LearnedClaims:
         watch = self._learning.watch

@@ -15,6 +15,7 @@ from seawall.cgroup_paths import place_of
 from seawall.guard.facts import NOTHING_OUTSIDE, SYSTEM, Outside
 from seawall.guard.sense.member import NOT_TOLD, GroupMember
 from seawall.guard.sense.residual import TickResidual
+from seawall.guard.sense.tick_gpu_nodes import TickGpuNodes
 from seawall.guard.sense.tree import DEPTH_MOST
 from seawall.guard.sense.watcher_numbers import is_moment, is_whole
 
@@ -36,13 +37,17 @@ _GIVE_UP_AGAIN_SECONDS: Final = 5.0
 class Merge:
     """Takes messages in; the members and the residual are the table's own."""
 
-    __slots__ = ("_account", "_given_up", "_made_up", "_members", "_part", "_residual", "_round",
-                 "_waiting", "certain_bytes", "claims_seconds", "dropped", "refused",
+    __slots__ = ("_account", "_given_up", "_gpu", "_made_up", "_members", "_part", "_residual",
+                 "_round", "_waiting", "certain_bytes", "claims_seconds", "dropped", "refused",
                  "stuck_seconds", "unlearned", "watcher_pid")  # fmt: skip
 
-    def __init__(self, members: dict[str, GroupMember], residual: TickResidual) -> None:
+    def __init__(
+        self, members: dict[str, GroupMember], residual: TickResidual,
+        gpu: TickGpuNodes | None = None,
+    ) -> None:  # fmt: skip
         self._members = members
         self._residual = residual
+        self._gpu = gpu
         self._round = self._part = 0
         self._account = self._given_up = 0.0
         """When the account was made of which the part before came."""
@@ -91,6 +96,11 @@ class Merge:
     def _ledger(self, message: Mapping[str, object], now: float) -> bool:
         """Or in its place, that it could not be read."""
         is_good = message.get("t") == "blind"
+        nodes = message.get("gpu_nodes")
+        if self._gpu is not None and isinstance(nodes, list):
+            before = self._gpu.uncounted_bytes
+            if self._gpu.use(nodes):
+                self._residual.lift(self._gpu.uncounted_bytes - before)
         is_good = is_good or self._residual.hear(message, now, self.certain_bytes)
         if is_good:
             self.unlearned = word(message.get("blind"))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The residual of this tick: quick from meminfo, corrected by what the watcher's ledger said.
 
-``corrected = quick now + (ledger.residual - ledger.quick, both of one moment)``.  Two things
+``corrected = quick now + (ledger.residual - ledger.quick, both of one moment)``.  Three things
 that meminfo lacks may move fast between two ledgers, and the guard sees them itself: zspages
-(/proc/vmstat: a zram that fills) and pages on per-CPU lists (/proc/zoneinfo); what they gained
-since that moment is taken off.
+(/proc/vmstat: a zram that fills), pages on per-CPU lists (/proc/zoneinfo), and what a GPU's driver
+takes of the GPU's own node (``tick_gpu_nodes.py``); what they gained since that moment is taken off.
 
 Growth is measured over a base: the watcher's, as long as it speaks; else an own one, which
 follows a fall at once and a rise only when nothing grew for a minute.
@@ -64,7 +64,7 @@ class TickResidual:
         return self._trend.slope() if self.bytes is not None else 0.0
 
     def look(self, now: float, memory: Counters, beside: int, certain: int) -> None:
-        """One tick.  ``beside``: bytes of zspages and per-CPU lists; ``certain``: of all claims
+        """One tick.  ``beside``: bytes of zspages, per-CPU lists and GPUs' nodes; ``certain``: of all claims
         by exact and netted traced evidence.
         """
         at = self._next % _KEPT
@@ -84,6 +84,13 @@ class TickResidual:
         explained = max(0, certain - self._ledger_certain)
         unexplained = self._told_unexplained + since - explained
         self.unexplained_bytes = min(max(0, unexplained), self.grown_bytes)
+
+    def lift(self, more: int) -> None:
+        """What is ``beside`` holds so much more from now on, and is taken to have held it before:
+        other nodes are known to be GPUs'.
+        """
+        for at in range(min(self._next, _KEPT)):
+            self._beside[at] += more
 
     def could_not_see(self) -> None:
         """Meminfo was not read in this tick."""

@@ -66,7 +66,7 @@ class Sense:
         self._table = GroupTable(mounts, are_told=settings.watch)
         self.groups: dict[str, Group] = self._table.by_path
         self._details = Details(self._table.names, proc)
-        self._merge = Merge(self._table.members, self.residual)
+        self._merge = Merge(self._table.members, self.residual, self.headroom.gpu)
         self._stalled = Stalled(self._table.names, proc, own_cgroup, settings.stalled)
         self._canary = Canary(proc)
         self._triggers = Triggers()
@@ -168,8 +168,11 @@ class Sense:
         merge.settle(now)
         if is_seen:
             head.look(memory, self._table.unswappable_bytes, self._table.protected_bytes)
+            if head.is_other_measure:
+                self._trend.forget()
             self._trend.add(now, head.bytes)
             beside = (self.vmstat.zspages or 0) * self._page + head.zones.listed_bytes
+            beside += head.gpu.uncounted_bytes
             self.residual.look(now, memory, beside, merge.certain_bytes)
         else:
             self.residual.could_not_see()
@@ -191,7 +194,7 @@ class Sense:
         return Node(
             seconds=now,
             total_bytes=head.total_bytes,
-            free_bytes=self.memory.mem_free,
+            free_bytes=max(0, self.memory.mem_free - head.gpu.free_bytes),
             headroom_bytes=head.bytes,
             swap_bytes=min(head.swap_bytes, head.bytes),
             swap_used_bytes=(self.memory.swap_total or 0) - (self.memory.swap_free or 0),
@@ -294,4 +297,5 @@ class Sense:
         """Give all descriptors back."""
         self._triggers.close()
         self._stalled.close()
+        self.headroom.gpu.close()
         self._table.close()

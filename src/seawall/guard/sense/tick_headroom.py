@@ -12,12 +12,12 @@
              + half of what the ZFS ARC holds above its least
 
 The shape is si_mem_available of mm/show_mem.c (MemAvailable, 3.14), which this differs from in
-five ways.  Page cache that programs map is theirs: taking it away is the thrash (mm/vmscan.c
+six ways.  Page cache that programs map is theirs: taking it away is the thrash (mm/vmscan.c
 gives mapped executable pages a second round for that reason).  Dirty pages have to be written
 first.  Of the slab half at most, for one object holds its page.  Shared memory and tmpfs are on
 the anonymous lists and come back only through swap.  What a cgroup is promised by memory.min
 nobody else gets.  Nor does the kernel get what is in the zone Movable: that is none, once the
-kernel has used up all others.
+kernel has used up all others.  And what is on a GPU's node is the GPU's (``tick_gpu_nodes.py``).
 
 ``Mapped`` counts mapped shared memory too, and no counter splits it: what rose and fell together
 in Mapped and Shmem is taken for shared, at first as much as can be.
@@ -28,6 +28,7 @@ from typing import Final
 from seawall.guard.sense.cadence import Cadence
 from seawall.guard.sense.files import KernelFile
 from seawall.guard.sense.swap import Swap, given, zswap_is_on
+from seawall.guard.sense.tick_gpu_nodes import TickGpuNodes
 from seawall.guard.sense.tick_meminfo import TickMeminfo
 from seawall.guard.sense.tick_zoneinfo import TickZoneinfo
 from seawall.quick_residual import hugetlb
@@ -44,9 +45,9 @@ class TickHeadroom:
 
     __slots__ = (
         "_arc_due", "_arcstats", "_first_size", "_gains", "_mapped_shared", "_repriced", "_swap",
-        "_sys", "_was_low", "_was_mapped", "_was_shared", "_was_swap", "arc_bytes", "bytes",
-        "cache_bytes", "comparable_bytes", "free_bytes", "is_zswap", "slab_bytes", "swap_bytes",
-        "total_bytes", "zones",
+        "_sys", "_was_gpu", "_was_low", "_was_mapped", "_was_shared", "_was_swap", "arc_bytes",
+        "bytes", "cache_bytes", "comparable_bytes", "free_bytes", "gpu", "is_other_measure",
+        "is_zswap", "slab_bytes", "swap_bytes", "total_bytes", "zones",
     )  # fmt: skip
 
     def __init__(self, proc: str, sys: str, page_size: int) -> None:
@@ -55,6 +56,11 @@ class TickHeadroom:
         self._arcstats = KernelFile(f"{proc}/{_ARCSTATS}", 32 << 10)
         self._arc_due = Cadence(_ARC_SECONDS)
         self._sys = sys
+        self.gpu = TickGpuNodes(sys)
+        self._was_gpu: tuple[int, ...] = ()
+        self.is_other_measure = False
+        """The last look counted other nodes as the GPUs' than the one before: nobody took or gave
+        what lies between the two."""
         self.is_zswap = False
         self.bytes = 0
         self.total_bytes = 0
@@ -86,6 +92,7 @@ class TickHeadroom:
 
     def read_rarely(self, memory: TickMeminfo, now: float) -> None:
         """What each tick need not read in peace: watermarks, swap areas, the ARC."""
+        self.zones.without = self.gpu.numbers
         self.zones.read()
         if memory.swap_total:
             self._swap.read()
@@ -115,14 +122,19 @@ class TickHeadroom:
         cache that memory.min keeps from reclaim.
         """
         low = self.zones.low_bytes if self.zones.is_known else memory.mem_total // _RESERVE_SHARE
-        zones = self.zones
-        free = memory.mem_free + zones.listed_bytes - low - zones.movable_free_bytes
+        zones, gpu = self.zones, self.gpu
+        gpu.read()
+        if gpu.numbers != zones.without:
+            zones.without = gpu.numbers
+            zones.read()
+            low = zones.low_bytes if zones.is_known else low
+        free = memory.mem_free - gpu.free_bytes + zones.listed_bytes - low - zones.movable_free_bytes
         cache = max(0, self._clean_cache(memory) - protected - zones.movable_cache_bytes)
         cache -= min(cache // 2, low)
         slab = memory.k_reclaimable
         if slab is None:
             slab = memory.s_reclaimable or 0
-        slab //= 2
+        slab = max(0, slab - gpu.slab_bytes) // 2
         self._repriced += low - (low if self._was_low is None else self._was_low)
         self._was_low = low
         self.swap_bytes = 0
@@ -132,12 +144,17 @@ class TickHeadroom:
             self._look_at_swap(memory, could_go)
         self._look_at_areas(memory)
         self.free_bytes, self.cache_bytes, self.slab_bytes = free, cache, slab
-        self.total_bytes = memory.mem_total - hugetlb(memory)
+        self.total_bytes = memory.mem_total - gpu.total_bytes - hugetlb(memory)
         beside = free + slab + self.swap_bytes + self.arc_bytes
         self.bytes = max(0, beside + cache)
         beside += zones.movable_free_bytes
-        lists = (memory.active_file or 0) + (memory.inactive_file or 0)
-        self.comparable_bytes = beside + lists + self._repriced + self._shrunk(memory)
+        comparable = beside + self._file_pages(memory) + self._repriced + self._shrunk(memory)
+        self.is_other_measure = gpu.numbers != self._was_gpu
+        if self.is_other_measure:
+            self._was_gpu = gpu.numbers
+            self._repriced += self.comparable_bytes - comparable
+            comparable = self.comparable_bytes
+        self.comparable_bytes = comparable
 
     def _shrunk(self, memory: TickMeminfo) -> int:
         """By so much the node is smaller than at first: a balloon, memory that was unplugged, a
@@ -166,8 +183,12 @@ class TickHeadroom:
             self._repriced += was[2] - now[2] + max(0, was[1] - now[1])
         self._was_swap = now
 
-    def _clean_cache(self, memory: TickMeminfo) -> int:
+    def _file_pages(self, memory: TickMeminfo) -> int:
         lists = (memory.active_file or 0) + (memory.inactive_file or 0)
+        return max(0, lists - self.gpu.cache_bytes)
+
+    def _clean_cache(self, memory: TickMeminfo) -> int:
+        lists = self._file_pages(memory)
         mapped, shared = memory.mapped or 0, memory.shmem or 0
         both = self._mapped_shared
         if both is None:
@@ -181,7 +202,8 @@ class TickHeadroom:
         # No more than either, and no less than what the file lists cannot hold.
         both = max(min(both, mapped, shared), mapped - lists)
         self._mapped_shared, self._was_mapped, self._was_shared = both, mapped, shared
-        unwritten = (memory.dirty or 0) + (memory.writeback or 0)
+        unwritten = (memory.dirty or 0) + (memory.writeback or 0) - self.gpu.unwritten_bytes
+        unwritten = max(0, unwritten)
         return lists - min(lists, mapped - both) - unwritten
 
 

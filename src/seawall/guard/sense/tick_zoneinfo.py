@@ -9,6 +9,8 @@ The zone Movable (memory that was added, CXL, a GPU's own as a node of NUMA) is 
 page cache alone: kernel and drivers get nothing of it (ZONE_MOVABLE in linux/mmzone.h).  Programs
 go there before any other zone falls to its min watermark, so one that does was used up by the
 kernel.
+
+Of nodes that are a GPU's memory nothing is counted: a GPU that is full is no shortage of the host.
 """
 
 import re
@@ -27,6 +29,7 @@ _LISTED: Final = re.compile(rb"\n +count: +(\d+)")
 _CACHE: Final = re.compile(rb"nr_zone_inactive_file +(\d+)\n +nr_zone_active_file +(\d+)\n")
 _HEADER_MOST: Final = 40
 _MATTERS: Final = 20
+_NODE: Final = re.compile(rb"^Node +(\d+), zone", re.MULTILINE)
 
 
 class TickZoneinfo:
@@ -34,13 +37,15 @@ class TickZoneinfo:
 
     __slots__ = (
         "_file", "_page", "_rows", "is_known", "is_low", "is_min", "listed_bytes", "low_bytes",
-        "movable_cache_bytes", "movable_free_bytes", "problem", "reserve_bytes",
+        "movable_cache_bytes", "movable_free_bytes", "problem", "reserve_bytes", "without",
     )  # fmt: skip
 
     def __init__(self, proc: str, page_size: int) -> None:
         self._file = KernelFile(f"{proc}/zoneinfo", _MOST_BYTES)
         self._page = page_size
         self._rows: list[tuple[int, int, int, int, bool]] = []
+        self.without: tuple[int, ...] = ()
+        """Nodes that are left out, from the next time on that it is read."""
         self.problem = ""
         self.is_known = False
         self.is_low = False
@@ -70,6 +75,8 @@ class TickZoneinfo:
         rows.clear()
         low = reserve = cached = 0
         for match in _ZONE.finditer(buffer, 0, size):
+            if self.without and _node_of(buffer, match.start()) in self.without:
+                continue
             free, min_, low_, high = (int(match[i]) for i in (1, 2, 3, 4))
             pages = int(match[6] or match[5])
             if not pages:
@@ -90,11 +97,20 @@ class TickZoneinfo:
         self.is_min = any(row[0] < row[1] for row in rows if row[3] >= matters)
         self._look_at_movable(matters, cached)
         self.low_bytes, self.reserve_bytes = low * self._page, reserve * self._page
-        listed = sum(int(match[1]) for match in _LISTED.finditer(buffer, 0, size))
-        self.listed_bytes = listed * self._page
+        self.listed_bytes = self._listed(buffer, size) * self._page
         self.is_known = True
         self.problem = ""
         return True
+
+    def _listed(self, buffer: bytearray, size: int) -> int:
+        if not self.without:
+            return sum(int(match[1]) for match in _LISTED.finditer(buffer, 0, size))
+        starts = [match.start() for match in _NODE.finditer(buffer, 0, size)]
+        zones = zip(starts, [*starts[1:], size], strict=True)
+        return sum(
+            int(match[1]) for start, end in zones if _node_of(buffer, start + 1) not in self.without
+            for match in _LISTED.finditer(buffer, start, end)
+        )  # fmt: skip
 
     def _look_at_movable(self, matters: int, cached: int) -> None:
         rest = [row for row in self._rows if not row[4] and row[3] >= matters]
@@ -102,6 +118,12 @@ class TickZoneinfo:
         free = sum(max(0, row[0] - row[2]) for row in self._rows if row[4])
         self.movable_free_bytes = free * self._page if is_used_up else 0
         self.movable_cache_bytes = cached * self._page if is_used_up else 0
+
+
+def _node_of(buffer: bytearray, at: int) -> int:
+    """The node of the block that goes on at ``at``."""
+    found = _NODE.match(buffer, max(0, buffer.rfind(b"Node ", 0, at)))
+    return int(found[1]) if found else -1
 
 
 def _is_movable(buffer: bytearray, at: int) -> bool:

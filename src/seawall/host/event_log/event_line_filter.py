@@ -26,12 +26,12 @@ NEEDLES: Final = (
     b"Killing JobId", b"setting DOWN", b"ot responding", b"NODE_FAIL", b"srun: error: ",
     b"Terminating job step", b"systemd-shutdown", b"systemd-modules-load", b"Journal st",
     b"-- Boot", b"-- Reboot", b"Reached target ", b"Shutting down.", b"reboot: ", b"syslogd",
-    b"System is ", b"The system will ", b"Sending SIGKILL to cgroup", b"seawall-guard: ",
+    b"System is ", b"The system will ", b"Sending SIGKILL to cgroup", b"seawall-guard",
     b"Workqueue: ", b"Mem-Info:", b"direct_compact",
 )  # fmt: skip
 HINT: Final = re.compile(
     rb"(?<=invoked )oom-killer|oom-kill(?::constraint=|'| event)|oom_(?:reaper: |kill event)"
-    rb"|(?<=systemd-)oomd|(?<![\w-])oomd\[|oomd kill:|(?<=early)oom|(?<=/tasks/)oom|(?<=container )oom "
+    rb"|(?<=systemd-)oomd|(?<![\w-])oomd(?:\[|\.service: Main process)|oomd kill:|(?<=early)oom|(?<=/tasks/)oom|(?<=container )oom "
     rb"|OOMController|OOMKilled|OOM (?:controller|Killed|(?:event )?received)|(?<=System)OOM|(?<=Task)OOM"
     rb"|(?<=System )OOM encountered|(?<=killed by the )OOM killer"
     rb"|Kill(?:ed)? process \d|Memory cgroup (?:out of memory|stats for)"
@@ -47,7 +47,8 @@ HINT: Final = re.compile(
     rb"|Reached target [^\n]{0,40}(?:[Rr]eboot|[Pp]ower|[Ss]hutdown|Final|[Hh]alt)"
     rb"|(?<=systemd\[1\]: )Shutting down\.|reboot: (?:Restarting|Power|System)"
     rb"|syslogd[^\n]{0,300}exiting on signal|System is (?:rebooting|powering down|halting)"
-    rb"|The system will (?:reboot|power off|halt)|Sending SIGKILL to cgroup|seawall-guard: "
+    rb"|The system will (?:reboot|power off|halt)|Sending SIGKILL to cgroup"
+    rb"|seawall-guard(?:: |\.service: Main process exited)"
     rb"|Workqueue: |Mem-Info:|direct_compact"
 )
 """In lines of an event, and in those beside them that tell what it was.
