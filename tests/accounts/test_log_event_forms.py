@@ -38,7 +38,8 @@ FORMS = {
         ["seawall-guard itself ended: 9/KILL"],
     ),
     "oomd-of-meta-died": (
-        "Sep 10 10:00:00 h systemd[1]: oomd.service: Main process exited, code=dumped, status=6/ABRT",
+        "Sep 10 10:00:00 h systemd[1]: oomd.service: Main process exited, code=dumped, "
+        "status=6/ABRT",
         ["oomd itself ended: 6/ABRT"],
     ),
     "eviction-new": (

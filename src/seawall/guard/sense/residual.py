@@ -3,8 +3,9 @@
 
 ``corrected = quick now + (ledger.residual - ledger.quick, both of one moment)``.  Three things
 that meminfo lacks may move fast between two ledgers, and the guard sees them itself: zspages
-(/proc/vmstat: a zram that fills), pages on per-CPU lists (/proc/zoneinfo), and what a GPU's driver
-takes of the GPU's own node (``tick_gpu_nodes.py``); what they gained since that moment is taken off.
+(/proc/vmstat: a zram that fills), pages on per-CPU lists (/proc/zoneinfo), and what a GPU's
+driver takes of the GPU's own node (``tick_gpu_nodes.py``); what they gained since that moment is
+taken off.
 
 Growth is measured over a base: the watcher's, as long as it speaks; else an own one, which
 follows a fall at once and a rise only when nothing grew for a minute.
@@ -64,8 +65,8 @@ class TickResidual:
         return self._trend.slope() if self.bytes is not None else 0.0
 
     def look(self, now: float, memory: Counters, beside: int, certain: int) -> None:
-        """One tick.  ``beside``: bytes of zspages, per-CPU lists and GPUs' nodes; ``certain``: of all claims
-        by exact and netted traced evidence.
+        """One tick.  ``beside``: bytes of zspages, per-CPU lists and GPUs' nodes; ``certain``: of
+        all claims by exact and netted traced evidence.
         """
         at = self._next % _KEPT
         self._beside[at], self._beside_at[at] = beside, now

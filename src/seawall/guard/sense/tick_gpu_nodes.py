@@ -32,8 +32,17 @@ _COUNTED: Final = frozenset({b"MemFree", b"FilePages", b"AnonPages", b"Slab", b"
 class TickGpuNodes:
     """Sums over these nodes, in bytes, of the last time they were read; 0 without any."""
 
-    __slots__ = ("_files", "cache_bytes", "free_bytes", "numbers", "slab_bytes", "total_bytes",
-                 "uncounted_bytes", "_sys", "unwritten_bytes")  # fmt: skip
+    __slots__ = (
+        "_files",
+        "_sys",
+        "cache_bytes",
+        "free_bytes",
+        "numbers",
+        "slab_bytes",
+        "total_bytes",
+        "uncounted_bytes",
+        "unwritten_bytes",
+    )  # fmt: skip
 
     def __init__(self, sys: str) -> None:
         self._sys = sys

@@ -121,14 +121,15 @@ class TickHeadroom:
         """One tick.  ``unswappable``: charge of cgroups that may not swap; ``protected``: page
         cache that memory.min keeps from reclaim.
         """
-        low = self.zones.low_bytes if self.zones.is_known else memory.mem_total // _RESERVE_SHARE
         zones, gpu = self.zones, self.gpu
         gpu.read()
         if gpu.numbers != zones.without:
             zones.without = gpu.numbers
             zones.read()
-            low = zones.low_bytes if zones.is_known else low
-        free = memory.mem_free - gpu.free_bytes + zones.listed_bytes - low - zones.movable_free_bytes
+        low = zones.low_bytes if zones.is_known else memory.mem_total // _RESERVE_SHARE
+        free = (
+            memory.mem_free - gpu.free_bytes + zones.listed_bytes - low - zones.movable_free_bytes
+        )
         cache = max(0, self._clean_cache(memory) - protected - zones.movable_cache_bytes)
         cache -= min(cache // 2, low)
         slab = memory.k_reclaimable
