@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """On machines whose GPU memory is NUMA nodes the GPU's work is no shortage of the host, and what is
 free there no headroom.
 """
