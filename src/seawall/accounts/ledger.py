@@ -155,7 +155,7 @@ def _take_gpu_nodes(
     return marked
 
 
-def _note_nodes(draft: Draft, nodes: tuple[NodeLedger, ...], gpu: GpuMemory) -> None:
+def _note_nodes(draft: LedgerDraft, nodes: tuple[NodeLedger, ...], gpu: GpuMemory) -> None:
     if gpu.presumed:
         numbers = ", ".join(map(str, gpu.presumed))
         draft.notes.append(
