@@ -1,6 +1,6 @@
-"""Writes docs/rules/ from the rules and their cases, docs/json/ from the schemas,
-docs/guard-keys.md and packaging/guard.toml from the guard's keys, and the samples in README.md
-by running the commands that are named there.
+"""Writes docs/rules/ from the rules and their cases, the schemas from the tables of documents
+(``generate_schemas``), docs/json/ from the schemas, docs/guard-keys.md and packaging/guard.toml
+from the guard's keys, and the samples in README.md by running the commands that are named there.
 
 ``python -m tests.generate_docs`` writes; ``--check`` writes nothing, names the pages that are
 not current, and ends with status 1 when there are any.
@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_origin
+
+from tests.generate_schemas import all_documents, schema_of
 
 from seawall.accounts.scene import Scene, TopicWindow
 from seawall.findings.finding import Judged
@@ -69,7 +71,11 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "docs/rules/README.md", document(rule_index(rules))
     for rule in rules:
         yield f"docs/rules/{rule.id}.md", document(rule_page(rule))
-    schemas = {path.stem: json.loads(path.read_text()) for path in sorted(SCHEMAS.glob("*.json"))}
+    by_hand = {path.stem: json.loads(path.read_text()) for path in SCHEMAS.glob("*.json")}
+    made = {document.name: schema_of(document) for document in all_documents()}
+    for name, schema in made.items():
+        yield f"src/seawall/views/schemas/{name}.json", json.dumps(schema, indent=2) + "\n"
+    schemas = dict(sorted((by_hand | made).items()))
     yield "docs/json/README.md", document(schema_index(schemas))
     for name, schema in schemas.items():
         yield f"docs/json/{name}.md", document(schema_page(name, schema))

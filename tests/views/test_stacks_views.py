@@ -16,7 +16,7 @@ from seawall.readings.snapshot import Snapshot
 from seawall.readings.sysrq_backtraces import FILES, Backtraces, parse
 from seawall.readings.task_stacks import Stack, StackFrame, StackTask, TaskStacks
 from seawall.views.document import head, render
-from seawall.views.stacks_json import document
+from seawall.views.documents.stacks_document import STACKS
 from seawall.views.stacks_page import StacksPage
 from seawall.views.stacks_text import frames_line, lines
 from seawall.views.stacks_unseen import Missing, unseen
@@ -148,7 +148,7 @@ def test_cpus_are_grouped_and_idle_ones_counted() -> None:
 
 
 def checked(made: StacksPage) -> dict[str, Any]:
-    found = json.loads(render(document(head("stacks", Unread("kernel", "absent"), 2.0), made)))
+    found = json.loads(render(STACKS.of(head("stacks", Unread("kernel", "absent"), 2.0), made)))
     jsonschema.validate(found, SCHEMA)
     assert isinstance(found, dict)
     return found

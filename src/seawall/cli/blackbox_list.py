@@ -25,9 +25,9 @@ def run(arguments: Namespace) -> int:
     seen = [head for head in box.heads if head.kind != "line"] or box.heads
     top = box_head("blackbox-list", box, seen[-1].unix_seconds if seen else None)
     if arguments.json:
-        from seawall.views.blackbox_list_json import document  # noqa: PLC0415 - one of the two
+        from seawall.views.documents.box_documents import LIST  # noqa: PLC0415 - one of the two
 
-        print(render(document(top, page)))
+        print(render(LIST.of(top, page)))
         return 0
     from seawall.views.blackbox_list_text import lines  # noqa: PLC0415
 

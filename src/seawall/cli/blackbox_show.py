@@ -20,9 +20,9 @@ def run(arguments: Namespace) -> int:
     page = _page(box, until - arguments.seconds, until)
     top = box_head("blackbox-show", box, until)
     if arguments.json:
-        from seawall.views.blackbox_show_json import document  # noqa: PLC0415 - one of the two
+        from seawall.views.documents.box_documents import SHOW  # noqa: PLC0415 - one of the two
 
-        print(render(document(top, page)))
+        print(render(SHOW.of(top, page)))
         return 0
     from seawall.views.blackbox_show_text import lines  # noqa: PLC0415
 

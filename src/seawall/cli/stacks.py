@@ -227,9 +227,9 @@ def _show(
     )
     top = head("stacks", kernel, tally.window_seconds if len(tally.seconds) > 1 else None)
     if arguments.json:
-        from seawall.views.stacks_json import document  # noqa: PLC0415 - one of the two
+        from seawall.views.documents.stacks_document import STACKS  # noqa: PLC0415 - one of the two
 
-        print(render(document(top, page)))
+        print(render(STACKS.of(top, page)))
         return
     from seawall.views.stacks_text import lines  # noqa: PLC0415 - one of the two
 

@@ -15,6 +15,7 @@ class BoxEvent(NamedTuple):
     unix_seconds: float
     boot_id: str
     tick: int
+    """Number of the guard's tick, as its datagrams and its journal have it."""
     kind: str
     """verdict, outcome, told, event: of the guard; kernel: its log; kill: the kernel's count."""
     decision: str
@@ -27,9 +28,13 @@ class BoxRow(NamedTuple):
 
     unix_seconds: float
     tick: int
+    """Number of the guard's tick."""
     state: str
+    """Peace, near, blind, short or holding."""
     headroom_bytes: int
+    """What programs can still have before reclaim hurts."""
     residual_bytes: int | None
+    """Uncounted memory."""
     growth_bytes_per_second: float
     """Of the residual."""
     stall: float
@@ -46,11 +51,15 @@ class BoxPage(NamedTuple):
 
     path: str
     size_bytes: int
+    """Of the file."""
     torn: int
+    """Frames whose checksum is wrong."""
     missing_bytes: int
     """So much shorter is the file than it was made: a copy that was cut."""
     boots: Sequence[BootSummary]
+    """In the order in which they were written."""
     events: Sequence[BoxEvent]
+    """Decisions and kills."""
 
 
 class ShowPage(NamedTuple):
@@ -63,6 +72,7 @@ class ShowPage(NamedTuple):
     """Each tick that the box holds of this time."""
     events: Sequence[BoxEvent]
     notes: Sequence[str]
+    """What has to be known before a number is believed."""
 
 
 def thinned(rows: Sequence[BoxRow], most: int = ROWS_SHOWN) -> list[BoxRow]:

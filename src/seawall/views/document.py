@@ -41,7 +41,10 @@ def head(name: str, kernel: Kernel | Unread, window_seconds: float | None) -> di
 
 
 def taken_at(unix_seconds: float | None) -> str | None:
-    """RFC 3339 in UTC, to the second; None when the clock was not captured or is absurd."""
+    """RFC 3339, UTC.
+
+    To the second; None when the clock was not captured or is absurd.
+    """
     if unix_seconds is None:
         return None
     try:

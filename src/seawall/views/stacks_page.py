@@ -47,6 +47,11 @@ class StacksPage:
     def samples(self) -> int:
         return len(self.tally.seconds)
 
+    @property
+    def threads(self) -> int:
+        """Looked at in the largest sample."""
+        return self.tally.threads
+
 
 def title_of(place: StackPlace) -> str:
     """What tasks at that place do, with the name of the driver, lock or filesystem."""

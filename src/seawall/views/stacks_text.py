@@ -68,7 +68,7 @@ def _group(group: StackGroup, page: StacksPage, paper: Console) -> Iterator[str]
     first = f"{percent(group.share):>6}   "
     for line in paper.wrap(title_of(group.place), _INDENT, first):
         yield paper.paint(line, "bold")
-    average = group.observations / page.samples
+    average = group.tasks_average
     words = f"{average:.1f} tasks at a time, in {group.samples} of {page.samples} samples"
     if group.blocked:
         words += f"; {percent(group.blocked / group.observations)} of it blocked (D)"

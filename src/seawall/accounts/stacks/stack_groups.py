@@ -24,6 +24,7 @@ class StackPlace(NamedTuple):
 
     kind: Kind
     name: str | None = None
+    """The driver, filesystem, lock or function, where one is told."""
 
 
 class _Words:

@@ -38,6 +38,7 @@ class GroupTask(NamedTuple):
     """As it was seen last."""
     workload: "Workload | None"
     observations: int
+    """Samples in which it was in this group."""
     still_seconds: float | None
     """For so long, until the last sample, it had no CPU at all; None when it had one, or was not
     seen in STILL_SAMPLES samples, or where the kernel does not count, or is elsewhere now."""
@@ -53,6 +54,8 @@ class StackGroup:
     """Of all observations, 0..1."""
     samples: int
     """In which anyone was in it."""
+    tasks_average: float
+    """Observations by samples."""
     blocked: int
     """Observations in state D; the others are in R."""
     tasks: tuple[GroupTask, ...]
@@ -231,6 +234,7 @@ class _Grouping:
             observations=observations,
             share=observations / self._total,
             samples=self._samples(place),
+            tasks_average=observations / len(self._tally.seconds),
             blocked=blocked,
             tasks=tuple(sorted(tasks, key=lambda one: (-one.observations, one.task.tid))),
             frames=frames,

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall blackbox list --json`` and ``seawall blackbox show --json``."""
+
+import math
+from typing import Final, NamedTuple
+
+from seawall.blackbox.overview import BootSummary, Stretch
+from seawall.views.blackbox_page import BoxEvent, BoxPage, BoxRow, ShowPage
+from seawall.views.document import taken_at
+from seawall.views.documents.document_fields import (
+    Document,
+    filled,
+    rounded,
+    shown,
+    spread,
+    unread,
+)
+
+
+class MostMemory(NamedTuple):
+    """Who has most at a tick."""
+
+    name: str
+    bytes: int
+    """with what it surely holds outside its cgroup"""
+    outside_bytes: int
+    """of them, what no cgroup counts"""
+
+
+def most_memory(row: BoxRow) -> MostMemory | None:
+    """Nobody is known to a box of an older guard."""
+    if not row.leader:
+        return None
+    return MostMemory(row.leader, row.leader_bytes, row.leader_outside_bytes)
+
+
+def finite(value: float) -> float | None:
+    """To four digits; None is infinite, which JSON has not."""
+    return round(value, 4) if math.isfinite(value) else None
+
+
+_EVENT: Final = (
+    *shown("unix_seconds", rounded(3)),
+    *shown("at=unix_seconds", taken_at),
+    *shown("frame=tick", filled),
+    *shown("kind"),
+    *shown("decision", filled),
+    *shown("sentence=words"),
+)
+
+LIST: Final = Document(
+    name="blackbox-list",
+    verb="seawall blackbox list --json",
+    about="What a black box holds.",
+    window="null: it is none of two moments",
+    pages=(BoxPage,),
+    shapes={
+        BoxPage: shown("path bytes=size_bytes missing_bytes torn boots events"),
+        BootSummary: (
+            *shown("boot_id"), *spread("span"), *shown("frames bytes gaps bursts"),
+        ),
+        Stretch: (
+            *shown("from=first_unix_seconds to=last_unix_seconds", taken_at),
+            *shown("seconds", rounded(3)),
+        ),
+        BoxEvent: _EVENT,
+    },
+)  # fmt: skip
+
+SHOW: Final = Document(
+    name="blackbox-show",
+    verb="seawall blackbox show --json",
+    about="A time of a black box, tick by tick.",
+    window="null: it is none of two moments",
+    pages=(ShowPage,),
+    shapes={
+        ShowPage: (
+            *shown("path"),
+            *shown("from=first_unix_seconds to=last_unix_seconds", taken_at),
+            *shown("ticks=rows", len),
+            *shown("rows events notes"),
+        ),
+        BoxRow: (
+            *shown("unix_seconds", rounded(3)),
+            *shown("at=unix_seconds", taken_at),
+            *shown("frame=tick state headroom_bytes"),
+            *shown("growth_bytes_per_second stall", finite),
+            *unread("residual_bytes"),
+            *unread({"most_memory": most_memory}),
+        ),
+        BoxEvent: _EVENT,
+    },
+)
