@@ -14,13 +14,15 @@ from collections.abc import Iterator
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from seawall.blackbox import frame as box_frame
 from seawall.cli import statuses
 from seawall.cli.main import VERBS
 from seawall.cli.verb_parser import VerbParser
 from seawall.findings.rule import load_rules
+from seawall.guard.judge.judge import Judge
 from seawall.guard.keys import KEYS
 from seawall.guard.tell import textfile
 from seawall.guard.tell.status_page import COLUMNS, LINES
@@ -139,10 +141,43 @@ def box_names() -> Iterator[str]:
 
 
 def judge_slots() -> Iterator[str]:
-    """The names under which a box holds what the judge remembered."""
-    for owner, slots in SLOTS.items():
-        for name, kind in slots.items():
-            yield f"box mind {owner.__name__}.{name} {_type_name(kind)}"
+    """The names under which a box holds what the judge remembered: JSON names no class of ours."""
+    yield from _slots_of(Judge, "box mind ")
+
+
+def _slots_of(shape: Any, where: str) -> Iterator[str]:
+    """One line for each slot that holds plain values, by its way from the judge down."""
+    if shape in SLOTS:
+        for name, below in SLOTS[shape].items():
+            yield from _slots_of(below, f"{where}.{name}")
+    elif _has_slots(shape):
+        sign = {dict: "{}", list: "[]", tuple: "[]"}.get(get_origin(shape), "?")
+        for below in filter(_has_slots, get_args(shape)):
+            yield from _slots_of(below, where + sign)
+    else:
+        yield f"{where} {_words_of(shape)}"
+
+
+def _has_slots(shape: Any) -> bool:
+    return shape in SLOTS or any(map(_has_slots, get_args(shape)))
+
+
+def _words_of(shape: Any) -> str:
+    """A NamedTuple is a list, by the places of its fields."""
+    if hasattr(shape, "_fields"):
+        hints = get_type_hints(shape)
+        return f"[{', '.join(_words_of(hints[name]) for name in shape._fields)}]"
+    words = [_words_of(below) for below in get_args(shape) if below is not Ellipsis]
+    origin = get_origin(shape)
+    if origin in (list, tuple):
+        return f"[{', '.join(words)}{', ...' if origin is list or ... in get_args(shape) else ''}]"
+    if origin is dict:
+        return f"{{{words[0]}: {words[1]}}}"
+    if origin in (UnionType, Union):
+        return " or ".join(words)
+    if origin is Literal:
+        return "|".join(get_args(shape))
+    return "null" if shape is NoneType else _type_name(shape)
 
 
 def _type_name(kind: Any) -> str:
