@@ -85,7 +85,7 @@ def _agrees(own: Room, ran: Path, message: str) -> None:
     assert (decision["kind"], decision["trigger"]) == ("verdict", "over_limit")
     assert [order["cgroup"] for order in decision["orders"]] == [f"{own.scope}/{HOG}"]
     assert "container:abababababab has " in decision["sentence"]
-    assert "holds 250 MiB outside its cgroup (" in decision["sentence"]
+    assert "holds 250 MiB of uncounted memory (" in decision["sentence"]
     words, sentence = message.splitlines()[:2]
     assert words == "cannot allocate"
     assert "by seawall guard at 20" in sentence

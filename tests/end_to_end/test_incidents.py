@@ -79,7 +79,7 @@ def test_gpu_node_text_has_the_three_numbers_and_what_they_miss() -> None:
     assert "33.8 GiB" in text
     assert "33.0 GiB" in text
     assert "8,231,127 pages = 31.4 GiB" in text  # from the bundle's notes: no file holds it
-    assert "no counter explains" in text
+    assert "uncounted memory" in text
     assert "only registered" in text  # the bound has too much
     assert "before it began" in text  # a trace has too little
     assert "No cgroup counts" in text

@@ -137,7 +137,7 @@ def test_rings_in_a_network_of_their_own_are_over_the_limit(pod: str) -> None:
         screen = look(folder.name)
     screen.assert_stands_first("SW211", "critical")
     assert "limit 128 MiB" in screen.first()
-    assert "256 MiB is in no cgroup's charge" in screen.first()
+    assert "256 MiB is uncounted" in screen.first()
 
 
 def test_rings_in_the_hosts_network_make_a_suspect_and_no_culprit(pod: str) -> None:

@@ -59,8 +59,9 @@ def test_the_driver_memory_hog_goes_first_and_the_sentence_says_why() -> None:
     # 50 MiB at 160 MiB a second; 5 charged and 600 outside are 205 over 400.
     assert verdict.sentence == (
         "50.0 MiB left of 1.5 GiB, 160 MiB less every second: 0.3 s (free pages are under the low "
-        "watermark). ns/hog is 205 MiB over its limit of 400 MiB: it holds 600 MiB outside its "
-        "cgroup (packet rings (PACKET_DIAG)): it is killed at once, 605 MiB should come back"
+        "watermark). ns/hog is 205 MiB over its limit of 400 MiB: it holds 600 MiB of "
+        "uncounted memory (packet rings (PACKET_DIAG)): it is killed at once, 605 MiB should come "
+        "back"
     )
     assert [(r.name, r.place) for r in verdict.ranking] == [("ns/hog", 1), ("ns/web", 0)]
     assert verdict.ranking[1].against == (

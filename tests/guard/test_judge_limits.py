@@ -33,10 +33,10 @@ def test_reported_once_after_it_lasted_with_what_to_do() -> None:
     assert [(v.trigger, v.is_report, v.orders) for v in found] == [("over_limit", True, ())]
     assert found[0].seconds == 1010.0
     assert found[0].sentence == (
-        "100 MiB over its limit of 400 MiB: ns/big has 200 MiB charged and holds 300 MiB outside "
-        'its cgroup (packet rings (PACKET_DIAG)). Nothing is done: the policy is "report". Before '
-        "the node is short: restart it; on cgroup v2 a limit of 100 MiB would have the kernel end "
-        "it (all of it where memory.oom.group is 1)"
+        "100 MiB over its limit of 400 MiB: ns/big has 200 MiB charged and holds 300 MiB of "
+        'uncounted memory (packet rings (PACKET_DIAG)). Nothing is done: the policy is "report". '
+        "Before the node is short: restart it; on cgroup v2 a limit of 100 MiB would have the "
+        "kernel end it (all of it where memory.oom.group is 1)"
     )
 
 
@@ -163,7 +163,9 @@ def test_a_clamp_that_would_do_nothing_is_refused_with_the_reason() -> None:
     judge = judge_of(over_limit="clamp", over_limit_opt_in=("*",))
     found = run(judge, scene(over(certain=480, charge=5)), 30)
     assert [v.orders for v in found] == [()]
-    assert found[0].refused.startswith("it holds 480 MiB outside, more than its whole limit")
+    assert found[0].refused.startswith(
+        "it holds 480 MiB of uncounted memory, more than its whole limit"
+    )
 
 
 def test_a_limit_that_we_lowered_proves_nothing() -> None:

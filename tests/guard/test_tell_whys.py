@@ -14,7 +14,7 @@ from seawall.guard.tell.teller import Teller
 from seawall.guard.tell.termination import _WORDS_MOST
 from seawall.guard.verdict import Verdict
 
-REASON = "ns/hog is 205 MiB over its limit of 400 MiB: it holds 600 MiB outside its cgroup"
+REASON = "ns/hog is 205 MiB over its limit of 400 MiB: it holds 600 MiB of uncounted memory"
 END = "50.0 MiB left: ns/hog is frozen, and is killed"
 RUNS = ENFORCE._replace(run_after_kill="/usr/local/bin/told")
 

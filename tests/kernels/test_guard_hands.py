@@ -204,7 +204,7 @@ REFUSED = (
 )
 OVER = (
     "over_limit: 113 MiB over its limit of 400 MiB: test/hog/5bb6bcb89ec2 has 6.2 MiB charged and "
-    "holds 507 MiB outside its cgroup (packet rings counted by the kernel). Nothing is done: the "
+    "holds 507 MiB of uncounted memory (packet rings counted by the kernel). Nothing is done: the "
     'policy is "report". Before the node is short: restart it'
 )
 

@@ -195,7 +195,7 @@ def test_why_in_the_black_box_names_whom_the_guard_named(
     for report in reports.values():
         sure = [
             row for row in report.decisions
-            if row.get("orders") and "outside its cgroup" in row["sentence"]
+            if row.get("orders") and "of uncounted memory" in row["sentence"]
         ]  # fmt: skip
         if not sure or report.blackbox is None:
             continue

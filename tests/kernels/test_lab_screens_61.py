@@ -83,7 +83,7 @@ def test_rings_in_a_network_of_their_own_are_over_the_limit(node: Outcome, tmp_p
     screen = screen_of(node, "rings", tmp_path)
     screen.assert_stands_first("SW211", "critical")
     assert "limit 64.0 MiB" in screen.first()
-    assert "192 MiB is in no cgroup's charge" in screen.first()
+    assert "192 MiB is uncounted" in screen.first()
 
 
 def test_rings_in_the_hosts_network_make_a_suspect_and_no_culprit(

@@ -242,6 +242,34 @@ def test_a_line_that_was_too_long_is_the_same(
     assert difference(line, ReplayResult(number, 1.79e9, verdict, "enforce", True)) == ""
 
 
+EARLIER = (
+    ("5 GiB of uncounted memory (rings)", "5 GiB outside its cgroup (rings)"),
+    ("lost in 5 s, 5 GiB of it uncounted memory", "lost in 5 s, 5 GiB of it outside its cgroup"),
+    (
+        "it holds 5 GiB of uncounted memory, more than its whole limit",
+        "it holds 5 GiB outside, more than its whole limit",
+    ),
+    (
+        "so that the limit stops its uncounted memory too",
+        "so that the kernel counts what it holds outside",
+    ),
+    ("nobody tells what x holds uncounted: y", "nobody tells what x holds outside: y"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("now", "then"), EARLIER)
+def test_words_of_an_earlier_version_are_no_other_decision(now: str, then: str) -> None:
+    (lived, *_) = live(random_film(3, scripts.two_culprits))
+    number, verdict = lived.decided[0]
+    verdict = verdict._replace(sentence=now)
+    stamp = decision_lines.Stamp(1.79e9, BOOT, "enforce", number)
+    document = json.loads(decision_lines.verdict_line(verdict._replace(sentence=then), stamp))
+    result = ReplayResult(number, 1.79e9, verdict, "enforce", True)
+    assert difference(Live(number, 1.79e9, document), result) == ""
+    document["sentence"] = then.replace("5 GiB", "6 GiB") + "."
+    assert difference(Live(number, 1.79e9, document), result).startswith("sentence: ")
+
+
 def test_only_other_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, _ = box(tmp_path, scripts.leak_beside, seed=21)
     other = policy(tmp_path, ENFORCE + 'act_fraction = 0.2\nact_at_most = "64 GiB"\n')

@@ -159,27 +159,36 @@ def test_what_was_before_the_time_that_is_asked_for_is_not_told(tmp_path: Path) 
     assert [one.decision for one in report.reported] == ["5eedb007-0003"]
 
 
-HOSTILE = "\x1b[2J\nevil\u202e has 1 B charged and holds 1 B outside its cgroup ("
+def test_sentences_of_an_earlier_version_name_whom_they_mean(tmp_path: Path) -> None:
+    (told,) = run(judge_of(), scene(over()), 20)
+    assert " of uncounted memory (" in told.sentence
+    then = told.sentence.replace(" of uncounted memory (", " outside its cgroup (")
+    journal(tmp_path / "now", [told])
+    journal(tmp_path / "then", [told._replace(sentence=then)], boot=1)
+    (row,) = page(reported(tmp_path))["reported"]
+    assert (row["reports"], row["name"], row["limit_bytes"]) == (2, told.ranking[0].name, 400 * MIB)
 
 
+@pytest.mark.parametrize("words", ["outside its cgroup", "of uncounted memory"])
 @pytest.mark.parametrize("forged", [False, True])
-def test_hostile_names(tmp_path: Path, *, forged: bool) -> None:
+def test_hostile_names(tmp_path: Path, *, words: str, forged: bool) -> None:
     """Through the guard, which makes them plain; and a journal that somebody forged."""
     group: Group = over()
-    group.name = f"ns/{HOSTILE}"
+    hostile = f"\x1b[2J\nevil\u202e has 1 B charged and holds 1 B {words} ("
+    group.name = f"ns/{hostile}"
     (told,) = run(judge_of(), scene(group), 20)
     journal(tmp_path / "n", [told])
     if forged:
         path = tmp_path / "n/decisions.jsonl"
         line = json.loads(path.read_text())
-        line["sentence"] = line["sentence"].replace("?[2J?evil?", HOSTILE[:10])
+        line["sentence"] = line["sentence"].replace("?[2J?evil?", hostile[:10])
         path.write_text(json.dumps(line) + "\n")
     report = reported(tmp_path)
     shown = text(report)
     assert shown.replace("\n", "").isprintable()
     assert "evil" in shown
-    words = " ".join(shown.split())
-    assert "1 B outside its cgroup (: 100 MiB over its limit of 400 MiB; told once" in words
+    flat = " ".join(shown.split())
+    assert f"1 B {words} (: 100 MiB over its limit of 400 MiB; told once" in flat
     assert page(report)["reported"][0]["most_overrun_bytes"] == 100 * MIB
 
 

@@ -63,7 +63,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspect:
-    """Holds a driver's files, so it could hold unexplained memory; nothing is proved."""
+    """Holds a driver's files, so it could hold uncounted memory; nothing is proved."""
 
     workload: str | None
     cgroup: str | None

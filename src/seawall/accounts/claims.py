@@ -3,7 +3,7 @@
 
 Every module of ``claim_sources/`` is one kind of evidence; adding the file is all the
 registration.  Here their answers become one: the same bytes are not added twice
-(``claim_joining/join.py``), and nothing exceeds the residual or the ledger line that it is in.
+(``claim_joining/join.py``), and nothing exceeds uncounted memory or the ledger line that it is in.
 """
 
 import pkgutil
@@ -33,7 +33,7 @@ class Claims:
     claims: tuple[Claim, ...]
     suspects: tuple[Suspect, ...]
     unexplained_bytes: int
-    """What is left of the residual when what is likely of every claim is taken off; a bound
+    """What is left of uncounted memory when what is likely of every claim is taken off; a bound
     explains nothing.  Not below zero."""
     unexplained_least_bytes: int
     """When every claim is as large as it can be, and the ledger's error is for it."""

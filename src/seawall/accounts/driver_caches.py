@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slab caches whose object count tells how many pages a driver took.
 
-The pages themselves are in no counter; the driver's bookkeeping of them is in /proc/slabinfo.
+The pages themselves are uncounted; the driver's bookkeeping of them is in /proc/slabinfo.
 Only caches whose meaning was read in the driver's source are in the table.
 """
 
@@ -94,7 +94,7 @@ _OF_THE_KERNEL: Final = re.compile(
 def page_for_object(
     caches: Iterable[SlabCache], page_size: int, residual: int, within: float
 ) -> list[tuple[SlabCache, int]]:
-    """Caches with about as many objects as the residual has pages: a coincidence or a trace.
+    """Caches with about as many objects as uncounted memory has pages: a coincidence or a trace.
 
     The caller may hint at these; nothing here says that a page belongs to an object.
     """

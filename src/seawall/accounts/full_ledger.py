@@ -26,7 +26,7 @@ def account(ledger: Ledger, kernel: Kernel, pipes: PipeData | Unread) -> FullLed
     """``ledger`` with a line for pipes where no counter of the kernel has them already.
 
     A lower bound: what could not be asked, and pipes that are on their way through a socket,
-    stay in the residual.  v1's charged kernel pages have pipes in them: these are taken off.
+    stay in uncounted memory.  v1's charged kernel pages have pipes in them: these are taken off.
     """
     if isinstance(pipes, Unread):
         return FullLedger(ledger)

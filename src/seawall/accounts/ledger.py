@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ledger: MemTotal split into lines that do not overlap, and the residual.
+"""The ledger: MemTotal split into lines that do not overlap, and uncounted memory.
 
-The residual is memory that the kernel handed out and that no line explains.  No line is a
+Uncounted memory is memory that the kernel handed out and that no line explains.  No line is a
 remainder.  Memory of a GPU that is a NUMA node is one line whatever holds it there, and all
 others are without it.  Which counter means what on which kernel is told at each line; a kernel
 is known by what its files contain, for distributions backport.  Not added, because another line
@@ -59,7 +59,7 @@ class Ledger:
     residual_bytes: int
     """May be a little negative: the counters drift (see residual_error_bytes)."""
     residual_error_bytes: int
-    """How far the residual may be off: stat_threshold x CPUs x zones, and unknown lines."""
+    """How far uncounted memory may be off: stat_threshold x CPUs x zones, and unknown lines."""
     unknown: tuple[UnknownLine, ...]
     nodes: tuple[NodeLedger, ...]
     missing: tuple[str, ...] = ()

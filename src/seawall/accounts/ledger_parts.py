@@ -19,7 +19,7 @@ NOT_CAPTURED: Final = "not captured"
 """Where counters that this kernel has are missing from the files: what they would explain, and what
 no counter explains, cannot be told apart, so all of it is this line and nothing is uncounted."""
 TTM_LINE: Final = "gpu (ttm)"
-"""Of the ledger since 7.1: a claim of these bytes is within it, not in the residual."""
+"""Of the ledger since 7.1: a claim of these bytes is within it, not in uncounted memory."""
 GPU_LINE: Final = "gpu memory"
 """Of GPUs whose memory is a NUMA node of the system: what is free there too."""
 _THRESHOLD_MOST: Final = 125  # the kernel's own upper limit
@@ -146,7 +146,7 @@ class LedgerDraft:
         return total_bytes - sum(line.bytes for line in self.lines)
 
     def error(self, drift: Drift) -> int:
-        """How far the residual may be off.
+        """How far uncounted memory may be off.
 
         Drifts of different counters are independent: the root of the sum of the squares of
         their worst cases.  Bounds of unknown lines are added whole.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of ``seawall pods`` with what each workload holds outside its charge."""
+"""The rows of ``seawall pods`` with the uncounted memory of each workload."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -116,7 +116,7 @@ class PodRow:
     room: Room | Unlimited | None
     """UNLIMITED: no limit up to the root.  None: a limit or usage could not be read."""
     overrun: ChargeOverrun | None = None
-    """Of its own limit, when what it holds outside its charge is added (pod_outside.py)."""
+    """Of its own limit, when its uncounted memory is added (pod_outside.py)."""
     undivided: int = 0
     """Bytes held outside charges by a parent as a whole: whose in it they are is not known."""
     kills: PodKills | None = None

@@ -37,7 +37,7 @@ class UncountedCharge:
 
 @dataclass(frozen=True, slots=True)
 class ChargeOverrun:
-    """How a limit stands when what is held outside the charge is added."""
+    """How a limit stands when uncounted memory is added to the charge."""
 
     level: Literal["critical", "warning"]
     is_over: bool
@@ -47,14 +47,14 @@ class ChargeOverrun:
 NEAR_FRACTION: Final = 0.9
 """Of the limit."""
 OUTSIDE_LEAST_BYTES: Final = 64 << 20
-"""Held outside: less is data in sockets on its way."""
+"""Uncounted: less is data in sockets on its way."""
 
 
 def overrun_of(
     charge: int, limit: int, outside: UncountedCharge, near_fraction: float = NEAR_FRACTION,
     outside_least_bytes: int = OUTSIDE_LEAST_BYTES,
 ) -> ChargeOverrun | None:  # fmt: skip
-    """None when all is well, or when what is likely outside would not matter.
+    """None when all is well, or when what is likely uncounted would not matter.
 
     Critical needs exact or traced evidence for all that is over; a bound counts for nothing.
     """
@@ -69,14 +69,14 @@ def overrun_of(
 
 @dataclass(frozen=True, slots=True)
 class ShadowCharge:
-    """One cgroup with a charge, and what it and the cgroups below it hold outside."""
+    """One cgroup with a charge, and the uncounted memory of it and the cgroups below it."""
 
     group: MemoryGroup
     outside: UncountedCharge
 
     @property
     def bytes(self) -> int:
-        """Charge and what is held outside it; a charge that was not read counts as 0."""
+        """Charge and uncounted memory; a charge that was not read counts as 0."""
         return (self.group.memcg.usage or 0) + self.outside.bytes
 
     @property
@@ -97,11 +97,11 @@ class ShadowCharge:
 
 @dataclass(frozen=True, slots=True)
 class ShadowCharges:
-    """The topic: cgroups that hold something outside their charge, by path, and the node."""
+    """The topic: cgroups that hold uncounted memory, by path, and the node."""
 
     by_path: Mapping[str, ShadowCharge]
     node: UncountedCharge
-    """What all workloads hold outside their charges."""
+    """Uncounted memory of all workloads."""
     charged_bytes: int | None
     """What the outermost cgroups are charged with; None where one was not read."""
     is_whole: bool = True
@@ -109,7 +109,7 @@ class ShadowCharges:
 
     @property
     def node_bytes(self) -> int | None:
-        """All charges, and what is held outside them."""
+        """All charges, and all uncounted memory."""
         return None if self.charged_bytes is None else self.charged_bytes + self.node.bytes
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who took pages that no counter has, and still holds them, as far as somebody traced.
+"""Who took uncounted pages, and still holds them, as far as somebody traced.
 
 The topic is empty, and cheap, unless ``memory --who`` or ``capture --who`` traced before this
 moment (``finished_trace.py``).  How it is summed: ``tracing/sums.py``.
@@ -74,7 +74,7 @@ class StackSum:
 
 @dataclass(frozen=True, slots=True)
 class Capped:
-    """More was traced than the residual can hold."""
+    """More was traced than uncounted memory can hold."""
 
     traced_bytes: int
     most_bytes: int
@@ -95,7 +95,7 @@ class Traced:
     given_back: tuple[tuple[str, int], ...] = ()
     """(holder, bytes) that were taken and given back meanwhile: nobody's claim."""
     growth_bytes: int | None = None
-    """Of the residual, since before the trace; None without a ledger before it."""
+    """Of uncounted memory, since before the trace; None without a ledger before it."""
     error_bytes: int = 0
     """How far ``growth_bytes`` may be off."""
     capped: Capped | None = None

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lower a cgroup's own limit by what it holds outside: ``memory.max``, version 2 only.
+"""Lower a cgroup's own limit by its uncounted memory: ``memory.max``, version 2 only.
 
 Kernel document: admin-guide/cgroup-v2.rst.  The new limit is in force at once; the write itself
 then reclaims and kills until it is kept (some 100 ms, longer with slow swap), which a thread
 does.  It is not opened with O_NONBLOCK (since 6.16): then the kernel would wait for the next
-charge, and a workload that grows outside its cgroup charges nothing.  v1 answers EBUSY.
+charge, and a workload whose uncounted memory grows charges nothing.  v1 answers EBUSY.
 """
 
 import os

@@ -2,7 +2,7 @@
 """Learning what is normal: the only thing that a reading verb ever writes by itself.
 
 The base of this boot goes to /run/seawall/base.json, on a tmpfs, when it is asked for, or when
-root looks and nothing runs but the host's own services: then what no counter explains is the
+root looks and nothing runs but the host's own services: then uncounted memory is the
 host's own.  A user's session counts as a tenant too, that of who looks included.
 """
 
@@ -27,7 +27,7 @@ _KTHREADD: Final = 2  # its pid, on every host
 
 
 def learn_base(snapshot: Snapshot, how: Literal["asked", "no tenant"]) -> Base:
-    """Write the residual of this moment as the base of this boot; UsageProblem if impossible."""
+    """Write this moment's uncounted memory as the base of this boot; UsageProblem if impossible."""
     ledger, kernel = snapshot.get(Ledger), snapshot.get(Kernel)
     if isinstance(ledger, Unread):
         raise UsageProblem(f"no base without a ledger: {ledger.path}: {ledger.detail}")

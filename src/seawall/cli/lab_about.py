@@ -8,7 +8,7 @@ VERBS: Final = {
     "fill": "page cache by writing: full to the limit, and nothing is wrong",
     "hog": "one process takes more anonymous memory than its limit",
     "thrash": "many programs with much code: pushed out and read again, for ever",
-    "rings": "kernel memory that no limit counts: packet rings",
+    "rings": "uncounted memory that no limit stops: packet rings",
     "egl": "framebuffers that are never freed, through EGL and OpenGL ES",
     "cuda-host": "host memory pinned by the CUDA driver",
     "cuda-managed": "managed memory of the CUDA driver, touched on the host",

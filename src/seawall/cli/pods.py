@@ -81,7 +81,7 @@ def run(arguments: Namespace) -> int:
 
 
 def table_of(source: Source, *, with_stalls: bool) -> tuple[PodTable, list[NotSeen]]:
-    """Every workload with what it holds outside its charge and its kills, and what could not be
+    """Every workload with its uncounted memory and its kills, and what could not be
     seen of them; waits for a window where somebody was OOM-killed before.
     """
     table, claims = source.first.get(PodTable), source.first.get(Claims)

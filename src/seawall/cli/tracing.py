@@ -77,7 +77,7 @@ def overlay_host_of(host: Host, is_here: bool, seconds: float, tell: Callable[[s
 
 
 class _Low:
-    """The residual before the trace, the least that it was since, and the most afterwards.
+    """Uncounted memory before the trace, the least that it was since, and the most afterwards.
 
     One look is not enough: on a busy network what lies in sockets comes and goes by tens of MiB.
     """

@@ -299,7 +299,7 @@ class Asking:
         return not_seen(self.judged, self._judging.snapshots())
 
     def _suspects(self) -> list[str]:
-        """Who may hold what no counter explains, where some rule asked for it."""
+        """Who may hold uncounted memory, where some rule asked for it."""
         for snapshot in reversed(self._judging.snapshots()):
             if snapshot.has(Claims) and isinstance(claims := snapshot.get(Claims), Claims):
                 return [f"{s.workload or 'a process of the host'} ({s.why})"

@@ -27,7 +27,7 @@ _SPARED_UNTOLD: Final = (
 _OVER_LIMIT: Final = {
     "report": "reported, nobody is killed (over_limit)",
     "kill": "killed",
-    "clamp": "its memory.max is lowered by what it holds outside, raised again when that shrinks",
+    "clamp": "its memory.max is lowered by its uncounted memory, raised again when that shrinks",
 }
 _PATH_LABELS: Final = {"run_after_kill": "after", "textfile": "textfile", "kubelet_root": "kubelet"}
 _FOR_WHAT: Final = {
@@ -137,7 +137,7 @@ def _over_words(found: Explained) -> str:
         named = " or ".join(settings.over_limit_opt_in)
         after = f"{settings.over_limit_seconds:g} s"
         words += f" after {after}, if {named} names it; others are reported"
-    return f"a workload over its own limit with what it holds outside: {words}"
+    return f"a workload over its own limit with its uncounted memory: {words}"
 
 
 def _stuck_words(found: Explained) -> str:

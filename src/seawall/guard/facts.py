@@ -37,7 +37,7 @@ class Node(NamedTuple):
     slope_bytes_per_second: float
     """How fast the headroom shrinks, of the last second or two; below zero: it grows."""
     residual_bytes: int | None
-    """In no counter; the ledger's, brought up to date by this tick's meminfo."""
+    """Uncounted memory; the ledger's, brought up to date by this tick's meminfo."""
     residual_grown_bytes: int
     """Over the base that it had when nothing was growing; 0 when it is not known."""
     residual_slope_bytes_per_second: float
@@ -77,7 +77,7 @@ class Node(NamedTuple):
 
 
 class Outside(NamedTuple):
-    """What a group holds outside its charge, as the watcher told."""
+    """Uncounted memory of a group, as the watcher told."""
 
     certain_bytes: int
     """By exact and netted traced evidence."""

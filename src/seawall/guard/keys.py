@@ -114,7 +114,7 @@ KEYS: Final = (
     Key("verify_seconds", "verify_seconds", "seconds",
         "How long the memory has to come back before the next one is chosen.", 0.5, 60),
     Key("over_limit", "over_limit", "choice",
-        "A workload that is over its own limit with what it holds outside its cgroup: report, "
+        "A workload that is over its own limit with its uncounted memory: report, "
         "kill it, or clamp (lower its limit by that much, cgroup v2).",
         choices=("report", "kill", "clamp")),
     Key("over_limit_opt_in", "over_limit_opt_in", "names",

@@ -14,8 +14,8 @@ _FIRST: Final = 0xEFFFFFFC
 _CURE: Final = "hostPID: true, docker --pid=host"
 CANNOT_KILL: Final = f"it sees only the processes of its own pid namespace ({_CURE})"
 UNSEEN: Final = (
-    "processes of other pid namespaces are not seen: neither names, nor what they hold outside "
-    f"their cgroups, and no SIGTERM reaches them ({_CURE})"
+    "processes of other pid namespaces are not seen: neither names, nor their uncounted memory, "
+    f"and no SIGTERM reaches them ({_CURE})"
 )
 
 

@@ -45,7 +45,7 @@ def beside(plan: Plan, path: str, paper: Console) -> Iterator[str]:
         yield from paper.wrap(
             f"`memory --who` names {plain(path)} while it takes, with {_SEEN[plan.kind]}; in "
             f"`pods` the cgroup counts far less than {size(plan.wanted_bytes)} and holds the rest "
-            "outside its count",
+            "as uncounted memory",
             "  ", "look for: ",
         )  # fmt: skip
     else:

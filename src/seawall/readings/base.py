@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/run/seawall/base.json: the residual that is normal for this host and this boot.
+"""/run/seawall/base.json: the uncounted memory that is normal for this host and this boot.
 
 Written by ``seawall memory --learn-base``, or on its own when nothing but the system runs; a
 host that booted again has to learn again.

@@ -27,7 +27,7 @@ class FinishedTrace:
     trace: "PageTrace | None"
     """None: nobody traced."""
     residual_before_bytes: int | None
-    """What was in no counter before it began; None without a ledger."""
+    """Uncounted memory before it began; None without a ledger."""
     error_before_bytes: int = 0
     lowest_bytes: int | None = None
     """The least that it was before or during the trace: others give back meanwhile."""

@@ -37,7 +37,7 @@ class LastDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutside:
-    """One of the workloads that hold most outside what is counted; bytes."""
+    """One of the workloads that hold most uncounted memory; bytes."""
 
     name: str
     cgroup: str

@@ -95,7 +95,7 @@ class PageTrace:
     free_list_pages: int
     """How many of those held may lie on per-CPU lists of free pages."""
     buffer_bytes: int
-    """What the tracer's own buffers took, in no counter either."""
+    """What the tracer's own buffers took, uncounted too."""
     stacks: tuple[tuple[str, ...], ...]
     """Innermost first; empty when there is none."""
     tasks: tuple[TracedTask, ...]

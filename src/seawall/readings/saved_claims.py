@@ -56,9 +56,9 @@ class SavedClaims:
     boot_id: str
     written_at_unix_seconds: float
     base_residual_bytes: int
-    """What was in no counter apart from the claims: they are at most what grew over it."""
+    """Uncounted memory apart from the claims: they are at most what grew over it."""
     residual_bytes: int
-    """In no counter when this was written."""
+    """Uncounted memory when this was written."""
     blind: str
     """Why the watcher cannot trace; empty when it can."""
     claims: tuple[SavedClaim, ...]

@@ -142,7 +142,7 @@ class Samples:
 
 
 def leading(groups: Iterable[Group]) -> list[str]:
-    """The paths of the workloads that hold most, outside their charge too; largest first."""
+    """The paths of the workloads that hold most, uncounted memory included; largest first."""
     return [group.path for group in nlargest(LEADING, groups, key=_holds)]
 
 

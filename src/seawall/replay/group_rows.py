@@ -54,7 +54,7 @@ def row_of(group: Group) -> Row:
 
 
 def group_of(row: Sequence[Any]) -> Group:
-    """The same again; where nothing is held outside, ``NOTHING_OUTSIDE`` itself saves memory."""
+    """The same again; without uncounted memory, ``NOTHING_OUTSIDE`` itself saves memory."""
     made: Group = Group.__new__(Group)
     (
         made.path, made.inode, made.name, made.pod, made.charge_bytes, made.swapped_bytes,

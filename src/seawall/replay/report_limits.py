@@ -20,7 +20,7 @@ _SIZE: Final = r"\d{1,9}(?:\.\d)? (?:B|[KMGTP]iB)"
 # Up to the last place that fits: a name may hold the words behind it.
 _OVER: Final = re.compile(
     rf"(?P<over>{_SIZE}) over its limit of (?P<limit>{_SIZE}): (?P<name>.*)"
-    rf" has {_SIZE} charged and holds {_SIZE} outside its cgroup \(",
+    rf" has {_SIZE} charged and holds {_SIZE} (?:of uncounted memory|outside its cgroup) \(",
     re.DOTALL,
 )
 _STUCK: Final = re.compile(

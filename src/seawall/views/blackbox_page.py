@@ -36,11 +36,11 @@ class BoxRow(NamedTuple):
     residual_bytes: int | None
     """Uncounted memory."""
     growth_bytes_per_second: float
-    """Of the residual."""
+    """Of uncounted memory."""
     stall: float
     """0 to 1, of the workload that is protected and stands still most."""
     leader: str
-    """Who has most with what it holds outside its cgroup; empty: nobody is known."""
+    """Who has most, its uncounted memory included; empty: nobody is known."""
     leader_bytes: int
     leader_outside_bytes: int
     """Of them, what no cgroup counts."""

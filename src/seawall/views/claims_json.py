@@ -60,7 +60,7 @@ def claim_object(claim: Claim) -> dict[str, Any]:
 
 
 def suspect_object(suspect: Suspect) -> dict[str, Any]:
-    """Who could hold what is unexplained; nothing is proved."""
+    """Who could hold uncounted memory that nobody is known to hold; nothing is proved."""
     return {
         "workload": suspect.workload,
         "cgroup": suspect.cgroup,

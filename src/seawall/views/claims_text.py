@@ -28,7 +28,7 @@ _CONFIDENCES: Final = {
 
 
 def holders(claims: Claims, residual_bytes: int, paper: Console) -> Iterator[str]:
-    """Who holds what no counter shows; then what is in other lines and worth a name."""
+    """Who holds uncounted memory; then what is in other lines and worth a name."""
     outside = [claim for claim in claims.claims if claim.within == RESIDUAL]
     inside = [claim for claim in claims.claims if claim.within != RESIDUAL]
     if outside:

@@ -65,7 +65,7 @@ class NodePage:
     kernel_bytes: int | None
     """Of MemTotal: kernel memory that has a counter and that the kubelet does not count."""
     residual_bytes: int | None
-    """Of MemTotal: what no counter explains."""
+    """Of MemTotal: uncounted memory."""
     residual_error_bytes: int
     """How far that may be off."""
 

@@ -15,9 +15,9 @@ _ACTIVE_SHARE: Final = 0.10
 _EVICTION: Final = 100 << 20
 """The kubelet's default for memory.available, 100Mi."""
 _SUSPICIOUS: Final = 0.03
-"""Of MemTotal in no counter: from here on SW101 warns."""
+"""Uncounted, of MemTotal: from here on SW101 warns."""
 _IDLE: Final = 0.005
-"""Of MemTotal in no counter on an idle host: 0.05 to 0.5 %."""
+"""Uncounted, of MemTotal, on an idle host: 0.05 to 0.5 %."""
 WORKING_SET: Final = "container_memory_working_set_bytes"
 HELD: Final = (
     "container_memory_usage_bytes - container_memory_total_inactive_file_bytes"

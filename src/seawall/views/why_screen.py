@@ -51,7 +51,7 @@ class Answer:
     recent: RecentEvents | Unread | None = None
     """None where the past was not asked for."""
     suspects: Sequence[str] = ()
-    """Who may hold what no counter explains, with the reason; nothing of it is proved."""
+    """Who may hold uncounted memory, with the reason; nothing of it is proved."""
     largest: str = ""
     """``shop/web-0/app, 12.3 GiB``: who holds most of what is counted, where that is much."""
     is_live: bool = True

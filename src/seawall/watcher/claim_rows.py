@@ -41,12 +41,12 @@ _REFUSALS_MOST: Final = 8
 
 
 class ClaimReport(NamedTuple):
-    """What goes into ``claims``, and what of the residual is explained."""
+    """What goes into ``claims``, and what of uncounted memory is explained."""
 
     rows: list[dict[str, Any]]
     refused: list[str]
     explained_bytes: int
-    """Of the residual, by exact and traced evidence, whoever it names."""
+    """Of uncounted memory, by exact and traced evidence, whoever it names."""
     oldest: float | None = None
     """When the oldest answer was asked for that a row rests on; None: on none."""
 
@@ -126,7 +126,7 @@ class ClaimRows:
 
 
 def less_sure(told: SourceClaims, in_vmalloc_bytes: int) -> SourceClaims:
-    """Of any ring in no counter so much may be in vmalloc by now, and so not in the residual."""
+    """Of any uncounted ring so much may be in vmalloc by now, and so not in uncounted memory."""
     claims = (
         replace(claim, least_bytes=max(0, claim.least_bytes - in_vmalloc_bytes))
         if claim.within == RESIDUAL
@@ -146,7 +146,7 @@ def _bounded(
 
 
 def explained_by(claims: Sequence[Claim]) -> int:
-    """Bytes of the residual that exact and traced evidence names; a bound explains nothing."""
+    """Bytes of uncounted memory that exact and traced evidence names; a bound explains nothing."""
     return sum(
         claim.bytes
         for claim in claims

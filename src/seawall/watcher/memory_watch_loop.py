@@ -149,7 +149,7 @@ class MemoryWatchLoop:
             self._hindered("read the ledger", f"{ledger.path}: {ledger.detail or ledger.why}", None)
             return None
         self._hindered("read the ledger", "", None)
-        # Our own buffers are in no counter either.
+        # Our own buffers are uncounted too.
         residual = ledger.residual_bytes - (self._buffers if self._watch.is_armed else 0)
         return LedgerMoment(time.monotonic(), residual, ledger.residual_error_bytes)
 

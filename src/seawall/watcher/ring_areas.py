@@ -48,7 +48,7 @@ class RingAreas:
         """Of rings that are not in ``found``, at most so much is in vmalloc by now."""
         line = ledger.line(_LINE)
         if line is None:
-            return 0  # then no line has it, and it is in the residual
+            return 0  # then no line has it, and it is in uncounted memory
         if isinstance(self.found, Unread):
             return line.bytes
         return line.bytes - (line.bytes if self._low is None else self._low)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages by the line of source that took them, where no counter has them (since 6.10).
+"""Pages by the line of source that took them, where they are uncounted (since 6.10).
 
 Exact for the place, silent about who: these are totals of the host, and parts of them are
 claimed by others.  Only places that were read in the kernel's source are exact; another

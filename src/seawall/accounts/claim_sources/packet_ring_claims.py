@@ -56,7 +56,7 @@ def claims(
 def _claims(
     owner: RingOwner, sockets: Sequence[PacketSocket], places: RingPlaces, source: str
 ) -> Iterator[Claim]:
-    """What lies in no counter, and what in vmalloc."""
+    """What is uncounted, and what lies in vmalloc."""
     rest, in_vmalloc = places.share(sockets)
     is_bound = owner.confidence != "exact"
     # A socket's blocks here are not its blocks there: so they have names of their own.

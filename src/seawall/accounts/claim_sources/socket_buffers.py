@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data that waits in sockets of TCP and UDP: pages that are in no counter of /proc/meminfo.
+"""Data that waits in sockets of TCP and UDP: uncounted memory.
 
-Payload of TCP lies in pages of its own (residual), small datagrams of UDP lie in the slab.
-Tried on 6.18 over loopback: 395 MiB waiting in TCP moved the residual by 395.4 MiB, the slab
+Payload of TCP lies in pages of its own (uncounted), small datagrams of UDP lie in the slab.
+Tried on 6.18 over loopback: 395 MiB waiting in TCP moved uncounted memory by 395.4 MiB, the slab
 by 9.1, and ``TCP: mem`` by 403.1; UDP in datagrams of 1,400 bytes moved the slab alone, in
-datagrams of 60,000 the residual alone.  AF_UNIX is charged like any kernel memory.
+datagrams of 60,000 uncounted memory alone.  AF_UNIX is charged like any kernel memory.
 
 v2 charges ``sock`` of memory.stat, a budget and not pages: memory.current has it, so it is no
 shadow charge.  v1 counts it only where memory.kmem.tcp was limited, and never in its usage.

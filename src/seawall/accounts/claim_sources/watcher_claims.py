@@ -9,7 +9,7 @@ from seawall.readings.saved_claims import SavedClaims
 
 
 def claims(kept: SavedClaims | Unread, ledger: Ledger, kernel: Kernel) -> SourceClaims:
-    """At most what the residual is over what it was before; nothing without a watcher."""
+    """At most what uncounted memory is over what it was before; nothing without a watcher."""
     if isinstance(kept, Unread):
         return SourceClaims()  # a file that is malformed or refused is told as any other
     from seawall.accounts.claims_file_words import claim_of, unseen  # noqa: PLC0415 - why loads us

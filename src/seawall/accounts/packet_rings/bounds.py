@@ -44,7 +44,7 @@ def _is_whole(rings: PacketRings) -> bool:
 def _possible(
     holder: str, rings: PacketRings, told: Sequence[Claim], page_size: int
 ) -> int:  # fmt: skip
-    """Bytes in no counter that may be ``holder``'s: its own, its pod's, and nobody's."""
+    """Uncounted bytes that may be ``holder``'s: its own, its pod's, and nobody's."""
     if not rings.is_looked:  # less than 1 MiB together, so nobody was asked whose they are
         return rings.others_bytes + sum(one.held_bytes(page_size) for one in rings.sockets)
     return sum(

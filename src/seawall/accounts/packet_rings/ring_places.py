@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the pages of packet rings are: in no counter, or in vmalloc.
+"""Where the pages of packet rings are: uncounted, or in vmalloc.
 
 The kernel takes a block in one piece, and by vmalloc where it has none so large: always for
 blocks above the largest piece (4 MiB with pages of 4 KiB), and when memory is in pieces
@@ -49,7 +49,7 @@ class RingPlaces:
         self._in_vmalloc |= Counter({b: size for b, size in self._all.items() if b > largest})
 
     def share(self, sockets: Iterable[PacketSocket]) -> tuple[Share, Share]:
-        """Of these sockets' rings: what is in no counter, and what is in vmalloc."""
+        """Of these sockets' rings: what is uncounted, and what is in vmalloc."""
         own: Counter[int] = Counter()
         for one in sockets:
             own.update(self._by_block(one))

@@ -5,9 +5,9 @@ The innermost frame that is known decides: what allocated, not on whose behalf. 
 ``line`` is memory that the ledger counts there already, on kernels whose ledger has that line.
 Names of functions change between kernels, so these are beginnings of them, old and new; seen at
 work on 6.1 and 6.18.  A name that is missing here leaves the kind unknown and the holder as he
-was; pages that a line counts after all are held off by the growth of the residual.  Since when a
-counter holds the pages is told by the files themselves (no Percpu, no line), with one exception:
-LARGE_SINCE.
+was; pages that a line counts after all are held off by the growth of uncounted memory.  Since when
+a counter holds the pages is told by the files themselves (no Percpu, no line), with one
+exception: LARGE_SINCE.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trace summed: by workload and kind, by stack, and never more than the residual holds.
+"""A trace summed: by workload and kind, by stack, and never more than uncounted memory holds.
 
 Left out is what the ledger counts on a line (``page_kinds.py``).  Kernel threads take for
 whoever gave them work, so theirs is nobody's.
@@ -63,7 +63,7 @@ class TraceInputs:
 
 @dataclass(frozen=True, slots=True)
 class UncountedGrowth:
-    """How the residual moved over the trace."""
+    """How uncounted memory moved over the trace."""
 
     error_bytes: int = 0
     growth_bytes: int | None = None

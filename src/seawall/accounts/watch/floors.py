@@ -2,9 +2,10 @@
 """What stays certain while the tracer follows fewer frames than it did.
 
 A sample is off by its error, and what was certain to the page is no less true for that, as
-long as nothing contradicts it: no lost event, no fall of the residual, nobody else who certainly
-has what it grew by.  After a pause, in which no free was followed, it is what processes took that
-still live: whoever ends gives back, and somebody else may have taken the same frames at once.
+long as nothing contradicts it: no lost event, no fall of uncounted memory, nobody else who
+certainly has what it grew by.  After a pause, in which no free was followed, it is what processes
+took that still live: whoever ends gives back, and somebody else may have taken the same frames at
+once.
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a watcher traces: only while what is in no counter grows faster than it should.
+"""When a watcher traces: only while uncounted memory grows faster than it should.
 
 Pure: moments of any clock go in, a decision comes out.  Growth counts when it is above the
 error of the ledger as well, so noise never arms.
@@ -44,7 +44,7 @@ PACES: Final = (BURST, LEAK)
 
 
 class Growth:
-    """Follows the residual; ``is_armed`` is what it decided last."""
+    """Follows uncounted memory; ``is_armed`` is what it decided last."""
 
     def __init__(self, paces: tuple[TracingPace, ...] = PACES) -> None:
         self._paces = paces
@@ -53,11 +53,11 @@ class Growth:
         self._until = 0.0
         self.is_armed = False
         self.grown_bytes = 0
-        """By how much the residual had grown when it last said so: taken before it was traced."""
+        """By how much uncounted memory had grown when it last said so: taken before the trace."""
 
     @property
     def low_bytes(self) -> int | None:
-        """The least that the residual was of late; None before the first look."""
+        """The least that uncounted memory was of late; None before the first look."""
         return min((residual for _, residual in self._series), default=None)
 
     def see(self, moment: LedgerMoment) -> bool:
@@ -96,7 +96,7 @@ class Growth:
 
 
 class Falls:
-    """How far the residual fell, in falls that are more than noise."""
+    """How far uncounted memory fell, in falls that are more than noise."""
 
     def __init__(self, residual_bytes: int | None = None) -> None:
         self._peak = residual_bytes

@@ -5,10 +5,10 @@ The loop around it (``memory --watch``, the guard) reads the ledger, calls ``see
 the order says and gives what the tracer found to ``learn``.  What was learned is
 
 * ``live``: page frames are known, so another look tells what is left of it.  It rises only
-  while it is traced, and together by no more than the ledger saw the residual grow: with the
+  while it is traced, and together by no more than the ledger saw uncounted memory grow: with the
   ledger's error in what is likely, without it in what is certain.
 * ``inherited``: from before a restart.  Frames are not known, so together it is never more
-  than what the residual is over what it was before (``base``), and never rises; certain it is
+  than what uncounted memory is over what it was before (``base``), and never rises; certain it is
   for a short while (``inherited.py``).
 """
 
@@ -62,13 +62,13 @@ class MemoryWatch:
         known = kept if kept and kept.claims else None
         self.growth = growth or Growth()
         self.base_bytes: int | None = known.base_residual_bytes if known else None
-        """The residual apart from what is claimed; None while nothing is."""
+        """Uncounted memory apart from what is claimed; None while nothing is."""
         self._inherited = Inherited(merged(known.claims) if known else (), certain_seconds)
         self.live: tuple[SavedClaim, ...] = ()
         self._falls = Falls(known.residual_bytes if known else None)
         self._floors = Floors()
         self._low: int | None = None
-        """The least that the residual was without live claims, since it was armed; None: it is
+        """The least that uncounted memory was without live claims, since it was armed; None: it is
         not.  Whoever gave back meanwhile must not hide what was taken since."""
         self._slack = 0
         """Of the ledger's error: what was claimed beyond what was seen to grow."""
@@ -127,7 +127,7 @@ class MemoryWatch:
         claimed = {key_of(claim): claim for claim in self.live}
         room = _Room(0, None)
         if self._low is not None:
-            # What is claimed together is what the residual has grown to over the low point.
+            # What is claimed together is what uncounted memory has grown to over the low point.
             seen = over - sum(_had(draft, claimed) for draft in drafts)
             room = _Room(max(0, seen + max(0, moment.error_bytes - self._slack)), seen)
         risen, self.live = _risen(drafts, claimed, room, [row.held_bytes for row in inside])
@@ -271,7 +271,7 @@ def _leasts(
 def fitted_to(
     kept: SavedClaims, residual_bytes: int, error_bytes: int, now_unix_seconds: float = 0.0
 ) -> tuple[SavedClaim, ...]:
-    """Kept claims held against the residual of now, whoever reads them; the wall clock is 0
+    """Kept claims held against uncounted memory of now, whoever reads them; the wall clock is 0
     where it is not known, and then nothing is certain.
     """
     watch = MemoryWatch(kept, now_unix_seconds=now_unix_seconds, certain_seconds=READ_SECONDS)

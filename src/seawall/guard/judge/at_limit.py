@@ -62,15 +62,15 @@ def _why_unclamp(mind: Mind, node: Node, entry: Overrun, group: Group) -> str:
     if reason := mind.protection.reason(group):
         return f"{name} may not be acted on: {reason}"
     if node.claims_seconds is None or node.claims_seconds > UNTOLD_SECONDS:
-        return f"nobody tells any more what {name} holds outside"
+        return f"nobody tells any more what {name} holds uncounted"
     if mind.is_believed and has_shrunk(entry, group):
-        return f"{name} holds {size(group.outside.certain_bytes)} outside its cgroup now"
+        return f"{name} holds {size(group.outside.certain_bytes)} of uncounted memory now"
     return ""
 
 
 def _is_to_tighten(mind: Mind, node: Node, entry: Overrun, group: Group) -> bool:
-    """It held so much more outside than its lowered limit makes up for, for as long as the first
-    time.
+    """It held so much more uncounted memory than its lowered limit makes up for, for as long as
+    the first time.
     """
     if (
         entry.more_since is None
@@ -181,7 +181,7 @@ def _clamp(mind: Mind, node: Node, entry: Overrun, group: Group) -> Verdict | No
     return mind.verdict(
         decision, node, "over_limit", orders=(order,), need=max(0, entry.bytes),
         sentence=f"{over_limit.words(entry, group)}: its limit {verb} lowered to {size(limit)}, "
-        "so that the kernel counts what it holds outside",
+        "so that the limit stops its uncounted memory too",
     )  # fmt: skip
 
 

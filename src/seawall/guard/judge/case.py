@@ -85,7 +85,7 @@ class Case:
     def start(self, node: Node) -> None:
         """What comes back is counted from here."""
         self.others: int | None = None
-        """What all others held outside, by the first claims made since; None: none came yet."""
+        """Uncounted memory of all others, by the first claims made since; None: none came yet."""
         self.others_then: int | None = None
         """And by the last ones before; None: not looked at yet."""
         self.possible_then = 0
@@ -99,7 +99,7 @@ class Case:
         self.most_seconds = node.seconds
 
     def _taken_by_others(self, node: Node, groups: Mapping[str, Group]) -> tuple[int, int]:
-        """Outside their cgroups, meanwhile: by claims made since, and at most, if they went on as
+        """Uncounted memory, meanwhile: by claims made since, and at most, if they went on as
         they did; or if they hold by now what he held (a socket that was handed on).
         """
         age, meant = node.claims_seconds, {aim.target.path for aim in self.aims}
@@ -153,9 +153,9 @@ class Case:
         )
 
     def returned(self, node: Node, groups: Mapping[str, Group]) -> int:
-        """What came back: of the headroom, or of its charge and the residual.
+        """What came back: of the headroom, or of its charge and uncounted memory.
 
-        The second counts where others take at once what comes back, in their cgroups or outside.
+        The second counts where others take at once what comes back, in their charge or uncounted.
         """
         found = max(node.headroom_bytes - self.headroom, self._own(node, groups)[0], 0)
         if found >= self.most + RISING_SHARE * self.predicted:
@@ -163,11 +163,11 @@ class Case:
         return found
 
     def returned_at_most(self, node: Node, groups: Mapping[str, Group]) -> int:
-        """If others took outside meanwhile all that they may have taken."""
+        """If others took meanwhile all the uncounted memory that they may have taken."""
         return max(node.headroom_bytes - self.headroom, self._own(node, groups)[1], 0)
 
     def _own(self, node: Node, groups: Mapping[str, Group]) -> tuple[int, int]:
-        """Of its charge and the residual, with what others took of that: the least, the most."""
+        """Of its charge and uncounted memory, with what others took of that: least and most."""
         own = sum(aim.returned_of_taken(groups) for aim in self.aims)
         if self.residual is None or node.residual_bytes is None:
             return own, own

@@ -24,7 +24,7 @@ ANSWERED_SECONDS = 60.0
 
 
 class Moment:
-    """The node at one moment, and the most that each group could hold outside.  Bytes."""
+    """The node at one moment, and the most uncounted memory that each group could hold.  Bytes."""
 
     __slots__ = ("headroom", "is_claimed", "most", "residual", "seconds", "unclaimed")
 
@@ -33,9 +33,9 @@ class Moment:
         self.headroom = 0
         self.residual = 0
         self.is_claimed = False
-        """The residual and the claims were known; else nobody is accused by it."""
+        """Uncounted memory and the claims were known; else nobody is accused by it."""
         self.unclaimed = 0
-        """What the residual had grown by since the oldest answer behind the claims: anybody may
+        """What uncounted memory had grown by since the oldest answer behind the claims: anybody may
         have taken it before this moment."""
         self.most: dict[str, tuple[int, int]] = {}
         """Inode and bytes."""
@@ -43,7 +43,7 @@ class Moment:
     def take(self, node: Node, window: Window, least: int | None) -> None:
         """With the claims of the last minute, for a source that was silent just now.
 
-        ``least``: the residual's since the oldest answer.
+        ``least``: uncounted memory's since the oldest answer.
         """
         self.seconds, self.headroom = node.seconds, node.comparable_bytes
         self.residual = node.residual_bytes or 0
@@ -103,7 +103,7 @@ class Descent:
             self.newer.take(node, window, self._least_of_both())
 
     def _follow(self, node: Node) -> None:
-        """The residual's least of the last one to two minutes."""
+        """Uncounted memory's least of the last one to two minutes."""
         residual = node.residual_bytes
         if residual is None:
             return

@@ -14,7 +14,7 @@ from seawall.guard.judge.window import Window
 
 FRESH_SECONDS = 5.0
 FRESH_SECONDS_WHEN_STILL = 10.0
-"""Age up to which claims are evidence: always, and when the residual has not moved since."""
+"""Age up to which claims are evidence: always, and when uncounted memory has not moved since."""
 LEAST_ADJ_OF_BURSTABLE, MOST_ADJ_OF_BURSTABLE = 3, 999
 """Between them the kubelet writes 1000 - 1000 * request / capacity, rounded down."""
 TOLERANCE_BYTES = 32 << 20
@@ -25,7 +25,7 @@ HOLLOW_SHARE = 0.5
 def is_fresh(node: Node, window: Window) -> bool:
     """The watcher's claims are young enough to be evidence.
 
-    What was claimed before the residual fell may be just what was given back then, however
+    What was claimed before uncounted memory fell may be just what was given back then, however
     young; and seconds later, what was claimed before it moved at all.
     """
     age = node.claims_seconds
@@ -38,7 +38,7 @@ def is_fresh(node: Node, window: Window) -> bool:
 
 
 def certain_of(group: Group, distrusted: Collection[str], *, is_believed: bool) -> int:
-    """Bytes that the group holds outside its charge beyond doubt."""
+    """Uncounted memory that the group holds beyond doubt; bytes."""
     held = group.outside.certain_bytes
     if held <= 0 or not is_believed:
         return 0

@@ -78,7 +78,7 @@ def _stays(mind: Mind, case: Case) -> str:
     if case.trigger == "node_short":
         return STAYS
     if not mind.is_believed:
-        return "what it holds outside its cgroup is not known now"
+        return "how much uncounted memory it holds is not known now"
     return "it is not over its limit any more"
 
 

@@ -19,7 +19,7 @@ class Left(NamedTuple):
 
     path: str
     certain: int
-    """Outside its cgroup."""
+    """Of uncounted memory."""
     taken: int
     """At most."""
     class_rank: int
@@ -49,7 +49,7 @@ class Gone:
 
     def __init__(self) -> None:
         self._held: dict[tuple[str, int], tuple[int, int, float, int, int]] = {}
-        """By path and inode: the least and the most outside its cgroup, when it went, what it had
+        """By path and inode: the least and the most uncounted memory, when it went, what it had
         taken at most, and its class."""
 
     def tick(

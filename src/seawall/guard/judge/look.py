@@ -16,7 +16,7 @@ def are_of_now(node: Node) -> bool:
 
 
 class Look:
-    """The node at one moment, and every group's charge and what it held outside."""
+    """The node at one moment, and every group's charge and uncounted memory."""
 
     __slots__ = ("groups", "has_bounds", "headroom", "residual", "seconds")
 
@@ -72,7 +72,7 @@ class Look:
                 )  # fmt: skip
 
     def learn_late(self, group: Group, found: int) -> None:
-        """``found`` bytes outside are told of a kind that nobody had asked for until now."""
+        """``found`` uncounted bytes are told of a kind that nobody had asked for until now."""
         known = self._of(group)
         if known is not None:
             inode, taken, certain, most, hard, rank = known
@@ -94,7 +94,7 @@ class Look:
             del self.groups[path]
 
     def before(self, group: Group) -> tuple[int, int]:
-        """What ``group`` had taken, in memory or in swap, and held outside for certain; zero when
+        """What ``group`` had taken, in memory or in swap, and held uncounted for certain; zero when
         it was not there.
         """
         found = self._of(group)
@@ -108,7 +108,7 @@ class Look:
         return found[4] if found[4] >= 0 else None
 
     def bound_before(self, group: Group) -> int | None:
-        """The most that ``group`` held outside; None: there were no claims then."""
+        """The most uncounted memory that ``group`` held; None: there were no claims then."""
         if not self.has_bounds:
             return None
         found = self._of(group)

@@ -70,7 +70,7 @@ def judge_low(
 ) -> Verdict | None:  # fmt: skip
     """Under the floor while the kernel still keeps up, at the price of program text or of the
     others' memory, which goes to swap: no watermark says so yet.  Only they may go by whom it was
-    brought there, by what they certainly hold outside their cgroups.  While there is swap left,
+    brought there, by what is certain of their uncounted memory.  While there is swap left,
     only who is over its own limit: nobody promised it a place in memory, or theirs in swap.
     """
     seconds = mind.low_seconds(node.seconds)

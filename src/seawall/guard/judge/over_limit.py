@@ -6,7 +6,7 @@ last an hour: whoever takes and gives back must not fill the journal.  Killed or
 who was opted in by name, on evidence that is certain, covers the whole overrun (the charge alone
 cannot pass the limit, so it always does) and lasts.
 
-Clamp (v2): the cgroup's limit is lowered by what it holds outside, so that the kernel's own OOM
+Clamp (v2): the cgroup's limit is lowered by its uncounted memory, so that the kernel's own OOM
 killer takes it.  That acts only where the new limit is below what is charged (feasibility C2).
 """
 
@@ -178,7 +178,7 @@ def words(entry: Overrun, group: Group) -> str:
     return (
         f"{size(entry.bytes)} over its limit of {size(entry.limit)}: {plain(group.name)} has "
         f"{size(group.charge_bytes)} charged and holds {size(group.outside.certain_bytes)} "
-        f"outside its cgroup ({plain(group.outside.sources) or 'no source named'})"
+        f"of uncounted memory ({plain(group.outside.sources) or 'no source named'})"
     )
 
 

@@ -46,7 +46,7 @@ class Overrun:
         self.is_in_force = False
         """It was read back since."""
         self.more_since: float | None = None
-        """Since when it holds more outside than the lowered limit makes up for."""
+        """Since when it holds more uncounted memory than the lowered limit makes up for."""
         self.refused = ""
         """Why that was not done, as the hands told."""
         self.again_seconds = float("-inf")
@@ -102,8 +102,8 @@ def overrun_of(group: Group, limit: int) -> int:
 
 
 def has_shrunk(entry: Overrun, group: Group) -> bool:
-    """It holds less outside than its lowered limit makes up for.  That the charge fits in is no
-    sign of it: the lowered limit sees to that.
+    """It holds less uncounted memory than its lowered limit makes up for.  That the charge fits
+    in is no sign of it: the lowered limit sees to that.
     """
     limit = entry.limit - group.outside.certain_bytes
     return limit - entry.lowered >= min(entry.limit - entry.lowered, least_overrun(entry.limit))
@@ -132,8 +132,8 @@ def clamp_of(entry: Overrun, group: Group) -> tuple[int, str]:
     limit = entry.limit - group.outside.certain_bytes
     if limit <= 0:
         return 0, (
-            f"it holds {size(group.outside.certain_bytes)} outside, more than its whole limit: "
-            "no limit is left to set"
+            f"it holds {size(group.outside.certain_bytes)} of uncounted memory, more than its whole"
+            " limit: no limit is left to set"
         )
     if limit >= group.charge_bytes:
         return 0, (

@@ -52,7 +52,7 @@ class Causes(NamedTuple):
     """What nobody was promised: all that groups took beyond their promises or within mere limits,
     what newcomers took beyond what can have been theirs before, and the unseen."""
     unexplained: int
-    """The residual's growth that no certain claim explains: the largest of the window's own, of
+    """Uncounted memory's growth that no certain claim explains: the largest of the window's own, of
     what was added since the start, and of the watcher's."""
 
     @property
@@ -67,7 +67,7 @@ def least_overrun(limit: int) -> int:
 
 
 def is_over_limit(row: Row) -> bool:
-    """It holds more than its own limit; only bytes outside can do that, the charge cannot."""
+    """It holds more than its own limit; only uncounted memory can do that, the charge cannot."""
     limit = row.limit
     return limit is not None and row.certain > 0 and row.over_limit >= least_overrun(limit)
 
@@ -166,7 +166,7 @@ def acquit(rows: Sequence[Row], causes: Causes, need: int) -> None:
 
 
 def takes_on(row: Row) -> bool:
-    """What it holds outside proves it guilty, and it goes on taking."""
+    """Its uncounted memory proves it guilty, and it goes on taking."""
     slope = row.group.charge_slope + row.group.outside_slope
     return row.tier in (OVER_LIMIT, SOURCE_OUTSIDE) and row.beyond >= LEAST_GROWTH and slope > 0
 

@@ -5,9 +5,9 @@ from seawall.guard.facts import Group
 from seawall.guard.judge.evidence import is_hollow, is_limit_alone, promised_to
 
 OVER_LIMIT, SOURCE, SOURCE_OUTSIDE, RANKED, WITHIN = range(5)
-"""Who goes first.  OVER_LIMIT: holds more than its own limit, with what it holds outside.
+"""Who goes first.  OVER_LIMIT: holds more than its own limit, with its uncounted memory.
 SOURCE: most of what nobody was promised was taken by it.  SOURCE_OUTSIDE: most of what was lost,
-by what it holds outside alone; over its promise, or one on which nobody can rely.  RANKED: over its
+by its uncounted memory alone; over its promise, or one on which nobody can rely.  RANKED: over its
 promise, in Kubernetes' order.
 WITHIN: within its promise, and it alone makes the shortage."""
 PROVED = SOURCE_OUTSIDE
@@ -45,7 +45,7 @@ class Row:
         self.is_limit_alone = is_limit_alone(group, total_bytes)
         """It is a mere limit."""
         self.taken = group.taken_bytes + certain
-        """In memory or in swap, and what is certain outside its charge."""
+        """In memory or in swap, and what is certain of uncounted memory."""
         self.expected = self.hard + certain
         """What its end gives back."""
         self.limit = limit
@@ -55,9 +55,9 @@ class Row:
         self.over = self.expected - self.promise
         """Over its promise, without cache that can be dropped anyway."""
         self.outside_grown = 0
-        """Certain bytes outside that came since the look back."""
+        """Certain uncounted bytes that came since the look back."""
         self.grown = 0
-        """Since the look back: what only its end gives back, and certain bytes outside."""
+        """Since the look back: what only its end gives back, and certain uncounted bytes."""
         self.back = 0
         """Not in ``grown``: what it took that it may have had in another cgroup before."""
         self.beyond = 0

@@ -59,7 +59,7 @@ def reasons(row: Row) -> tuple[str, ...]:
     if row.over > 0 and row.promise:
         found.append(f"{size(row.over)} over the {size(row.promise)} that it was promised")
     if row.certain and row.tier != OVER_LIMIT:
-        found.append(f"{size(row.certain)} outside its cgroup ({evidence(row)})")
+        found.append(f"{size(row.certain)} of uncounted memory ({evidence(row)})")
     found.append(f"{size(row.expected)} should come back")
     if group.class_rank in CLASSES:
         found.append(CLASSES[group.class_rank])
@@ -67,15 +67,15 @@ def reasons(row: Row) -> tuple[str, ...]:
 
 
 def over_limit(row: Row) -> str:
-    """``210 MiB over its limit of 400 MiB: it holds 600 MiB outside its cgroup (...)``."""
+    """``210 MiB over its limit of 400 MiB: it holds 600 MiB of uncounted memory (..)``."""
     return (
         f"{size(row.over_limit)} over its limit of {size(row.limit or 0)}: "
-        f"it holds {size(row.certain)} outside its cgroup ({evidence(row)})"
+        f"it holds {size(row.certain)} of uncounted memory ({evidence(row)})"
     )
 
 
 def evidence(row: Row) -> str:
-    """The kinds of evidence behind what it holds outside."""
+    """The kinds of evidence behind its uncounted memory."""
     return plain(row.group.outside.sources) or "no source named"
 
 
@@ -110,7 +110,7 @@ def guilt(row: Row, causes: Causes) -> str:
     if row.tier in (SOURCE, SOURCE_OUTSIDE, WITHIN):
         took = f"{name} took {size(row.grown)} of the {size(causes.lost)} lost"
         took += f" in {causes.seconds:.0f} s"
-        return took + (f", {size(row.certain)} of it outside its cgroup" if row.certain else "")
+        return took + (f", {size(row.certain)} of it uncounted memory" if row.certain else "")
     klass = CLASSES.get(row.group.class_rank)
     over = f"{size(max(0, row.over))} over what was promised to it"
     return f"{name} is {over}" + (f" ({klass})" if klass else "")

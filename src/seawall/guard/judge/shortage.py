@@ -5,7 +5,7 @@ A container at its own limit stalls, and the host's PSI rises with it (research:
 wakes, it proves nothing).  So the node is short only when its headroom is under the floor *and*
 something of the node itself says so: watermarks of zones, direct reclaim of the whole node
 (allocstall), a protected group that stood still, or seconds that are running out.  Where nothing
-does, only proved memory outside of cgroups is acted on (``node_short.judge_low``).
+does, only proved uncounted memory is acted on (``node_short.judge_low``).
 """
 
 from typing import NamedTuple
@@ -26,7 +26,7 @@ HURRY_SECONDS = 3.0
 as a processor can bring it, and who may be it stands still.
 """
 HURRY_GROWTH = 1 << 20
-"""Bytes a second of the residual: less is noise."""
+"""Bytes a second of uncounted memory: less is noise."""
 STALLS_PER_SECOND = 1.0
 PROTECTED_STALL = 0.1
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of evidence behind what a group holds outside, by the watcher's words."""
+"""The kinds of evidence behind a group's uncounted memory, by the watcher's words."""
 
 from seawall.guard.facts import Group
 

@@ -25,7 +25,7 @@ REST_SECONDS = 10.0
 CLEARED_SECONDS = 60.0
 """So long who stood still while the growth went on is nobody's suspect."""
 RESIDUAL_SHARE = 4
-"""At least so large a part of the loss grows where no counter is: only that would stop."""
+"""At least so large a part of the loss is uncounted memory that grows: only that would stop."""
 
 
 class Guess(NamedTuple):
@@ -61,7 +61,7 @@ class Suspicion:
         """All of them stand still: who is inside the kernel goes on there, and takes more."""
         self.rate = node.residual_slope_bytes_per_second
         self.mark: int | None = None
-        """The residual once all of them stood still, and since when."""
+        """Uncounted memory once all of them stood still, and since when."""
         self.mark_seconds = 0.0
 
     @property
@@ -112,7 +112,7 @@ def hold_seconds(settings: Settings) -> float:
 
 
 def is_outside(node: Node) -> bool:
-    """What is being lost now goes where no counter is; a freeze would not stop anything else."""
+    """What is being lost now is uncounted memory; a freeze would not stop anything else."""
     grows = node.residual_slope_bytes_per_second
     return grows > 0 and RESIDUAL_SHARE * grows >= node.slope_bytes_per_second
 

@@ -27,7 +27,7 @@ was hollow (see evidence)."""
 BLUR_SHARE = 8
 """What nobody owns is no cause beside one who took so many times as much."""
 OUTSIDE_SHARE = 4
-"""Whoever took so large a part of what it took outside its charge is stopped by no limit."""
+"""Who took so large a part of what it took as uncounted memory is stopped by no limit."""
 SUSPECTS_MOST = 3
 SIBLINGS_MOST = 16
 

@@ -19,7 +19,7 @@ STEPS = (60.0, 900.0)
 LOOKS = 2 * len(STEPS)
 MOVES_BYTES_PER_SECOND = 1 << 20
 MOVES_BYTES = 32 << 20
-"""A residual that changes by less, in a second or in all, has not moved."""
+"""Uncounted memory that changes by less, in a second or in all, has not moved."""
 FALLS_SHARE = 256
 """Nor fallen, when by less than the node divided by that: counters blur more on large nodes."""
 CAME_BACK = 0.05
@@ -46,13 +46,13 @@ class Window:
         """Who held what, by the last account that named it.
 
         An account that does not name somebody (a source did not answer) makes no look of the next
-        minute think that it held nothing; unless the residual has fallen: it gave it back.
+        minute think that it held nothing; unless uncounted memory has fallen: it gave it back.
         """
         self.gone = Gone()
         self.late: list[tuple[str, int, int]] = []
         """Of this tick: path, inode and bytes of what nobody had asked for until now."""
         self.moved_seconds = float("-inf")
-        """When the residual was last seen to grow or to shrink."""
+        """When uncounted memory was last seen to grow or to shrink."""
         self.moved_from: int | None = None
         self.fell_seconds = float("-inf")
         """When it last fell: somebody gave back what was claimed before that."""
@@ -114,7 +114,7 @@ class Window:
         ]  # fmt: skip
 
     def _follow(self, node: Node) -> None:
-        """The residual: its least, and when it moved."""
+        """Uncounted memory: its least, and when it moved."""
         residual = node.residual_bytes
         if residual is None:
             self.moved_seconds = node.seconds

@@ -35,7 +35,7 @@ _GIVE_UP_AGAIN_SECONDS: Final = 5.0
 
 
 class Merge:
-    """Takes messages in; the members and the residual are the table's own."""
+    """Takes messages in; the members are the table's own."""
 
     __slots__ = ("_account", "_given_up", "_gpu", "_made_up", "_members", "_part", "_residual",
                  "_round", "_waiting", "certain_bytes", "claims_seconds", "dropped", "refused",

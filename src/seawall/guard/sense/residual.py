@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The residual of this tick: quick from meminfo, corrected by what the watcher's ledger said.
+"""Uncounted memory of this tick: quick from meminfo, corrected by what the watcher's ledger said.
 
 ``corrected = quick now + (ledger.residual - ledger.quick, both of one moment)``.  Three things
 that meminfo lacks may move fast between two ledgers, and the guard sees them itself: zspages

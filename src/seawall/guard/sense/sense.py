@@ -38,7 +38,7 @@ _NEAR_TIMES: Final = 4
 _NEAR_SECONDS: Final = 30.0
 _STALL_IS_NEAR: Final = 0.1
 _GROWN_SHARE: Final = 64
-"""Of all memory: a residual that grew by more is no deep peace."""
+"""Of all memory: uncounted memory that grew by more is no deep peace."""
 _FALLEN_SHARE: Final = 16
 _LATE_SECONDS: Final = 0.005
 """poll() itself rounds up by one millisecond."""

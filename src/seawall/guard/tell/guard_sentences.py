@@ -20,7 +20,7 @@ DATAGRAM_WAITS: Final = (
     "start on"
 )
 WATCHER_LOST: Final = (
-    "the watcher is gone: what is held outside the cgroups' counters is not known, so nobody is "
+    "the watcher is gone: who holds uncounted memory is not known, so nobody is "
     "blamed for it; nor who new workloads are: they are left alone for a minute, then only paths, "
     "scope and oom_score_adj protect"
 )

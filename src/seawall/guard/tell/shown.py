@@ -73,14 +73,14 @@ def seconds_left(node: Node) -> float | None:
 
 
 def top_of(groups: Iterable[Group]) -> list[Group]:
-    """The three that hold most outside what is counted; among those that hold nothing there,
+    """The three that hold most uncounted memory; among those that hold nothing there,
     the largest.
     """
     return sorted(groups, key=_weight, reverse=True)[:TOP]
 
 
 def top_shadow_charges(groups: Iterable[Group]) -> list[Group]:
-    """The three largest by what is counted and what they certainly hold outside."""
+    """The three largest by charge and certain uncounted memory."""
     return sorted(groups, key=_shadow_charge, reverse=True)[:TOP]
 
 

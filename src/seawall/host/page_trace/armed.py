@@ -221,7 +221,7 @@ class Armed:
                     break
 
     def buffer_bytes(self) -> int:
-        """Memory that is ours and in no counter while we trace."""
+        """Uncounted memory that is ours while we trace."""
         total = 0
         for instance in self._instances:
             with suppress(OSError, ValueError):

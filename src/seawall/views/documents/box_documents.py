@@ -22,7 +22,7 @@ class MostMemory(NamedTuple):
 
     name: str
     bytes: int
-    """with what it surely holds outside its cgroup"""
+    """with the uncounted memory that it surely holds"""
     outside_bytes: int
     """of them, what no cgroup counts"""
 

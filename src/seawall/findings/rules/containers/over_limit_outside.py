@@ -20,11 +20,11 @@ _SHOWN = 3
 
 @rule(
     id="SW211",
-    title="A container holds more than its limit, outside its charge",
+    title="A container is over its limit with its uncounted memory",
     severity="critical",
     thresholds={
         "near_fraction": "share of the limit that counted and uncounted memory reach; proposal",
-        "outside_least_bytes": "bytes outside the charge; less is data in sockets on its way",
+        "outside_least_bytes": "bytes of uncounted memory; less is data in sockets on its way",
     },
     confirm=("seawall pods --wide", "seawall memory"),
     remedy=("let the workload give back what it holds, or end it: a higher limit changes nothing",),
@@ -55,7 +55,7 @@ def _nobody(claims: Claims, shadows: ShadowCharges, outside_least_bytes: int) ->
     missing = claims.refused()
     if missing and left >= outside_least_bytes:
         return blind(f"whose {size(left)} of kernel memory is could not be asked", *missing)
-    return quiet(f"{size(shadows.node.bytes)} is held outside charges, by nobody near its limit")
+    return quiet(f"{size(shadows.node.bytes)} is uncounted, held by nobody near its limit")
 
 
 def _finding(
@@ -68,7 +68,7 @@ def _finding(
     return fires(
         "critical" if level == "critical" else "warning",
         f"limit {size(limit)}, counted {size(charge)}, really {size(charge + outside.bytes)}"
-        f"{likely}: {size(outside.bytes)} is in no cgroup's charge",
+        f"{likely}: {size(outside.bytes)} is uncounted",
         [
             Evidence("charge", charge, "bytes", group.usage_file),
             Evidence("limit", limit, "bytes", group.limit_file),
@@ -84,7 +84,7 @@ def _finding(
 
 def _evidence(outside: UncountedCharge) -> Iterator[Evidence]:
     for claim in outside.claims[:_SHOWN]:
-        name = f"outside: {claim.kind}, {claim.confidence}"
+        name = f"uncounted: {claim.kind}, {claim.confidence}"
         yield Evidence(name, claim.bytes, "bytes", claim.source)
-    yield Evidence("outside, certain", outside.certain_bytes, "bytes", "sum of exact and traced")
-    yield Evidence("outside, possible", outside.most_bytes, "bytes", "sum of what is possible")
+    yield Evidence("uncounted, certain", outside.certain_bytes, "bytes", "sum of exact and traced")
+    yield Evidence("uncounted, possible", outside.most_bytes, "bytes", "sum of what is possible")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A driver's slab cache tells how many pages the driver took.
 
-Each object of that small cache stands for a page that the driver took and no counter shows:
-objects times the page size is what it can hold at most.  Only caches whose source was read name
-a holder; another with about as many objects as the residual has pages is a hint without blame.
+Each object of that small cache stands for a page of uncounted memory that the driver took: objects
+times the page size is what it can hold at most.  Only caches whose source was read name a holder;
+another with about as many objects as uncounted memory has pages is a hint without blame.
 """
 
 from seawall.accounts.driver_caches import DriverCachePages, driver_pages, page_for_object
@@ -22,13 +22,13 @@ _SLABINFO = "/proc/slabinfo"
 
 @rule(
     id="SW103",
-    title="A driver holds memory that no counter shows",
+    title="A driver holds uncounted memory",
     severity="critical",
     thresholds={
         "warn_fraction": "share of MemTotal that the driver may hold; proposal",
-        "critical_fraction": "share of MemTotal of the residual, of which it explains half",
+        "critical_fraction": "share of MemTotal that is uncounted, of which it explains half",
         "plenty_fraction": "share of memory left from which it is a warning; proposal",
-        "hint_within": "how near objects x page size must be to the residual; proposal",
+        "hint_within": "how near objects x page size must be to uncounted memory; proposal",
         "hint_least_bytes": "bytes; below this a coincidence is likely",
     },
     confirm=(
@@ -65,7 +65,7 @@ def judge(
         return cut
     residual = max(ledger.residual_bytes, 0)
     total = ledger.total_bytes
-    evidence = [Evidence("memory that no counter explains", residual, "bytes", PATH)]
+    evidence = [Evidence("uncounted memory", residual, "bytes", PATH)]
     found = driver_pages(slabinfo, kernel.page_size)
     held = min(found[0].bytes, residual) if found else 0
     if found and held >= warn_fraction * total:
@@ -80,7 +80,7 @@ def judge(
     evidence.append(Evidence(name, as_pages, "bytes", _SLABINFO))
     return fires(
         "info",
-        f"{size(residual)} is unexplained, and slab cache {cache.name} has about one object for"
+        f"{size(residual)} is uncounted, and slab cache {cache.name} has about one object for"
         " each page of it",
         evidence,
         outlook="That may be chance: a hint where to look, not a finding about anyone.",
@@ -100,10 +100,10 @@ def _named(
     ]
     return fires(
         severity,
-        f"{size(min(pages.bytes, residual))} at most is held by {known.driver}, of the"
-        f" {size(residual)} that no counter explains",
+        f"{size(min(pages.bytes, residual))} at most is held by {known.driver}, of"
+        f" {size(residual)} of uncounted memory",
         evidence,
-        outlook=f"An upper bound: {known.missing}. The unexplained memory also has what other"
+        outlook=f"An upper bound: {known.missing}. Uncounted memory also has what other"
         " drivers and the network took; a trace of nv_alloc_pages misses what was taken before"
         " it began. No cgroup counts these pages, no limit stops them, and killing another"
         " process frees none of them.",

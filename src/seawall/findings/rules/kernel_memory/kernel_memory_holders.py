@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who holds the kernel memory that no counter shows, and how much of it nobody claims.
+"""Who holds uncounted memory, and how much of it nobody claims.
 
 SW101 tells how much there is.  Drivers, sockets and traces tell whose it is, each for a part;
-what is left is unexplained, and those who hold files of drivers are suspects, not culprits.
+what is left nobody is known to hold, and those who hold files of drivers are suspects, not
+culprits.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +31,7 @@ _REVEAL = (
 
 @rule(
     id="SW122",
-    title="Who holds kernel memory that no counter shows",
+    title="Who holds uncounted memory",
     severity="critical",
     thresholds={
         "warn_fraction": "share of MemTotal that one holds, or that nobody claims; proposal",
@@ -73,13 +74,13 @@ def _held(name: str, outside: UncountedCharge, *, critical: bool) -> Finding:
     missing = f"Not told: {held[0].missing or 'whose'}." if not held[0].workload else ""
     return fires(
         "critical" if critical else "warning",
-        f"{size(outside.bytes)} ({size(outside.least_bytes)} at least) of the kernel memory that"
-        f" no counter shows is held by {name} ({weakest})",
+        f"{size(outside.bytes)} ({size(outside.least_bytes)} at least) of uncounted memory is held"
+        f" by {name} ({weakest})",
         [Evidence(f"{c.kind}, {c.confidence}", c.bytes, "bytes", c.source) for c in held[:_SHOWN]],
         outlook=f"No limit bounds it, and no kill of another process frees it. {missing}".strip(),
         workload=held[0].workload, subject="" if held[0].workload else name,
         brief=Brief(
-            headline=f"{size(outside.bytes)} of kernel memory that no counter shows is held by"
+            headline=f"{size(outside.bytes)} of uncounted memory is held by"
             f" {'one workload' if held[0].workload else 'one holder'} ({weakest})",
             who="" if held[0].workload else name,
         ),
@@ -93,8 +94,11 @@ def _unclaimed(claims: Claims, normal: int) -> Finding:
     left, most = claims.unexplained_bytes, claims.unexplained_most_bytes
     return fires(
         "info",
-        f"{size(left - normal)} of kernel memory is held by nobody who can be named{names}",
-        [Evidence("unexplained", left, "bytes", PATH), Evidence("at most", most, "bytes", PATH)],
+        f"{size(left - normal)} of uncounted memory is held by nobody who can be named{names}",
+        [
+            Evidence("held by nobody known", left, "bytes", PATH),
+            Evidence("at most", most, "bytes", PATH),
+        ],
         outlook=" ".join(_suspected(claims.suspects)), subject="unclaimed", remedy=_REVEAL,
         explained_by=("SW103", "SW101"),
     )  # fmt: skip

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that no counter explains grows while one looks.
+"""Uncounted memory grows while one looks.
 
-A driver that takes pages for a workload grows the residual and nothing else: the workload's
-own limit never fires.  Growth counts only beyond twice the ledger's error, and only when the
-residual is more than what network bursts and the like explain.  Page cache and slab that can be
-dropped are lines of the ledger and never in it.  A model load that ends grows too: it is critical
-only when both halves of the window say that the end is near, the window is short enough for its
-halves to tell what goes on at its end, and what is left shrank as fast in the newest readings (in
-a black box these are newer than the ledger's).
+A driver that takes pages for a workload grows uncounted memory and nothing else: the workload's
+own limit never fires.  Growth counts only beyond twice the ledger's error, and only when
+uncounted memory is more than what network bursts and the like explain.  Page cache and slab that
+can be dropped are lines of the ledger and never in it.  A model load that ends grows too: it is
+critical only when both halves of the window say that the end is near, the window is short enough
+for its halves to tell what goes on at its end, and what is left shrank as fast in the newest
+readings (in a black box these are newer than the ledger's).
 """
 
 from seawall.accounts.headroom import Headroom

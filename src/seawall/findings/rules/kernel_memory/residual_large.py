@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Much memory is taken in the kernel and no counter explains it.
+"""Much memory is taken in the kernel and is uncounted.
 
-The residual is MemTotal less everything that the kernel counts.  What drivers, network rings
+Uncounted memory is MemTotal less everything that the kernel counts.  What drivers, network rings
 and graphics memory take with alloc_pages() is in it and nowhere else: no cgroup and no process
 is charged with it, so no limit and no OOM kill reaches it.  Some of it is normal for a host:
 that is the base, learned on an idle boot.  Without one, or with plenty left, it is a warning.
@@ -27,7 +27,7 @@ _NO_BASE = "Part may be normal: no base for this boot (when idle: seawall memory
 
 @rule(
     id="SW101",
-    title="Kernel memory that no counter explains",
+    title="Much memory is uncounted",
     severity="critical",
     thresholds={
         "warn_fraction": "share of MemTotal; an idle host was measured at 0.06 %, proposal 3 %",
@@ -48,7 +48,7 @@ _NO_BASE = "Part may be normal: no base for this boot (when idle: seawall memory
         "see whether SW122, SW103 or `seawall memory` name a holder; end that one",
         (
             "end GPU, packet-capture and RDMA workloads one by one, the newest first, and look"
-            " whether the residual falls; ending anything else frees none of it"
+            " whether uncounted memory falls; ending anything else frees none of it"
         ),
     ),
     explained_by=("SW103", "SW122"),
@@ -68,16 +68,16 @@ def judge(
     certain = max(excess - error, 0) / ledger.total_bytes
     evidence = list(_evidence(ledger, meminfo, base, slabinfo))
     if certain < warn_fraction:
-        return quiet(f"{size(max(excess, 0))} is not explained by a counter", evidence)
+        return quiet(f"{size(max(excess, 0))} is uncounted", evidence)
     left_least = plenty_fraction if certain > critical_fraction else low_fraction
-    known = "more than is normal here" if normal else "and no counter explains it"
+    known = ", more than is normal here" if normal else ""
     outlook = ["No limit bounds it; the OOM killer sees no holder.", _suspects(slabinfo)]
     if isinstance(base, Unread):
         outlook.append(_NO_BASE)
     outlook.extend(f"It may hold {u.name}: {u.why}." for u in ledger.unknown if not u.at_most_bytes)
     return fires(
         "critical" if isinstance(base, Base) and headroom.fraction < left_least else "warning",
-        f"{size(excess)} of {size(ledger.total_bytes)} is taken in the kernel {known}",
+        f"{size(excess)} of {size(ledger.total_bytes)} is uncounted memory{known}",
         evidence,
         outlook=" ".join(outlook),
     )
