@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from tests.blackbox import box_maker
 from tests.blackbox.box_maker import BOOT, DECISION, END, MIB, Plot, Told, tell, write
-from tests.end_to_end.verbs import seawall
+from tests.end_to_end.warm_verbs import seawall
 
 import seawall as package
 from seawall.host.recording import Round

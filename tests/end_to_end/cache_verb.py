@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-from tests.end_to_end.verbs import seawall
+from tests.end_to_end.warm_verbs import seawall
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/cache.json").read_text())
 PAGE = os.sysconf("SC_PAGE_SIZE")

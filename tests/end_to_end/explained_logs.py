@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-from tests.end_to_end.verbs import seawall
+from tests.end_to_end.warm_verbs import seawall
 
 LOGS = Path(__file__).parents[1] / "readings/files/oom-logs"
 SCHEMA = json.loads((files("seawall.views") / "schemas/oom-explain.json").read_text())

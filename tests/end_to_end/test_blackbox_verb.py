@@ -1,10 +1,10 @@
 """``seawall blackbox`` and ``--from BOX --at`` as a user runs them, on boxes of a dead node."""
 
 import json
+import math
 import os
 import re
 import stat
-import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,9 @@ from typing import Any
 import jsonschema
 import pytest
 from tests.blackbox.box_maker import DECISION, MIB, Plot, Told, small_box, tell, write
-from tests.end_to_end.verbs import Ran, seawall
+from tests.end_to_end import verbs
+from tests.end_to_end.verbs import Ran
+from tests.end_to_end.warm_verbs import seawall
 
 from seawall.blackbox.frame import Frame, pack
 from seawall.cli.source import BOX
@@ -281,14 +283,16 @@ def full_box(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_full_box_answers_in_two_seconds(full_box: str, words: str) -> None:
     """The processor's time: on a shared machine the clock on the wall tells of the others."""
     argv = [full_box if word == "BOX" else word for word in words.split()]
-    best = min(measured(argv) for _ in range(3))
-    sys.stdout.write(f"{words}: {best[0]:.2f} s of processor, {best[1]:.2f} s on the wall\n")
-    assert best[0] < SECONDS_MOST
+    used = [math.inf]
+    while min(used) >= SECONDS_MOST and len(used) <= 3:  # the best of three
+        used.append(processor_seconds(argv))
+    assert min(used) < SECONDS_MOST
 
 
-def measured(argv: list[str]) -> tuple[float, float]:
+def processor_seconds(argv: list[str]) -> float:
+    """Of the whole command, its start included."""
     before = os.times()
-    ran = seawall(*argv).answered()
+    verbs.seawall(*argv).answered()
     after = os.times()
     used = after.children_user - before.children_user
-    return used + after.children_system - before.children_system, ran.seconds
+    return used + after.children_system - before.children_system

@@ -18,7 +18,7 @@ from tests.end_to_end.cache_verb import (
     row_of,
     vmtouch_pages,
 )
-from tests.end_to_end.verbs import seawall
+from tests.end_to_end.warm_verbs import seawall
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tests.end_to_end.verbs import seawall
+from tests.end_to_end.warm_verbs import seawall
 
 SEED = Path(__file__).parents[2] / "docs/incidents/gpu-device-missing"
 FOUND = ("--from", str(SEED / "bundle-as-found"))

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.end_to_end.verbs import ENVIRONMENT, Ran, run, seawall
+from tests.end_to_end.verbs import ENVIRONMENT, Ran, run
+from tests.end_to_end.warm_verbs import seawall
 
 DEVICES = (
     "Character devices:\n  1 mem\n195 nvidia\n195 nvidiactl\n511 nvidia-uvm\n\nBlock devices:\n"

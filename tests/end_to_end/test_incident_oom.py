@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.end_to_end.verbs import seawall
+from tests.end_to_end.warm_verbs import seawall
 
 INCIDENTS = Path(__file__).parents[2] / "docs/incidents"
 HANG = str(INCIDENTS / "container-hangs/bundle.tar.gz")

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.end_to_end.verbs import Ran, rules_without, seawall
+from tests.end_to_end.verbs import Ran, rules_without
+from tests.end_to_end.warm_verbs import seawall
 
 INCIDENTS = Path(__file__).parents[2] / "docs/incidents"
 GPU_NODE = "gpu-node-dies/bundle"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.end_to_end.verbs import seawall
+from tests.end_to_end.warm_verbs import seawall
 
 BOX = Path("/var/lib/seawall/blackbox")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.end_to_end.explained_logs import LOGS
-from tests.end_to_end.verbs import seawall
+from tests.end_to_end.warm_verbs import seawall
 
 NAME = "memcg-v2-5.15.158-2-pve-php-fpm.txt"
 START = datetime(2026, 3, 4, 5, 6, 7, tzinfo=timezone.utc)

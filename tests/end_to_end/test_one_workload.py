@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.end_to_end import cgroups
-from tests.end_to_end.verbs import seawall
+from tests.end_to_end.warm_verbs import seawall
 
 REASON = cgroups.missing()
 NAME = f"seawall-one-{os.getpid()}"

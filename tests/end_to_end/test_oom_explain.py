@@ -15,7 +15,8 @@ import jsonschema
 import pytest
 from tests.end_to_end import cgroups
 from tests.end_to_end.explained_logs import LOGS, SCHEMA, explained, ids
-from tests.end_to_end.verbs import ENVIRONMENT, Ran, seawall
+from tests.end_to_end.verbs import ENVIRONMENT, Ran
+from tests.end_to_end.warm_verbs import seawall
 
 ALL = sorted(path.name for path in LOGS.glob("*.txt"))
 LIMIT_BYTES = 64 << 20

@@ -19,7 +19,7 @@ from tests.accounts.oom_examples import (
     zone,
 )
 from tests.end_to_end.explained_logs import LOGS, SCHEMA, explained
-from tests.end_to_end.verbs import seawall
+from tests.end_to_end.warm_verbs import seawall
 
 from seawall.accounts.oom.explanation import Explanation, explain, explain_all
 from seawall.accounts.oom.guard_rows import GUARD_ADJ

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.end_to_end.explained_logs import explained, ids
-from tests.end_to_end.verbs import seawall
+from tests.end_to_end.warm_verbs import seawall
 
 
 @pytest.mark.parametrize(

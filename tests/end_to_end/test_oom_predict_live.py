@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.end_to_end.verbs import seawall
+from tests.end_to_end.warm_verbs import seawall
 
 PLANTER = Path(__file__).with_name("planted_sizes.py")
 # Resident MiB : oom_score_adj; 36 MiB are one point of oom_score on a machine of 24 GiB.

@@ -11,7 +11,7 @@ from tests.accounts.test_census import PAGE, meminfo, taken, whole, zoneinfo
 from tests.accounts.test_census_agreement import LINES, NO_SLABINFO, ledger
 from tests.accounts.test_census_cgroups import PATHS, TREE, UNREAD
 from tests.accounts.test_ledger import meminfo as meminfo_file
-from tests.end_to_end.verbs import seawall
+from tests.end_to_end.warm_verbs import seawall
 from tests.host.page_files import word
 
 from seawall.accounts.census.census_agreement import agreements_of

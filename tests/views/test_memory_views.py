@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from tests.accounts.test_ledger import meminfo, zoneinfo
 from tests.accounts.test_ledger_sources import HALF, node
-from tests.end_to_end.verbs import seawall
+from tests.end_to_end.warm_verbs import seawall
 from tests.readings.kernel_files import FILES, KERNELS, SEED_5_10
 
 from seawall.cli import base_file

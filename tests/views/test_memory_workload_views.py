@@ -9,7 +9,8 @@ import jsonschema
 import pytest
 from tests.accounts.test_claim_join import claim
 from tests.accounts.test_claims_properties import NO_BASE, ledger
-from tests.end_to_end.verbs import Ran, seawall
+from tests.end_to_end.verbs import Ran
+from tests.end_to_end.warm_verbs import seawall
 from tests.views.test_pods_views import HOST, POD, A, B, memory
 
 from seawall.accounts.claim import SourceClaims

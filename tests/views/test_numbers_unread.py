@@ -8,7 +8,8 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tests.end_to_end.verbs import Ran, seawall
+from tests.end_to_end.verbs import Ran
+from tests.end_to_end.warm_verbs import seawall
 from tests.readings.kernel_files import FILES
 from tests.views.test_numbers_views import place
 

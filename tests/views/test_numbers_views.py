@@ -9,7 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 from tests.accounts.test_tool_numbers import V1, V2
-from tests.end_to_end.verbs import Ran, seawall
+from tests.end_to_end.verbs import Ran
+from tests.end_to_end.warm_verbs import seawall
 from tests.readings.kernel_files import FILES, KERNELS
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/numbers.json").read_text())

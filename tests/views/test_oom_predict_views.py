@@ -7,7 +7,8 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tests.end_to_end.verbs import Ran, seawall
+from tests.end_to_end.verbs import Ran
+from tests.end_to_end.warm_verbs import seawall
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/oom-predict.json").read_text())
 MIB = 1 << 20

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from tests.accounts.test_claim_join import claim
 from tests.accounts.test_claims_properties import NO_BASE, ledger
-from tests.end_to_end.verbs import seawall
+from tests.end_to_end.warm_verbs import seawall
 
 from seawall.accounts.claim import SourceClaims
 from seawall.accounts.claims import joined
