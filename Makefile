@@ -4,8 +4,10 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3
   $$python -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$python && exit; done; echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
+# Else each worker compiles all tests in each run: 20 s of processor.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: why test test-fresh test-oldest test-system marks campaign power-cuts check bench bench-guards lock docs clean
+.PHONY: why test thorough test-fresh test-oldest test-system guard-nodes marks campaign power-cuts check bench bench-guards lock docs clean
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
@@ -26,7 +28,11 @@ why: $(VENV)/seawall.ready
 # Compiled first: most of the time goes into starting the verbs.
 test: $(VENV)/dev.ready
 	$(BIN)/python -m compileall -q src
-	$(BIN)/python -m pytest -m "not system" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not system and not campaign" -n 4 --dist loadfile
+
+# Every seed of the films, and of each property many more examples than `make test` draws.
+thorough: $(VENV)/dev.ready
+	$(BIN)/python -m pytest -m "(campaign or hypothesis) and not system" --hypothesis-profile=thorough -n 2 --dist loadfile
 
 # As on a machine with git, make and Python alone: both targets above, in an empty Debian root, as an
 # ordinary user.  A fresh clone of what is committed.
@@ -44,6 +50,11 @@ test-system: $(VENV)/dev.ready
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python -m pytest -m "system and beside" -n 2 --dist loadfile -rs --durations=15 --durations-min=20
 	$(BIN)/python -m pytest -m "system and not beside" -rs --durations=25 --durations-min=20
+
+# The 23 whole nodes of which `make test-system` runs nine: some twelve minutes.
+guard-nodes: $(VENV)/dev.ready
+	tests/install_system_packages
+	SEAWALL_NODES=all $(BIN)/python -m pytest -m system -rP tests/kernels/test_guard_nodes.py
 
 # The marks that depend on the luck of an emulated node, asserted.
 marks: $(VENV)/dev.ready

@@ -1,5 +1,14 @@
-"""For every test: a fault of Seawall's own is a traceback, not a line under "Could not see"."""
+"""For every test: a fault of Seawall's own is a traceback, not a line under "Could not see".
+
+``--hypothesis-profile=thorough`` (`make campaigns`) draws as many examples as a night has room for.
+"""
+
+from hypothesis import settings
 
 from seawall.readings import own_fault
 
 own_fault.RAISES = True
+# Derived from what is in force: with CI set hypothesis draws the same examples in every run.
+settings.register_profile("quick", settings(), deadline=None, max_examples=40)
+settings.register_profile("thorough", settings(), deadline=None, max_examples=500)
+settings.load_profile("quick")

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims
@@ -20,7 +20,6 @@ DRIVERS = ("the NVIDIA driver", "nvidia", "amdgpu", None)
 KINDS = ("ring", "surface", "unknown", "pool", "hugetlb")
 CONFIDENCES = ("exact", "traced", "bound", "estimate")
 THINGS = st.frozensets(st.sampled_from(("socket:[1]", "socket:[2]", "dmabuf:3")), max_size=2)
-fuzz = settings(max_examples=300, deadline=None, database=None)
 
 
 def ledger(residual: int, error: int = 0, **lines: int) -> Ledger:
@@ -68,7 +67,6 @@ def of_residual(claims: Claims) -> list[Claim]:
     return [one for one in claims.claims if one.within == RESIDUAL]
 
 
-@fuzz
 @given(FOUND, LEDGERS, BASES)
 def test_never_negative_and_in_order(
     found: list[SourceClaims], has: Ledger, base: Base | Unread
@@ -80,7 +78,6 @@ def test_never_negative_and_in_order(
     assert 0 <= least <= claims.unexplained_bytes <= most
 
 
-@fuzz
 @given(FOUND, LEDGERS, BASES)
 def test_never_more_than_the_ledger_has(
     found: list[SourceClaims], has: Ledger, base: Base | Unread
@@ -98,7 +95,6 @@ def test_never_more_than_the_ledger_has(
         assert sum(one.bytes for one in traced) <= max(0, grown)
 
 
-@fuzz
 @given(FOUND, LEDGERS, BASES)
 def test_order_of_sources_does_not_matter(
     found: list[SourceClaims], has: Ledger, base: Base | Unread
@@ -108,14 +104,12 @@ def test_order_of_sources_does_not_matter(
         assert joined(other, has, base) == first
 
 
-@fuzz
 @given(FOUND, LEDGERS)
 def test_order_within_a_source_does_not_matter(found: list[SourceClaims], has: Ledger) -> None:
     turned = [replace(answer, claims=answer.claims[::-1]) for answer in found]
     assert joined(turned, has, NO_BASE) == joined(found, has, NO_BASE)
 
 
-@fuzz
 @given(
     st.lists(
         st.builds(SourceClaims, st.lists(claim(("/pods/a", "/pods/a/web")), max_size=3).map(tuple)),
@@ -144,14 +138,12 @@ def key(one: Claim) -> tuple[object, ...]:
     return one.cgroup, one.driver, one.holder, one.kind, one.within, one.is_counted, one.source
 
 
-@fuzz
 @given(FOUND, LEDGERS)
 def test_nobody_appears_whom_no_source_named(found: list[SourceClaims], has: Ledger) -> None:
     named = {one.cgroup for answer in found for one in answer.claims if one.most_bytes > 0}
     assert {one.cgroup for one in joined(found, has, NO_BASE).claims} <= named | {None}
 
 
-@fuzz
 @given(FOUND, LEDGERS)
 def test_nobody_has_more_than_all_sources_say_together(
     found: list[SourceClaims], has: Ledger

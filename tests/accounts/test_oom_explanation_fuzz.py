@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seawall.accounts.oom.explanation import explain_all
@@ -28,7 +28,6 @@ EDITS = st.lists(
 )
 
 
-@settings(max_examples=500, deadline=None)
 @given(st.sampled_from(sorted(LOGS)), EDITS)
 def test_mutated_log_is_explained(name: str, edits: list[tuple[float, bytes, int]]) -> None:
     log = LOGS[name]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.accounts.test_traced import CULPRIT, RING, TREE_V1, held, snapshot, trace, traced
 from tests.accounts.watch_film import ERROR, GIB, MIB, place, row
@@ -107,7 +107,6 @@ def test_a_small_culprit_is_proved_within_the_error_of_a_large_node() -> None:
     assert node.learn(100 * MIB, row("culprit", 100 * MIB)) == {"culprit": 100}
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=3, max_size=3),

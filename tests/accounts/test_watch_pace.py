@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seawall.accounts.watch.tracing_pace import Falls, Growth, LedgerMoment
@@ -81,7 +81,6 @@ def test_a_clock_that_stands_still_decides_nothing() -> None:
     assert play([(5.0, 0), (5.0, GIB), (4.0, 2 * GIB)]) == [False, False, False]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(0, 19), min_size=2, max_size=300))
 def test_whatever_the_noise_is_like_it_does_not_arm(noise: list[int]) -> None:
     assert not any(play((2.0 * n, GIB + size * MIB) for n, size in enumerate(noise)))

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.accounts.watch_film import ERROR, GIB, MIB, Film, place, row, sizes
 
@@ -223,7 +223,6 @@ MOVES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(MOVES)
 def test_claims_never_exceed_what_the_residual_grew_by(
     moves: list[tuple[str, str, int]],
@@ -253,7 +252,6 @@ def test_claims_never_exceed_what_the_residual_grew_by(
             assert 0 <= claim.least_bytes <= claim.bytes <= claim.most_bytes
 
 
-@settings(max_examples=100, deadline=None)
 @given(MOVES)
 def test_with_a_tracer_that_does_not_err_nobody_is_charged_with_more_than_he_holds(
     moves: list[tuple[str, str, int]],

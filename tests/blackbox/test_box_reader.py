@@ -199,7 +199,7 @@ def harmed(data: bytes, harm: list[tuple[str, int, int, int]]) -> bytes:
     return bytes(spoiled)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(HARM, st.integers(4096, MIB))
 def test_whatever_is_done_to_a_box_no_frame_is_invented(
     known: tuple[bytes, dict[int, Frame]],

@@ -121,7 +121,7 @@ SIZES = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(SIZES)
 def test_after_any_laps_the_newest_frames_are_there_without_a_gap(
     steps: list[tuple[int, int, bool]],

@@ -67,7 +67,7 @@ def _through(body: dict[str, JSON]) -> dict[str, JSON]:
     return again
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # a busy machine
+@settings(suppress_health_check=[HealthCheck.too_slow])  # a busy machine
 @given(_STEPS)
 def test_every_round_comes_back_as_it_was(steps: list[tuple[Round, str, bool]]) -> None:
     writer, reader = RoundWriter(), RoundReader()
@@ -170,7 +170,7 @@ _BODIES = st.fixed_dictionaries(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(_BODIES, max_size=3))
 def test_bad_bodies_end_in_a_problem_of_ours(bodies: list[dict[str, JSON]]) -> None:
     reader = RoundReader()

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seawall.accounts.scene import Scene
@@ -47,7 +47,6 @@ def test_every_line_that_confirms_is_shell() -> None:
         assert parsed.returncode == 0, (line, parsed.stderr)
 
 
-@settings(max_examples=60, deadline=None, database=None)
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1))
 def test_quoted_is_one_word_of_the_same_bytes(text: str) -> None:
     shown = bash("-c", f"printf %s {quote(text)}")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.guard.judge_scene import CALM, MIB, done, group_of, hog, judge_of, scene, short
 
@@ -73,7 +73,6 @@ def protected(group: Group) -> bool:
     return not is_inside or is_own or by_adj or bool(group.protected_by)
 
 
-@settings(max_examples=80, deadline=None)
 @given(SCENES, HEADROOMS, st.integers(0, 500), st.integers(0, 600))
 def test_over_time_only_who_may_be_and_never_twice(
     scene_: tuple[Drawn, ...], headroom: int, slope: int, unexplained: int
@@ -104,7 +103,6 @@ def test_over_time_only_who_may_be_and_never_twice(
     assert len({path for seconds, path in killed}) <= 6
 
 
-@settings(max_examples=80, deadline=None)
 @given(SCENES, st.integers(0, 9), st.integers(1, 2000), HEADROOMS, NEEDS)
 def test_more_certain_overrun_never_makes_it_go_later(
     scene_: tuple[Drawn, ...], at: int, more: int, headroom: int, need: int
@@ -127,7 +125,6 @@ def test_more_certain_overrun_never_makes_it_go_later(
         assert later[0] <= less[0]
 
 
-@settings(max_examples=80, deadline=None)
 @given(SCENES, HEADROOMS, NEEDS)
 def test_vague_evidence_changes_no_place(
     scene_: tuple[Drawn, ...], headroom: int, need: int
@@ -179,7 +176,6 @@ TAKERS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
 @given(TAKERS, st.integers(0, 150), st.integers(20, 80))
 def test_holds_are_short_rare_and_end_nobody(
     takers: list[Taker], leak: int, headroom: int

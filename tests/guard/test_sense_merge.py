@@ -254,7 +254,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(message=VALUES)
 def test_nothing_escapes(scene: Scene, message: object) -> None:
     scene.merge.hear(message, 100.0)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.device_log_tree import (
     AT,
@@ -207,7 +207,6 @@ def test_nothing_else_leaves_the_probe(tmp_path: Path) -> None:
     assert [one.device for one in told(tmp_path) if one.what == "marked"] == [BAD], "not the app's"
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=300), st.sampled_from(RECORDED), st.integers(0, 4000))
 def test_any_bytes(noise: bytes, name: str, cut: int) -> None:
     """Recorded logs with noise in them: only rows that JSON has, and of the right shape."""

@@ -198,7 +198,7 @@ def test_what_is_no_server(tmp_path: Path) -> None:
     }
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, len(RECORDED) - 1), st.integers(1, 255))
 def test_a_byte_changed_in_a_real_answer(at: int, change: int) -> None:
     """An answer or a problem, and in time."""

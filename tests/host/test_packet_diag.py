@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seawall.host.packet_rings.diag import DiagSocket, parse_replies
@@ -55,7 +55,6 @@ def test_no_module_is_enoent() -> None:
         parse_replies(refusal)
 
 
-@settings(max_examples=300, deadline=None, database=None)
 @given(st.integers(0, len(RECORDED) - 1), st.binary(min_size=1, max_size=12))
 def test_damage_raises_nothing_but_the_kernels_own_errors(where: int, damage: bytes) -> None:
     try:
@@ -67,7 +66,6 @@ def test_damage_raises_nothing_but_the_kernels_own_errors(where: int, damage: by
         assert 0 <= one.inode < 1 << 32
 
 
-@settings(max_examples=200, deadline=None, database=None)
 @given(st.binary(max_size=400))
 def test_any_bytes(data: bytes) -> None:
     with contextlib.suppress(OSError):

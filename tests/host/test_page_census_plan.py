@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seawall.host.page_census.sampling_order import Range, SamplingOrder, plan_for
@@ -23,7 +23,6 @@ def ranges(draw: st.DrawFn) -> list[Range]:
 
 
 @given(ranges(), st.sampled_from([1, 8, 64, 100]), st.sampled_from([1, 4, 64]), st.integers(0, 99))
-@settings(max_examples=60, deadline=None)
 def test_all_classes_are_all_frames_each_once(
     parts: list[Range], chunk: int, classes: int, seed: int
 ) -> None:

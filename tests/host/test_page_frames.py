@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seawall.host.page_trace.frame_flags import is_plain
@@ -95,7 +95,6 @@ def test_groups_are_renumbered() -> None:
     assert owned(frames) == {2: 1, 3: 1}
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.booleans(), st.integers(0, 1 << 12), st.integers(0, 6), st.integers(1, 9)),

@@ -1,7 +1,7 @@
 """Formats, gfp flags and decoding of what two kernels recorded."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.host.page_trace_files import KERNELS, event, freed, page, pages, recorded
 
@@ -103,7 +103,6 @@ def test_forks_and_moves_are_told() -> None:
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@settings(deadline=None)
 @given(data=st.binary(max_size=400), kinds=st.lists(st.sampled_from([0, 1, 2]), max_size=8))
 def test_only_a_parse_problem_escapes(kernel: str, data: bytes, kinds: list[int]) -> None:
     names = ("mm_page_alloc", "mm_page_free", "cgroup_attach_task")
@@ -125,7 +124,6 @@ def test_only_a_parse_problem_escapes(kernel: str, data: bytes, kinds: list[int]
                 continue
 
 
-@settings(deadline=None)
 @given(st.text(max_size=300))
 def test_a_format_of_nonsense_is_a_parse_problem(text: str) -> None:
     flag_value(text, "__GFP_ACCOUNT")

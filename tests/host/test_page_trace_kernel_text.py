@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.host.page_trace_files import recorded
 
@@ -83,7 +83,6 @@ def test_many_pages_come_in_pieces_in_the_order_of_time() -> None:
     assert next(in_time(same, 9))[0] == same
 
 
-@settings(deadline=None)
 @given(st.text(max_size=300))
 def test_hist_takes_any_text(text: str) -> None:
     hist.parse(text)

@@ -3,7 +3,7 @@
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.host.page_trace_files import freed, page, pages, record
 
@@ -105,7 +105,6 @@ def test_a_page_with_anything_else_in_it_goes_the_long_way() -> None:
     assert uniform(page(9, plain + seven_extensions), 655, 6) is None
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=600), st.integers(0, 1 << 32), st.booleans())
 def test_only_a_parse_problem_escapes(data: bytes, commit: int, is_whole: bool) -> None:
     used = len(data) if is_whole else commit

@@ -8,9 +8,6 @@ from tests.kernels.built_modules import hold_tracepoints
 from tests.kernels.guard_boots import NODE_LINE
 from tests.kernels.vm import Image, build_image, missing
 
-collect_ignore_glob = ["guest/*.py"]
-"""Programs for the VM: to look for doctests in one would be to run it on this machine."""
-
 
 @pytest.fixture(scope="session")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:

@@ -1,7 +1,7 @@
 """CDI specs in JSON and in the part of YAML that their writers use."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.readings.device_samples import CDI_JSON, CDI_NEW, CDI_OLD
 
@@ -123,7 +123,6 @@ def test_yaml_that_is_refused_and_not_guessed(data: bytes) -> None:
         load(data)
 
 
-@settings(max_examples=300, deadline=None, database=None)
 @given(st.data())
 def test_a_damaged_spec_gives_only_values_that_stand_in_it(data: st.DataObject) -> None:
     """A reader that guesses would join lines or invent words."""

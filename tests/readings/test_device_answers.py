@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seawall.host.host import Unread
@@ -173,7 +173,6 @@ JSONS: Any = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None, database=None)
 @given(JSONS)
 def test_any_answer_at_any_place(answer: Any) -> None:
     for whole in (answer, {"host": answer}, {"pids": {"7": answer}}, {"targets": {"7": answer}}):

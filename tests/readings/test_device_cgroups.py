@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.readings.device_samples import DEVICES_LIST
 
@@ -164,7 +164,6 @@ JSONS: Any = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None, database=None)
 @given(JSONS)
 def test_any_answer(answer: Any) -> None:
     found = read(cgroups(2, {"/x": (7,)}), Programs(answer))

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seawall.host.host import Unread
@@ -91,7 +91,6 @@ JSONS = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(JSONS, st.sampled_from(["events", "logs", "gpus", "left_out"]))
 def test_any_json(value: Any, key: str) -> None:
     found = read({**WHOLE, key: json.loads(json.dumps(value))})

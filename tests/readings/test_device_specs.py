@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.readings.device_samples import CONFIG_V2, HOSTCONFIG, OCI_CONFIG, RUNC_STATE
 
@@ -172,7 +172,6 @@ JSONS: Any = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None, database=None)
 @given(JSONS, st.sampled_from([OCI_CONFIG, RUNC_STATE, HOSTCONFIG, CONFIG_V2]), st.integers(0, 99))
 def test_anything_in_the_place_of_a_value(value: Any, data: bytes, where: int) -> None:
     document = json.loads(data)

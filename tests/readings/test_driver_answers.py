@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.readings.parser_samples import NVIDIA_GPU, NVIDIA_VERSION, TTM_POOL
 
@@ -63,7 +63,6 @@ def test_holders_and_the_module_behind_the_node() -> None:
     assert driver_files.read(host) == DriverFiles({7: HOLDER}, {(226, 128): "amdgpu"}, 2)
 
 
-@settings(max_examples=200, deadline=None, database=None)
 @given(JSONS)
 def test_anything_else_is_malformed_and_no_error(answer: Any) -> None:
     for found in ask_all(answer):

@@ -45,7 +45,6 @@ PAIRS = [
     if name in PARSERS
     for number, sample in enumerate(samples)
 ]
-fuzz = settings(max_examples=100, deadline=None, database=None)
 
 
 def test_every_parser_has_a_sample_and_every_sample_a_parser() -> None:
@@ -117,7 +116,6 @@ def outcome(parse: Parser, data: bytes) -> Any:
 
 @pytest.mark.parametrize(("parse", "sample"), PAIRS)
 def test_only_its_own_error_comes_out(parse: Parser, sample: Sample) -> None:
-    @fuzz
     @given(st.lists(damage, min_size=1, max_size=4))
     def check(damages: list[tuple[Callable[[bytes, int, int], bytes], int, int]]) -> None:
         data = sample.data
@@ -132,7 +130,7 @@ def test_only_its_own_error_comes_out(parse: Parser, sample: Sample) -> None:
 def test_bytes_of_any_kind(name: str) -> None:
     parse = PARSERS[name]
 
-    @settings(max_examples=20, deadline=None, database=None)
+    @settings(max_examples=20)
     @given(st.binary(max_size=200))
     def check(data: bytes) -> None:
         outcome(parse, data)
@@ -177,7 +175,6 @@ def test_a_damaged_line_leaves_the_others_alone(parse: Parser, sample: Sample) -
     whole = leaves(parse(sample.data))
     lines = sample.data.split(b"\n")
 
-    @fuzz
     @given(
         st.integers(0, len(lines) - 1),
         st.sampled_from((flip, cut, huge_number, garbage)),

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.readings.device_samples import CHECKPOINT, TEGRA
 
@@ -111,7 +111,6 @@ def test_answers_that_are_none(answer: object) -> None:
         parse(kept(checkpoint(answer)))
 
 
-@settings(max_examples=300, deadline=None, database=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_as_an_answer(answer: bytes) -> None:
     for data in (answer, ANSWER[: len(answer)] + answer, field(1, answer), field(3, answer)):
@@ -119,7 +118,6 @@ def test_any_bytes_as_an_answer(answer: bytes) -> None:
             parse(checkpoint(encoded(data)))
 
 
-@settings(max_examples=200, deadline=None, database=None)
 @given(st.lists(st.tuples(st.integers(1, 1 << 28), st.binary(max_size=300))))
 def test_what_is_written_is_read(parts: list[tuple[int, bytes]]) -> None:
     assert list(fields(b"".join(field(*part) for part in parts))) == parts

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.readings.oom_logs import NAMES, expected, kill_of, log, reports_in, tasks_of
 
@@ -71,7 +71,6 @@ def place_of(lines: list[bytes], pid: int, comm: str) -> int:
     return next(n for n, line in enumerate(lines) if end.search(line))
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.sampled_from(WITH_TASKS), st.lists(CHANGES, min_size=1, max_size=12))
 @example("memcg-v1-k8s-all-adj-998-pause-killed", [("drop", 5, 0)])
 @example("global-6.10.0-rc1-alloc-profiling", [("flip", 251, 60)])
@@ -89,7 +88,6 @@ def test_rows_that_were_left_alone_keep_their_values(name: str, changes: list[Ch
             assert found[row] == 1 or (found[row] and has_doubles(changes)), row
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.sampled_from(NAMES), st.lists(CHANGES, min_size=1, max_size=12))
 def test_kills_that_were_left_alone_keep_their_values(name: str, changes: list[Change]) -> None:
     lines = log(name).splitlines()
@@ -105,7 +103,6 @@ def test_kills_that_were_left_alone_keep_their_values(name: str, changes: list[C
                 assert found.count(wanted) == 1 or (wanted in found and has_doubles(changes))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.sampled_from(NAMES), st.lists(CHANGES, max_size=30), st.binary(max_size=300))
 def test_never_raises_and_stays_in_order(name: str, changes: list[Change], junk: bytes) -> None:
     broken, _ = changed(log(name).splitlines(), changes)
@@ -119,14 +116,12 @@ def test_never_raises_and_stays_in_order(name: str, changes: list[Change], junk:
         assert 1 <= report.raw_lines <= report.last_line - report.first_line + 1
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(CHANGES, max_size=30))
 def test_no_report_where_the_log_has_none(changes: list[Change]) -> None:
     broken, _ = changed(QUIET, changes)
     assert reports_in(b"\n".join(broken)) == []
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=2000))
 @example(b"oom-killer: invoked\n")
 @example(b"we saw that java invoked oom-killer: in the log\n")

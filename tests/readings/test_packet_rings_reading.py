@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seawall.host.host import JSON, Unread
@@ -159,7 +159,6 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None, database=None)
 @given(st.sampled_from(sorted(ANSWER)), st.integers(0, 5), anything, anything)
 def test_nothing_escapes(key: str, where: int, value: Any, maps: Any) -> None:
     answer = copy.deepcopy(ANSWER)

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seawall.host.host import JSON, Unread
@@ -125,7 +125,6 @@ values = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.sampled_from(sorted(ANSWER)), values, st.booleans())
 def test_any_answer_is_a_trace_or_unread(key: str, value: Any, is_whole: bool) -> None:
     answer = value if is_whole else {**ANSWER, key: value}

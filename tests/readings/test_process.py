@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.readings.kernel_files import this_machine
 from tests.readings.test_second_source import output
@@ -61,7 +61,6 @@ def test_a_name_is_kept_whatever_is_in_it(comm: bytes) -> None:
     assert (found.pid, found.state, found.ppid) == (77, "S", 4)
 
 
-@settings(deadline=None, database=None)
 @given(st.binary(max_size=64))
 def test_no_name_shifts_a_field(comm: bytes) -> None:
     found = process.parse(stat(comm))

@@ -1,7 +1,7 @@
 """Backtraces that the kernel prints, in the forms of 2.6.39 to 6.18, x86-64 and arm64."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.readings import sysrq_samples as samples
 
@@ -100,7 +100,6 @@ def test_nothing_of_another_message_becomes_a_backtrace() -> None:
 
 @pytest.mark.parametrize("sample", ALL)
 def test_damaged_lines_never_escape(sample: bytes) -> None:
-    @settings(max_examples=60, deadline=None, database=None)
     @given(st.data())
     def check(data: st.DataObject) -> None:
         lines = sample.split(b"\n")

@@ -7,7 +7,7 @@ import zlib
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.films.scripts import random_film
 from tests.replay.live_film import live
@@ -82,7 +82,6 @@ def test_what_goes_in_comes_out() -> None:
 numbers = st.one_of(st.floats(allow_nan=False), st.floats(-1e9, 1e9))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_any_values_come_out_as_they_went_in(data: st.DataObject) -> None:
     """Groups come, go and change their order; every field takes any value of its kind."""
@@ -209,7 +208,6 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
-@settings(max_examples=500, deadline=None)
 @given(st.integers(0, 2), st.integers(0, 1 << 30), st.sampled_from(ODD))
 def test_a_forged_body_is_ticks_or_a_problem(which: int, where: int, instead: Any) -> None:
     body = json.loads(BODIES[which])

@@ -275,7 +275,7 @@ EVENTS = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     st.lists(ITEMS, max_size=6), st.lists(EVENTS, max_size=8),
     st.lists(st.builds(NotSeen, WORDS, WORDS, WORDS, st.integers(0, 50)), max_size=6),
@@ -318,7 +318,7 @@ def test_one_line_a_node() -> None:
     assert line("n", [dark], None) == "n UNKNOWN 1 of 1 rules could not see"
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.text(max_size=200), st.lists(ITEMS, max_size=4), st.lists(EVENTS, max_size=2))
 def test_one_line_is_one_line(node: str, items: list[Judged], events: list[RecentEvent]) -> None:
     shown = line(node, items, past(*events))

@@ -278,7 +278,7 @@ def main() -> None:
     found["undone"] = hands.undo_all()
 
 
-if __name__ == "__main__":  # pytest imports it when it looks for doctests
+if __name__ == "__main__":
     try:
         main()
     finally:

@@ -175,5 +175,5 @@ def main() -> None:
         json.dump(found, file)
 
 
-if __name__ == "__main__":  # pytest imports it when it looks for doctests
+if __name__ == "__main__":
     main()
