@@ -1,4 +1,4 @@
-"""Every verb as a user types it, in a process of its own."""
+"""Every verb as a user types it: ``verbs.seawall`` starts an interpreter, ``seawall`` forks one."""
 
 import json
 import os
@@ -13,6 +13,9 @@ from typing import Any
 
 import jsonschema
 import pytest
+from tests.end_to_end import verbs
+from tests.end_to_end.verbs import Ran
+from tests.end_to_end.warm_verbs import seawall
 
 from seawall.cli.main import main
 
@@ -20,18 +23,12 @@ ROOT = Path(__file__).parents[2]
 READING_VERBS = ("why", "memory", "pods", "numbers", "cache", "gpu")
 
 
-def seawall(*words: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
-    environ = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    return subprocess.run(
-        [sys.executable, "-m", "seawall", *words],
-        input=stdin, capture_output=True, env=environ, timeout=60, check=False,
-    )  # fmt: skip
-
-
 def answer(*words: str) -> Any:
-    done = seawall(*words, "--json")
-    assert done.returncode == 0, done.stderr.decode()
-    document = json.loads(done.stdout)
+    return held_against_its_schema(seawall(*words, "--json"))
+
+
+def held_against_its_schema(ran: Ran) -> Any:
+    document = ran.answered().document
     name = document["schema"].partition(".")[2].partition("/")[0]
     name = "why" if name == "check" else name
     schema = json.loads((files("seawall.views") / f"schemas/{name}.json").read_text())
@@ -42,16 +39,15 @@ def answer(*words: str) -> Any:
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = str(tmp_path_factory.mktemp("bundle") / "here.bundle")
-    done = seawall("capture", "-o", path, "--for", "2.5")
-    assert done.returncode == 0, done.stderr.decode()
-    assert done.stdout.decode().strip() == path
-    assert "pass 2 of 2" in done.stderr.decode()
+    done = verbs.seawall("capture", "-o", path, "--for", "2.5").answered()
+    assert done.text.strip() == path
+    assert "pass 2 of 2" in done.err.decode()
     return path
 
 
 @pytest.mark.parametrize("verb", READING_VERBS)
 def test_live_documents_follow_their_schema(verb: str) -> None:
-    document = answer(verb)
+    document = held_against_its_schema(verbs.seawall(verb, "--json"))
     assert document["host"]["kernel"] == os.uname().release
     assert document["host"]["page_size"] == os.sysconf("SC_PAGE_SIZE")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", document["taken_at"])
@@ -71,28 +67,28 @@ def test_bundle_answers_like_the_machine_it_came_from(verb: str, bundle: str) ->
 @pytest.mark.parametrize("verb", READING_VERBS)
 def test_text_fits_80_columns_and_ends_with_what_was_not_seen(verb: str, bundle: str) -> None:
     whole = ["--whole"] if verb == "why" else []
-    text = seawall(verb, "--from", bundle, *whole).stdout.decode()
+    text = seawall(verb, "--from", bundle, *whole).text
     commands = re.compile(r"^(  confirm |          )(grep|cat|echo|sort|for|ps|awk|head|sudo|ls) ")
     long = [line for line in text.splitlines() if len(line) > 80 and not commands.match(line)]
     assert not [line for line in long if not re.search(r"\S{60}", line)], long
     assert "Could not see" in text
     assert "\x1b" not in text
-    assert "\x1b[" in seawall(verb, "--from", bundle, "--color", "always").stdout.decode()
+    assert "\x1b[" in seawall(verb, "--from", bundle, "--color", "always").text
 
 
 def test_why_says_a_number_first() -> None:
-    first = seawall("why").stdout.decode().splitlines()[0]
+    first = verbs.seawall("why").text.splitlines()[0]
     assert re.search(r"  Linux \S+  [\d.]+ [MG]iB, [\d.]+ [MG]iB left", first)
 
 
 def test_rates_have_a_window_of_two_seconds() -> None:
     assert answer("why")["window_seconds"] >= 2.0
-    assert re.search(r"\b2\.\d s window", seawall("why", "--whole").stdout.decode())
+    assert re.search(r"\b2\.\d s window", seawall("why", "--whole").text)
 
 
 def test_check_of_a_rate_waits_for_its_window() -> None:
     """Of its one rule too: nothing else has read the clock before."""
-    page = json.loads(seawall("check", "SW111", "--json").stdout)
+    page = json.loads(seawall("check", "SW111", "--json").out)
     assert page["window_seconds"] >= 2
     assert [finding["verdict"] for finding in page["findings"]] != ["blind"]
 
@@ -140,7 +136,11 @@ def test_bundle_holds_no_secret(tmp_path: Path) -> None:
 
 
 def test_bundle_through_a_pipe(bundle: str) -> None:
-    done = seawall("why", "--from", "-", "--json", stdin=Path(bundle).read_bytes())
+    with Path(bundle).open("rb") as stdin:
+        done = subprocess.run(
+            [sys.executable, "-m", "seawall", "why", "--from", "-", "--json"], stdin=stdin,
+            capture_output=True, env=verbs.ENVIRONMENT, timeout=60, check=False,
+        )  # fmt: skip
     assert done.returncode == 0
     assert json.loads(done.stdout)["findings"]
 
@@ -189,27 +189,27 @@ def test_tree_of_files_is_a_root(tmp_path: Path) -> None:
 )
 def test_unusable_input_is_one_line_and_2(words: list[str], expected: str) -> None:
     done = seawall(*words)
-    error = done.stderr.decode()
-    assert done.returncode == 2, error
+    error = done.err.decode()
+    assert done.status == 2, error
     assert expected in error
     assert "Traceback" not in error
 
 
 def test_hostile_words_reach_no_terminal_raw() -> None:
     done = seawall("why", "--from", "/no/\x1b[31m\nsuch")
-    assert done.returncode == 2
-    assert b"\x1b" not in done.stderr
-    assert done.stderr.count(b"\n") == 1
+    assert done.status == 2
+    assert b"\x1b" not in done.err
+    assert done.err.count(b"\n") == 1
 
 
 def test_rules_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    listed = seawall("rules", "list").stdout.decode().splitlines()
+    listed = seawall("rules", "list").text.splitlines()
     document = answer("rules", "list")
     assert len(listed) == len(document["rules"])
     for rule in document["rules"]:
         assert main(["rules", "show", rule["id"].lower()]) == 0  # in processes of their own: 8 s
         assert rule["title"] in capsys.readouterr().out
-    example = seawall("rules", "show", "SW108", "--example").stdout.decode()
+    example = seawall("rules", "show", "SW108", "--example").text
     assert "verdict: fires" in example
     assert "=== /proc/meminfo" in example
 
@@ -221,7 +221,7 @@ def test_check_speaks_node_problem_detector(tmp_path: Path) -> None:
         if meminfo is not None:
             (tmp_path / "proc/meminfo").write_text(meminfo)
         done = seawall("check", "SW108", "--npd", "--root", str(tmp_path))
-        return done.returncode, done.stdout.decode()
+        return done.status, done.text
 
     head = "MemTotal: 33554432 kB\nMemFree: 1 kB\nHugepagesize: 2048 kB\n"
     for meminfo, status in (
@@ -236,13 +236,13 @@ def test_check_speaks_node_problem_detector(tmp_path: Path) -> None:
 def test_fail_on_tells_fires_from_blind(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     root = ["--root", str(tmp_path)]
-    assert seawall("check", "SW108", "--fail-on", "warning", *root).returncode == 11
-    assert seawall("check", "SW108", "--fail-on", "critical", *root).returncode == 0
+    assert seawall("check", "SW108", "--fail-on", "warning", *root).status == 11
+    assert seawall("check", "SW108", "--fail-on", "critical", *root).status == 0
     (tmp_path / "proc/meminfo").write_text(
         "MemTotal: 33554432 kB\nMemFree: 1 kB\nHugepagesize: 2048 kB\nHugePages_Free: 8000\n"
     )
-    assert seawall("check", "SW108", "--fail-on", "warning", *root).returncode == 10
-    assert seawall("check", "SW108", *root).returncode == 0
+    assert seawall("check", "SW108", "--fail-on", "warning", *root).status == 10
+    assert seawall("check", "SW108", *root).status == 0
 
 
 def test_mute_is_counted_not_shown(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_mute_is_counted_not_shown(tmp_path: Path) -> None:
     assert document["muted"] == [
         {"id": "SW108", "key": "SW108", "reason": "planned (until 2999-01-01)"}
     ]
-    text = seawall(*words, "--whole").stdout.decode()
+    text = seawall(*words, "--whole").text
     assert "1 muted" in text
     assert "huge pages that nobody uses" not in text
 

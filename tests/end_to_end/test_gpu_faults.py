@@ -2,20 +2,19 @@
 
 import json
 import os
-import sys
 from importlib.resources import files
 from pathlib import Path
 
 import jsonschema
 import pytest
 from tests.device_log_tree import BAD, GOOD, plain_tree, put, whole_node
-from tests.end_to_end.verbs import run
+from tests.end_to_end.warm_verbs import seawall
 
 SECRET = "hunter2-token"
 
 
 def told(*words: str) -> str:
-    return run(["env", "TZ=UTC", sys.executable, "-m", "seawall", *words]).answered().text
+    return seawall(*words, TZ="UTC").answered().text
 
 
 def flat(text: str) -> str:

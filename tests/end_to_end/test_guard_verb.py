@@ -15,6 +15,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from tests.end_to_end.warm_verbs import seawall
 
 from seawall.cli.guard import VERBS
 from seawall.cli.guard_status import exit_status, status
@@ -27,11 +28,8 @@ SOURCES = Path(__file__).parents[2] / "src"
 
 
 def guard(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "seawall", "guard", *words],
-        env=os.environ | {"PYTHONPATH": str(SOURCES)} | environ,
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    ran = seawall("guard", *words, **environ)
+    return subprocess.CompletedProcess(words, ran.status, ran.text, ran.err.decode())
 
 
 def valid(text: str, name: str) -> Any:

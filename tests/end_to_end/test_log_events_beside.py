@@ -1,11 +1,10 @@
 """``seawall oom explain`` of a log that is no OOM report says what it is."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.end_to_end.warm_verbs import seawall
 
 FILES = Path(__file__).parents[1] / "accounts" / "files" / "recent"
 REPORT = (
@@ -17,8 +16,7 @@ REPORT = (
 
 
 def said_of(path: Path, *options: str) -> str:
-    command = [sys.executable, "-m", "seawall", "oom", "explain", str(path), *options]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return seawall("oom", "explain", str(path), *options).answered().text
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FILES.glob("*.txt")))
@@ -86,8 +84,7 @@ def test_a_described_pod(tmp_path: Path) -> None:
     assert "restarts so far: 7" in text
     assert "100Mi" not in text
     log.write_bytes(POD.replace(b"OOMKilled", b"Error"))
-    ran = subprocess.run([sys.executable, "-m", "seawall", "oom", "explain", str(log)], check=False)
-    assert ran.returncode == 2
+    assert seawall("oom", "explain", str(log)).status == 2
 
 
 def test_pods_in_a_list(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ import jsonschema
 import pytest
 from tests.end_to_end import cgroups, own_run
 from tests.end_to_end.innocents import ring_hog, why_no_rings
-from tests.end_to_end.verbs import SOURCES, run, seawall
+from tests.end_to_end.verbs import SOURCES, run
+from tests.end_to_end.warm_verbs import seawall
 
 MIB = 1 << 20
 SCHEMA = json.loads((SOURCES / "seawall/views/schemas/memory.json").read_text())

@@ -18,7 +18,8 @@ import jsonschema
 import pytest
 from tests.end_to_end import cgroups, held_process
 from tests.end_to_end.test_safety import needs_fuse, silent_files
-from tests.end_to_end.verbs import ENVIRONMENT, SOURCES, run, seawall
+from tests.end_to_end.verbs import ENVIRONMENT, SOURCES, run
+from tests.end_to_end.warm_verbs import seawall
 from tests.host.test_task_stacks_probe import CLONE, HELD
 from tests.ready import ready
 

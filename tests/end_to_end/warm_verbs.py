@@ -18,21 +18,24 @@ import subprocess
 import sys
 import time
 from importlib import import_module
+from typing import Any
 
 from tests.end_to_end.verbs import ENVIRONMENT, Ran
 
 MOST_MESSAGE_BYTES = 1 << 17
 
 
-def seawall(*words: str, most_seconds: float = 60) -> Ran:
-    """``seawall WORDS``; a command that outlives ``most_seconds`` fails the test."""
+def seawall(*words: str, most_seconds: float = 60, **environ: str) -> Ran:
+    """``seawall WORDS``, with these variables of its environment too; a command that outlives
+    ``most_seconds`` fails the test.
+    """
     began = time.monotonic()
     ends = [os.pipe() for _ in ("stdout", "stderr")]
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     with ours:
-        request = json.dumps({"words": words, "folder": os.getcwd()}).encode()
+        command = {"words": words, "folder": os.getcwd(), "environ": environ}
         given = [write for _, write in ends] + [theirs.fileno()]
-        socket.send_fds(_warm_interpreter(), [request], given)
+        socket.send_fds(_warm_interpreter(), [json.dumps(command).encode()], given)
         theirs.close()
         for _, write in ends:
             os.close(write)
@@ -122,7 +125,7 @@ def serve(commands: socket.socket) -> None:
             poll.register(ended, selectors.EVENT_READ)
 
 
-def _run(command: dict[str, list[str]], given: list[int]) -> None:
+def _run(command: dict[str, Any], given: list[int]) -> None:
     """The command, in the fork: as ``python -m seawall`` would be started."""
     from seawall.cli.main import console
 
@@ -131,7 +134,9 @@ def _run(command: dict[str, list[str]], given: list[int]) -> None:
     os.closerange(3, 1024)
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 - for life
     sys.stderr = open(2, "w", 1, errors="backslashreplace", closefd=False)  # noqa: SIM115
-    os.chdir(str(command["folder"]))
+    os.chdir(command["folder"])
+    os.environ.update(command["environ"])
+    time.tzset()
     sys.argv = ["seawall", *command["words"]]
     try:
         console()
