@@ -330,7 +330,23 @@ def mixed(scenario: Scenario, seed: int) -> Scenario:
 
 
 def _ci() -> tuple[Scenario, ...]:
-    """What every run of `make test-system` can afford: six boots, some twelve minutes."""
+    """What every run of `make test-system` can afford, five boots: every kind of node, every kind
+    of culprit, every mix, and somebody who does nothing wrong.
+    """
+    unit: dict[str, Any] = {"systemd": True}
+    return (
+        on(ALL["rings fast"], mix="hog guaranteed", **unit),
+        on(mixed(ALL["anonymous bomb"], 13), **unit),
+        on(ALL["quiet"], most_seconds=12, **unit),
+        on(mixed(ALL["rings fast"], 21), cgroup="v1"),
+        on(mixed(ALL["handed on"], 41), cgroup="hybrid"),
+        on(mixed(ALL["tmpfs bomb"], 27), swap="zram"),
+        ALL["module holds"], ALL["module churns"], ALL["module forgets"],
+    )  # fmt: skip
+
+
+def _nodes() -> tuple[Scenario, ...]:
+    """What `make guard-nodes` runs: six boots, some twelve minutes."""
     unit: dict[str, Any] = {"systemd": True}
     v1: dict[str, Any] = {"cgroup": "v1"}
     return (
@@ -386,4 +402,5 @@ def _marks() -> tuple[Scenario, ...]:
 
 
 CI = tuple(on(scenario, tail_seconds=SHORT_TAIL_SECONDS) for scenario in _ci())
+NODES = tuple(on(scenario, tail_seconds=SHORT_TAIL_SECONDS) for scenario in _nodes())
 MARKS = _marks()

@@ -1,6 +1,8 @@
 """Whole nodes run out of memory with the guard on: the culprit goes, nobody else does.
 
-What was declared beforehand stands in guard_scenarios.py; `make campaign` runs hundreds.
+What was declared beforehand stands in guard_scenarios.py.  `make test-system` runs a few, of every
+kind one; `make guard-nodes` all that short tails allow, `make marks` the long ones, `make campaign`
+hundreds.
 """
 
 import json
@@ -17,7 +19,7 @@ from tests.kernels import built_modules, guard_peers, vm
 from tests.kernels.guard_boots import NODE_LINE, run_all
 from tests.kernels.guard_campaign import own
 from tests.kernels.guard_node import Report
-from tests.kernels.guard_scenarios import CI, MARKS, QUIET, Scenario
+from tests.kernels.guard_scenarios import CI, MARKS, NODES, QUIET, Scenario
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(5400)]
 SERVED_LEAST = 0.99
@@ -34,7 +36,7 @@ FIRST_ACTION_SECONDS = 0.02
 TCG_FACTOR = 20
 """Emulated processors are three to ten times slower, and two of them share what there is."""
 IS_ALL = bool(os.environ.get("SEAWALL_MARKS"))
-RUNS = MARKS if IS_ALL else CI
+RUNS = MARKS if IS_ALL else NODES if os.environ.get("SEAWALL_NODES") == "all" else CI
 UNTOUCHED = (*QUIET, "over limit, report")
 AT_WORK_A_SECOND = {"model": 10 << 20, "receiver": 10 << 20, "forker": 5}
 """A fourth or less of what they do on a fifth of an emulated processor each; bytes, and forks."""
