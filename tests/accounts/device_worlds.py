@@ -6,14 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from seawall.accounts.devices.device_table import tabulate
-from seawall.accounts.devices.layers import (
-    LAYERS,
-    ContainerDevices,
-    DeviceRow,
-    DeviceTable,
-    LayerAnswer,
-)
+from seawall.accounts.devices.device_table import DeviceTable, tabulate
+from seawall.accounts.devices.layers import LAYERS, ContainerDevices, DeviceRow, LayerAnswer
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host.case_host import parse_case
 from seawall.host.host import JSON, Unread

@@ -26,8 +26,8 @@ from tests.accounts.device_worlds import (
 
 from seawall.accounts.devices.container_processes import ContainerProcesses
 from seawall.accounts.devices.device_inputs import ContainerSide, HostSide
-from seawall.accounts.devices.device_table import table_of
-from seawall.accounts.devices.layers import DeviceTable
+from seawall.accounts.devices.device_sides import DeviceSides
+from seawall.accounts.devices.device_table import DeviceTable, table_of
 from seawall.accounts.devices.plugins import find
 from seawall.accounts.devices.promised.promises import Sources, promises
 from seawall.accounts.workloads import Workloads
@@ -318,7 +318,7 @@ def test_a_hundred_containers_are_quick() -> None:
     began = time.process_time()
     sides, host, sources = many()
     made = time.process_time()
-    table = table_of(sides, host, sources)
+    table = table_of(DeviceSides(sides, host, sources))
     spent = time.process_time() - made
     assert [len(one.devices) for one in table.containers] == [EACH] * COUNT
     assert all(one.diagnosis is None for one in table.containers)

@@ -8,7 +8,8 @@ from tests.accounts.device_looks import APP, OTHER, REFUSED, UVM, look, moment, 
 from tests.accounts.device_worlds import row, rules
 
 from seawall.accounts.devices.container_processes import ContainerProcesses
-from seawall.accounts.devices.layers import ContainerDevices, DeviceTable, HostNode, Plugin
+from seawall.accounts.devices.device_table import DeviceTable
+from seawall.accounts.devices.layers import ContainerDevices, HostNode, Plugin
 from seawall.accounts.devices.watch import watched_table
 from seawall.accounts.devices.watch.changes import Changes
 from seawall.accounts.devices.watch.device_watch_events import DeviceKey, DeviceMoment, Stand

@@ -7,10 +7,10 @@ import pytest
 from tests.accounts.device_worlds import NVIDIA, PLUGIN_WORKLOAD, nodes, workload
 from tests.accounts.device_worlds import row as device_row
 
+from seawall.accounts.devices.device_table import DeviceTable
 from seawall.accounts.devices.layers import (
     ContainerDevices,
     DeviceRow,
-    DeviceTable,
     Diagnosis,
     HostNode,
     Plugin,

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from seawall.accounts.claims import Claims
-from seawall.accounts.traced_memory import Traced, TracedRow
+from seawall.accounts.traced_memory import Traced
+from seawall.accounts.tracing.trace_rows import TracedRow, TraceSum
 from seawall.host.case_host import parse_case
 from seawall.host.host import JSON, Unread
 from seawall.host.overlay_host import OverlayHost
@@ -99,10 +100,10 @@ def residual(host: Any) -> int:
     return ledger.residual_bytes
 
 
-def traced(found: Snapshot) -> Traced:
-    sums = found.get(Traced)
-    assert not isinstance(sums, Unread)
-    return sums
+def traced(found: Snapshot) -> TraceSum:
+    topic = found.get(Traced)
+    assert not isinstance(topic, Unread)
+    return topic.sum
 
 
 def rows(found: Snapshot) -> dict[str, TracedRow]:
@@ -287,9 +288,7 @@ def test_what_a_driver_was_seen_to_take_is_the_same_bytes_and_an_upper_bound() -
 
 def test_where_nobody_traced_there_is_nothing() -> None:
     host = parse_case(b"why: no trace\n").rounds[0]
-    sums = Snapshot(host).get(Traced)
-    assert isinstance(sums, Traced)
-    assert not sums.has_trace
+    assert not traced(Snapshot(host)).has_trace
 
 
 def test_a_refusal_is_no_trace_and_stays_readable() -> None:

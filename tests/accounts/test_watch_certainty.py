@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.accounts.test_traced import CULPRIT, RING, TREE_V1, held, snapshot, trace, traced
 from tests.accounts.watch_film import ERROR, GIB, MIB, place, row
 
-from seawall.accounts.traced_memory import TracedRow
+from seawall.accounts.tracing.trace_rows import TracedRow
 from seawall.accounts.watch.tracing_pace import BURST, Growth, LedgerMoment, TracingPace
 from seawall.accounts.watch.watching import MemoryWatch
 

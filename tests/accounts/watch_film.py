@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from seawall.accounts.claim import RESIDUAL
-from seawall.accounts.traced_memory import TracedProcess, TracedRow
+from seawall.accounts.tracing.trace_rows import TracedProcess, TracedRow
 from seawall.accounts.watch.tracing_pace import LedgerMoment
 from seawall.accounts.watch.watched_claims import ClaimPlace
 from seawall.accounts.watch.watching import MemoryWatch

@@ -11,15 +11,15 @@ from seawall.blackbox import moments as module
 from seawall.blackbox.moments import Pass, choose, overlaid, passes_until
 from seawall.blackbox.overview import summary
 from seawall.blackbox.reader import Box
-from seawall.cli.box_scene import BoxScene
-from seawall.cli.box_source import box_source
-from seawall.cli.box_ticks import row_of, ticks_between
 from seawall.host.host import Unread
 from seawall.host.recording import Round
 from seawall.problems import BundleProblem, UsageProblem
 from seawall.readings.memcg import Memcgs
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.vmstat import Vmstat
+from seawall.sources.box_scene import BoxScene
+from seawall.sources.box_source import box_source
+from seawall.sources.box_ticks import row_of, ticks_between
 
 
 @pytest.fixture(scope="module")

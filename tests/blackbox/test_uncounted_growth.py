@@ -12,13 +12,13 @@ from seawall.accounts.scene import Middle, TopicWindow
 from seawall.blackbox.moments import choose, passes_until
 from seawall.blackbox.reader import Box
 from seawall.cli.blackbox_export import chosen
-from seawall.cli.box_source import box_source
 from seawall.cli.judging import Judging
-from seawall.cli.source import open_source
+from seawall.cli.source_options import open_source
 from seawall.findings.finding import Finding
 from seawall.findings.rule import load_rules
 from seawall.host.bundle_writer import write_bundle
 from seawall.readings.meminfo import Meminfo
+from seawall.sources.box_source import box_source
 
 RULE = next(rule for rule in load_rules() if rule.id == "SW102")
 LOAD_SECONDS, LOAD_ENDS = 30.0, 12.0

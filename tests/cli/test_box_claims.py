@@ -9,10 +9,10 @@ from tests.blackbox.box_maker import BOOT, DECISION, END, HOG, MIB, Told, small_
 
 from seawall.blackbox.moments import Pass, passes_until
 from seawall.blackbox.reader import Box
-from seawall.cli.box_claims import OLD_MOST_SECONDS, _told, with_claims
-from seawall.cli.box_lines import decision_time
-from seawall.cli.box_source import box_source
 from seawall.readings.saved_claims import PATH, SavedClaims, parse
+from seawall.sources.box_claims import OLD_MOST_SECONDS, _told, with_claims
+from seawall.sources.box_lines import decision_time
+from seawall.sources.box_source import box_source
 
 
 @pytest.fixture(scope="module")

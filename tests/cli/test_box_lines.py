@@ -8,7 +8,7 @@ import pytest
 from tests.blackbox.boxes import BOOT, OTHER_BOOT, UNIX, box_at, ring_at
 
 from seawall.blackbox.frame import Frame, pack
-from seawall.cli.box_lines import decision_time, is_unseen, lines_between
+from seawall.sources.box_lines import decision_time, is_unseen, lines_between
 
 DECISION = f"{BOOT[:8]}-0001"
 

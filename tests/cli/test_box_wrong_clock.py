@@ -9,11 +9,11 @@ from seawall.blackbox.frame import Frame, sealed
 from seawall.blackbox.moments import Pass, boot_at, passes_until
 from seawall.blackbox.reader import Box
 from seawall.blackbox.ring import RingFile
-from seawall.cli.box_source import box_source, export_source, span_of
 from seawall.cli.main import main
 from seawall.host.bundle import open_bundle
 from seawall.host.recording import Round
 from seawall.recorder.frame_chain import FrameChain
+from seawall.sources.box_source import box_source, export_source, span_of
 
 FIRST, LAST = "aaaaaaaa-0000-4000-8000-000000000000", "bbbbbbbb-0000-4000-8000-000000000000"
 NTP = 1_795_600_000.0

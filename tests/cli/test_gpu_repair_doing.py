@@ -12,7 +12,8 @@ from tests.accounts.test_gpu_repair_whose import RDMA
 from seawall.accounts.devices.repairs.repair_plan import plan
 from seawall.accounts.devices.repairs.step import RepairPlan, RepairScope
 from seawall.cli import gpu_repair_doing
-from seawall.cli.gpu_repair_doing import Doing, do
+from seawall.cli.gpu_repair_doing import do
+from seawall.cli.gpu_repair_run import RepairRun, RepairStepOutcome
 from seawall.host.host import Unread
 
 BOTH = planned(broken("F1"), plugins=(LACKING,))
@@ -20,7 +21,7 @@ POD = planned(broken("F1"), plugins=(LACKING,), unseen=("systemd's units: no ans
 DONE = plan(facts(drivers=DRIVERS, plugins=(WHOLE,)), RepairScope("workload", BOTH.scope.workload))
 
 
-class Scripted(Doing):
+class Scripted(RepairRun):
     """Looks that are told beforehand; the last one stays."""
 
     def __init__(self, *looks: RepairPlan | Unread, seconds: float = 60) -> None:
@@ -32,11 +33,11 @@ class Scripted(Doing):
 
 
 def told(
-    doing: Doing, wanted: Sequence[int], *, is_all: bool = False, first: RepairPlan = BOTH
+    repair: RepairRun, wanted: Sequence[int], *, is_all: bool = False, first: RepairPlan = BOTH
 ) -> list[tuple[int, str, str]]:
     return [
         (result.step.number, result.state, result.words)
-        for result in do(doing, first, wanted, is_all=is_all)
+        for result in do(repair, first, wanted, is_all=is_all)
     ]
 
 
@@ -45,9 +46,9 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Nothing is done here either: what would be is counted."""
     done: list[int] = []
 
-    def perform(_: Doing, step: Any) -> gpu_repair_doing.RepairStepOutcome:
+    def perform(_: RepairRun, step: Any) -> RepairStepOutcome:
         done.append(step.number)
-        return gpu_repair_doing.RepairStepOutcome("done", "it is", is_verified=True)
+        return RepairStepOutcome("done", "it is", is_verified=True)
 
     monkeypatch.setattr(gpu_repair_doing, "_AGAIN_SECONDS", 0.0)
     monkeypatch.setattr(gpu_repair_doing, "_perform", perform)
@@ -142,7 +143,7 @@ def test_no_pod_is_deleted_after_a_plugin_that_was_not_restarted(
     monkeypatch.setattr(
         gpu_repair_doing,
         "_perform",
-        lambda *_: gpu_repair_doing.RepairStepOutcome(state, "no new one came"),
+        lambda *_: RepairStepOutcome(state, "no new one came"),
     )
     after = planned(broken("F1"), plugins=(WHOLE,))
     found = told(Scripted(BOTH, after), (6, 7))

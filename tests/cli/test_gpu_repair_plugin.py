@@ -8,9 +8,9 @@ from tests.accounts.device_worlds import process
 from tests.accounts.test_gpu_repair_plans import ITS, LACKING, OWN
 
 from seawall.cli import gpu_repair_plugin
-from seawall.cli.gpu_repair_doing import Doing, RepairStepOutcome
 from seawall.cli.gpu_repair_plan import proof
 from seawall.cli.gpu_repair_plugin import restart
+from seawall.cli.gpu_repair_run import RepairRun, RepairStepOutcome
 from seawall.host.own_commands import Ran
 from seawall.host.process_ending import Stranger
 from seawall.readings.process import Processes
@@ -44,7 +44,7 @@ def test_the_hosts_own_mounts_prove_nothing() -> None:
 
 
 @pytest.fixture
-def doing(monkeypatch: pytest.MonkeyPatch) -> Doing:
+def repair(monkeypatch: pytest.MonkeyPatch) -> RepairRun:
     """Its process ended before a signal could be sent."""
 
     def gone(*_: object) -> str:
@@ -55,17 +55,19 @@ def doing(monkeypatch: pytest.MonkeyPatch) -> Doing:
     monkeypatch.setattr(gpu_repair_plugin, "run", lambda *_: Ran(None, "", "crictl did not end"))
     waited = RepairStepOutcome("done", "waited", is_verified=True)
     monkeypatch.setattr(gpu_repair_plugin, "_wait", lambda *_: waited)
-    return Doing(None, time.monotonic() + 9, None, print, Now())  # type: ignore[arg-type]
+    return RepairRun(None, time.monotonic() + 9, None, print, Now())  # type: ignore[arg-type]
 
 
 def test_what_crictl_stopped_without_saying_so_is_waited_for(
-    doing: Doing, monkeypatch: pytest.MonkeyPatch
+    repair: RepairRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CONTAINER_RUNTIME_ENDPOINT", "x")
-    assert restart(doing, LACKING).words == "waited"
+    assert restart(repair, LACKING).words == "waited"
 
 
-def test_without_crictl_nothing_was_sent(doing: Doing, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_crictl_nothing_was_sent(
+    repair: RepairRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(gpu_repair_plugin, "find", lambda _: None)
-    found = restart(doing, LACKING)
+    found = restart(repair, LACKING)
     assert (found.state, found.words) == ("failed", "nothing was sent: process 815 is gone")

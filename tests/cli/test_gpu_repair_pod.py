@@ -9,11 +9,11 @@ import pytest
 from tests.accounts.device_worlds import workload
 from tests.accounts.test_gpu_repair_plans import FINE, facts
 
-from seawall.accounts.devices.layers import DeviceTable
+from seawall.accounts.devices.device_table import DeviceTable
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.cli import gpu_repair_pod
-from seawall.cli.gpu_repair_doing import Doing, RepairStepOutcome
 from seawall.cli.gpu_repair_pod import recreate
+from seawall.cli.gpu_repair_run import RepairRun, RepairStepOutcome
 from seawall.host.own_commands import Ran
 
 OLD_UID, NEW_UID, OTHER_UID = "0dbd65af-1", "0dbd65af-2", "0dbd65af-3"
@@ -23,7 +23,7 @@ def pod(name: str, uid: str) -> Workload:
     return workload(f"/kubepods/pod{uid}/{'ab' * 32}", pod=name, pod_uid=uid, name=f"t/{name}/main")
 
 
-class Cluster(Doing):
+class Cluster(RepairRun):
     """Pods of this node as they are at each look; kubectl's answers by the pod's name."""
 
     def __init__(self, old: Workload, *after: Workload, owners: dict[str, str]) -> None:

@@ -5,7 +5,7 @@ import argparse
 
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.scene import Middle, TopicWindow
-from seawall.cli.source import open_source
+from seawall.cli.source_options import open_source
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import Meminfo

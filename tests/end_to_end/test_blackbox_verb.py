@@ -17,7 +17,7 @@ from tests.end_to_end.verbs import Ran
 from tests.end_to_end.warm_verbs import seawall
 
 from seawall.blackbox.frame import Frame, pack
-from seawall.cli.source import BOX
+from seawall.cli.source_options import BOX
 from seawall.host.bundle import open_bundle
 
 FULL_BYTES = 64 * MIB

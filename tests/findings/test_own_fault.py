@@ -12,7 +12,7 @@ import pytest
 from seawall.accounts.scene import Scene
 from seawall.cli import recent_event_sources
 from seawall.cli.main import _parse
-from seawall.cli.source import open_source
+from seawall.cli.source_options import open_source
 from seawall.findings.blindness import not_seen
 from seawall.findings.finding import Finding, quiet
 from seawall.findings.policy import Policy

@@ -6,8 +6,6 @@ import select
 import signal
 import time
 from argparse import ArgumentParser
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 from tests.end_to_end.verbs import seawall
@@ -18,7 +16,6 @@ from seawall.lab import lab_uncounted_text, libraries, uncounted
 from seawall.lab.plan import Driver, Kind
 from seawall.lab.slots import Slots
 from seawall.lab.uncounted import piece_bytes, whole_grains
-from seawall.lab.worker import Stage
 
 KINDS: tuple[Kind, ...] = ("rings", "egl", "cuda-host", "cuda-managed")
 SOFTWARE = Driver(name="llvmpipe", is_software=True)
@@ -121,9 +118,8 @@ def test_it_stops_when_the_machine_has_less(
     monkeypatch.setattr(uncounted, "available_bytes", lambda: next(answers))
     monkeypatch.setattr(uncounted, "TAKERS", {"rings": lambda _plan, _note: lambda piece: piece})
     monkeypatch.setattr(signal, "pause", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
-    stage = SimpleNamespace(plan=plan("rings", each_bytes=128 * MIB), slots=slots)
     with pytest.raises(KeyboardInterrupt):
-        uncounted.work(cast("Stage", stage), 0, said_words.append)
+        uncounted.work(plan("rings", each_bytes=128 * MIB), slots, 0, said_words.append)
     assert " ".join(said_words).removesuffix(" meanwhile") == expected
     assert slots.read(0).done_bytes == (64 * MIB * (len(available) - 2) if expected else 128 * MIB)
 

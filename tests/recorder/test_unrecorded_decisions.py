@@ -16,10 +16,10 @@ from tests.recorder.recorder_run import Recorder
 from seawall.blackbox.frame import FrameHead, squeezed
 from seawall.blackbox.reader import Box
 from seawall.blackbox.ring import RingFile
-from seawall.cli.box_lines import decision_time
 from seawall.recorder.pretrigger_buffer import PendingFrame
 from seawall.recorder.unrecorded_decisions import LINES_MOST, unrecorded_decisions
 from seawall.recorder.writer import FrameRing, FrameWriter, packed
+from seawall.sources.box_lines import decision_time
 
 SIZE = 4 << 20
 

@@ -11,11 +11,11 @@ import pytest
 from tests.accounts.device_worlds import row
 
 from seawall.accounts.devices.device_changes import Differs
+from seawall.accounts.devices.device_table import DeviceTable
 from seawall.accounts.devices.layers import (
     LAYERS,
     ContainerDevices,
     DeviceRow,
-    DeviceTable,
     Diagnosis,
     HostNode,
     Plugin,

@@ -10,13 +10,13 @@ from tests.end_to_end.verbs import SOURCES
 from seawall.accounts.claim import Claim
 from seawall.accounts.claims import Claims
 from seawall.accounts.ledger import Ledger
-from seawall.accounts.traced_memory import (
+from seawall.accounts.tracing.trace_rows import (
     NOBODY_TRACED,
     Capped,
     StackSum,
-    Traced,
     TracedProcess,
     TracedRow,
+    TraceSum,
 )
 from seawall.host.host import Unread
 from seawall.readings.saved_claims import SavedClaim, SavedClaims
@@ -41,7 +41,7 @@ LEDGER = Ledger(
     total_bytes=8192 * MIB, lines=(), residual_bytes=1500 * MIB, residual_error_bytes=18 * MIB,
     unknown=(), nodes=(), notes=(),
 )  # fmt: skip
-TRACED = Traced(
+TRACED = TraceSum(
     has_trace=True, seconds=10.2, rows=(ROW,), counted={"vmalloc": 3 * MIB},
     by_stack=(StackSum(1024 * MIB, ROW.stack, (ROW.holder,)),),
     given_back=(("unit:iperf.service", 4592 * MIB),), growth_bytes=1030 * MIB,
@@ -49,7 +49,7 @@ TRACED = Traced(
 )  # fmt: skip
 
 
-def page(traced: Traced = TRACED, claims: tuple[Claim, ...] = ()) -> WhoPage:
+def page(traced: TraceSum = TRACED, claims: tuple[Claim, ...] = ()) -> WhoPage:
     absent = Unread("x", "absent")
     claimed = Claims(
         claims=claims, suspects=(), unexplained_bytes=0, unexplained_least_bytes=0,
@@ -63,7 +63,7 @@ def page(traced: Traced = TRACED, claims: tuple[Claim, ...] = ()) -> WhoPage:
     return WhoPage(memory=memory, traced=traced, unseen=unseen)
 
 
-def text(traced: Traced = TRACED, width: int = 80, claims: tuple[Claim, ...] = ()) -> str:
+def text(traced: TraceSum = TRACED, width: int = 80, claims: tuple[Claim, ...] = ()) -> str:
     return "\n".join(lines(page(traced, claims), Console(width=width)))
 
 
@@ -184,7 +184,7 @@ def test_what_would_let_it_trace(unread: Unread | None, words: str) -> None:
 
 
 @pytest.mark.parametrize("traced", [TRACED, NOBODY_TRACED, replace(TRACED, growth_bytes=None)])
-def test_the_document_is_of_its_schema(traced: Traced) -> None:
+def test_the_document_is_of_its_schema(traced: TraceSum) -> None:
     found = json.loads(
         json.dumps(document(head("memory", Unread("k", "absent"), None), page(traced)))
     )

@@ -12,7 +12,6 @@ from typing import Final, Literal
 
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.workloads import Workloads
-from seawall.cli.source import Source
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.readings.base import PATH, Base, document_of
@@ -20,6 +19,7 @@ from seawall.readings.cgroup import Cgroups
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
 from seawall.replaced_file import replace_file
+from seawall.sources.source import Source
 
 NORMAL_MOST_FRACTION: Final = 0.01
 """Of MemTotal; more than this nobody takes for normal without being asked."""

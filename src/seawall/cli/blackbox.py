@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Final
 
 from seawall.cli import statuses
-from seawall.cli.source import BOX, TIMEOUT_SECONDS, seconds_of
+from seawall.cli.source_options import BOX, TIMEOUT_SECONDS, seconds_of
 from seawall.problems import UsageProblem
 
 WANTED: Final = ("DAC_READ_SEARCH",)

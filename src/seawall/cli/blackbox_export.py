@@ -11,9 +11,16 @@ from typing import Final
 from seawall.blackbox.moments import BACK_SECONDS, Pass, boot_at, choose, in_order, read_passes
 from seawall.blackbox.reader import Box
 from seawall.blackbox.record_times import written
-from seawall.cli.box_claims import with_claims
-from seawall.cli.box_lines import WEIGHTY, lines_between, note
-from seawall.cli.box_source import (
+from seawall.cli.console import terminal_columns
+from seawall.cli.output_file import FOLDER, check_output, write_whole
+from seawall.host.archive import MEMBERS_LIMIT, TOTAL_LIMIT_BYTES
+from seawall.host.bundle import ROUNDS_LIMIT
+from seawall.host.bundle_writer import write_bundle
+from seawall.host.host import JSON
+from seawall.problems import UsageProblem
+from seawall.sources.box_claims import with_claims
+from seawall.sources.box_lines import WEIGHTY, lines_between, note
+from seawall.sources.box_source import (
     MANIFEST_KEY,
     BoxRequest,
     box_head,
@@ -22,14 +29,7 @@ from seawall.cli.box_source import (
     nothing_before,
     span_of,
 )
-from seawall.cli.console import terminal_columns
-from seawall.cli.output_file import FOLDER, check_output, write_whole
-from seawall.cli.source import NOTE_MOST
-from seawall.host.archive import MEMBERS_LIMIT, TOTAL_LIMIT_BYTES
-from seawall.host.bundle import ROUNDS_LIMIT
-from seawall.host.bundle_writer import write_bundle
-from seawall.host.host import JSON
-from seawall.problems import UsageProblem
+from seawall.sources.source import NOTE_MOST
 from seawall.version import VERSION
 from seawall.views.blackbox_page import BoxEvent
 from seawall.views.document import render

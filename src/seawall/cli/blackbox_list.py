@@ -6,9 +6,9 @@ from argparse import Namespace
 
 from seawall.blackbox.overview import summary
 from seawall.blackbox.reader import Box
-from seawall.cli.box_lines import LISTED, lines_between
-from seawall.cli.box_source import box_head
 from seawall.cli.console import console_for
+from seawall.sources.box_lines import LISTED, lines_between
+from seawall.sources.box_source import box_head
 from seawall.views.blackbox_page import BoxPage
 from seawall.views.document import render
 

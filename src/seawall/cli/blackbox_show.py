@@ -5,10 +5,10 @@ from argparse import Namespace
 
 from seawall.blackbox.reader import Box
 from seawall.blackbox.record_times import written
-from seawall.cli.box_lines import lines_between
-from seawall.cli.box_source import box_head, box_time, whole_span
-from seawall.cli.box_ticks import Ticks, ticks_between
 from seawall.cli.console import console_for
+from seawall.sources.box_lines import lines_between
+from seawall.sources.box_source import box_head, box_time, whole_span
+from seawall.sources.box_ticks import Ticks, ticks_between
 from seawall.views.blackbox_page import ShowPage
 from seawall.views.document import render
 

@@ -14,13 +14,14 @@ from seawall.cli.console import console_for
 from seawall.cli.named_workload import named_workload
 from seawall.cli.number_argument import a_number
 from seawall.cli.progress import ProgressLine
-from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.cli.source_options import add_source_arguments, open_source
 from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import Meminfo
+from seawall.sources.source import Source
 from seawall.views.cache_page import CachePage, Owners, ScopeKind
 from seawall.views.cache_unseen import unseen
 from seawall.views.document import head, render

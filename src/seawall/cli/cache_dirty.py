@@ -7,11 +7,11 @@ from typing import Final
 from seawall.accounts.dirty import Dirty
 from seawall.accounts.page_cache import CacheTotals
 from seawall.cli.console import console_for
-from seawall.cli.source import Source
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import Meminfo
+from seawall.sources.source import Source
 from seawall.views.cache_page import CachePage
 from seawall.views.document import head, render
 from seawall.views.terminal import plain

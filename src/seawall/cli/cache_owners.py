@@ -9,8 +9,8 @@ from typing import Final
 from seawall.accounts.memory_groups import MemoryGroups
 from seawall.accounts.page_cache import CacheFile
 from seawall.cli.cache_scan import CacheScan
-from seawall.cli.source import Source
 from seawall.host.host import JSON, Host, Unread
+from seawall.sources.source import Source
 from seawall.views.cache_page import Owners
 
 FILES_MOST: Final = 10

@@ -12,7 +12,6 @@ from typing import Final
 from seawall.accounts.page_cache import CacheFile, CacheTable
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.cli.progress import ProgressLine
-from seawall.cli.source import Source
 from seawall.host.host import Host, Unread
 from seawall.host.live import LiveHost
 from seawall.problems import UsageProblem
@@ -22,6 +21,7 @@ from seawall.readings.node_daemons import NEEDED
 from seawall.readings.process import Processes
 from seawall.readings.process_files import FileUse, FileUses
 from seawall.readings.residency import FilePages, measure, measure_each, walk
+from seawall.sources.source import Source
 from seawall.words import count
 
 BATCH: Final = 64

@@ -11,7 +11,7 @@ from typing import Final
 from seawall.cli.console import terminal_columns
 from seawall.cli.memory_who import trace_seconds
 from seawall.cli.output_file import FOLDER, check_output, write_whole
-from seawall.cli.source import SLOT, TIMEOUT_SECONDS, seconds_of
+from seawall.cli.source_options import SLOT, TIMEOUT_SECONDS, seconds_of
 from seawall.cli.topics import all_topics
 from seawall.cli.tracing import AROUND_SECONDS, ENDING, TRACE_SECONDS, Spaced, overlay_host_of
 from seawall.host.bundle_writer import write_bundle

@@ -9,7 +9,6 @@ from seawall.accounts.census.frame_census import Census, census_of
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.workloads import Workloads
 from seawall.cli.console import console_for
-from seawall.cli.source import Source
 from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import unread_rows
 from seawall.host.host import Unread
@@ -21,6 +20,7 @@ from seawall.readings.page_census import PageCensus, take
 from seawall.readings.slabinfo import Slabinfo
 from seawall.readings.snapshot import Snapshot
 from seawall.readings.zoneinfo import Zoneinfo
+from seawall.sources.source import Source
 from seawall.views.document import head, render
 from seawall.views.memory_census_page import CensusPage
 from seawall.views.memory_census_unseen import unseen_rows
@@ -66,11 +66,11 @@ def make_page(source: Source, *, exact: bool) -> CensusPage:
 
 def print_json(source: Source, page: CensusPage) -> None:
     """The verb's document with the census in it."""
-    from seawall.cli.memory import page_of  # noqa: PLC0415 - it imports what imports this
     from seawall.views import memory_census_json, memory_json  # noqa: PLC0415 - one of the two
+    from seawall.views.memory_page import MemoryPage  # noqa: PLC0415
 
     top = head("memory", source.first.get(Kernel), None)
-    memory = memory_json.document(top, page_of(source, None))
+    memory = memory_json.document(top, MemoryPage.of(source.first, source.notes))
     print(render(memory_census_json.document(memory, page)))
 
 

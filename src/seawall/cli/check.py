@@ -11,7 +11,7 @@ from typing import Any, Final
 from seawall.cli.console import console_for
 from seawall.cli.judging import Judging
 from seawall.cli.rules import rule_named
-from seawall.cli.source import add_source_arguments, open_source
+from seawall.cli.source_options import add_source_arguments, open_source
 from seawall.cli.statuses import NPD_OK, NPD_PROBLEM, NPD_UNKNOWN
 from seawall.cli.why import add_judging_arguments, exit_status
 from seawall.findings.blindness import not_seen

@@ -22,7 +22,7 @@ from seawall.accounts.devices.own_view import (
     refusals,
 )
 from seawall.cli import statuses
-from seawall.cli.source import SLOT, TIMEOUT_SECONDS, seconds_of
+from seawall.cli.source_options import SLOT, TIMEOUT_SECONDS, seconds_of
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.host.own_devices import try_each

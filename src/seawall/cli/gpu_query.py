@@ -6,14 +6,11 @@ runs; for a WORKLOAD in that one's cgroup and namespaces, and with its rights: a
 libraries are its own code, and never loaded from outside.
 """
 
-import errno
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
 
-from seawall.accounts.devices.classes import NVIDIA, majors_now
-from seawall.accounts.devices.own_view import ClassPromise, paths_to_try, refusals
+from seawall.accounts.devices.own_view import ClassPromise, nvidia_refusals, paths_to_try
 from seawall.cli.console import console_for
-from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.cli.source_options import add_source_arguments, open_source
 from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import unread_rows
 from seawall.host.host import Unread
@@ -23,6 +20,7 @@ from seawall.readings.device_access import Tried
 from seawall.readings.device_nodes import DeviceNodes
 from seawall.readings.gpu_query import GpuQuery, ask
 from seawall.readings.kernel import Kernel
+from seawall.sources.source import Source
 from seawall.views.document import head, render
 from seawall.views.gpu_query_page import QueryPage
 
@@ -77,21 +75,4 @@ def _refused(source: Source, query: GpuQuery | Unread) -> tuple[str, ...]:
         paths = () if isinstance(nodes, Unread) else tuple(nodes.by_path)
         return [Tried(*row) for row in try_each(paths_to_try(promise, paths), opens=False)]
 
-    return refused_nodes(source, try_here)
-
-
-def refused_nodes(
-    source: Source, try_all: Callable[[ClassPromise], Sequence[Tried]]
-) -> tuple[str, ...]:
-    """A sentence for each of NVIDIA's that ``try_all`` finds refused."""
-    drivers = source.first.get(CharDevices)
-    known = None if isinstance(drivers, Unread) else drivers
-    if known is not None and not majors_now(known, ("nvidia", "nvidia-frontend", "nvidiactl")):
-        return ("/proc/devices knows no nvidia driver: its module is not loaded",)
-    controls = tuple(control.path for control in NVIDIA.controls if control.is_needed)
-    promise = ClassPromise(NVIDIA, "the driver", 1, controls)
-    tried = try_all(promise)
-    return tuple(
-        f"{one.path}: {errno.errorcode.get(one.errno, one.errno)}: {one.words}"
-        for one in (refusals(promise, tried, known) if tried else ())
-    )
+    return nvidia_refusals(source.first.get(CharDevices), try_here)

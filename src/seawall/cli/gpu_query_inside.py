@@ -9,20 +9,21 @@ import re
 
 from seawall.accounts.devices.classes import NVIDIA
 from seawall.accounts.devices.container_processes import eldest
-from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, DeviceTable
-from seawall.accounts.devices.own_view import ClassPromise, paths_to_try
+from seawall.accounts.devices.device_table import DeviceTable
+from seawall.accounts.devices.layers import ContainerDevices, DeviceRow
+from seawall.accounts.devices.own_view import ClassPromise, nvidia_refusals, paths_to_try
 from seawall.accounts.workloads import Workload, Workloads
-from seawall.cli.gpu_query import refused_nodes
 from seawall.cli.named_workload import lookup_problem, named_workload
-from seawall.cli.source import Source
 from seawall.findings.blindness import unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.readings import device_access, device_nodes, gpu_query_inside
+from seawall.readings.char_devices import CharDevices
 from seawall.readings.device_access import AccessTarget, Tried
 from seawall.readings.gpu_query_inside import Inside
 from seawall.readings.kernel import Kernel
 from seawall.readings.process import Process, Processes
+from seawall.sources.source import Source
 from seawall.views.gpu_query_page import AskedAs, QueryPage
 
 _PID = re.compile(r"pid:([0-9]{1,10})")
@@ -142,4 +143,4 @@ def _of_a_try(source: Source, process: Process) -> tuple[str, ...]:
         access = device_access.ask(source.first.host, [target]).get(process.pid)
         return [] if access is None else [one for path in paths if (one := access.tried.get(path))]
 
-    return refused_nodes(source, try_there)
+    return nvidia_refusals(source.first.get(CharDevices), try_there)

@@ -16,14 +16,16 @@ from typing import Final
 from seawall.accounts.devices.repairs.step import KINDS, RepairPlan, RepairScope
 from seawall.cli import statuses
 from seawall.cli.console import console_for
-from seawall.cli.gpu_repair_doing import Doing, do, doable
+from seawall.cli.gpu_repair_doing import do, doable
 from seawall.cli.gpu_repair_plan import plan_of
-from seawall.cli.source import TIMEOUT_SECONDS, Source, open_source, seconds_of
+from seawall.cli.gpu_repair_run import RepairRun
+from seawall.cli.source_options import TIMEOUT_SECONDS, open_source, seconds_of
 from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import NotSeen, asked_by_root, unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.readings.kernel import Kernel
+from seawall.sources.source import Source
 from seawall.views.document import head, render
 from seawall.views.gpu_repair_page import RepairOutcome, RepairPage
 from seawall.views.gpu_unseen import rows_of
@@ -135,14 +137,14 @@ def _done(arguments: Namespace, source: Source, page: RepairPage, first: RepairP
     tell, say = _tellers(arguments)
     reserved = min(_RESERVED_SECONDS, arguments.timeout / 3)
     until = time.monotonic() + arguments.timeout - reserved
-    doing = Doing(page.scope, until, arguments.kubeconfig, say, source.first)
+    repair = RepairRun(page.scope, until, arguments.kubeconfig, say, source.first)
     wanted = set(arguments.do) or doable()
     results = []
-    for result in do(doing, first, wanted, is_all=not arguments.do):
+    for result in do(repair, first, wanted, is_all=not arguments.do):
         results.append(result)
         tell(result)
-    doing.until = time.monotonic() + _RESERVED_SECONDS
-    return replace(page, results=tuple(results), left=doing.plan())
+    repair.until = time.monotonic() + _RESERVED_SECONDS
+    return replace(page, results=tuple(results), left=repair.plan())
 
 
 def _tellers(arguments: Namespace) -> tuple[Callable[[RepairOutcome], None], Callable[[str], None]]:

@@ -8,9 +8,8 @@ anew.
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from seawall.accounts.devices.layers import HostNode, Plugin
 from seawall.accounts.devices.repairs.plugin_steps import is_there
@@ -21,25 +20,22 @@ from seawall.accounts.devices.repairs.step import (
     Link,
     Modules,
     RepairPlan,
-    RepairScope,
     Step,
 )
 from seawall.accounts.workloads import Workload
-from seawall.cli.gpu_repair_plan import plan_of
-from seawall.cli.source import SLOT
+from seawall.cli.gpu_repair_plugin import restart
+from seawall.cli.gpu_repair_pod import recreate
+from seawall.cli.gpu_repair_run import HOST_ROOT, RepairRun, RepairStepOutcome
 from seawall.host.char_links import leads_to, make_link
 from seawall.host.control_nodes import look, make
 from seawall.host.host import Unread
-from seawall.host.live import LiveHost
 from seawall.host.own_commands import find, run
 from seawall.host.own_devices import try_each
 from seawall.readings.char_devices import CharDevices
-from seawall.readings.snapshot import Snapshot
-from seawall.views.gpu_repair_page import RepairOutcome, State
+from seawall.views.gpu_repair_page import RepairOutcome
 
 SEAWALLS: Final = ("modules", "nodes", "links", "plugin", "recreate")
 """Kinds of which it can do any."""
-_ROOT: Final = "/"
 _LOAD_SECONDS: Final = 60.0
 _LOOKS_MOST: Final = 4
 _AGAIN_SECONDS: Final = 0.5
@@ -56,42 +52,8 @@ _GONE: Final = (
 )
 
 
-class RepairStepOutcome(NamedTuple):
-    """How a step went."""
-
-    state: State
-    words: str
-    is_verified: bool = False
-    """By looking anew; of a step that was skipped: it is not needed."""
-
-
-@dataclass(slots=True)
-class Doing:
-    """One ``--do``."""
-
-    scope: RepairScope
-    until: float
-    """The monotonic second after which nothing is waited for."""
-    kubeconfig: str | None
-    say: Callable[[str], None]
-    snapshot: Snapshot
-
-    def seconds_left(self) -> float:
-        """At least a little: who asks for none is told that it took too long."""
-        return max(0.1, self.until - time.monotonic())
-
-    def look(self) -> Snapshot:
-        """At this moment."""
-        self.snapshot = Snapshot(LiveHost(_ROOT, until=self.until, slot=SLOT))
-        return self.snapshot
-
-    def plan(self) -> RepairPlan | Unread:
-        """Of what is there now."""
-        return plan_of(self.look(), self.scope)
-
-
 def do(
-    doing: Doing, first: RepairPlan, wanted: Iterable[int], *, is_all: bool
+    repair: RepairRun, first: RepairPlan, wanted: Iterable[int], *, is_all: bool
 ) -> Iterator[RepairOutcome]:
     """Each as it is done.  ``first``: what the person was shown."""
     numbers = sorted(wanted)
@@ -100,7 +62,7 @@ def do(
     undone = ""
     for number in numbers:
         while True:
-            now = _look_again(doing, first)
+            now = _look_again(repair, first)
             if isinstance(now, str):
                 yield from (RepairOutcome(one, "failed", now) for one in rest.values())
                 return
@@ -110,7 +72,7 @@ def do(
                 break
             tried.add(_key(step))
             rest.pop(_key(step), None)
-            result = RepairOutcome(step, *_one(doing, now, step, undone))
+            result = RepairOutcome(step, *_one(repair, now, step, undone))
             undone = undone or _undone(result)
             yield result
         for key in [key for key, one in rest.items() if one.number == number]:
@@ -137,15 +99,15 @@ def _is_meant(step: Step, numbers: Iterable[int], *, is_all: bool) -> bool:
     return step.number in numbers and (step.by == "seawall" or not is_all)
 
 
-def _look_again(doing: Doing, first: RepairPlan) -> RepairPlan | str:
+def _look_again(repair: RepairRun, first: RepairPlan) -> RepairPlan | str:
     """The plan of now; in words what could be seen before and cannot now: who does not see a
     step any more must not take it for done.
     """
     words = "the time of --timeout was over before it"
     for _ in range(_LOOKS_MOST):
-        if time.monotonic() > doing.until:
+        if time.monotonic() > repair.until:
             break
-        now = doing.plan()
+        now = repair.plan()
         gaps = [f"{now.path}: {now.detail or now.why}"] if isinstance(now, Unread) else []
         if not isinstance(now, Unread):
             gaps = [gap for gap in now.unseen if gap not in first.unseen]
@@ -164,7 +126,7 @@ def _key(step: Step) -> str:
     return step.id
 
 
-def _one(doing: Doing, now: RepairPlan, step: Step, undone: str) -> RepairStepOutcome:
+def _one(repair: RepairRun, now: RepairPlan, step: Step, undone: str) -> RepairStepOutcome:
     """``undone``: why the plugin that serves it was not restarted."""
     if step.by != "seawall":
         return RepairStepOutcome("refused", _NOT_OURS[step.by])
@@ -175,42 +137,38 @@ def _one(doing: Doing, now: RepairPlan, step: Step, undone: str) -> RepairStepOu
     if undone and step.kind == "recreate":
         return RepairStepOutcome("refused", f"6 was not done, and it may be for nothing: {undone}")
     try:
-        return _perform(doing, step)
+        return _perform(repair, step)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return RepairStepOutcome("failed", f"{where}{error.strerror or error}")
 
 
-def _perform(doing: Doing, step: Step) -> RepairStepOutcome:
+def _perform(repair: RepairRun, step: Step) -> RepairStepOutcome:
     on = step.on
     if isinstance(on, Modules):
-        return _load(doing, on)
+        return _load(repair, on)
     if isinstance(on, Plugin):
-        from seawall.cli.gpu_repair_plugin import restart  # noqa: PLC0415 - only when it is done
-
-        return restart(doing, on)
+        return restart(repair, on)
     if isinstance(on, Workload):
-        from seawall.cli.gpu_repair_pod import recreate  # noqa: PLC0415 - only when it is done
-
-        return recreate(doing, on)
+        return recreate(repair, on)
     nodes = [one for one in on or () if isinstance(one, HostNode)]
     links = [one for one in on or () if isinstance(one, Link)]
-    return _make_nodes(doing, nodes) if nodes else _make_links(doing, links)
+    return _make_nodes(repair, nodes) if nodes else _make_links(repair, links)
 
 
 # --- on the host ------------------------------------------------------------------------
 
 
-def _load(doing: Doing, modules: Modules) -> RepairStepOutcome:
+def _load(repair: RepairRun, modules: Modules) -> RepairStepOutcome:
     command = modules.command if find(modules.command[0]) else modules.fallback
     program = find(command[0])
     if program is None:
         return RepairStepOutcome(
             "failed", f"neither {modules.command[0]} nor {command[0]} is installed"
         )
-    doing.say(f"runs: {' '.join(command)}")
-    ran = run([program, *command[1:]], min(_LOAD_SECONDS, doing.seconds_left()))
-    drivers = doing.look().get(CharDevices)
+    repair.say(f"runs: {' '.join(command)}")
+    ran = run([program, *command[1:]], min(_LOAD_SECONDS, repair.seconds_left()))
+    drivers = repair.look().get(CharDevices)
     if isinstance(drivers, Unread):
         return RepairStepOutcome("done", f"whether it is loaded was not seen: {drivers.detail}")
     lacking = [name for name in modules.drivers if not drivers.majors_of(name)]
@@ -222,14 +180,14 @@ def _load(doing: Doing, modules: Modules) -> RepairStepOutcome:
     )
 
 
-def _make_nodes(doing: Doing, nodes: list[HostNode]) -> RepairStepOutcome:
+def _make_nodes(repair: RepairRun, nodes: list[HostNode]) -> RepairStepOutcome:
     problems = []
     for node in nodes:
         try:
-            doing.say(make(_ROOT, node.path, node.major, node.minor))
+            repair.say(make(HOST_ROOT, node.path, node.major, node.minor))
         except OSError as error:
             problems.append(f"{node.path}: {error.strerror}")
-    seen = look(_ROOT, [node.path for node in nodes])
+    seen = look(HOST_ROOT, [node.path for node in nodes])
     tried = {row[0]: row[1] for row in try_each([node.path for node in nodes], opens=False)}
     for node in nodes:
         found = seen.get(node.path)
@@ -245,16 +203,16 @@ def _make_nodes(doing: Doing, nodes: list[HostNode]) -> RepairStepOutcome:
     )
 
 
-def _make_links(doing: Doing, links: list[Link]) -> RepairStepOutcome:
+def _make_links(repair: RepairRun, links: list[Link]) -> RepairStepOutcome:
     problems = []
     for link in links:
         name = f"/dev/char/{link.major}:{link.minor}"
         try:
-            doing.say(make_link(_ROOT, link.path, link.major, link.minor))
+            repair.say(make_link(HOST_ROOT, link.path, link.major, link.minor))
         except OSError as error:
             problems.append(f"{name}: {error.filename or link.path}: {error.strerror}")
             continue
-        if not leads_to(_ROOT, link.major, link.minor):
+        if not leads_to(HOST_ROOT, link.major, link.minor):
             problems.append(f"{name} does not lead to its device")
     if problems:
         return RepairStepOutcome("failed", "; ".join(problems))

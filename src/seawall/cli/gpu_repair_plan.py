@@ -3,7 +3,7 @@
 
 from typing import Final, Literal, TypeAlias
 
-from seawall.accounts.devices.layers import DeviceTable
+from seawall.accounts.devices.device_table import DeviceTable
 from seawall.accounts.devices.repairs.plugin_proof import (
     STARTING,
     has_kubelets_folder,

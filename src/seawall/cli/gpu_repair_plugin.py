@@ -17,8 +17,8 @@ from seawall.accounts.devices.container_processes import ContainerProcesses
 from seawall.accounts.devices.layers import Plugin
 from seawall.accounts.devices.repairs.plugin_proof import FOLDER, STARTING
 from seawall.accounts.workloads import Workload, Workloads
-from seawall.cli.gpu_repair_doing import Doing, RepairStepOutcome
 from seawall.cli.gpu_repair_plan import proof
+from seawall.cli.gpu_repair_run import RepairRun, RepairStepOutcome
 from seawall.host.host import Unread
 from seawall.host.own_commands import find, run
 from seawall.host.process_ending import GRACE_SECONDS, ProcessIdentity, Stranger, end
@@ -38,23 +38,23 @@ _NOBODY: Final = (
 _ID: Final = re.compile(r"[0-9a-f]{64}\Z")
 
 
-def restart(doing: Doing, plugin: Plugin) -> RepairStepOutcome:
+def restart(repair: RepairRun, plugin: Plugin) -> RepairStepOutcome:
     """End it, wait for the next one, look into that one's /dev."""
-    if proof(doing.snapshot, plugin.pid) != "proven":
+    if proof(repair.snapshot, plugin.pid) != "proven":
         words = f"whether it is a device plugin was not seen: every one mounts {FOLDER}"
         return RepairStepOutcome("refused", words)
-    processes = doing.snapshot.get(Processes)
+    processes = repair.snapshot.get(Processes)
     seen = None if isinstance(processes, Unread) else processes.by_pid.get(plugin.pid)
     if seen is None:
         return RepairStepOutcome("failed", f"its process {plugin.pid} is gone")
     try:
-        doing.say(_end(doing, plugin, seen))
+        repair.say(_end(repair, plugin, seen))
     except Stranger as stranger:
         return RepairStepOutcome("failed", f"nothing was sent: {stranger}")
-    return _wait(doing, plugin)
+    return _wait(repair, plugin)
 
 
-def _end(doing: Doing, plugin: Plugin, seen: Process) -> str:
+def _end(repair: RepairRun, plugin: Plugin, seen: Process) -> str:
     """By the runtime's own tool where that is set up, else by a signal."""
     key = plugin.workload.container_id or ""
     tool = find("crictl")
@@ -62,14 +62,14 @@ def _end(doing: Doing, plugin: Plugin, seen: Process) -> str:
     is_set_up = os.path.exists(_CRICTL_CONFIG) or _CRICTL_ENDPOINT in os.environ
     if tool is not None and is_set_up and _ID.match(key):
         words = ["crictl", "stop", f"--timeout={GRACE_SECONDS:g}", key]
-        doing.say(f"runs: {' '.join(words)}")
-        ran = run([tool, *words[1:]], min(4 * GRACE_SECONDS, doing.seconds_left()))
+        repair.say(f"runs: {' '.join(words)}")
+        ran = run([tool, *words[1:]], min(4 * GRACE_SECONDS, repair.seconds_left()))
         is_asked = True
         if ran.status == 0:
             return f"crictl stopped container {key[:12]}"
-        doing.say(f"crictl did not stop it: {ran.words}")
-    doing.say(f"sends: SIGTERM to process {plugin.pid}, and SIGKILL {GRACE_SECONDS:g} s later")
-    grace = min(GRACE_SECONDS, doing.seconds_left())
+        repair.say(f"crictl did not stop it: {ran.words}")
+    repair.say(f"sends: SIGTERM to process {plugin.pid}, and SIGKILL {GRACE_SECONDS:g} s later")
+    grace = min(GRACE_SECONDS, repair.seconds_left())
     try:
         return end(ProcessIdentity(plugin.pid, seen.starttime_ticks, plugin.workload.cgroup), grace)
     except Stranger as stranger:
@@ -81,14 +81,14 @@ def _end(doing: Doing, plugin: Plugin, seen: Process) -> str:
 # --- the new one ------------------------------------------------------------------------
 
 
-def _wait(doing: Doing, plugin: Plugin) -> RepairStepOutcome:
+def _wait(repair: RepairRun, plugin: Plugin) -> RepairStepOutcome:
     began, before, words = time.monotonic(), None, _NOBODY
-    doing.say("waits for the kubelet to start a new container of the same pod")
-    while time.monotonic() < doing.until:
-        found = _next_one(doing.look(), plugin)
+    repair.say("waits for the kubelet to start a new container of the same pod")
+    while time.monotonic() < repair.until:
+        found = _next_one(repair.look(), plugin)
         if found is not None:
             workload, process, own = found
-            words = _lacking(doing.snapshot, plugin, own)
+            words = _lacking(repair.snapshot, plugin, own)
             # Twice the same: while a runtime still makes it, /dev is the host's or half of one.
             if not words and before == (process.pid, process.starttime_ticks):
                 return RepairStepOutcome("done", _done(plugin, workload, process), is_verified=True)

@@ -11,10 +11,11 @@ import re
 import time
 from typing import Any, Final, NamedTuple
 
-from seawall.accounts.devices.layers import ContainerDevices, DeviceTable
+from seawall.accounts.devices.device_table import DeviceTable
+from seawall.accounts.devices.layers import ContainerDevices
 from seawall.accounts.devices.repairs.removal_commands import delete_pod
 from seawall.accounts.workloads import Workload, Workloads
-from seawall.cli.gpu_repair_doing import Doing, RepairStepOutcome
+from seawall.cli.gpu_repair_run import RepairRun, RepairStepOutcome
 from seawall.host.host import Unread
 from seawall.host.own_commands import find, run
 
@@ -23,7 +24,7 @@ _CALL_SECONDS: Final = 30.0
 _ORDINAL: Final = re.compile(r"-[0-9]+\Z")
 
 
-def recreate(doing: Doing, workload: Workload) -> RepairStepOutcome:
+def recreate(repair: RepairRun, workload: Workload) -> RepairStepOutcome:
     """Delete the pod, wait for its next one on this node, try that one's devices."""
     elsewhere = delete_pod(workload)
     if not elsewhere:
@@ -31,29 +32,29 @@ def recreate(doing: Doing, workload: Workload) -> RepairStepOutcome:
             "refused", "its name is none of a pod: it is not put into a command"
         )
     tool = find("kubectl")
-    if tool is None or not (doing.kubeconfig or os.environ.get("KUBECONFIG")):
+    if tool is None or not (repair.kubeconfig or os.environ.get("KUBECONFIG")):
         lack = "kubectl is not installed here" if tool is None else "no credentials: --kubeconfig"
         return RepairStepOutcome("refused", f"{lack}; where there are, type: {elsewhere}")
-    call = _Call(doing, tool, workload)
+    call = _Call(repair, tool, workload)
     owners = _owners(call.get(), workload)
     if isinstance(owners, str):
         return RepairStepOutcome("refused", f"{owners}; nothing was deleted")
-    if not (before := _pods(doing)):
+    if not (before := _pods(repair)):
         return RepairStepOutcome("refused", "which pods run here was not seen; nothing was deleted")
     if (failed := call.delete(_uid(workload))) is not None:
         return RepairStepOutcome("failed", failed)
-    return _wait(doing, _Deleted(workload, owners, before | {_uid(workload)}, tool))
+    return _wait(repair, _Deleted(workload, owners, before | {_uid(workload)}, tool))
 
 
 class _Call:
     """Of one pod's address."""
 
-    def __init__(self, doing: Doing, tool: str, workload: Workload) -> None:
+    def __init__(self, repair: RepairRun, tool: str, workload: Workload) -> None:
         """``workload``: one whose names are a pod's."""
-        self._doing = doing
+        self._repair = repair
         self._tool = tool
         # $KUBECONFIG, which may name several, kubectl reads itself.
-        self._words = ["--kubeconfig", doing.kubeconfig] if doing.kubeconfig else []
+        self._words = ["--kubeconfig", repair.kubeconfig] if repair.kubeconfig else []
         self._path = f"/api/v1/namespaces/{workload.namespace}/pods/{workload.pod}"
 
     def get(self) -> dict[str, Any] | str:
@@ -75,8 +76,8 @@ class _Call:
 
     def _run(self, words: list[str], given: bytes) -> tuple[str | None, str]:
         shown = f" <<< '{given.decode()}'" if given else ""
-        self._doing.say(f"runs: kubectl {' '.join([*self._words, *words])}{shown}")
-        seconds = min(_CALL_SECONDS, self._doing.seconds_left())
+        self._repair.say(f"runs: kubectl {' '.join([*self._words, *words])}{shown}")
+        seconds = min(_CALL_SECONDS, self._repair.seconds_left())
         ran = run([self._tool, *self._words, *words], seconds, given)
         return (ran.out, "") if ran.status == 0 else (None, f"kubectl: {ran.words}")
 
@@ -116,25 +117,25 @@ class _Deleted(NamedTuple):
     tool: str
 
 
-def _pods(doing: Doing) -> set[str]:
+def _pods(repair: RepairRun) -> set[str]:
     """Uids of those of this moment; empty: not seen."""
-    found = doing.look().get(Workloads)
+    found = repair.look().get(Workloads)
     known = () if isinstance(found, Unread) else found.by_cgroup.values()
     return {_uid(one) for one in known if one.pod_uid is not None}
 
 
-def _wait(doing: Doing, gone: _Deleted) -> RepairStepOutcome:
-    doing.say("waits for the pod to come again on this node")
+def _wait(repair: RepairRun, gone: _Deleted) -> RepairStepOutcome:
+    repair.say("waits for the pod to come again on this node")
     words = "it did not come again on this node: try it where it runs: seawall gpu"
     asked: dict[str, bool] = {}
-    while time.monotonic() < doing.until:
-        table = doing.look().get(DeviceTable)
+    while time.monotonic() < repair.until:
+        table = repair.look().get(DeviceTable)
         for one in () if isinstance(table, Unread) else table.containers:
             if not _follows(one.workload, gone):
                 continue
             uid = _uid(one.workload)
             if uid not in asked:
-                asked[uid] = _is_its(doing, one.workload, gone)
+                asked[uid] = _is_its(repair, one.workload, gone)
             if asked[uid] and one.works:
                 words = f"tried: {one.workload.name} can use what it was promised"
                 return RepairStepOutcome("done", words, is_verified=True)
@@ -156,11 +157,11 @@ def _follows(new: Workload, gone: _Deleted) -> bool:
     return bool(stem) and stem == its and not _ORDINAL.search(old.pod or "")
 
 
-def _is_its(doing: Doing, new: Workload, gone: _Deleted) -> bool:
+def _is_its(repair: RepairRun, new: Workload, gone: _Deleted) -> bool:
     """Another name may be somebody else's pod: whoever made the old one made this one too."""
     if new.pod == gone.workload.pod:
         return True
-    owners = _owners(_Call(doing, gone.tool, new).get(), new)
+    owners = _owners(_Call(repair, gone.tool, new).get(), new)
     return not isinstance(owners, str) and bool(owners & gone.owners)
 
 

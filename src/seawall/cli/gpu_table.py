@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from seawall.accounts.devices.classes import CLASSES
 from seawall.accounts.devices.device_changes import Differs, differing
-from seawall.accounts.devices.layers import DeviceTable
+from seawall.accounts.devices.device_table import DeviceTable
 from seawall.accounts.devices.node_faults.faults import DeviceFaults, with_faults
 from seawall.accounts.workloads import Workload
 from seawall.cli import gpu_watch
 from seawall.cli.console import console_for
 from seawall.cli.gpu import QUESTIONS
-from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.cli.source_options import add_source_arguments, open_source
 from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import NotSeen, asked_by_root, unread_rows
 from seawall.host.host import Unread
@@ -21,6 +21,7 @@ from seawall.problems import UsageProblem
 from seawall.readings.char_devices import CharDevices
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
+from seawall.sources.source import Source
 from seawall.views.document import head, render
 from seawall.views.gpu_page import GpuPage
 from seawall.views.gpu_unseen import unseen_rows

@@ -15,7 +15,7 @@ from seawall.accounts.devices.classes import CLASSES, load_of, majors_now
 from seawall.accounts.devices.host_nodes import host_nodes
 from seawall.accounts.devices.layers import HostNode
 from seawall.cli import statuses
-from seawall.cli.source import SLOT, seconds_of
+from seawall.cli.source_options import SLOT, seconds_of
 from seawall.host.control_nodes import PathNode, look, make
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from seawall.cli.source import seconds_of
+from seawall.cli.source_options import seconds_of
 from seawall.problems import UsageProblem
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ def _wanted(arguments: Namespace) -> "Workload | None":
     if arguments.workload is None:
         return None
     from seawall.cli.named_workload import named_workload  # noqa: PLC0415 - only when named
-    from seawall.cli.source import Source  # noqa: PLC0415 - likewise
     from seawall.host.live import LiveHost  # noqa: PLC0415 - likewise
+    from seawall.sources.source import Source  # noqa: PLC0415 - likewise
 
     host = LiveHost("/")
     try:

@@ -8,10 +8,9 @@ from typing import Any, Final
 
 from seawall.blackbox.reader import Box
 from seawall.cli.blackbox import check_is_there
-from seawall.cli.box_source import box_time, whole_span
 from seawall.cli.console import console_for
 from seawall.cli.progress import ProgressLine
-from seawall.cli.source import BOX
+from seawall.cli.source_options import BOX
 from seawall.cli.verb_page import print_page
 from seawall.guard.config import parse
 from seawall.guard.settings import Settings
@@ -22,6 +21,7 @@ from seawall.replay.found import Replayed
 from seawall.replay.replay import replay as judge_again
 from seawall.replay.replay_json import document
 from seawall.replay.replay_text import lines
+from seawall.sources.box_source import box_time, whole_span
 from seawall.views.document import head, render, taken_at, with_unread
 
 _CONFIG_MOST: Final = 256 << 10

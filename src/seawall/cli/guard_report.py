@@ -13,7 +13,7 @@ from typing import Final
 from seawall.blackbox.record_times import DAY_SECONDS, written
 from seawall.cli.console import console_for
 from seawall.cli.progress import ProgressLine
-from seawall.cli.source import BOX
+from seawall.cli.source_options import BOX
 from seawall.cli.verb_page import print_page
 from seawall.guard.tell.paths import DECISIONS, OLDER_DECISIONS, Paths
 from seawall.host.host import Unread

@@ -10,7 +10,7 @@ from argparse import Namespace
 from typing import Any, Final
 
 from seawall.cli import statuses
-from seawall.cli.source import SLOT
+from seawall.cli.source_options import SLOT
 from seawall.host.host import Unread
 from seawall.views.document import head, render
 from seawall.views.terminal import plain

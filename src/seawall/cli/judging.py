@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from seawall.accounts.scene import Scene
 from seawall.cli.policy_file import load_policy
-from seawall.cli.source import Source
 from seawall.findings.finding import SEVERITIES, Judged
 from seawall.findings.rule import Rule
 from seawall.findings.rule_runner import (
@@ -20,6 +19,7 @@ from seawall.findings.rule_runner import (
 )
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot, needs_of
+from seawall.sources.source import Source
 
 # Topics that are one small file each; what is judged from them alone is judged first.
 _CHEAP: Final = frozenset(

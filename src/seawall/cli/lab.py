@@ -177,7 +177,7 @@ def _uid(text: str) -> int:
 
 
 def _seconds(text: str) -> float:
-    from seawall.cli.source import seconds_of  # noqa: PLC0415 - not needed for --help
+    from seawall.cli.source_options import seconds_of  # noqa: PLC0415 - not needed for --help
 
     seconds = seconds_of(text)
     if not 1 <= seconds <= SECONDS_MOST:

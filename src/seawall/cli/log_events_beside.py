@@ -11,7 +11,6 @@ from seawall.views.terminal import Console
 
 if TYPE_CHECKING:
     from seawall.accounts.recent_events import RecentEvent
-    from seawall.cli.oom_log_source import Log
     from seawall.readings.event_log.event_log import EventLogReader
     from seawall.readings.event_log.log_line import LogTime
 
@@ -36,7 +35,7 @@ class LogEvents:
         """Whether what passed tells of any."""
         return bool(self._events()[0])
 
-    def told(self, log: "Log", paper: Console, reports: int) -> bool:
+    def told(self, lines_read: int, paper: Console, reports: int) -> bool:
         """Prints them; True where this says how the log ended: it has events and no report."""
         events, last = self._events()
         if not events or self._reader is None:
@@ -52,7 +51,7 @@ class LogEvents:
         if reports:
             return False
         left_out = self._reader.left_out_lines
-        for line in event_log_ending(events, log.lines_read, left_out, paper):
+        for line in event_log_ending(events, lines_read, left_out, paper):
             print(line)
         return True
 

@@ -129,7 +129,7 @@ def main(argv: list[str], *, is_first_line_due: bool = False) -> int:
         if hasattr(verb, "complete"):
             verb.complete(arguments)
         if getattr(arguments, "at", None) is not None and getattr(arguments, "bundle", "") is None:
-            from seawall.cli.source import box_of
+            from seawall.cli.source_options import box_of
 
             arguments.bundle, arguments.root = box_of(arguments.root), None
         if is_first_line_due and _wants_first_line(arguments):
@@ -138,7 +138,7 @@ def main(argv: list[str], *, is_first_line_due: bool = False) -> int:
         if timeout is None:
             return int(verb.run(arguments))
         from seawall.cli.console import terminal_columns
-        from seawall.cli.source import INTERIM, SLOT
+        from seawall.cli.source_options import INTERIM, SLOT
 
         terminal_columns()
         return run_watched(

@@ -5,23 +5,18 @@ import time
 from argparse import ArgumentParser, Namespace
 from typing import Final
 
-from seawall.accounts.claims import Claims
-from seawall.accounts.full_ledger import FullLedger
-from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
-from seawall.accounts.shadow_charge import ShadowCharges
 from seawall.cli import memory_census, memory_watch, memory_who
 from seawall.cli.base_file import learn_base, learn_if_idle
 from seawall.cli.console import console_for
-from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.cli.source_options import add_source_arguments, open_source
 from seawall.cli.verb_page import print_page
-from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.readings.base import Base
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
-from seawall.views.claims_unseen import claims_unseen
+from seawall.sources.source import Source
 from seawall.views.document import head, render
 from seawall.views.memory_page import MemoryPage
 
@@ -80,33 +75,12 @@ def run(arguments: Namespace) -> int:
         learned: Base | None = learn_base(_middle_snapshot(source), "asked")
     else:
         learned = learn_if_idle(source, arguments)
-    page = page_of(source, learned)
+    page = MemoryPage.of(source.first, source.notes, learned)
     if arguments.json:
         _print_json(source, page)
     else:
         _print_text(source, page, arguments.color)
     return 0
-
-
-def page_of(source: Source, learned: Base | None) -> MemoryPage:
-    """Everything that the verb shows; ``learned``: a base that was learned just now."""
-    first = source.first
-    claims, full = first.get(Claims), first.get(FullLedger)
-    return MemoryPage(
-        ledger=full if isinstance(full, Unread) else full.ledger,
-        headroom=first.get(Headroom),
-        base=first.get(Base) if learned is None else learned,
-        base_is_new=learned is not None,
-        claimed=claims,
-        shadow=first.get(ShadowCharges),
-        unseen=tuple(_unseen(first)),
-        bundle_notes=source.notes,
-    )
-
-
-def _unseen(snapshot: Snapshot) -> list[NotSeen]:
-    """The topics' own, then what no reading of this kernel tells."""
-    return [*unread_rows([snapshot]), *claims_unseen(snapshot.get(Claims))]
 
 
 def _middle_snapshot(source: Source) -> Snapshot:

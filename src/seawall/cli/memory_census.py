@@ -28,7 +28,7 @@ def complete(arguments: Namespace) -> None:
 def run(arguments: Namespace) -> int:
     """Print the census; the exit status."""
     from seawall.cli.census_page import make_page, print_json, print_text  # noqa: PLC0415 - only for this option
-    from seawall.cli.source import open_source  # noqa: PLC0415
+    from seawall.cli.source_options import open_source  # noqa: PLC0415
 
     source = open_source(arguments)
     page = make_page(source, exact=arguments.exact)

@@ -35,7 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _every(text: str) -> float:
     from argparse import ArgumentTypeError  # noqa: PLC0415 - only then
 
-    from seawall.cli.source import seconds_of  # noqa: PLC0415 - cli/memory.py imports us first
+    from seawall.cli.source_options import seconds_of  # noqa: PLC0415 - cli/memory.py imports us first
 
     seconds = seconds_of(text)
     if not 0.2 <= seconds <= EVERY_MOST_SECONDS:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from seawall.problems import UsageProblem
 
 if TYPE_CHECKING:
-    from seawall.cli.source import Source
     from seawall.findings.blindness import NotSeen
     from seawall.host.live import LiveHost
+    from seawall.sources.source import Source
     from seawall.views.memory_who_page import WhoPage
 
 
@@ -29,7 +29,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def trace_seconds(text: str) -> float:
     """From the command line; ArgumentTypeError for anything else."""
-    from seawall.cli.source import seconds_of  # noqa: PLC0415 - cli/memory.py imports us first
+    from seawall.cli.source_options import seconds_of  # noqa: PLC0415 - cli/memory.py imports us first
     from seawall.cli.tracing import LEAST_SECONDS, MOST_SECONDS  # noqa: PLC0415
 
     seconds = seconds_of(text)
@@ -41,7 +41,7 @@ def trace_seconds(text: str) -> float:
 
 def complete(arguments: Namespace) -> None:
     """Defaults that depend on other options, and what only the terminal's process can do."""
-    from seawall.cli.source import TIMEOUT_SECONDS  # noqa: PLC0415
+    from seawall.cli.source_options import TIMEOUT_SECONDS  # noqa: PLC0415
 
     if not arguments.who:
         if arguments.trace_seconds is not None:
@@ -68,7 +68,7 @@ def complete(arguments: Namespace) -> None:
 
 def run(arguments: Namespace) -> int:
     """Trace, and print who it was; the exit status."""
-    from seawall.cli.source import open_source  # noqa: PLC0415 - only for this option
+    from seawall.cli.source_options import open_source  # noqa: PLC0415 - only for this option
 
     source = open_source(arguments)
     if source.live is not None:
@@ -84,8 +84,8 @@ def run(arguments: Namespace) -> int:
 def _traced(source: "Source", live: "LiveHost", arguments: Namespace) -> "Source":
     """The moment after the trace."""
     from seawall.cli.progress import ProgressLine  # noqa: PLC0415 - only for this option
-    from seawall.cli.source import Source  # noqa: PLC0415
     from seawall.cli.tracing import overlay_host_of  # noqa: PLC0415
+    from seawall.sources.source import Source  # noqa: PLC0415
 
     progress = ProgressLine("memory", is_terminal=arguments.stderr_is_terminal)
     is_here = arguments.root in (None, "/")
@@ -95,16 +95,17 @@ def _traced(source: "Source", live: "LiveHost", arguments: Namespace) -> "Source
 
 
 def _page(source: "Source") -> "WhoPage":
-    from seawall.accounts.traced_memory import NOBODY_TRACED, Traced  # noqa: PLC0415
-    from seawall.cli.memory import page_of  # noqa: PLC0415 - it imports us
+    from seawall.accounts.traced_memory import Traced  # noqa: PLC0415
+    from seawall.accounts.tracing.trace_rows import NOBODY_TRACED  # noqa: PLC0415
     from seawall.host.host import Unread  # noqa: PLC0415
+    from seawall.views.memory_page import MemoryPage  # noqa: PLC0415
     from seawall.views.memory_who_page import WhoPage  # noqa: PLC0415
 
-    memory = page_of(source, None)
+    memory = MemoryPage.of(source.first, source.notes)
     traced = source.first.get(Traced)
     return WhoPage(
         memory=memory,
-        traced=NOBODY_TRACED if isinstance(traced, Unread) else traced,
+        traced=NOBODY_TRACED if isinstance(traced, Unread) else traced.sum,
         unseen=tuple(_unseen(source, memory.unseen)),
     )
 
@@ -120,9 +121,9 @@ def _unseen(source: "Source", others: "tuple[NotSeen, ...]") -> "list[NotSeen]":
     if isinstance(finished, Unread):
         # Said here with what would provide it, not among the files.
         return [not_traced(finished), *(row for row in others if row.what != finished.path)]
-    if isinstance(traced, Unread) or not traced.has_trace:
+    if isinstance(traced, Unread) or not traced.sum.has_trace:
         return [not_traced(None), *others]
-    return [*trace_lacks(traced), *others]
+    return [*trace_lacks(traced.sum), *others]
 
 
 def _print_json(source: "Source", page: "WhoPage") -> None:

@@ -13,11 +13,12 @@ from seawall.cgroup_paths import is_within
 from seawall.cli.console import console_for, terminal_rows
 from seawall.cli.named_workload import named_workload
 from seawall.cli.pods import table_of
-from seawall.cli.source import Source, open_source
+from seawall.cli.source_options import open_source
 from seawall.cli.verb_page import folded, page_lines, print_page
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.readings.kernel import Kernel
+from seawall.sources.source import Source
 from seawall.views.document import head, render
 from seawall.views.memory_workload_page import WorkloadMemoryPage
 

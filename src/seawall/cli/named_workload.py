@@ -3,9 +3,9 @@
 
 from seawall.accounts.memory_groups import MemoryGroups
 from seawall.accounts.workloads import Workload, Workloads
-from seawall.cli.source import Source
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
+from seawall.sources.source import Source
 from seawall.words import size
 
 

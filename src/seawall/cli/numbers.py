@@ -29,7 +29,7 @@ from seawall.accounts.tool_numbers_processes import (
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.cli.console import console_for
 from seawall.cli.named_workload import lookup_problem, named_workload
-from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.cli.source_options import add_source_arguments, open_source
 from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
@@ -43,6 +43,7 @@ from seawall.readings.process import Processes
 from seawall.readings.process_extra import SmapsRollup, parse_smaps_rollup
 from seawall.readings.process_status import ProcessStatuses
 from seawall.readings.reading import read_as, read_each_as
+from seawall.sources.source import Source
 from seawall.views.document import head, render
 from seawall.views.numbers_page import NodePage, NumbersPage, WorkloadPage
 

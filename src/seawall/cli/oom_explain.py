@@ -14,7 +14,7 @@ from seawall.cli.log_events_beside import LogEvents
 from seawall.cli.newest_first import oldest_first
 from seawall.cli.number_argument import a_number
 from seawall.cli.oom_log_source import Log, file_log, reads_stdin
-from seawall.cli.source import TIMEOUT_SECONDS, add_source_arguments, seconds_of
+from seawall.cli.source_options import TIMEOUT_SECONDS, add_source_arguments, seconds_of
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.readings.oom_log.parser import read_reports_in
@@ -132,7 +132,7 @@ def _tell(
             print(line)
     text = _Text(log, paper)
     text.tell(arguments, explanations)
-    if log.events is None or not log.events.told(log, paper, text.found):
+    if log.events is None or not log.events.told(log.lines_read, paper, text.found):
         text.end()
     for line in could_not_see(log.unseen, paper):
         print(line)

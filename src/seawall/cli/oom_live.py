@@ -13,7 +13,7 @@ from seawall.accounts.oom.report_facts import Hints
 from seawall.accounts.oom.series import Series
 from seawall.cli.console import console_for
 from seawall.cli.oom_log_source import Log, refused
-from seawall.cli.source import TIMEOUT_SECONDS, Source, open_source
+from seawall.cli.source_options import TIMEOUT_SECONDS, open_source
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host import kernel_messages, kmsg
 from seawall.host.host import Unread
@@ -21,6 +21,7 @@ from seawall.readings.container_files import ContainerFiles
 from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.oom_log.parser import read_reports
+from seawall.sources.source import Source
 from seawall.views.document import head
 
 FILES: Final = ("/var/log/kern.log", "/var/log/messages", "/var/log/syslog")

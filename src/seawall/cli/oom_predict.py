@@ -15,7 +15,7 @@ from seawall.accounts.oom.swarm import PROCESSES_MOST, Swarm, describe
 from seawall.accounts.workloads import Workload
 from seawall.cli.console import console_for
 from seawall.cli.named_workload import named_workload
-from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.cli.source_options import add_source_arguments, open_source
 from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import unread_rows
 from seawall.host.host import Unread
@@ -28,6 +28,7 @@ from seawall.readings.oom_score_adj import OomScoreAdjs
 from seawall.readings.process import Processes
 from seawall.readings.process_status import ProcessStatuses
 from seawall.readings.sysctl_vm import VmSysctls
+from seawall.sources.source import Source
 from seawall.views.document import head, render
 from seawall.views.oom_predict_page import PredictPage
 

@@ -15,7 +15,7 @@ from seawall.accounts.workloads import Workloads
 from seawall.cli.console import console_for, terminal_rows
 from seawall.cli.named_workload import named_workload
 from seawall.cli.number_argument import a_number
-from seawall.cli.source import Source, add_source_arguments, open_source
+from seawall.cli.source_options import add_source_arguments, open_source
 from seawall.cli.verb_page import folded, page_lines, print_page
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
@@ -25,6 +25,7 @@ from seawall.readings.kernel_log import KernelLog
 from seawall.readings.memcg import Memcgs
 from seawall.readings.process import Process, Processes
 from seawall.readings.snapshot import Snapshot
+from seawall.sources.source import Source
 from seawall.views.document import head, render
 from seawall.views.pods_choice import PodChoice, PodRows, choose
 from seawall.views.pods_columns import ATTENTION, KEYS, column, has_no_name

@@ -22,11 +22,11 @@ from seawall.host.host import Unread
 if TYPE_CHECKING:
     from seawall.accounts.recent_events import RecentEvent, RecentEvents
     from seawall.blackbox.reader import Box
-    from seawall.cli.box_source import BoxSource
-    from seawall.cli.source import Source
     from seawall.host.background_question import BackgroundQuestion
     from seawall.host.host import Host
     from seawall.readings.event_lines import EventLines
+    from seawall.sources.box_source import BoxSource
+    from seawall.sources.source import Source
     from seawall.views.blackbox_page import BoxEvent
 
 SINCE_SECONDS: Final = 1800.0
@@ -76,9 +76,9 @@ class PendingEvents:
             return RecentEvents(since_seconds=self._since_seconds, events=(), unread=(fault,))
 
     def _events(self) -> "RecentEvents":
-        from seawall.cli.box_source import BoxSource  # noqa: PLC0415 - after the first line is out
         from seawall.readings.event_lines import lines_told, read  # noqa: PLC0415 - likewise
         from seawall.readings.kernel import Kernel  # noqa: PLC0415 - likewise
+        from seawall.sources.box_source import BoxSource  # noqa: PLC0415 - after the first line is out
 
         if isinstance(self._source, BoxSource):
             return _of_box(self._source, self._since_seconds)
@@ -148,7 +148,7 @@ def with_guard_verbs(recent: "RecentEvents", host: "Host") -> "RecentEvents":
     """
     if not any(event.decision for event in recent.events):
         return recent
-    from seawall.cli.source import BOX  # noqa: PLC0415 - see above
+    from seawall.cli.source_options import BOX  # noqa: PLC0415 - see above
     from seawall.findings.shell import quote  # noqa: PLC0415 - see above
 
     names = host.names(BOX)  # asked as all that may hang: a folder on a disk
@@ -193,8 +193,8 @@ def _of_box(source: "BoxSource", since: float) -> "RecentEvents":
 def box_events(box: "Box", now_unix_seconds: float, since_seconds: float) -> "RecentEvents":
     """Kernel lines and decisions that the recorder kept, up to a moment."""
     from seawall.accounts.log_events import recent_events  # noqa: PLC0415 - see above
-    from seawall.cli.box_lines import lines_between  # noqa: PLC0415 - see above
     from seawall.readings.event_log.log_line import LogClock  # noqa: PLC0415 - see above
+    from seawall.sources.box_lines import lines_between  # noqa: PLC0415 - see above
 
     rows = lines_between(box, now_unix_seconds - since_seconds, now_unix_seconds)
     kernel = [

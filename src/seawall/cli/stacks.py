@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from seawall.accounts.stacks.stack_tally import StackTally
 from seawall.cli import interrupt
-from seawall.cli.source import (
-    Source,
+from seawall.cli.source_options import (
     add_source_arguments,
     complete_timeout,
     open_source,
@@ -26,6 +25,7 @@ from seawall.host.live import LiveHost
 from seawall.readings import task_stacks
 from seawall.readings.sysrq_backtraces import Backtraces, ask
 from seawall.readings.task_stacks import TaskStacks
+from seawall.sources.source import Source
 
 if TYPE_CHECKING:
     from seawall.accounts.workloads import Workload

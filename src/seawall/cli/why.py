@@ -16,7 +16,7 @@ from seawall.cli.base_file import learn_if_idle
 from seawall.cli.console import console_for
 from seawall.cli.judging import Judging
 from seawall.cli.recent_event_sources import add_since_argument, begin_recent_events
-from seawall.cli.source import INTERIM, Source, add_source_arguments, open_source
+from seawall.cli.source_options import INTERIM, add_source_arguments, open_source
 from seawall.findings.blindness import NotSeen, not_seen
 from seawall.findings.causes import about, causes
 from seawall.findings.finding import Judged
@@ -29,6 +29,7 @@ from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.numa import NumaNodes
 from seawall.readings.pressure import HostPressure
+from seawall.sources.source import Source
 from seawall.views.document import head, render, taken_at
 from seawall.views.terminal import plain
 from seawall.words import size
@@ -342,7 +343,7 @@ def _guard(
     if arguments.bundle is None or isinstance(status, Unread):
         return status, now, 0.0
     # Imported here: the machine itself needs none of it.
-    from seawall.cli.box_guard import guard_then  # noqa: PLC0415
+    from seawall.sources.box_guard import guard_then  # noqa: PLC0415
 
     return guard_then(source, status, now)
 

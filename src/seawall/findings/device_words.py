@@ -5,7 +5,8 @@ import errno
 from collections.abc import Sequence
 from typing import Final, get_args
 
-from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, DeviceTable, HostNode
+from seawall.accounts.devices.device_table import DeviceTable
+from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, HostNode
 from seawall.accounts.devices.reasons.since import moment
 from seawall.findings.finding import Evidence
 from seawall.findings.shell import quote

@@ -8,16 +8,13 @@ of them, and this only holds itself.
 import signal
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from seawall.lab import cuda, egl, rings
 from seawall.lab.plan import ROOM_SHARE, Kind, Plan
-from seawall.lab.slots import Progress
+from seawall.lab.slots import Progress, Slots
 from seawall.lab.small_files import read_table
 from seawall.words import size
-
-if TYPE_CHECKING:
-    from seawall.lab.worker import Stage
 
 Taker: TypeAlias = Callable[[int], int]
 """Takes at most so many bytes, at least one piece of its own, and holds them; how many.
@@ -51,13 +48,12 @@ def piece_bytes(plan: Plan) -> int:
     return whole_grains(plan.kind, each)
 
 
-def work(stage: "Stage", place: int, note: Callable[[str], None]) -> None:
+def work(plan: Plan, slots: Slots, place: int, note: Callable[[str], None]) -> None:
     """Take it at its speed, hold it until the end; what kept it from that is noted."""
-    plan = stage.plan
     take = TAKERS[plan.kind](plan, note)
     whole = available_bytes()
     began, done = time.monotonic(), 0
-    stage.slots.write(place, Progress(0, 0, 0.0, is_ready=True))
+    slots.write(place, Progress(0, 0, 0.0, is_ready=True))
     while done < plan.each_bytes:
         piece = min(piece_bytes(plan), plan.each_bytes - done)
         left = available_bytes()
@@ -69,7 +65,7 @@ def work(stage: "Stage", place: int, note: Callable[[str], None]) -> None:
         except OSError as error:
             note(f"stopped at {size(done)}: {error.strerror or error}")
             break
-        stage.slots.write(place, Progress(done, 0, 0.0, is_ready=True))
+        slots.write(place, Progress(done, 0, 0.0, is_ready=True))
         if plan.step_bytes:
             time.sleep(max(0.0, done / plan.step_bytes - (time.monotonic() - began)))
     while True:

@@ -210,7 +210,7 @@ def _mapped(fd: int, begin: int, size: int) -> tuple[mmap.mmap, mmap.mmap]:
 
 
 def _take_uncounted(stage: Stage, place: int) -> None:
-    uncounted.work(stage, place, lambda words: _note(stage, words))
+    uncounted.work(stage.plan, stage.slots, place, lambda words: _note(stage, words))
 
 
 WORKS: Final[dict[str, Callable[[Stage, int], None]]] = {

@@ -3,7 +3,8 @@
 
 from typing import Any
 
-from seawall.accounts.devices.layers import DeviceTable, RefusedPod, UnhealthyDevice
+from seawall.accounts.devices.device_table import DeviceTable
+from seawall.accounts.devices.layers import RefusedPod, UnhealthyDevice
 from seawall.views.document import taken_at
 
 

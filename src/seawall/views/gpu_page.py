@@ -7,13 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from seawall.accounts.devices.device_changes import Differs
-from seawall.accounts.devices.layers import (
-    ContainerDevices,
-    DeviceRow,
-    DeviceTable,
-    HostNode,
-    UpcomingLoss,
-)
+from seawall.accounts.devices.device_table import DeviceTable
+from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, HostNode, UpcomingLoss
 from seawall.accounts.workloads import Workload
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread

@@ -4,7 +4,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Final, get_args
 
-from seawall.accounts.devices.layers import ContainerDevices, DeviceTable
+from seawall.accounts.devices.device_table import DeviceTable
+from seawall.accounts.devices.layers import ContainerDevices
 from seawall.findings.blindness import NotSeen, provide
 from seawall.host.host import Unread, Why
 

@@ -4,8 +4,9 @@
 from collections.abc import Iterable, Sequence
 
 from seawall.accounts.devices.classes import CLASSES
+from seawall.accounts.devices.device_table import DeviceTable
 from seawall.accounts.devices.host_nodes import by_hand
-from seawall.accounts.devices.layers import ContainerDevices, DeviceTable, HostNode, Since
+from seawall.accounts.devices.layers import ContainerDevices, HostNode, Since
 from seawall.accounts.devices.reasons.since import elapsed, moment
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread

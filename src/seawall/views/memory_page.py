@@ -5,12 +5,15 @@ from dataclasses import dataclass
 
 from seawall.accounts.claim import Claim
 from seawall.accounts.claims import Claims
+from seawall.accounts.full_ledger import FullLedger
 from seawall.accounts.headroom import Headroom
 from seawall.accounts.ledger import Ledger
 from seawall.accounts.shadow_charge import ShadowCharges
-from seawall.findings.blindness import NotSeen
+from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
 from seawall.readings.base import Base
+from seawall.readings.snapshot import Snapshot
+from seawall.views.claims_unseen import claims_unseen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +29,24 @@ class MemoryPage:
     shadow: ShadowCharges | Unread
     unseen: tuple[NotSeen, ...]
     bundle_notes: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, moment: Snapshot, bundle_notes: tuple[str, ...] = (), learned: Base | None = None
+    ) -> "MemoryPage":
+        """Everything that the verb shows; ``learned``: a base that was learned just now."""
+        claims, full = moment.get(Claims), moment.get(FullLedger)
+        return cls(
+            ledger=full if isinstance(full, Unread) else full.ledger,
+            headroom=moment.get(Headroom),
+            base=moment.get(Base) if learned is None else learned,
+            base_is_new=learned is not None,
+            claimed=claims,
+            shadow=moment.get(ShadowCharges),
+            # The topics' own, then what no reading of this kernel tells.
+            unseen=(*unread_rows([moment]), *claims_unseen(claims)),
+            bundle_notes=bundle_notes,
+        )
 
     @property
     def claims(self) -> tuple[Claim, ...]:

@@ -6,7 +6,7 @@
 
 from typing import Any
 
-from seawall.accounts.traced_memory import Traced, TracedRow
+from seawall.accounts.tracing.trace_rows import TracedRow, TraceSum
 from seawall.views.document import not_seen_rows, with_unread
 from seawall.views.memory_json import document as memory_document
 from seawall.views.memory_who_page import WhoPage
@@ -25,7 +25,7 @@ def document(head: dict[str, Any], page: WhoPage) -> dict[str, Any]:
     }
 
 
-def _trace(traced: Traced) -> dict[str, Any]:
+def _trace(traced: TraceSum) -> dict[str, Any]:
     capped = traced.capped
     return {
         "by_stack": [

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from seawall.accounts.traced_memory import Traced
+from seawall.accounts.tracing.trace_rows import TraceSum
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 from seawall.views.memory_page import MemoryPage
@@ -28,7 +28,7 @@ class WhoPage:
     """One answer of the verb."""
 
     memory: MemoryPage
-    traced: Traced
+    traced: TraceSum
     unseen: tuple[NotSeen, ...]
 
 
@@ -40,7 +40,7 @@ def not_traced(unread: Unread | None) -> NotSeen:
     return NotSeen(_WHO, words, _PROVIDE.get(unread.why, _OTHERWISE))
 
 
-def trace_lacks(traced: Traced) -> Iterator[NotSeen]:
+def trace_lacks(traced: TraceSum) -> Iterator[NotSeen]:
     """What a trace that came about did not see."""
     if traced.lost_events:
         share = traced.lost_events / max(1, traced.lost_events + traced.events)

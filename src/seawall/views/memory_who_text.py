@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from seawall.accounts.claim import RESIDUAL, Claim
-from seawall.accounts.traced_memory import Traced, TracedRow
+from seawall.accounts.tracing.trace_rows import TracedRow, TraceSum
 from seawall.accounts.tracing.traced_words import give_back, processes_words
 from seawall.host.host import Unread
 from seawall.views.memory_who_page import WhoPage
@@ -34,7 +34,7 @@ def lines(page: WhoPage, paper: Console) -> Iterator[str]:
     yield from _others(page, paper)
 
 
-def _summary(traced: Traced) -> str:
+def _summary(traced: TraceSum) -> str:
     """Number first, then who."""
     shown = [row for row in traced.rows if row.bytes >= _SHOWN_LEAST_BYTES]
     total = sum(row.bytes for row in shown)
@@ -55,7 +55,7 @@ def _summary(traced: Traced) -> str:
     return f"{head}, {part} by {first.holder} ({percent(share)}): {first.what}."
 
 
-def _rows(traced: Traced, paper: Console) -> Iterator[str]:
+def _rows(traced: TraceSum, paper: Console) -> Iterator[str]:
     shown = [row for row in traced.rows if row.bytes >= _SHOWN_LEAST_BYTES][:_ROWS_SHOWN]
     for row in shown:
         yield ""

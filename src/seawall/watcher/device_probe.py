@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from seawall.accounts.devices import host_nodes
 from seawall.accounts.devices.classes import CLASSES
 from seawall.accounts.devices.container_processes import ContainerProcesses
-from seawall.accounts.devices.layers import DeviceTable
+from seawall.accounts.devices.device_table import DeviceTable
 from seawall.accounts.devices.watch import watched_table
 from seawall.accounts.devices.watch.device_watch_events import (
     DeviceKey,

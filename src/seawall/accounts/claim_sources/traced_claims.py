@@ -2,12 +2,14 @@
 """Pages seen being taken, and looked up once more by page frame: ``memory --who``."""
 
 from seawall.accounts.claim import Claim, SourceClaims
-from seawall.accounts.traced_memory import Traced, TracedRow
+from seawall.accounts.traced_memory import Traced
+from seawall.accounts.tracing.trace_rows import TracedRow
 
 
 def claims(traced: Traced) -> SourceClaims:
     """One for each workload and kind; nothing where nobody traced before this moment."""
-    if not traced.has_trace:
+    trace = traced.sum
+    if not trace.has_trace:
         return SourceClaims()
     from seawall.accounts.tracing.traced_words import give_back, source_words  # noqa: PLC0415 - why loads us
 
@@ -24,10 +26,10 @@ def claims(traced: Traced) -> SourceClaims:
             kind=row.kind,
             within=row.within,
             is_counted=False,
-            source=source_words(row, traced.seconds),
+            source=source_words(row, trace.seconds),
             confidence="traced",
             missing=f"what it took before the trace began{gone}",
             give_back=give_back(row.kind, row.what, is_gone=row.is_gone),
         )
 
-    return SourceClaims(tuple(claim(row) for row in traced.rows if row.bytes))
+    return SourceClaims(tuple(claim(row) for row in trace.rows if row.bytes))

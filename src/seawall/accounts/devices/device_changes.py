@@ -6,7 +6,8 @@ other, as in a bundle that was taken while something changed.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, DeviceTable, Mode
+from seawall.accounts.devices.device_table import DeviceTable
+from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, Mode
 from seawall.accounts.workloads import Workload
 
 

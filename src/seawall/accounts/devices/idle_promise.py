@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from seawall.accounts.devices.classes import CLASSES
-from seawall.accounts.devices.layers import ContainerDevices, DeviceTable
+from seawall.accounts.devices.device_table import DeviceTable
+from seawall.accounts.devices.layers import ContainerDevices
 from seawall.accounts.scene import TopicWindow
 from seawall.accounts.workloads import Workloads
 from seawall.readings.driver_files import DriverFiles

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """One device of one container through five layers of truth; the first that disagrees is it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from seawall.accounts.workloads import Workload
-from seawall.host.host import Unread
 from seawall.readings.device_rule import Kind
-from seawall.readings.snapshot import Snapshot
 
 Layer: TypeAlias = Literal["promised", "configured", "systemd", "kernel", "access"]
 LAYERS: Final[tuple[Layer, ...]] = ("promised", "configured", "systemd", "kernel", "access")
@@ -164,28 +162,3 @@ class UnhealthyDevice(NamedTuple):
     """``unnamed`` where nothing tells that a plugin gave it up."""
     why: str
     """In words."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceTable:
-    """The topic: everything ``seawall gpu`` tells."""
-
-    host_nodes: tuple[HostNode, ...]
-    plugins: tuple[Plugin, ...]
-    containers: tuple[ContainerDevices, ...]
-    about_to_break: tuple[UpcomingLoss, ...]
-    host_diagnosis: tuple[Diagnosis, ...] = field(default=())
-    unseen: tuple[str, ...] = ()
-    refused_pods: tuple[RefusedPod, ...] = ()
-    """Those that are Failed for want of a device, from the kubelet's log."""
-    unhealthy: tuple[UnhealthyDevice, ...] = ()
-    """Devices that new pods do not get."""
-    log_unseen: tuple[str, ...] = ()
-    """Why the two above may lack some."""
-
-
-def account(snapshot: Snapshot) -> DeviceTable | Unread:
-    """Without opening any device; ``tabulate`` itself can be told to."""
-    from seawall.accounts.devices.device_table import tabulate  # noqa: PLC0415 - it is made of these
-
-    return tabulate(snapshot)

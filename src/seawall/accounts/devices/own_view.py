@@ -7,7 +7,7 @@ what is seen here tells it; the sentence says how sure that is.
 
 import errno
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -25,6 +25,7 @@ from seawall.accounts.devices.classes import (
     needs_compute,
 )
 from seawall.accounts.devices.layers import Mode
+from seawall.host.host import Unread
 from seawall.readings.char_devices import CharDevices
 from seawall.readings.device_access import Tried
 
@@ -166,6 +167,22 @@ def refusals(
     if len(units) < promise.units:
         found.append(_too_few(promise, len(units)))
     return tuple(found)
+
+
+def nvidia_refusals(
+    drivers: CharDevices | Unread, try_all: Callable[[ClassPromise], Sequence[Tried]]
+) -> tuple[str, ...]:
+    """A sentence for each node of NVIDIA that ``try_all`` finds refused: why its library fails."""
+    known = None if isinstance(drivers, Unread) else drivers
+    if known is not None and not majors_now(known, ("nvidia", "nvidia-frontend", "nvidiactl")):
+        return ("/proc/devices knows no nvidia driver: its module is not loaded",)
+    controls = tuple(control.path for control in NVIDIA.controls if control.is_needed)
+    promise = ClassPromise(NVIDIA, "the driver", 1, controls)
+    tried = try_all(promise)
+    return tuple(
+        f"{one.path}: {errno.errorcode.get(one.errno, one.errno)}: {one.words}"
+        for one in (refusals(promise, tried, known) if tried else ())
+    )
 
 
 def _short(some: Sequence[Tried], needed: int) -> list[Tried]:

@@ -12,7 +12,6 @@ from typing import Final
 
 from seawall.accounts.claim import RESIDUAL
 from seawall.accounts.ledger import Ledger
-from seawall.accounts.traced_memory import Capped, StackSum, Traced, TracedProcess, TracedRow
 from seawall.accounts.tracing.caps import Part
 from seawall.accounts.tracing.caps import capped as capped_parts
 from seawall.accounts.tracing.page_kinds import (
@@ -22,6 +21,13 @@ from seawall.accounts.tracing.page_kinds import (
     kind_of_stack,
 )
 from seawall.accounts.tracing.task_workloads import TaskOwner, TaskWorkloads
+from seawall.accounts.tracing.trace_rows import (
+    Capped,
+    StackSum,
+    TracedProcess,
+    TracedRow,
+    TraceSum,
+)
 from seawall.accounts.workloads import Workloads
 from seawall.host.host import Unread
 from seawall.readings.cgroup import Cgroups
@@ -97,7 +103,7 @@ class _Draft:
         self.by_stack[part.stack] += part.pages
 
 
-def sum_trace(trace: PageTrace, sight: TraceInputs, window: UncountedGrowth) -> Traced:
+def sum_trace(trace: PageTrace, sight: TraceInputs, window: UncountedGrowth) -> TraceSum:
     """Rows, stacks and what was left out of them."""
     size = trace.page_size
     takens = [
@@ -127,7 +133,7 @@ def sum_trace(trace: PageTrace, sight: TraceInputs, window: UncountedGrowth) -> 
     capped = None
     if window.risen_bytes is not None:
         rows, capped = cap(rows, max(0, window.risen_bytes), window.error_bytes)
-    return Traced(
+    return TraceSum(
         has_trace=True, seconds=trace.seconds, rows=tuple(rows), capped=capped,
         by_stack=tuple(_stacks(left, trace, holdings)), counted=dict(counted),
         given_back=tuple(_given_back(trace, holdings)),

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from seawall.accounts.claim import ClaimClass
-from seawall.accounts.traced_memory import TracedRow
 from seawall.accounts.tracing.page_kinds import CACHE, ZFS_CACHE
+from seawall.accounts.tracing.trace_rows import TracedRow
 
 FRAMES_SHOWN: Final = 3
 _PROCESSES_SHOWN: Final = 3

@@ -10,7 +10,7 @@ once.
 
 from collections.abc import Sequence
 
-from seawall.accounts.traced_memory import TracedRow
+from seawall.accounts.tracing.trace_rows import TracedRow
 from seawall.accounts.watch.watched_claims import Key, key_of
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from seawall.accounts.traced_memory import TracedRow
+from seawall.accounts.tracing.trace_rows import TracedRow
 from seawall.accounts.tracing.traced_words import source_words
 from seawall.readings.cgroup_tree import file_path
 from seawall.readings.saved_claims import CLAIMS_MOST, SavedClaim

@@ -17,8 +17,8 @@ from dataclasses import replace
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from seawall.accounts.claim import RESIDUAL
-from seawall.accounts.traced_memory import TracedRow
 from seawall.accounts.tracing.caps import Part, capped, certain_of
+from seawall.accounts.tracing.trace_rows import TracedRow
 from seawall.accounts.watch.floors import Floors
 from seawall.accounts.watch.inherited import INHERITED_SECONDS, READ_SECONDS, Inherited
 from seawall.accounts.watch.tracing_pace import Falls, Growth, LedgerMoment

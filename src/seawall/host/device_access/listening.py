@@ -20,9 +20,10 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from seawall.host.device_access.process_handle import process_handle
-from seawall.host.device_access.writers import FAN_MODIFY
 from seawall.host.host import JSON
 
+FAN_OPEN: Final = 0x20
+FAN_MODIFY: Final = 0x02
 _HEAD: Final = struct.Struct("=IBBHQii")  # event_len, vers, -, metadata_len, mask, fd, pid
 _INFO: Final = struct.Struct("=BBHi")  # info_type, -, len, pidfd
 _INFO_PIDFD: Final = 4

@@ -21,12 +21,11 @@ from typing import Final
 
 from seawall.host.device_access.apart import die_with_parent
 from seawall.host.device_access.device_cgroup import Hierarchy, JoinError
+from seawall.host.device_access.listening import FAN_MODIFY, FAN_OPEN, listen
 from seawall.host.expendable import let_go
 
 FILES: Final = ("devices.allow", "devices.deny")
 NEEDS: Final = "CAP_SYS_ADMIN and a kernel with CONFIG_FANOTIFY"
-FAN_OPEN: Final = 0x20
-FAN_MODIFY: Final = 0x02
 _FAN_CLOEXEC: Final = 0x01
 _FAN_NONBLOCK: Final = 0x02  # and FAN_CLASS_NOTIF, which is 0
 _FAN_REPORT_PIDFD: Final = 0x80
@@ -64,8 +63,6 @@ class Writers:
             let_go({self._group, to})
             die_with_parent()
             if os.getppid() == parent:  # it died before that was set
-                from seawall.host.device_access.listening import listen  # noqa: PLC0415
-
                 listen(self._group, to)
         finally:
             os._exit(0)

@@ -9,7 +9,8 @@ checkpoint of devices: without that there is no device plugin here.
 from dataclasses import dataclass, replace
 from typing import Final
 
-from seawall.accounts.devices.layers import DeviceTable, Diagnosis, RefusedPod
+from seawall.accounts.devices.device_table import DeviceTable
+from seawall.accounts.devices.layers import Diagnosis, RefusedPod
 from seawall.accounts.devices.node_faults import admission, health
 from seawall.accounts.devices.node_faults.health import Shortfall
 from seawall.accounts.workloads import Workloads

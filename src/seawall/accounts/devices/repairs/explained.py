@@ -8,7 +8,8 @@ systemd 252: what ``set-property --runtime DeviceAllow=`` wrote outlives a daemo
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.accounts.devices.layers import ContainerDevices, DeviceTable
+from seawall.accounts.devices.device_table import DeviceTable
+from seawall.accounts.devices.layers import ContainerDevices
 from seawall.accounts.devices.repairs.step import RepairScope, Step, broken, taken_away
 
 _UNTIL: Final = (

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from seawall.accounts.devices.layers import ContainerDevices, DeviceTable, Plugin
+from seawall.accounts.devices.device_table import DeviceTable
+from seawall.accounts.devices.layers import ContainerDevices, Plugin
 from seawall.accounts.devices.reasons.upcoming_loss import NEXT_POD, NEXT_START, NEXT_WITH_IT
 from seawall.accounts.devices.repairs import (
     explained,

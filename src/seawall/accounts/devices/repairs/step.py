@@ -9,13 +9,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from seawall.accounts.devices import plugins
-from seawall.accounts.devices.layers import (
-    ContainerDevices,
-    DeviceTable,
-    HostNode,
-    Plugin,
-    UpcomingLoss,
-)
+from seawall.accounts.devices.device_table import DeviceTable
+from seawall.accounts.devices.layers import ContainerDevices, HostNode, Plugin, UpcomingLoss
 from seawall.accounts.devices.reasons.upcoming_loss import NEXT_POD
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread

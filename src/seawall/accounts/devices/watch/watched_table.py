@@ -7,8 +7,9 @@ from typing import Final
 
 from seawall.accounts.devices.classes import CLASSES
 from seawall.accounts.devices.container_processes import ContainerProcesses
+from seawall.accounts.devices.device_table import DeviceTable
 from seawall.accounts.devices.kernel_rules.device_rules import rule_text
-from seawall.accounts.devices.layers import DeviceTable, HostNode
+from seawall.accounts.devices.layers import HostNode
 from seawall.accounts.devices.watch.device_watch_events import (
     MISSING,
     THERE,

@@ -10,7 +10,8 @@ broken yet, so nothing else reports it.
 from collections import Counter
 from collections.abc import Sequence
 
-from seawall.accounts.devices.layers import DeviceTable, UpcomingLoss
+from seawall.accounts.devices.device_table import DeviceTable
+from seawall.accounts.devices.layers import UpcomingLoss
 from seawall.accounts.devices.reasons.upcoming_loss import NEXT_POD, NEXT_WITH_IT
 from seawall.findings.device_words import SHOWN, names, unread
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet

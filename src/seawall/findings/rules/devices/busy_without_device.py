@@ -9,8 +9,8 @@ told apart is a program that never wanted the GPU; then the GPU is idle, and nob
 
 from collections.abc import Sequence
 
+from seawall.accounts.devices.device_table import DeviceTable
 from seawall.accounts.devices.idle_promise import Old, OldProcesses, without_device
-from seawall.accounts.devices.layers import DeviceTable
 from seawall.accounts.scene import TopicWindow
 from seawall.accounts.workloads import Workloads
 from seawall.findings.device_words import broken_rows, gpu_line, row_evidence

@@ -7,7 +7,8 @@ long as it lives.  A dynamic major (nvidia-uvm) is another one after the module 
 nodes with the old one lead nowhere.
 """
 
-from seawall.accounts.devices.layers import DeviceTable, HostNode
+from seawall.accounts.devices.device_table import DeviceTable
+from seawall.accounts.devices.layers import HostNode
 from seawall.findings.device_words import missing_nodes, names, needed_paths, unread
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule

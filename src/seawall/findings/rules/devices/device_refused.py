@@ -11,7 +11,8 @@ first that disagrees is the cause; ``seawall gpu`` shows them all.
 from collections import Counter
 from collections.abc import Sequence
 
-from seawall.accounts.devices.layers import ContainerDevices, DeviceTable
+from seawall.accounts.devices.device_table import DeviceTable
+from seawall.accounts.devices.layers import ContainerDevices
 from seawall.findings.device_words import (
     SHOWN,
     broken_rows,

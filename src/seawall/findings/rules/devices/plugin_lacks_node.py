@@ -12,7 +12,8 @@ and nothing is wrong; where neither can be seen, this is a warning.
 """
 
 from seawall.accounts.devices.classes import NEEDED
-from seawall.accounts.devices.layers import DeviceTable, Plugin
+from seawall.accounts.devices.device_table import DeviceTable
+from seawall.accounts.devices.layers import Plugin
 from seawall.findings.device_words import names, needed_paths, unread
 from seawall.findings.finding import Brief, Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule

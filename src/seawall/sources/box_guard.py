@@ -11,12 +11,12 @@ from typing import Final, NamedTuple
 
 from seawall.blackbox.frame import FrameHead
 from seawall.blackbox.reader import Box
-from seawall.cli.box_source import BoxSource
-from seawall.cli.source import Source
 from seawall.host.host import JSON
 from seawall.problems import BundleProblem
 from seawall.readings.guard_status import GuardStatus
 from seawall.replay.carried import items_of, read_float
+from seawall.sources.box_source import BoxSource
+from seawall.sources.source import Source
 
 WHOLE_SECONDS: Final = 60.0
 """From one whole pass to the next, in peace."""

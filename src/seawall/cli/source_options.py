@@ -6,27 +6,16 @@ may be a black box too.
 import os
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from seawall.accounts.scene import WINDOW_LEAST_SECONDS, Scene
-from seawall.host.host import NOT_IN_REPORT, Host
+from seawall.host.host import NOT_IN_REPORT
 from seawall.host.live import LiveHost
 from seawall.host.watchdog import Interim, Slot
 from seawall.problems import UsageProblem
-from seawall.readings.kernel import Kernel
-from seawall.readings.meminfo import Meminfo
-from seawall.readings.snapshot import Snapshot
-from seawall.readings.vmstat import Vmstat
-
-if TYPE_CHECKING:
-    from seawall.host.bundle import Bundle
+from seawall.sources.source import Source, notes_of
 
 TIMEOUT_SECONDS: Final = 20.0
 DAY_SECONDS: Final = 86_400
-NOTES_MOST: Final = 20
-NOTE_MOST: Final = 500
-"""Characters; a bundle is hostile input."""
 BOX: Final = "/var/lib/seawall/blackbox"
 """Where a guard writes it."""
 
@@ -79,63 +68,6 @@ def seconds_of(text: str) -> float:
     if not 0 < seconds <= DAY_SECONDS:
         raise ArgumentTypeError(f"expected seconds, more than 0 and at most a day, not {text!r}")
     return seconds
-
-
-class Source:
-    """The first moment, and a second one when it is asked for."""
-
-    def __init__(
-        self,
-        first: Host,
-        last: Host | None,
-        *,
-        live: LiveHost | None,
-        notes: tuple[str, ...] = (),
-        rounds: Sequence[Host] = (),
-        cut: str | None = None,
-    ) -> None:
-        self.first = Snapshot(first)
-        self.rounds = rounds or (first,)
-        """Every pass of a bundle; the machine itself otherwise."""
-        self.notes = notes
-        """What whoever made a bundle wrote down with it."""
-        self.cut = cut
-        """Where a bundle breaks off, which the first of the notes says too."""
-        self._last = last
-        self.live = live
-        """Set when a second moment can be had by waiting."""
-        self._began = time.monotonic()
-
-    def scene(self) -> Scene:
-        """The first moment alone."""
-        return Scene(self.first)
-
-    def later_scene(self, seconds: float = WINDOW_LEAST_SECONDS) -> Scene:
-        """Both moments; waits until ``seconds`` have passed since the first on a live host."""
-        if self.live is not None:
-            # Kept even when the time is over: two numbers without a window between them are
-            # worth nothing, and on a thrashing node they are all that is to be had.
-            until = self._began + seconds
-            time.sleep(max(0.0, (until - time.monotonic()) / 2))
-            middle = self._middle_of(self.live)
-            time.sleep(max(0.0, until - time.monotonic()))
-            return Scene(self.first, Snapshot(self.live), middle)
-        if self._last is None:
-            return Scene(self.first)
-        return Scene.of([self.first, *map(Snapshot, self.rounds[1:-1]), Snapshot(self._last)])
-
-    def _middle_of(self, host: Host) -> Snapshot:
-        """A moment that costs three small files: all else in it is as it was at the first one."""
-        fresh = (Kernel, Meminfo, Vmstat)
-        readings = self.first.readings().items()
-        moment = Snapshot(host, {topic: value for topic, value in readings if topic not in fresh})
-        for topic in fresh:
-            moment.get(topic)
-        return moment
-
-    def mark_first_moment(self) -> None:
-        """The window is counted from here: what rates need has just been read."""
-        self._began = time.monotonic()
 
 
 def box_of(root: str | None) -> str:
@@ -193,7 +125,7 @@ def _recorded(path: str, at: str | None) -> Source:
     from seawall.blackbox.reader import is_box  # noqa: PLC0415
 
     if is_box(path):
-        from seawall.cli.box_source import box_source  # noqa: PLC0415
+        from seawall.sources.box_source import box_source  # noqa: PLC0415
 
         return box_source(path, at)
     from seawall.host.bundle import BundleHost, open_bundle  # noqa: PLC0415
@@ -204,7 +136,7 @@ def _recorded(path: str, at: str | None) -> Source:
         return Source(BundleHost(pass_, NOT_IN_REPORT), None, live=None)
     bundle = open_bundle(path)
     if "blackbox" in bundle.manifest:
-        from seawall.cli.box_source import export_source  # noqa: PLC0415
+        from seawall.sources.box_source import export_source  # noqa: PLC0415
 
         return export_source(bundle, path, at)
     if at is not None:
@@ -218,12 +150,3 @@ def _recorded(path: str, at: str | None) -> Source:
         rounds=rounds,
         cut=bundle.cut,
     )
-
-
-def notes_of(bundle: "Bundle") -> tuple[str, ...]:
-    """Where it was cut, and what whoever made the bundle wrote down with it."""
-    cut = (bundle.cut,) if bundle.cut else ()
-    notes = bundle.manifest.get("notes")
-    if not isinstance(notes, list):
-        return cut
-    return (*cut, *(str(note)[:NOTE_MOST] for note in notes[:NOTES_MOST]))

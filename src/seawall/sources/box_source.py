@@ -18,8 +18,13 @@ from seawall.blackbox.moments import (
 )
 from seawall.blackbox.reader import Box
 from seawall.blackbox.record_times import Numbered, Span, decision_of, moment_of, written
-from seawall.cli.box_claims import with_claims
-from seawall.cli.box_lines import (
+from seawall.host.bundle import Bundle, BundleHost
+from seawall.host.host import JSON, Unread
+from seawall.problems import BundleProblem, UsageProblem
+from seawall.readings.kernel import Kernel
+from seawall.readings.snapshot import Snapshot
+from seawall.sources.box_claims import with_claims
+from seawall.sources.box_lines import (
     WEIGHTY,
     decision_time,
     frame_time,
@@ -27,13 +32,8 @@ from seawall.cli.box_lines import (
     lines_between,
     note,
 )
-from seawall.cli.box_scene import NOT_RECORDED, BoxScene
-from seawall.cli.source import NOTE_MOST, NOTES_MOST, Source, notes_of
-from seawall.host.bundle import Bundle, BundleHost
-from seawall.host.host import JSON, Unread
-from seawall.problems import BundleProblem, UsageProblem
-from seawall.readings.kernel import Kernel
-from seawall.readings.snapshot import Snapshot
+from seawall.sources.box_scene import NOT_RECORDED, BoxScene
+from seawall.sources.source import NOTE_MOST, NOTES_MOST, Source, notes_of
 from seawall.views.document import head, taken_at
 from seawall.words import duration
 

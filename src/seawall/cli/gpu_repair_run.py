@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One ``gpu repair --do``: until when, for whom, what was seen last; and how a step of it went."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from seawall.accounts.devices.repairs.step import RepairPlan, RepairScope
+from seawall.cli.gpu_repair_plan import plan_of
+from seawall.cli.source_options import SLOT
+from seawall.host.host import Unread
+from seawall.host.live import LiveHost
+from seawall.readings.snapshot import Snapshot
+from seawall.views.gpu_repair_page import State
+
+HOST_ROOT: Final = "/"
+
+
+class RepairStepOutcome(NamedTuple):
+    """How a step went."""
+
+    state: State
+    words: str
+    is_verified: bool = False
+    """By looking anew; of a step that was skipped: it is not needed."""
+
+
+@dataclass(slots=True)
+class RepairRun:
+    """One ``--do``."""
+
+    scope: RepairScope
+    until: float
+    """The monotonic second after which nothing is waited for."""
+    kubeconfig: str | None
+    say: Callable[[str], None]
+    snapshot: Snapshot
+
+    def seconds_left(self) -> float:
+        """At least a little: who asks for none is told that it took too long."""
+        return max(0.1, self.until - time.monotonic())
+
+    def look(self) -> Snapshot:
+        """At this moment."""
+        self.snapshot = Snapshot(LiveHost(HOST_ROOT, until=self.until, slot=SLOT))
+        return self.snapshot
+
+    def plan(self) -> RepairPlan | Unread:
+        """Of what is there now."""
+        return plan_of(self.look(), self.scope)
