@@ -7,9 +7,9 @@ from typing import Any, get_args
 import pytest
 from tests.accounts.device_worlds import row
 
+from seawall.accounts.devices.device_table import DeviceTable
 from seawall.accounts.devices.layers import (
     ContainerDevices,
-    DeviceTable,
     Diagnosis,
     Mode,
     RefusedPod,
