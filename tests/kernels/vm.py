@@ -302,7 +302,7 @@ def run_job(
         "qemu-system-x86_64", "-accel", "tcg,thread=multi",
         "-cpu", CPU, "-smp", "2", "-m", str(memory_mib), "-nodefaults", "-no-user-config",
         "-no-reboot", "-display", "none", "-serial", "stdio",
-        "-monitor", f"unix:{folder}/monitor,server=on,wait=off",
+        "-qmp", f"unix:{folder}/monitor,server=on,wait=off",
         "-kernel", image.kernel, "-initrd", str(image.initramfs),
         "-append",
         f"console=ttyS0 quiet loglevel=4 panic=-1 psi=1 node.cgroup={cgroup} {kernel_words}",
