@@ -1,6 +1,7 @@
 """What every file of the package begins with, and what must agree with what."""
 
 import ast
+import hashlib
 import json
 import re
 import subprocess
@@ -46,12 +47,35 @@ def test_every_folder_of_the_package_can_be_imported() -> None:
     assert not bare
 
 
-def test_other_peoples_code_comes_with_its_licence() -> None:
-    assert [path.name for path in sorted(VENDOR.iterdir()) if path.name[0] != "_"] == ["tomli"]
-    assert text_of(VENDOR / "tomli/LICENSE").startswith("MIT License")
-    assert '__version__ = "2.0.2"' in text_of(VENDOR / "tomli/__init__.py")
-    users = [shown(path) for path in SOURCE if "seawall._vendor" in text_of(path)]
-    assert users == ["src/seawall/toml.py"]
+def test_other_peoples_code_is_as_they_wrote_it() -> None:
+    rows = [line.split("  ") for line in text_of(VENDOR / "SHA256SUMS").splitlines()]
+    files = {p for p in VENDOR.glob("*/*") if p.is_file() and p.parent.name != "__pycache__"}
+    assert files == {VENDOR / name for _, name in rows}
+    edited = [name for digest, name in rows
+              if hashlib.sha256((VENDOR / name).read_bytes()).hexdigest() != digest]  # fmt: skip
+    assert not edited
+
+
+def test_other_peoples_code_comes_with_its_licence_and_version() -> None:
+    folders = sorted(path.name for path in VENDOR.iterdir() if path.name[0] not in "_SR")
+    rows = re.findall(r"^\| `(\w+)` \| .+ \d[\d.]+ \| (\S+) \| `\S+` `[0-9a-f]{64}` \|",
+                      text_of(VENDOR / "README.md"), re.MULTILINE)  # fmt: skip
+    assert sorted(folder for folder, _ in rows) == folders
+    for folder, licence in rows:
+        words = text_of(VENDOR / folder / "LICENSE")
+        assert "Permission is hereby granted, free of charge" in words
+        assert licence == "MIT"
+    assert PROJECT["project"]["license"] == "Apache-2.0 AND MIT"
+    assert PROJECT["project"]["license-files"] == ["LICENSE", "src/seawall/_vendor/*/LICENSE"]
+
+
+def test_other_peoples_code_has_one_user_each() -> None:
+    users = {(name, shown(path)) for path in SOURCE
+             for name in re.findall(r"from seawall\._vendor\.(\w+)", text_of(path))}  # fmt: skip
+    assert users == {
+        ("tomli", "src/seawall/toml.py"), ("yaml", "src/seawall/readings/cdi_yaml.py"),
+    }  # fmt: skip
+    assert not [shown(path) for path in SOURCE if "import seawall._vendor" in text_of(path)]
 
 
 def test_the_version_stands_in_two_places_and_is_the_same() -> None:

@@ -1,5 +1,8 @@
 """CDI specs in JSON and in the part of YAML that their writers use."""
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,6 +93,16 @@ def test_what_is_no_spec(data: bytes) -> None:
         parse(data)
 
 
+def test_no_yaml_is_loaded_where_no_spec_is_yaml() -> None:
+    code = (
+        "import sys; from seawall.readings.cdi_specs import parse; parse(sys.stdin.buffer.read());"
+        "print([name for name in sys.modules if 'yaml' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input=CDI_JSON, capture_output=True,
+                          env={"PYTHONPATH": "src"}, check=True)  # fmt: skip
+    assert done.stdout == b"[]\n"
+
+
 # --- YAML -------------------------------------------------------------------------------
 
 
@@ -103,6 +116,8 @@ def test_what_is_no_spec(data: bytes) -> None:
         (b"- --link\n- a::b\n- -1\n- x#y\n", ["--link", "a::b", "-1", "x#y"]),
         (b"a:\n  b:\n    c: d\ne: f\r\n", {"a": {"b": {"c": "d"}}, "e": "f"}),
         (b"---\n\n  - a: 1\n    b:\n    - 2\n  - 3\n", [{"a": "1", "b": ["2"]}, "3"]),
+        (b"? a\n: b\n", {"a": "b"}),
+        (b'a: [x, [y], {z: ~}]\nb: "\\x41"\n', {"a": ["x", ["y"], {"z": None}], "b": "A"}),
     ],
 )
 def test_yaml_that_is_read(data: bytes, value: object) -> None:
@@ -111,12 +126,13 @@ def test_yaml_that_is_read(data: bytes, value: object) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"a: |\n  b\n", b"a: >-\n  b\n", b"a: &x b\n", b"a: *x\n", b"a: !!str b\n", b"? a\n: b\n",
+    [b"a: |\n  b\n", b"a: >-\n  b\n", b"a: &x b\n", b"a: *x\n", b"a: !!str b\n",
      b"a: b\n  c\n", b"- a\n  b\n", b"a: 1\na: 2\n", b"a:\tb\n", b"\ta: b\n", b"a: b\n---\nc: d\n",
-     b"a: 1\n- b\n", b"a: [x, [y]]\n", b"a: {b: c}\n", b"a: 'b\n  c'\n", b'a: "b" c\n',
+     b"a: 1\n- b\n", b"a: 'b\n  c'\n", b'a: "b" c\n',
      b"a: b: c\n", b"  a: 1\nb: 2\n", b"a:\n    b: 1\n  c: 2\n", b"\xff: 1\n", b"a: \x1b[31m\n",
      b"%YAML 1.2\n", b"- " * 40 + b"a\n", b"a: @b\n", b"a: `b\n", b"<<: *x\n",
-     b'a: "\\x41"\n', b"...\n"],
+     b"...\n", b'a: "\\UFFFFFFFF"\n', b"%YAML 1." + b"1" * 5000 + b"\n--- a\n",
+     b"[" * 30 + b"]" * 30, b"? [a]\n: b\n", b"~: a\n", b"a: 1\n" * 60_000],
 )  # fmt: skip
 def test_yaml_that_is_refused_and_not_guessed(data: bytes) -> None:
     with pytest.raises(ParseProblem):

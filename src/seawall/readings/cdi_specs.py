@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 
 from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
-from seawall.readings.cdi_yaml import load
 from seawall.readings.device_rule import NUMBER_MOST
 from seawall.readings.reading import read_as
 
@@ -59,7 +58,7 @@ def parse(data: bytes) -> CdiSpec:
     """A spec in either form; its ``source`` is empty until somebody knows where it lay."""
     if len(data) > LIMIT_BYTES:
         raise ParseProblem(0, f"at most {LIMIT_BYTES} bytes", data)
-    document = _json(data) if data.lstrip()[:1] == b"{" else load(data)
+    document = _json(data) if data.lstrip()[:1] == b"{" else _yaml(data)
     if not isinstance(document, dict):
         raise ParseProblem(0, "a CDI spec", data)
     kind = _name(document.get("kind"), "kind")
@@ -109,6 +108,12 @@ def _json(data: bytes) -> Any:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise ParseProblem(0, "JSON", data) from error
+
+
+def _yaml(data: bytes) -> Any:
+    from seawall.readings.cdi_yaml import load  # noqa: PLC0415 - where a spec is YAML, and no other
+
+    return load(data)
 
 
 def _nodes(edits: Any) -> tuple[CdiNode, ...]:
