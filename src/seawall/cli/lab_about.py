@@ -35,6 +35,7 @@ Refused: when the limit is more than half of what this machine has left, or a
   limit above; with --yes-large, more than nine tenths of it, or all of a limit
   above. Its limit kills only processes of the lab's own cgroup.
 """
+_TRIED: Final = "Tried on cgroup v1 (Linux 6.18) and v2 (6.1).\n"
 _UNCOUNTED: Final = """\
 No limit holds this memory, so the lab does: never more than half of
 MemAvailable, whatever is said, and it stops when others have brought that down.
@@ -52,19 +53,22 @@ other, and each frees little. On kernels before 3.6 and on CentOS 6 it hangs
 instead, and with --killer-off (cgroup v1) on every kernel. Nothing is written
 to a disk, but to swap with --swap. Each process costs about 120 KiB beside the
 limit. The kernel log gets reports of the kills.
-""",
+"""
+    + _TRIED,
     "fill": """\
 Writes one file of --size bytes into --folder and keeps it open, without a name,
 so it is gone when the lab is. The cgroup fills to --limit with page cache that
 can be dropped; nothing is killed. It looks like "memory that is not released".
-""",
+"""
+    + _TRIED,
     "hog": """\
 One process takes --size bytes of anonymous memory, page by page, and holds
 them. Beyond --limit the kernel kills it. --step takes so much each second, to
 watch it come; --respawn starts it again and again, as a supervisor does.
 Nothing is written to a disk, but to swap with --swap. The kernel log gets a
 report of each kill.
-""",
+"""
+    + _TRIED,
     "thrash": """\
 Writes one file of --programs times --code bytes into --folder, without a name.
 Each program maps its part as code and runs through all of it when it is its
@@ -72,13 +76,15 @@ turn. Together they do not fit into --limit: what one reads pushes out what
 another needs, and everybody waits for the disk. The disk is held to --iops
 reads a second for the lab's cgroup alone where the kernel can (blkio of v1, io
 of v2); it is said where it cannot. A node without memory looks like this.
-""",
+"""
+    + _TRIED,
     "rings": """\
 One process takes --size bytes of packet rings, --rate each second, and holds
 them: pages of the kernel that need CAP_NET_RAW and nothing else, and that no
 cgroup counts, so --limit does not stop it. It captures no packet, and has a
 network namespace of its own, as a pod has, where it may make one.
 """
+    + _TRIED
     + _UNCOUNTED,
     "egl": """\
 One process makes framebuffers of 16 MiB, each with a texture, clears them and
@@ -86,20 +92,23 @@ never deletes them, until there are --size bytes: a renderer's leak. What the
 driver takes for that in the machine's memory is as a rule in no process and in
 no cgroup. A driver that draws in software takes it from the process, where it
 is counted: that is said, and then --limit may kill it. Needs libEGL.so.1,
-libGLESv2.so.2 and a driver behind them.
+libGLESv2.so.2 and a driver behind them. Tried on cgroup v1 with Mesa's software
+driver, on no GPU.
 """
     + _UNCOUNTED,
     "cuda-host": """\
 One process has the CUDA driver pin --size bytes of host memory
 (cuMemHostAlloc), --rate each second, and holds them. Whether a cgroup counts
 them depends on the driver: the report says which it was. Needs libcuda.so.1.
+Tried on cgroup v1 with a stand-in for it, on no GPU.
 """
     + _UNCOUNTED,
     "cuda-managed": """\
 One process takes --size bytes of managed memory (cuMemAllocManaged), --rate
 each second, and writes them on the host. Whether a cgroup counts them depends
 on driver and kernel: the report says which it was. Never more than half of
-what the device has free either. Needs libcuda.so.1.
+what the device has free either. Needs libcuda.so.1. Tried on cgroup v1 with a
+stand-in for it, on no GPU.
 """
     + _UNCOUNTED,
     "clean": """\
