@@ -1,6 +1,6 @@
-"""The lab's fill and rings on Debian's 6.1 under cgroup v2, below a pod's cgroup, and what `why`
-says on one screen of what was captured while each went on: the right rule, its severity, the
-lab's cgroup, first.  Captured, for `why` takes an emulated node most of a minute; the bundle is
+"""The lab's incidents on Debian's 6.1 under cgroup v2, below a pod's cgroup, and what `why` says
+on one screen of what was captured while each went on: the right rule, its severity, the lab's
+cgroup, first.  Captured, for `why` takes an emulated node most of a minute; the bundle is
 judged here, twice: as text and as JSON.
 """
 
@@ -14,7 +14,7 @@ from tests.end_to_end.first_screen import COLUMNS, FirstScreen, first_screen
 from tests.end_to_end.verbs import run, seawall
 from tests.kernels.vm import Image, Outcome, run_job
 
-pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(1300)]
 RING = ["ring", 0, [65536, 1536, 2048], None]
 """96 MiB."""
 
@@ -28,12 +28,17 @@ done
 rmdir $pod/host; echo "+memory +pids +io" > $pod/cgroup.subtree_control
 lab_of() { ls $pod | grep seawall-lab- | head -1; }
 until_is() { tries=0; until eval "$1" || [ $((tries += 1)) -gt 200 ]; do sleep 0.3; done; }
-look() { seawall capture --for 8 -o $OUT/$1.tgz > $OUT/$1.out 2> $OUT/$1.err; }
+look() { seawall capture --for 8 --timeout 90 -o $OUT/$1.tgz > $OUT/$1.out 2> $OUT/$1.err; }
 incident() { name=$1 ready=$2; shift 2; echo "== $name"
-    seawall lab "$@" --for 120 --parent /$pod --json > $OUT/$name.lab 2> $OUT/$name.lab-err &
+    seawall lab "$@" --for 240 --parent /$pod --json > $OUT/$name.lab 2> $OUT/$name.lab-err &
     until_is '[ -n "$(lab_of)" ]'; folder=$pod/$(lab_of); basename $folder > $OUT/$name.cgroup
     until_is "$ready"; look $name
     kill -INT $(basename $folder | cut -d- -f3); wait; }
+kills='[ "$(grep -w oom_kill $folder/memory.events | cut -d" " -f2)" -gt 0 ]'
+incident hog "$kills" hog --size 96MiB --limit 48MiB --step 24MiB --respawn
+incident swarm "$kills" swarm --processes 16 --each 4MiB --limit 48MiB --respawn
+incident thrash '[ "$(grep pgmajfault $folder/memory.stat | cut -d" " -f2)" -gt 600 ]' \
+    thrash --programs 12 --code 4MiB --limit 32MiB --iops 300
 incident fill '[ "$(cat $folder/memory.current)" -gt 64000000 ]' fill --size 128MiB --limit 64MiB
 sleep 3
 incident rings 'sleep 3' rings --size 192MiB --limit 64MiB --rate 0
@@ -56,7 +61,7 @@ def node(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
         "af_packet_diag.ko": (home / "kernel/net/packet/af_packet_diag.ko").read_bytes(),
     }
     folder = tmp_path_factory.mktemp("screens")
-    return run_job(image, JOB, folder, files=files, memory_mib=1024, timeout_seconds=400)
+    return run_job(image, JOB, folder, files=files, memory_mib=1024, timeout_seconds=600)
 
 
 def screen_of(node: Outcome, name: str, folder: Path, cgroup: str = "") -> FirstScreen:
@@ -67,6 +72,25 @@ def screen_of(node: Outcome, name: str, folder: Path, cgroup: str = "") -> First
     answer = run(["env", f"COLUMNS={COLUMNS}", sys.executable, "-m", "seawall", *words])
     text = answer.answered().text
     return first_screen(page, text, cgroup or node.text(f"{name}.cgroup").strip())
+
+
+@pytest.mark.parametrize("name", ["hog", "swarm"])
+def test_kills_stand_first(node: Outcome, name: str, tmp_path: Path) -> None:
+    screen = screen_of(node, name, tmp_path)
+    severity = screen.of("SW207")["severity"]
+    assert severity in ("critical", "warning"), "as often as the machine lets them die"
+    screen.assert_stands_first("SW207", severity)
+    assert "OOM-killed" in screen.first()
+    assert "its limit of 48.0 MiB" in screen.first()
+
+
+def test_a_thrash_stands_first_and_is_never_called_harmless(node: Outcome, tmp_path: Path) -> None:
+    screen = screen_of(node, "thrash", tmp_path)
+    screen.assert_stands_first("SW212", "critical")
+    assert "of its time is lost" in screen.first()
+    assert "not a leak" not in screen.text
+    assert "nothing has to be done" not in screen.text
+    assert not [r for r in screen.firing if r["id"] == "SW201" and screen.cgroup in r["workload"]]
 
 
 def test_a_fill_is_harmless_cache(node: Outcome, tmp_path: Path) -> None:
