@@ -27,6 +27,7 @@ from seawall.views.documents.document_fields import (
     Shapes,
     filled,
     shape_of,
+    text,
 )
 
 TEXT = {"type": "string"}
@@ -51,7 +52,8 @@ SIMPLE: dict[Any, dict[str, str]] = {
     Unlimited: NULL,
 }
 SIGNED = frozenset({
-    "headroom_bytes", "residual_bytes", "growth_bytes_per_second",
+    "headroom_bytes", "residual_bytes", "growth_bytes_per_second", "value", "points",
+    "oom_score_adj",
 })  # fmt: skip
 """Numbers that may be below zero: outside names."""
 ROW = "Row"
@@ -89,6 +91,7 @@ def schema_of(document: Document) -> dict[str, Any]:
 
 def head_properties(document: Document) -> dict[str, Any]:
     """What ``seawall.views.document.head`` gives."""
+    name = document.name
     host = {
         "node": TEXT,
         "boot_id": TEXT,
@@ -101,7 +104,9 @@ def head_properties(document: Document) -> dict[str, Any]:
     else:
         window = {"type": ["number", "null"], "minimum": 0, "description": document.window}
     return {
-        "schema": {"const": f"seawall.{document.name}/1"},
+        "schema": {"enum": [f"seawall.{name}/1", f"seawall.{also}/1"]}
+        if (also := document.also)
+        else {"const": f"seawall.{name}/1"},
         "tool_version": TEXT,
         "taken_at": TIME,
         "unread": UNREAD,
@@ -126,7 +131,7 @@ def object_schema(kind: type, shapes: Shapes) -> dict[str, Any]:
         else:
             if field.missing != "null":
                 hint = without_none(hint)
-            elif Unread in get_args(hint):
+            elif can_be_unread(hint):
                 raise TypeError(f"{kind.__name__}.{field.name} can be unread: unread(...)")
             else:
                 required.append(field.name)
@@ -140,6 +145,10 @@ def object_schema(kind: type, shapes: Shapes) -> dict[str, Any]:
     if "unread" in properties:
         required = [name for name in properties if name in required or name == "unread"]
     return {"type": "object", "required": required, "properties": properties}
+
+
+def can_be_unread(hint: Any) -> bool:
+    return hint is Unread or hint != without(hint, Unread)
 
 
 def numbered(schema: dict[str, Any], name: str) -> dict[str, Any]:
@@ -168,6 +177,14 @@ def schema_of_type(hint: Any, shapes: Shapes) -> dict[str, Any]:
     kind = origin or hint
     if issubclass(kind, Mapping):
         inner = int if len(parts) == 1 else parts[1]  # a Counter
+        if get_origin(parts[0]) is Literal:
+            names = get_args(parts[0])
+            below = schema_of_type(inner, shapes)
+            return {
+                "type": "object",
+                "required": [*names],
+                "properties": dict.fromkeys(names, below),
+            }
         return {"type": "object", "additionalProperties": schema_of_type(inner, shapes)}
     if shape_of(kind, shapes) is None and issubclass(kind, Sequence):
         if kind is tuple and (len(parts) != 2 or parts[1] is not ...):
@@ -189,18 +206,26 @@ def union(schemas: list[dict[str, Any]]) -> dict[str, Any]:
         kinds = [rest[0]["type"], *(["null"] if is_nullable else ())]
         return {**rest[0], "type": kinds if is_nullable else kinds[0]}
     if all(set(schema) == {"type"} for schema in rest):
-        return {"type": [*(schema["type"] for schema in rest), *(["null"] if is_nullable else ())]}
+        kinds = [schema["type"] for schema in rest]
+        if "number" in kinds:
+            kinds = [kind for kind in kinds if kind != "integer"]
+        kinds += ["null"] if is_nullable else []
+        return {"type": kinds if len(kinds) > 1 else kinds[0]}
     return {"anyOf": schemas}
 
 
 def without_none(hint: Any) -> Any:
     """The types of a value that is there."""
+    return without(hint, type(None), Unread)
+
+
+def without(hint: Any, *kinds: type) -> Any:
     parts = get_args(hint)
     if get_origin(hint) is Literal:
         return Literal[tuple(part for part in parts if part)]
     if get_origin(hint) not in (Union, types.UnionType):
         return hint
-    left = [part for part in parts if part not in (type(None), Unread)]
+    left = [part for part in parts if part not in kinds]
     return Union[tuple(left)]  # noqa: UP007 - of a tuple
 
 
@@ -221,6 +246,8 @@ def typed(kind: type, field: DocumentField) -> tuple[Any, str]:
         words = first_sentence(field.source.__doc__)
     else:
         hint, words = attribute(kind, field.source)
+        if field.source.startswith(f"{field.name}."):  # workload=workload.name
+            words = attribute(kind, field.name)[1] or words
     turn = field.turn
     if turn is None or isinstance(turn, partial):
         return hint, words
@@ -230,11 +257,15 @@ def typed(kind: type, field: DocumentField) -> tuple[Any, str]:
     if isinstance(turn, Columns):
         (row,) = (part for part in get_args(hint) if part is not ...)
         return list[NamedTuple(ROW, list(zip(turn.names, get_args(row), strict=True)))], words  # type: ignore[misc]
+    if turn is text:
+        return str, words
     if turn is filled:
         return Union[without_none(hint), None], words  # noqa: UP007 - a value, no annotation
     if turn is len:
         return int, ""
     result = get_type_hints(turn)["return"]
+    if turn is taken_at:
+        words = re.sub(r"^Unix seconds[,.]? ?", "", words)
     words = ". ".join(filter(None, (words, first_sentence(turn.__doc__))))
     return (result if hint == without_none(hint) else Union[result, None]), words  # noqa: UP007
 

@@ -14,7 +14,7 @@ from seawall.accounts.devices.repairs.step import RepairPlan, RepairScope
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
 from seawall.views.document import head, render
-from seawall.views.gpu_repair_json import document
+from seawall.views.documents.gpu_documents import REPAIR
 from seawall.views.gpu_repair_page import RepairOutcome, RepairPage, sentence
 from seawall.views.gpu_repair_text import lines, result_lines
 from seawall.views.terminal import Console
@@ -40,7 +40,9 @@ def flat(made: RepairPage) -> str:
 
 
 def checked(made: RepairPage) -> dict[str, Any]:
-    found = json.loads(render(document(head("gpu-repair", Unread("kernel", "absent"), None), made)))
+    found = json.loads(
+        render(REPAIR.of(head("gpu-repair", Unread("kernel", "absent"), None), made))
+    )
     jsonschema.validate(found, SCHEMA)
     assert isinstance(found, dict)
     return found

@@ -25,7 +25,7 @@ from seawall.accounts.devices.layers import (
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
 from seawall.views.document import head, render
-from seawall.views.gpu_json import document
+from seawall.views.documents.gpu_documents import GPU
 from seawall.views.gpu_page import GpuPage, state_of
 from seawall.views.gpu_text import lines
 from seawall.views.gpu_unseen import unseen_rows
@@ -294,7 +294,7 @@ def test_a_table_that_was_not_there_is_no_answer() -> None:
 
 
 def checked(made: GpuPage) -> dict[str, Any]:
-    found = json.loads(render(document(head("gpu", Unread("kernel", "absent"), None), made)))
+    found = json.loads(render(GPU.of(head("gpu", Unread("kernel", "absent"), None), made)))
     jsonschema.validate(found, SCHEMA)
     assert isinstance(found, dict)
     return found
@@ -324,7 +324,7 @@ def test_since_when_stands_below_the_headline() -> None:
     at = next(number for number, line in enumerate(found) if line.startswith("F1"))
     words = " ".join(found[at : at + 4])
     assert "since   2026-11-22 03:14:07 UTC, 2 h 5 min: the last daemon-reload" in words
-    (told,) = document(head("gpu", Unread("kernel", "absent"), None), one)["containers"]
+    (told,) = GPU.of(head("gpu", Unread("kernel", "absent"), None), one)["containers"]
     assert told["diagnosis"]["since"] == {
         "at": "2026-11-22T03:14:07Z", "how": "the last daemon-reload"}  # fmt: skip
     text = "\n".join(lines(page(broken), Console(width=80, colour=False), whole=False))
@@ -334,6 +334,6 @@ def test_since_when_stands_below_the_headline() -> None:
 def test_an_absurd_since_is_no_crash() -> None:
     broken = replace(container("a", UVM, diagnosis=F1), since=Since(1e300, "x"))
     one = page(broken)
-    (told,) = document(head("gpu", Unread("kernel", "absent"), None), one)["containers"]
+    (told,) = GPU.of(head("gpu", Unread("kernel", "absent"), None), one)["containers"]
     assert told["diagnosis"]["since"] is None
     assert "an unknown time" in "\n".join(lines(one, Console(width=80, colour=False), whole=True))

@@ -8,7 +8,7 @@ from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.guard_status import GuardStatus, LastDecision
 from seawall.readings.guard_status import read as read_status
-from seawall.views.guard_line import guard_object, guard_words
+from seawall.views.guard_line import guard_now, guard_words
 from seawall.views.terminal import Console
 
 LAST = LastDecision(
@@ -62,8 +62,8 @@ def test_where_a_record_keeps_it_seldom_its_age_alone_is_no_fault() -> None:
         "guard: observes only, in peace 89 s before; what it said later is not in this record"
     )
     assert "it has ended, or it" in text(STATUS, 1091.0, 60.0)
-    olds = [guard_object(STATUS, now, 60.0) for now in (1089.0, 1091.0)]
-    assert [found and found["is_old"] for found in olds] == [False, True]
+    olds = [guard_now(STATUS, now, 60.0) for now in (1089.0, 1091.0)]
+    assert [found and found.is_old for found in olds] == [False, True]
 
 
 def test_one_that_was_stopped_does_not_hang() -> None:
@@ -89,7 +89,7 @@ def test_hostile_words_cannot_steer_a_terminal() -> None:
 def test_without_a_guard_nothing_is_said(why: str) -> None:
     nothing = Unread("/run/seawall/status.json", why)  # type: ignore[arg-type]
     assert text(nothing) == ""
-    assert guard_object(nothing, 1.0) is None
+    assert guard_now(nothing, 1.0) is None
 
 
 def test_a_page_that_is_none_is_named() -> None:
@@ -101,16 +101,16 @@ def test_from_the_future_it_is_of_when_is_not_known() -> None:
     """The clock was set back since: a guard that hangs must not look fresh."""
     assert text(changed(), 999.0) == "guard: observes only, in peace"
     assert text(changed(), 400.0) == "guard: observes only, in peace, of when is not known"
-    found = guard_object(changed(), 400.0)
+    found = guard_now(changed(), 400.0)
     assert found is not None
-    assert (found["age_seconds"], found["is_old"]) == (None, True)
+    assert (found.age_seconds, found.is_old) == (None, True)
 
 
 def test_for_programs() -> None:
-    found = guard_object(changed(last_decision=LAST), 1300.0)
+    found = guard_now(changed(last_decision=LAST), 1300.0)
     assert found is not None
-    assert (found["age_seconds"], found["is_old"]) == (300.0, True)
-    assert found["last_decision"]["decision"] == "5eed0001-0003"
+    assert (found.age_seconds, found.is_old) == (300.0, True)
+    assert found.status.last_decision == LAST
 
 
 def test_what_the_guard_writes_is_what_is_read() -> None:

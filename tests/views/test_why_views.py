@@ -17,8 +17,8 @@ from seawall.findings.finding import Brief, Evidence, Judged, Severity, blind, f
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.views.document import head, render
+from seawall.views.documents.why_document import WHY, CheckPage
 from seawall.views.terminal import Console
-from seawall.views.why_json import document
 from seawall.views.why_oneline import WIDTH, line
 from seawall.views.why_screen import Answer, columns, interim_lines, lines
 from seawall.views.why_text import cause_lines, closing, event_lines, pastable
@@ -352,7 +352,8 @@ def test_commands_can_be_pasted() -> None:
 def test_the_document_says_what_explains_what(recent: RecentEvents | Unread | None) -> None:
     items = [item("SW111", by=("SW103",)), item("SW103"), item("SW301", "info")]
     unknown: Kernel | Unread = Unread("kernel", "not_captured")
-    page = document(head("why", unknown, None), items, [], [], recent)
+    shown = CheckPage(judged=items, unseen=[], bundle_notes=[], recent=recent)
+    page = WHY.of(head("why", unknown, None), shown)
     schema = json.loads((files("seawall.views") / "schemas/why.json").read_text())
     jsonschema.validate(json.loads(render(page)), schema)
     assert page["order"] == ["SW103", "SW111", "SW301"]

@@ -31,6 +31,10 @@ class RecentEvent:
     """One episode in the past, in a sentence, with the verb that tells more."""
 
     kind: EventKind
+    """Oom_kill, userspace_kill, guard_decision, eviction, container_oom, slurm_oom,
+    node_not_ready, hung_task, allocation_failure, device_fault, unclean_reboot; unrecognised:
+    it holds words of an OOM kill and was not understood.
+    """
     first_at_unix_seconds: float | None
     """None where the lines carry no date that can be placed (see ``when``)."""
     last_at_unix_seconds: float | None
@@ -41,6 +45,7 @@ class RecentEvent:
     details: tuple[str, ...] = ()
     """What else the lines prove, and what they do not say; shown by ``oom explain``."""
     count: int = 1
+    """How many it stands for."""
     workload: str | None = None
     more: str = ""
     """The command that tells more: ``seawall oom explain --last 1``; empty where none does."""

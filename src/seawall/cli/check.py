@@ -17,8 +17,8 @@ from seawall.cli.why import add_judging_arguments, exit_status
 from seawall.findings.blindness import not_seen
 from seawall.readings.kernel import Kernel
 from seawall.views.document import head, render
+from seawall.views.documents.why_document import WHY, CheckPage, order
 from seawall.views.terminal import plain
-from seawall.views.why_json import document, order
 from seawall.views.why_text import closing, finding_lines
 
 WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
@@ -46,8 +46,8 @@ def run(arguments: Namespace) -> int:
     unseen = not_seen(judged, judging.snapshots())
     window = judging.scene.window_seconds
     if arguments.json:
-        page = head("check", source.first.get(Kernel), window)
-        print(render(document(page, judged, unseen, source.notes)))
+        page = CheckPage(judged=judged, unseen=unseen, bundle_notes=source.notes)
+        print(render(WHY.of(head("check", source.first.get(Kernel), window), page)))
         return exit_status(judged, arguments.fail_on)
     paper = console_for(arguments.color)
     for item in sorted(judged, key=order):

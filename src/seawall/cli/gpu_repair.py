@@ -170,9 +170,9 @@ def _tellers(arguments: Namespace) -> tuple[Callable[[RepairOutcome], None], Cal
 def _print(arguments: Namespace, source: Source, page: RepairPage) -> None:
     top = head("gpu-repair", source.first.get(Kernel), None)
     if arguments.json:
-        from seawall.views.gpu_repair_json import document  # noqa: PLC0415 - only one of the two
+        from seawall.views.documents.gpu_documents import REPAIR  # noqa: PLC0415 - one of the two
 
-        print(render(document(top, page)))
+        print(render(REPAIR.of(top, page)))
         return
     from seawall.views.gpu_repair_text import lines  # noqa: PLC0415 - only one of the two
 

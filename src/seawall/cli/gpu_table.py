@@ -64,9 +64,9 @@ def run(arguments: Namespace) -> int:
     page = _page(source, arguments)
     top = head("gpu", source.first.get(Kernel), None)
     if arguments.json:
-        from seawall.views.gpu_json import document  # noqa: PLC0415 - only one of the two
+        from seawall.views.documents.gpu_documents import GPU  # noqa: PLC0415 - one of the two
 
-        print(render(document(top, page)))
+        print(render(GPU.of(top, page)))
         return 0
     from seawall.views.gpu_text import lines  # noqa: PLC0415 - only one of the two
 

@@ -57,9 +57,13 @@ class LogEvents:
 
     def objects(self) -> list[dict[str, Any]]:
         """For JSON."""
-        from seawall.views.recent_events_json import event_object  # noqa: PLC0415 - JSON alone
+        from seawall.accounts.recent_events import RecentEvent  # noqa: PLC0415 - JSON alone
+        from seawall.views.documents.document_fields import (  # noqa: PLC0415 - see above
+            RECENT_EVENT,
+            object_of,
+        )
 
-        return [event_object(event) for event in self._events()[0]]
+        return [object_of(event, {RecentEvent: RECENT_EVENT}) for event in self._events()[0]]
 
     def _events(self) -> "tuple[list[RecentEvent], LogTime]":
         """Newest first; the kernel's OOM kills are told by their reports."""

@@ -200,9 +200,9 @@ def _described(arguments: Namespace, source: Source) -> PredictPage:
 
 
 def _print_json(source: Source, page: PredictPage) -> None:
-    from seawall.views.oom_predict_json import document  # noqa: PLC0415 - only one of the two
+    from seawall.views.documents.oom_documents import PREDICT  # noqa: PLC0415 - one of the two
 
-    print(render(document(head("oom-predict", source.first.get(Kernel), None), page)))
+    print(render(PREDICT.of(head("oom-predict", source.first.get(Kernel), None), page)))
 
 
 def _print_text(source: Source, page: PredictPage, colour: str) -> None:

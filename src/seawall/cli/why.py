@@ -131,16 +131,26 @@ class Asking:
 
     def print_json(self) -> None:
         """Everything, for programs."""
-        from seawall.views.why_json import document  # noqa: PLC0415 - only one of the forms
+        from seawall.views.documents.why_document import (  # noqa: PLC0415 - only one of the forms
+            WHY,
+            WhyPage,
+        )
+        from seawall.views.guard_line import guard_now  # noqa: PLC0415
 
         self.judged = list(self._judging.everything())
-        page = head("why", self._source.first.get(Kernel), self._judging.scene.window_seconds)
-        page["guard"] = self._guard_object()
         shown, left_out = self._about(self.judged)
-        if self._workload is not None:
-            page |= {"workload": self._workload.name, "others": left_out}
-        notes = self._source.notes
-        print(render(document(page, shown, self._unseen(), notes, self._recent())))
+        top = head("why", self._source.first.get(Kernel), self._judging.scene.window_seconds)
+        named = self._workload
+        page = WhyPage(
+            guard=guard_now(*self._guard()),
+            workload=None if named is None else named.name,
+            others=None if named is None else left_out,
+            judged=shown,
+            unseen=self._unseen(),
+            bundle_notes=self._source.notes,
+            recent=self._recent(),
+        )
+        print(render(WHY.of(top, page)))
 
     def print_oneline(self) -> None:
         """One line for a fleet."""
@@ -328,11 +338,6 @@ class Asking:
 
     def _guard(self) -> tuple[GuardStatus | Unread, float | None, float]:
         return _guard(self._source, self._arguments)
-
-    def _guard_object(self) -> dict[str, object] | None:
-        from seawall.views.guard_line import guard_object  # noqa: PLC0415 - only one of the forms
-
-        return guard_object(*self._guard())
 
 
 def _guard(

@@ -22,6 +22,7 @@ class Evidence:
 
     name: str
     value: int | float | str | None
+    """Null: unlimited."""
     unit: Unit
     source: str
     """A path, or several joined by " + "; what anyone can read to check the number."""

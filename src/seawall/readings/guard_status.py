@@ -27,6 +27,7 @@ class LastDecision:
     """The last thing that it decided; plain words."""
 
     decision: str
+    """Id, the same in /run/seawall/decisions.jsonl and in the kernel's log."""
     at: str
     trigger: str
     how: str
@@ -62,7 +63,7 @@ class GuardStatus:
     mode_why: str
     """Why it observes although its file says otherwise; empty: it does what the file says."""
     state: str
-    """``peace``, ``near``, ``short``, ``holding``, ``blind``."""
+    """``peace``, ``near``, ``short``, ``holding``, ``blind``; ``stopped``: it has ended."""
     can_kill: bool
     """Proved by its last self-test."""
     can_kill_words: str

@@ -8,7 +8,16 @@ from typing import Final, Literal, TypeAlias
 
 from seawall.accounts.devices.device_changes import Differs
 from seawall.accounts.devices.device_table import DeviceTable
-from seawall.accounts.devices.layers import ContainerDevices, DeviceRow, HostNode, UpcomingLoss
+from seawall.accounts.devices.layers import (
+    ContainerDevices,
+    DeviceRow,
+    Diagnosis,
+    HostNode,
+    Plugin,
+    RefusedPod,
+    UnhealthyDevice,
+    UpcomingLoss,
+)
 from seawall.accounts.workloads import Workload
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
@@ -52,6 +61,31 @@ class GpuPage:
         if isinstance(self.table, Unread):
             return ()
         return tuple(one for one in self.table.about_to_break if self.is_wanted(one.workload))
+
+    @property
+    def plugins(self) -> tuple[Plugin, ...]:
+        """Containers of device plugins."""
+        return () if isinstance(self.table, Unread) else self.table.plugins
+
+    @property
+    def host_nodes(self) -> tuple[HostNode, ...]:
+        """Control nodes that a loaded module implies."""
+        return () if isinstance(self.table, Unread) else self.table.host_nodes
+
+    @property
+    def host_diagnosis(self) -> tuple[Diagnosis, ...]:
+        """What is wrong for every container."""
+        return () if isinstance(self.table, Unread) else self.table.host_diagnosis
+
+    @property
+    def refused_pods(self) -> tuple[RefusedPod, ...]:
+        """Those that are Failed for want of a device, from the kubelet's log."""
+        return () if isinstance(self.table, Unread) else self.table.refused_pods
+
+    @property
+    def unhealthy_devices(self) -> tuple[UnhealthyDevice, ...]:
+        """Devices that new pods do not get."""
+        return () if isinstance(self.table, Unread) else self.table.unhealthy
 
     def is_wanted(self, workload: Workload | None) -> bool:
         """Whether it is the one that was named, or inside it; None is the host."""

@@ -17,8 +17,11 @@ class RepairOutcome(NamedTuple):
 
     step: Step
     state: State
+    """Skipped: not needed any more."""
     words: str
+    """How it went; empty while it is planned."""
     is_verified: bool = False
+    """By looking, and trying, after it was done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,9 @@ class RepairPage:
 
     @property
     def verdict(self) -> Verdict:
-        """``unseen``: it is not known whether anything is to be mended."""
+        """``nothing``: nothing to mend; ``unseen``: that is not known (exit 11); ``unverified``:
+        told to act, and not all of it was done and verified (exit 10).
+        """
         if isinstance(self.plan, Unread):
             return "unseen"
         if self.asks_nobody:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``seawall why`` says of the guard of a host: one sentence."""
 
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from seawall.host.host import Unread
 from seawall.readings.guard_status import GuardStatus
@@ -69,26 +69,21 @@ def age_seconds(status: GuardStatus, now_unix_seconds: float | None) -> float | 
     return max(0.0, now_unix_seconds - status.unix_seconds)
 
 
-def guard_object(
+class GuardNow(NamedTuple):
+    """The same for programs."""
+
+    status: GuardStatus
+    age_seconds: float | None
+    """Of what it said; from a black box: of its last tick before the moment."""
+    is_old: bool
+    """It has ended, or it hangs."""
+
+
+def guard_now(
     status: GuardStatus | Unread, now_unix_seconds: float | None, every_seconds: float = 0.0
-) -> dict[str, Any] | None:
-    """The same for programs; None where there is no guard, or it could not be read."""
+) -> GuardNow | None:
+    """None where there is no guard, or it could not be read."""
     if isinstance(status, Unread):
         return None
     age = age_seconds(status, now_unix_seconds)
-    last = status.last_decision
-    return {
-        "mode": status.mode,
-        "state": status.state,
-        "can_kill": status.can_kill,
-        "age_seconds": None if age is None else round(age, 1),
-        "is_old": age is None or age > OLD_SECONDS + every_seconds,
-        "headroom_bytes": status.headroom_bytes,
-        "decisions": status.decisions,
-        "kills": status.kills,
-        "returned_bytes": status.returned_bytes,
-        "last_decision": last and {
-            "decision": last.decision, "at": last.at, "trigger": last.trigger, "how": last.how,
-            "sentence": last.sentence, "result": last.result,
-        },
-    }  # fmt: skip
+    return GuardNow(status, age, age is None or age > OLD_SECONDS + every_seconds)

@@ -10,8 +10,7 @@ from seawall.accounts.oom.prediction import NEEDED_SHARE, Prediction, Ranked
 from seawall.accounts.oom.relief import Relief
 from seawall.accounts.oom.returns import Returns
 from seawall.accounts.oom.swarm import BYSTANDERS
-from seawall.views.oom_predict_json import DESCRIBED_MOST
-from seawall.views.oom_predict_page import PredictPage
+from seawall.views.oom_predict_page import DESCRIBED_MOST, PredictPage
 from seawall.views.pods_text import brief
 from seawall.views.terminal import Console, plain, shorten
 from seawall.words import count, percent, size

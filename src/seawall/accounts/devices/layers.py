@@ -40,6 +40,7 @@ class DeviceRow:
     errno: int | None
     """Of the try; None: it was not tried."""
     broken_at: Layer | None
+    """Null: it works, as far as was seen."""
 
 
 class Since(NamedTuple):
@@ -56,6 +57,9 @@ class Diagnosis(NamedTuple):
     """Why a container cannot use what it was promised."""
 
     mode: Mode
+    """Failure mode, see docs/gpu.md; unnamed: refused, and no evidence says why; there may be
+    more.
+    """
     headline: str
     cause: str
     remedy: str
@@ -111,6 +115,7 @@ class HostNode:
     major: int
     minor: int
     is_there: bool
+    """With this number."""
     found: str = ""
     """What is there instead: ``c 510:0`` where the major is 511 now."""
 
@@ -136,6 +141,7 @@ class RefusedPod(NamedTuple):
     uid: str
     """Empty where the kubelet's line has none."""
     resource: str
+    """Nvidia.com/gpu."""
     at: float
     """Unix seconds."""
     mode: Mode

@@ -34,6 +34,7 @@ class Agreement:
     off: tuple[Off, ...]
     """The first of those that differ by more than DRIFT_MOST."""
     off_count: int
+    """By more than one point."""
     order_agrees: bool
     """Sorted by our points, the kernel's scores fall too, up to DRIFT_MOST."""
 

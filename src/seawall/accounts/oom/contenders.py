@@ -34,6 +34,7 @@ class Contender(NamedTuple):
     swap: int
     page_tables: int
     hugetlb: int
+    """Goes back to its pool."""
     vsize: int
     immune: str | None
     """Why the kernel would never choose it; None when it may."""

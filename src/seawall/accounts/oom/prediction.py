@@ -42,15 +42,19 @@ class Prediction:
     """The answer, for one scope and one formula."""
 
     scope: Scope
+    """Whose memory runs out: the node's, a cgroup's limit, or a described one."""
     formula: Formula
     is_own_kernel: bool
     """The formula is that of the kernel that runs there, not a "what if"."""
     killable: bool
     why: str
+    """Who has the most points, or why nobody would be killed."""
     ranking: tuple[Ranked, ...]
     """All that may be chosen, who dies first at the top."""
     immune: tuple[Contender, ...]
+    """Processes that are never chosen."""
     kernel_threads: int
+    """Never chosen either."""
     incomplete: int
     relief: Relief | None
     """Played until NEEDED_SHARE came back; None when nobody can be killed."""

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from seawall.host.host import Unread
 from seawall.readings.reading import Unlimited
+from seawall.views.document import taken_at
 
 T = TypeVar("T")
 
@@ -49,6 +50,8 @@ class Document:
 
     name: str
     """``seawall.NAME/1``, ``schemas/NAME.json``."""
+    also: str = ""
+    """Another name under which it stands."""
     verb: str
     """What prints it."""
     about: str
@@ -139,11 +142,24 @@ def rounded(digits: int) -> Callable[[Any], Any]:
     return partial(round, ndigits=digits)
 
 
+def text(value: str) -> str:
+    """The value as it is; the schema names none of its words, for there may be more."""
+    return value
+
+
 def filled(value: T) -> T | None:
     """None for what is empty or zero."""
     return value or None
 
 
+RECENT_EVENT: Final = (
+    *shown("kind", text),
+    *shown("first_at=first_at_unix_seconds last_at=last_at_unix_seconds", taken_at),
+    *shown("when sentence details count workload more source"),
+)
+"""Of what logs tell, in ``why`` and ``oom explain``."""
+UNREAD_ROW: Final = (*shown("path"), *shown("why", text), *shown("detail"))
+"""Of an Unread that is listed."""
 NOT_SEEN: Final = (*shown("what why provide"), *known("kind", filled))
 """A row of ``could_not_see``, in every document."""
 

@@ -53,13 +53,21 @@ class Step:
     """One, planned."""
 
     kind: Kind
+    """In the order in which they are of use."""
     what: str
+    """What is done, and to whom."""
     command: str
     """What a person types, one command a line; empty: there is no such command."""
     mends: str
+    """What it mends."""
     does_not_mend: str
+    """What stays broken."""
     lasts: str
+    """Until when."""
     by: By
+    """Seawall: when it is told to with --do; user: whoever runs the container; nobody:
+    explained, never done.
+    """
     on: Subject = None
     """What is acted on; None: Seawall never does it."""
     tag: str = ""
@@ -67,7 +75,7 @@ class Step:
 
     @property
     def number(self) -> int:
-        """From 1."""
+        """Of its kind, from 1, the same in every plan; several steps may share one."""
         return KINDS.index(self.kind) + 1
 
     @property
@@ -89,6 +97,7 @@ class RepairScope(NamedTuple):
     """What is to be mended."""
 
     what: Literal["workload", "plugin", "host"]
+    """What is to be mended."""
     workload: Workload | None = None
     """Of ``plugin``: this one alone."""
 
