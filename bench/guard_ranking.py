@@ -13,9 +13,9 @@ from typing import Any
 
 from bench.pods import PODS, PROCESSES, PYTHON, SOURCES, compile_sources, inhabitants, real_tree
 
-from seawall.guard.facts import BURSTABLE, Group, Node, Outside
 from seawall.guard.judge.judge import Judge
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import BURSTABLE, Group, Node, Outside
 
 ROUNDS = 30
 MARK_RANKING_SECONDS = 0.050
@@ -26,7 +26,7 @@ _REAL = """
 import json, sys, time
 sys.path.insert(0, {sources!r})
 from seawall.actions.orders import Mounts
-from seawall.guard.facts import BURSTABLE, Outside
+from seawall.guard.tick_facts import BURSTABLE, Outside
 from seawall.guard.judge.judge import Judge
 from seawall.guard.sense.sense import Sense
 from seawall.guard.settings import Settings

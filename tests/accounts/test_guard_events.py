@@ -20,7 +20,7 @@ from seawall.actions.orders import Outcome, Step
 from seawall.guard.settings import Settings
 from seawall.guard.tell.paths import Paths
 from seawall.guard.tell.teller import Teller
-from seawall.guard.verdict import Told, Verdict
+from seawall.guard.verdict import DecisionUpdate, Verdict
 from seawall.host.event_log import probe
 from seawall.readings.event_lines import EventLines, lines_told
 from seawall.readings.event_log.event_log import read_events
@@ -78,7 +78,9 @@ def test_a_decision_is_one_event_and_begins_with_the_deed(
 ) -> None:
     node = Node(tmp_path)
     act(node, step("ml/llm-0", "freeze"), step("ml/llm-0"))
-    node.teller.told(Told(verdict().decision, 100.5, None, 1 << 30, "1.0 GiB came back in 0.4 s"))
+    node.teller.told(
+        DecisionUpdate(verdict().decision, 100.5, None, 1 << 30, "1.0 GiB came back in 0.4 s")
+    )
     recent = node.lately(with_journal=journal, with_kmsg=kmsg)
     assert [event.sentence for event in recent.events] == [f"the guard killed ml/llm-0: {LEFT}"]
     assert any("1.0 GiB came back" in text for text in recent.events[0].details)

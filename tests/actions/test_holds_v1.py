@@ -12,8 +12,8 @@ from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around
 from tests.guard.judge_scene import CALM, MIB, group_of, settings_of, short
 
 from seawall.actions.executor import Executor
-from seawall.guard.facts import Group, Node, Outside
 from seawall.guard.judge.judge import Judge
+from seawall.guard.tick_facts import Group, Node, Outside
 from seawall.guard.verdict import Verdict
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(missing() is not None, reason=str(missing()))]

@@ -19,7 +19,7 @@ PROBES = {
 """``host/NAME.py`` asks, ``readings/NAME.py`` reads the answer, ``cli/NAME.py`` is its verb."""
 VERBS = {"guard_status"}
 """``cli/NAME.py`` shows what ``readings/NAME.py`` reads."""
-CLASSES_STILL = {"Aim", "Choice", "OverLimit", "Said", "Taken"}
+CLASSES_STILL = {"Taken"}
 
 
 def twins(pairs: Iterable[tuple[str, Path]]) -> dict[str, list[str]]:

@@ -15,9 +15,9 @@ from typing import Any
 from seawall.actions.orders import Mounts
 from seawall.blackbox.frame import Frame, aligned, sealed
 from seawall.blackbox.ring import RingFile
-from seawall.guard.facts import Group, Node, Outside
 from seawall.guard.settings import Settings
 from seawall.guard.tell.plain import moment
+from seawall.guard.tick_facts import Group, Node, Outside
 from seawall.host.recording import Round
 from seawall.recorder.group_files import EACH
 from seawall.recorder.guard_messages import GuardStart, JournalLine

@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from seawall.guard.facts import BURSTABLE, GUARANTEED, NOTHING_OUTSIDE, Group, Outside
+from seawall.guard.tick_facts import BURSTABLE, GUARANTEED, NOTHING_OUTSIDE, Group, Outside
 
 CLAIMS_ALL = "packet rings (PACKET_DIAG)"
 TRACED = "kernel pages traced page by page"

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from tests.films.world import FREEZE_SECONDS, World
 
 from seawall.actions.orders import Order
-from seawall.guard.facts import Node
 from seawall.guard.judge.judge import Judge
 from seawall.guard.settings import Settings
-from seawall.guard.verdict import Told, Verdict
+from seawall.guard.tick_facts import Node
+from seawall.guard.verdict import DecisionUpdate, Verdict
 
 REST_SECONDS = 10.0
 ENDS = ("freeze", "terminate", "kill", "clamp")
@@ -45,7 +45,7 @@ class Shown:
     killed: list[tuple[float, str]] = field(default_factory=list)
     """Seconds and names of SIGTERM and SIGKILL."""
     verdicts: list[Verdict] = field(default_factory=list)
-    told: list[Told] = field(default_factory=list)
+    told: list[DecisionUpdate] = field(default_factory=list)
     kernel_first: bool = False
     """The kernel had killed somebody before the judge chose."""
     ticks: int = 0

@@ -3,7 +3,7 @@
 from tests.films.film import Film
 from tests.films.scripts import MIB, Cast, film_of
 
-from seawall.guard.facts import BEST_EFFORT
+from seawall.guard.tick_facts import BEST_EFFORT
 
 
 def many_culprits(cast: Cast) -> Film:

@@ -11,8 +11,8 @@ from tests.films.actor import MAPPED, TRACED, Actor
 from tests.films.film import Film
 from tests.films.world import MIB, World, plain_sum
 
-from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM
 
 MIXES = ("burstable", "hog_best_effort", "hog_guaranteed")
 SIZES = (1536, 4096, 16384, 65536, 524288)

@@ -17,7 +17,7 @@ from tests.films.scripts import (
     two_late,
 )
 
-from seawall.guard.judge import node_short, ranking, row, suspicion, usefulness
+from seawall.guard.judge import node_short, ranking, row, suspicion, victim_choice
 from seawall.guard.judge.descent import Descent
 
 CHUNK = 500
@@ -62,7 +62,7 @@ def nothing(*_: object, **__: object) -> None:
     ("module", "name", "instead"),
     [
         (ranking, "certain_of", lambda g, _, is_believed: g.outside.most_bytes),
-        (usefulness, "blocked", nothing),
+        (victim_choice, "blocked", nothing),
         (row, "promised_to", lambda g, total, limit: 0),
     ],
     ids=["vague evidence is believed", "useless kills are allowed", "no promise counts"],
@@ -90,7 +90,7 @@ def test_many_small_culprits_go_before_one_who_held_still(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not play(random_film(seed, many_culprits, is_kubernetes=seed % 5 != 0)).wrong
-    monkeypatch.setattr(usefulness, "are_useful", lambda *_: False)
+    monkeypatch.setattr(victim_choice, "are_useful", lambda *_: False)
     assert play(random_film(seed, many_culprits, is_kubernetes=seed % 5 != 0)).wrong
 
 

@@ -13,7 +13,7 @@ from functools import reduce
 from tests.films.actor import Actor
 
 from seawall.actions.orders import Order, Outcome
-from seawall.guard.facts import Group, Node, Outside
+from seawall.guard.tick_facts import Group, Node, Outside
 
 MIB = 1 << 20
 FREEZE_SECONDS = 2.0

@@ -3,9 +3,9 @@
 from typing import Any
 
 from seawall.actions.orders import Order, Outcome
-from seawall.guard.facts import BURSTABLE, Group, Node, Outside
 from seawall.guard.judge.judge import Judge
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import BURSTABLE, Group, Node, Outside
 
 MIB = 1 << 20
 TOTAL = 1500 * MIB

@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema
 
 from seawall.actions.orders import Order, Outcome, Step, Target
-from seawall.guard.facts import BURSTABLE, Group, Node, Outside
+from seawall.guard.tick_facts import BURSTABLE, Group, Node, Outside
 from seawall.guard.verdict import Rank, Verdict
 
 MIB = 1 << 20

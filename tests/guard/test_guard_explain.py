@@ -9,8 +9,8 @@ import pytest
 from seawall.actions.orders import Mounts
 from seawall.guard.explain import Explained, ExplainedWorkload, Here, explained
 from seawall.guard.explain_text import document, lines
-from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM
 from seawall.views.terminal import Console
 
 GIB = 1 << 30

@@ -66,14 +66,14 @@ def test_no_tuple_is_of_the_length_that_cpython_never_gives_back() -> None:
         "    for m in list(sys.modules.values()) for t in vars(m).values()\n"
         "    if isinstance(t, type) and hasattr(t, '_fields')}\n"
     )
-    assert lengths["seawall.guard.facts.Node"] > 15
+    assert lengths["seawall.guard.tick_facts.Node"] > 15
     assert 20 not in lengths.values()
 
 
 def test_its_named_tuples_are_what_they_are_elsewhere() -> None:
     found = in_lean_process(
         "from seawall.guard.settings import Settings\n"
-        "from seawall.guard.facts import NOTHING_OUTSIDE, Outside\n"
+        "from seawall.guard.tick_facts import NOTHING_OUTSIDE, Outside\n"
         "changed = Settings(mode='enforce')._replace(scope=('/a',), protect=('x',))\n"
         "found = dict(settings=changed._asdict(), fields=Settings._fields,\n"
         "    defaults=Settings._field_defaults, words=repr(NOTHING_OUTSIDE),\n"

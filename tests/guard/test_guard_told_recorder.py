@@ -13,15 +13,15 @@ from tests.guard.telling import groups as some_groups
 from tests.guard.telling import node
 
 from seawall.actions.orders import Order, Outcome, Target
-from seawall.guard.facts import NOTHING_OUTSIDE, Group, Node, Outside
 from seawall.guard.judge.judge import Judge
-from seawall.guard.judge.remembered import remembered
+from seawall.guard.judge.policy_state_json import state_pieces
 from seawall.guard.rehearsal import record_on_paper
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import NOTHING_OUTSIDE, Group, Node, Outside
 from seawall.guard.told_recorder import AGAIN_SECONDS, RecorderLink
 from seawall.recorder.guard_messages import GuardBye, GuardMessageReader, GuardStart, JournalLine
-from seawall.replay.mind_codec import remembered as read_back
 from seawall.replay.player import Player
+from seawall.replay.policy_state_codec import state_document as read_back
 from seawall.replay.tick import Tick
 
 MIB = 1 << 20
@@ -46,7 +46,7 @@ class Pair:
     def hear(self, now: float = 1000.0) -> None:
         list(self.link.messages(now))
         if self.link.is_due(now):
-            self.link.start(Settings(), self.judge.last_decision, remembered(self.judge), now)
+            self.link.start(Settings(), self.judge.last_decision, state_pieces(self.judge), now)
 
     def tick(self, node: Node, groups: dict[str, Group], *outcomes: Outcome) -> None:
         self.judge.step(node, groups)
@@ -180,8 +180,8 @@ def test_a_replay_is_exact_from_any_hello_on(pair: Pair) -> None:
             assert player is not None
             player.step(told)
     assert player is not None
-    assert player.remembered() == read_back(pair.judge)
-    assert json.loads("".join(remembered(pair.judge))) == read_back(pair.judge)
+    assert player.state_document() == read_back(pair.judge)
+    assert json.loads("".join(state_pieces(pair.judge))) == read_back(pair.judge)
 
 
 def test_a_claim_that_was_not_repeated_is_remembered_there_as_here(pair: Pair) -> None:
@@ -198,7 +198,7 @@ def test_a_claim_that_was_not_repeated_is_remembered_there_as_here(pair: Pair) -
     player.recall(start.mind)
     for tick in ticks:
         player.step(tick)
-    assert player.remembered() == read_back(pair.judge)
+    assert player.state_document() == read_back(pair.judge)
     assert pair.judge._mind.window.gone.most(112.0) == held.most_bytes
 
 

@@ -16,8 +16,8 @@ from tests.guard.judge_scene import (
     web,
 )
 
-from seawall.guard.facts import BEST_EFFORT, Group, Outside
 from seawall.guard.judge.judge import Judge
+from seawall.guard.tick_facts import BEST_EFFORT, Group, Outside
 
 RINGS = "packet rings (PACKET_DIAG)"
 GIB = 1024 * MIB

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from tests.guard.judge_scene import CALM, MIB, group_of, judge_of, scene
 
-from seawall.guard.facts import Group, Node
 from seawall.guard.judge.ranking import priority_step
+from seawall.guard.tick_facts import Group, Node
 
 GIB = 1024
 CAPACITY, POOL = 512 * GIB, 384 * GIB

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.guard.judge_scene import CALM, MIB, calm, group_of, judge_of, scene
 
-from seawall.guard.facts import BEST_EFFORT, GUARANTEED, Node
 from seawall.guard.judge.shortage import judge_shortage
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import BEST_EFFORT, GUARANTEED, Node
 
 FLOOR = 90
 """6 % of 1500 MiB, and with it twice as much when it falls fast enough."""

@@ -17,10 +17,10 @@ from tests.guard.judge_scene import (
     web,
 )
 
-from seawall.guard.facts import BEST_EFFORT, GUARANTEED, SYSTEM, Outside
 from seawall.guard.judge.protection import Protection
 from seawall.guard.judge.shortage import judge_shortage
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import BEST_EFFORT, GUARANTEED, SYSTEM, Outside
 
 
 def test_a_container_at_its_own_limit_is_no_shortage_of_the_node() -> None:

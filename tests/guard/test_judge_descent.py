@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.guard.judge_scene import CALM, MIB, group_of, judge_of, scene, short
 
-from seawall.guard.facts import GUARANTEED, NOTHING_OUTSIDE, Group, Outside
 from seawall.guard.judge.judge import Judge
+from seawall.guard.tick_facts import GUARANTEED, NOTHING_OUTSIDE, Group, Outside
 from seawall.guard.verdict import Verdict
 
 TRACED = "kernel pages traced page by page"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.guard.judge_scene import CALM, MIB, done, group_of, judge_of, scene, short
 
-from seawall.guard.facts import Group, Node, Outside
 from seawall.guard.judge.judge import Judge
+from seawall.guard.tick_facts import Group, Node, Outside
 from seawall.guard.verdict import Verdict
 
 RATE = 100.0 * MIB

@@ -14,10 +14,10 @@ from tests.guard.judge_scene import (
     short,
 )
 
-from seawall.guard.facts import BEST_EFFORT, GUARANTEED, NOTHING_OUTSIDE, Group, Node, Outside
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.node_short import first_step
 from seawall.guard.judge.shortage import judge_shortage
+from seawall.guard.tick_facts import BEST_EFFORT, GUARANTEED, NOTHING_OUTSIDE, Group, Node, Outside
 from seawall.guard.verdict import Verdict
 
 GIB = 1024

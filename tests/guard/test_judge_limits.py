@@ -3,9 +3,9 @@
 import pytest
 from tests.guard.judge_scene import CALM, MIB, done, group_of, judge_of, scene, settings_of, short
 
-from seawall.guard.facts import Group, Outside
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.stuck import may_be_stuck
+from seawall.guard.tick_facts import Group, Outside
 from seawall.guard.verdict import Verdict
 
 

@@ -5,8 +5,8 @@ who stood still go for it; and no oom_score_adj makes a limit out of a request.
 import pytest
 from tests.guard.judge_scene import MIB, TOTAL, calm, group_of, judge_of, scene, short
 
-from seawall.guard.facts import Group
 from seawall.guard.judge.evidence import promised_to, request_of
+from seawall.guard.tick_facts import Group
 from seawall.guard.verdict import Verdict
 
 LEFT = 900

@@ -2,8 +2,8 @@
 
 from tests.guard.judge_scene import calm, group_of, judge_of, scene, short
 
-from seawall.guard.facts import BEST_EFFORT, Group
 from seawall.guard.judge.judge import Judge
+from seawall.guard.tick_facts import BEST_EFFORT, Group
 from seawall.guard.verdict import Verdict
 
 

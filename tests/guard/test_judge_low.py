@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from tests.guard.judge_scene import CALM, MIB, done, group_of, hog, judge_of, scene, short, web
 
-from seawall.guard.facts import Group, Node, Outside
 from seawall.guard.judge.judge import Judge
+from seawall.guard.tick_facts import Group, Node, Outside
 from seawall.guard.verdict import Verdict
 
 RINGS = "packet rings (PACKET_DIAG)"

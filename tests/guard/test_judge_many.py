@@ -3,9 +3,9 @@
 import pytest
 from tests.guard.judge_scene import CALM, MIB, done, group_of, judge_of, scene, short
 
-from seawall.guard.facts import BEST_EFFORT, Group, Node
-from seawall.guard.judge import usefulness
+from seawall.guard.judge import victim_choice
 from seawall.guard.judge.judge import Judge
+from seawall.guard.tick_facts import BEST_EFFORT, Group, Node
 
 GIB = 1 << 30
 BATCH = "/kubepods/burstable/batch"
@@ -62,7 +62,7 @@ def test_they_go_and_not_one_who_held_still(
 
 
 def test_without_that_rule_he_would_have_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usefulness, "are_useful", lambda *_: False)
+    monkeypatch.setattr(victim_choice, "are_useful", lambda *_: False)
     assert "batch" in gone_by(judge_of(), 64 * GIB, 5, 450)
 
 

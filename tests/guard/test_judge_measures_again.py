@@ -14,8 +14,8 @@ from tests.guard.judge_scene import (
     web,
 )
 
-from seawall.guard.facts import BEST_EFFORT, Group, Node
 from seawall.guard.judge.judge import Judge
+from seawall.guard.tick_facts import BEST_EFFORT, Group, Node
 from seawall.guard.verdict import Verdict
 
 LEFT = 50

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import pytest
 from tests.guard.judge_scene import CALM, MIB, group_of, judge_of, scene
 
-from seawall.guard.facts import BEST_EFFORT, BURSTABLE, SYSTEM, Group, Node
+from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, SYSTEM, Group, Node
 
 GIB = 1024
 TOTAL = 64 * GIB

@@ -3,9 +3,9 @@
 import pytest
 from tests.guard.judge_scene import MIB, calm, group_of, judge_of, short
 
-from seawall.guard.facts import BURSTABLE, GUARANTEED, SYSTEM, Group
 from seawall.guard.judge.evidence import is_hollow, promised_to
 from seawall.guard.judge.judge import Judge
+from seawall.guard.tick_facts import BURSTABLE, GUARANTEED, SYSTEM, Group
 from seawall.guard.verdict import Verdict
 
 TOTAL = 1500 * MIB

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from tests.guard.judge_scene import CALM, MIB, calm, group_of, judge_of, scene, short, web
 
-from seawall.guard.facts import GUARANTEED, Group, Node
 from seawall.guard.judge.judge import Judge
+from seawall.guard.tick_facts import GUARANTEED, Group, Node
 
 GIB = 1024
 

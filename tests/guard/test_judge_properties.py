@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.guard.judge_scene import CALM, MIB, done, group_of, hog, judge_of, scene, short
 
-from seawall.guard.facts import Group, Outside
+from seawall.guard.judge.look_history import LookHistory
 from seawall.guard.judge.protection import Protection
 from seawall.guard.judge.ranking import rank, rows_of
 from seawall.guard.judge.row import PROVED
-from seawall.guard.judge.window import Window
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import Group, Outside
 
 SIZES = st.integers(0, 2000)
 OWN = "/kubepods/burstable/own/x"
@@ -108,7 +108,7 @@ def test_more_certain_overrun_never_makes_it_go_later(
     scene_: tuple[Drawn, ...], at: int, more: int, headroom: int, need: int
 ) -> None:
     def place(extra: int) -> tuple[int, int] | None:
-        window = Window()
+        window = LookHistory()
         window.tick(CALM, scene(*(d.group(then=True) for d in scene_)), is_short=False)
         groups = [d.group() for d in scene_]
         sure = (scene_[at].certain + extra) * MIB
@@ -130,7 +130,7 @@ def test_vague_evidence_changes_no_place(
     scene_: tuple[Drawn, ...], headroom: int, need: int
 ) -> None:
     def order(vague: int) -> list[tuple[str, int]]:
-        window = Window()
+        window = LookHistory()
         window.tick(CALM, scene(*(d.group(then=True) for d in scene_)), is_short=False)
         groups = [d.group() for d in scene_]
         for group, one in zip(groups, scene_, strict=True):

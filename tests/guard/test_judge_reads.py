@@ -3,8 +3,8 @@
 import pytest
 from tests.guard.judge_scene import MIB, calm, group_of, judge_of, scene, settings_of, short
 
-from seawall.guard.facts import BEST_EFFORT, Group, Node
 from seawall.guard.judge.judge import GROWN_MOST, WANTED_MOST, Judge
+from seawall.guard.tick_facts import BEST_EFFORT, Group, Node
 from seawall.guard.verdict import Verdict
 
 GIB = 1 << 30

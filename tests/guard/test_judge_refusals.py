@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from tests.guard.judge_scene import MIB, calm, done, group_of, judge_of, scene, short, web
 
-from seawall.guard.facts import BEST_EFFORT, Group, Node
 from seawall.guard.judge.judge import Judge
+from seawall.guard.tick_facts import BEST_EFFORT, Group, Node
 from seawall.guard.verdict import Verdict
 
 RINGS = "packet rings (PACKET_DIAG)"

@@ -5,13 +5,13 @@ import json
 import pytest
 from tests.guard.judge_scene import CALM, MIB, done, group_of, judge_of, scene
 
-from seawall.guard.facts import Group, Outside
 from seawall.guard.judge import over_limit
 from seawall.guard.judge.judge import Judge
-from seawall.guard.judge.remembered import remembered
+from seawall.guard.judge.policy_state_json import state_pieces
 from seawall.guard.tell.decision_lines import Stamp, ranking_lines, verdict_line
+from seawall.guard.tick_facts import Group, Outside
 from seawall.guard.verdict import Verdict
-from seawall.replay.mind_codec import recalled
+from seawall.replay.policy_state_codec import judge_from_document
 
 HOUR = 3600
 STAMP = Stamp(0.0, "b" * 36, "observe")
@@ -168,7 +168,7 @@ def test_what_is_remembered_is_bounded(it: Scene, monkeypatch: pytest.MonkeyPatc
 def test_a_replay_that_begins_later_says_as_little(it: Scene) -> None:
     it.hold(300)
     it.run(0, 700)
-    mind = json.loads("".join(remembered(it.judge)))
-    other = Scene(recalled(mind))
+    mind = json.loads("".join(state_pieces(it.judge)))
+    other = Scene(judge_from_document(mind))
     other.hold(300)
     assert other.run(700, 3 * HOUR) == it.run(700, 3 * HOUR) != []

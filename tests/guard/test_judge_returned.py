@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import pytest
 from tests.guard.judge_scene import MIB, TOTAL, calm, group_of, judge_of, scene, short
 
-from seawall.guard.facts import BEST_EFFORT, Group, Node
 from seawall.guard.judge.judge import Judge
+from seawall.guard.judge.look_history import LookHistory
 from seawall.guard.judge.proof import grow
 from seawall.guard.judge.row import Row
-from seawall.guard.judge.window import Window
+from seawall.guard.tick_facts import BEST_EFFORT, Group, Node
 from seawall.guard.verdict import Verdict
 
 LEFT, WEB = 500, 600
@@ -139,7 +139,7 @@ def test_what_excuses_several_that_came_for_one_makes_nobody_else_the_source() -
 
 def test_whom_we_ended_grows_from_nothing_when_it_is_back() -> None:
     """What it had before is no excuse."""
-    window, hog = Window(), web(1, 450)
+    window, hog = LookHistory(), web(1, 450)
     window.tick(calm(LEFT, seconds=1000.0), scene(hog, batch()), is_short=False)
     back = web(2, 450, 1009.0)
     after = scene(back, batch())

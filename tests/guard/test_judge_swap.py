@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from tests.guard.judge_scene import CALM, MIB, calm, group_of, hog, judge_of, scene, short, web
 
-from seawall.guard.facts import BEST_EFFORT, Group, Node
+from seawall.guard.judge.look_history import LookHistory
 from seawall.guard.judge.ranking import rows_of
 from seawall.guard.judge.row import SOURCE
-from seawall.guard.judge.window import Window
+from seawall.guard.tick_facts import BEST_EFFORT, Group, Node
 
 ROOM = CALM._replace(swap_bytes=300 * MIB)
 
@@ -49,7 +49,7 @@ def test_what_in_swap_is_not_known_is_lost_to_nobody_who_can_be_seen() -> None:
 
 def test_who_reads_its_own_back_has_taken_nothing() -> None:
     """Its place in swap is kept, so v2 counts it twice."""
-    window = Window()
+    window = LookHistory()
     window.tick(ROOM, scene(swapped(web(20), 100)), is_short=False)
     rows, _ = rows_of(short(1005), [swapped(web(120), 100, cached=100)], window, ())
     assert rows[0].grown == 0
@@ -58,7 +58,7 @@ def test_who_reads_its_own_back_has_taken_nothing() -> None:
 
 
 def test_who_had_read_it_back_and_is_swapped_out_again_has_not_either() -> None:
-    window = Window()
+    window = LookHistory()
     window.tick(ROOM, scene(swapped(web(120), 100, cached=100)), is_short=False)
     rows, _ = rows_of(short(1005), [swapped(web(20), 100)], window, ())
     assert rows[0].grown == 0
@@ -69,7 +69,7 @@ def test_who_had_read_it_back_and_is_swapped_out_again_has_not_either() -> None:
 
 def test_a_new_price_of_swap_is_no_loss() -> None:
     """zram turns out not to compress: 230 MiB of room go, and nobody took them."""
-    window = Window()
+    window = LookHistory()
     window.tick(ROOM, scene(web()), is_short=False)
     left = {"headroom_bytes": 600 * MIB, "comparable_bytes": 830 * MIB}
     node = CALM._replace(seconds=1005, **left)
@@ -83,7 +83,7 @@ def test_text_that_the_kernel_drops_is_not_room_that_somebody_gave_back() -> Non
     """Programs mapped 100 MiB of files and lost them again: the headroom says 100 less, then
     nothing; what was taken meanwhile stays what it is.
     """
-    window = Window()
+    window = LookHistory()
     window.tick(CALM, scene(bomb(5, 0)), is_short=False)
     for headroom in (100, 0):
         node = short(1005, 50 - headroom // 2, comparable_bytes=150 * MIB)
@@ -93,7 +93,7 @@ def test_text_that_the_kernel_drops_is_not_room_that_somebody_gave_back() -> Non
 
 
 def test_the_source_is_named_after_a_new_price() -> None:
-    window = Window()
+    window = LookHistory()
     window.tick(ROOM, scene(bomb(5, 0)), is_short=False)
     node = short(1005, comparable_bytes=450 * MIB)
     rows, _ = rows_of(node, [bomb(300, 155)], window, ())

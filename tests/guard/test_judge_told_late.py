@@ -5,8 +5,8 @@ like the one who took, beside a leak that nobody proves.
 import pytest
 from tests.guard.judge_scene import CALM, MIB, group_of, judge_of, scene, short, web
 
-from seawall.guard.facts import BEST_EFFORT, NOTHING_OUTSIDE, Group, Node, Outside
 from seawall.guard.judge.judge import Judge
+from seawall.guard.tick_facts import BEST_EFFORT, NOTHING_OUTSIDE, Group, Node, Outside
 
 DRIVER = "surface memory of mlx5 counted by the kernel"
 RINGS = "packet rings counted by the kernel"

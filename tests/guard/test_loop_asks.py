@@ -10,10 +10,10 @@ from tests.guard.judge_scene import CALM, group_of
 from seawall.actions.journal import Journal
 from seawall.actions.observer import Observer
 from seawall.actions.orders import Mounts
-from seawall.guard.facts import Group, Node
 from seawall.guard.loop import Loop
 from seawall.guard.self_test import NAME, SelfTest
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import Group, Node
 
 
 class Test:

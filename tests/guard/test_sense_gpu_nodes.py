@@ -13,11 +13,11 @@ from tests.guard.sense_trees import FakeTree
 from tests.guard.test_sense_movable import LOW, zone
 
 from seawall.actions.orders import Mounts
-from seawall.guard.facts import Node
 from seawall.guard.judge.shortage import judge_shortage
 from seawall.guard.sense.sense import Sense
 from seawall.guard.sense.tick_gpu_nodes import NODES_MOST, TickGpuNodes
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import Node
 from seawall.quick_residual import quick_residual
 
 MIB = 1 << 20

@@ -18,10 +18,10 @@ from tests.guard.sense_trees import (
 )
 
 from seawall.actions.orders import Mounts
-from seawall.guard.facts import BEST_EFFORT, BURSTABLE, SYSTEM
 from seawall.guard.sense.details import Details
 from seawall.guard.sense.group_table import GroupTable
 from seawall.guard.sense.member import Names
+from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, SYSTEM
 
 MIB = 1 << 20
 GIB = 1 << 30

@@ -7,11 +7,11 @@ import pytest
 from tests.guard.sense_trees import FakeTree, table
 
 from seawall.actions.orders import Mounts
-from seawall.guard.facts import Group
 from seawall.guard.sense import lasting
 from seawall.guard.sense.details import Details, below
 from seawall.guard.sense.member import GroupMember, Names
 from seawall.guard.sense.tree import Folder
+from seawall.guard.tick_facts import Group
 
 MIB = 1 << 20
 DIND = "/docker/" + "a" * 64

@@ -9,11 +9,11 @@ from tests.guard.sense_trees import GIB, FakeTree, container, look, pod, table
 from tests.guard.test_sense_wiring import Machine, machine  # noqa: F401 - the fixture
 
 from seawall.actions.orders import Mounts
-from seawall.guard.facts import SYSTEM, Group
 from seawall.guard.judge.evidence import is_hollow, promised_to
 from seawall.guard.sense.details import Details
 from seawall.guard.sense.group_table import GroupTable
 from seawall.guard.sense.member import Names
+from seawall.guard.tick_facts import SYSTEM, Group
 
 TOTAL = 64 * GIB
 DB = "/batch.slice/db.service"

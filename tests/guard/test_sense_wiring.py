@@ -11,12 +11,12 @@ from tests.guard.sense_trees import FakeTree, container, pod
 from tests.readings.kernel_files import FILES
 
 from seawall.actions.orders import Mounts
-from seawall.guard.facts import Node
 from seawall.guard.sense.member import Names
 from seawall.guard.sense.sense import Sense
 from seawall.guard.sense.stalled import Stalled
 from seawall.guard.sense.triggers import Triggers
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import Node
 
 MIB, GIB = 1 << 20, 1 << 30
 OWN = "/system.slice/seawall.service"

@@ -20,7 +20,7 @@ from tests.guard.telling import (
 
 from seawall.guard.tell import decision_lines
 from seawall.guard.tell.decisions import LINE_MOST_BYTES, Decisions
-from seawall.guard.verdict import Told
+from seawall.guard.verdict import DecisionUpdate
 
 STAMP = decision_lines.Stamp(1_795_208_647.0, BOOT, "enforce")
 
@@ -207,7 +207,7 @@ def test_hostile_names_and_impossible_numbers_make_plain_lines() -> None:
         (bad,), budget_seconds=float("inf"), sentence=HOSTILE, refused=HOSTILE,
         orders=(order(name=HOSTILE),),
     )  # fmt: skip
-    told = Told("5eed0000-0001", 101.0, None, None, HOSTILE)
+    told = DecisionUpdate("5eed0000-0001", 101.0, None, None, HOSTILE)
     for line in (
         decision_lines.verdict_line(whole, STAMP),
         decision_lines.outcome_line(outcome(problem=HOSTILE), HOSTILE, float("inf"), STAMP),

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from tests.guard.telling import BOOT, GIB, HOSTILE, MIB, group, is_harmless, node, verdict
 
-from seawall.guard.facts import NOTHING_OUTSIDE, Group
 from seawall.guard.settings import Settings
 from seawall.guard.tell import pmsg
 from seawall.guard.tell.datagram import MOST_BYTES, Datagram, resolved, split_address
@@ -25,6 +24,7 @@ from seawall.guard.tell.kmsg_line import (
 from seawall.guard.tell.paths import Paths
 from seawall.guard.tell.plain import plain
 from seawall.guard.tell.teller import Teller
+from seawall.guard.tick_facts import NOTHING_OUTSIDE, Group
 
 RECORD_MOST = 976  # LOG_LINE_MAX: the kernel refuses what is longer
 

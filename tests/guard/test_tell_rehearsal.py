@@ -84,7 +84,7 @@ aide = aide_process.start(kmsg=folder + "/kmsg")
 from seawall.guard.assembly import assemble, Loop
 from seawall.guard.tell.paths import Paths
 from seawall.guard.tell.teller import Teller
-from seawall.guard.verdict import Rank, Told, Verdict
+from seawall.guard.verdict import Rank, DecisionUpdate, Verdict
 lean_re.end()
 ballast = [b"a" * length for length in range({ballast})]
 settings = Settings(mode="enforce", scope=("/kubepods",), run_after_kill="/bin/touch " + folder +
@@ -121,8 +121,8 @@ def tell(number):
     ranking = tuple([next(made) for _ in range(32)])
     verdict = Verdict(name, 1.0, "node_short", False, 1 << 28, 1.0, (order,), ranking, "",
                       "61 MiB left: shop/web-1/c is killed")
-    outcome = Told(name, 1.0, Outcome(order, True, processes=3), None, "")
-    back = Told(name, 1.0, None, 1 << 28, "256 MiB came back in 0.3 s")
+    outcome = DecisionUpdate(name, 1.0, Outcome(order, True, processes=3), None, "")
+    back = DecisionUpdate(name, 1.0, None, 1 << 28, "256 MiB came back in 0.3 s")
     node = rehearsal._node(number * 10.0, 1 << 28)
     faults()
     before = faults()

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests.guard.telling import BOOT, GIB, HOSTILE, MIB, check, group, is_harmless, node
 
-from seawall.guard.facts import NOTHING_OUTSIDE, Group
 from seawall.guard.tell.shown import Last, Shown, seconds_left, top_of
 from seawall.guard.tell.status_json import PAGE_BYTES as JSON_BYTES
 from seawall.guard.tell.status_json import document
 from seawall.guard.tell.status_page import COLUMNS, LINES, PAGE_BYTES, page
+from seawall.guard.tick_facts import NOTHING_OUTSIDE, Group
 from seawall.readings.guard_status import parse
 
 LAST = Last(

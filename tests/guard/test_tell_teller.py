@@ -33,7 +33,7 @@ from seawall.guard.settings import Settings
 from seawall.guard.tell import errands
 from seawall.guard.tell.paths import FILES, Paths
 from seawall.guard.tell.teller import Teller
-from seawall.guard.verdict import Told
+from seawall.guard.verdict import DecisionUpdate
 
 REPOSITORY = Path(__file__).parents[2]
 ENFORCE = Settings(mode="enforce", pmsg=True)
@@ -113,8 +113,10 @@ def test_another_address_waits_for_a_start_and_the_old_one_hears_nothing(
 
 def test_one_id_ties_everything_together(made: Teller, tmp_path: Path, aide: Heard) -> None:
     made.verdict(verdict())
-    made.told(Told("5eed0000-0001", 100.1, outcome(), None, "killed shop/cart/worker"))
-    made.told(Told("5eed0000-0001", 100.5, None, 1380 * MIB, "1.3 GiB came back in 0.4 s"))
+    made.told(DecisionUpdate("5eed0000-0001", 100.1, outcome(), None, "killed shop/cart/worker"))
+    made.told(
+        DecisionUpdate("5eed0000-0001", 100.5, None, 1380 * MIB, "1.3 GiB came back in 0.4 s")
+    )
     made.status(node(), groups(), "holding", {"can kill": "can kill: proved 1 s ago in 4 ms"})
     decisions = lines_of(tmp_path / "decisions.jsonl")
     assert [line["kind"] for line in decisions] == ["verdict", "outcome", "told"]
@@ -306,7 +308,7 @@ def test_the_trigger_goes_out_by_udp(tmp_path: Path) -> None:
 def test_hostile_words_reach_nobody_as_they_are(made: Teller, tmp_path: Path) -> None:
     made.event(HOSTILE)
     made.verdict(verdict(sentence=HOSTILE, refused=HOSTILE))
-    made.told(Told("5eed0000-0001", 1.0, outcome(problem=HOSTILE), None, HOSTILE))
+    made.told(DecisionUpdate("5eed0000-0001", 1.0, outcome(problem=HOSTILE), None, HOSTILE))
     made.status(node(), groups(), HOSTILE, {"blind": HOSTILE, "x" + HOSTILE: HOSTILE})
     for name in ("status", "status.json", "decisions.jsonl", "kmsg", "pmsg0"):
         assert is_harmless((tmp_path / name).read_bytes()), name
@@ -332,7 +334,7 @@ from tests.guard.telling import *
 from seawall.guard.settings import Settings
 from seawall.guard.tell.paths import Paths
 from seawall.guard.tell.teller import Teller
-from seawall.guard.verdict import Told
+from seawall.guard.verdict import DecisionUpdate
 
 folder = sys.argv[1]
 open(folder + "/kmsg", "w").close()
@@ -348,7 +350,7 @@ def round(number):
     if number % 50 == 0:
         name = "5eed0000-%04d" % number
         teller.verdict(verdict(ranking[:32], decision=name), ranking[32:])
-        teller.told(Told(name, 1.0, outcome(), 5, "it came back"))
+        teller.told(DecisionUpdate(name, 1.0, outcome(), 5, "it came back"))
 
 def resident():  # statm lags by a batch for each CPU since 6.2
     return int(open("/proc/self/status").read().split("VmRSS:")[1].split()[0]) << 10

@@ -7,11 +7,11 @@ from tests.guard.judge_scene import CALM, done, hog, judge_of, scene, short
 from tests.guard.telling import lines_of, verdict
 from tests.guard.test_tell_teller import ENFORCE, Heard, kernel_lines, opened
 
-from seawall.guard.facts import Group
 from seawall.guard.judge.judge import Judge
 from seawall.guard.tell.guard_sentences import STEPS_MOST, with_step
 from seawall.guard.tell.teller import Teller
 from seawall.guard.tell.termination import _WORDS_MOST
+from seawall.guard.tick_facts import Group
 from seawall.guard.verdict import Verdict
 
 REASON = "ns/hog is 205 MiB over its limit of 400 MiB: it holds 600 MiB of uncounted memory"

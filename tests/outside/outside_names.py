@@ -29,7 +29,7 @@ from seawall.guard.tell.status_page import COLUMNS, LINES
 from seawall.host import probes
 from seawall.host.slow_probes import SLOW_PROBES
 from seawall.readings import saved_claims
-from seawall.replay.judge_slots import SLOTS
+from seawall.replay.state_schema import SLOTS
 from seawall.replay.ticks import GROUP_COLUMNS, NODE_COLUMNS
 
 SOURCE = Path(__file__).parents[2] / "src/seawall"

@@ -6,12 +6,12 @@ import socket
 import time
 from collections.abc import Sequence
 
-from seawall.guard.facts import Group, Node
 from seawall.guard.judge.judge import Judge
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import Group, Node
 from seawall.guard.told_recorder import RecorderLink
 from seawall.recorder.guard_messages import GuardStart
-from seawall.replay.mind_codec import remembered
+from seawall.replay.policy_state_codec import state_document
 from seawall.replay.tick import Tick
 
 GUARDS: list["Guard"] = []
@@ -49,7 +49,7 @@ def tick(number: int, seconds: float, state: str = "peace", **other: float) -> T
 
 def start() -> GuardStart:
     """Of a guard that has just begun."""
-    return GuardStart(Settings(), "", remembered(Judge(Settings(), BOOT_ID, own_cgroup="/own")))
+    return GuardStart(Settings(), "", state_document(Judge(Settings(), BOOT_ID, own_cgroup="/own")))
 
 
 class Guard:
@@ -88,7 +88,7 @@ class Guard:
         self.hear()
         now = time.monotonic()
         if self.link.is_due(now):
-            mind = json.dumps(remembered(self.judge))
+            mind = json.dumps(state_document(self.judge))
             self.link.start(self.judge_settings, "", mind, now)
         seen, there = node(now, **other), groups(count, int(now * 1000) % 10**6)
         self.judge.step(seen, there)

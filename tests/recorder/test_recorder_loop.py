@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from seawall.guard.facts import Group
+from seawall.guard.tick_facts import Group
 from seawall.host.recording import Round
 from seawall.recorder import recorder_loop as module
 from seawall.recorder.recorder_loop import RecorderLoop

@@ -134,7 +134,7 @@ def test_what_is_in_a_burst_can_be_read_and_played() -> None:
     last = 0
     for waiting in scene.written[before:]:
         if waiting.kind == "mind":
-            assert player.remembered() == _body(waiting)["mind"]
+            assert player.state_document() == _body(waiting)["mind"]
         if waiting.kind == "tick":
             for one in reader.take(_body(waiting)):
                 assert last in (0, one.number - 1)

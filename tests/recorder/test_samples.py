@@ -13,7 +13,7 @@ from seawall.accounts.memory_groups import MemoryGroups
 from seawall.actions.mounts import find_mounts
 from seawall.actions.orders import Mounts
 from seawall.blackbox.round_frames import RoundReader, RoundWriter
-from seawall.guard.facts import Group, Outside
+from seawall.guard.tick_facts import Group, Outside
 from seawall.host.bundle import BundleHost
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost

@@ -113,7 +113,7 @@ def _burst(
         some = lived.ticks[at : at + chance.randint(1, 4)]
         is_key = is_key or chance.random() < marks
         if is_key:
-            writer.write("mind", some[0], {"mind": shadow.remembered()})
+            writer.write("mind", some[0], {"mind": shadow.state_document()})
         writer.ticks(some, is_key=is_key)
         for tick in some:
             shadow.step(tick)

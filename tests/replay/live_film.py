@@ -7,10 +7,10 @@ from tests.films.film import Film, pause_of
 from tests.films.world import World
 
 from seawall.actions.orders import Order, Outcome
-from seawall.guard.facts import Group, Node
 from seawall.guard.judge.judge import Judge
 from seawall.guard.settings import Settings
 from seawall.guard.tell import decision_lines
+from seawall.guard.tick_facts import Group, Node
 from seawall.guard.verdict import Verdict
 from seawall.replay.group_rows import group_of, row_of
 from seawall.replay.tick import Tick

@@ -13,9 +13,9 @@ from tests.films.film import Film, pause_of
 from tests.films.scripts import Cast, random_film
 
 from seawall.actions.orders import Order, Outcome
-from seawall.guard.facts import Node
 from seawall.guard.judge.judge import Judge
 from seawall.guard.tell import decision_lines, guard_sentences
+from seawall.guard.tick_facts import Node
 from seawall.guard.verdict import Verdict
 
 OWN = "/system.slice/guard.service"

@@ -20,9 +20,9 @@ from seawall.guard import judge as package
 from seawall.guard.judge.row import Row
 from seawall.guard.settings import Settings
 from seawall.problems import BundleProblem
-from seawall.replay.judge_slots import SCRATCH, SLOTS
 from seawall.replay.player import Player
 from seawall.replay.replay import OUR_ERRORS
+from seawall.replay.state_schema import SCRATCH, SLOTS
 from seawall.replay.tick import Tick
 
 OF_ONE_TICK = {Row}
@@ -41,13 +41,13 @@ def classes() -> list[type]:
 
 def test_every_class_of_the_judge_is_carried() -> None:
     missing = [kind.__name__ for kind in classes() if kind not in {*SLOTS, *OF_ONE_TICK}]
-    assert not missing, f"say in replay/judge_slots.py what they hold: {missing}"
+    assert not missing, f"say in replay/state_schema.py what they hold: {missing}"
 
 
 @pytest.mark.parametrize("kind", SLOTS, ids=lambda kind: kind.__name__)
 def test_every_slot_is_carried(kind: Any) -> None:
     named = {*SLOTS[kind], *SCRATCH.get(kind, {})}
-    assert set(kind.__slots__) == named, f"say in replay/judge_slots.py what {kind} holds"
+    assert set(kind.__slots__) == named, f"say in replay/state_schema.py what {kind} holds"
     assert not hasattr(kind, "__dict__") or "__dict__" not in dir(kind.__new__(kind))
 
 
@@ -63,7 +63,7 @@ def minds() -> list[str]:
         player = Player(lived.settings, BOOT, OWN)
         for tick in lived.ticks[: random.Random(seed).randint(1, len(lived.ticks))]:
             player.step(tick)
-        made.append(json.dumps(player.remembered(), allow_nan=False))
+        made.append(json.dumps(player.state_document(), allow_nan=False))
     return made
 
 

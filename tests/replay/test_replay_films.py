@@ -14,7 +14,7 @@ from tests.replay.live_film import BOOT, OWN, Lived, live
 
 from seawall.blackbox.frame import ALIGN_BYTES
 from seawall.blackbox.reader import Box
-from seawall.guard.judge import going_on, usefulness, window
+from seawall.guard.judge import case_steps, look_history, victim_choice
 from seawall.guard.settings import Settings
 from seawall.replay.found import BootReplay
 from seawall.replay.player import Player
@@ -76,9 +76,9 @@ def boxes(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.mark.parametrize(
     ("module", "name", "instead"),
     [
-        (going_on, "OBSERVED_SECONDS", 1.0),
-        (window, "STEPS", (1.0, 2.0)),
-        (usefulness, "blocked", lambda able, rows, about: None),
+        (case_steps, "OBSERVED_SECONDS", 1.0),
+        (look_history, "STEPS", (1.0, 2.0)),
+        (victim_choice, "blocked", lambda able, rows, about: None),
     ],
     ids=["observed for less long", "looks that are younger", "useless kills are allowed"],
 )
@@ -103,14 +103,14 @@ def test_a_mind_that_was_written_down_goes_on_as_the_one_that_lived(seed: int) -
         begin = chance.randrange(len(lived.ticks))
         for tick in lived.ticks[:begin]:
             player.step(tick)
-        mind = json.loads(json.dumps(player.remembered(), allow_nan=False))
+        mind = json.loads(json.dumps(player.state_document(), allow_nan=False))
         later = Player(Settings(), "other", "")
         later.recall(mind)
         for tick, verdict in zip(lived.ticks[begin:], lived.verdicts[begin:], strict=True):
             assert player.step(tick) == verdict
             assert later.step(tick) == verdict
             assert later._judge.state() == player._judge.state() == tick.state
-        assert later.remembered() == player.remembered()
+        assert later.state_document() == player.state_document()
 
 
 def without(path: Path, sequences: set[int]) -> int:

@@ -22,7 +22,7 @@ from seawall.actions.orders import Outcome
 from seawall.blackbox.frame import Frame, pack
 from seawall.blackbox.ring import RingFile
 from seawall.guard.tell import decision_lines, guard_sentences
-from seawall.guard.verdict import Told, Verdict
+from seawall.guard.verdict import DecisionUpdate, Verdict
 from seawall.replay.report_files import read
 from seawall.replay.report_found import GuardReport, Occasion
 from seawall.replay.report_text import lines
@@ -265,7 +265,7 @@ def test_in_enforce_it_tells_what_came_back(tmp_path: Path) -> None:
         decision_lines.verdict_line(verdict, stamp),
         decision_lines.outcome_line(outcome, "killed", seconds, stamp),
         decision_lines.told_line(
-            Told(verdict.decision, seconds + 2, None, back, "came back"), stamp
+            DecisionUpdate(verdict.decision, seconds + 2, None, back, "came back"), stamp
         ),
     ]
     (tmp_path / "decisions.jsonl").write_bytes(b"".join(journal))

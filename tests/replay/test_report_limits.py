@@ -11,9 +11,9 @@ from tests.guard.telling import verdict
 from tests.guard.test_judge_limits import over, run, stuck
 
 import seawall
-from seawall.guard.facts import Group, Outside
 from seawall.guard.judge.judge import Judge
 from seawall.guard.tell import decision_lines
+from seawall.guard.tick_facts import Group, Outside
 from seawall.guard.verdict import Verdict
 from seawall.host.host import Unread
 from seawall.replay.report_files import read

@@ -13,7 +13,7 @@ from tests.films.scripts import random_film
 from tests.replay.live_film import live
 
 from seawall.actions.orders import Order, Outcome, Target
-from seawall.guard.facts import NOTHING_OUTSIDE, Group, Node, Outside
+from seawall.guard.tick_facts import NOTHING_OUTSIDE, Group, Node, Outside
 from seawall.problems import BundleProblem
 from seawall.replay.group_rows import group_of, row_of
 from seawall.replay.tick import Tick

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from seawall import guard_end
-from seawall.guard import channel, facts
+from seawall.guard import channel, tick_facts
 from seawall.watcher import memory_requests
 from seawall.watcher.guard_endpoint import GuardEndpoint, word
 
@@ -56,7 +56,12 @@ def test_both_sides_mean_the_same() -> None:
         memory_requests.GUARANTEED,
         memory_requests.SYSTEM,
     )
-    assert ours == (facts.BEST_EFFORT, facts.BURSTABLE, facts.GUARANTEED, facts.SYSTEM)
+    assert ours == (
+        tick_facts.BEST_EFFORT,
+        tick_facts.BURSTABLE,
+        tick_facts.GUARANTEED,
+        tick_facts.SYSTEM,
+    )
 
 
 def test_250_pods_go_in_parts_and_all_arrive(pair: Pair) -> None:

@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 from seawall.actions.orders import Mounts
 from seawall.cgroup_paths import place_of
 from seawall.guard.explain_paths import Named, cannot_work, named_paths
-from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM, Group
 from seawall.guard.judge.protection import Protection, matches
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM, Group
 
 CLASSES: Final = {
     BEST_EFFORT: "BestEffort", BURSTABLE: "Burstable", GUARANTEED: "Guaranteed", SYSTEM: "system",

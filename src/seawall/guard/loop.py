@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from seawall.actions.orders import Outcome
 from seawall.guard import signals
 from seawall.guard.companions import Companions
-from seawall.guard.facts import Group, Node
 from seawall.guard.handed import Handed
 from seawall.guard.judge.stuck import may_be_stuck
 from seawall.guard.loop_parts import LoopParts, hands_scope
@@ -23,6 +22,7 @@ from seawall.guard.settings import Settings
 from seawall.guard.signals import Signals
 from seawall.guard.survival import Survival
 from seawall.guard.tell import guard_sentences
+from seawall.guard.tick_facts import Group, Node
 from seawall.guard.verdict import Verdict
 
 LOOK_AGAIN_SECONDS = 2.0

@@ -14,7 +14,7 @@ from typing import Final
 from seawall.guard.aide import Aide
 from seawall.guard.companions import HOUR, LOOK_SECONDS, SILENT_SECONDS
 from seawall.guard.judge.judge import Judge
-from seawall.guard.judge.remembered import remembered
+from seawall.guard.judge.policy_state_json import state_pieces
 from seawall.guard.link import SPARES
 from seawall.guard.pulse import Pulse
 from seawall.guard.settings import Settings
@@ -51,7 +51,7 @@ class RecorderLife:
         self._replaced = 0
 
     def hear(self, now: float, judge: Judge, settings: Settings) -> None:
-        """Between two ticks, where the judge's mind is whole: what it says, and whether it has to
+        """Between two ticks, where the policy state is whole: what it says, and whether it has to
         be told everything anew.
         """
         link = self._link
@@ -60,7 +60,7 @@ class RecorderLife:
                 self._know()
                 self._teller.is_due = True
         if link.is_due(now):
-            link.start(settings, judge.last_decision, remembered(judge), now)
+            link.start(settings, judge.last_decision, state_pieces(judge), now)
 
     def _know(self) -> None:
         """It has said who it is."""

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 
 from seawall import own_process
 from seawall.actions.orders import Order, Outcome, Target
-from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, Group, Node, Outside
 from seawall.guard.judge.judge import Judge
-from seawall.guard.judge.remembered import remembered
+from seawall.guard.judge.policy_state_json import state_pieces
 from seawall.guard.loop import Loop
 from seawall.guard.sense.tree import GroupTree
 from seawall.guard.settings import Settings
 from seawall.guard.tell.dry_run import tell_on_paper
 from seawall.guard.tell.paths import REHEARSAL_TREE
+from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, GUARANTEED, Group, Node, Outside
 from seawall.guard.told_recorder import RecorderLink
 
 GROUPS, FEW_GROUPS = 250, 10
@@ -122,7 +122,7 @@ def record_on_paper(
     theirs.send(b'{"t":"hello","pid":1,"next":1}')
     for _ in link.messages(0.0):
         link.is_due(0.0)
-    link.start(settings, judge.last_decision, remembered(judge), 0.0)
+    link.start(settings, judge.last_decision, state_pieces(judge), 0.0)
     order = Order("rehearsal", "kill", Target("/", 0, "rehearsal"), "self_test")
     for _ in range(2):
         link.tick(node, groups, judge.state(), [Outcome(order, is_done=True)])

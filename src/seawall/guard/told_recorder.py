@@ -16,10 +16,10 @@ from struct import error as WrongRange  # noqa: N812 - of a number that fits int
 from typing import Any, Final
 
 from seawall.actions.orders import Outcome
-from seawall.guard.facts import Group, Node
 from seawall.guard.handed import to_json
 from seawall.guard.link import WatcherLink
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import Group, Node
 from seawall.guard.told_rows import FIELDS, named, names_of, put
 from seawall.guard.wire import INDEX, LATE_MOST_SECONDS, PART, PART_MOST_BYTES, ROW, STATES, TICK
 
@@ -115,7 +115,9 @@ class RecorderLink(WatcherLink):
     def start(
         self, settings: Settings, last_decision: str, mind: Iterable[str], now: float
     ) -> None:
-        """Between two ticks: what holds from the next one on.  ``mind``: pieces of its JSON."""
+        """Between two ticks: what holds from the next one on.  ``mind``: the
+        policy state's JSON in pieces.
+        """
         if not self._send_pieces(_head(settings, last_decision), mind):
             self.fall_behind(now)
             return
@@ -285,7 +287,7 @@ def _unix_seconds(looked: float) -> float:
 
 
 def _head(settings: Settings, last_decision: str) -> str:
-    """Of ``start``, up to the mind."""
+    """Of ``start``, up to the policy state."""
     last = json.dumps(last_decision)
     return f'{{"t":"start","settings":{to_json(settings)},"last_decision":{last},"mind":'
 

@@ -5,7 +5,7 @@ import json
 from _operator import attrgetter
 from typing import Any, Final
 
-from seawall.guard.facts import Group
+from seawall.guard.tick_facts import Group
 from seawall.guard.wire import NONE, ROW
 
 _FIGURES: Final = 17

@@ -52,8 +52,8 @@ class Verdict(NamedTuple):
     """What a person reads first."""
 
 
-class Told(NamedTuple):
-    """How a decision ended; goes into the journal under the same id."""
+class DecisionUpdate(NamedTuple):
+    """What became of a decision; goes into the journal under the same id."""
 
     decision: str
     seconds: float

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from seawall.actions.orders import Order, Outcome, Target
-from seawall.guard.facts import Group, Node, Outside
 from seawall.guard.handed import from_json
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import Group, Node, Outside
 from seawall.guard.wire import INDEX, NONE, PART, ROW, STATES, TICK
 from seawall.host.host import JSON
 from seawall.replay.tick import Tick

@@ -30,7 +30,7 @@ class PendingFrame(NamedTuple):
     is_urgent: bool = False
     """It waits for nothing but the disk."""
     is_spare: bool = False
-    """A mind that those before it and the ticks since tell too."""
+    """A policy state that frames before it and the ticks since tell too."""
 
 
 class _Segment:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from seawall.guard.facts import Group
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import Group
 from seawall.host.host import JSON
 from seawall.host.recording import Round
 from seawall.problems import BundleProblem
@@ -203,7 +203,7 @@ class RecordingPolicy:
             about = self._about(self._start.settings, self._start.last_decision)
             self._keep(self._fine.frame("start", about, (unix, now), self._number))
         if self._player is not None:
-            mind: dict[str, JSON] = {"mind": self._player.remembered()}
+            mind: dict[str, JSON] = {"mind": self._player.state_document()}
             with suppress(ValueError):  # no frame holds it: what follows is not judged again
                 made = self._fine.frame("mind", mind, (unix, now), self._number)
                 self._keep(made._replace(is_spare=is_spare))

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from seawall.actions.orders import Mounts
 from seawall.blackbox.moments import overlaid
-from seawall.guard.facts import Group
+from seawall.guard.tick_facts import Group
 from seawall.host.host import Host
 from seawall.host.live import LiveHost
 from seawall.host.recording import Recording, Round

@@ -2,7 +2,7 @@
 """Values of a known shape to JSON and back: exactly the same, or a ValueError.
 
 The shape is a type: ``float | None``, ``tuple[str, ...]``, a NamedTuple, a class of
-``judge_slots.py``.  It says what the JSON has to be, so the JSON names no class and can make none.
+``state_schema.py``.  It says what the JSON has to be, so the JSON names no class and can make none.
 """
 
 import math
@@ -12,7 +12,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from seawall.host.host import JSON
-from seawall.replay.judge_slots import SCRATCH, SLOTS
+from seawall.replay.state_schema import SCRATCH, SLOTS
 
 TEXT_MOST: Final = 16_384
 ITEMS_MOST: Final = 20_000

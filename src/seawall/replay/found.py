@@ -18,7 +18,7 @@ class ReplayResult(NamedTuple):
     verdict: Verdict
     mode: Mode
     is_exact: bool
-    """Every tick before it was seen, back to a mind that was written down."""
+    """Every tick before it was seen, back to a ``mind`` frame."""
 
     @property
     def acts(self) -> bool:
@@ -59,7 +59,7 @@ class ReplayVictim(NamedTuple):
 
 @dataclass
 class ReplayStretch:
-    """Ticks without a gap, from a mind that was written down on."""
+    """Ticks without a gap, from a ``mind`` frame on."""
 
     first: int
     last: int

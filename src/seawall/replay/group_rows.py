@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-from seawall.guard.facts import NOTHING_OUTSIDE, Group, Outside
+from seawall.guard.tick_facts import NOTHING_OUTSIDE, Group, Outside
 from seawall.host.host import JSON
 from seawall.replay.carried import INT_MOST, carrier, shown, write_float
 

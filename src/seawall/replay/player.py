@@ -8,7 +8,7 @@ from seawall.guard.judge.judge import Judge
 from seawall.guard.settings import Settings
 from seawall.guard.verdict import Verdict
 from seawall.host.host import JSON
-from seawall.replay.mind_codec import recalled, remembered
+from seawall.replay.policy_state_codec import judge_from_document, state_document
 from seawall.replay.tick import Tick
 
 
@@ -57,13 +57,13 @@ class Player:
                 is_observed = then.is_observed or self.settings.mode == "observe"
                 yield then._replace(order=order, is_observed=is_observed)
 
-    def remembered(self) -> dict[str, JSON]:
-        """The whole mind, as it is before the next step."""
-        return remembered(self._judge)
+    def state_document(self) -> dict[str, JSON]:
+        """The policy state before the next step, as JSON."""
+        return state_document(self._judge)
 
     def recall(self, mind: JSON) -> None:
-        """Put such a mind in the place of this one, its settings included; BundleProblem."""
-        self._judge = recalled(mind)
+        """Go on with that policy state, its settings included; BundleProblem."""
+        self._judge = judge_from_document(mind)
         self.settings = self._judge._mind.settings  # noqa: SLF001 - the judge has no word for it
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from seawall.guard.facts import Group
 from seawall.guard.tell.guard_sentences import STOPPED
+from seawall.guard.tick_facts import Group
 from seawall.readings.oom_log.parser import read_reports
 from seawall.replay.report_lines import Said, names_in
 

@@ -4,7 +4,7 @@
 from typing import NamedTuple
 
 from seawall.actions.orders import Outcome
-from seawall.guard.facts import Group, Node
+from seawall.guard.tick_facts import Group, Node
 
 
 class Tick(NamedTuple):

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from seawall.actions.orders import Outcome
-from seawall.guard.facts import Node
+from seawall.guard.tick_facts import Node
 from seawall.host.host import JSON
 from seawall.replay.carried import carrier, write_float
 from seawall.replay.group_rows import (

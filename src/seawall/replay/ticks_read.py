@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any, Final
 
-from seawall.guard.facts import Group, Node
+from seawall.guard.tick_facts import Group, Node
 from seawall.host.host import JSON
 from seawall.problems import BundleProblem
 from seawall.replay.carried import INT_MOST, ITEMS_MOST, TEXT_MOST, items_of, read_float, shown

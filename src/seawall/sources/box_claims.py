@@ -11,7 +11,7 @@ from typing import Final
 from seawall.accounts.claim import RESIDUAL
 from seawall.blackbox.moments import Pass, chain, overlaid
 from seawall.blackbox.reader import Box
-from seawall.guard.facts import Group
+from seawall.guard.tick_facts import Group
 from seawall.host.recording import Round
 from seawall.problems import BundleProblem
 from seawall.readings.saved_claims import CLAIMS_MOST, PATH, SavedClaim, SavedClaims, document_of

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from seawall.blackbox.moments import chain
 from seawall.blackbox.reader import Box
-from seawall.guard.facts import Group
+from seawall.guard.tick_facts import Group
 from seawall.problems import BundleProblem
 from seawall.replay.tick import Tick
 from seawall.replay.ticks_read import TickReader

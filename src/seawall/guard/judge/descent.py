@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What went since the node began to run out of memory (docs/decisions/0019).
+"""The descent: what was lost since the node began to run out of memory (docs/decisions/0019).
 
 A driver takes a gigabyte in two seconds, half a minute after services started within their
 promises: of all that went in the last minute it took less than half, of what went since then
@@ -9,13 +9,13 @@ that was possible then, what those held that are gone, and what had grown since 
 
 from collections.abc import Sequence
 
-from seawall.guard.facts import Group, Node
+from seawall.guard.judge.departed import DepartedGroups, is_young
 from seawall.guard.judge.evidence import is_fresh
-from seawall.guard.judge.gone import Gone, is_young
+from seawall.guard.judge.look_history import LookHistory
 from seawall.guard.judge.proof import Causes, enough_of
 from seawall.guard.judge.row import SOURCE_OUTSIDE, Row
 from seawall.guard.judge.shortage import NEAR_SECONDS
-from seawall.guard.judge.window import Window
+from seawall.guard.tick_facts import Group, Node
 
 STEP_SECONDS = 2.0
 """The slope is of the last second or two, so the descent began before it shows."""
@@ -23,7 +23,7 @@ ANSWERED_SECONDS = 60.0
 """So old an answer that names nobody may be."""
 
 
-class Moment:
+class DescentMoment:
     """The node at one moment, and the most uncounted memory that each group could hold.  Bytes."""
 
     __slots__ = ("headroom", "is_claimed", "most", "residual", "seconds", "unclaimed")
@@ -40,7 +40,7 @@ class Moment:
         self.most: dict[str, tuple[int, int]] = {}
         """Inode and bytes."""
 
-    def take(self, node: Node, window: Window, least: int | None) -> None:
+    def take(self, node: Node, window: LookHistory, least: int | None) -> None:
         """With the claims of the last minute, for a source that was silent just now.
 
         ``least``: uncounted memory's since the oldest answer.
@@ -71,14 +71,14 @@ class Moment:
 
 
 class Descent:
-    """Two moments of the same rest, a step apart; they stay while memory runs out."""
+    """Two moments before memory ran out, a step apart; they stay while it runs out."""
 
     __slots__ = (
         "_least", "_least_before", "_least_seconds", "is_falling", "newer", "older",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.older, self.newer = Moment(), Moment()
+        self.older, self.newer = DescentMoment(), DescentMoment()
         self.is_falling = True
         """Less than ten seconds were left at the last tick, or it was the first."""
         self._least: int | None = None
@@ -86,7 +86,7 @@ class Descent:
         self._least_seconds = float("-inf")
         """Two spans of ``ANSWERED_SECONDS``: when the present one began."""
 
-    def tick(self, node: Node, window: Window, budget_seconds: float) -> None:
+    def tick(self, node: Node, window: LookHistory, budget_seconds: float) -> None:
         """After the window's.  ``budget_seconds``: of headroom at this slope; 0 in a shortage."""
         for told in window.late:
             self.older.learn_late(*told)
@@ -117,7 +117,7 @@ class Descent:
         return min(known, default=None)
 
     def accuse(
-        self, rows: Sequence[Row], causes: Causes, node: Node, need: int, gone: Gone
+        self, rows: Sequence[Row], causes: Causes, node: Node, need: int, gone: DepartedGroups
     ) -> Causes:  # fmt: skip
         """Gives its tier to who is over its promise and took, for certain, all that is needed and
         most of what went since; then the causes are those of that time.

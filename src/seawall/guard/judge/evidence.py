@@ -8,9 +8,9 @@ back once is not believed again for a while.
 from collections.abc import Collection
 
 from seawall.cgroup_paths import place_of
-from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, Group, Node
+from seawall.guard.judge.look_history import LookHistory
 from seawall.guard.judge.sources import sources_of
-from seawall.guard.judge.window import Window
+from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, GUARANTEED, Group, Node
 
 FRESH_SECONDS = 5.0
 FRESH_SECONDS_WHEN_STILL = 10.0
@@ -22,7 +22,7 @@ TOLERANCE_SHARE = 8
 HOLLOW_SHARE = 0.5
 
 
-def is_fresh(node: Node, window: Window) -> bool:
+def is_fresh(node: Node, window: LookHistory) -> bool:
     """The watcher's claims are young enough to be evidence.
 
     What was claimed before uncounted memory fell may be just what was given back then, however

@@ -7,25 +7,26 @@ every decision until it is known what came back.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from seawall.actions.orders import Outcome
-from seawall.guard.facts import Group, Node
 from seawall.guard.judge.at_limit import (
     judge_over_limit,
     judge_stuck,
     learn_clamp,
     learn_unclamp,
 )
+from seawall.guard.judge.case_steps import go_on, learn
 from seawall.guard.judge.evidence import is_fresh, promised_to
-from seawall.guard.judge.going_on import go_on, learn
-from seawall.guard.judge.mind import Mind
 from seawall.guard.judge.node_short import judge_low, judge_short
+from seawall.guard.judge.policy_state import PolicyState
 from seawall.guard.judge.proof import LEAST_GROWTH
 from seawall.guard.judge.shortage import HURRY_GROWTH, HURRY_SECONDS, judge_shortage
 from seawall.guard.judge.stuck import in_turn, is_candidate
 from seawall.guard.judge.suspicion import look_after
 from seawall.guard.settings import Settings
-from seawall.guard.verdict import Rank, Told, Verdict
+from seawall.guard.tick_facts import Group, Node
+from seawall.guard.verdict import DecisionUpdate, Rank, Verdict
 
 WANTED_MOST = 16
 GROWN_MOST = 32
@@ -37,13 +38,21 @@ peace, and cache of larger ones hides what they take."""
 CALM_AGAIN_SECONDS = 10.0
 
 
+class _HeldBytes(NamedTuple):
+    """What a group holds, and held at a look; ordered by the first."""
+
+    now: int
+    before: int
+    path: str
+
+
 class Judge:
     """One for the life of the guard, or until the configuration is read again."""
 
     __slots__ = ("_mind", "_short_seconds", "_state", "_wanted")
 
     def __init__(self, settings: Settings, boot_id: str, *, own_cgroup: str = "") -> None:
-        self._mind = Mind(settings, boot_id, own_cgroup)
+        self._mind = PolicyState(settings, boot_id, own_cgroup)
         self._wanted: list[Group] = []
         self._state = "peace"
         self._short_seconds = float("-inf")
@@ -61,8 +70,8 @@ class Judge:
     @property
     def last_decision(self) -> str:
         """From which it counts on; empty: it has decided nothing in this boot."""
-        mind = self._mind
-        return f"{mind.boot}-{mind.number:04d}" if mind.number else ""
+        state = self._mind
+        return f"{state.boot}-{state.number:04d}" if state.number else ""
 
     def wants(self, node: Node, groups: Mapping[str, Group]) -> list[Group]:
         """Groups whose details are worth reading now: at most 16, 40 where many grew, and 64 large
@@ -77,7 +86,9 @@ class Judge:
         if shortage.is_near or shortage.is_short:
             look = self._mind.window.best(node)
             held = [
-                (group.taken_bytes + group.outside.certain_bytes, sum(look.before(group)), path)
+                _HeldBytes(
+                    group.taken_bytes + group.outside.certain_bytes, sum(look.before(group)), path
+                )
                 for path, group in groups.items()
             ]
             self._lead(held, groups, node.capacity_bytes)
@@ -87,7 +98,7 @@ class Judge:
         return wanted
 
     def _lead(
-        self, held: list[tuple[int, int, str]], groups: Mapping[str, Group], capacity_bytes: int
+        self, held: list[_HeldBytes], groups: Mapping[str, Group], capacity_bytes: int
     ) -> None:
         """Whoever grew beyond its promise; and by growth, by size and by Kubernetes' order in
         turn, until the list is full; by order only those who could go.
@@ -103,36 +114,36 @@ class Judge:
         )
         for place in range(WANTED_MOST):
             for order in orders:
-                group = groups[order[place][2]] if place < len(order) else None
+                group = groups[order[place].path] if place < len(order) else None
                 if group is not None and len(wanted) < most and group not in wanted:
                     wanted.append(group)
 
     def _grown(
-        self, held: list[tuple[int, int, str]], groups: Mapping[str, Group], capacity_bytes: int
+        self, held: list[_HeldBytes], groups: Mapping[str, Group], capacity_bytes: int
     ) -> list[Group]:
         """Beyond their promise, and by more than proves nothing; the most first."""
         beyond: list[tuple[int, str]] = []
         for row in held:
-            group = groups[row[2]]
+            group = groups[row.path]
             if _growth(row) >= LEAST_GROWTH and group not in self._wanted:
-                over = row[0] - promised_to(group, capacity_bytes, group.limit_bytes)
+                over = row.now - promised_to(group, capacity_bytes, group.limit_bytes)
                 if over >= LEAST_GROWTH:
-                    beyond.append((-min(over, _growth(row)), row[2]))
+                    beyond.append((-min(over, _growth(row)), row.path))
         beyond.sort()
         return [groups[path] for _, path in beyond[:GROWN_MOST]]
 
     def _in_order(
-        self, held: list[tuple[int, int, str]], groups: Mapping[str, Group], capacity_bytes: int
-    ) -> list[tuple[int, int, str]]:
+        self, held: list[_HeldBytes], groups: Mapping[str, Group], capacity_bytes: int
+    ) -> list[_HeldBytes]:
         """Best effort first, and the largest of them: who may be acted on, and may be over its
         promise.
         """
-        mind, found = self._mind, []
-        for row in sorted(held, key=lambda row: (groups[row[2]].class_rank, -row[0])):
-            group = groups[row[2]]
-            if row[0] <= promised_to(group, capacity_bytes, group.limit_bytes):
+        state, found = self._mind, []
+        for row in sorted(held, key=lambda row: (groups[row.path].class_rank, -row.now)):
+            group = groups[row.path]
+            if row.now <= promised_to(group, capacity_bytes, group.limit_bytes):
                 continue
-            if not mind.protection.reason(group) and not mind.hold.why_done(group):
+            if not state.protection.reason(group) and not state.hold.why_done(group):
                 found.append(row)
                 if len(found) >= WANTED_MOST:
                     break
@@ -150,38 +161,38 @@ class Judge:
 
     def step(self, node: Node, groups: Mapping[str, Group]) -> Verdict | None:
         """At most one verdict a tick; what is not said now is said in the next."""
-        mind = self._mind
-        mind.rest = ()
-        shortage = judge_shortage(node, mind.settings)
-        mind.note(shortage, node.seconds)
+        state = self._mind
+        state.rest = ()
+        shortage = judge_shortage(node, state.settings)
+        state.note(shortage, node.seconds)
         if shortage.is_short:
             self._short_seconds = node.seconds
         elif node.seconds - self._short_seconds > CALM_AGAIN_SECONDS:
-            mind.refusal, mind.refusal_said = "", None
-        is_short = shortage.is_short or mind.is_busy
-        mind.window.tick(node, groups, is_short=is_short, done=mind.hold.done)
-        mind.descent.tick(node, mind.window, 0.0 if is_short else shortage.budget_seconds)
-        mind.hold.look(node)
-        mind.is_believed = is_fresh(node, mind.window)
-        mind.overruns.look(groups, node.seconds, is_believed=mind.is_believed)
+            state.refusal, state.refusal_said = "", None
+        is_short = shortage.is_short or state.is_busy
+        state.window.tick(node, groups, is_short=is_short, done=state.hold.done)
+        state.descent.tick(node, state.window, 0.0 if is_short else shortage.budget_seconds)
+        state.hold.look(node)
+        state.is_believed = is_fresh(node, state.window)
+        state.overruns.look(groups, node.seconds, is_believed=state.is_believed)
         self._state = self._word(node)
-        verdict = go_on(mind, node, groups) if mind.cases else None
-        held = mind.suspicion
+        verdict = go_on(state, node, groups) if state.cases else None
+        held = state.suspicion
         if verdict is None and (shortage.is_short or (held and held.is_needed(node))):
-            verdict = judge_short(mind, shortage, node, groups)
-        elif verdict is None and mind.low_since is not None:
-            verdict = judge_low(mind, shortage, node, groups)
-        verdict = verdict or look_after(mind, node, groups)
-        if verdict is None and not mind.is_busy and not shortage.is_short:
-            verdict = judge_over_limit(mind, node, groups) or judge_stuck(mind, node, groups)
+            verdict = judge_short(state, shortage, node, groups)
+        elif verdict is None and state.low_since is not None:
+            verdict = judge_low(state, shortage, node, groups)
+        verdict = verdict or look_after(state, node, groups)
+        if verdict is None and not state.is_busy and not shortage.is_short:
+            verdict = judge_over_limit(state, node, groups) or judge_stuck(state, node, groups)
         return verdict
 
     def _word(self, node: Node) -> str:
-        mind = self._mind
-        shortage = mind.shortage
+        state = self._mind
+        shortage = state.shortage
         if shortage is None:
             return "peace"
-        if mind.is_busy or (shortage.is_short and mind.hold.is_off(node.seconds)):
+        if state.is_busy or (shortage.is_short and state.hold.is_off(node.seconds)):
             return "holding"
         if shortage.is_short:
             return "short"
@@ -214,7 +225,7 @@ class Judge:
         elif outcome.order.step == "unclamp" and not outcome.is_observed:
             learn_unclamp(self._mind, outcome.order.target.path, node.seconds)
 
-    def told(self, node: Node, groups: Mapping[str, Group]) -> list[Told]:  # noqa: ARG002 - the loop's interface: what is told was measured in ``step``
+    def told(self, node: Node, groups: Mapping[str, Group]) -> list[DecisionUpdate]:  # noqa: ARG002 - the loop's interface: what is told was measured in ``step``
         """How decisions ended, since it was asked last."""
         told, self._mind.told = self._mind.told, []
         return told
@@ -224,5 +235,5 @@ class Judge:
         return self._state
 
 
-def _growth(row: tuple[int, int, str]) -> int:
-    return row[0] - row[1]
+def _growth(row: _HeldBytes) -> int:
+    return row.now - row.before

@@ -13,7 +13,6 @@ killer takes it.  That acts only where the new limit is below what is charged (f
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from seawall.guard.facts import Group
 from seawall.guard.judge.overrun import (
     LOWERED,
     Overrun,
@@ -26,6 +25,7 @@ from seawall.guard.judge.proof import least_overrun
 from seawall.guard.judge.protection import matches
 from seawall.guard.judge.sentences import plain
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import Group
 from seawall.words import size
 
 AGAIN_SECONDS, AGAIN_MOST_SECONDS = 600.0, 3600.0
@@ -41,7 +41,7 @@ ENTRIES_MOST = 512
 SAID_MOST = 2 * ENTRIES_MOST
 
 
-class Said(NamedTuple):
+class OverLimitReports(NamedTuple):
     """The reports of one cgroup, whether it is over its limit still or was and may be again."""
 
     seconds: float
@@ -54,14 +54,14 @@ class Said(NamedTuple):
     """The first one's."""
 
 
-class OverLimit:
-    """All groups that are over their limits now, and what was said of them; bounded."""
+class OverLimitState:
+    """All groups that are over their limits now, and the reports of them; bounded."""
 
     __slots__ = ("entries", "opted_in", "ranked_seconds", "said")
 
     def __init__(self, settings: Settings) -> None:
         self.entries: dict[str, Overrun] = {}
-        self.said: dict[tuple[str, int], Said] = {}
+        self.said: dict[tuple[str, int], OverLimitReports] = {}
         """By path and inode, the one that was told longest ago first."""
         self.ranked_seconds = float("-inf")
         """When all that were looked at were told."""
@@ -107,7 +107,7 @@ class OverLimit:
         for place in past:
             del self.said[place]
 
-    def said_of(self, group: Group) -> Said | None:
+    def said_of(self, group: Group) -> OverLimitReports | None:
         """None: nothing yet, or long ago."""
         return self.said.get((group.path, group.inode))
 
@@ -116,10 +116,10 @@ class OverLimit:
         place, over_bytes = (group.path, group.inode), self.entries[group.path].bytes
         before = self.said.pop(place, None)
         if before is None:
-            made = Said(now, over_bytes, AGAIN_SECONDS, decision)
+            made = OverLimitReports(now, over_bytes, AGAIN_SECONDS, decision)
         else:
             wait = min(2 * before.wait, AGAIN_MOST_SECONDS)
-            made = Said(now, max(before.most_bytes, over_bytes), wait, before.decision)
+            made = OverLimitReports(now, max(before.most_bytes, over_bytes), wait, before.decision)
         if len(self.said) >= SAID_MOST:
             del self.said[next(iter(self.said))]
         self.said[place] = made
@@ -166,7 +166,7 @@ class OverLimit:
         return settings.over_limit
 
 
-def is_news(entry: Overrun, said: Said | None, now: float) -> bool:
+def is_news(entry: Overrun, said: OverLimitReports | None, now: float) -> bool:
     """Not said yet, twice as much as ever was said, or said so long ago that it is time."""
     if said is None or now - said.seconds >= said.wait:
         return True

@@ -5,9 +5,9 @@ A limit that we lowered is read only seconds later, and meanwhile somebody may h
 (systemd does at a daemon-reload), raised it or lowered it further.
 """
 
-from seawall.guard.facts import Group
 from seawall.guard.judge.proof import least_overrun
 from seawall.guard.judge.row import over
+from seawall.guard.tick_facts import Group
 from seawall.words import size
 
 LOWERED = frozenset({"clamp", "unclamp", "left"})

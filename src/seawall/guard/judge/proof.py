@@ -9,12 +9,12 @@ fault of somebody who cannot be seen.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from seawall.guard.facts import Node
-from seawall.guard.judge.gone import is_young
+from seawall.guard.judge.departed import is_young
 from seawall.guard.judge.look import Look
-from seawall.guard.judge.returned import back_of, left_since, seen_of
+from seawall.guard.judge.look_history import LookHistory
+from seawall.guard.judge.replacement import back_of, left_since, seen_of
 from seawall.guard.judge.row import OVER_LIMIT, RANKED, SOURCE, SOURCE_OUTSIDE, Row
-from seawall.guard.judge.window import Window
+from seawall.guard.tick_facts import Node
 
 LEAST_OVERRUN = 64 << 20
 LIMIT_SHARE = 20
@@ -30,8 +30,8 @@ took that, seen or unseen."""
 LASTS_SECONDS = 2.0
 
 
-class Seen(NamedTuple):
-    """What all groups took since a look; bytes."""
+class TakenTotal(NamedTuple):
+    """What all groups took together since a look; bytes."""
 
     taken: int
     unexcused: int
@@ -72,13 +72,13 @@ def is_over_limit(row: Row) -> bool:
     return limit is not None and row.certain > 0 and row.over_limit >= least_overrun(limit)
 
 
-def grow(rows: Sequence[Row], look: Look, window: Window) -> Seen:
+def grow(rows: Sequence[Row], look: Look, window: LookHistory) -> TakenTotal:
     """Fills what every group took since ``look``; the sum of it."""
     since = left_since(look, rows)
     left = since + window.gone.left(look.seconds)
     gone = sum(one.certain for one in left)
     for row in rows:
-        outside = row.certain - look.before(row.group)[1]
+        outside = row.certain - look.before(row.group).certain
         may_be_back = not look.knows(row.group) or is_young(row.group, look.seconds)
         if may_be_back:
             outside -= gone  # it may be the same workload, in a new cgroup
@@ -91,7 +91,7 @@ def grow(rows: Sequence[Row], look: Look, window: Window) -> Seen:
             row.beyond = max(0, min(row.grown, row.taken - row.promise))
         keeps_within = row.is_limit_alone and row.beyond < LEAST_GROWTH
         row.within_limit = row.grown - row.beyond if keeps_within else 0
-    return Seen(*seen_of(rows, since))
+    return TakenTotal(*seen_of(rows, since))
 
 
 def _taken_since(row: Row, look: Look) -> int:
@@ -100,7 +100,7 @@ def _taken_since(row: Row, look: Look) -> int:
     Where its parts were not read at the look, all that it had counts as hard then: the least
     that it can have taken since.
     """
-    before = look.before(row.group)[0]
+    before = look.before(row.group).taken
     taken = row.group.taken_bytes - before
     if row.is_read:
         hard = look.hard_before(row.group)
@@ -109,7 +109,7 @@ def _taken_since(row: Row, look: Look) -> int:
 
 
 def find_causes(
-    rows: Sequence[Row], node: Node, look: Look, window: Window, seen: Seen
+    rows: Sequence[Row], node: Node, look: Look, window: LookHistory, seen: TakenTotal
 ) -> Causes:  # fmt: skip
     """After ``grow``, which has ``seen`` so much taken: how the loss divides."""
     lost = max(0, look.headroom - node.comparable_bytes)

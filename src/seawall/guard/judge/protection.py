@@ -8,8 +8,8 @@ a Guaranteed pod and that has no role: those come last in the order instead.
 
 from collections.abc import Sequence
 
-from seawall.guard.facts import GUARANTEED, Group
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import GUARANTEED, Group
 
 ADJ_PROTECTED = -997
 ADJ_NEVER = -1000

@@ -8,10 +8,11 @@ priority only beyond what these explain.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from seawall.guard.facts import BURSTABLE, SYSTEM, Group, Node
 from seawall.guard.judge import sentences
 from seawall.guard.judge.evidence import certain_of, is_fresh, is_kubelets, tolerance_of
+from seawall.guard.judge.look_history import LookHistory
 from seawall.guard.judge.proof import (
     BESIDE_SHARE,
     LEAST_GROWTH,
@@ -23,7 +24,7 @@ from seawall.guard.judge.proof import (
 )
 from seawall.guard.judge.protection import Protection
 from seawall.guard.judge.row import OVER_LIMIT, RANKED, SOURCE_OUTSIDE, WITHIN, Row
-from seawall.guard.judge.window import Window
+from seawall.guard.tick_facts import BURSTABLE, SYSTEM, Group, Node
 from seawall.guard.verdict import Rank
 
 ROWS_MOST = 32
@@ -38,10 +39,17 @@ took a ``BESIDE_SHARE`` of it."""
 NO_LIMITS: Mapping[str, int] = {}
 
 
+class RankedRows(NamedTuple):
+    """All rows, and those of them that may go, first to last."""
+
+    rows: list[Row]
+    able: list[Row]
+
+
 def rows_of(
     node: Node,
     groups: Iterable[Group],
-    window: Window,
+    window: LookHistory,
     distrusted: Collection[str],
     own_limits: Mapping[str, int] = NO_LIMITS,
 ) -> tuple[list[Row], Causes]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One group as the ranking sees it, before it becomes words."""
+"""A row of the ranking: sums of one group, before they become words."""
 
-from seawall.guard.facts import Group
 from seawall.guard.judge.evidence import is_hollow, is_limit_alone, promised_to
+from seawall.guard.tick_facts import Group
 
 OVER_LIMIT, SOURCE, SOURCE_OUTSIDE, RANKED, WITHIN = range(5)
 """Who goes first.  OVER_LIMIT: holds more than its own limit, with its uncounted memory.

@@ -3,10 +3,10 @@
 
 from collections.abc import Sequence
 
-from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED
 from seawall.guard.judge.proof import Causes
 from seawall.guard.judge.row import OVER_LIMIT, SOURCE, SOURCE_OUTSIDE, WITHIN, Row
 from seawall.guard.judge.shortage import NO_END, Shortage
+from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, GUARANTEED
 from seawall.guard.verdict import Rank
 from seawall.words import size
 

@@ -10,8 +10,8 @@ does, only proved uncounted memory is acted on (``node_short.judge_low``).
 
 from typing import NamedTuple
 
-from seawall.guard.facts import Node
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import Node
 
 NO_END = 86_400.0
 """Budget in seconds when the headroom does not shrink; also the most that is ever said."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kinds of evidence behind a group's uncounted memory, by the watcher's words."""
 
-from seawall.guard.facts import Group
+from seawall.guard.tick_facts import Group
 
 ALWAYS_ASKED = ("packet rings", "socket buffers", "kernel pages")
 """In peace too, once a minute at least; the last of them are traced as they are taken.  What

@@ -6,8 +6,8 @@ kernel's OOM killer does not end it, and the watcher has judged why it cannot.  
 and still gets on with its work is left alone: slow is not stuck.
 """
 
-from seawall.guard.facts import Group
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import Group
 from seawall.words import duration, size
 
 NO_PROGRESS = 0.02

@@ -8,13 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from seawall.actions.orders import Order, Step, Target
-from seawall.guard.facts import Group, Node
 from seawall.guard.judge.look import Look
 from seawall.guard.judge.proof import LEAST_GROWTH, Causes
 from seawall.guard.judge.row import Row
 from seawall.guard.judge.sentences import plain
 from seawall.guard.judge.sources import sources_of
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import Group, Node
 
 MOST_SECONDS = 2.0
 TICK_SECONDS = 0.15
@@ -28,14 +28,21 @@ RESIDUAL_SHARE = 4
 """At least so large a part of the loss is uncounted memory that grows: only that would stop."""
 
 
-class Guess(NamedTuple):
-    """Who stands still, and why.  Bytes."""
+class SuspectGuess(NamedTuple):
+    """The suspects that stand still, and why.  Bytes."""
 
     rows: tuple[Row, ...]
     could: int
     """The most that they hold of ``unseen``."""
     unseen: int
     """What was lost and is nobody's."""
+
+
+class _Bound(NamedTuple):
+    """The most that a row could have taken of what is nobody's; bytes."""
+
+    could: int
+    row: Row
 
 
 class Suspicion:
@@ -87,8 +94,8 @@ class Suspicion:
         return not any(group and group.processes != 0 and self.holds(group) for group in there)
 
 
-class Rests:
-    """Who is not held again yet; bounded by the seconds between two holds."""
+class SuspectRests:
+    """Suspects that are not held again yet; bounded by the seconds between two holds."""
 
     __slots__ = ("cleared", "resting")
 
@@ -119,17 +126,17 @@ def is_outside(node: Node) -> bool:
 
 def guess(
     rows: Sequence[Row], causes: Causes, node: Node, look: Look, passed_over: Collection[Row]
-) -> Guess | None:  # fmt: skip
+) -> SuspectGuess | None:  # fmt: skip
     """The one that alone could hold most of it; or two whose bounds both fit into it.
 
     None when another one could hold half as much: then nobody knows which, and all go on.
     """
     unseen = max(causes.unseen, causes.unexplained)
     told = unseen_when_told(unseen, node)
-    found = [(could_of(row, look), row) for row in rows if row not in passed_over]
-    found = [pair for pair in found if pair[0] >= LEAST_GROWTH]
-    found.sort(key=lambda pair: -pair[0])
-    could = [pair[0] for pair in found[:3]] + [0, 0, 0]
+    bounds = [_Bound(could_of(row, look), row) for row in rows if row not in passed_over]
+    bounds = [bound for bound in bounds if bound.could >= LEAST_GROWTH]
+    bounds.sort(key=lambda bound: -bound.could)
+    could = [bound.could for bound in bounds[:3]] + [0, 0, 0]
     if 2 * could[0] > told and 2 * could[1] <= could[0]:
         count = 1
     elif 2 * (could[0] + could[1]) > told and could[0] + could[1] <= unseen:
@@ -137,7 +144,7 @@ def guess(
     else:
         count = 0
     most = min(unseen, sum(could[:count]))
-    return Guess(tuple(pair[1] for pair in found[:count]), most, unseen) if count else None
+    return SuspectGuess(tuple(one.row for one in bounds[:count]), most, unseen) if count else None
 
 
 def could_of(row: Row, look: Look) -> int:
@@ -145,7 +152,7 @@ def could_of(row: Row, look: Look) -> int:
     before = look.bound_before(row.group)
     if before is None:
         return 0
-    certain = max(0, row.certain - look.before(row.group)[1])
+    certain = max(0, row.certain - look.before(row.group).certain)
     return max(0, row.group.outside.most_bytes - before - certain)
 
 

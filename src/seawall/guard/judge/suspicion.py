@@ -10,24 +10,24 @@ Nobody is killed by it: the kill is the ordinary one, on the ordinary proof, or 
 from collections.abc import Mapping, Sequence
 
 from seawall.actions.orders import Order, Outcome
-from seawall.guard.facts import Group, Node
 from seawall.guard.judge import sentences
-from seawall.guard.judge.mind import Mind
+from seawall.guard.judge.policy_state import PolicyState
 from seawall.guard.judge.proof import Causes
-from seawall.guard.judge.ranking import shown
+from seawall.guard.judge.ranking import RankedRows, shown
 from seawall.guard.judge.row import Row
 from seawall.guard.judge.shortage import HURRY_SECONDS
 from seawall.guard.judge.suspects import (
     CLEARED_SECONDS,
     REST_SECONDS,
-    Guess,
+    SuspectGuess,
     Suspicion,
     guess,
     hold_seconds,
     is_distrusted,
     is_outside,
 )
-from seawall.guard.verdict import Told, Verdict
+from seawall.guard.tick_facts import Group, Node
+from seawall.guard.verdict import DecisionUpdate, Verdict
 from seawall.words import size
 
 OBSERVED_SECONDS = 60.0
@@ -40,58 +40,60 @@ UNPROVED = "nothing was proved against {them}"
 
 
 def hold(
-    mind: Mind, node: Node, causes: Causes, seen: tuple[list[Row], list[Row]]
+    state: PolicyState, node: Node, causes: Causes, ranked: RankedRows
 ) -> Verdict | None:  # fmt: skip
     """Nobody is proved, and time runs out: who could be it stands still."""
-    found = _guess(mind, node, causes, seen[0]) if _is_time(mind, node) else None
-    shortage = mind.shortage
+    found = _guess(state, node, causes, ranked.rows) if _is_time(state, node) else None
+    shortage = state.shortage
     if found is None or shortage is None:
         return None
-    seconds = hold_seconds(mind.settings)
-    held = Suspicion(mind.next_decision(), node, found.rows, seconds)
+    seconds = hold_seconds(state.settings)
+    held = Suspicion(state.next_decision(), node, found.rows, seconds)
     held.floor = shortage.floor_bytes
     held.relief = shortage.floor_bytes + shortage.need_bytes // 2
-    mind.suspicion = held
-    _rest(mind, held, node.seconds + seconds + REST_SECONDS)
+    state.suspicion = held
+    _rest(state, held, node.seconds + seconds + REST_SECONDS)
     for row in found.rows:
         if row.against:  # that it keeps its promise by what is certain
             row.against[:] = ["it may be the cause, and nothing proves it yet"]
     left = sentences.left(
         node.headroom_bytes, node.total_bytes, shortage, node.slope_bytes_per_second
     )
-    ranking, mind.rest = shown(*seen)
-    return mind.verdict(
+    ranking, state.rest = shown(*ranked)
+    return state.verdict(
         held.decision, node, "node_short", orders=held.orders("freeze"), ranking=ranking,
-        need=shortage.need_bytes, sentence=f"{left}. {_hold_words(mind, held, found)}",
+        need=shortage.need_bytes, sentence=f"{left}. {_hold_words(state, held, found)}",
     )  # fmt: skip
 
 
-def _is_time(mind: Mind, node: Node) -> bool:
-    shortage = mind.shortage
+def _is_time(state: PolicyState, node: Node) -> bool:
+    shortage = state.shortage
     if shortage is None or not shortage.is_short:
         return False
     if shortage.budget_seconds >= HURRY_SECONDS and not shortage.is_pressing:
         return False
-    if mind.suspicion is not None or not hold_seconds(mind.settings):
+    if state.suspicion is not None or not hold_seconds(state.settings):
         return False
-    return mind.is_believed and is_outside(node)
+    return state.is_believed and is_outside(node)
 
 
-def _guess(mind: Mind, node: Node, causes: Causes, rows: Sequence[Row]) -> Guess | None:
+def _guess(
+    state: PolicyState, node: Node, causes: Causes, rows: Sequence[Row]
+) -> SuspectGuess | None:
     """Whoever is meant must be one that may be killed if it is proved, and not be resting."""
-    mind.rests.look(node.seconds)
-    cleared = [row for row in rows if _key(row.group) in mind.rests.cleared]
-    found = guess(rows, causes, node, mind.window.best(node), cleared)
-    if found is None or any(_is_barred(mind, row) for row in found.rows):
+    state.rests.look(node.seconds)
+    cleared = [row for row in rows if _key(row.group) in state.rests.cleared]
+    found = guess(rows, causes, node, state.window.best(node), cleared)
+    if found is None or any(_is_barred(state, row) for row in found.rows):
         return None
     return found
 
 
-def _is_barred(mind: Mind, row: Row) -> bool:
+def _is_barred(state: PolicyState, row: Row) -> bool:
     return (
-        bool(mind.protection.reason(row.group) or mind.hold.why_done(row.group))
-        or _key(row.group) in mind.rests.resting
-        or is_distrusted(row, mind.hold.distrusted)
+        bool(state.protection.reason(row.group) or state.hold.why_done(row.group))
+        or _key(row.group) in state.rests.resting
+        or is_distrusted(row, state.hold.distrusted)
     )
 
 
@@ -99,47 +101,47 @@ def _key(group: Group) -> tuple[str, int]:
     return group.path, group.inode
 
 
-def _rest(mind: Mind, held: Suspicion, until: float) -> None:
+def _rest(state: PolicyState, held: Suspicion, until: float) -> None:
     for target in held.targets:
-        mind.rests.resting[target.path, target.inode] = until
+        state.rests.resting[target.path, target.inode] = until
 
 
-def _hold_words(mind: Mind, held: Suspicion, found: Guess) -> str:
+def _hold_words(state: PolicyState, held: Suspicion, found: SuspectGuess) -> str:
     is_one = len(held.targets) == 1
     it = "it" if is_one else "they"
     stands = "stands" if is_one else "stand"
-    if mind.is_observing:
+    if state.is_observing:
         stands = "would stand"
     together = "" if is_one else "together "
     return (
         f"{held.names} may {together}hold up to {size(found.could)} of the {size(found.unseen)} "
         f"that nobody owns: {it} {stands} still for at most "
-        f"{hold_seconds(mind.settings):g} s, until it is known"
+        f"{hold_seconds(state.settings):g} s, until it is known"
     )
 
 
 # --- while it stands still --------------------------------------------------------------------
 
 
-def look_after(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Verdict | None:
+def look_after(state: PolicyState, node: Node, groups: Mapping[str, Group]) -> Verdict | None:
     """After everything was judged, and nobody proved: none must stand still for nothing."""
-    held = mind.suspicion
+    held = state.suspicion
     if held is None:
         return None
     if held.is_gone(groups):
-        return let_go(mind, node, "{they} ended by {themselves}")
+        return let_go(state, node, "{they} ended by {themselves}")
     if node.headroom_bytes >= held.relief:
-        return let_go(mind, node, "the node is not short any more")
-    if mind.is_observing or not hold_seconds(mind.settings):
-        return let_go(mind, node, "the configuration holds nobody any more")
+        return let_go(state, node, "the node is not short any more")
+    if state.is_observing or not hold_seconds(state.settings):
+        return let_go(state, node, "the configuration holds nobody any more")
     there = [groups[t.path] for t in held.targets if t.path in groups]
-    if any(mind.protection.reason(group) for group in there):
-        return let_go(mind, node, "{they} may not be acted on")
+    if any(state.protection.reason(group) for group in there):
+        return let_go(state, node, "{they} may not be acted on")
     if _went_on(held, node):
         for target in held.targets:
-            mind.rests.cleared[target.path, target.inode] = node.seconds + CLEARED_SECONDS
-        return let_go(mind, node, "what nobody owns grew on meanwhile, so it was not {them}")
-    return let_go(mind, node, UNPROVED) if node.seconds >= held.until else None
+            state.rests.cleared[target.path, target.inode] = node.seconds + CLEARED_SECONDS
+        return let_go(state, node, "what nobody owns grew on meanwhile, so it was not {them}")
+    return let_go(state, node, UNPROVED) if node.seconds >= held.until else None
 
 
 def _went_on(held: Suspicion, node: Node) -> bool:
@@ -153,39 +155,39 @@ def _went_on(held: Suspicion, node: Node) -> bool:
     return grown >= WENT_ON_BYTES and grown >= WENT_ON_SHARE * held.rate * seconds
 
 
-def let_go(mind: Mind, node: Node, why: str) -> Verdict | None:
+def let_go(state: PolicyState, node: Node, why: str) -> Verdict | None:
     """They go on, and are not held again for a while."""
-    held = mind.suspicion
+    held = state.suspicion
     if held is None:
         return None
     orders = held.orders("thaw")
-    _end(mind, held, node)
+    _end(state, held, node)
     sentence = f"{size(max(0, node.headroom_bytes))} left. {_goes_on(held, node, why)}"
-    return mind.verdict(held.decision, node, "node_short", orders=orders, sentence=sentence)
+    return state.verdict(held.decision, node, "node_short", orders=orders, sentence=sentence)
 
 
 def release(
-    mind: Mind, node: Node, chosen: Sequence[Row]
+    state: PolicyState, node: Node, chosen: Sequence[Row]
 ) -> tuple[tuple[Order, ...], tuple[Order, ...]]:
     """Somebody is proved.  All are thawed: who goes on at once, for to kill the others takes its
     time; the others after that (v1 dies only then).
     """
-    held = mind.suspicion
+    held = state.suspicion
     if held is None:
         return (), ()
-    _end(mind, held, node)
+    _end(state, held, node)
     if not any(held.holds(row.group) for row in chosen):
         words = _goes_on(held, node, UNPROVED)
-        mind.tell(Told(held.decision, node.seconds, None, None, words))
+        state.tell(DecisionUpdate(held.decision, node.seconds, None, None, words))
     killed = {row.group.path for row in chosen}
     thaws = held.orders("thaw")
     dying = tuple(order for order in thaws if order.target.path in killed)
     return tuple(order for order in thaws if order.target.path not in killed), dying
 
 
-def _end(mind: Mind, held: Suspicion, node: Node) -> None:
-    mind.suspicion = None
-    _rest(mind, held, node.seconds + REST_SECONDS)
+def _end(state: PolicyState, held: Suspicion, node: Node) -> None:
+    state.suspicion = None
+    _rest(state, held, node.seconds + REST_SECONDS)
 
 
 def _goes_on(held: Suspicion, node: Node, why: str) -> str:
@@ -198,16 +200,16 @@ def _goes_on(held: Suspicion, node: Node, why: str) -> str:
     return f"{held.names} stood still for {passed:.1f} s and {goes} on: {because}"
 
 
-def learn(mind: Mind, outcome: Outcome, node: Node) -> None:
+def learn(state: PolicyState, outcome: Outcome, node: Node) -> None:
     """Who could not be frozen is not held; who observes holds nobody."""
-    held = mind.suspicion
+    held = state.suspicion
     if held is None or outcome.order.why != "suspected" or outcome.order.step != "freeze":
         return
     if outcome.is_observed:
-        _rest(mind, held, node.seconds + OBSERVED_SECONDS)
+        _rest(state, held, node.seconds + OBSERVED_SECONDS)
     elif outcome.is_done:
         held.is_whole = held.is_whole and not outcome.problem
         return
     held.targets = tuple(t for t in held.targets if t != outcome.order.target)
     if not held.targets:
-        mind.suspicion = None
+        state.suspicion = None

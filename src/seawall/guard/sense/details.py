@@ -23,11 +23,11 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from seawall.guard.facts import Group
 from seawall.guard.sense.canary import number, stat_fields
 from seawall.guard.sense.files import all_bytes, first_bytes
 from seawall.guard.sense.lasting import Lasting
 from seawall.guard.sense.member import GroupMember, Names, is_populated, read_promises
+from seawall.guard.tick_facts import Group
 
 _STAT_BYTES: Final = 32 << 10
 _PROCS_BYTES: Final = 256 << 10

@@ -16,7 +16,6 @@ import os
 from typing import Final
 
 from seawall.actions.orders import Mounts
-from seawall.guard.facts import Group
 from seawall.guard.sense.cadence import Cadence
 from seawall.guard.sense.files import GONE, number_of, open_quietly
 from seawall.guard.sense.group_pressure import GroupPressure
@@ -34,6 +33,7 @@ from seawall.guard.sense.protected_cache import protected_cache
 from seawall.guard.sense.switched import let_go
 from seawall.guard.sense.tree import Folder, GroupTree
 from seawall.guard.sense.units import show_or_hide
+from seawall.guard.tick_facts import Group
 
 _LIMITS_SECONDS: Final = 10.0
 _YOUNG_SECONDS: Final = 30.0

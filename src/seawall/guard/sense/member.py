@@ -7,12 +7,12 @@ from typing import Final
 
 from seawall.actions.orders import Mounts
 from seawall.cgroup_paths import place_of
-from seawall.guard.facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM, Group
 from seawall.guard.sense.files import first_bytes, open_quietly
 from seawall.guard.sense.group_pressure import GroupPressure
 from seawall.guard.sense.tick_vmstat import Rate
 from seawall.guard.sense.tree import Folder
 from seawall.guard.sense.trend import Anchors
+from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM, Group
 
 _RANKS: Final = {"BestEffort": BEST_EFFORT, "Burstable": BURSTABLE, "Guaranteed": GUARANTEED}
 NOT_TOLD: Final = "who it is was not told yet"

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from seawall.actions.orders import Mounts
-from seawall.guard.facts import Group, Node
 from seawall.guard.sense.cadence import Cadence
 from seawall.guard.sense.canary import Canary
 from seawall.guard.sense.details import Details
@@ -29,6 +28,7 @@ from seawall.guard.sense.tick_vmstat import Rate, TickVmstat
 from seawall.guard.sense.trend import Trend
 from seawall.guard.sense.triggers import Triggers
 from seawall.guard.settings import Settings
+from seawall.guard.tick_facts import Group, Node
 
 _RARELY_SECONDS: Final = 10.0
 _DEEP_SECONDS: Final = 60.0

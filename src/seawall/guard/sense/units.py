@@ -5,9 +5,9 @@ The watcher tells once who somebody is: a unit that was forgotten meanwhile woul
 without its role, and nobody would protect it.
 """
 
-from seawall.guard.facts import Group
 from seawall.guard.sense.member import GroupMember
 from seawall.guard.sense.tree import GroupTree
+from seawall.guard.tick_facts import Group
 
 
 def show_or_hide(

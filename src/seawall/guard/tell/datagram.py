@@ -14,9 +14,9 @@ import signal
 import socket
 from typing import Any, Final
 
-from seawall.guard.facts import Group, Node
 from seawall.guard.tell.guard_sentences import DATAGRAM_WAITS
 from seawall.guard.tell.plain import line_of, plain
+from seawall.guard.tick_facts import Group, Node
 
 SCHEMA: Final = "seawall.datagram/1"
 MOST_BYTES: Final = 1400

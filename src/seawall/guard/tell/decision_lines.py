@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from seawall.actions.orders import Order, Outcome
 from seawall.guard.tell.decisions import LAST_WAS, LINE_MOST_BYTES
 from seawall.guard.tell.plain import finite, line_of, moment, plain
-from seawall.guard.verdict import Rank, Told, Verdict
+from seawall.guard.verdict import DecisionUpdate, Rank, Verdict
 
 SCHEMA: Final = "seawall.decision/1"
 CLASSES: Final = ("besteffort", "burstable", "guaranteed", "system")
@@ -74,7 +74,7 @@ def outcome_line(outcome: Outcome, words: str, seconds: float, stamp: Stamp) -> 
     return line_of(document | {"outcome": _outcome(outcome)})
 
 
-def told_line(told: Told, stamp: Stamp) -> bytes:
+def told_line(told: DecisionUpdate, stamp: Stamp) -> bytes:
     """What came back."""
     document = _head("told", told.decision, told.seconds, stamp)
     document["sentence"] = plain(told.sentence, _SENTENCE_MOST)

@@ -4,8 +4,8 @@
 from typing import Any, Final
 
 from seawall.actions.orders import Order, Outcome
-from seawall.guard.facts import Node
-from seawall.guard.verdict import Told, Verdict
+from seawall.guard.tick_facts import Node
+from seawall.guard.verdict import DecisionUpdate, Verdict
 
 _REMEMBERED: Final = 32
 ENDS: Final = ("terminate", "kill")
@@ -71,7 +71,7 @@ class DecisionTally:
         ends = [mark for mark in self._known if mark[1] in ENDS]
         return sum([(mark[0], mark[2], mark[3]) == here for mark in ends]) == 1
 
-    def told(self, told: Told) -> None:
+    def told(self, told: DecisionUpdate) -> None:
         """What came back of one decision is told more than once: the last word counts."""
         if told.returned_bytes is None:
             return

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from seawall.actions.orders import Order, Outcome, Target
 from seawall.guard.aide import Aide
-from seawall.guard.facts import BURSTABLE, Group, Node
 from seawall.guard.settings import Settings
 from seawall.guard.tell.decision_lines import ROWS_A_LINE
 from seawall.guard.tell.paths import (
@@ -22,7 +21,8 @@ from seawall.guard.tell.paths import (
     Paths,
 )
 from seawall.guard.tell.teller import Teller
-from seawall.guard.verdict import Rank, Told, Verdict
+from seawall.guard.tick_facts import BURSTABLE, Group, Node
+from seawall.guard.verdict import DecisionUpdate, Rank, Verdict
 
 _DECISION: Final = "rehearse-0001"
 _BYTES: Final = 1 << 28
@@ -83,8 +83,8 @@ def _tell(teller: Teller, node: Node, groups: Mapping[str, Group]) -> None:
     teller.verdict(verdict, rest)
     teller.verdict(verdict._replace(ranking=(), sentence="it is killed at last"), ())
     outcome = Outcome(order, is_done=True, processes=3)
-    teller.told(Told(_DECISION, node.seconds, outcome, None, ""))
-    teller.told(Told(_DECISION, node.seconds, None, _BYTES, "256 MiB came back in 0.3 s"))
+    teller.told(DecisionUpdate(_DECISION, node.seconds, outcome, None, ""))
+    teller.told(DecisionUpdate(_DECISION, node.seconds, None, _BYTES, "256 MiB came back in 0.3 s"))
     teller.event(sentence)
     teller.status(node._replace(kernel_kills=1), groups, "short", {"paper": "a note"})
 

@@ -4,7 +4,7 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from seawall.guard.facts import Group, Node
+from seawall.guard.tick_facts import Group, Node
 
 TOP: Final = 3
 PROVED: Final = "can kill: proved"

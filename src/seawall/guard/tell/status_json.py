@@ -6,9 +6,9 @@
 
 from typing import Any, Final
 
-from seawall.guard.facts import Group
 from seawall.guard.tell.plain import finite, line_of, moment, plain
 from seawall.guard.tell.shown import NOT_PROVED, TOP, Last, Shown, seconds_left
+from seawall.guard.tick_facts import Group
 from seawall.version import VERSION
 
 SCHEMA: Final = "seawall.guard-status-page/1"

@@ -10,9 +10,9 @@ ones to one line before the upper ones, and none is left out.
 import time
 from typing import Final
 
-from seawall.guard.facts import Group, Node
 from seawall.guard.tell.plain import plain
 from seawall.guard.tell.shown import NOT_PROVED, STALE_SECONDS, TOP, Shown, seconds_left
+from seawall.guard.tick_facts import Group, Node
 from seawall.words import duration, percent, size
 
 COLUMNS: Final = 79

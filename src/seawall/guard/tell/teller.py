@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from seawall.actions.orders import Outcome
 from seawall.guard.aide import Aide
-from seawall.guard.facts import Group, Node
 from seawall.guard.guard_memory import Footprint
 from seawall.guard.settings import Settings
 from seawall.guard.tell import (
@@ -34,8 +33,9 @@ from seawall.guard.tell.plain import moment, plain
 from seawall.guard.tell.runtime_folder import stands_in_memory
 from seawall.guard.tell.shown import Last, Shown, lines_of, top_of, top_shadow_charges
 from seawall.guard.tell.textfile_values import values_of
+from seawall.guard.tick_facts import Group, Node
 from seawall.guard.told_recorder import RecorderLink
-from seawall.guard.verdict import Rank, Told, Verdict
+from seawall.guard.verdict import DecisionUpdate, Rank, Verdict
 
 CALM_SECONDS: Final = 10.0
 """In peace the status is written this often, otherwise every second; at a change at once."""
@@ -199,7 +199,7 @@ class Teller:
         if o.order.step in ENDS and o.processes and not o.is_observed:
             self._after_kill(o, now, seconds)
 
-    def told(self, t: Told) -> None:
+    def told(self, t: DecisionUpdate) -> None:
         """How a decision went on."""
         self._tally.told(t)
         if t.outcome is not None:

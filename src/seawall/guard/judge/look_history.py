@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was there before: four looks back, so that growth and loss are of the same time.
+"""Four looks at the node as it was, so that growth and loss are of the same time.
 
 Two pairs of looks, about one minute and about a quarter of an hour apart.  In a pair the older
 one is always at least a whole step old, so that a loss that begins just after a look is seen
@@ -10,10 +10,10 @@ nothing.
 
 from collections.abc import Collection, Mapping
 
-from seawall.guard.facts import NOTHING_OUTSIDE, Group, Node
-from seawall.guard.judge.gone import Gone, Lately
-from seawall.guard.judge.look import Look, are_of_now
+from seawall.guard.judge.departed import DepartedGroups
+from seawall.guard.judge.look import LastClaim, Look, are_of_now
 from seawall.guard.judge.sources import is_asked_late
+from seawall.guard.tick_facts import NOTHING_OUTSIDE, Group, Node
 
 STEPS = (60.0, 900.0)
 LOOKS = 2 * len(STEPS)
@@ -28,8 +28,8 @@ MEANS_SOMETHING = 0.03
 """A loss below this share of the node says nothing of who made it."""
 
 
-class Window:
-    """The looks, oldest and newest of each pair."""
+class LookHistory:
+    """The looks: the older and the newer one of each pair."""
 
     __slots__ = (
         "claimed_seconds", "fell_seconds", "first_seconds", "gone", "late", "lately", "looks",
@@ -42,13 +42,13 @@ class Window:
         self.first_seconds: float | None = None
         self.claimed_seconds = float("-inf")
         """When the last account was made."""
-        self.lately: dict[str, Lately] = {}
+        self.lately: dict[str, LastClaim] = {}
         """Who held what, by the last account that named it.
 
         An account that does not name somebody (a source did not answer) makes no look of the next
         minute think that it held nothing; unless uncounted memory has fallen: it gave it back.
         """
-        self.gone = Gone()
+        self.gone = DepartedGroups()
         self.late: list[tuple[str, int, int]] = []
         """Of this tick: path, inode and bytes of what nobody had asked for until now."""
         self.moved_seconds = float("-inf")
@@ -143,7 +143,7 @@ class Window:
                 known, is_late = held.get(path), is_asked_late(group)
                 if is_late:
                     self._learn_late(group, known)
-                held[path] = Lately(
+                held[path] = LastClaim(
                     group.inode, outside.certain_bytes, outside.most_bytes, claimed, is_late
                 )
         self.claimed_seconds = max(claimed, self.claimed_seconds)
@@ -151,7 +151,7 @@ class Window:
             if held[path].seconds < claimed - STEPS[0] or path not in groups:
                 del held[path]
 
-    def _learn_late(self, group: Group, known: Lately | None) -> None:
+    def _learn_late(self, group: Group, known: LastClaim | None) -> None:
         """Its first bytes of such a kind may have been there for weeks."""
         known = known if known and known.inode == group.inode else None
         if known and known.is_asked_late:
@@ -173,7 +173,7 @@ class Window:
         unowned = 0
         if node.residual_bytes is not None and look.residual is not None:
             owned = sum(
-                max(0, group.outside.certain_bytes - look.before(group)[1])
+                max(0, group.outside.certain_bytes - look.before(group).certain)
                 for group in groups.values()
             )
             unowned = max(0, node.residual_bytes - look.residual - owned)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A decision goes its way: grace or freeze, kill, and what came back.
+"""The steps of a decision: SIGTERM or freeze, kill, and what came back.
 
 Need and identity are looked at again before every further step.
 """
@@ -7,11 +7,11 @@ Need and identity are looked at again before every further step.
 from collections.abc import Mapping
 
 from seawall.actions.orders import Outcome
-from seawall.guard.facts import Group, Node
-from seawall.guard.judge.case import Case
-from seawall.guard.judge.mind import Mind
+from seawall.guard.judge.decision_case import DecisionCase
+from seawall.guard.judge.policy_state import PolicyState
 from seawall.guard.judge.suspicion import learn as learn_hold
-from seawall.guard.verdict import Told, Verdict
+from seawall.guard.tick_facts import Group, Node
+from seawall.guard.verdict import DecisionUpdate, Verdict
 from seawall.words import percent, size
 
 OBSERVED_SECONDS = 60.0
@@ -23,167 +23,173 @@ nothing could come back."""
 STAYS = "the node is not short any more"
 
 
-def go_on(mind: Mind, node: Node, groups: Mapping[str, Group]) -> Verdict | None:
+def go_on(state: PolicyState, node: Node, groups: Mapping[str, Group]) -> Verdict | None:
     """The first case that has a next step; ended ones are told and forgotten."""
-    for case in list(mind.cases):
+    for case in list(state.cases):
         if case.phase in ("terminating", "frozen"):
-            verdict = _next_step(mind, case, node, groups)
+            verdict = _next_step(state, case, node, groups)
             if verdict is not None:
                 return verdict
         elif case.phase == "observed":
             if node.seconds >= case.deadline:
-                mind.cases.remove(case)
+                state.cases.remove(case)
         else:
             if node.late_seconds >= STUNNED_SECONDS:
-                case.wait_longer(node.late_seconds, mind.settings.verify_seconds)
-            _verify(mind, case, node, groups)
+                case.wait_longer(node.late_seconds, state.settings.verify_seconds)
+            _verify(state, case, node, groups)
     return None
 
 
 def _next_step(
-    mind: Mind, case: Case, node: Node, groups: Mapping[str, Group]
+    state: PolicyState, case: DecisionCase, node: Node, groups: Mapping[str, Group]
 ) -> Verdict | None:  # fmt: skip
-    if all(aim.is_gone(groups) for aim in case.aims):
-        start_verifying(mind, case, node)
+    if all(aim.has_departed(groups) for aim in case.aims):
+        start_verifying(state, case, node)
         case.is_asked = True
         return None
-    if case.by_order and mind.hold.is_off(node.seconds):
+    if case.by_order and state.hold.is_off(node.seconds):
         return None  # something else gives memory back: it may be enough
-    is_needed = _is_needed(mind, case, node, groups)
+    is_needed = _is_needed(state, case, node, groups)
     if case.phase == "frozen":
-        return _kill(mind, case, node) if is_needed else _let_go(mind, case, node)
-    if is_needed and not _is_calm(mind):
-        return _kill(mind, case, node)
+        return _kill(state, case, node) if is_needed else _let_go(state, case, node)
+    if is_needed and not _is_calm(state):
+        return _kill(state, case, node)
     if not is_needed and not case.is_little(case.returned(node, groups)):
-        start_verifying(mind, case, node)  # SIGTERM was enough
+        start_verifying(state, case, node)  # SIGTERM was enough
         case.is_asked = True
         return None
     if node.seconds < case.deadline:
         return None
     if is_needed:
-        return _kill(mind, case, node)
-    _forget(mind, case)
-    mind.tell(_told(case, node, f"{case.names} got SIGTERM and stays: {_stays(mind, case)}"))
+        return _kill(state, case, node)
+    _forget(state, case)
+    state.tell(_told(case, node, f"{case.names} got SIGTERM and stays: {_stays(state, case)}"))
     return None
 
 
-def _forget(mind: Mind, case: Case) -> None:
+def _forget(state: PolicyState, case: DecisionCase) -> None:
     """Who was not killed may be chosen again: who ignores SIGTERM must not be safe for ever."""
-    mind.cases.remove(case)
+    state.cases.remove(case)
     for aim in case.aims:
-        mind.hold.forget(aim.target.path, aim.target.inode)
+        state.hold.forget(aim.target.path, aim.target.inode)
 
 
-def _stays(mind: Mind, case: Case) -> str:
+def _stays(state: PolicyState, case: DecisionCase) -> str:
     if case.trigger == "node_short":
         return STAYS
-    if not mind.is_believed:
+    if not state.is_believed:
         return "how much uncounted memory it holds is not known now"
     return "it is not over its limit any more"
 
 
-def _is_calm(mind: Mind) -> bool:
-    return mind.shortage is None or mind.shortage.is_calm
+def _is_calm(state: PolicyState) -> bool:
+    return state.shortage is None or state.shortage.is_calm
 
 
-def _is_needed(mind: Mind, case: Case, node: Node, groups: Mapping[str, Group]) -> bool:
+def _is_needed(
+    state: PolicyState, case: DecisionCase, node: Node, groups: Mapping[str, Group]
+) -> bool:
     """Too little is left still, by the floor of then: a frozen group does not grow any more, so
     the seconds that are left say nothing now.
     """
-    if any(_is_protected(mind, groups.get(aim.target.path)) for aim in case.aims):
+    if any(_is_protected(state, groups.get(aim.target.path)) for aim in case.aims):
         return False
     if case.trigger == "over_limit":
         group = groups.get(case.aims[0].target.path)
-        is_over = group is not None and mind.overruns.lasts(group, node.seconds, 0.0)
-        return is_over and mind.is_believed
+        is_over = group is not None and state.overruns.lasts(group, node.seconds, 0.0)
+        return is_over and state.is_believed
     return case.is_under(case.relief if case.phase == "frozen" else case.floor, node)
 
 
-def _is_protected(mind: Mind, group: Group | None) -> bool:
-    return group is not None and bool(mind.protection.reason(group))
+def _is_protected(state: PolicyState, group: Group | None) -> bool:
+    return group is not None and bool(state.protection.reason(group))
 
 
-def _kill(mind: Mind, case: Case, node: Node) -> Verdict:
+def _kill(state: PolicyState, case: DecisionCase, node: Node) -> Verdict:
     """On cgroup v1 SIGKILL waits for the thaw, so a thaw always follows."""
     was_frozen = case.phase == "frozen"
     if was_frozen:
-        mind.count_kills(node.seconds, case.workloads)
+        state.count_kills(node.seconds, case.workloads)
     orders = case.orders("kill") + (case.orders("thaw") if was_frozen else ())
     did = "is frozen" if was_frozen else "got SIGTERM and is still there"
     case.start(node)  # not from the SIGTERM on
-    start_verifying(mind, case, node)
-    verb = "would be killed" if mind.is_observing else "is killed"
+    start_verifying(state, case, node)
+    verb = "would be killed" if state.is_observing else "is killed"
     sentence = f"{size(max(0, node.headroom_bytes))} left: {case.names} {did}, and {verb}"
-    return mind.verdict(
+    return state.verdict(
         case.decision, node, case.trigger, orders=orders, need=case.need, sentence=sentence
     )
 
 
-def _let_go(mind: Mind, case: Case, node: Node) -> Verdict:
+def _let_go(state: PolicyState, case: DecisionCase, node: Node) -> Verdict:
     orders = case.orders("thaw")
-    _forget(mind, case)
+    _forget(state, case)
     sentence = (
-        f"{size(max(0, node.headroom_bytes))} left: {case.names} goes on, {_stays(mind, case)}"
+        f"{size(max(0, node.headroom_bytes))} left: {case.names} goes on, {_stays(state, case)}"
     )
-    return mind.verdict(case.decision, node, case.trigger, orders=orders, sentence=sentence)
+    return state.verdict(case.decision, node, case.trigger, orders=orders, sentence=sentence)
 
 
-def start_verifying(mind: Mind, case: Case, node: Node) -> None:
+def start_verifying(state: PolicyState, case: DecisionCase, node: Node) -> None:
     """From now on it is waited for what comes back."""
     case.phase = "killed"
-    case.deadline = node.seconds + mind.settings.verify_seconds
+    case.deadline = node.seconds + state.settings.verify_seconds
 
 
-def _verify(mind: Mind, case: Case, node: Node, groups: Mapping[str, Group]) -> None:
+def _verify(
+    state: PolicyState, case: DecisionCase, node: Node, groups: Mapping[str, Group]
+) -> None:
     returned = case.returned(node, groups)
-    if not case.is_over(returned, node.seconds, mind.settings.verify_seconds):
+    if not case.is_over(returned, node.seconds, state.settings.verify_seconds):
         return
-    mind.cases.remove(case)
-    _mark_ended(mind, case, groups)
+    state.cases.remove(case)
+    _mark_ended(state, case, groups)
     predicted, took = case.predicted, node.seconds - case.seconds
     share = percent(returned / predicted) if predicted > 0 else "all"
     text = f"{size(returned)} came back in {took:.1f} s, {share} of what was foretold"
     if case.is_little(returned):
-        mind.hold.keep(node, predicted - returned)
+        state.hold.keep(node, predicted - returned)
         text += f" for {case.names}: "
         if case.is_left:
             text += "its processes are stuck in the kernel and hold the rest"
-        elif case.sources and not mind.is_believed:
+        elif case.sources and not state.is_believed:
             text += "who holds the rest is not known now"
         elif case.sources and not case.is_little(case.returned_at_most(node, groups)):
             text += "others may have taken the rest meanwhile"
         else:
-            mind.hold.distrust(case.sources, node.seconds)
+            state.hold.distrust(case.sources, node.seconds)
             text += "the driver kept it" if case.sources else "something else holds it"
             if case.sources:
                 text += f"; {', '.join(case.sources)} prove nothing for the next ten minutes"
-    mind.tell(_told(case, node, text, returned))
+    state.tell(_told(case, node, text, returned))
 
 
-def _mark_ended(mind: Mind, case: Case, groups: Mapping[str, Group]) -> None:
+def _mark_ended(state: PolicyState, case: DecisionCase, groups: Mapping[str, Group]) -> None:
     """Nobody is safe for good: who lives on after SIGTERM may take it all again, and others may
     move into the cgroup that was emptied.
     """
     for aim in case.aims:
         if case.is_asked:
-            mind.hold.forget(aim.target.path, aim.target.inode)
+            state.hold.forget(aim.target.path, aim.target.inode)
         elif not case.is_left and aim.is_emptied(groups):
-            mind.hold.mark_emptied(aim.target.path, aim.target.inode)
+            state.hold.mark_emptied(aim.target.path, aim.target.inode)
 
 
-def _told(case: Case, node: Node, sentence: str, returned: int | None = None) -> Told:
-    return Told(case.decision, node.seconds, None, returned, sentence)
+def _told(
+    case: DecisionCase, node: Node, sentence: str, returned: int | None = None
+) -> DecisionUpdate:
+    return DecisionUpdate(case.decision, node.seconds, None, returned, sentence)
 
 
-def learn(mind: Mind, outcome: Outcome, node: Node) -> None:
+def learn(state: PolicyState, outcome: Outcome, node: Node) -> None:
     """What became of one order."""
-    case = next((c for c in mind.cases if c.decision == outcome.order.decision), None)
-    mind.tell_outcome(outcome, node.seconds, _outcome_words(outcome))
-    learn_hold(mind, outcome, node)
+    case = next((c for c in state.cases if c.decision == outcome.order.decision), None)
+    state.tell_outcome(outcome, node.seconds, _outcome_words(outcome))
+    learn_hold(state, outcome, node)
     if case is None or outcome.order.step in ("thaw", "unclamp"):
         return
     if outcome.is_observed:
-        _observe(mind, case, node)
+        _observe(state, case, node)
     elif outcome.order.step == "kill":
         case.is_left = case.is_left or outcome.left > 0
     if outcome.is_done or outcome.is_observed:
@@ -191,25 +197,25 @@ def learn(mind: Mind, outcome: Outcome, node: Node) -> None:
     if outcome.order.step == "terminate":
         case.deadline = node.seconds
     elif outcome.order.step in ("kill", "clamp"):
-        _fail(mind, case, outcome)
+        _fail(state, case, outcome)
 
 
-def _observe(mind: Mind, case: Case, node: Node) -> None:
+def _observe(state: PolicyState, case: DecisionCase, node: Node) -> None:
     """Who would have been killed lives, and is chosen again when it is looked at again."""
     case.phase = "observed"
     case.deadline = node.seconds + OBSERVED_SECONDS
     if case.trigger == "node_short":
         for aim in case.aims:
-            mind.hold.forget(aim.target.path, aim.target.inode)
+            state.hold.forget(aim.target.path, aim.target.inode)
 
 
-def _fail(mind: Mind, case: Case, outcome: Outcome) -> None:
+def _fail(state: PolicyState, case: DecisionCase, outcome: Outcome) -> None:
     """Not done: nothing comes back from there, and it is not tried again."""
     for aim in case.aims:
         if aim.target.path == outcome.order.target.path and outcome.processes == 0:
             aim.is_failed = True
     if all(aim.is_failed for aim in case.aims):
-        mind.cases.remove(case)
+        state.cases.remove(case)
 
 
 def _outcome_words(outcome: Outcome) -> str:

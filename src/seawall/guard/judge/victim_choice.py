@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kill that cannot help is refused: innocents would die one after another, for nothing.
+"""The choice of a victim; a kill that cannot help is refused, for innocents would die for nothing.
 
 Whoever is proved goes.  Anyone else only when what is missing would really come back: not when
 most of the loss is held by somebody who cannot be seen, by somebody protected, or by a driver
@@ -32,8 +32,8 @@ SUSPECTS_MOST = 3
 SIBLINGS_MOST = 16
 
 
-class Choice(NamedTuple):
-    """Who goes now, together; or why nobody."""
+class VictimChoice(NamedTuple):
+    """The victims of this tick, who go together; or the reason why there is none."""
 
     rows: tuple[Row, ...]
     code: str
@@ -42,7 +42,7 @@ class Choice(NamedTuple):
     refused: str
 
 
-class Context(NamedTuple):
+class ChoiceContext(NamedTuple):
     """What the choice depends on beside the rows."""
 
     shortage: Shortage
@@ -58,28 +58,28 @@ class Context(NamedTuple):
     """That can be taken yet before next to nothing is left."""
 
 
-def choose(able: Sequence[Row], rows: Sequence[Row], about: Context) -> Choice:
+def choose(able: Sequence[Row], rows: Sequence[Row], about: ChoiceContext) -> VictimChoice:
     """The next to go out of ``able`` (in their order), or the reason against all."""
     proved = [row for row in able if row.tier <= PROVED]
     useful = [row for row in proved if is_useful(row, about)]
     if not useful and are_useful(proved, about):
         useful = proved
     if useful:
-        return Choice(as_many_as_urgent(useful, about), "", "")
+        return VictimChoice(as_many_as_urgent(useful, about), "", "")
     refusal = blocked(able, rows, about)
     if refusal is not None:
         return refusal
     return by_order(able, rows, about)
 
 
-def is_useful(row: Row, about: Context) -> bool:
+def is_useful(row: Row, about: ChoiceContext) -> bool:
     """The source of the growth always; who merely is over its limit, if it gives back enough."""
     if 2 * row.beyond > about.causes.owed > 0:
         return True
     return row.expected * max(1, about.kills_left) >= about.shortage.need_bytes
 
 
-def are_useful(proved: Sequence[Row], about: Context) -> bool:
+def are_useful(proved: Sequence[Row], about: ChoiceContext) -> bool:
     """Many small ones are what is missing as well as a large one: while they took most of it, or
     give back half of what is needed and nobody unseen took it, nobody else goes for it.
     """
@@ -93,7 +93,7 @@ def are_useful(proved: Sequence[Row], about: Context) -> bool:
     return sum(back[: about.kills_left]) >= enough
 
 
-def as_many_as_urgent(proved: Sequence[Row], about: Context) -> tuple[Row, ...]:
+def as_many_as_urgent(proved: Sequence[Row], about: ChoiceContext) -> tuple[Row, ...]:
     """One; more only when there is no time to see what the first gives back."""
     chosen = [proved[0]]
     if about.shortage.budget_seconds >= URGENT_SECONDS:
@@ -107,17 +107,17 @@ def as_many_as_urgent(proved: Sequence[Row], about: Context) -> tuple[Row, ...]:
     return tuple(chosen)
 
 
-def blocked(able: Sequence[Row], rows: Sequence[Row], about: Context) -> Choice | None:
+def blocked(able: Sequence[Row], rows: Sequence[Row], about: ChoiceContext) -> VictimChoice | None:
     """Why nobody may go by order alone: what is missing is held by somebody else."""
     causes, enough = about.causes, enough_of(about.shortage.need_bytes)
     source = next((row for row in able if is_source_within(row, about)), None)
     held = max(causes.unseen, causes.unexplained)
     if source is None and (causes.is_unseen or held >= enough):
         text = f"{size(held)} of what was lost is in no cgroup, and no evidence says whose it is"
-        return Choice((), "unseen", text + suspects(rows))
+        return VictimChoice((), "unseen", text + suspects(rows))
     if about.kept_bytes >= enough:
         text = f"{size(about.kept_bytes)} of what was killed before has not come back"
-        return Choice((), "kept", f"{text}: the next one would not bring it back")
+        return VictimChoice((), "kept", f"{text}: the next one would not bring it back")
     barred = [row for row in rows if row.against and is_guilty(row)]
     theirs = sum(map(_blame, barred))
     # None of the three may be enough alone, and still all together be what is missing.
@@ -127,14 +127,16 @@ def blocked(able: Sequence[Row], rows: Sequence[Row], about: Context) -> Choice 
     ):
         row = max(barred, key=_blame)
         text = f"{plain(row.group.name)} holds what is missing, and it stays: {row.against[0]}"
-        return Choice((), "protected", text)
+        return VictimChoice((), "protected", text)
     if about.watched_seconds < YOUNG_SECONDS:
         text = f"the node has been watched for {about.watched_seconds:.1f} s only"
-        return Choice((), "young", text)
+        return VictimChoice((), "young", text)
     if about.short_seconds < RIPE_SECONDS:
         if source is not None and about.shortage.budget_seconds < LAST_SECONDS:
-            return Choice((source,), "", "")
-        return Choice((), "unripe", "nobody is proved, and it has been short for a moment only")
+            return VictimChoice((source,), "", "")
+        return VictimChoice(
+            (), "unripe", "nobody is proved, and it has been short for a moment only"
+        )
     return None
 
 
@@ -159,7 +161,7 @@ def suspects(rows: Sequence[Row]) -> str:
     )
 
 
-def by_order(able: Sequence[Row], rows: Sequence[Row], about: Context) -> Choice:
+def by_order(able: Sequence[Row], rows: Sequence[Row], about: ChoiceContext) -> VictimChoice:
     """Kubernetes' order, a class after the other, until what may go can bring back enough.
 
     Where most was taken within mere limits, nobody of the same class goes for it who stood still.
@@ -167,12 +169,12 @@ def by_order(able: Sequence[Row], rows: Sequence[Row], about: Context) -> Choice
     need = about.shortage.need_bytes
     if (row := _unread(able, about)) is not None:
         text = f"{plain(row.group.name)} has grown, and what its end gives back is not read yet"
-        return Choice((), "unripe", text)
+        return VictimChoice((), "unripe", text)
     # Of whom it was not read what their end gives back, a guess would decide.
     ranked = [row for row in able if row.tier == RANKED and row.is_read]
     takers = [row for row in ranked if row.is_taker and row.expected >= need]
     if takers:
-        return Choice((takers[0],), "", "")
+        return VictimChoice((takers[0],), "", "")
     within: list[Row] = []
     for rank in sorted({row.group.class_rank for row in ranked}):
         if within := _took_within_limits(rows, rank, about):
@@ -184,14 +186,14 @@ def by_order(able: Sequence[Row], rows: Sequence[Row], about: Context) -> Choice
         least = need / max(1, about.kills_left)
         for unit in units:
             if unit_return(unit) >= least:
-                return Choice(unit, "", "")
+                return VictimChoice(unit, "", "")
     for row in able:
         if is_source_within(row, about):
-            return Choice((row,), "", "")
+            return VictimChoice((row,), "", "")
     return _limits_are_hollow(within, about) if within else too_little(ranked, about)
 
 
-def _took_within_limits(rows: Sequence[Row], rank: int, about: Context) -> list[Row]:
+def _took_within_limits(rows: Sequence[Row], rank: int, about: ChoiceContext) -> list[Row]:
     """Who took most of what was lost and keeps within a limit, where nobody asked for anything;
     of this class or one that goes before it.  The most first; nobody, if it was not most of it.
     """
@@ -202,16 +204,18 @@ def _took_within_limits(rows: Sequence[Row], rank: int, about: Context) -> list[
     return sorted(found, key=lambda row: -row.within_limit)
 
 
-def _limits_are_hollow(within: Sequence[Row], about: Context) -> Choice:
+def _limits_are_hollow(within: Sequence[Row], about: ChoiceContext) -> VictimChoice:
     """More than one of them took it, and limits together may be more than the node."""
     names = ", ".join(
         f"{plain(row.group.name)} ({size(row.within_limit)})" for row in within[:SUSPECTS_MOST]
     )
     text = f"most of the {size(about.causes.lost)} lost was taken within limits, by {names}"
-    return Choice((), "limits", f"{text}: nobody else goes for it, and none of them is the source")
+    return VictimChoice(
+        (), "limits", f"{text}: nobody else goes for it, and none of them is the source"
+    )
 
 
-def _unread(able: Sequence[Row], about: Context) -> Row | None:
+def _unread(able: Sequence[Row], about: ChoiceContext) -> Row | None:
     """Who may be the source; who cannot be read at all does not stay in the others' way."""
     if about.short_seconds >= UNREAD_SECONDS:
         return None
@@ -219,7 +223,7 @@ def _unread(able: Sequence[Row], about: Context) -> Row | None:
     return next((row for row in able if not row.is_read and row.beyond >= enough), None)
 
 
-def is_source_within(row: Row, about: Context) -> bool:
+def is_source_within(row: Row, about: ChoiceContext) -> bool:
     """It alone makes the shortage, on a promise that no node could keep (see ranking)."""
     if row.tier != WITHIN or row.expected < about.shortage.need_bytes:
         return False
@@ -264,11 +268,13 @@ def best_sum(units: Sequence[tuple[Row, ...]], most: int) -> int:
     return sum(sorted(map(unit_return, units), reverse=True)[:most])
 
 
-def too_little(ranked: Sequence[Row], about: Context) -> Choice:
+def too_little(ranked: Sequence[Row], about: ChoiceContext) -> VictimChoice:
     """Nobody may go, or all that may go cannot bring back enough."""
     need = about.shortage.need_bytes
     if not ranked:
-        return Choice((), "nobody", "all that may be killed keep their promise or are protected")
+        return VictimChoice(
+            (), "nobody", "all that may be killed keep their promise or are protected"
+        )
     best = best_sum([(row,) for row in ranked], about.kills_left)
     text = f"{size(need)} are needed and the best that may be killed give back {size(best)}"
-    return Choice((), "too_little", f"{text}: that would not help")
+    return VictimChoice((), "too_little", f"{text}: that would not help")

@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the judge remembers, all of it bounded; the roads to a verdict share it."""
+"""The policy state: what the judge remembers between two ticks, all of it bounded."""
 
 from collections.abc import Iterable
 
 from seawall.actions.orders import Order, Outcome
-from seawall.guard.facts import Node
-from seawall.guard.judge.case import Case
+from seawall.guard.judge.cooldown import Cooldown
+from seawall.guard.judge.decision_case import DecisionCase
 from seawall.guard.judge.descent import Descent
-from seawall.guard.judge.hold import Hold
-from seawall.guard.judge.over_limit import OverLimit
+from seawall.guard.judge.look_history import LookHistory
+from seawall.guard.judge.over_limit import OverLimitState
 from seawall.guard.judge.protection import Protection
 from seawall.guard.judge.shortage import Shortage
-from seawall.guard.judge.suspects import Rests, Suspicion
-from seawall.guard.judge.window import Window
+from seawall.guard.judge.suspects import SuspectRests, Suspicion
 from seawall.guard.settings import Settings
-from seawall.guard.verdict import Rank, Told, Trigger, Verdict
+from seawall.guard.tick_facts import Node
+from seawall.guard.verdict import DecisionUpdate, Rank, Trigger, Verdict
 
 TOLD_MOST = 64
 DONE = "already acted on"
 OBSERVED = "already decided on, and only observed"
 
 
-class Mind:
-    """State between ticks."""
+class PolicyState:
+    """One for the life of a judge.  The names of the slots stand in black boxes on disks."""
 
     __slots__ = (
         "boot", "cases", "descent", "hold", "is_believed", "low_since", "number", "overruns",
@@ -36,18 +36,18 @@ class Mind:
         self.number = 0
         self.own_cgroup = own_cgroup
         self.protection = Protection(settings, own_cgroup)
-        self.hold = Hold()
-        self.window = Window()
+        self.hold = Cooldown()
+        self.window = LookHistory()
         self.descent = Descent()
-        self.overruns = OverLimit(settings)
-        self.cases: list[Case] = []
+        self.overruns = OverLimitState(settings)
+        self.cases: list[DecisionCase] = []
         """Decisions of which it is not known yet what came back."""
         self.suspicion: Suspicion | None = None
         """Somebody stands still until the proof comes, or does not."""
-        self.rests = Rests()
+        self.rests = SuspectRests()
         self.is_believed = False
         """The claims of this tick are young enough to be evidence."""
-        self.told: list[Told] = []
+        self.told: list[DecisionUpdate] = []
         self.shortage: Shortage | None = None
         """Of this tick."""
         self.short_since: float | None = None
@@ -118,14 +118,14 @@ class Mind:
         self.number += 1
         return f"{self.boot}-{self.number:04d}"
 
-    def tell(self, told: Told) -> None:
+    def tell(self, told: DecisionUpdate) -> None:
         """Kept until it is asked for."""
         self.told.append(told)
         del self.told[:-TOLD_MOST]
 
     def tell_outcome(self, outcome: Outcome, seconds: float, sentence: str) -> None:
         """How one order ended."""
-        self.tell(Told(outcome.order.decision, seconds, outcome, None, sentence))
+        self.tell(DecisionUpdate(outcome.order.decision, seconds, outcome, None, sentence))
 
     def verdict(
         self, decision: str, node: Node, trigger: Trigger, *, orders: tuple[Order, ...] = (),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the judge knows: the node of one tick, and the groups that it could act on.
+"""Facts of one tick: the node, and the groups that the judge could act on.
 
 Filled by ``guard/sense`` (counters, every tick) and by what the watcher tells (claims, names,
 classes).  Bytes and seconds.  None: not known, which is never zero.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the judge's classes hold, slot by slot: the only ones that a mind on disk may name.
+"""What the judge's classes hold, slot by slot: the only ones that a ``mind`` frame may name.
 
 Whoever gives one of them a new slot adds it here, or a test fails: what is not carried would make
 a replay decide otherwise than the guard did.  Of a NamedTuple the annotations are the table.
@@ -8,62 +8,62 @@ a replay decide otherwise than the guard did.  Of a NamedTuple the annotations a
 from typing import Any, Final
 
 from seawall.actions.orders import Target
-from seawall.guard.judge.case import Aim, Case, Phase
-from seawall.guard.judge.descent import Descent, Moment
-from seawall.guard.judge.gone import Gone, Lately
-from seawall.guard.judge.hold import Hold, Kept
+from seawall.guard.judge.cooldown import Cooldown, UnreturnedMemory
+from seawall.guard.judge.decision_case import CaseTarget, DecisionCase, Phase
+from seawall.guard.judge.departed import DepartedGroups, Departure
+from seawall.guard.judge.descent import Descent, DescentMoment
 from seawall.guard.judge.judge import Judge
-from seawall.guard.judge.look import Look
-from seawall.guard.judge.mind import Mind
-from seawall.guard.judge.over_limit import OverLimit, Said
+from seawall.guard.judge.look import GroupAtLook, LastClaim, Look
+from seawall.guard.judge.look_history import LookHistory
+from seawall.guard.judge.over_limit import OverLimitReports, OverLimitState
 from seawall.guard.judge.overrun import Overrun
+from seawall.guard.judge.policy_state import PolicyState
 from seawall.guard.judge.protection import Protection
 from seawall.guard.judge.shortage import Shortage
-from seawall.guard.judge.suspects import Rests, Suspicion
-from seawall.guard.judge.window import Window
+from seawall.guard.judge.suspects import SuspectRests, Suspicion
 from seawall.guard.settings import Settings
-from seawall.guard.verdict import Told, Trigger
+from seawall.guard.verdict import DecisionUpdate, Trigger
 
 Place = tuple[str, int]
 """Path and inode."""
 
 SLOTS: Final[dict[type, dict[str, Any]]] = {
-    Judge: {"_mind": Mind, "_short_seconds": float, "_state": str},
-    Mind: {
-        "boot": str, "cases": list[Case], "hold": Hold, "is_believed": bool,
+    Judge: {"_mind": PolicyState, "_short_seconds": float, "_state": str},
+    PolicyState: {
+        "boot": str, "cases": list[DecisionCase], "hold": Cooldown, "is_believed": bool,
         "low_since": float | None, "number": int,
-        "overruns": OverLimit, "own_cgroup": str, "protection": Protection, "descent": Descent,
-        "refusal": str, "refusal_said": float | None, "refusal_since": float, "rests": Rests,
+        "overruns": OverLimitState, "own_cgroup": str, "protection": Protection, "descent": Descent,
+        "refusal": str, "refusal_said": float | None, "refusal_since": float, "rests": SuspectRests,
         "settings": Settings, "short_since": float | None, "shortage": Shortage | None,
-        "suspicion": Suspicion | None, "told": list[Told], "window": Window,
+        "suspicion": Suspicion | None, "told": list[DecisionUpdate], "window": LookHistory,
     },
-    Window: {
+    LookHistory: {
         "claimed_seconds": float, "fell_seconds": float, "first_seconds": float | None,
-        "gone": Gone, "late": list[tuple[str, int, int]], "lately": dict[str, Lately],
+        "gone": DepartedGroups, "late": list[tuple[str, int, int]], "lately": dict[str, LastClaim],
         "looks": tuple[Look, Look, Look, Look],
         "moved_from": int | None, "moved_seconds": float, "peak": int, "residual_least": int | None,
     },
     Look: {
-        "groups": dict[str, tuple[int, int, int, int, int, int]], "has_bounds": bool,
+        "groups": dict[str, GroupAtLook], "has_bounds": bool,
         "headroom": int, "residual": int | None, "seconds": float,
     },
-    Gone: {"_held": dict[Place, tuple[int, int, float, int, int]]},
+    DepartedGroups: {"_held": dict[Place, Departure]},
     Descent: {
         "_least": int | None, "_least_before": int | None, "_least_seconds": float,
-        "is_falling": bool, "newer": Moment, "older": Moment,
+        "is_falling": bool, "newer": DescentMoment, "older": DescentMoment,
     },
-    Moment: {
+    DescentMoment: {
         "headroom": int, "is_claimed": bool, "most": dict[str, tuple[int, int]], "residual": int,
         "seconds": float, "unclaimed": int,
     },
-    Hold: {
-        "_kept": list[Kept], "_kills": list[float], "_off_until": float,
+    Cooldown: {
+        "_kept": list[UnreturnedMemory], "_kills": list[float], "_off_until": float,
         "barred": dict[Place, str], "distrusted": dict[str, float], "done": dict[Place, str],
         "emptied": dict[Place, str],
     },
-    OverLimit: {
+    OverLimitState: {
         "entries": dict[str, Overrun], "opted_in": tuple[str, ...], "ranked_seconds": float,
-        "said": dict[Place, Said],
+        "said": dict[Place, OverLimitReports],
     },
     Overrun: {
         "again_seconds": float, "asked": str, "asked_seconds": float, "bytes": int, "inode": int,
@@ -74,21 +74,24 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
         "own": str, "protect": tuple[str, ...], "scope": tuple[str, ...], "scope_words": str,
         "unprotect": tuple[str, ...],
     },
-    Case: {
-        "aims": tuple[Aim, ...], "comparable": int, "counts_swap": bool, "deadline": float,
+    DecisionCase: {
+        "aims": tuple[CaseTarget, ...], "comparable": int, "counts_swap": bool, "deadline": float,
         "decision": str,
         "floor": int, "headroom": int, "is_asked": bool, "is_left": bool, "most": int,
         "most_seconds": float, "need": int, "others": int | None, "others_then": int | None,
         "phase": Phase, "possible_then": int, "relief": int, "residual": int | None,
         "seconds": float, "sources": tuple[str, ...], "trigger": Trigger, "workloads": int,
     },
-    Aim: {"hard": int, "is_failed": bool, "predicted": int, "taken": int, "target": Target},
+    CaseTarget: {"hard": int, "is_failed": bool, "predicted": int, "taken": int, "target": Target},
     Suspicion: {
         "decision": str, "floor": int, "is_whole": bool, "mark": int | None,
         "mark_seconds": float, "rate": float, "relief": int, "seconds": float,
         "targets": tuple[Target, ...], "until": float,
     },
-    Rests: {"cleared": dict[Place, float], "resting": dict[Place, float]},
+    SuspectRests: {"cleared": dict[Place, float], "resting": dict[Place, float]},
 }  # fmt: skip
-SCRATCH: Final[dict[type, dict[str, type]]] = {Judge: {"_wanted": list}, Mind: {"rest": tuple}}
+SCRATCH: Final[dict[type, dict[str, type]]] = {
+    Judge: {"_wanted": list},
+    PolicyState: {"rest": tuple},
+}
 """Filled anew before it is read; of an empty one nothing has to be kept."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge's whole mind as JSON, and back: a replay can begin in the middle of an incident.
+"""The policy state as JSON, and back: a replay can begin in the middle of an incident.
 
 What comes back decides as the judge that it was taken from, to the last bit of every number.
 """
@@ -12,13 +12,13 @@ from seawall.problems import BundleProblem
 from seawall.replay.carried import carrier
 
 
-def remembered(judge: Judge) -> dict[str, JSON]:
-    """All that it knows between two ticks; TypeError when the judge has what cannot be carried."""
+def state_document(judge: Judge) -> dict[str, JSON]:
+    """All that the judge remembers between two ticks; TypeError: some of it has no form in JSON."""
     return cast("dict[str, JSON]", carrier(Judge).write(judge))
 
 
-def recalled(mind: JSON) -> Judge:
-    """A judge with that mind; BundleProblem when it is not one, or another version's."""
+def judge_from_document(mind: JSON) -> Judge:
+    """A judge in that state; BundleProblem when it is none, or another version's."""
     try:
         return cast("Judge", carrier(Judge).read(mind))
     except (ValueError, RecursionError) as error:

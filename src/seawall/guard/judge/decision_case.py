@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from seawall.actions.orders import Order, Step, Target
-from seawall.guard.facts import Group, Node
 from seawall.guard.judge.sentences import plain
 from seawall.guard.judge.sources import sources_of
+from seawall.guard.tick_facts import Group, Node
 from seawall.guard.verdict import Trigger
 
 Phase: TypeAlias = Literal["terminating", "frozen", "killed", "clamped", "observed"]
@@ -20,8 +20,8 @@ EXTENDED = 10.0
 """While it still comes back the deadline moves, up to so many times ``verify_seconds``."""
 
 
-class Aim:
-    """One group of a decision, as it was then; holds no reference to the group itself."""
+class CaseTarget:
+    """One group that a decision is against, as it was then; no reference to the group itself."""
 
     __slots__ = ("hard", "is_failed", "predicted", "taken", "target")
 
@@ -43,14 +43,14 @@ class Aim:
         """What only its end gives back came back."""
         return not self.is_failed and self.returned_of_taken(groups) >= ENOUGH_SHARE * self.hard
 
-    def is_gone(self, groups: Mapping[str, Group]) -> bool:
+    def has_departed(self, groups: Mapping[str, Group]) -> bool:
         """Its cgroup is gone or another one, or it is empty."""
         group = groups.get(self.target.path)
         return group is None or group.inode != self.target.inode or group.processes == 0
 
 
-class Case:
-    """The decision's state; bounded, without cycles."""
+class DecisionCase:
+    """One decision until it is known what came back; bounded, without cycles."""
 
     __slots__ = (
         "aims", "comparable", "counts_swap", "deadline", "decision", "floor", "headroom",
@@ -64,7 +64,7 @@ class Case:
         self.decision = decision
         self.trigger: Trigger = trigger
         self.phase: Phase = "killed"
-        self.aims = tuple(Aim(group, certain) for group, certain in chosen)
+        self.aims = tuple(CaseTarget(group, certain) for group, certain in chosen)
         self.workloads = len({group.pod or group.path for group, _ in chosen})
         """Containers of one pod go together."""
         self.sources = tuple({s for g, certain in chosen if certain for s in sources_of(g)})

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge's whole mind as JSON, for the recorder: a replay can begin with any tick.
+"""The policy state as JSON, for the recorder: a replay can begin with any tick.
 
-In the shape that ``replay/mind_codec.py`` reads.  That one checks every type; the guard's process
-has no room for tables of them.
+In the shape that ``replay/policy_state_codec.py`` reads.  That one checks every type; the guard's
+process has no room for tables of them.  The names of the slots stand in black boxes on disks: they
+stay as they are.
 """
 
 import math
@@ -15,8 +16,10 @@ _SCRATCH = ("_wanted", "rest")
 """Filled anew before it is read."""
 
 
-def remembered(judge: Judge) -> Iterator[str]:
-    """What it knows between two ticks, in small pieces: the whole would be large for a moment."""
+def state_pieces(judge: Judge) -> Iterator[str]:
+    """JSON of what the judge remembers between two ticks, in small pieces: the whole would be large
+    for a moment.
+    """
     return _pieces(judge)
 
 

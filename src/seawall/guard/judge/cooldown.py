@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps the judge from acting again: what it did, what others did, what did not come back.
+"""The cool-down: what was done before, by us or by others, and what did not come back of it.
 
 Never the same workload (path and inode of its cgroup) twice; at most so many kills a minute; after
 the kernel killed, or groups went away by themselves, the node is measured again before anybody is
@@ -11,7 +11,7 @@ pods that come and go, must not disarm it.
 from collections.abc import Collection
 from typing import NamedTuple
 
-from seawall.guard.facts import Group, Node
+from seawall.guard.tick_facts import Group, Node
 
 MINUTE = 60.0
 AFTER_KERNEL_KILL_SECONDS = 0.5
@@ -24,7 +24,7 @@ DONE_MOST = 4096
 KEPT_MOST = 16
 
 
-class Kept(NamedTuple):
+class UnreturnedMemory(NamedTuple):
     """What a kill should have brought back and did not."""
 
     seconds: float
@@ -35,14 +35,14 @@ class Kept(NamedTuple):
     """The highest since then."""
 
 
-class Hold:
-    """Bounded memory of one judge."""
+class Cooldown:
+    """Of one judge; bounded."""
 
     __slots__ = ("_kept", "_kills", "_off_until", "barred", "distrusted", "done", "emptied")
 
     def __init__(self) -> None:
         self._kills: list[float] = []
-        self._kept: list[Kept] = []
+        self._kept: list[UnreturnedMemory] = []
         self._off_until = float("-inf")
         self.done: dict[tuple[str, int], str] = {}
         """Acted on before: path and inode, with the words why not again."""
@@ -72,7 +72,9 @@ class Hold:
     def _come_back(self, node: Node) -> None:
         headroom = node.headroom_bytes
         self._kept = [
-            Kept(k.seconds, k.bytes - max(0, headroom - k.headroom), max(headroom, k.headroom))
+            UnreturnedMemory(
+                k.seconds, k.bytes - max(0, headroom - k.headroom), max(headroom, k.headroom)
+            )
             for k in self._kept
         ]
 
@@ -138,7 +140,7 @@ class Hold:
     def keep(self, node: Node, missing: int) -> None:
         """So much was foretold and has not come back."""
         if missing > 0:
-            self._kept.append(Kept(node.seconds, missing, node.headroom_bytes))
+            self._kept.append(UnreturnedMemory(node.seconds, missing, node.headroom_bytes))
             del self._kept[:-KEPT_MOST]
 
     def kept_bytes(self, node: Node) -> int:
