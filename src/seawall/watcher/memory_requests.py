@@ -11,7 +11,7 @@ from seawall.readings.cgroup_tree import one_limit
 from seawall.readings.reading import UNLIMITED, Unlimited, read_as
 
 BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM = 0, 1, 2, 3
-"""As ``guard.facts``; a test holds them together."""
+"""As ``guard.tick_facts``; a test holds them together."""
 _RANKS: Final = {"BestEffort": BEST_EFFORT, "Burstable": BURSTABLE, "Guaranteed": GUARANTEED}
 _V1_UNLIMITED: Final = 1 << 60
 
