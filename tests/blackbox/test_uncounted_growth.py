@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Uncounted memory that grows, from a black box: critical while it goes on, never after a load."""
+"""Uncounted memory that grows, live, from a bundle and a black box: critical while it goes on with
+less than a minute left, never once a load has ended.
+"""
 
 import argparse
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 from tests.blackbox.box_maker import END, Plot, World, small_box
@@ -16,9 +21,13 @@ from seawall.cli.judging import Judging
 from seawall.cli.source_options import open_source
 from seawall.findings.finding import Finding
 from seawall.findings.rule import load_rules
+from seawall.host.bundle import BundleHost
 from seawall.host.bundle_writer import write_bundle
+from seawall.host.host import JSON, READ_LIMIT_BYTES, Unread
+from seawall.host.live import LiveHost
 from seawall.readings.meminfo import Meminfo
 from seawall.sources.box_source import box_source
+from seawall.sources.source import Source
 
 RULE = next(rule for rule in load_rules() if rule.id == "SW102")
 LOAD_SECONDS, LOAD_ENDS = 30.0, 12.0
@@ -126,3 +135,78 @@ def test_of_a_bundle_the_pass_nearest_to_the_middle_counts(
     asked = argparse.Namespace(bundle=str(tmp_path / "bundle.tgz"), root=None, at=None, timeout=20)
     [item] = Judging(open_source(asked), [RULE], None, audit=False).everything()
     assert (item.finding.verdict, item.finding.severity) == ("fires", severity)
+
+
+@pytest.mark.parametrize(
+    ("ends_seconds", "severity"),
+    [(-3.0, None), (0.0, None), (1.0, "warning"), (2.5, "warning"), (3.0, "warning"),
+     (3.5, "warning"), (9.0, "critical")],
+)  # fmt: skip
+def test_of_a_bundle_a_load_that_ended_is_at_most_a_warning(
+    tmp_path: Path, ends_seconds: float, severity: str | None
+) -> None:
+    """Passes at 0, 3 and 6 s; a load that still runs, with 15 s left, is no other thing than a
+    leak.
+    """
+    world = World(Plot(uncounted_share=model_load))
+    first = END - LOAD_ENDS - ends_seconds
+    rounds = [world.round("full", first + after) for after in (0, 3, 6)]
+    with (tmp_path / "bundle.tgz").open("wb") as file:
+        write_bundle(rounds, {"tool_version": "test"}, file)
+    asked = argparse.Namespace(bundle=str(tmp_path / "bundle.tgz"), root=None, at=None, timeout=20)
+    [item] = Judging(open_source(asked), [RULE], None, audit=False).everything()
+    fired = ("quiet", "info") if severity is None else ("fires", severity)
+    assert (item.finding.verdict, item.finding.severity) == fired
+
+
+class WorldNow:
+    """The machine of a plot while the clock goes on, from ``before_end`` seconds before its end."""
+
+    def __init__(self, plot: Plot, before_end: float) -> None:
+        self._world = World(plot)
+        self._offset = plot.end - before_end - time.monotonic()
+
+    def _host(self) -> BundleHost:
+        now = self._offset + time.monotonic()
+        return BundleHost(self._world.round("full", now), "not of this plot")
+
+    def read(self, path: str, limit_bytes: int = READ_LIMIT_BYTES) -> bytes | Unread:
+        return self._host().read(path, limit_bytes)
+
+    def read_each(self, paths: Sequence[str]) -> Iterator[bytes | Unread]:
+        return self._host().read_each(paths)
+
+    def names(self, path: str) -> tuple[str, ...] | Unread:
+        return self._host().names(path)
+
+    def link(self, path: str) -> str | Unread:
+        return self._host().link(path)
+
+    def ask(self, probe: str, argument: str = "") -> JSON | Unread:
+        return self._host().ask(probe, argument)
+
+
+def judged_live(plot: Plot, before_end: float) -> Finding:
+    """By the two moments for which ``why`` waits on a live machine, and the one between them."""
+    host = cast("LiveHost", WorldNow(plot, before_end))
+    [item] = Judging(Source(host, None, live=host), [RULE], None, audit=False).everything()
+    return item.finding
+
+
+def test_live_what_goes_on_with_less_than_a_minute_left_is_critical() -> None:
+    finding = judged_live(Plot(uncounted_share=leak), 20.0)
+    assert (finding.verdict, finding.severity) == ("fires", "critical")
+    assert "memory is gone in" in finding.headline
+
+
+@pytest.mark.parametrize("ends_seconds", [-1.0, 0.3, 0.8])
+def test_live_a_load_that_ended_is_at_most_a_warning(ends_seconds: float) -> None:
+    """So many seconds after the first look; 60 % of the node in 30 s."""
+    finding = judged_live(Plot(uncounted_share=model_load), LOAD_ENDS + ends_seconds)
+    assert (finding.verdict, finding.severity) in OVER
+
+
+def test_live_a_minute_and_more_is_no_matter_of_seconds() -> None:
+    """1 % of the node a second, and all but a tenth of it left."""
+    finding = judged_live(Plot(uncounted_share=lambda before: 0.1 + 0.01 * (30 - before)), 28.0)
+    assert (finding.verdict, finding.severity) == ("fires", "warning")
