@@ -4,14 +4,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from seawall.accounts.claims import Claims
-from seawall.findings.finding import Judged
-from seawall.findings.rule import Rule
 from seawall.host.host import BREAKS_OFF, NOT_IN_REPORT, Unread
-from seawall.readings.kernel import Kernel
-from seawall.readings.snapshot import Snapshot
+
+if TYPE_CHECKING:  # a verb that reads a file alone has nothing of these
+    from seawall.findings.finding import Judged
+    from seawall.findings.rule import Rule
+    from seawall.readings.snapshot import Snapshot
 
 _PROVIDE: Final = {
     "no_answer": "nothing: that it does not answer is evidence by itself",
@@ -65,7 +65,7 @@ def changeable(rows: Iterable[NotSeen]) -> list[NotSeen]:
     return [row for row in rows if row.provide not in nobody]
 
 
-def not_seen(judged: Iterable[Judged], snapshots: Sequence[Snapshot]) -> list[NotSeen]:
+def not_seen(judged: "Iterable[Judged]", snapshots: "Sequence[Snapshot]") -> list[NotSeen]:
     """Blind rules first, grouped by their reason; then whatever else was not readable."""
     is_root = asked_by_root(snapshots)
     rows: dict[tuple[str, str], list[Judged]] = {}
@@ -82,8 +82,10 @@ def not_seen(judged: Iterable[Judged], snapshots: Sequence[Snapshot]) -> list[No
     return found + _unread_rows(snapshots, told) + _unseen_holders(snapshots)
 
 
-def _unseen_holders(snapshots: Sequence[Snapshot]) -> list[NotSeen]:
+def _unseen_holders(snapshots: "Sequence[Snapshot]") -> list[NotSeen]:
     """What sources of claims could not see, where a rule asked them: of the last moment."""
+    from seawall.accounts.claims import Claims  # noqa: PLC0415 - of rules alone
+
     for snapshot in reversed(snapshots):
         for value in snapshot.values():
             if isinstance(value, Claims):
@@ -91,14 +93,14 @@ def _unseen_holders(snapshots: Sequence[Snapshot]) -> list[NotSeen]:
     return []
 
 
-def unread_rows(snapshots: Sequence[Snapshot], more: Iterable[Unread] = ()) -> list[NotSeen]:
+def unread_rows(snapshots: "Sequence[Snapshot]", more: Iterable[Unread] = ()) -> list[NotSeen]:
     """For verbs without rules: what of the topics they asked for was not readable, and of
     ``more``, which they asked themselves.
     """
     return _unread_rows(snapshots, set(), more)
 
 
-def _names(items: list[Judged]) -> str:
+def _names(items: "list[Judged]") -> str:
     """One or two rules by title; more of them by id, for titles would fill the screen."""
     items = list({item.id: item for item in items}.values())
     if len(items) > _TITLES_SHOWN:
@@ -106,15 +108,17 @@ def _names(items: list[Judged]) -> str:
     return "; ".join(f"{item.id} {item.title}" for item in items)
 
 
-def asked_by_root(snapshots: Sequence[Snapshot]) -> bool:
+def asked_by_root(snapshots: "Sequence[Snapshot]") -> bool:
     """Whether nobody could have had more rights."""
+    from seawall.readings.kernel import Kernel  # noqa: PLC0415 - see above
+
     kernel = snapshots[0].get(Kernel) if snapshots else None
     if not isinstance(kernel, Kernel) or kernel.reader_capabilities is None:
         return False
     return {"DAC_READ_SEARCH", "SYS_PTRACE"} <= set(kernel.reader_capabilities)
 
 
-def _blind_reason(item: Judged, *, is_root: bool) -> tuple[str, str, set[str]]:
+def _blind_reason(item: "Judged", *, is_root: bool) -> tuple[str, str, set[str]]:
     missing = item.finding.unread
     if not missing:
         return item.finding.headline, _provide_of(item), set()
@@ -135,7 +139,7 @@ def _blind_reason(item: Judged, *, is_root: bool) -> tuple[str, str, set[str]]:
     return words, provide(main, is_root=is_root), told
 
 
-def _provide_of(item: Judged) -> str:
+def _provide_of(item: "Judged") -> str:
     from seawall.findings.rule import FOUND, PROVIDE_DEFAULT  # noqa: PLC0415 - the registry is filled by then
 
     known: Rule | None = FOUND.get(item.id)
@@ -144,7 +148,7 @@ def _provide_of(item: Judged) -> str:
 
 
 def _unread_rows(
-    snapshots: Sequence[Snapshot], told: set[str], more: Iterable[Unread] = ()
+    snapshots: "Sequence[Snapshot]", told: set[str], more: Iterable[Unread] = ()
 ) -> list[NotSeen]:
     is_root = asked_by_root(snapshots)
     groups: dict[tuple[str, str, str], list[str]] = {}
@@ -194,7 +198,7 @@ def _place(path: str) -> str:
     return path
 
 
-def _all_unread(snapshots: Iterable[Snapshot]) -> Iterable[Unread]:
+def _all_unread(snapshots: "Iterable[Snapshot]") -> Iterable[Unread]:
     for snapshot in snapshots:
         for value in snapshot.values():
             if isinstance(value, Unread):

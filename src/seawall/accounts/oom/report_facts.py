@@ -4,7 +4,8 @@
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seawall.accounts.oom.badness import Formula, formula_named, formula_of
 from seawall.accounts.oom.domain import Domain, domain_of
@@ -17,12 +18,16 @@ from seawall.accounts.oom.stand_in import StandIn, stand_in
 from seawall.accounts.oom.zones import ZoneState, zone_states
 from seawall.cgroup_paths import CgroupPlace, place_of
 from seawall.problems import UsageProblem
-from seawall.readings.container_files import ContainerFiles
 from seawall.readings.oom_log.oom_report import Kill, OomReport
 from seawall.words import size
 
+if TYPE_CHECKING:
+    from seawall.readings.container_files import ContainerFiles
+
 _EPOCH_LEAST: Final = 1e9
 """No machine has run for 31 years: such a number counts from 1970."""
+_place_of: Final = lru_cache(maxsize=256)(place_of)
+"""Thousands of kills are of a few cgroups."""
 
 
 class Hints(NamedTuple):
@@ -36,7 +41,7 @@ class Hints(NamedTuple):
     """Of the machine whose log it is: used where the log shows none."""
     host_kernel: str | None = None
     """The same for the release."""
-    files: ContainerFiles | None = None
+    files: "ContainerFiles | None" = None
     """Names of the machine's containers."""
     booted_unix_seconds: float | None = None
     """When the clock of the machine's log began."""
@@ -288,13 +293,13 @@ def _from_cpuset(cpuset: str | None) -> str | None:
     if not cpuset or cpuset == "/":
         return None
     path = "/" + cpuset.strip("/")
-    return path if place_of(path).kind == "container" else None
+    return path if _place_of(path).kind == "container" else None
 
 
-def _owner(path: str | None, files: ContainerFiles | None) -> Owner | None:
+def _owner(path: str | None, files: "ContainerFiles | None") -> Owner | None:
     if path is None or not path.startswith("/"):
         return None
-    place = place_of(path)
+    place = _place_of(path)
     if files is None or place.is_delegated:
         return Owner(path, place, None, None, None)
     file = files.by_id.get(place.container_id or "")

@@ -10,25 +10,34 @@ pattern that is tried on every line takes ten times as long.
 """
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 LINE_MOST_BYTES: Final = 4096
 """Of a line so much is looked at, and kept."""
 
-NEEDLES: Final = (
-    b"oom", b"OOM", b"Killed process ", b"Kill process ", b"Memory cgroup ", b"Out of memory",
-    b"OUT OF MEMORY", b"Out Of Memory", b"Memory limit reached", b"Tasks in /", b"Task in /",
-    b" cpuset=", b"memory: usage ", b"blocked ", b"allocation failure",
-    b"SLUB: Unable to allocate memory", b"NV_ERR_NO_MEMORY", b"Cannot allocate sysmem", b"NVRM: ",
-    b"lockup", b"Linux version ", b"nohang", b"viction", b"EvictionThresholdMet",
-    b"low on resource", b"PLEG is not healthy", b"NodeNotReady", b"NodeReady", b"ode became ",
-    b"StopPodSandbox", b"must evict", b"evicted successfully", b"STEP ", b"done with job",
-    b"Killing JobId", b"setting DOWN", b"ot responding", b"NODE_FAIL", b"srun: error: ",
-    b"Terminating job step", b"systemd-shutdown", b"systemd-modules-load", b"Journal st",
-    b"-- Boot", b"-- Reboot", b"Reached target ", b"Shutting down.", b"reboot: ", b"syslogd",
-    b"System is ", b"The system will ", b"Sending SIGKILL to cgroup", b"seawall-guard",
-    b"Workqueue: ", b"Mem-Info:", b"direct_compact",
+_NEEDLES: Final = (
+    b"oom", b" cpuset=", b"memory: usage ", b"blocked ", b"allocation failure", b"lockup",
+    b"nohang", b"vict", b"low on resource", b"ode became ", b"done with job", b"ot responding",
+    b"srun: error: ", b"systemd-shutdown", b"systemd-modules-load", b"reboot: ", b"syslogd",
+    b"seawall-guard", b"direct_compact",
 )  # fmt: skip
+_LINE_NEEDLES: Final = (b" tgid", b"  memory: ")
+# Those with a capital are looked for at once: few letters of a log are one, and re goes past all
+# others as for one word.  Only where each alternative begins with a letter, and with no group.
+_CAPITALS: Final = re.compile(
+    rb"OOM|Kill(?:ed process | process |ing JobId)|Memory (?:cgroup |limit reached)"
+    rb"|Out [oO]f [mM]emory|OUT OF MEMORY|Tasks? in /|SLUB: Unable to allocate memory"
+    rb"|NV(?:_ERR_NO_MEMORY|RM: )|Cannot allocate sysmem|Linux version |EvictionThresholdMet"
+    rb"|PLEG is not healthy|Node(?:Not)?Ready|StopPodSandbox|STEP |DOWN|NODE_FAIL"
+    rb"|Terminating job step|Journal st|Boot|Reboot|Reached target |Shutting down\.|System is "
+    rb"|The system will |Sending SIGKILL to cgroup|Workqueue: |Mem-Info:"
+    rb"|Exit Code: |Restart Count: |Finished: |Limits:|Requests:"
+)
+_OF_LINE: Final = frozenset(
+    {b"Exit Code: ", b"Restart Count: ", b"Finished: ", b"Limits:", b"Requests:"}
+)
 HINT: Final = re.compile(
     rb"(?<=invoked )oom-killer|oom-kill(?::constraint=|'| event)|oom_(?:reaper: |kill event)"
     rb"|(?<=systemd-)oomd|(?<![\w-])oomd(?:\[|\.service: Main process)|oomd kill:|(?<=early)oom|(?<=/tasks/)oom|(?<=container )oom "
@@ -41,9 +50,9 @@ HINT: Final = re.compile(
     rb"|SLUB: Unable to allocate memory|NV_ERR_NO_MEMORY|Cannot allocate sysmem|NVRM: (?:Xid|loading)"
     rb"|(?<=soft |hard )lockup|Linux version \d|nohang|(?<=[Ee])viction[ _]manager|EvictionThresholdMet"
     rb"|low on resource|PLEG is not healthy|NodeNotReady|NodeReady|(?<=[Nn])ode became (?:not )?ready"
-    rb"|StopPodSandbox|must evict|evicted successfully|STEP \d|done with job|Killing JobId|setting DOWN"
+    rb"|StopPodSandbox|(?<=must e)vict|(?<=e)victed successfully|STEP \d|done with job|Killing JobId|(?<=setting )DOWN"
     rb"|(?<=[Nn])ot responding|NODE_FAIL|srun: error: |Terminating job step|systemd-shutdown"
-    rb"|systemd-modules-load|Journal st(?:art|opp)ed|-- (?:Boot|Reboot)\b"
+    rb"|systemd-modules-load|Journal st(?:art|opp)ed|(?<=-- )(?:Boot|Reboot)\b"
     rb"|Reached target [^\n]{0,40}(?:[Rr]eboot|[Pp]ower|[Ss]hutdown|Final|[Hh]alt)"
     rb"|(?<=systemd\[1\]: )Shutting down\.|reboot: (?:Restarting|Power|System)"
     rb"|syslogd[^\n]{0,300}exiting on signal|System is (?:rebooting|powering down|halting)"
@@ -53,19 +62,16 @@ HINT: Final = re.compile(
 )
 """In lines of an event, and in those beside them that tell what it was.
 
-Each alternative begins with one of NEEDLES, but for what must stand before that.
+Each alternative begins with one of _NEEDLES or _CAPITALS, but for what must stand before that.
 """
 
-LINE_NEEDLES: Final = (
-    b" tgid", b"  Exit Code: ", b"  Restart Count: ", b"  Finished: ", b"  Limits:",
-    b"  Requests:", b"  memory: ",
-)  # fmt: skip
 LINE_HINT: Final = re.compile(
     rb"[^\n]*?\[ *pid *\] +uid +tgid| {2,40}(?:Exit Code|Restart Count|Finished): "
     rb"| {2,40}(?:Limits|Requests):[ \t\r]*$| {2,40}memory: {1,9}\d",
     re.MULTILINE,
 )
-"""The same, from the beginning of a line; each alternative holds one of LINE_NEEDLES."""
+"""The same, from the beginning of a line; each alternative holds one of _LINE_NEEDLES
+or of the last of _CAPITALS."""
 
 QUOTES_COMMAND: Final = re.compile(rb"cmdline|Cmdline:|Cwd:|command line|Environ")
 """Such a line is never kept: it may hold a password."""
@@ -90,39 +96,55 @@ def hinted_lines(block: bytes, most: int = 0) -> list[HintedLine]:
     (0: all).
     """
     found: dict[int, int] = {}
-    for needle in NEEDLES:
-        _find(needle, HINT, block, found)
-    for needle in LINE_NEEDLES:
-        _find(needle, LINE_HINT, block, found, is_of_line=True)
+    for needle in _NEEDLES:
+        _find(partial(_places, needle), block, found)
+    for needle in _LINE_NEEDLES:
+        _find(partial(_places, needle, is_of_line=True), block, found)
+    _find(_capitals, block, found)
     return [
         HintedLine(start, block[start : min(end, start + LINE_MOST_BYTES)])
         for start, end in sorted(found.items())[-most:]
     ]
 
 
+class _Place(NamedTuple):
+    """Where a needle stands; ``is_of_line``: LINE_HINT knows such a line, not HINT."""
+
+    at: int
+    is_of_line: bool
+
+
+def _places(needle: bytes, block: bytes, at: int, *, is_of_line: bool = False) -> _Place | None:
+    at = block.find(needle, at)
+    return None if at < 0 else _Place(at, is_of_line)
+
+
+def _capitals(block: bytes, at: int) -> _Place | None:
+    found = _CAPITALS.search(block, at)
+    return None if found is None else _Place(found.start(), found[0] in _OF_LINE)
+
+
 def _find(
-    needle: bytes, hint: "re.Pattern[bytes]", block: bytes, found: dict[int, int],
-    *, is_of_line: bool = False,
-) -> None:  # fmt: skip
-    """Puts start and end of each line with the needle that ``hint`` knows into ``found``."""
+    next_place: Callable[[bytes, int], _Place | None], block: bytes, found: dict[int, int]
+) -> None:
+    """Puts start and end of each line with such a needle that its pattern knows into ``found``."""
     start, end = 0, -1
-    at = block.find(needle)
-    while at >= 0:
+    place = next_place(block, 0)
+    while place is not None:
+        at, is_of_line = place
         if at > end:
             # A line may be as long as the block: no byte is searched twice for its ends.
             start = block.rfind(b"\n", end + 1, at) + 1 or end + 1
             end = block.find(b"\n", at)
             end = len(block) if end < 0 else end
         limit = min(end, start + LINE_MOST_BYTES)
-        is_over = is_of_line or at >= limit or start in found
-        if (
-            at < limit
-            and start not in found
-            and hint.match(block, start if is_of_line else at, limit)
-        ):
-            found[start] = end
-            is_over = True
-        at = block.find(needle, end if is_over else at + 1)
+        is_over = at >= limit or start in found
+        if not is_over:
+            hint = LINE_HINT if is_of_line else HINT
+            if hint.match(block, start if is_of_line else at, limit):
+                found[start] = end
+                is_over = True
+        place = next_place(block, end if is_over else at + 1)
 
 
 def is_kept(line: bytes) -> bool:

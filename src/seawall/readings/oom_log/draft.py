@@ -31,6 +31,8 @@ _OF_OOM: Final = frozenset(
         "oom_kill", "choice", "killed", "sharing", "group", "nobody", "panic",
     }
 )  # fmt: skip
+_LETTERS: Final = re.compile(r"[^\W\d]+")
+_DIGITS: Final = re.compile(r"[\s\d]+")
 _RECORD_LINES: Final = 20
 # Two lines of one report are not further apart, however slow the console that it goes to.
 _PAUSE_SECONDS_MOST: Final = 120.0
@@ -229,5 +231,5 @@ class ReportDraft:
 
 def _kind_of(message: Message) -> tuple[str, bool]:
     line = message.line
-    written = re.sub(r"[^\W\d]+", "a", re.sub(r"[\s\d]+", "9", line.at or ""))
+    written = _LETTERS.sub("a", _DIGITS.sub("9", line.at or ""))
     return written, line.seconds is not None
