@@ -27,7 +27,7 @@ class LogEvents:
         """The same blocks, each of whole lines."""
         from seawall.readings.event_log.event_log import EventLogReader  # noqa: PLC0415 - a FILE's
 
-        self._reader = EventLogReader()
+        self._reader = EventLogReader(is_beside_reports=True)
         return self._reader.passing(blocks)
 
     @property

@@ -6,13 +6,15 @@ may be a black box too.
 import os
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from seawall.host.host import NOT_IN_REPORT
-from seawall.host.live import LiveHost
 from seawall.host.watchdog import Interim, Slot
 from seawall.problems import UsageProblem
-from seawall.sources.source import Source, notes_of
+
+if TYPE_CHECKING:  # a verb that is given a FILE needs no machine
+    from seawall.host.live import LiveHost
+    from seawall.sources.source import Source
 
 TIMEOUT_SECONDS: Final = 20.0
 DAY_SECONDS: Final = 86_400
@@ -81,8 +83,11 @@ def box_of(root: str | None) -> str:
     return path
 
 
-def open_source(arguments: Namespace, *, with_cmdline: bool = False) -> Source:
+def open_source(arguments: Namespace, *, with_cmdline: bool = False) -> "Source":
     """The source that the arguments name; UsageProblem when it cannot be used."""
+    from seawall.host.live import LiveHost  # noqa: PLC0415 - see above
+    from seawall.sources.source import Source  # noqa: PLC0415
+
     at = getattr(arguments, "at", None)
     if arguments.bundle is not None:
         return _recorded(arguments.bundle, at)
@@ -100,11 +105,12 @@ def open_source(arguments: Namespace, *, with_cmdline: bool = False) -> Source:
     return _of_tree(root, host)
 
 
-def _of_tree(root: str, tree: LiveHost) -> Source:
+def _of_tree(root: str, tree: "LiveHost") -> "Source":
     """Files that somebody collected: another tool's report, or the root of a host."""
     # Imported here: the machine itself needs none of it.
     from seawall.host.reports import must_gather, sos  # noqa: PLC0415
     from seawall.host.reports.report_host import ReportHost  # noqa: PLC0415
+    from seawall.sources.source import Source  # noqa: PLC0415
 
     for tool in (sos, must_gather):
         if report := tool.report_of(tree):
@@ -120,7 +126,7 @@ def _of_tree(root: str, tree: LiveHost) -> Source:
     return Source(tree, None, live=None)
 
 
-def _recorded(path: str, at: str | None) -> Source:
+def _recorded(path: str, at: str | None) -> "Source":
     # Imported here: the machine itself needs none of it, and tarfile costs start-up.
     from seawall.blackbox.reader import is_box  # noqa: PLC0415
 
@@ -130,6 +136,7 @@ def _recorded(path: str, at: str | None) -> Source:
         return box_source(path, at)
     from seawall.host.bundle import BundleHost, open_bundle  # noqa: PLC0415
     from seawall.host.reports import nvidia_bug_report  # noqa: PLC0415
+    from seawall.sources.source import Source, notes_of  # noqa: PLC0415
 
     if os.path.isfile(path) and nvidia_bug_report.is_report(path):
         pass_ = nvidia_bug_report.round_of(path)

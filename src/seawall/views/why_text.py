@@ -5,16 +5,18 @@ order of the screen (``why_screen.py``).
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from seawall.accounts.recent_events import RecentEvent, RecentEvents
-from seawall.findings.blindness import NotSeen
-from seawall.findings.causes import Cause
-from seawall.findings.finding import Evidence, Judged
-from seawall.findings.rule import Rule
 from seawall.host.host import Unread
 from seawall.views.terminal import Console, plain
 from seawall.words import count, counted, duration, percent, size
+
+if TYPE_CHECKING:
+    from seawall.accounts.recent_events import RecentEvent, RecentEvents
+    from seawall.findings.blindness import NotSeen
+    from seawall.findings.causes import Cause
+    from seawall.findings.finding import Evidence, Judged
+    from seawall.findings.rule import Rule
 
 _INDENT: Final = "          "
 _VALUE_WIDTH: Final = 12
@@ -46,14 +48,14 @@ def shortened(text: str, paper: Console) -> str:
     return text if len(text) <= paper.width else text[: paper.width - 2] + ".."
 
 
-def cause_lines(cause: Cause, paper: Console) -> Iterator[str]:
+def cause_lines(cause: "Cause", paper: Console) -> Iterator[str]:
     """A cause, then what follows from it."""
     yield from finding_lines(cause.item, paper)
     for item in cause.effects:
         yield from finding_lines(item, paper, below=cause.item.id)
 
 
-def finding_lines(item: Judged, paper: Console, *, below: str = "") -> Iterator[str]:
+def finding_lines(item: "Judged", paper: Console, *, below: str = "") -> Iterator[str]:
     """One finding that fires: headline, what comes next, evidence, confirm, remedy.
 
     ``below``: the id of its cause.
@@ -77,7 +79,7 @@ def finding_lines(item: Judged, paper: Console, *, below: str = "") -> Iterator[
         yield from paper.wrap(step, _INDENT + "  ", label + "- ")
 
 
-def rule_lines(rule: Rule, judged: Sequence[Judged], paper: Console) -> Iterator[str]:
+def rule_lines(rule: "Rule", judged: "Sequence[Judged]", paper: Console) -> Iterator[str]:
     """All that one rule said; of one that did not fire, what it looked at and by hand how."""
     for item in judged:
         finding = item.finding
@@ -97,7 +99,7 @@ def rule_lines(rule: Rule, judged: Sequence[Judged], paper: Console) -> Iterator
     yield from paper.wrap(f"{rule.id}: {rule.title}. More: seawall rules show {rule.id}")
 
 
-def event_lines(recent: RecentEvents | Unread | None, paper: Console) -> Iterator[str]:
+def event_lines(recent: "RecentEvents | Unread | None", paper: Console) -> Iterator[str]:
     """All of the past that was read, newest first, with the verb that tells more."""
     if recent is None:
         return
@@ -119,7 +121,7 @@ def event_lines(recent: RecentEvents | Unread | None, paper: Console) -> Iterato
         yield from paper.wrap(f"not read: {one.path}: {one.detail or one.why}", "    ", "  ")
 
 
-def age_words(event: RecentEvent, now_unix_seconds: float | None) -> str:
+def age_words(event: "RecentEvent", now_unix_seconds: float | None) -> str:
     """``13 s ago``, or the log's own date where no age can be told."""
     last = event.last_at_unix_seconds
     if last is None or now_unix_seconds is None:
@@ -157,7 +159,7 @@ def _listed(label: str, commands: Sequence[str]) -> Iterator[str]:
         yield (label if not number else _INDENT) + plain(command)
 
 
-def _evidence_lines(evidence: Sequence[Evidence], paper: Console) -> Iterator[str]:
+def _evidence_lines(evidence: "Sequence[Evidence]", paper: Console) -> Iterator[str]:
     folder = _long_folder([item.source for item in evidence])
     for number, item in enumerate(evidence):
         label = "  seen    " if not number else _INDENT
@@ -168,7 +170,7 @@ def _evidence_lines(evidence: Sequence[Evidence], paper: Console) -> Iterator[st
             yield paper.paint(line, "dim")
 
 
-def _evidence_row(label: str, item: Evidence, source: str, paper: Console) -> Iterator[str]:
+def _evidence_row(label: str, item: "Evidence", source: str, paper: Console) -> Iterator[str]:
     """Value, name and source on one line if they fit, else the source below."""
     value = shown_value(item)
     if len(value) > _VALUE_WIDTH:
@@ -198,7 +200,7 @@ def _long_folder(sources: Sequence[str]) -> str:
     return folder if folders.count(folder) > 1 and len(folder) > _FOLDER_LONG else ""
 
 
-def shown_value(item: Evidence) -> str:
+def shown_value(item: "Evidence") -> str:
     """The value with its unit, as a person reads it."""
     value = item.value
     if value is None:
@@ -220,8 +222,8 @@ def shown_value(item: Evidence) -> str:
 
 
 def closing(
-    judged: Sequence[Judged],
-    unseen: Sequence[NotSeen],
+    judged: "Sequence[Judged]",
+    unseen: "Sequence[NotSeen]",
     window_seconds: float | None,
     paper: Console,
 ) -> Iterator[str]:
@@ -248,7 +250,7 @@ def closing(
     )
 
 
-def nothing_fires(judged: Sequence[Judged]) -> str:
+def nothing_fires(judged: "Sequence[Judged]") -> str:
     """That nothing fires, said of the rules alone that could look; where most could not, that
     comes first.
     """
@@ -262,7 +264,7 @@ def nothing_fires(judged: Sequence[Judged]) -> str:
     return f"Nothing fires now in the {looked} of {rules} rules that could look."
 
 
-def rules_that_looked(judged: Sequence[Judged]) -> tuple[int, int]:
+def rules_that_looked(judged: "Sequence[Judged]") -> tuple[int, int]:
     """How many rules saw all that they need, and of how many; muted ones are left out."""
     live = [item for item in judged if item.muted is None]
     rules = {item.id for item in live}
@@ -270,7 +272,7 @@ def rules_that_looked(judged: Sequence[Judged]) -> tuple[int, int]:
     return len(rules - blind), len(rules)
 
 
-def could_not_see(unseen: Sequence[NotSeen], paper: Console) -> Iterator[str]:
+def could_not_see(unseen: "Sequence[NotSeen]", paper: Console) -> Iterator[str]:
     """The last part of every view."""
     yield ""
     if not unseen:

@@ -5,6 +5,7 @@
 of which the newest ``LINES_MOST`` that may tell of something are kept.
 """
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -29,6 +30,10 @@ TAIL_BYTES: Final = 8 << 20
 _BEFORE: Final = 4
 """Lines before the first one of a boot that are looked at for a time: one may be wrapped."""
 _WORD_MOST: Final = 1000
+_OF_KILL: Final = re.compile(
+    rb"invoked oom-killer|oom-kill:constraint|oom_reaper: |memory: usage \d"
+    rb"| cpuset=\S{1,200} mems_allowed|(?:Memory cgroup out of memory|Out of memory): Kill"
+)
 _PATTERNS: Final[tuple[Pattern, ...]] = (
     *KERNEL_PATTERNS, *KILLER_PATTERNS, *KUBELET_PATTERNS, *RUNTIME_PATTERNS, *POD_PATTERNS,
     *SLURM_PATTERNS,
@@ -54,9 +59,11 @@ class EventLogReader:
     """``passing`` gives a log on as it is; ``end`` says what was in the last of it.
 
     Nothing is looked at before the end: a log of gigabytes passes as fast as without it.
+    ``is_beside_reports``: the kernel's own lines of its kills are left to another reader.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_beside_reports: bool = False) -> None:
+        self._is_beside_reports = is_beside_reports
         self._blocks: deque[bytes] = deque()
         self._held_bytes = 0
         self.left_out_lines = 0
@@ -88,6 +95,8 @@ class EventLogReader:
         before: dict[int, LogLine] = {}
         number, at = self.left_out_lines + 1, 0
         for start, text in hinted_lines(data, LINES_MOST):
+            if self._is_beside_reports and _OF_KILL.search(text):
+                continue
             number += data.count(b"\n", at, start)
             at = start
             raw.append((number, text))

@@ -7,6 +7,7 @@ is followed by what the kernel prints next.
 """
 
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from seawall.readings.oom_log.cut_lines import before_mark, cut_summary, is_kill_cut
@@ -120,6 +121,12 @@ def read_choice(text: str, line: int) -> Choice | None:
 
 def read_killed(text: str, line: int) -> Kill | None:
     """``Killed process 651 (x) total-vm:...`` in all its forms."""
+    kill = _killed(text)
+    return None if kill is None else kill._replace(line=line)
+
+
+@lru_cache(maxsize=2)  # the parts of a report ask for it one after the other
+def _killed(text: str) -> Kill | None:
     found = _KILLED_SIZED.search(text)
     sizes = dict[str, int]()
     uid, adj = None, None
@@ -147,7 +154,7 @@ def read_killed(text: str, line: int) -> Kill | None:
         shmem_rss_bytes=sizes.get("shmem-rss"),
         pgtables_bytes=sizes.get("pgtables"),
         oom_score_adj=int(adj[1]) if adj else None,
-        line=line,
+        line=0,
         is_cut=is_cut,
     )
 

@@ -353,7 +353,9 @@ def _pattern_of(lead: str) -> re.Pattern[str] | None:
 def _holds_words(text: str) -> bool:
     """Whether any of the kernel's own words may be in it."""
     if "oom" in text or "ill" in text or "emory" in text or "in /" in text:
-        return any(words in text for words in _SPOKEN_WORDS)
+        for words in _SPOKEN_WORDS:
+            if words in text:
+                return True
     return False
 
 

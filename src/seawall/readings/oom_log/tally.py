@@ -9,7 +9,6 @@ EXAMPLES_MOST: Final = 20
 """Lines not understood that are kept; further ones are only counted."""
 TEXT_MOST: Final = 200
 _LOOKED_AT_BYTES: Final = 64 << 10
-_WORDS: Final = (b"killed process", b"out of memory", b"oom-kill")
 # Words of others: GPUs, and what systemd says after the kernel.
 _OF_OTHERS: Final = re.compile(rb"cuda out of memory|hip out of memory|cuda error: out of memory")
 _ECHO: Final = re.compile(rb"result 'oom-kill'|result=oom-kill")
@@ -54,4 +53,5 @@ class LogTally:
 def is_suspect(raw: bytes) -> bool:
     """Whether a line holds words of an OOM kill, the kernel's or not."""
     low = raw[:_LOOKED_AT_BYTES].lower()
-    return any(words in low for words in _WORDS) and not _OF_OTHERS.search(low)
+    has_words = b"oom-kill" in low or b"killed process" in low or b"out of memory" in low
+    return has_words and not _OF_OTHERS.search(low)
