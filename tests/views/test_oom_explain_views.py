@@ -110,7 +110,7 @@ def test_bug_in_a_part_is_seen_and_ends_nothing(monkeypatch: pytest.MonkeyPatch)
     def broken(_: object) -> list[str]:
         return [str(1 / 0)]
 
-    monkeypatch.setattr(explanation, "told_shortage", broken)
+    monkeypatch.setattr(explanation, "shortage_sentences", broken)
     with pytest.raises(ZeroDivisionError):
         explain(plain_memcg())
     told = list(explain_all([plain_memcg(), plain_memcg()], is_guarded=True))
