@@ -20,6 +20,7 @@ from tests.host.grpc_server import (
     serving,
 )  # fmt: skip
 
+from seawall._vendor.hpack import Decoder
 from seawall.host.grpc_unix import call
 from seawall.host.grpc_unix.call import Connection
 from seawall.host.grpc_unix.grpc_problems import (
@@ -32,8 +33,24 @@ from seawall.host.grpc_unix.reasons import reason_of
 
 METHOD = "/v1.PodResourcesLister/List"
 FILES = Path(__file__).parent / "files"
+NO_HTTP2 = r"^what came is no HTTP/2 \(\w+\)$"
 RECORDED = bytes.fromhex((FILES / "grpc-core-two-calls.hex").read_text())
 """What gRPC's C core (grpcio 1.85.1) sent for two calls: an answer, and UNIMPLEMENTED."""
+
+
+BOMB = b"\x40\x01a" + b"\x7f\xe0\x1e" + b"v" * 4063 + b"\xbe" * 1000
+"""A header of 4 KiB in the table, named a thousand times."""
+
+
+def methods(came: bytes) -> list[str]:
+    """``:path`` of each call that a client sent."""
+    decoder, at, found = Decoder(), len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), []
+    while at < len(came):
+        end = at + 9 + int.from_bytes(came[at : at + 3], "big")
+        if came[at + 3] == 1:
+            found.append(dict(decoder.decode(came[at + 9 : end], raw=True))[b":path"].decode())
+        at = end
+    return found
 
 
 def ask(path: Path, *parts: Part, seconds: float = 5.0) -> bytes:
@@ -51,7 +68,7 @@ def test_a_real_servers_bytes(tmp_path: Path) -> None:
     assert reason_of(told.value) == ["absent", "gRPC status 12: UNIMPLEMENTED"]
     came = bytes(server.came)
     assert came.startswith(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-    assert METHOD.encode() in came
+    assert methods(came) == [METHOD, "/v1.PodResourcesLister/GetAllocatableResources"]
     # Its settings and its ping were acknowledged; another came when all was said.
     assert came.count(frame(4, 1, 0, b"")) == 1
     assert len([at for at in range(len(came)) if came[at : at + 5] == b"\x00\x00\x08\x06\x01"]) == 1
@@ -108,13 +125,15 @@ def test_several_calls_padding_continuation_and_priority(tmp_path: Path) -> None
         ((SETTINGS, frame(1, 5, 1, HEADERS_200 + STATUS_0)), "without a message"),
         ((SETTINGS, answer(b"x").replace(b"\0\0\0\0\x01x", b"\x01\0\0\0\x01x")), "not one message"),
         ((SETTINGS, answer(b"x").replace(b"\0\0\0\0\x01x", b"\0\0\0\0\x09x")), "not one message"),
-        ((SETTINGS, frame(0, 8, 1, b"\xff")), "more padding"),
-        ((SETTINGS, frame(1, 0, 1, HEADERS_200), SETTINGS), "interrupts"),
-        ((SETTINGS, frame(9, 4, 1, b"")), "must not come here"),
-        ((SETTINGS, frame(5, 4, 1, b"")), "must not come here"),
-        ((SETTINGS, frame(4, 0, 0, b"\0\0\0")), "settings of a length"),
-        ((SETTINGS, frame(8, 0, 0, b"\0")), "a length that it cannot have"),
-        ((SETTINGS, frame(1, 0, 1, b""), *(frame(9, 0, 1, b"\0" * 16000),) * 5), "a header block"),
+        ((SETTINGS, frame(0, 8, 1, b"\xff")), NO_HTTP2),
+        ((SETTINGS, frame(1, 0, 1, HEADERS_200), SETTINGS), NO_HTTP2),
+        ((SETTINGS, frame(9, 4, 1, b"")), NO_HTTP2),
+        ((SETTINGS, frame(5, 4, 1, b"\0\0\0\2\x88")), NO_HTTP2),
+        ((SETTINGS, frame(4, 0, 0, b"\0\0\0")), NO_HTTP2),
+        ((SETTINGS, frame(8, 0, 0, b"\0")), NO_HTTP2),
+        ((SETTINGS, frame(1, 0, 1, b""), *(frame(9, 0, 1, b"\0" * 16000),) * 70), NO_HTTP2),
+        ((SETTINGS, frame(1, 4, 1, b"\x88" + BOMB)), NO_HTTP2),
+        ((SETTINGS, frame(1, 4, 1, b"\x88\x40\x03a b\x07hunter2")), NO_HTTP2),
         ((b"\xff\xff\xff\x00\x00\x00\x00\x00\x01",), "a frame of 16777215 bytes"),
         ((lambda client: client.shutdown(socket.SHUT_RDWR),), "closed the connection"),
     ],
@@ -122,6 +141,15 @@ def test_several_calls_padding_continuation_and_priority(tmp_path: Path) -> None
 def test_what_is_no_answer(tmp_path: Path, parts: tuple[Part, ...], words: str) -> None:
     with pytest.raises(CallProblem, match=words):
         ask(tmp_path / "s", *parts)
+
+
+def test_a_server_that_takes_no_more_calls_answers_those_that_it_has(tmp_path: Path) -> None:
+    goaway = frame(7, 0, 0, b"\0\0\0\x01\0\0\0\0")
+    parts = SETTINGS, frame(1, 4, 1, HEADERS_200), goaway, answer(b"x")[10:]
+    with serving(tmp_path / "s", *parts) as server, Connection(server.path, 5) as made:
+        assert made.call(METHOD) == b"x"
+        with pytest.raises(CallProblem, match="takes no more calls"):
+            made.call(METHOD)
 
 
 def test_the_servers_words_are_not_kept(tmp_path: Path) -> None:
@@ -161,8 +189,9 @@ def test_frames_and_bytes_without_end(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(call, "ANSWER_BYTES_MOST", 1 << 20)
     with pytest.raises(WireProblem, match="more than 500 frames"):
         ask(tmp_path / "a", SETTINGS + frame(1, 4, 1, HEADERS_200), flood(frame(0, 0, 1, b"")))
+    parts = SETTINGS + frame(1, 4, 1, HEADERS_200), flood(frame(0, 0, 1, b"x" * 16384))
     with pytest.raises(WireProblem, match="an answer of more than"):
-        ask(tmp_path / "b", SETTINGS, flood(frame(0, 0, 1, b"x" * 16384)))
+        ask(tmp_path / "b", *parts)
 
 
 def test_nobody_who_takes_connections(tmp_path: Path) -> None:

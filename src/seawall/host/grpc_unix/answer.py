@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from seawall.host.grpc_unix.grpc_problems import StatusProblem, WireProblem
-from seawall.host.grpc_unix.hpack import Header
 
 _PREFIX_BYTES: Final = 5
 _NAMES: Final = (
@@ -29,18 +28,16 @@ class GrpcAnswer:
         self._data = bytearray()
         self._told: dict[bytes, bytes] = {}
 
-    def take_headers(self, headers: Iterable[Header], *, is_last: bool) -> None:
+    def take_headers(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """The first of them, or the trailers; what was told first stands."""
         for name, value in headers:
             self._told.setdefault(name, value)
-        self.is_ended = is_last
 
-    def take_data(self, part: bytes, *, is_last: bool) -> None:
+    def take_data(self, part: bytes) -> None:
         """A piece of the message."""
         self._data += part
         if len(self._data) > self._most:
             raise WireProblem(f"an answer of more than {self._most} bytes")
-        self.is_ended = is_last
 
     def message(self) -> bytes:
         """StatusProblem: the server says why there is none."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unary gRPC calls over a unix socket: HTTP/2 (RFC 9113) and gRPC's own part on top of it
-(grpc/doc/PROTOCOL-HTTP2.md), one call after the other.
+"""Unary gRPC calls over a unix socket, one after the other: gRPC's own part on top of HTTP/2
+(grpc/doc/PROTOCOL-HTTP2.md), which h2 speaks.
 
 Who answers may be anybody: what it may cost is bounded in bytes, frames and seconds.
 """
@@ -11,22 +11,36 @@ import socket
 import stat
 import struct
 import time
-from typing import Final
+from typing import Any, Final
 
-from seawall.host.grpc_unix import hpack, http2_frames
+from seawall._vendor.h2.config import H2Configuration
+from seawall._vendor.h2.connection import H2Connection
+from seawall._vendor.h2.events import (
+    DataReceived,
+    ResponseReceived,
+    StreamEnded,
+    StreamReset,
+    TrailersReceived,
+)
+from seawall._vendor.h2.exceptions import H2Error
+from seawall._vendor.h2.settings import SettingCodes, Settings
 from seawall.host.grpc_unix.answer import GrpcAnswer
 from seawall.host.grpc_unix.grpc_problems import CallProblem, SilentProblem, WireProblem
-from seawall.host.grpc_unix.http2_frames import Http2Frame, packed
 
 ANSWER_BYTES_MOST: Final = 8 << 20
 _FRAMES_MOST: Final = 50_000
 """Of one connection; 8 MiB are 512 frames of data."""
-_BLOCK_BYTES_MOST: Final = 64 << 10
+_FRAME_HEAD_BYTES: Final = 9
+_FRAME_BYTES_MOST: Final = 16384
+"""SETTINGS_MAX_FRAME_SIZE as it is where nobody sets it: nobody may send us more."""
+_GOAWAY: Final = 7
+_STREAM_MOST: Final = (1 << 31) - 1
+_HEADERS_BYTES_MOST: Final = 64 << 10
 _QUESTION_BYTES_MOST: Final = 8 << 10
 _CHUNK_BYTES: Final = 64 << 10
 _SECOND: Final = 1_000_000
-_AGENT: Final = b"seawall"
 _CLOSED: Final = "the server closed the connection"
+_NO_MORE: Final = "the server takes no more calls (GOAWAY)"
 
 
 class Connection:
@@ -37,16 +51,19 @@ class Connection:
 
     def __init__(self, path: str, seconds: float) -> None:
         self._until = time.monotonic() + seconds
-        self._decoder = hpack.Decoder()
+        self._http2: Any = H2Connection(H2Configuration(client_side=True, header_encoding=None))
         self._buffer = bytearray()
-        self._next = 1
-        self._window = self._stream_window = http2_frames.WINDOW_BYTES
         self._frames_left = _FRAMES_MOST
-        self._last_stream = http2_frames.WINDOW_MOST
+        self._last_stream = _STREAM_MOST
         self._socket = _connected(path, seconds)
 
     def __enter__(self) -> "Connection":  # noqa: PYI034 - typing.Self is of Python 3.11
-        self._send(http2_frames.hello())
+        wishes = {
+            SettingCodes.ENABLE_PUSH: 0, SettingCodes.MAX_HEADER_LIST_SIZE: _HEADERS_BYTES_MOST,
+        }  # fmt: skip
+        self._http2.local_settings = Settings(client=True, initial_values=wishes)
+        self._http2.initiate_connection()
+        self._send()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -54,96 +71,73 @@ class Connection:
 
     def call(self, method: str, message: bytes = b"") -> bytes:
         """The answer to ``/package.Service/Method``.  CallProblem, OSError: there is none."""
-        stream, self._next = self._next, self._next + 2
-        if stream > self._last_stream:
-            raise CallProblem("the server takes no more calls (GOAWAY)")
         body = b"\0" + struct.pack(">I", len(message)) + message
-        if len(body) > min(_QUESTION_BYTES_MOST, self._stream_window):
+        if len(body) > _QUESTION_BYTES_MOST:
             raise CallProblem(f"a question of {len(body)} bytes is more than may be sent")
-        answer = GrpcAnswer(stream, ANSWER_BYTES_MOST)
-        block = hpack.encode(self._headers(method))
-        self._send(packed(http2_frames.HEADERS, http2_frames.END_HEADERS, stream, block))
-        while self._window < len(body):
-            self._take(answer)
-        self._window -= len(body)
-        self._send(packed(http2_frames.DATA, http2_frames.END_STREAM, stream, body))
-        while not answer.is_ended:
-            self._take(answer)
+        answer = GrpcAnswer(self._http2.get_next_available_stream_id(), ANSWER_BYTES_MOST)
+        if answer.stream > self._last_stream:
+            raise CallProblem(_NO_MORE)
+        try:
+            self._exchange(answer, method, body)
+        except H2Error as error:  # its words may quote the server's
+            raise WireProblem(f"what came is no HTTP/2 ({type(error).__name__})") from error
         return answer.message()
 
-    def _headers(self, method: str) -> list[hpack.Header]:
+    def _exchange(self, answer: GrpcAnswer, method: str, body: bytes) -> None:
+        self._http2.send_headers(answer.stream, self._headers(method))
+        self._send()
+        while not answer.is_ended:
+            if body and self._http2.local_flow_control_window(answer.stream) >= len(body):
+                self._http2.send_data(answer.stream, body, end_stream=True)
+                self._send()
+                body = b""
+            self._take(answer)
+
+    def _headers(self, method: str) -> list[tuple[bytes, bytes]]:
         left = max(1, int((self._until - time.monotonic()) * 1000))
         return [
             (b":method", b"POST"), (b":scheme", b"http"), (b":path", method.encode()),
             (b":authority", b"localhost"), (b"te", b"trailers"), (b"grpc-timeout", b"%dm" % left),
-            (b"content-type", b"application/grpc"), (b"user-agent", _AGENT),
+            (b"content-type", b"application/grpc"), (b"user-agent", b"seawall"),
         ]  # fmt: skip
-
-    # --- frames that come -------------------------------------------------------------------
 
     def _take(self, answer: GrpcAnswer) -> None:
         """One frame, and what the connection owes for it."""
-        frame = self._frame()
-        match frame.kind:
-            case http2_frames.HEADERS:
-                headers = self._decoder.decode(self._block(frame))
-                if frame.stream == answer.stream:
-                    answer.take_headers(
-                        headers, is_last=bool(frame.flags & http2_frames.END_STREAM)
-                    )
-            case http2_frames.DATA:
-                self._take_data(frame, answer)
-            case http2_frames.RST_STREAM if frame.stream == answer.stream:
-                raise CallProblem(
-                    f"the server reset the call, code {http2_frames.number(frame.payload)}"
-                )
-            case http2_frames.CONTINUATION | http2_frames.PUSH_PROMISE:
-                raise WireProblem("a frame that must not come here")
-            case _ if frame.stream == 0:
-                self._take_of_connection(frame, answer.stream)
+        for event in self._events(answer.stream):
+            is_own = getattr(event, "stream_id", 0) == answer.stream
+            match event:
+                case ResponseReceived() | TrailersReceived() if is_own:
+                    answer.take_headers(event.headers)
+                case DataReceived():
+                    if is_own:
+                        answer.take_data(event.data)
+                    size = event.flow_controlled_length
+                    self._http2.acknowledge_received_data(size, event.stream_id)
+                case StreamEnded() if is_own:
+                    answer.is_ended = True
+                case StreamReset() if is_own:
+                    raise CallProblem(f"the server reset the call, code {int(event.error_code)}")
+        self._send()
 
-    def _take_data(self, frame: Http2Frame, answer: GrpcAnswer) -> None:
-        is_last = bool(frame.flags & http2_frames.END_STREAM)
-        if frame.stream == answer.stream:
-            answer.take_data(http2_frames.content(frame), is_last=is_last)
-        if size := len(frame.payload):
-            leave = http2_frames.window_update(0, size)
-            self._send(leave if is_last else leave + http2_frames.window_update(frame.stream, size))
-
-    def _take_of_connection(self, frame: Http2Frame, stream: int) -> None:
-        is_ack = bool(frame.flags & http2_frames.ACK)
-        if frame.kind == http2_frames.SETTINGS and not is_ack:
-            window = http2_frames.initial_window(frame.payload)
-            self._stream_window = self._stream_window if window is None else window
-            self._send(packed(http2_frames.SETTINGS, http2_frames.ACK, 0, b""))
-        elif frame.kind == http2_frames.PING and not is_ack:
-            self._send(packed(http2_frames.PING, http2_frames.ACK, 0, frame.payload[:8]))
-        elif frame.kind == http2_frames.WINDOW_UPDATE:
-            self._window += http2_frames.number(frame.payload) & http2_frames.WINDOW_MOST
-        elif frame.kind == http2_frames.GOAWAY:
-            self._last_stream = http2_frames.number(frame.payload[:4]) & http2_frames.WINDOW_MOST
-            if stream > self._last_stream:
-                raise CallProblem("the server takes no more calls (GOAWAY)")
-
-    def _block(self, frame: Http2Frame) -> bytes:
-        """The header block that begins with this frame; nothing may come between its parts."""
-        block = http2_frames.content(frame)
-        flags = frame.flags
-        while not flags & http2_frames.END_HEADERS:
-            more = self._frame()
-            if more.kind != http2_frames.CONTINUATION or more.stream != frame.stream:
-                raise WireProblem("a header block that another frame interrupts")
-            block, flags = block + more.payload, more.flags
-            if len(block) > _BLOCK_BYTES_MOST:
-                raise WireProblem(f"a header block of more than {_BLOCK_BYTES_MOST} bytes")
-        return block
-
-    def _frame(self) -> Http2Frame:
+    def _events(self, stream: int) -> list[Any]:
+        """Of one frame; none of GOAWAY, after which h2 would take nothing, though calls up to a
+        number are answered still.
+        """
         self._frames_left -= 1
         if self._frames_left < 0:
             raise WireProblem(f"more than {_FRAMES_MOST} frames")
-        length, kind, flags, stream = http2_frames.head(self._exactly(http2_frames.HEAD_BYTES))
-        return Http2Frame(kind, flags, stream, self._exactly(length))
+        head = self._exactly(_FRAME_HEAD_BYTES)
+        length = int.from_bytes(head[:3], "big")
+        if length > _FRAME_BYTES_MOST:
+            raise WireProblem(f"a frame of {length} bytes")
+        payload = self._exactly(length)
+        if head[3] != _GOAWAY:
+            events: list[Any] = self._http2.receive_data(head + payload)
+            return events
+        self._last_stream = int.from_bytes(payload[:4], "big") & _STREAM_MOST
+        if stream > self._last_stream:
+            raise CallProblem(_NO_MORE)
+        return []
 
     # --- bytes ------------------------------------------------------------------------------
 
@@ -163,7 +157,11 @@ class Connection:
         del self._buffer[:size]
         return taken
 
-    def _send(self, data: bytes) -> None:
+    def _send(self) -> None:
+        """What h2 has to say."""
+        data = self._http2.data_to_send()
+        if not data:
+            return
         self._wait()
         try:
             self._socket.sendall(data)
