@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims, Suspect
 from seawall.accounts.claim_joining.claim_bounds import within_residual
@@ -23,6 +23,8 @@ from seawall.host.host import Unread
 from seawall.readings.base import Base
 from seawall.readings.snapshot import Snapshot, needs_of
 
+COST: Final = 2
+"""Every process is asked once more (``findings/rule_costs.py``)."""
 Source: TypeAlias = "Callable[..., SourceClaims]"
 
 

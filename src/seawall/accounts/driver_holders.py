@@ -22,6 +22,8 @@ from seawall.readings.meminfo import PATH, Meminfo
 from seawall.readings.slabinfo import PATH as SLABINFO
 from seawall.readings.slabinfo import Slabinfo
 
+COST: Final = 2
+"""Every process is asked once more (``findings/rule_costs.py``)."""
 _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     NVIDIA: ("nvidia", "nvidia_uvm"), AMD: ("amdgpu",), "the xe driver": ("xe",),
     "the nouveau driver": ("nouveau",), "the radeon driver": ("radeon",),

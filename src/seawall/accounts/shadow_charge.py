@@ -14,6 +14,9 @@ from seawall.accounts.claim_joining.claim_owner import likely_bytes
 from seawall.accounts.claims import Claims
 from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, ancestors
 
+COST: Final = 2
+"""Every process is asked once more (``findings/rule_costs.py``)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncountedCharge:

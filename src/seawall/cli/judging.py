@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules over a source, in the order in which they can be certain."""
 
-import sys
 import time
 from collections.abc import Iterable, Iterator
-from functools import cache
 from typing import Any, Final
 
 from seawall.accounts.scene import Scene
 from seawall.cli.policy_file import load_policy
-from seawall.findings.finding import SEVERITIES, Judged
+from seawall.findings.finding import Judged
 from seawall.findings.rule import Rule
+from seawall.findings.rule_costs import cost_of, cost_of_topic, order
 from seawall.findings.rule_runner import (
     copes_with_one_moment,
     judge,
@@ -21,24 +20,6 @@ from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot, needs_of
 from seawall.sources.source import Source
 
-# Topics that are one small file each; what is judged from them alone is judged first.
-_CHEAP: Final = frozenset(
-    {"Kernel", "Meminfo", "Vmstat", "Zoneinfo", "HostPressure", "VmSysctls", "Swaps"}
-)
-# These ask every process once more, some of them through the expendable child.
-_PER_PROCESS: Final = frozenset(
-    {
-        "ProcessStatuses",
-        "CommandLines",
-        "NodeDaemons",
-        "ProcessReads",
-        "Claims",
-        "ShadowCharges",
-        "DriverHolders",
-        "DeviceTable",
-    }
-)
-_COSTLY: Final = 2
 UNHURRIED_SECONDS: Final = {1: 3.0, 2: 1.5}
 """By cost; a healthy machine with 5,000 processes has answered everything by then."""
 
@@ -74,25 +55,25 @@ class Judging:
 
     def at_once(self) -> Iterator[Judged]:
         """Findings of the rules that need one moment; cheap and severe ones first."""
-        for topic in sorted(window_topics(self.rules), key=_cost_of_topic):
-            if self._is_too_slow_for(_cost_of_topic(topic)):
+        for topic in sorted(window_topics(self.rules), key=cost_of_topic):
+            if self._is_too_slow_for(cost_of_topic(topic)):
                 self._left_out.add(topic)
             else:
                 self._source.first.get(topic)
         self._source.first.get(Kernel)  # its clock is where the window begins
         self._source.mark_first_moment()
-        rules = sorted((r for r in self.rules if not needs_window(r)), key=_order)
+        rules = sorted((r for r in self.rules if not needs_window(r)), key=order)
         for number, rule in enumerate(rules):
             # Where everything is slow, the window's rules know why: they go before these.
-            if self._is_too_slow_for(_cost_of(rule)):
+            if self._is_too_slow_for(cost_of(rule)):
                 self._postponed = rules[number:]
                 return
             yield from self._judged(rule)
 
     def first_look(self) -> Iterator[Judged]:
         """What fires already at one moment, of rules that judge again over the window."""
-        for rule in sorted(filter(copes_with_one_moment, self.rules), key=_order):
-            if self._is_too_slow_for(_cost_of(rule)):
+        for rule in sorted(filter(copes_with_one_moment, self.rules), key=order):
+            if self._is_too_slow_for(cost_of(rule)):
                 return
             for item in self._judged(rule):
                 if item.finding.verdict == "fires":
@@ -101,13 +82,13 @@ class Judging:
     def _judged(self, rule: Rule) -> Iterator[Judged]:
         """Where all is slow, without what the rule copes without and would have to wait for."""
         likes = {need for _, need, copes in needs_of(rule.judge) if copes}
-        self.scene.too_dear = {n for n in likes if self._is_too_slow_for(_cost_of_topic(n))}
+        self.scene.too_dear = {n for n in likes if self._is_too_slow_for(cost_of_topic(n))}
         yield from judge([rule], self.scene, self._policy)
         self.scene.too_dear = set()
 
     def over_window(self) -> Iterator[Judged]:
         """Findings of the rules that need two moments; waits for the second."""
-        rules = sorted(filter(needs_window, self.rules), key=_order)
+        rules = sorted(filter(needs_window, self.rules), key=order)
         if rules:
             self.scene = self._source.later_scene()
             self.scene.left_out = self._left_out
@@ -129,32 +110,3 @@ class Judging:
         """The moments that were looked at."""
         last = self.scene.last
         return [self.scene.first] if last is None else [self.scene.first, last]
-
-
-def _order(rule: Rule) -> tuple[int, bool, int, str]:
-    """Cheap ones first; of equals those about the node, for they tell why all else is slow."""
-    is_of_node = ".rules.node." in rule.module
-    return _cost_of(rule), not is_of_node, SEVERITIES.index(rule.severity), rule.id
-
-
-def _cost_of(rule: Rule) -> int:
-    """Of what it cannot do without; the rest may be left out."""
-    needs = needs_of(rule.judge)
-    return max((_cost_of_topic(need) for _, need, copes in needs if not copes), default=0)
-
-
-def _cost_of_topic(need: Any) -> int:
-    """Of a topic, or of ``Window[topic]``."""
-    cost: int = _cost_of_class(next(iter(getattr(need, "__args__", ())), need))
-    return cost
-
-
-@cache
-def _cost_of_class(topic: Any) -> int:
-    """By what is read for it in the end: a sum costs what its dearest part does."""
-    if topic.__name__ in _PER_PROCESS:
-        return _COSTLY
-    account = getattr(sys.modules[topic.__module__], "account", None)
-    if account is None:
-        return 0 if topic.__name__ in _CHEAP else 1
-    return max((_cost_of_topic(part) for _, part, _ in needs_of(account)), default=1)

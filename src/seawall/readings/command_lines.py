@@ -16,6 +16,8 @@ from seawall.host.host import Host, Unread
 from seawall.readings.process import Process, Processes
 from seawall.readings.reading import decode_name
 
+COST: Final = 2
+"""Every process is asked once more (``findings/rule_costs.py``)."""
 ASKED_MOST: Final = 512
 """Each question is a round trip to the child; those that wait for the disk are asked first."""
 

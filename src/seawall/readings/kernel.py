@@ -14,6 +14,8 @@ from seawall.host.host import Host, Unread
 from seawall.readings.probe_answer import seconds
 from seawall.readings.reading import decode_name
 
+COST: Final = 0
+"""One small file (``findings/rule_costs.py``)."""
 _DEFAULT_PAGE_BYTES: Final = 4096
 _ASSUMED: Final = Unread("page_size", "not_captured", f"assumed to be {_DEFAULT_PAGE_BYTES} bytes")
 _PAGE_SIZES: Final = (4096, 16384, 65536)

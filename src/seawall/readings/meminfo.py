@@ -15,6 +15,8 @@ from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
 from seawall.readings.reading import parse_number, read_as
 
+COST: Final = 0
+"""One small file (``findings/rule_costs.py``)."""
 PATH: Final = "/proc/meminfo"
 
 

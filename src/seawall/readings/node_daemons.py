@@ -12,6 +12,8 @@ from seawall.host.host import Host, Unread
 from seawall.readings import process
 from seawall.readings.process_extra import read_oom_score_adj
 
+COST: Final = 2
+"""Every process is asked once more (``findings/rule_costs.py``)."""
 NEEDED: Final = frozenset(
     {"kubelet", "k3s-server", "k3s-agent", "containerd", "crio", "dockerd", "sshd",
      "systemd-journal"}

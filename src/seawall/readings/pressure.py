@@ -14,6 +14,8 @@ from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
 from seawall.readings.reading import parse_fraction, parse_number, read_as
 
+COST: Final = 0
+"""One small file (``findings/rule_costs.py``)."""
 FOLDER: Final = "/proc/pressure"
 _KEYS_MOST: Final = 16
 

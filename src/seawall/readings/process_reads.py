@@ -15,6 +15,8 @@ from seawall.readings.process import Processes, sum_unread
 from seawall.readings.process_extra import ProcessIo, parse_io
 from seawall.readings.reading import read_each_as
 
+COST: Final = 2
+"""Every process is asked once more (``findings/rule_costs.py``)."""
 ASKED_MOST: Final = 64
 
 

@@ -15,6 +15,8 @@ from seawall.problems import ParseProblem
 from seawall.readings.process import hidden_processes, list_pids, sum_unread
 from seawall.readings.reading import decode_name, parse_number, read_as, read_each_as
 
+COST: Final = 2
+"""Every process is asked once more (``findings/rule_costs.py``)."""
 _KIB_FIELDS: Final = {
     b"VmRSS": "vm_rss", b"RssAnon": "rss_anon", b"RssFile": "rss_file",
     b"RssShmem": "rss_shmem", b"VmLck": "vm_lck", b"VmPin": "vm_pin", b"VmPTE": "vm_pte",

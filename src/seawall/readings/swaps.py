@@ -13,6 +13,8 @@ from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
 from seawall.readings.reading import decode_name, parse_number, parse_signed, read_as
 
+COST: Final = 0
+"""One small file (``findings/rule_costs.py``)."""
 PATH: Final = "/proc/swaps"
 _OCTAL: Final = re.compile(rb"\\([0-3][0-7]{2})")
 _ZRAM: Final = re.compile(r"/(?:dev/|dev/block/)?zram[0-9]+\Z")

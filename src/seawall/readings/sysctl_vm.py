@@ -12,6 +12,8 @@ from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
 from seawall.readings.reading import parse_number, parse_signed, read_as
 
+COST: Final = 0
+"""One small file (``findings/rule_costs.py``)."""
 LRU_GEN: Final = "/sys/kernel/mm/lru_gen"
 
 

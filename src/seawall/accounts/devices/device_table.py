@@ -6,7 +6,7 @@ the first findings of ``why`` do without them.
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seawall.accounts.devices.layers import (
     ContainerDevices,
@@ -22,6 +22,9 @@ from seawall.readings.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from seawall.accounts.devices.device_sides import DeviceSides
+
+COST: Final = 2
+"""Every process is asked once more (``findings/rule_costs.py``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
