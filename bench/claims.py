@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 from bench.scan_processes import processes_in_cgroups
 
-from seawall.accounts.claims import Claims, load_sources
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.claims.claims import Claims, load_sources
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.accounts.workloads import Workloads
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The quick residual: what of MemTotal no line of /proc/meminfo explains, by itself.
 
-``accounts/ledger.py`` is the truth: it reads five more files.  This is its meminfo part, cheap
-enough for every tick of the guard.  What it lacks (per-CPU lists, zspages, the ARC, pages that
-are charged without a counter, stacks outside vmalloc) moves slowly or is seen elsewhere, so the
-watcher tells both of one moment, and the guard adds the difference: ``guard/sense/residual.py``.
-A test holds the two together on recorded machines and on the live one.
+``accounts/node_memory/ledger.py`` is the truth: it reads five more files.  This is its meminfo
+part, cheap enough for every tick of the guard.  What it lacks (per-CPU lists, zspages, the ARC,
+pages that are charged without a counter, stacks outside vmalloc) moves slowly or is seen
+elsewhere, so the watcher tells both of one moment, and the guard adds the difference:
+``guard/sense/residual.py``. A test holds the two together on recorded machines and on the live
+one.
 
 Beside the layers and without imports of note: watcher and guard must compute the same.
 Fields are bytes and named as in ``readings/meminfo.py``; None: this kernel has no such line.

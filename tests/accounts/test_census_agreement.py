@@ -10,8 +10,8 @@ from seawall.accounts.census.census_agreement import (
     largest_difference,
 )
 from seawall.accounts.census.frame_census import Census, census_of
-from seawall.accounts.ledger import Ledger
-from seawall.accounts.ledger_parts import LedgerLine
+from seawall.accounts.node_memory.ledger import Ledger
+from seawall.accounts.node_memory.ledger_parts import LedgerLine
 from seawall.host.host import Unread
 from seawall.readings.slabinfo import SlabCache, Slabinfo
 

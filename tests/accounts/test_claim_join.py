@@ -8,7 +8,7 @@ from tests.accounts.test_claims_properties import NO_BASE, ledger
 
 from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims, Suspect
 from seawall.accounts.claim_joining.claim_owner import driver_key
-from seawall.accounts.claims import Claims, joined
+from seawall.accounts.claims.claims import Claims, joined
 from seawall.readings.base import Base
 
 MIB = 1 << 20

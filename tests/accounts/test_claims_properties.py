@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims
-from seawall.accounts.claims import Claims, joined
-from seawall.accounts.ledger import Ledger, LedgerLine
+from seawall.accounts.claims.claims import Claims, joined
+from seawall.accounts.node_memory.ledger import Ledger, LedgerLine
 from seawall.host.host import Unread
 from seawall.readings.base import Base
 

@@ -3,8 +3,8 @@
 import pytest
 from tests.readings.kernel_files import DEBIAN_6_1, this_machine, tree
 
-from seawall.accounts.dirty import Dirty
-from seawall.accounts.dirty_thresholds import (
+from seawall.accounts.cache.dirty import Dirty
+from seawall.accounts.cache.dirty_thresholds import (
     DirtyLimits,
     DirtySettings,
     dirtyable_bytes,

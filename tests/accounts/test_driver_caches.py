@@ -3,7 +3,7 @@
 import pytest
 from tests.readings.kernel_files import SEED_5_10, content
 
-from seawall.accounts.driver_caches import driver_pages, drivers_loaded, page_for_object
+from seawall.accounts.drivers.driver_caches import driver_pages, drivers_loaded, page_for_object
 from seawall.readings import slabinfo as slabinfo_file
 from seawall.readings.slabinfo import SlabCache, Slabinfo
 

@@ -14,7 +14,7 @@ from seawall.accounts.claim_sources import (
     drm_client_claims,
     nvml_claims,
 )
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host.case_host import parse_case
 from seawall.host.host import Unread

@@ -17,7 +17,7 @@ from tests.accounts.test_driver_claims import (
 )
 from tests.readings.kernel_files import SEED_5_10, content
 
-from seawall.accounts.driver_holders import DriverHolder, DriverHolders, LeftBehind, account
+from seawall.accounts.drivers.driver_holders import DriverHolder, DriverHolders, LeftBehind, account
 from seawall.readings import slabinfo as slabinfo_file
 from seawall.readings.driver_files import DriverFiles
 from seawall.readings.driver_modules import DriverModule, DriverModules

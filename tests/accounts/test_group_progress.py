@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from seawall.accounts.group_progress import GroupProgress, progress_of, refused_per_s
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.limits.group_progress import GroupProgress, progress_of, refused_per_s
 from seawall.accounts.scene import TopicWindow
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel

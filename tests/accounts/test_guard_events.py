@@ -13,9 +13,9 @@ from tests.films.scripts import Cast, random_film, rings_fast, two_late, unprove
 from tests.guard.telling import BOOT, HOSTILE, outcome, verdict
 from tests.replay.report_nodes import lines_of, watched
 
-from seawall.accounts.guard_events import guard_events
-from seawall.accounts.log_events import events_of, recent_events
-from seawall.accounts.recent_events import RecentEvents
+from seawall.accounts.log_episodes.guard_events import guard_events
+from seawall.accounts.log_episodes.log_events import events_of, recent_events
+from seawall.accounts.log_episodes.recent_events import RecentEvents
 from seawall.actions.orders import Outcome, Step
 from seawall.guard.settings import Settings
 from seawall.guard.tell.paths import Paths

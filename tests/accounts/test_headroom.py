@@ -5,7 +5,12 @@ import dataclasses
 import pytest
 from tests.readings.kernel_files import DEBIAN_6_1, EL8, UBUNTU_3_2, VM_6_18, content, tree
 
-from seawall.accounts.headroom import Headroom, account, estimate_available, hugetlb_bytes
+from seawall.accounts.node_memory.headroom import (
+    Headroom,
+    account,
+    estimate_available,
+    hugetlb_bytes,
+)
 from seawall.host.host import Unread
 from seawall.readings import kernel as kernel_file
 from seawall.readings import meminfo as meminfo_file

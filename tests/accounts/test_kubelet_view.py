@@ -2,7 +2,7 @@
 
 from tests.readings.kernel_files import SEED_5_10, content
 
-from seawall.accounts.kubelet_view import account, root_working_set
+from seawall.accounts.node_memory.kubelet_view import account, root_working_set
 from seawall.host.host import Unread
 from seawall.readings import meminfo as meminfo_file
 from seawall.readings.memcg import Memcg, Memcgs

@@ -16,8 +16,8 @@ from tests.readings.kernel_files import (
     tree,
 )
 
-from seawall.accounts.full_ledger import FullLedger
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.full_ledger import FullLedger
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.host.case_host import parse_case
 from seawall.readings.meminfo import FIELDS
 from seawall.readings.snapshot import Snapshot

@@ -3,7 +3,7 @@
 import pytest
 from tests.accounts.test_ledger import GIB, KIB, MIB, ledger_of, meminfo, size_of, zoneinfo
 
-from seawall.accounts.claims import Claims
+from seawall.accounts.claims.claims import Claims
 from seawall.host.case_host import parse_case
 from seawall.readings.snapshot import Snapshot
 

@@ -1,6 +1,6 @@
 """Which cgroups hit their own limit: v1, v2 with and without memory.events.local."""
 
-from seawall.accounts.limit_hits import LimitHits, limit_hits
+from seawall.accounts.limits.limit_hits import LimitHits, limit_hits
 from seawall.accounts.scene import TopicWindow
 from seawall.readings.memcg import Memcg, Memcgs
 

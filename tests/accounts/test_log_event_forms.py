@@ -3,8 +3,8 @@
 
 import pytest
 
-from seawall.accounts.guard_events import guard_events
-from seawall.accounts.log_events import events_of, recent_events
+from seawall.accounts.log_episodes.guard_events import guard_events
+from seawall.accounts.log_episodes.log_events import events_of, recent_events
 from seawall.readings.event_log.event_log import _PATTERNS, read_events
 from seawall.readings.event_log.log_line import LogClock, line_of
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from seawall.accounts.log_events import events_of
-from seawall.accounts.recent_events import RecentEvent
+from seawall.accounts.log_episodes.log_events import events_of
+from seawall.accounts.log_episodes.recent_events import RecentEvent
 from seawall.readings.event_log.event_log import read_events
 from seawall.readings.event_log.log_line import LogClock
 

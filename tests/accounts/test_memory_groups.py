@@ -2,7 +2,7 @@
 
 import time
 
-from seawall.accounts.memory_groups import (
+from seawall.accounts.cgroup_memory.memory_groups import (
     MemoryGroup,
     MemoryGroups,
     ancestors,

@@ -1,6 +1,6 @@
 """The sums over a cgroup's counters, against published ones."""
 
-from seawall.accounts.memory_numbers import (
+from seawall.accounts.cgroup_memory.memory_numbers import (
     docker_stats,
     docker_stats_17_06,
     droppable,

@@ -1,9 +1,9 @@
 """Why no OOM kill comes: each reason alone, and none where there is none."""
 
-from seawall.accounts.headroom import Headroom
-from seawall.accounts.kubelet_view import KubeletView
-from seawall.accounts.ledger import Ledger
-from seawall.accounts.no_kill import reasons
+from seawall.accounts.node_memory.headroom import Headroom
+from seawall.accounts.node_memory.kubelet_view import KubeletView
+from seawall.accounts.node_memory.ledger import Ledger
+from seawall.accounts.node_memory.no_kill import reasons
 from seawall.accounts.scene import TopicWindow
 from seawall.host.host import Unread
 from seawall.readings.meminfo import Meminfo

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from seawall.accounts.oom_kills import Kills, kills_in
+from seawall.accounts.limits.oom_kills import Kills, kills_in
 from seawall.accounts.scene import TopicWindow
 from seawall.host.host import Unread
 from seawall.readings.memcg import Memcg, Memcgs

@@ -4,8 +4,8 @@ from typing import TypeVar
 
 import pytest
 
-from seawall.accounts.kill_prospects import KillProspects
-from seawall.accounts.memory_groups import MemoryGroups
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroups
+from seawall.accounts.limits.kill_prospects import KillProspects
 from seawall.accounts.oom.agreement import agree
 from seawall.accounts.oom.badness import formula_named
 from seawall.accounts.oom.contenders import Contenders, ProcessMoment, contenders

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from seawall.accounts.page_cache import CacheTable, CacheTotals, explained_fraction
+from seawall.accounts.cache.page_cache import CacheTable, CacheTotals, explained_fraction
 from seawall.host.host import Unread
 from seawall.readings.process_files import FileUse
 from seawall.readings.residency import FilePages, WalkSlice

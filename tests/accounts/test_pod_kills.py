@@ -5,9 +5,9 @@ from typing import Any
 
 from tests.accounts.test_pod_table import POD, A, by_path, memcg, table_of
 
-from seawall.accounts.pod_danger import Danger, attention_of, danger_of
-from seawall.accounts.pod_kills import KillMoment, coverage_of, with_kills
-from seawall.accounts.pod_table import PodKills, PodTable
+from seawall.accounts.pods.pod_danger import Danger, attention_of, danger_of
+from seawall.accounts.pods.pod_kills import KillMoment, coverage_of, with_kills
+from seawall.accounts.pods.pod_table import PodKills, PodTable
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.kernel_log import KernelLog, parse

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from seawall.accounts.pod_danger import Danger, danger_of
-from seawall.accounts.pod_table import PodRow, PodTable, Room, account
+from seawall.accounts.pods.pod_danger import Danger, danger_of
+from seawall.accounts.pods.pod_table import PodRow, PodTable, Room, account
 from seawall.accounts.workloads import account as workloads_of
 from seawall.readings.cgroup import CgroupLayout, Cgroups
 from seawall.readings.container_files import ContainerFiles

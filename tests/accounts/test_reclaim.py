@@ -1,7 +1,7 @@
 """Signs of a reclaim storm, one at a time, and who faults most."""
 
-from seawall.accounts.headroom import Headroom
-from seawall.accounts.reclaim import (
+from seawall.accounts.node_memory.headroom import Headroom
+from seawall.accounts.node_memory.reclaim import (
     ReclaimSign,
     node_is_short,
     reads_code_back,

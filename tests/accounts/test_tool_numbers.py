@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from tests.accounts.test_memory_groups import TREE, tree
 
-from seawall.accounts.memory_groups import MemoryGroup
-from seawall.accounts.memory_parts import parts_of
-from seawall.accounts.tool_numbers import (
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup
+from seawall.accounts.cgroup_memory.memory_parts import parts_of
+from seawall.accounts.numbers.tool_numbers import (
     ToolNumber,
     missing_rows,
     tightest_limit,
@@ -17,7 +17,11 @@ from seawall.accounts.tool_numbers import (
     unseen_files,
     with_pod_sum,
 )
-from seawall.accounts.tool_numbers_processes import largest_pids, process_numbers, resident_of
+from seawall.accounts.numbers.tool_numbers_processes import (
+    largest_pids,
+    process_numbers,
+    resident_of,
+)
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
 from seawall.readings.process import Process, Processes

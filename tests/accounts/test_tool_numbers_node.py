@@ -2,8 +2,8 @@
 
 from tests.readings.kernel_files import SEED_5_10, content
 
-from seawall.accounts.kubelet_view import account
-from seawall.accounts.tool_numbers_node import free_numbers, kubelet_gap, node_numbers
+from seawall.accounts.node_memory.kubelet_view import account
+from seawall.accounts.numbers.tool_numbers_node import free_numbers, kubelet_gap, node_numbers
 from seawall.host.host import Unread
 from seawall.readings import meminfo as meminfo_file
 from seawall.readings.memcg import Memcg, Memcgs

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from seawall.accounts.claims import Claims
-from seawall.accounts.traced_memory import Traced
+from seawall.accounts.claims.claims import Claims
 from seawall.accounts.tracing.trace_rows import TracedRow, TraceSum
+from seawall.accounts.tracing.traced_memory import Traced
 from seawall.host.case_host import parse_case
 from seawall.host.host import JSON, Unread
 from seawall.host.overlay_host import OverlayHost
@@ -93,7 +93,7 @@ def snapshot(
 
 
 def residual(host: Any) -> int:
-    from seawall.accounts.ledger import Ledger
+    from seawall.accounts.node_memory.ledger import Ledger
 
     ledger = Snapshot(host).get(Ledger)
     assert not isinstance(ledger, Unread)

@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 from tests.blackbox.box_maker import END, Plot, World, small_box
 
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.accounts.scene import Middle, TopicWindow
 from seawall.blackbox.moments import choose, passes_until
 from seawall.blackbox.reader import Box

@@ -3,7 +3,7 @@
 
 import argparse
 
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.accounts.scene import Middle, TopicWindow
 from seawall.cli.source_options import open_source
 from seawall.host.host import Unread

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.blackbox.boxes import BOOT, UNIX, box_at, ring_at
 
-from seawall.accounts.guard_events import guard_event
-from seawall.accounts.recent_events import RecentEvents
+from seawall.accounts.log_episodes.guard_events import guard_event
+from seawall.accounts.log_episodes.recent_events import RecentEvents
 from seawall.blackbox.frame import Frame, pack
 from seawall.cli.recent_event_sources import (
     add_since_argument,

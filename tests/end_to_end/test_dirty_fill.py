@@ -11,8 +11,8 @@ import pytest
 from tests.end_to_end import cgroups
 from tests.end_to_end.cgroups import Cgroup, cgroup
 
-from seawall.accounts.dirty import Dirty
-from seawall.accounts.dirty_groups import DirtyGroup
+from seawall.accounts.cache.dirty import Dirty
+from seawall.accounts.cache.dirty_groups import DirtyGroup
 from seawall.host.live import LiveHost
 from seawall.readings.snapshot import Snapshot
 

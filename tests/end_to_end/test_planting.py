@@ -19,8 +19,8 @@ import pytest
 from tests.end_to_end.cgroups import cgroup, missing
 from tests.end_to_end.verbs import seawall
 
-from seawall.accounts.full_ledger import FullLedger
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.full_ledger import FullLedger
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.findings.rule import load_rules
 from seawall.host.live import LiveHost
 from seawall.readings.snapshot import Snapshot

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from tests.readings.kernel_files import EL8, content
 
-from seawall.accounts.full_ledger import FullLedger
-from seawall.accounts.headroom import Headroom
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.full_ledger import FullLedger
+from seawall.accounts.node_memory.headroom import Headroom
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.accounts.scene import Scene
 from seawall.findings.policy import Policy
 from seawall.findings.rule import load_rules

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from seawall.accounts.claims import Claims
+from seawall.accounts.claims.claims import Claims
+from seawall.accounts.claims.shadow_charge import ShadowCharges
 from seawall.accounts.devices.device_table import DeviceTable
-from seawall.accounts.driver_holders import DriverHolders
-from seawall.accounts.headroom import Headroom
-from seawall.accounts.ledger import Ledger
-from seawall.accounts.shadow_charge import ShadowCharges
+from seawall.accounts.drivers.driver_holders import DriverHolders
+from seawall.accounts.node_memory.headroom import Headroom
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.findings.rule import load_rules
 from seawall.findings.rule_costs import cost_of, cost_of_topic, order
 from seawall.readings.command_lines import CommandLines

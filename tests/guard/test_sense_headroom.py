@@ -7,8 +7,8 @@ import pytest
 from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around each test
 from tests.readings.kernel_files import KERNELS, content, this_machine, tree
 
-from seawall.accounts.full_ledger import FullLedger
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.full_ledger import FullLedger
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.guard.sense.files import KernelFile
 from seawall.guard.sense.residual import TickResidual
 from seawall.guard.sense.swap import Swap, given

@@ -12,7 +12,7 @@ CACHE_BYTES, HELD_BYTES = 24 * MIB, 16 * MIB
 
 ASK = r"""
 import json, sys, time
-from seawall.accounts.dirty import Dirty
+from seawall.accounts.cache.dirty import Dirty
 from seawall.host.live import LiveHost
 from seawall.readings.snapshot import Snapshot
 from seawall.views.dirty_json import part

@@ -53,8 +53,8 @@ sys.stdin.read()
 LOOK = rb"""
 import dataclasses, json, sys
 from seawall.accounts.claim_sources import driver_mapping_claims, driver_suspects
-from seawall.accounts.claims import _ask
-from seawall.accounts.driver_holders import DriverHolders
+from seawall.accounts.claims.claims import _ask
+from seawall.accounts.drivers.driver_holders import DriverHolders
 from seawall.host.live import LiveHost
 from seawall.readings.driver_files import DriverFiles
 from seawall.readings.driver_modules import DriverModules

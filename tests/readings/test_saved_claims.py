@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from seawall.accounts.claims import Claims
+from seawall.accounts.claims.claims import Claims
 from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.problems import ParseProblem

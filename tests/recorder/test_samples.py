@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from seawall.accounts.headroom import Headroom
-from seawall.accounts.ledger import Ledger
-from seawall.accounts.memory_groups import MemoryGroups
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroups
+from seawall.accounts.node_memory.headroom import Headroom
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.actions.mounts import find_mounts
 from seawall.actions.orders import Mounts
 from seawall.blackbox.round_frames import RoundReader, RoundWriter

@@ -7,8 +7,8 @@ from typing import Any
 
 import jsonschema
 
-from seawall.accounts.memory_groups import MemoryGroup
-from seawall.accounts.page_cache import CacheFile, CacheTotals
+from seawall.accounts.cache.page_cache import CacheFile, CacheTotals
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup
 from seawall.host.host import Unread
 from seawall.readings.memcg import Memcg
 from seawall.readings.meminfo import Meminfo, parse

@@ -14,7 +14,7 @@ from tests.accounts.test_claims_properties import NO_BASE, ledger
 from tests.end_to_end.warm_verbs import seawall
 
 from seawall.accounts.claim import Claim, SourceClaims, Suspect
-from seawall.accounts.claims import Claims, joined
+from seawall.accounts.claims.claims import Claims, joined
 from seawall.host.case_host import parse_case
 from seawall.views.claims_json import claims_fields
 from seawall.views.claims_text import holders

@@ -6,7 +6,7 @@ import re
 import pytest
 from tests.accounts.test_dirty import NODE, V2, dirty_of
 
-from seawall.accounts.dirty_thresholds import DirtyLimits
+from seawall.accounts.cache.dirty_thresholds import DirtyLimits
 from seawall.views.dirty_json import part
 from seawall.views.dirty_text import lines, state
 from seawall.views.terminal import Console

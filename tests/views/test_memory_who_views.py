@@ -8,8 +8,8 @@ import pytest
 from tests.end_to_end.verbs import SOURCES
 
 from seawall.accounts.claim import Claim
-from seawall.accounts.claims import Claims
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.claims.claims import Claims
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.accounts.tracing.trace_rows import (
     NOBODY_TRACED,
     Capped,

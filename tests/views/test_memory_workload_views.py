@@ -13,13 +13,13 @@ from tests.end_to_end.verbs import Ran
 from tests.end_to_end.warm_verbs import seawall
 from tests.views.test_pods_views import HOST, POD, A, B, memory
 
+from seawall.accounts.cgroup_memory.memory_parts import parts_of
 from seawall.accounts.claim import SourceClaims
-from seawall.accounts.claims import joined
-from seawall.accounts.headroom import Headroom
-from seawall.accounts.memory_parts import parts_of
-from seawall.accounts.pod_outside import with_outside
-from seawall.accounts.pod_table import PodTable
-from seawall.accounts.shadow_charge import sum_of, uncounted_claims
+from seawall.accounts.claims.claims import joined
+from seawall.accounts.claims.shadow_charge import sum_of, uncounted_claims
+from seawall.accounts.node_memory.headroom import Headroom
+from seawall.accounts.pods.pod_outside import with_outside
+from seawall.accounts.pods.pod_table import PodTable
 from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.snapshot import Snapshot

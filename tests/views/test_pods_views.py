@@ -14,11 +14,11 @@ from tests.accounts.test_claims_properties import NO_BASE, ledger
 from tests.end_to_end.warm_verbs import seawall
 
 from seawall.accounts.claim import SourceClaims
-from seawall.accounts.claims import joined
+from seawall.accounts.claims.claims import joined
 from seawall.accounts.entitlements import Entitlement
-from seawall.accounts.pod_danger import danger_of
-from seawall.accounts.pod_outside import with_outside
-from seawall.accounts.pod_table import PodTable
+from seawall.accounts.pods.pod_danger import danger_of
+from seawall.accounts.pods.pod_outside import with_outside
+from seawall.accounts.pods.pod_table import PodTable
 from seawall.cli import pods
 from seawall.host.case_host import parse_case
 from seawall.problems import UsageProblem

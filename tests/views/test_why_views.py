@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seawall.accounts.recent_events import RecentEvent, RecentEvents
+from seawall.accounts.log_episodes.recent_events import RecentEvent, RecentEvents
 from seawall.findings.blindness import NotSeen
 from seawall.findings.causes import causes
 from seawall.findings.finding import Brief, Evidence, Judged, Severity, blind, fires, quiet

@@ -22,7 +22,7 @@ from tests.accounts.packet_scenes import (
 from tests.accounts.test_claims_properties import ledger
 from tests.accounts.test_packet_ring_bounds import kept
 
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.host.host import JSON
 from seawall.host.live import LiveHost
 from seawall.watcher.claim_rows import ClaimRows, LearnedClaims

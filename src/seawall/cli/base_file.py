@@ -10,7 +10,7 @@ import os
 from argparse import Namespace
 from typing import Final, Literal
 
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.accounts.workloads import Workloads
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem

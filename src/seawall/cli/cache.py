@@ -6,8 +6,8 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import Final
 
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
-from seawall.accounts.page_cache import CacheTotals
+from seawall.accounts.cache.page_cache import CacheTotals
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.cli.cache_scan import CacheScan
 from seawall.cli.console import console_for

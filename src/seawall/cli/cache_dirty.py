@@ -4,8 +4,8 @@
 from argparse import Namespace
 from typing import Final
 
-from seawall.accounts.dirty import Dirty
-from seawall.accounts.page_cache import CacheTotals
+from seawall.accounts.cache.dirty import Dirty
+from seawall.accounts.cache.page_cache import CacheTotals
 from seawall.cli.console import console_for
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread

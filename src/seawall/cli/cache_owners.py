@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from seawall.accounts.memory_groups import MemoryGroups
-from seawall.accounts.page_cache import CacheFile
+from seawall.accounts.cache.page_cache import CacheFile
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroups
 from seawall.cli.cache_scan import CacheScan
 from seawall.host.host import JSON, Host, Unread
 from seawall.sources.source import Source

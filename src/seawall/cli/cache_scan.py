@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from seawall.accounts.page_cache import CacheFile, CacheTable
+from seawall.accounts.cache.page_cache import CacheFile, CacheTable
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.cli.progress import ProgressLine
 from seawall.host.host import Host, Unread

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from seawall.accounts.census.census_agreement import agreements_of
 from seawall.accounts.census.cgroups import CgroupPages, by_cgroup
 from seawall.accounts.census.frame_census import Census, census_of
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.accounts.workloads import Workloads
 from seawall.cli.console import console_for
 from seawall.cli.verb_page import print_page

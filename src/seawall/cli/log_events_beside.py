@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from seawall.views.terminal import Console
 
 if TYPE_CHECKING:
-    from seawall.accounts.recent_events import RecentEvent
+    from seawall.accounts.log_episodes.recent_events import RecentEvent
     from seawall.readings.event_log.event_log import EventLogReader
     from seawall.readings.event_log.log_line import LogTime
 
@@ -57,7 +57,7 @@ class LogEvents:
 
     def objects(self) -> list[dict[str, Any]]:
         """For JSON."""
-        from seawall.accounts.recent_events import RecentEvent  # noqa: PLC0415 - JSON alone
+        from seawall.accounts.log_episodes.recent_events import RecentEvent  # noqa: PLC0415 - JSON alone
         from seawall.views.documents.document_fields import (  # noqa: PLC0415 - see above
             RECENT_EVENT,
             object_of,
@@ -67,7 +67,7 @@ class LogEvents:
 
     def _events(self) -> "tuple[list[RecentEvent], LogTime]":
         """Newest first; the kernel's OOM kills are told by their reports."""
-        from seawall.accounts.log_events import events_beside_reports  # noqa: PLC0415 - see above
+        from seawall.accounts.log_episodes.log_events import events_beside_reports  # noqa: PLC0415 - see above
         from seawall.readings.event_log.log_line import NO_MOMENT, LogClock  # noqa: PLC0415
 
         if self._known is not None:

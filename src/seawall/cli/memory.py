@@ -5,7 +5,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from typing import Final
 
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.cli import memory_census, memory_watch, memory_who
 from seawall.cli.base_file import learn_base, learn_if_idle
 from seawall.cli.console import console_for

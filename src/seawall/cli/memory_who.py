@@ -95,8 +95,8 @@ def _traced(source: "Source", live: "LiveHost", arguments: Namespace) -> "Source
 
 
 def _page(source: "Source") -> "WhoPage":
-    from seawall.accounts.traced_memory import Traced  # noqa: PLC0415
     from seawall.accounts.tracing.trace_rows import NOBODY_TRACED  # noqa: PLC0415
+    from seawall.accounts.tracing.traced_memory import Traced  # noqa: PLC0415
     from seawall.host.host import Unread  # noqa: PLC0415
     from seawall.views.memory_page import MemoryPage  # noqa: PLC0415
     from seawall.views.memory_who_page import WhoPage  # noqa: PLC0415
@@ -112,7 +112,7 @@ def _page(source: "Source") -> "WhoPage":
 
 def _unseen(source: "Source", others: "tuple[NotSeen, ...]") -> "list[NotSeen]":
     """Why nobody could trace first, then what the trace lacks, then everything else."""
-    from seawall.accounts.traced_memory import Traced  # noqa: PLC0415
+    from seawall.accounts.tracing.traced_memory import Traced  # noqa: PLC0415
     from seawall.host.host import Unread  # noqa: PLC0415
     from seawall.readings.finished_trace import FinishedTrace  # noqa: PLC0415
     from seawall.views.memory_who_page import not_traced, trace_lacks  # noqa: PLC0415

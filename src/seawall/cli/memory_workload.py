@@ -3,11 +3,11 @@
 
 from argparse import Namespace
 
-from seawall.accounts.claims import Claims
-from seawall.accounts.headroom import Headroom
-from seawall.accounts.memory_parts import parts_of
-from seawall.accounts.pod_table import Room
-from seawall.accounts.shadow_charge import sum_of, uncounted_claims
+from seawall.accounts.cgroup_memory.memory_parts import parts_of
+from seawall.accounts.claims.claims import Claims
+from seawall.accounts.claims.shadow_charge import sum_of, uncounted_claims
+from seawall.accounts.node_memory.headroom import Headroom
+from seawall.accounts.pods.pod_table import Room
 from seawall.accounts.workloads import Workload
 from seawall.cgroup_paths import is_within
 from seawall.cli.console import console_for, terminal_rows

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The WORKLOAD of a command line, and what it is charged with in a line."""
 
-from seawall.accounts.memory_groups import MemoryGroups
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroups
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem

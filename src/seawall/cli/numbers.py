@@ -5,11 +5,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from seawall.accounts.full_ledger import FullLedger
-from seawall.accounts.kubelet_view import KubeletView
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
-from seawall.accounts.memory_parts import parts_of
-from seawall.accounts.tool_numbers import (
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.cgroup_memory.memory_parts import parts_of
+from seawall.accounts.node_memory.full_ledger import FullLedger
+from seawall.accounts.node_memory.kubelet_view import KubeletView
+from seawall.accounts.numbers.tool_numbers import (
     KUBECTL,
     missing_rows,
     tightest_limit,
@@ -19,8 +19,8 @@ from seawall.accounts.tool_numbers import (
     unseen_files,
     with_pod_sum,
 )
-from seawall.accounts.tool_numbers_node import free_numbers, kubelet_gap, node_numbers
-from seawall.accounts.tool_numbers_processes import (
+from seawall.accounts.numbers.tool_numbers_node import free_numbers, kubelet_gap, node_numbers
+from seawall.accounts.numbers.tool_numbers_processes import (
     Resident,
     largest_pids,
     process_numbers,

@@ -4,7 +4,7 @@
 from argparse import ArgumentParser, Namespace
 from typing import Final
 
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, parent
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups, parent
 from seawall.accounts.oom.badness import formula_named
 from seawall.accounts.oom.badness_ages import Formula
 from seawall.accounts.oom.contenders import Contenders, ProcessMoment, contenders

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from seawall.accounts.claims import Claims
+from seawall.accounts.claims.claims import Claims
 from seawall.accounts.entitlements import Entitlement, Entitlements
-from seawall.accounts.pod_kills import KillMoment, with_kills
-from seawall.accounts.pod_outside import with_outside
-from seawall.accounts.pod_table import PodTable
+from seawall.accounts.pods.pod_kills import KillMoment, with_kills
+from seawall.accounts.pods.pod_outside import with_outside
+from seawall.accounts.pods.pod_table import PodTable
 from seawall.accounts.workloads import Workloads
 from seawall.cli.console import console_for, terminal_rows
 from seawall.cli.named_workload import named_workload

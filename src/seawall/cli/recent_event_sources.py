@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from seawall.host.host import Unread
 
 if TYPE_CHECKING:
-    from seawall.accounts.recent_events import RecentEvent, RecentEvents
+    from seawall.accounts.log_episodes.recent_events import RecentEvent, RecentEvents
     from seawall.blackbox.reader import Box
     from seawall.host.background_question import BackgroundQuestion
     from seawall.host.host import Host
@@ -66,7 +66,7 @@ class PendingEvents:
 
     def events(self) -> "RecentEvents":
         """Newest first; call it once.  A fault of ours in them is told in ``unread``."""
-        from seawall.accounts.recent_events import RecentEvents  # noqa: PLC0415 - see below
+        from seawall.accounts.log_episodes.recent_events import RecentEvents  # noqa: PLC0415 - see below
         from seawall.readings.own_fault import unread_of  # noqa: PLC0415 - see below
 
         try:
@@ -115,9 +115,9 @@ def recent_events_of(source: "Source", arguments: Namespace) -> "RecentEvents":
 
 
 def _of_lines(found: "EventLines | Unread", since: float, *, is_own: bool) -> "RecentEvents":
-    from seawall.accounts.guard_events import guard_events  # noqa: PLC0415 - see above
-    from seawall.accounts.log_events import recent_events  # noqa: PLC0415 - see above
-    from seawall.accounts.recent_events import RecentEvents  # noqa: PLC0415 - see above
+    from seawall.accounts.log_episodes.guard_events import guard_events  # noqa: PLC0415 - see above
+    from seawall.accounts.log_episodes.log_events import recent_events  # noqa: PLC0415 - see above
+    from seawall.accounts.log_episodes.recent_events import RecentEvents  # noqa: PLC0415 - see above
     from seawall.readings.event_lines import CAPTURED_SECONDS  # noqa: PLC0415 - see above
     from seawall.readings.event_log.log_line import LogClock  # noqa: PLC0415 - see above
 
@@ -184,7 +184,7 @@ def _of_box(source: "BoxSource", since: float) -> "RecentEvents":
     now = source.asked_unix_seconds
     if source.box is not None and now is not None:
         return box_events(source.box, now, since)
-    from seawall.accounts.recent_events import RecentEvents  # noqa: PLC0415 - see above
+    from seawall.accounts.log_episodes.recent_events import RecentEvents  # noqa: PLC0415 - see above
 
     missing = Unread("kernel log", "not_captured", "an export of a black box holds no lines")
     return RecentEvents(since_seconds=since, events=(), unread=(missing,), now_unix_seconds=now)
@@ -192,7 +192,7 @@ def _of_box(source: "BoxSource", since: float) -> "RecentEvents":
 
 def box_events(box: "Box", now_unix_seconds: float, since_seconds: float) -> "RecentEvents":
     """Kernel lines and decisions that the recorder kept, up to a moment."""
-    from seawall.accounts.log_events import recent_events  # noqa: PLC0415 - see above
+    from seawall.accounts.log_episodes.log_events import recent_events  # noqa: PLC0415 - see above
     from seawall.readings.event_log.log_line import LogClock  # noqa: PLC0415 - see above
     from seawall.sources.box_lines import lines_between  # noqa: PLC0415 - see above
 
@@ -209,7 +209,7 @@ def box_events(box: "Box", now_unix_seconds: float, since_seconds: float) -> "Re
 
 
 def _box_decisions(rows: "Sequence[BoxEvent]", path: str) -> "Iterator[RecentEvent]":
-    from seawall.accounts.guard_events import guard_event  # noqa: PLC0415 - see above
+    from seawall.accounts.log_episodes.guard_events import guard_event  # noqa: PLC0415 - see above
     from seawall.findings.shell import quote  # noqa: PLC0415 - see above
 
     by_decision: dict[str, list[BoxEvent]] = {}

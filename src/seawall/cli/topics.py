@@ -7,11 +7,25 @@ from importlib import import_module
 from typing import Any, Final, get_args
 
 import seawall.accounts
-import seawall.accounts.devices
 import seawall.readings
+from seawall.accounts import (
+    cache,
+    cgroup_memory,
+    claims,
+    devices,
+    drivers,
+    limits,
+    node_memory,
+    pods,
+    tracing,
+)
 from seawall.host.host import Unread
 
-_HOMES: Final = (seawall.readings, seawall.accounts, seawall.accounts.devices)
+_HOMES: Final = (
+    seawall.readings, seawall.accounts, cache, cgroup_memory, claims, devices, drivers, limits,
+    node_memory, pods, tracing,
+)  # fmt: skip
+"""Folders whose modules may be topics; the others' are not imported."""
 
 
 def all_topics() -> list[type[Any]]:

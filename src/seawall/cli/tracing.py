@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.host.host import JSON, Host, Unread
 from seawall.readings.finished_trace import PROBE
 from seawall.readings.snapshot import Snapshot

@@ -6,11 +6,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from seawall.accounts.claims import Claims
-from seawall.accounts.gpu_memory import without_cpus
-from seawall.accounts.headroom import Headroom
-from seawall.accounts.memory_groups import MemoryGroups, largest_holder
-from seawall.accounts.recent_events import RecentEvents
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroups, largest_holder
+from seawall.accounts.claims.claims import Claims
+from seawall.accounts.log_episodes.recent_events import RecentEvents
+from seawall.accounts.node_memory.gpu_memory import without_cpus
+from seawall.accounts.node_memory.headroom import Headroom
 from seawall.cli import statuses
 from seawall.cli.base_file import learn_if_idle
 from seawall.cli.console import console_for

@@ -84,7 +84,7 @@ def not_seen(judged: "Iterable[Judged]", snapshots: "Sequence[Snapshot]") -> lis
 
 def _unseen_holders(snapshots: "Sequence[Snapshot]") -> list[NotSeen]:
     """What sources of claims could not see, where a rule asked them: of the last moment."""
-    from seawall.accounts.claims import Claims  # noqa: PLC0415 - of rules alone
+    from seawall.accounts.claims.claims import Claims  # noqa: PLC0415 - of rules alone
 
     for snapshot in reversed(snapshots):
         for value in snapshot.values():

@@ -3,8 +3,8 @@
 
 from collections.abc import Iterator
 
+from seawall.accounts.node_memory.reclaim import top_faulters
 from seawall.accounts.rates import gained
-from seawall.accounts.reclaim import top_faulters
 from seawall.accounts.scene import TopicWindow
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What findings about a container's memory have in common: evidence and shell lines."""
 
-from seawall.accounts.dirty_groups import holders, unwritten
-from seawall.accounts.group_progress import GroupProgress
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
-from seawall.accounts.tool_numbers import DOCKER, PROMETHEUS, ToolNumber, tool_numbers
+from seawall.accounts.cache.dirty_groups import holders, unwritten
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.limits.group_progress import GroupProgress
+from seawall.accounts.numbers.tool_numbers import DOCKER, PROMETHEUS, ToolNumber, tool_numbers
 from seawall.accounts.workloads import SHORT_ID_CHARACTERS
 from seawall.findings.finding import Evidence, Finding, blind
 from seawall.findings.shell import quote

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why no kill helps a container, in words and evidence."""
 
-from seawall.accounts.memory_groups import MemoryGroup
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup
 from seawall.accounts.oom.salvage import Hopeless
 from seawall.findings.finding import Evidence
 from seawall.words import count, size

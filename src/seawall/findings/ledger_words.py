@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What findings about uncounted memory say where the ledger's own file lacks lines."""
 
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.findings.finding import Finding, blind
 from seawall.host.host import Unread
 from seawall.readings.meminfo import PATH

@@ -77,8 +77,8 @@ def _narrow(words: "list[str]") -> "list[str]":
 
 
 def _estimate(fields: "dict[str, int]", zoneinfo: str) -> "int | None":
-    """KiB: what MemAvailable would be where the kernel has none, as ``accounts/headroom.py``
-    computes it; None without the lines that it takes.
+    """KiB: what MemAvailable would be where the kernel has none, as
+    ``accounts/node_memory/headroom.py`` computes it; None without the lines that it takes.
     """
     try:
         free, slab = fields["MemFree"], fields["SReclaimable"]

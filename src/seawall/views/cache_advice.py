@@ -8,8 +8,8 @@ answers with processes in the group too, writes their dirty pages and takes what
 
 from collections.abc import Iterator
 
-from seawall.accounts.limit_hits import refusals
-from seawall.accounts.memory_groups import MemoryGroup
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup
+from seawall.accounts.limits.limit_hits import refusals
 from seawall.findings.shell import quote
 from seawall.views.cache_page import CachePage
 from seawall.words import count, size

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from seawall.accounts.page_cache import CacheFile, CacheTotals, explained_fraction
+from seawall.accounts.cache.page_cache import CacheFile, CacheTotals, explained_fraction
 from seawall.host.host import Unread
 from seawall.views.cache_advice import advice
 from seawall.views.cache_page import CachePage, Owners

@@ -4,8 +4,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from seawall.accounts.memory_groups import MemoryGroup
-from seawall.accounts.page_cache import CacheFile, CacheTotals
+from seawall.accounts.cache.page_cache import CacheFile, CacheTotals
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 from seawall.readings.meminfo import Meminfo

@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.accounts.page_cache import CacheFile, explained_fraction
+from seawall.accounts.cache.page_cache import CacheFile, explained_fraction
 from seawall.host.host import Unread
 from seawall.views.cache_advice import advice
 from seawall.views.cache_page import CachePage, Owners

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from seawall.accounts.page_cache import CacheTable
+from seawall.accounts.cache.page_cache import CacheTable
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel

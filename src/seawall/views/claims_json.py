@@ -4,8 +4,8 @@
 from typing import Any
 
 from seawall.accounts.claim import Claim, Suspect
-from seawall.accounts.claims import Claims
-from seawall.accounts.shadow_charge import ShadowCharges
+from seawall.accounts.claims.claims import Claims
+from seawall.accounts.claims.shadow_charge import ShadowCharges
 from seawall.host.host import Unread
 from seawall.views.document import with_unread
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from seawall.accounts.claim import RESIDUAL, Claim, ClaimClass, Suspect
 from seawall.accounts.claim_joining.claim_owner import likely_bytes
-from seawall.accounts.claims import Claims
+from seawall.accounts.claims.claims import Claims
 from seawall.views.terminal import Console
 from seawall.words import size
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What sources of claims could not see here, as rows of "Could not see"."""
 
-from seawall.accounts.claims import Claims
+from seawall.accounts.claims.claims import Claims
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 

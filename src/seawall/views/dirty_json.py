@@ -3,9 +3,9 @@
 
 from typing import Any
 
-from seawall.accounts.dirty import Dirty, Waiter
-from seawall.accounts.dirty_groups import DirtyGroup
-from seawall.accounts.dirty_thresholds import DirtyLimits
+from seawall.accounts.cache.dirty import Dirty, Waiter
+from seawall.accounts.cache.dirty_groups import DirtyGroup
+from seawall.accounts.cache.dirty_thresholds import DirtyLimits
 from seawall.views.dirty_text import settings_words
 from seawall.views.document import with_unread
 

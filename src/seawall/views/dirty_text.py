@@ -7,9 +7,9 @@ Shown by ``seawall cache --dirty``.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from seawall.accounts.dirty import EXAMPLE_BYTES, Dirty, Waiter
-from seawall.accounts.dirty_groups import DirtyGroup
-from seawall.accounts.dirty_thresholds import DirtyLimits
+from seawall.accounts.cache.dirty import EXAMPLE_BYTES, Dirty, Waiter
+from seawall.accounts.cache.dirty_groups import DirtyGroup
+from seawall.accounts.cache.dirty_thresholds import DirtyLimits
 from seawall.views.terminal import Console, plain
 from seawall.words import duration, percent, size
 

@@ -7,7 +7,7 @@ Newest first; those of the last half hour of the log before the others.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from seawall.accounts.recent_events import RecentEvent
+from seawall.accounts.log_episodes.recent_events import RecentEvent
 from seawall.views.document import taken_at
 from seawall.views.terminal import Console
 from seawall.words import count, counted

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from seawall.accounts.ledger import LedgerLine, NodeLedger, UnknownLine
+from seawall.accounts.node_memory.ledger import LedgerLine, NodeLedger, UnknownLine
 from seawall.host.host import Unread
 from seawall.readings.base import Base
 from seawall.views.claims_json import claims_fields, node_shadow_fields

@@ -4,11 +4,11 @@
 from dataclasses import dataclass
 
 from seawall.accounts.claim import Claim
-from seawall.accounts.claims import Claims
-from seawall.accounts.full_ledger import FullLedger
-from seawall.accounts.headroom import Headroom
-from seawall.accounts.ledger import Ledger
-from seawall.accounts.shadow_charge import ShadowCharges
+from seawall.accounts.claims.claims import Claims
+from seawall.accounts.claims.shadow_charge import ShadowCharges
+from seawall.accounts.node_memory.full_ledger import FullLedger
+from seawall.accounts.node_memory.headroom import Headroom
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
 from seawall.readings.base import Base

@@ -7,9 +7,9 @@ Each use has a letter in the bar.  What nobody explains is ``?``, what is free i
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from seawall.accounts.ledger import Ledger, LedgerLine, NodeLedger
-from seawall.accounts.ledger_nodes import Imbalance, imbalance
-from seawall.accounts.ledger_parts import GPU_LINE, NOT_CAPTURED
+from seawall.accounts.node_memory.ledger import Ledger, LedgerLine, NodeLedger
+from seawall.accounts.node_memory.ledger_nodes import Imbalance, imbalance
+from seawall.accounts.node_memory.ledger_parts import GPU_LINE, NOT_CAPTURED
 from seawall.host.host import Unread
 from seawall.readings.base import Base
 from seawall.readings.meminfo import PATH

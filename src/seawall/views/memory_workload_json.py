@@ -3,9 +3,9 @@
 
 from typing import Any
 
-from seawall.accounts.memory_numbers import held_bytes
-from seawall.accounts.pod_danger import danger_of
-from seawall.accounts.pod_table import PodKills, PodRow, Room
+from seawall.accounts.cgroup_memory.memory_numbers import held_bytes
+from seawall.accounts.pods.pod_danger import danger_of
+from seawall.accounts.pods.pod_table import PodKills, PodRow, Room
 from seawall.host.host import Unread
 from seawall.views.claims_json import claim_object, suspect_object
 from seawall.views.document import not_seen_rows, with_unread

@@ -3,10 +3,10 @@
 
 from dataclasses import dataclass
 
+from seawall.accounts.cgroup_memory.memory_parts import MemoryParts
 from seawall.accounts.claim import Claim, Suspect
-from seawall.accounts.headroom import SHORT_BYTES, SHORT_FRACTION, Headroom
-from seawall.accounts.memory_parts import MemoryParts
-from seawall.accounts.pod_table import PodRow, Room
+from seawall.accounts.node_memory.headroom import SHORT_BYTES, SHORT_FRACTION, Headroom
+from seawall.accounts.pods.pod_table import PodRow, Room
 from seawall.accounts.workloads import Workload
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread

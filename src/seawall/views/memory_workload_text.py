@@ -4,9 +4,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.accounts.memory_numbers import held_bytes
-from seawall.accounts.pod_danger import danger_of
-from seawall.accounts.pod_table import PodKills, PodRow, Room
+from seawall.accounts.cgroup_memory.memory_numbers import held_bytes
+from seawall.accounts.pods.pod_danger import danger_of
+from seawall.accounts.pods.pod_table import PodKills, PodRow, Room
 from seawall.host.host import Unread
 from seawall.views.claims_text import listed, suspect_name
 from seawall.views.memory_workload_page import WorkloadMemoryPage

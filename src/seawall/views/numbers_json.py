@@ -4,10 +4,10 @@
 from collections.abc import Iterable
 from typing import Any
 
-from seawall.accounts.memory_groups import MemoryGroup
-from seawall.accounts.memory_numbers import held_bytes
-from seawall.accounts.tool_numbers import ToolCount, ToolNumber, tool_numbers
-from seawall.accounts.tool_numbers_processes import Resident
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup
+from seawall.accounts.cgroup_memory.memory_numbers import held_bytes
+from seawall.accounts.numbers.tool_numbers import ToolCount, ToolNumber, tool_numbers
+from seawall.accounts.numbers.tool_numbers_processes import Resident
 from seawall.readings.reading import UNLIMITED, Unlimited
 from seawall.views.document import not_seen_rows, with_unread
 from seawall.views.numbers_page import NodePage, NumbersPage, WorkloadPage

@@ -3,10 +3,10 @@
 
 from dataclasses import dataclass
 
-from seawall.accounts.memory_groups import MemoryGroup
-from seawall.accounts.memory_parts import MemoryParts
-from seawall.accounts.tool_numbers import ToolCount, ToolNumber
-from seawall.accounts.tool_numbers_processes import Resident
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup
+from seawall.accounts.cgroup_memory.memory_parts import MemoryParts
+from seawall.accounts.numbers.tool_numbers import ToolCount, ToolNumber
+from seawall.accounts.numbers.tool_numbers_processes import Resident
 from seawall.findings.blindness import NotSeen
 from seawall.readings.meminfo import Meminfo
 

@@ -7,11 +7,11 @@ Tools that show the same number by the same formula share a row: that is most of
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from seawall.accounts.memory_groups import MemoryGroup
-from seawall.accounts.memory_numbers import working_set
-from seawall.accounts.memory_parts import LETTERS
-from seawall.accounts.tool_numbers import PROMETHEUS, ToolNumber
-from seawall.accounts.tool_numbers_node import EXPORTER
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup
+from seawall.accounts.cgroup_memory.memory_numbers import working_set
+from seawall.accounts.cgroup_memory.memory_parts import LETTERS
+from seawall.accounts.numbers.tool_numbers import PROMETHEUS, ToolNumber
+from seawall.accounts.numbers.tool_numbers_node import EXPORTER
 from seawall.readings.reading import Unlimited
 from seawall.views.memory_text import whole_bar
 from seawall.views.numbers_page import NodePage, WorkloadPage

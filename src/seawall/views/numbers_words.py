@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from seawall.accounts.memory_numbers import held_bytes, working_set
+from seawall.accounts.cgroup_memory.memory_numbers import held_bytes, working_set
 from seawall.views.numbers_page import NodePage, WorkloadPage
 from seawall.words import percent, size
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from seawall.accounts.pod_table import PodRow, PodTable
+from seawall.accounts.pods.pod_table import PodRow, PodTable
 from seawall.accounts.workloads import Workload
 from seawall.views.pods_columns import ATTENTION, COLUMNS, Column, is_pods, ordered
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from seawall.accounts.pod_danger import attention_of
-from seawall.accounts.pod_table import PodHolding, PodRow, Room
+from seawall.accounts.pods.pod_danger import attention_of
+from seawall.accounts.pods.pod_table import PodHolding, PodRow, Room
 from seawall.accounts.workloads import Workload
 from seawall.problems import UsageProblem
 from seawall.readings.reading import Unlimited

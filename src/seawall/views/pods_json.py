@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from seawall.accounts.claims import Claims
+from seawall.accounts.claims.claims import Claims
 from seawall.accounts.entitlements import Entitlement
-from seawall.accounts.pod_danger import danger_of
-from seawall.accounts.pod_kills import coverage_of
-from seawall.accounts.pod_table import PodKills, PodRow, PodTable, Room
+from seawall.accounts.pods.pod_danger import danger_of
+from seawall.accounts.pods.pod_kills import coverage_of
+from seawall.accounts.pods.pod_table import PodKills, PodRow, PodTable, Room
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 from seawall.views.claims_json import claims_fields

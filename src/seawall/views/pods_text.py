@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from seawall.accounts.entitlements import Entitlement
-from seawall.accounts.pod_danger import Danger, attention_of, danger_of
-from seawall.accounts.pod_kills import coverage_of
-from seawall.accounts.pod_table import PodKills, PodRow, PodTable, Room
+from seawall.accounts.pods.pod_danger import Danger, attention_of, danger_of
+from seawall.accounts.pods.pod_kills import coverage_of
+from seawall.accounts.pods.pod_table import PodKills, PodRow, PodTable, Room
 from seawall.readings.reading import Unlimited
 from seawall.views.pods_choice import PodRows
 from seawall.views.pods_columns import (

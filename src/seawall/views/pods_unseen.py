@@ -4,8 +4,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from seawall.accounts.claims import Claims
-from seawall.accounts.pod_table import PodTable
+from seawall.accounts.claims.claims import Claims
+from seawall.accounts.pods.pod_table import PodTable
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 from seawall.words import size

@@ -8,7 +8,7 @@ most rules could not see.  No colour, no newline, 120 characters or a little les
 from collections.abc import Sequence
 from typing import Final
 
-from seawall.accounts.recent_events import RecentEvents
+from seawall.accounts.log_episodes.recent_events import RecentEvents
 from seawall.findings.causes import Cause, causes
 from seawall.findings.finding import Judged
 from seawall.host.host import Unread

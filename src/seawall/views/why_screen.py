@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from seawall.accounts.recent_events import RecentEvent, RecentEvents
+from seawall.accounts.log_episodes.recent_events import RecentEvent, RecentEvents
 from seawall.findings.blindness import NotSeen, changeable
 from seawall.findings.causes import Cause, causes
 from seawall.findings.finding import SEVERITIES, Judged

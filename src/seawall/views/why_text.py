@@ -12,7 +12,7 @@ from seawall.views.terminal import Console, plain
 from seawall.words import count, counted, duration, percent, size
 
 if TYPE_CHECKING:
-    from seawall.accounts.recent_events import RecentEvent, RecentEvents
+    from seawall.accounts.log_episodes.recent_events import RecentEvent, RecentEvents
     from seawall.findings.blindness import NotSeen
     from seawall.findings.causes import Cause
     from seawall.findings.finding import Evidence, Judged

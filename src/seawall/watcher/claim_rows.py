@@ -12,11 +12,11 @@ from typing import Any, Final, NamedTuple
 
 from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims
 from seawall.accounts.claim_sources import driver_mapping_claims, packet_ring_claims
-from seawall.accounts.claims import Claims, joined
-from seawall.accounts.claims_file_words import claim_of
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.claims.claims import Claims, joined
+from seawall.accounts.claims.shadow_charge import sum_of, uncounted_claims
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.accounts.packet_rings.bounds import bounded
-from seawall.accounts.shadow_charge import sum_of, uncounted_claims
+from seawall.accounts.watch.claims_file_words import claim_of
 from seawall.host.host import Host, Unread
 from seawall.readings.driver_files import DriverFiles
 from seawall.readings.driver_mappings import DriverMappings

@@ -10,7 +10,7 @@ import select
 import time
 from typing import Any, Final
 
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.host.live import LiveHost
 from seawall.host.slow_probes import SLOW_PROBES
 from seawall.watcher.claim_rows import ClaimReport, ClaimRows, LearnedClaims

@@ -9,8 +9,8 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from seawall.accounts.ledger import Ledger
-from seawall.accounts.ledger_vmalloc import is_pages
+from seawall.accounts.node_memory.ledger import Ledger
+from seawall.accounts.node_memory.ledger_vmalloc import is_pages
 from seawall.accounts.watch.tracing_pace import LedgerMoment
 from seawall.host.host import Host, Unread
 from seawall.quick_residual import quick_residual

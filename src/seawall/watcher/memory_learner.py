@@ -8,7 +8,7 @@ seconds, and what was taken is told as soon as it has settled.
 import time
 from typing import Final
 
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.accounts.tracing.sums import TraceInputs, UncountedGrowth, sum_trace
 from seawall.accounts.tracing.task_workloads import memory_path
 from seawall.accounts.watch.tracing_pace import BURST, LEAK, MIB, Growth, LedgerMoment, TracingPace

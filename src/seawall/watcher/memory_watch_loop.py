@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from seawall.accounts.ledger import Ledger
-from seawall.accounts.ledger_vmalloc import is_pages
+from seawall.accounts.node_memory.ledger import Ledger
+from seawall.accounts.node_memory.ledger_vmalloc import is_pages
 from seawall.accounts.tracing.sums import TraceInputs, UncountedGrowth, sum_trace
 from seawall.accounts.watch.tracing_pace import LedgerMoment
 from seawall.accounts.watch.watched_claims import ClaimPlace, Key, key_of

@@ -10,7 +10,7 @@ import re
 import time
 from typing import Final
 
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.accounts.packet_rings.ring_places import RING_CALLERS
 from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem

@@ -10,9 +10,9 @@ import json
 import time
 from typing import Any, Final
 
-from seawall.accounts.group_progress import GroupProgress, progress_of, refused_per_s
-from seawall.accounts.kill_prospects import KillProspects
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.limits.group_progress import GroupProgress, progress_of, refused_per_s
+from seawall.accounts.limits.kill_prospects import KillProspects
 from seawall.accounts.oom import badness, contenders, prediction, salvage, scope
 from seawall.accounts.scene import TopicWindow
 from seawall.findings.kill_words import hopeless_words

@@ -12,7 +12,7 @@ from typing import Final
 
 from seawall.accounts.census.frame_census import Census
 from seawall.accounts.census.frame_kinds import Kind
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.host.host import Unread
 from seawall.readings.slabinfo import Slabinfo
 

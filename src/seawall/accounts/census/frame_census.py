@@ -13,7 +13,7 @@ from math import sqrt
 from typing import Final
 
 from seawall.accounts.census.frame_kinds import HELD, OF_WHICH, PLAIN, Kind, kind_of
-from seawall.accounts.ledger_parts import listed_pages
+from seawall.accounts.node_memory.ledger_parts import listed_pages
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.page_census import PageCensus
 from seawall.readings.zoneinfo import Zoneinfo

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from seawall.accounts.claim import RESIDUAL, Claim, ClaimClass, Confidence, SourceClaims
-from seawall.accounts.ledger import Ledger
-from seawall.accounts.ledger_parts import TTM_LINE
+from seawall.accounts.node_memory.ledger import Ledger
+from seawall.accounts.node_memory.ledger_parts import TTM_LINE
 from seawall.readings.allocinfo import PATH, AllocationSite, Allocinfo
 from seawall.readings.kernel import Kernel
 

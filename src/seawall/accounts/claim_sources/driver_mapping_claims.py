@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from seawall.accounts.claim import RESIDUAL, Claim, ClaimClass, SourceClaims
-from seawall.accounts.driver_names import UVM, driver_of, node_name
-from seawall.accounts.ledger import Ledger
-from seawall.accounts.ledger_lines import CHARGED
+from seawall.accounts.drivers.driver_names import UVM, driver_of, node_name
+from seawall.accounts.node_memory.ledger import Ledger
+from seawall.accounts.node_memory.ledger_lines import CHARGED
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.readings.driver_files import DriverFile, DriverFiles
 from seawall.readings.driver_mappings import DriverMappings, MappedDriver

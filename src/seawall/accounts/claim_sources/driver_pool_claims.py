@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from seawall.accounts.claim import RESIDUAL, Claim, ClaimClass, Confidence, SourceClaims
-from seawall.accounts.driver_names import AMD, NVIDIA, TTM
-from seawall.accounts.ledger_parts import TTM_LINE
+from seawall.accounts.drivers.driver_names import AMD, NVIDIA, TTM
+from seawall.accounts.node_memory.ledger_parts import TTM_LINE
 from seawall.host.host import Unread
 from seawall.readings.driver_modules import DriverModules
 from seawall.readings.driver_pools import SHRINKERS, TTM_POOL, DriverPools, TtmPool

@@ -2,7 +2,7 @@
 """A driver's own slab cache: an object for each page that the driver took, an upper bound."""
 
 from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims
-from seawall.accounts.driver_caches import DriverCachePages, driver_pages
+from seawall.accounts.drivers.driver_caches import DriverCachePages, driver_pages
 from seawall.readings.kernel import Kernel
 from seawall.readings.slabinfo import PATH, Slabinfo
 

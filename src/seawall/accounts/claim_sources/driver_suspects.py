@@ -7,7 +7,7 @@ Nothing is proved by it; it names whom to ask first.  Most processes first, then
 from typing import Final
 
 from seawall.accounts.claim import SourceClaims, Suspect
-from seawall.accounts.driver_names import driver_of, node_name
+from seawall.accounts.drivers.driver_names import driver_of, node_name
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host.host import Unread
 from seawall.readings.driver_files import DriverFiles, Holder

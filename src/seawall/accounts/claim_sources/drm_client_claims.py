@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims
-from seawall.accounts.driver_names import AMD
-from seawall.accounts.ledger_parts import TTM_LINE
+from seawall.accounts.drivers.driver_names import AMD
+from seawall.accounts.node_memory.ledger_parts import TTM_LINE
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host.host import Unread
 from seawall.readings.drm_clients import DrmClient, DrmClients, DrmRegion

@@ -7,9 +7,9 @@ Usage less what is below it bounds it from above; the parts of memory.stat tell 
 from collections.abc import Iterator
 from typing import Final
 
+from seawall.accounts.cgroup_memory.dying_memory import DyingMemory, dying_memory
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroups
 from seawall.accounts.claim import Claim, SourceClaims
-from seawall.accounts.dying_memory import DyingMemory, dying_memory
-from seawall.accounts.memory_groups import MemoryGroups
 
 _LEAST_BYTES: Final = 16 << 20
 _SHOWN_MOST: Final = 8

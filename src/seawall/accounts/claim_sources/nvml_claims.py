@@ -9,7 +9,7 @@ memory is not the host's, and nothing is claimed.
 from typing import Final
 
 from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims
-from seawall.accounts.driver_names import NVIDIA
+from seawall.accounts.drivers.driver_names import NVIDIA
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host.host import Unread
 from seawall.readings.nvml import PROBE, Nvml

@@ -12,8 +12,8 @@ shadow charge.  v1 counts it only where memory.kmem.tcp was limited, and never i
 
 from collections.abc import Iterator, Mapping
 
+from seawall.accounts.cgroup_memory.memory_groups import parent
 from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims
-from seawall.accounts.memory_groups import parent
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.host.host import Unread
 from seawall.readings.kmem_tcp import FILE, KmemTcp

@@ -2,8 +2,8 @@
 """Pages seen being taken, and looked up once more by page frame: ``memory --who``."""
 
 from seawall.accounts.claim import Claim, SourceClaims
-from seawall.accounts.traced_memory import Traced
 from seawall.accounts.tracing.trace_rows import TracedRow
+from seawall.accounts.tracing.traced_memory import Traced
 
 
 def claims(traced: Traced) -> SourceClaims:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from seawall.accounts.claim import Claim, SourceClaims
-from seawall.accounts.ledger_vmalloc import STACK_CALLERS, counts
+from seawall.accounts.node_memory.ledger_vmalloc import STACK_CALLERS, counts
 from seawall.accounts.packet_rings.ring_places import is_of_ring
 from seawall.readings.kernel import Kernel
 from seawall.readings.vmallocinfo import PATH, Vmallocinfo

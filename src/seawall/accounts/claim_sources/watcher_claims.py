@@ -2,7 +2,7 @@
 """What ``seawall memory --watch`` learned in this boot: a restart does not forget it."""
 
 from seawall.accounts.claim import Claim, SourceClaims
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.saved_claims import SavedClaims
@@ -12,7 +12,7 @@ def claims(kept: SavedClaims | Unread, ledger: Ledger, kernel: Kernel) -> Source
     """At most what uncounted memory is over what it was before; nothing without a watcher."""
     if isinstance(kept, Unread):
         return SourceClaims()  # a file that is malformed or refused is told as any other
-    from seawall.accounts.claims_file_words import claim_of, unseen  # noqa: PLC0415 - why loads us
+    from seawall.accounts.watch.claims_file_words import claim_of, unseen  # noqa: PLC0415 - why loads us
     from seawall.accounts.watch.watching import fitted_to  # noqa: PLC0415 - likewise
 
     now = kernel.taken_at_unix_seconds

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of logs as episodes: OOM kills, kills from user space, troubles of the node."""
+"""What logs tell of the last minutes, as episodes: kills, troubles of the node, the guard."""

@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from seawall.accounts.recent_events import EventKind, RecentEvent
+from seawall.accounts.log_episodes.recent_events import EventKind, RecentEvent
 from seawall.readings.event_log.log_line import NO_MOMENT, LogTime
 from seawall.readings.event_log.sign import Sign
 

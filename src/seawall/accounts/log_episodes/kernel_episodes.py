@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from seawall.accounts.log_episodes.episode import episode, moments_of, runs, span_seconds
-from seawall.accounts.recent_events import RecentEvent
+from seawall.accounts.log_episodes.recent_events import RecentEvent
 from seawall.readings.event_log.event_log import EventLog
 from seawall.readings.event_log.log_line import NO_MOMENT, LogLine
 from seawall.readings.event_log.sign import Sign

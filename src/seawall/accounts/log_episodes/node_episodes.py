@@ -12,7 +12,7 @@ from seawall.accounts.log_episodes.episode import (
     runs,
     span_seconds,
 )
-from seawall.accounts.recent_events import RecentEvent
+from seawall.accounts.log_episodes.recent_events import RecentEvent
 from seawall.readings.event_log.event_log import EventLog
 from seawall.readings.event_log.log_line import LogTime
 from seawall.readings.event_log.sign import Sign

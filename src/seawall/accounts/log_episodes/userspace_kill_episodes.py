@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from seawall.accounts.guard_events import guard_event
 from seawall.accounts.log_episodes.episode import brief, episode, moments_of, runs
-from seawall.accounts.recent_events import RecentEvent
+from seawall.accounts.log_episodes.guard_events import guard_event
+from seawall.accounts.log_episodes.recent_events import RecentEvent
 from seawall.readings.event_log.event_log import EventLog
 from seawall.readings.event_log.sign import Sign
 from seawall.words import first, size

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, parent
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups, parent
 from seawall.accounts.oom.agreement import Agreement
 from seawall.accounts.oom.badness_ages import Formula
 from seawall.accounts.oom.contenders import Contender, Contenders

@@ -8,7 +8,7 @@ the large from the small, and it hardly can where hundreds have to die.
 
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from seawall.accounts.memory_groups import MemoryGroup
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup
 from seawall.accounts.oom.badness_ages import Formula
 from seawall.accounts.oom.contenders import Contender
 from seawall.accounts.oom.prediction import Field, Ranked, rank

@@ -9,7 +9,7 @@ cgroup may use.
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.reading import Unlimited
 

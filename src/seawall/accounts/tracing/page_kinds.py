@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from seawall.accounts.claim import ClaimClass
-from seawall.accounts.ledger_parts import TTM_LINE
+from seawall.accounts.node_memory.ledger_parts import TTM_LINE
 from seawall.accounts.tracing.file_paths import is_arc, is_cache, is_on_path
 
 LARGE_SINCE: Final = (5, 4)

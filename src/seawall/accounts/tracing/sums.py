@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from seawall.accounts.claim import RESIDUAL
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.accounts.tracing.caps import Part
 from seawall.accounts.tracing.caps import capped as capped_parts
 from seawall.accounts.tracing.page_kinds import (

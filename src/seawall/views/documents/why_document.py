@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from seawall.accounts.recent_events import RecentEvent, RecentEvents
+from seawall.accounts.log_episodes.recent_events import RecentEvent, RecentEvents
 from seawall.findings.blindness import NotSeen
 from seawall.findings.causes import Cause, causes
 from seawall.findings.finding import SEVERITIES, Judged

@@ -6,7 +6,7 @@ reached and reclaim finds nothing, the kernel kills inside the container (or, wi
 memory.high below the limit, slows it down first).  The node is not short.
 """
 
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.group_words import (

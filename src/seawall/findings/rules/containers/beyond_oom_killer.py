@@ -10,9 +10,9 @@ processes have to die one by one.  The container then hangs or dies piece by pie
 
 from typing import TYPE_CHECKING
 
-from seawall.accounts.group_progress import refused_per_s
-from seawall.accounts.kill_prospects import KillProspects
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.limits.group_progress import refused_per_s
+from seawall.accounts.limits.kill_prospects import KillProspects
 from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Brief, Evidence, Finding, Severity, blind, fires, quiet
 from seawall.findings.group_words import (

@@ -9,10 +9,10 @@ are shown.  tmpfs, shared memory and locked pages are not counted here: they can
 Where what is dropped is needed at once, SW212 tells it instead.
 """
 
-from seawall.accounts.group_refaults import refaults_of
-from seawall.accounts.limit_troubles import LimitTroubles, troubles_of
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, innermost
-from seawall.accounts.memory_numbers import working_set
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups, innermost
+from seawall.accounts.cgroup_memory.memory_numbers import working_set
+from seawall.accounts.limits.group_refaults import refaults_of
+from seawall.accounts.limits.limit_troubles import LimitTroubles, troubles_of
 from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Brief, Finding, fires, quiet
 from seawall.findings.group_words import (

@@ -7,8 +7,8 @@ above and in no child that can be seen; usage less children bounds it.  cgroup.s
 them (v2, since 4.14); v1 does not, there /proc/cgroups less the visible ones tells how many.
 """
 
-from seawall.accounts.dying_memory import dying_memory
-from seawall.accounts.memory_groups import MemoryGroups
+from seawall.accounts.cgroup_memory.dying_memory import dying_memory
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroups
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
 from seawall.findings.shell import quote

@@ -5,7 +5,7 @@ A limit of the container, of its pod or of any cgroup above it counts, as does m
 One that is as large as the node protects nothing.
 """
 
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, largest
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups, largest
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule

@@ -6,7 +6,7 @@ someone raises the limit, switches the killer on or frees memory by hand.  It lo
 hang: no log line, no processor time.  ``docker run --oom-kill-disable`` sets it.
 """
 
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups
 from seawall.findings.finding import Brief, Evidence, Finding, fires, quiet
 from seawall.findings.group_words import filled, limit_steps, raise_limit, show, unjudged, write
 from seawall.findings.group_words import processes as processes_of

@@ -9,10 +9,10 @@ counted in the cgroup above it (v1 forgets it).  Names come from the kernel's lo
 
 from dataclasses import dataclass
 
-from seawall.accounts.killed_names import killed_names, names_below
-from seawall.accounts.limit_hits import refusals
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
-from seawall.accounts.oom_kills import kills_by_group
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.limits.killed_names import killed_names, names_below
+from seawall.accounts.limits.limit_hits import refusals
+from seawall.accounts.limits.oom_kills import kills_by_group
 from seawall.accounts.rates import gained
 from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Brief, Evidence, Finding, fires, quiet

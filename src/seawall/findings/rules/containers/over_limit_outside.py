@@ -8,9 +8,14 @@ that is exact or traced makes it critical; an upper bound alone never names anyo
 
 from collections.abc import Iterator, Sequence
 
-from seawall.accounts.claims import Claims
-from seawall.accounts.memory_groups import innermost
-from seawall.accounts.shadow_charge import ShadowCharge, ShadowCharges, UncountedCharge, overrun_of
+from seawall.accounts.cgroup_memory.memory_groups import innermost
+from seawall.accounts.claims.claims import Claims
+from seawall.accounts.claims.shadow_charge import (
+    ShadowCharge,
+    ShadowCharges,
+    UncountedCharge,
+    overrun_of,
+)
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
 from seawall.words import size

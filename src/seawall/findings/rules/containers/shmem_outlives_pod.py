@@ -7,7 +7,7 @@ When the container's cgroup is removed, the charge moves to the one above it, wh
 looks; no kill returns it.
 """
 
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.group_words import show, unjudged
 from seawall.findings.rule import rule

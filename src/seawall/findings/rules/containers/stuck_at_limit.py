@@ -8,9 +8,9 @@ limit, all have the same 1 point, the wrong one is chosen again and again.  The 
 
 from collections.abc import Sequence
 
-from seawall.accounts.group_progress import GroupProgress, progress_of, refused_per_s
-from seawall.accounts.limit_hits import refusal_file
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.limits.group_progress import GroupProgress, progress_of, refused_per_s
+from seawall.accounts.limits.limit_hits import refusal_file
 from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Brief, Evidence, Finding, blind, fires, quiet
 from seawall.findings.group_words import (

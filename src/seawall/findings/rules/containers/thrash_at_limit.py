@@ -9,9 +9,9 @@ container hardly works.  The node is not short.
 
 from collections.abc import Iterator
 
-from seawall.accounts import group_refaults as least
-from seawall.accounts.group_refaults import GroupRefaults, faults_name, refaults_of
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, full_of_limit
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups, full_of_limit
+from seawall.accounts.limits import group_refaults as least
+from seawall.accounts.limits.group_refaults import GroupRefaults, faults_name, refaults_of
 from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Brief, Evidence, Finding, blind, fires, quiet
 from seawall.findings.group_words import (

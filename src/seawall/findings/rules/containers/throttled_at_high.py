@@ -6,7 +6,7 @@ two seconds.  The container gets slow without a log line, and stays so as long a
 more than it may.  The kubelet sets memory.high with MemoryQoS, systemd with MemoryHigh=.
 """
 
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups, innermost
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups, innermost
 from seawall.accounts.rates import gained
 from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Evidence, Finding, fires, quiet

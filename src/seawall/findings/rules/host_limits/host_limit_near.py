@@ -8,7 +8,7 @@ that did nothing wrong included: forks, opens, connections.
 
 from typing import Final
 
-from seawall.accounts.limit_holders import LimitHolder, holder_of
+from seawall.accounts.limits.limit_holders import LimitHolder, holder_of
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule

@@ -10,7 +10,7 @@ and disk are free.  The kernel tells no sum: it is counted over all processes he
 from collections import defaultdict
 from typing import Final
 
-from seawall.accounts.limit_holders import LimitHolder, most_inotify
+from seawall.accounts.limits.limit_holders import LimitHolder, most_inotify
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule

@@ -6,7 +6,7 @@ Threads count as pids.  At the limit fork and pthread_create fail inside this co
 pids left.
 """
 
-from seawall.accounts.memory_groups import ancestors, parent
+from seawall.accounts.cgroup_memory.memory_groups import ancestors, parent
 from seawall.accounts.rates import gained
 from seawall.accounts.scene import TopicWindow
 from seawall.accounts.workloads import Workloads

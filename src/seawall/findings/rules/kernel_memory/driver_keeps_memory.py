@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from seawall.accounts.claim import Claim
 from seawall.accounts.claim_joining.claim_owner import is_total
-from seawall.accounts.claims import Claims
-from seawall.accounts.driver_holders import DriverHolders, LeftBehind
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.claims.claims import Claims
+from seawall.accounts.drivers.driver_holders import DriverHolders, LeftBehind
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
 from seawall.host.host import Unread

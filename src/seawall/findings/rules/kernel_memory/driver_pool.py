@@ -7,8 +7,8 @@ looks like a leak; it is given back when memory is short.
 """
 
 from seawall.accounts.claim_joining.claim_owner import likely_bytes
-from seawall.accounts.claims import Claims
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.claims.claims import Claims
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
 from seawall.words import percent, size

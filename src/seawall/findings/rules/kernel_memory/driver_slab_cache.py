@@ -6,9 +6,9 @@ times the page size is what it can hold at most.  Only caches whose source was r
 another with about as many objects as uncounted memory has pages is a hint without blame.
 """
 
-from seawall.accounts.driver_caches import DriverCachePages, driver_pages, page_for_object
-from seawall.accounts.headroom import Headroom
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.drivers.driver_caches import DriverCachePages, driver_pages, page_for_object
+from seawall.accounts.node_memory.headroom import Headroom
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.findings.finding import Brief, Evidence, Finding, Severity, fires, quiet
 from seawall.findings.ledger_words import cut_ledger
 from seawall.findings.rule import rule

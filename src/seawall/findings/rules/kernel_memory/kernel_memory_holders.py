@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from seawall.accounts.claim import Claim, Suspect
 from seawall.accounts.claim_joining.claim_owner import RANKS
-from seawall.accounts.claims import Claims
-from seawall.accounts.headroom import Headroom
-from seawall.accounts.ledger import Ledger
-from seawall.accounts.shadow_charge import UncountedCharge, sum_of
+from seawall.accounts.claims.claims import Claims
+from seawall.accounts.claims.shadow_charge import UncountedCharge, sum_of
+from seawall.accounts.node_memory.headroom import Headroom
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.findings.finding import Brief, Evidence, Finding, fires, quiet
 from seawall.findings.ledger_words import cut_ledger
 from seawall.findings.rule import rule

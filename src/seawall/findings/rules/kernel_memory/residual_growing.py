@@ -10,8 +10,8 @@ for its halves to tell what goes on at its end, and what is left shrank as fast 
 readings (in a black box these are newer than the ledger's).
 """
 
-from seawall.accounts.headroom import Headroom
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.headroom import Headroom
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.accounts.scene import Middle, TopicWindow
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.ledger_words import cut_ledger

@@ -9,9 +9,9 @@ that is the base, learned on an idle boot.  Without one, or with plenty left, it
 
 from collections.abc import Iterator
 
-from seawall.accounts.driver_caches import drivers_loaded
-from seawall.accounts.headroom import Headroom
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.drivers.driver_caches import drivers_loaded
+from seawall.accounts.node_memory.headroom import Headroom
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.ledger_words import cut_ledger
 from seawall.findings.rule import rule

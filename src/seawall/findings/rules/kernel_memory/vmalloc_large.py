@@ -9,7 +9,7 @@ only where the caller asks for it; /proc/vmallocinfo names the callers, for root
 from collections import Counter
 from collections.abc import Iterator
 
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
 from seawall.host.host import Unread

@@ -8,7 +8,7 @@ that is not in memory is normal; it counts only with major faults of that daemon
 pages are being dropped and read back.
 """
 
-from seawall.accounts.code_loss import CodeLoss, losses, reads_files_back
+from seawall.accounts.cache.code_loss import CodeLoss, losses, reads_files_back
 from seawall.accounts.scene import TopicWindow
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet

@@ -7,7 +7,7 @@ from the memory that may be dirty.  One container that writes fast to a slow dis
 others wait, unless the cgroup v2 writeback limits it.
 """
 
-from seawall.accounts.memory_groups import MemoryGroups
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroups
 from seawall.accounts.rates import per_second
 from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet

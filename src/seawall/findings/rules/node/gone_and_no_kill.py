@@ -9,12 +9,12 @@ anonymous memory and page cache only.
 
 from collections.abc import Iterator
 
-from seawall.accounts.headroom import Headroom
-from seawall.accounts.kubelet_view import KubeletView
-from seawall.accounts.ledger import Ledger
-from seawall.accounts.no_kill import Reason, reasons
-from seawall.accounts.oom_kills import Kills, kills_in
-from seawall.accounts.reclaim import node_is_short, reads_code_back
+from seawall.accounts.limits.oom_kills import Kills, kills_in
+from seawall.accounts.node_memory.headroom import Headroom
+from seawall.accounts.node_memory.kubelet_view import KubeletView
+from seawall.accounts.node_memory.ledger import Ledger
+from seawall.accounts.node_memory.no_kill import Reason, reasons
+from seawall.accounts.node_memory.reclaim import node_is_short, reads_code_back
 from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Brief, Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule

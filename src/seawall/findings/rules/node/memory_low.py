@@ -8,8 +8,8 @@ one that lost much in a moment and still has most of it.
 
 from collections.abc import Iterator
 
-from seawall.accounts.headroom import SHORT_BYTES, SHORT_FRACTION, Headroom
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.node_memory.headroom import SHORT_BYTES, SHORT_FRACTION, Headroom
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.accounts.scene import Middle, TopicWindow
 from seawall.findings.finding import Brief, Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule

@@ -9,10 +9,10 @@ its own limit is hit in the window.
 
 from collections.abc import Sequence
 
-from seawall.accounts.headroom import Headroom
-from seawall.accounts.limit_hits import LimitHits, limit_hits
+from seawall.accounts.limits.limit_hits import LimitHits, limit_hits
+from seawall.accounts.node_memory.headroom import Headroom
+from seawall.accounts.node_memory.reclaim import node_is_short
 from seawall.accounts.rates import stalls_per_second as stalls_of
-from seawall.accounts.reclaim import node_is_short
 from seawall.accounts.scene import TopicWindow
 from seawall.accounts.workloads import Workloads
 from seawall.findings.finding import Brief, Evidence, Finding, blind, fires, quiet

@@ -7,9 +7,9 @@ on their own (allocstall), or kswapd is awake while little is left.  A container
 limit shows the same signs and none of that.
 """
 
-from seawall.accounts.headroom import Headroom
+from seawall.accounts.node_memory.headroom import Headroom
+from seawall.accounts.node_memory.reclaim import ReclaimSign, node_is_short, signs
 from seawall.accounts.rates import stalls_per_second as stalls_of
-from seawall.accounts.reclaim import ReclaimSign, node_is_short, signs
 from seawall.accounts.scene import TopicWindow
 from seawall.accounts.workloads import Workloads
 from seawall.findings.faulter_words import faulters

@@ -6,7 +6,7 @@ out and come back at once from a disk make everything wait for that disk; swap t
 used, with nothing moving, is no harm and stays quiet.  zram is memory: see the zram rule.
 """
 
-from seawall.accounts.headroom import Headroom
+from seawall.accounts.node_memory.headroom import Headroom
 from seawall.accounts.rates import per_second
 from seawall.accounts.scene import TopicWindow
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet

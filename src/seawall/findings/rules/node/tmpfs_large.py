@@ -8,7 +8,7 @@ the file is removed or its last user ends.  Often that is wanted: this is news, 
 
 from collections.abc import Iterator
 
-from seawall.accounts.headroom import Headroom
+from seawall.accounts.node_memory.headroom import Headroom
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
 from seawall.host.host import Unread

@@ -5,7 +5,7 @@ What is swapped to zram stays in RAM, compressed.  Data that does not compress (
 media, model weights) costs as much as before, and ``free`` shows swap that is not there.
 """
 
-from seawall.accounts.headroom import Headroom
+from seawall.accounts.node_memory.headroom import Headroom
 from seawall.findings.finding import Evidence, Finding, fires, quiet
 from seawall.findings.rule import rule
 from seawall.readings.meminfo import Meminfo

@@ -7,7 +7,7 @@ memory.low (v2) keeps the pages of a cgroup; it counts only if every cgroup abov
 oom_score_adj keeps a daemon from being chosen by the OOM killer.
 """
 
-from seawall.accounts.memory_groups import MemoryGroup, MemoryGroups
+from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
 from seawall.findings.shell import quote
