@@ -52,11 +52,14 @@ SIMPLE: dict[Any, dict[str, str]] = {
     Unlimited: NULL,
 }
 SIGNED = frozenset({
+    "base_bytes",
     "headroom_bytes", "residual_bytes", "growth_bytes_per_second", "value", "points",
     "oom_score_adj",
+    "difference_bytes", "ledger_bytes", "grows_bytes", "distance_bytes", "residual_growth_bytes",
 })  # fmt: skip
 """Numbers that may be below zero: outside names."""
 ROW = "Row"
+ABOVE_ONE = frozenset({"largest_difference_fraction"})
 SHARES = ("share", "fraction")
 
 
@@ -73,10 +76,10 @@ def schema_of(document: Document) -> dict[str, Any]:
     shapes = document.shapes
     pages = [object_schema(page, shapes) for page in document.pages]
     always = set.intersection(*(set(page["required"]) for page in pages))
-    properties = {
-        **head_properties(document),
-        **{name: inner for page in pages for name, inner in page["properties"].items()},
-    }
+    properties = head_properties(document)
+    for page in pages:
+        for name, inner in page["properties"].items():
+            properties.setdefault(name, inner)  # the first page that has it
     first = ("schema", "tool_version", "unread", "window_seconds", "host")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -155,7 +158,7 @@ def numbered(schema: dict[str, Any], name: str) -> dict[str, Any]:
     """With the bounds that follow from the name."""
     kinds = schema.get("type", ())
     kinds = [kinds] if isinstance(kinds, str) else kinds
-    if "number" in kinds and name.endswith(SHARES):
+    if "number" in kinds and name.endswith(SHARES) and name not in ABOVE_ONE:
         return {**schema, "minimum": 0, "maximum": 1}
     if {"number", "integer"} & set(kinds) and name not in SIGNED:
         return {**schema, "minimum": 0}
@@ -177,14 +180,6 @@ def schema_of_type(hint: Any, shapes: Shapes) -> dict[str, Any]:
     kind = origin or hint
     if issubclass(kind, Mapping):
         inner = int if len(parts) == 1 else parts[1]  # a Counter
-        if get_origin(parts[0]) is Literal:
-            names = get_args(parts[0])
-            below = schema_of_type(inner, shapes)
-            return {
-                "type": "object",
-                "required": [*names],
-                "properties": dict.fromkeys(names, below),
-            }
         return {"type": "object", "additionalProperties": schema_of_type(inner, shapes)}
     if shape_of(kind, shapes) is None and issubclass(kind, Sequence):
         if kind is tuple and (len(parts) != 2 or parts[1] is not ...):
@@ -261,8 +256,8 @@ def typed(kind: type, field: DocumentField) -> tuple[Any, str]:
         return str, words
     if turn is filled:
         return Union[without_none(hint), None], words  # noqa: UP007 - a value, no annotation
-    if turn is len:
-        return int, ""
+    if turn in (len, round):
+        return (Union[int, None] if hint != without_none(hint) else int), ""  # noqa: UP007
     result = get_type_hints(turn)["return"]
     if turn is taken_at:
         words = re.sub(r"^Unix seconds[,.]? ?", "", words)

@@ -16,7 +16,7 @@ from seawall.accounts.pods.pod_table import PodTable
 from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.snapshot import Snapshot
-from seawall.views.claims_json import node_shadow_fields
+from seawall.views.documents.claims_shapes import node_uncounted
 
 MIB = 1 << 20
 ROOT = "/sys/fs/cgroup"
@@ -118,11 +118,11 @@ def test_nothing_seen_is_not_nothing_where_a_source_was_refused(
     assert innocent.shadow_charge == (900 * MIB if is_known else None)
     assert pod.uncounted == 550 * MIB
     assert pod.uncounted_most == (1250 * MIB if is_known else None)
-    node = node_shadow_fields(account(claims, groups))
-    assert (node["uncounted_bytes"], node["shadow_charge_bytes"]) == (550 * MIB, 1750 * MIB)
-    assert (node["uncounted_most_bytes"] is not None) == is_known
-    nobody = node_shadow_fields(account(replace(claims, claims=()), groups))
-    assert nobody["uncounted_bytes"] == (0 if is_known else None)
+    node = node_uncounted(account(claims, groups))
+    assert (node.uncounted_bytes, node.shadow_charge_bytes) == (550 * MIB, 1750 * MIB)
+    assert (node.uncounted_most_bytes is not None) == is_known
+    nobody = node_uncounted(account(replace(claims, claims=()), groups))
+    assert nobody.uncounted_bytes == (0 if is_known else None)
 
 
 @pytest.mark.parametrize(

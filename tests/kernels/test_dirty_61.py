@@ -15,14 +15,15 @@ import json, sys, time
 from seawall.accounts.cache.dirty import Dirty
 from seawall.host.live import LiveHost
 from seawall.readings.snapshot import Snapshot
-from seawall.views.dirty_json import part
+from seawall.views.documents.cache_document import DIRTY
+from seawall.views.documents.document_fields import object_of
 from seawall.views.dirty_text import lines
 from seawall.views.terminal import Console
 
 best = None
 for _ in range(int(sys.argv[1])):
     dirty = Snapshot(LiveHost()).get(Dirty)
-    page = part(dirty)
+    page = object_of(dirty, DIRTY)
     is_throttled = any(row["is_throttled"] for row in page["waiters"])
     if best is None or is_throttled:
         best = {**page, "text": "\n".join(lines(dirty, Console()))}

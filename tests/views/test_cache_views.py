@@ -13,10 +13,10 @@ from seawall.host.host import Unread
 from seawall.readings.memcg import Memcg
 from seawall.readings.meminfo import Meminfo, parse
 from seawall.views.cache_advice import advice
-from seawall.views.cache_json import document
 from seawall.views.cache_page import CachePage, Owners
 from seawall.views.cache_text import lines
 from seawall.views.document import head, render
+from seawall.views.documents.cache_document import CACHE
 from seawall.views.terminal import Console
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/cache.json").read_text())
@@ -129,7 +129,7 @@ def test_owners_are_called_a_sample() -> None:
 
 def test_document() -> None:
     top = head("cache", Unread("kernel", "absent"), None)
-    made = json.loads(render(document(top, page(mounts=("/mnt",)))))
+    made = json.loads(render(CACHE.of(top, page(mounts=("/mnt",)))))
     jsonschema.validate(made, SCHEMA)
     hostile, kubelet, secret = made["files"]
     assert hostile["path"].startswith("/data/")
@@ -141,7 +141,7 @@ def test_document() -> None:
     assert made["files_left_out"] == 2
     assert abs(made["explained_fraction"] - 903 / 2048) < 1e-9
     assert isinstance(MEMINFO, Meminfo)
-    blind = document(top, page(meminfo=Unread("/proc/meminfo", "refused")))
+    blind = CACHE.of(top, page(meminfo=Unread("/proc/meminfo", "refused")))
     assert "host_cached_bytes" in blind["unread"]
     assert "explained_fraction" not in blind
 
@@ -151,7 +151,7 @@ def test_files_that_are_not_shown_are_counted_with_their_size() -> None:
     shown = text(made)
     assert "and 25 more files, 3.0 MiB in all, none above 900 MiB: --top N" in shown
     assert "4 files were gone before they could be asked" in " ".join(shown.split())
-    assert document(head("cache", Unread("/x", "absent"), None), made)["files_gone"] == 4
+    assert CACHE.of(head("cache", Unread("/x", "absent"), None), made)["files_gone"] == 4
     assert "gone before" not in text(page())
 
 

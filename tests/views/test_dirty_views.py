@@ -7,8 +7,9 @@ import pytest
 from tests.accounts.test_dirty import NODE, V2, dirty_of
 
 from seawall.accounts.cache.dirty_thresholds import DirtyLimits
-from seawall.views.dirty_json import part
 from seawall.views.dirty_text import lines, state
+from seawall.views.documents.cache_document import DIRTY
+from seawall.views.documents.document_fields import object_of
 from seawall.views.terminal import Console
 
 
@@ -71,7 +72,7 @@ def test_lines_fit_and_names_steer_nothing() -> None:
 
 
 def test_the_part_of_a_document() -> None:
-    page = part(dirty_of(V2))
+    page = object_of(dirty_of(V2), DIRTY)
     json.dumps(page, allow_nan=False)
     assert page["dirty_bytes"] == 22_500 * 4096
     assert page["limits"] == {
@@ -88,7 +89,7 @@ def test_the_part_of_a_document() -> None:
 
 
 def test_what_was_not_read_is_named() -> None:
-    page = part(dirty_of(b"why: bare\n" + NODE[: NODE.index(b"=== /proc/zoneinfo")]))
+    page = object_of(dirty_of(b"why: bare\n" + NODE[: NODE.index(b"=== /proc/zoneinfo")]), DIRTY)
     assert {"dirtyable_bytes", "computed_limits", "expire_seconds", "waiting_processes"} <= set(
         page["unread"]
     )

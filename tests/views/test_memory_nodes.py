@@ -9,7 +9,7 @@ from seawall.accounts.node_memory.headroom import Headroom
 from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.snapshot import Snapshot
-from seawall.views.memory_json import document
+from seawall.views.documents.memory_document import MEMORY
 from seawall.views.memory_page import MemoryPage
 from seawall.views.memory_text import lines
 from seawall.views.terminal import Console
@@ -58,10 +58,10 @@ def test_an_expander_is_not() -> None:
 
 def test_json_says_which_nodes() -> None:
     head = {"unread": []}
-    values = document(head, page_of(machine(GH200, (1,))))
+    values = MEMORY.of(head, page_of(machine(GH200, (1,))))
     assert values["gpu_bytes"] == 97_280 << 20
     assert [node["is_gpu_memory"] for node in values["nodes"]][:3] == [False, True, False]
-    unseen = document(head, page_of([f for f in machine(GH200) if "/sys/" not in f[0]]))
+    unseen = MEMORY.of(head, page_of([f for f in machine(GH200) if "/sys/" not in f[0]]))
     assert unseen["gpu_bytes"] == 0  # a kernel without NUMA nodes
 
 

@@ -21,9 +21,9 @@ from seawall.accounts.tracing.trace_rows import (
 from seawall.host.host import Unread
 from seawall.readings.saved_claims import SavedClaim, SavedClaims
 from seawall.views.document import head
+from seawall.views.documents.memory_document import MEMORY
 from seawall.views.memory_page import MemoryPage
 from seawall.views.memory_watch_lines import claim_words, json_line, text_line
-from seawall.views.memory_who_json import document
 from seawall.views.memory_who_page import WhoPage, not_traced, trace_lacks
 from seawall.views.memory_who_text import lines
 from seawall.views.terminal import Console
@@ -186,7 +186,7 @@ def test_what_would_let_it_trace(unread: Unread | None, words: str) -> None:
 @pytest.mark.parametrize("traced", [TRACED, NOBODY_TRACED, replace(TRACED, growth_bytes=None)])
 def test_the_document_is_of_its_schema(traced: TraceSum) -> None:
     found = json.loads(
-        json.dumps(document(head("memory", Unread("k", "absent"), None), page(traced)))
+        json.dumps(MEMORY.of(head("memory", Unread("k", "absent"), None), page(traced)))
     )
     jsonschema.validate(found, json.loads((SCHEMAS / "memory.json").read_text()))
     assert ("trace" in found) == traced.has_trace

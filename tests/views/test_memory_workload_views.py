@@ -23,7 +23,7 @@ from seawall.accounts.pods.pod_table import PodTable
 from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.snapshot import Snapshot
-from seawall.views.memory_workload_json import document
+from seawall.views.documents.memory_document import MEMORY
 from seawall.views.memory_workload_page import WorkloadMemoryPage
 from seawall.views.memory_workload_text import lines
 from seawall.views.terminal import Console
@@ -152,6 +152,6 @@ def test_uncounted_memory_of_it_and_of_nobody_else() -> None:
     told = "\n".join(lines(page, Console()))
     assert "Uncounted memory of it: 1.0 GiB: 1.5 GiB with its charge" in told
     assert "2.0 GiB" not in told
-    whole = document({"unread": []}, page)
+    whole = MEMORY.of({"unread": []}, page)
     assert whole["workload"]["uncounted_bytes"] == 1 << 30
     assert [c["bytes"] for c in whole["claims"]] == [1 << 30]

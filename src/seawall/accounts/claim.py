@@ -42,7 +42,9 @@ class Claim:
     cgroup: str | None
     """Of the workload, below the mount point of the tree that counts memory."""
     driver: str | None
+    """The driver whose memory it is, where one is known."""
     bytes: int
+    """Most likely; between least_bytes and most_bytes."""
     least_bytes: int
     most_bytes: int
     kind: ClaimClass
@@ -68,7 +70,9 @@ class Suspect:
     workload: str | None
     cgroup: str | None
     driver: str
+    """Whose files or sockets it holds."""
     pids: tuple[int, ...]
+    """Some of its processes."""
     why: str
     """``3 processes have /dev/nvidia0 open``."""
 

@@ -207,11 +207,18 @@ def _recorded(source: Source) -> CachePage:
 
 
 def _print_json(source: Source, page: CachePage) -> None:
-    from seawall.views import cache_json  # noqa: PLC0415 - only one of the two
+    from seawall.views.documents.cache_document import (  # noqa: PLC0415 - only one of the two
+        CACHE,
+        RecordedCachePage,
+    )
 
     top = head("cache", source.first.get(Kernel), None)
-    make = cache_json.document if source.live is not None else cache_json.nothing_document
-    print(render(make(top, page)))
+    is_live = source.live is not None
+    print(
+        render(
+            CACHE.of(top, page if is_live else RecordedCachePage(page.unseen, page.bundle_notes))
+        )
+    )
 
 
 def _print_text(source: Source, page: CachePage, colour: str) -> None:

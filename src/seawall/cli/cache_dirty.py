@@ -43,13 +43,12 @@ def show(source: Source, arguments: Namespace) -> int:
         mounts=(), unseen=_unseen(source, dirty), bundle_notes=source.notes,
     )  # fmt: skip
     if arguments.json:
-        from seawall.views import cache_json, dirty_json  # noqa: PLC0415 - only one of the two
+        from seawall.views.documents.cache_document import (  # noqa: PLC0415 - one of the two
+            CACHE,
+            DirtyCachePage,
+        )
 
-        if isinstance(dirty, Unread):
-            nothing = cache_json.nothing_document(top, page)
-            print(render({**nothing, "unread": [*nothing["unread"], "dirty"]}))
-        else:
-            print(render(cache_json.dirty_document(top, page, dirty_json.part(dirty))))
+        print(render(CACHE.of(top, DirtyCachePage(dirty, page.unseen, page.bundle_notes))))
         return 0
     from seawall.views.dirty_text import lines  # noqa: PLC0415 - only one of the two
     from seawall.views.why_text import could_not_see, heading  # noqa: PLC0415

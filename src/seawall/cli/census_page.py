@@ -66,12 +66,15 @@ def make_page(source: Source, *, exact: bool) -> CensusPage:
 
 def print_json(source: Source, page: CensusPage) -> None:
     """The verb's document with the census in it."""
-    from seawall.views import memory_census_json, memory_json  # noqa: PLC0415 - one of the two
+    from seawall.views.documents.memory_document import (  # noqa: PLC0415 - one of the two
+        MEMORY,
+        MemoryCensus,
+    )
     from seawall.views.memory_page import MemoryPage  # noqa: PLC0415
 
+    memory = MemoryPage.of(source.first, source.notes)
     top = head("memory", source.first.get(Kernel), None)
-    memory = memory_json.document(top, MemoryPage.of(source.first, source.notes))
-    print(render(memory_census_json.document(memory, page)))
+    print(render(MEMORY.of(top, MemoryCensus(memory, page))))
 
 
 def print_text(source: Source, page: CensusPage, colour: str) -> None:

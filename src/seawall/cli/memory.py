@@ -99,9 +99,9 @@ def _residual(snapshot: Snapshot) -> int:
 
 
 def _print_json(source: Source, page: MemoryPage) -> None:
-    from seawall.views.memory_json import document  # noqa: PLC0415 - only one of the two
+    from seawall.views.documents.memory_document import MEMORY  # noqa: PLC0415 - one of the two
 
-    print(render(document(head("memory", source.first.get(Kernel), None), page)))
+    print(render(MEMORY.of(head("memory", source.first.get(Kernel), None), page)))
 
 
 def _print_text(source: Source, page: MemoryPage, colour: str) -> None:

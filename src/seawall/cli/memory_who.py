@@ -129,9 +129,9 @@ def _unseen(source: "Source", others: "tuple[NotSeen, ...]") -> "list[NotSeen]":
 def _print_json(source: "Source", page: "WhoPage") -> None:
     from seawall.readings.kernel import Kernel  # noqa: PLC0415 - only one of the two
     from seawall.views.document import head, render  # noqa: PLC0415
-    from seawall.views.memory_who_json import document  # noqa: PLC0415
+    from seawall.views.documents.memory_document import MEMORY  # noqa: PLC0415
 
-    print(render(document(head("memory", source.first.get(Kernel), None), page)))
+    print(render(MEMORY.of(head("memory", source.first.get(Kernel), None), page)))
 
 
 def _print_text(source: "Source", page: "WhoPage", colour: str) -> None:

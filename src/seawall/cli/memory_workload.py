@@ -29,9 +29,9 @@ def run(arguments: Namespace) -> int:
     page = page_of(source, named_workload(source, arguments.workload))
     top = head("memory", source.first.get(Kernel), None)
     if arguments.json:
-        from seawall.views.memory_workload_json import document  # noqa: PLC0415 - one of the two
+        from seawall.views.documents.memory_document import MEMORY  # noqa: PLC0415 - one of the two
 
-        print(render(document(top, page)))
+        print(render(MEMORY.of(top, page)))
         return 0
     from seawall.views.memory_workload_text import lines  # noqa: PLC0415 - only one of the two
 

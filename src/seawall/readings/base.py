@@ -27,6 +27,7 @@ class Base:
 
     boot_id: str
     residual_bytes: int
+    """The residual that is normal for this boot."""
     residual_error_bytes: int
     learned_at_unix_seconds: float
     how: str

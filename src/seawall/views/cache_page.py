@@ -48,6 +48,7 @@ class CachePage:
     mounts: tuple[str, ...]
     """Mount points below the walked folders that were not entered."""
     owners: tuple[Owners, ...] = ()
+    """With --owners: a sample of the pages of the largest files."""
     gone: int = 0
     """Files that were gone before they could be asked: their processes ended meanwhile."""
     unseen: tuple[NotSeen, ...] = ()

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from seawall.accounts.claim import Claim
+from seawall.accounts.claim import Claim, Suspect
 from seawall.accounts.claims.claims import Claims
 from seawall.accounts.claims.shadow_charge import ShadowCharges
 from seawall.accounts.node_memory.full_ledger import FullLedger
@@ -52,3 +52,8 @@ class MemoryPage:
     def claims(self) -> tuple[Claim, ...]:
         """All of them; none where they could not be had."""
         return () if isinstance(self.claimed, Unread) else self.claimed.claims
+
+    @property
+    def suspects(self) -> tuple[Suspect, ...]:
+        """Who could hold what is unexplained; nothing is proved."""
+        return () if isinstance(self.claimed, Unread) else self.claimed.suspects

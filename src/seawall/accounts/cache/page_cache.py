@@ -26,10 +26,13 @@ class CacheFile:
     host_path: str
     """On overlayfs the layer's file; empty elsewhere."""
     device: int
+    """St_dev of the file whose pages these are."""
     inode: int
     kind: Kind
+    """Shmem cannot be dropped; hugetlb is not in the page cache."""
     size_bytes: int
     cached_bytes: int | None
+    """Whole pages in memory."""
     dirty_bytes: int | None
     writeback_bytes: int | None
     evicted_bytes: int | None
@@ -42,6 +45,7 @@ class CacheFile:
     pids: frozenset[int]
     """Those processes."""
     is_mapped: bool
+    """Else it is only open."""
     is_system: bool
     """Code of a daemon that the node cannot do without."""
     held_bytes: int | None = None
@@ -60,16 +64,23 @@ class CacheTotals:
     """Sums over files that were looked at, each once."""
 
     files: int = 0
+    """Looked at."""
     unknown_files: int = 0
     """Looked at, and the kernel told nothing."""
     size_bytes: int = 0
+    """Their lengths."""
     cached_bytes: int = 0
+    """In the page cache, over all files that were looked at, each once."""
     shmem_bytes: int = 0
     """Part of ``cached_bytes`` that cannot be dropped: tmpfs, memfd, shared memory."""
     dirty_bytes: int = 0
+    """Not written yet."""
     writeback_bytes: int = 0
+    """Being written."""
     evicted_bytes: int = 0
+    """Were in memory, as far as the kernel remembers."""
     recently_evicted_bytes: int = 0
+    """Of these, dropped so lately that their return counts as a refault."""
     hugetlb_bytes: int = 0
     """Held by hugetlbfs files; not in the page cache."""
     mincore_files: int = 0

@@ -34,8 +34,13 @@ class CgroupPages:
 
     inode: int
     cgroup: str | None
+    """Null: no cgroup of the tree that is seen has this inode."""
     workload: str | None
     state: State
+    """Live: has processes. removed below: none of its own and cgroups below it, so its memory
+    was left by removed ones or by earlier processes. empty: neither. not found: came or went
+    meanwhile, or is outside this mount.
+    """
     bytes: int
     error_bytes: int
     kinds: Mapping[Kind, int]

@@ -51,6 +51,7 @@ class Census:
     sampled: float | None
     """The fraction of frames that was read; None: all."""
     frames: int
+    """Page frames of System RAM."""
     seconds: float
     frames_per_second: float
 

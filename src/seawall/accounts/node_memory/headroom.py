@@ -36,6 +36,7 @@ class Headroom:
     total_bytes: int
     """MemTotal less the hugetlb pool and GPUs: what ordinary programs can share."""
     available_bytes: int
+    """What programs could have: MemAvailable, or an estimate of it."""
     available_source: str
     is_estimate: bool = False
     """The kernel has no MemAvailable: ``available_bytes`` is computed by its formula."""

@@ -55,13 +55,17 @@ class Ledger:
     """``sum(line.bytes) + residual_bytes == total_bytes``, always, exactly."""
 
     total_bytes: int
+    """MemTotal."""
     lines: tuple[LedgerLine, ...]
+    """Uses of memory that do not overlap; none is a remainder."""
     residual_bytes: int
     """May be a little negative: the counters drift (see residual_error_bytes)."""
     residual_error_bytes: int
     """How far uncounted memory may be off: stat_threshold x CPUs x zones, and unknown lines."""
     unknown: tuple[UnknownLine, ...]
+    """Lines that this kernel cannot fill: part of the residual."""
     nodes: tuple[NodeLedger, ...]
+    """NUMA nodes; empty where the kernel has none."""
     missing: tuple[str, ...] = ()
     """Lines of /proc/meminfo that this kernel prints and that are not in the file: with any of them
     uncounted memory cannot be said, and the rest is the line ``not captured``."""

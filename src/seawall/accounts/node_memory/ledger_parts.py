@@ -61,8 +61,10 @@ class NodeLedger:
 
     node: int
     has_cpus: bool | None
+    """False: a driver or a device brought its memory."""
     total_bytes: int
     lines: tuple[LedgerLine, ...]
+    """With residual_bytes they add up to total_bytes, exactly."""
     residual_bytes: int
     residual_error_bytes: int
     unknown: tuple[UnknownLine, ...]

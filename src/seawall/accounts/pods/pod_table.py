@@ -47,7 +47,9 @@ class PodHolding:
     """Held and not charged, most likely (pod_outside.py); None where nobody asked, or where none
     was seen and a source was refused."""
     uncounted_least: int | None = None
+    """The least of that."""
     uncounted_most: int | None = None
+    """The most of that."""
     shadow_charge: int | None = None
     """``charge`` and ``uncounted``."""
 

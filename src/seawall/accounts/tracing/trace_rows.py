@@ -60,6 +60,7 @@ class StackSum:
 
     bytes: int
     frames: tuple[str, ...]
+    """Functions, innermost first."""
     workloads: tuple[str, ...]
     """Holders, largest first."""
 
@@ -69,6 +70,7 @@ class Capped:
     """More was traced than uncounted memory can hold."""
 
     traced_bytes: int
+    """What was traced and found held, where the ledger lacked less; null: nothing was cut."""
     most_bytes: int
 
 
@@ -94,8 +96,11 @@ class TraceSum:
     events: int = 0
     lost_events: int = 0
     sampled_one_in: int = 1
+    """Page frames: one in so many was followed."""
     mechanism: str = ""
+    """`ring`, or `ring+hist`."""
     notes: tuple[str, ...] = ()
+    """What could not be seen of it."""
 
 
 NOBODY_TRACED = TraceSum(counted={})

@@ -5,12 +5,10 @@ from typing import Final, NamedTuple
 
 from seawall.accounts.devices.device_changes import Differs
 from seawall.accounts.devices.layers import (
-    LAYERS,
     ContainerDevices,
     DeviceRow,
     Diagnosis,
     HostNode,
-    Layer,
     LayerAnswer,
     Plugin,
     RefusedPod,
@@ -62,9 +60,19 @@ def host_diagnosis(page: GpuPage) -> list[DiagnosisRow]:
     return [DiagnosisRow(one, None) for one in page.host_diagnosis]
 
 
-def layers(row: DeviceRow) -> dict[Layer, LayerAnswer]:
-    """In the order in which one follows from the other."""
-    return {name: row.layers[name] for name in LAYERS if name in row.layers}
+class DeviceLayers(NamedTuple):
+    """In the order in which one follows from the other; the first that disagrees is broken_at."""
+
+    promised: LayerAnswer
+    configured: LayerAnswer
+    systemd: LayerAnswer
+    kernel: LayerAnswer
+    access: LayerAnswer
+
+
+def layers(row: DeviceRow) -> DeviceLayers:
+    """Five layers; the first that disagrees is broken_at."""
+    return DeviceLayers(**row.layers)
 
 
 def errno_word(row: DeviceRow) -> str | None:
