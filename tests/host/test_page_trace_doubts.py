@@ -13,10 +13,14 @@ from tests.host.test_page_trace_live import why_not
 
 from seawall.host.page_trace import decode
 from seawall.host.page_trace.decode import Happening, TakenPages
-from seawall.host.page_trace.follower import STEP_MOST, FollowerStatistics
+from seawall.host.page_trace.follower import (
+    STEP_MOST,
+    FollowerStatistics,
+    most_after,
+    without_unused,
+)
 from seawall.host.page_trace.frame_ledger import FrameLedger
 from seawall.host.page_trace.options import TraceOptions
-from seawall.host.page_trace.stack_room import most_after, without_unused
 from seawall.host.page_trace.symbols import Symbols
 from seawall.host.page_trace.tasks import TracerTask
 from seawall.host.page_trace.trace_report import Material, report

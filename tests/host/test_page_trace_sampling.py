@@ -5,7 +5,7 @@ from tests.host.test_page_ledger import GONE, US, ledger, taken, told
 from seawall.host.page_trace.follower import STEP_MOST, FollowerStatistics
 from seawall.host.page_trace.frame_ledger import FrameLedger
 from seawall.host.page_trace.hist import Sums
-from seawall.host.page_trace.sampling import others_pages
+from seawall.host.page_trace.trace_report import others_pages
 from seawall.host.page_trace.tracer_pace import PACE_STEP_MOST
 
 FOLLOWED = 1000

@@ -18,7 +18,7 @@ from seawall.accounts.claims.claims import Claims, joined
 from seawall.host.case_host import parse_case
 from seawall.views.claims_json import claims_fields
 from seawall.views.claims_text import holders
-from seawall.views.claims_unseen import claims_unseen
+from seawall.views.memory_page import claims_unseen
 from seawall.views.terminal import Console
 
 MIB = 1 << 20

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from seawall.accounts.node_memory.ledger import Ledger
-from seawall.cli import memory_census, memory_watch, memory_who
+from seawall.cli import memory_watch, memory_who
 from seawall.cli.base_file import learn_base, learn_if_idle
 from seawall.cli.console import console_for
 from seawall.cli.source_options import add_source_arguments, open_source
@@ -38,7 +38,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--learn-base", action="store_true",
         help="remember what is uncounted now as normal for this boot (on an idle host)",
     )  # fmt: skip
-    memory_census.add_arguments(parser)
+    parser.add_argument(
+        "--census", action="store_true",
+        help="look at the page frames themselves: what each is and who pays (root; seconds)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--exact", action="store_true",
+        help="with --census: look at all of them, for as long as --timeout allows; a large "
+        "host is sampled otherwise",
+    )  # fmt: skip
     memory_who.add_arguments(parser)
     memory_watch.add_arguments(parser)
 
@@ -51,7 +59,8 @@ def complete(arguments: Namespace) -> None:
         raise UsageProblem(f"{' and '.join(asked)}: one at a time")
     if asked and arguments.workload is not None:
         raise UsageProblem(f"{asked[0]} is about the whole node and goes without a WORKLOAD")
-    memory_census.complete(arguments)
+    if arguments.exact and not arguments.census:
+        raise UsageProblem("--exact is about --census")
     memory_watch.complete(arguments)
     memory_who.complete(arguments)
 
@@ -67,7 +76,7 @@ def run(arguments: Namespace) -> int:
     if arguments.who:
         return memory_who.run(arguments)
     if arguments.census:
-        return memory_census.run(arguments)
+        return _print_census(arguments)
     if arguments.learn_base and (arguments.bundle or arguments.root not in (None, "/")):
         raise UsageProblem("--learn-base is about this machine, without --from and --root")
     source = open_source(arguments)
@@ -96,6 +105,18 @@ def _middle_snapshot(source: Source) -> Snapshot:
 def _residual(snapshot: Snapshot) -> int:
     ledger = snapshot.get(Ledger)
     return 0 if isinstance(ledger, Unread) else ledger.residual_bytes
+
+
+def _print_census(arguments: Namespace) -> int:
+    from seawall.cli.census_page import make_page, print_json, print_text  # noqa: PLC0415 - only for --census
+
+    source = open_source(arguments)
+    page = make_page(source, exact=arguments.exact)
+    if arguments.json:
+        print_json(source, page)
+    else:
+        print_text(source, page, arguments.color)
+    return 0
 
 
 def _print_json(source: Source, page: MemoryPage) -> None:

@@ -13,7 +13,6 @@ from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
 from seawall.readings.base import Base
 from seawall.readings.snapshot import Snapshot
-from seawall.views.claims_unseen import claims_unseen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,3 +56,17 @@ class MemoryPage:
     def suspects(self) -> tuple[Suspect, ...]:
         """Who could hold what is unexplained; nothing is proved."""
         return () if isinstance(self.claimed, Unread) else self.claimed.suspects
+
+
+def claims_unseen(claims: Claims | Unread) -> list[NotSeen]:
+    """What the sources could not see, in their words; then that nobody was named, if so."""
+    if isinstance(claims, Unread):
+        return []  # the topic's own row says why
+    rows = [NotSeen("holders", words, "") for words in claims.unseen]
+    if not claims.of_residual():
+        row = NotSeen(
+            "who holds the uncounted memory", "no source names a holder",
+            "seawall memory --who, which watches who takes such memory while it is taken",
+        )  # fmt: skip
+        rows.append(row)
+    return rows

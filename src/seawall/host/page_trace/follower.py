@@ -13,11 +13,17 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final
 
+from seawall.host.page_trace import decode
 from seawall.host.page_trace.armed import Armed
-from seawall.host.page_trace.decode import FreedPages, Happening, TakenPages, TaskEvents
+from seawall.host.page_trace.decode import (
+    TAKEN,
+    FreedPages,
+    Happening,
+    TakenPages,
+    TaskEvents,
+)
 from seawall.host.page_trace.event_format import EventFormat
 from seawall.host.page_trace.frame_ledger import FrameLedger
-from seawall.host.page_trace.stack_room import most_after, without_unused
 from seawall.host.page_trace.streams import Raw, in_time
 from seawall.host.page_trace.tracer_pace import PACE_SECONDS, PACE_STEP_MOST, TracerPace
 from seawall.problems import ParseProblem
@@ -35,6 +41,7 @@ _NARROWER: Final = 4
 STEP_MOST: Final = 64
 _LOSSES_EVERY_SECONDS: Final = 1.0
 _time_of: Final = itemgetter(0)
+_STACK: Final = 6  # of a happening that is TAKEN
 _TAKEN, _FREED, _TASKS = 0, 1, 2  # the streams
 _TURN: Final = (_TAKEN, _TASKS, _FREED)  # of what has the same time, freed last: blames nobody
 
@@ -248,3 +255,26 @@ class Follower:
         self._read, self._read_bytes = [], 0
         self._late = []
         self._lost_before = [stream.lost() for stream in self.armed.streams]
+
+
+def most_after(kept: int) -> int:
+    """At how many it is looked again which are used, when so many were; every frame is gone
+    through for it.
+    """
+    if 4 * kept > 3 * decode.STACKS_MOST:
+        return decode.STACKS_MOST + 1  # hardly any went: not again before all are forgotten
+    return max(decode.STACKS_MOST // 2, (kept + decode.STACKS_MOST) // 2)
+
+
+def without_unused(
+    taken: TakenPages, ledger: FrameLedger, late: list[Happening]
+) -> tuple[list[Happening], int]:
+    """Forget stacks through which nothing is held: in a watcher's life there are more of them than
+    are remembered, and of what is held only a few.  ``late``: what is not applied yet, as it is
+    numbered then, and how many are left.
+    """
+    waiting = {one[_STACK] for one in late if one[1] == TAKEN}
+    numbers = taken.keep_stacks(ledger.stacks() | waiting)
+    ledger.renumber_stacks(numbers)
+    renumbered = [(*one[:_STACK], numbers[one[_STACK]]) if one[1] == TAKEN else one for one in late]
+    return renumbered, len(numbers)
