@@ -168,6 +168,16 @@ def test_driver_that_refuses_or_hangs(tmp_path: Path) -> None:
     assert ask(old)["devices"][0]["processes"] == "function not found"
 
 
+@pytest.mark.system
+@needs_compiler
+def test_what_the_driver_tells_may_be_odd(tmp_path: Path) -> None:
+    """A name that is no UTF-8; more processes than memory could hold."""
+    odd = STAND_IN.replace("NVIDIA GB10", "\\377GB10").replace("? 300 :", "? 4294967000u :")
+    _, device, _ = ask(build(tmp_path, source=odd))["devices"]
+    assert device["name"] == r"\xffGB10"
+    assert device["processes"] == "error 7", "no array of a length that a broken driver tells"
+
+
 def test_without_the_library_it_is_absent_by_name(tmp_path: Path) -> None:
     (tmp_path / "libnvidia-ml.so.1").write_bytes(b"\x7fELF no library")
     assert ask(tmp_path)[0] == "absent"

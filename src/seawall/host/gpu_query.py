@@ -9,13 +9,12 @@ its code and the rest is asked all the same.
 
 import ctypes
 import os
-from typing import Any, Final
+from typing import Final
 
 from seawall.host.gpu_libraries import RUNTIME_FOLDERS, RUNTIME_NAMES, Loaded, load
 from seawall.host.host import JSON
+from seawall.host.library_calls import DEVICES_MOST, NO_GPUS_IS_FINE, LibraryCalls
 
-_DEVICES_MOST: Final = 64
-_NO_GPUS_IS_FINE: Final = 1  # NVML_INIT_FLAG_NO_GPUS
 _TEXT_BYTES: Final = 128
 _CLOCKS: Final = {"sm_mhz": 1, "memory_mhz": 2}  # NVML_CLOCK_SM, NVML_CLOCK_MEM
 _ATTRIBUTES: Final = {  # CUdevice_attribute
@@ -26,14 +25,6 @@ _ATTRIBUTES: Final = {  # CUdevice_attribute
 _ENVIRONMENT: Final = (
     "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY", "LD_LIBRARY_PATH",
 )  # fmt: skip
-
-
-class _Memory(ctypes.Structure):
-    """nvmlMemory_t."""
-
-    _fields_ = (
-        ("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong),
-    )  # fmt: skip
 
 
 class _Pci(ctypes.Structure):
@@ -52,41 +43,13 @@ class _Uuid(ctypes.Structure):
     _fields_ = (("bytes", ctypes.c_ubyte * 16),)
 
 
-class _Calls:
-    """Calls into one library; what failed is kept: [name, code], None where it has no such call."""
-
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self.library = library
-        self.failed: list[JSON] = []
-
-    def ask(self, name: str, *given: Any) -> bool:
-        """Whether it returned success."""
-        function = getattr(self.library, name, None)
-        if function is None:
-            self.failed.append([name, None])
-            return False
-        if code := function(*given):
-            self.failed.append([name, code])
-            return False
-        return True
-
-    def number(self, name: str, *given: Any, kind: Any = ctypes.c_uint) -> int | None:
-        """What a call writes into its last parameter."""
-        found = kind()
-        return int(found.value) if self.ask(name, *given, ctypes.byref(found)) else None
-
-    def others(self) -> "_Calls":
-        """Of one device, with failures of its own."""
-        return _Calls(self.library)
-
-
 def gpu_query(_: str = "") -> JSON:
     """See readings/gpu_query.py for its shape."""
     nvml, cuda = load(("libnvidia-ml.so.1",)), load(("libcuda.so.1",))
     runtime = load(RUNTIME_NAMES, RUNTIME_FOLDERS)
     version = None
     if runtime.library is not None:
-        calls = _Calls(runtime.library)
+        calls = LibraryCalls(runtime.library)
         version = calls.number("cudaRuntimeGetVersion", kind=ctypes.c_int)
     return {
         "libraries": {"nvml": told(nvml), "cuda": told(cuda), "runtime": told(runtime)},
@@ -98,8 +61,8 @@ def gpu_query(_: str = "") -> JSON:
 def answer_of(nvml: Loaded, cuda: Loaded) -> dict[str, JSON]:
     """What the two libraries say, once they are loaded."""
     return {
-        "nvml": None if nvml.library is None else _nvml(_Calls(nvml.library)),
-        "cuda": None if cuda.library is None else _cuda(_Calls(cuda.library)),
+        "nvml": None if nvml.library is None else _nvml(LibraryCalls(nvml.library)),
+        "cuda": None if cuda.library is None else _cuda(LibraryCalls(cuda.library)),
         "environment": {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
     }
 
@@ -113,34 +76,33 @@ def told(loaded: Loaded) -> dict[str, JSON]:
 # --- NVML ------------------------------------------------------------------------------
 
 
-def _nvml(calls: _Calls) -> JSON:
+def _nvml(calls: LibraryCalls) -> JSON:
     answer: dict[str, JSON] = {"driver_version": None, "cuda_version": None, "devices": []}
-    if calls.ask("nvmlInitWithFlags", _NO_GPUS_IS_FINE):
-        answer["driver_version"] = _text(calls, "nvmlSystemGetDriverVersion")
+    if calls.ask("nvmlInitWithFlags", NO_GPUS_IS_FINE):
+        answer["driver_version"] = calls.text("nvmlSystemGetDriverVersion")
         answer["cuda_version"] = calls.number(
             "nvmlSystemGetCudaDriverVersion_v2", kind=ctypes.c_int
         )
         count = calls.number("nvmlDeviceGetCount_v2") or 0
         answer["devices"] = [
-            _nvml_device(calls.others(), n) for n in range(min(count, _DEVICES_MOST))
+            _nvml_device(calls.others(), n) for n in range(min(count, DEVICES_MOST))
         ]
         calls.library.nvmlShutdown()
     return {**answer, "failed": calls.failed}
 
 
-def _nvml_device(calls: _Calls, index: int) -> JSON:
+def _nvml_device(calls: LibraryCalls, index: int) -> JSON:
     device = ctypes.c_void_p()
     told: dict[str, JSON] = {"index": index, "failed": calls.failed}
     if not calls.ask("nvmlDeviceGetHandleByIndex_v2", index, ctypes.byref(device)):
         return told
-    told["name"] = _text(calls, "nvmlDeviceGetName", device)
-    told["uuid"] = _text(calls, "nvmlDeviceGetUUID", device)
+    told["name"] = calls.text("nvmlDeviceGetName", device)
+    told["uuid"] = calls.text("nvmlDeviceGetUUID", device)
     told["minor"] = calls.number("nvmlDeviceGetMinorNumber", device)
-    pci, memory = _Pci(), _Memory()
+    pci = _Pci()
     if calls.ask("nvmlDeviceGetPciInfo_v3", device, ctypes.byref(pci)):
         told["bus_id"] = pci.bus_id.decode("ascii", "backslashreplace")
-    if calls.ask("nvmlDeviceGetMemoryInfo", device, ctypes.byref(memory)):
-        told |= {"total": memory.total, "free": memory.free, "used": memory.used}
+    told |= calls.memory(device) or {}
     for name, kind in _CLOCKS.items():
         told[name] = calls.number("nvmlDeviceGetClockInfo", device, kind)
         told[f"most_{name}"] = calls.number("nvmlDeviceGetMaxClockInfo", device, kind)
@@ -150,25 +112,19 @@ def _nvml_device(calls: _Calls, index: int) -> JSON:
     return told
 
 
-def _text(calls: _Calls, name: str, *given: Any) -> JSON:
-    buffer = ctypes.create_string_buffer(_TEXT_BYTES)
-    is_told = calls.ask(name, *given, buffer, ctypes.c_uint(_TEXT_BYTES))
-    return buffer.value.decode("utf-8", "backslashreplace") if is_told else None
-
-
 # --- the driver API --------------------------------------------------------------------
 
 
-def _cuda(calls: _Calls) -> JSON:
+def _cuda(calls: LibraryCalls) -> JSON:
     devices: list[JSON] = []
     version = calls.number("cuDriverGetVersion", kind=ctypes.c_int)
     if calls.ask("cuInit", 0):
         count = calls.number("cuDeviceGetCount", kind=ctypes.c_int) or 0
-        devices = [_cuda_device(calls.others(), n) for n in range(min(count, _DEVICES_MOST))]
+        devices = [_cuda_device(calls.others(), n) for n in range(min(count, DEVICES_MOST))]
     return {"version": version, "devices": devices, "failed": calls.failed}
 
 
-def _cuda_device(calls: _Calls, index: int) -> JSON:
+def _cuda_device(calls: LibraryCalls, index: int) -> JSON:
     device = ctypes.c_int()
     told: dict[str, JSON] = {"index": index, "failed": calls.failed}
     if not calls.ask("cuDeviceGet", ctypes.byref(device), index):

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the NVIDIA driver itself says of its devices, through its library libnvidia-ml.so.1.
 
-NVML's names, structures and return codes: nvml.h of the CUDA toolkit.  Only calls that every
-library since driver 510 has are needed; newer ones are asked where they exist.  A broken
-driver may hang in any of them: the expendable child asks.
+A broken driver may hang in any of the calls: the expendable child asks.
 """
 
 import ctypes
@@ -11,28 +9,13 @@ from errno import ENOENT
 from typing import Final
 
 from seawall.host.host import JSON
+from seawall.host.library_calls import DEVICES_MOST, NO_GPUS_IS_FINE, LibraryCalls
 
 LIBRARY: Final = "libnvidia-ml.so.1"
-_NO_GPUS_IS_FINE: Final = 1  # NVML_INIT_FLAG_NO_GPUS
-_DEVICES_MOST: Final = 64
 _PROCESSES_MOST: Final = 4096
 _PROCESSES_FIRST: Final = 256
 _INSUFFICIENT_SIZE: Final = 7
 _NOT_AVAILABLE: Final = (1 << 64) - 1
-_WORDS: Final = {
-    1: "uninitialized", 2: "invalid argument", 3: "not supported", 4: "no permission",
-    6: "not found", 9: "driver not loaded", 12: "library not found", 13: "function not found",
-    15: "gpu is lost", 16: "reset required", 17: "blocked by the operating system",
-    18: "library and driver differ", 999: "unknown error",
-}  # fmt: skip
-
-
-class _Memory(ctypes.Structure):
-    """nvmlMemory_t."""
-
-    _fields_ = (
-        ("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong),
-    )  # fmt: skip
 
 
 class _ProcessInfo(ctypes.Structure):
@@ -44,14 +27,6 @@ class _ProcessInfo(ctypes.Structure):
     )  # fmt: skip
 
 
-class _NvmlError(Exception):
-    """A call that did not return NVML_SUCCESS."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(_WORDS.get(code, f"error {code}"))
-        self.code = code
-
-
 def devices(_: str = "") -> JSON:
     """{"driver_version", "devices": [{"name", "uuid", "numa_node", "memory", "processes"}]}.
 
@@ -61,109 +36,62 @@ def devices(_: str = "") -> JSON:
     itself be asked; OSError without the library.
     """
     try:
-        library = ctypes.CDLL(LIBRARY)
+        calls = LibraryCalls(ctypes.CDLL(LIBRARY))
     except OSError as error:
         raise OSError(ENOENT, str(error), LIBRARY) from None
+    if not calls.ask("nvmlInitWithFlags", NO_GPUS_IS_FINE):
+        return {"problem": calls.why()}
     try:
-        _check(library.nvmlInitWithFlags(_NO_GPUS_IS_FINE))
-        try:
-            return _asked(library)
-        finally:
-            library.nvmlShutdown()
-    except (_NvmlError, AttributeError) as error:  # the latter: a function it does not have
-        return {"problem": str(error)}
+        count = calls.number("nvmlDeviceGetCount_v2")
+        if count is None:
+            return {"problem": calls.why()}
+        return {
+            "driver_version": calls.text("nvmlSystemGetDriverVersion"),
+            "devices": [_device(calls, number) for number in range(min(count, DEVICES_MOST))],
+        }
+    finally:
+        calls.ask("nvmlShutdown")
 
 
-def _asked(library: ctypes.CDLL) -> JSON:
-    count = ctypes.c_uint()
-    _check(library.nvmlDeviceGetCount_v2(ctypes.byref(count)))
-    numbers = range(min(count.value, _DEVICES_MOST))
-    return {
-        "driver_version": _text(library, "nvmlSystemGetDriverVersion"),
-        "devices": [_device(library, number) for number in numbers],
-    }
-
-
-def _device(library: ctypes.CDLL, number: int) -> JSON:
+def _device(calls: LibraryCalls, number: int) -> JSON:
     device = ctypes.c_void_p()
-    try:
-        _check(library.nvmlDeviceGetHandleByIndex_v2(number, ctypes.byref(device)))
-    except _NvmlError as error:
-        return {"name": None, "uuid": None, "numa_node": None, "memory": str(error),
-                "processes": str(error)}  # fmt: skip
+    if not calls.ask("nvmlDeviceGetHandleByIndex_v2", number, ctypes.byref(device)):
+        return {"name": None, "uuid": None, "numa_node": None, "memory": calls.why(),
+                "processes": calls.why()}  # fmt: skip
     return {
-        "name": _text(library, "nvmlDeviceGetName", device),
-        "uuid": _text(library, "nvmlDeviceGetUUID", device),
-        "numa_node": _numa_node(library, device),
-        "memory": _memory(library, device),
-        "processes": _processes(library, device),
+        "name": calls.text("nvmlDeviceGetName", device),
+        "uuid": calls.text("nvmlDeviceGetUUID", device),
+        "numa_node": calls.number("nvmlDeviceGetNumaNodeId", device),  # since driver 525
+        "memory": calls.memory(device) or calls.why(),
+        "processes": _processes(calls, device),
     }
 
 
-def _memory(library: ctypes.CDLL, device: ctypes.c_void_p) -> JSON:
-    found = _Memory()
-    try:
-        _check(library.nvmlDeviceGetMemoryInfo(device, ctypes.byref(found)))
-    except _NvmlError as error:
-        return str(error)
-    return {"total": found.total, "free": found.free, "used": found.used}
-
-
-def _numa_node(library: ctypes.CDLL, device: ctypes.c_void_p) -> JSON:
-    """Since driver 525; None where the library is older as well."""
-    node = ctypes.c_uint()
-    try:
-        _check(library.nvmlDeviceGetNumaNodeId(device, ctypes.byref(node)))
-    except (_NvmlError, AttributeError):
-        return None
-    return node.value
-
-
-def _processes(library: ctypes.CDLL, device: ctypes.c_void_p) -> JSON:
-    found: list[JSON] = []
+def _processes(calls: LibraryCalls, device: ctypes.c_void_p) -> JSON:
+    rows: list[JSON] = []
     for kind in ("compute", "graphics"):
-        function = f"nvmlDeviceGet{kind.capitalize()}RunningProcesses"
-        try:
-            rows = _running(library, function, device)
-        except _NvmlError as error:
-            return str(error)
-        for row in rows:
+        running = _running(calls, f"nvmlDeviceGet{kind.capitalize()}RunningProcesses", device)
+        if running is None:
+            return calls.why()
+        for row in running:
             used = None if row.usedGpuMemory == _NOT_AVAILABLE else row.usedGpuMemory
-            found.append([row.pid, used, kind])
-    return found
+            rows.append([row.pid, used, kind])
+    return rows
 
 
-def _running(library: ctypes.CDLL, function: str, device: ctypes.c_void_p) -> list[_ProcessInfo]:
+def _running(
+    calls: LibraryCalls, function: str, device: ctypes.c_void_p
+) -> list[_ProcessInfo] | None:
     """By the version whose structure never changed: _v3 of drivers 535.43 to 535.86 writes one
     that is longer.
     """
-    for version in ("_v2", "_v3"):
-        if hasattr(library, function + version):
-            ask = getattr(library, function + version)
-            break
-    else:
-        raise _NvmlError(13)
+    version = "_v2" if hasattr(calls.library, f"{function}_v2") else "_v3"
     room = _PROCESSES_FIRST
     while True:
         rows = (_ProcessInfo * room)()
         count = ctypes.c_uint(room)
-        code = ask(device, ctypes.byref(count), rows)
-        if code != _INSUFFICIENT_SIZE or room >= _PROCESSES_MOST:
-            _check(code)
+        if calls.ask(function + version, device, ctypes.byref(count), rows):
             return list(rows[: min(count.value, room)])
+        if calls.code != _INSUFFICIENT_SIZE or room >= _PROCESSES_MOST:
+            return None
         room = min(_PROCESSES_MOST, max(room * 2, count.value + 16))
-
-
-def _text(library: ctypes.CDLL, function: str, device: ctypes.c_void_p | None = None) -> JSON:
-    buffer = ctypes.create_string_buffer(96)  # NVML_DEVICE_NAME_V2_BUFFER_SIZE and _UUID_V2
-    given = () if device is None else (device,)
-    try:
-        _check(getattr(library, function)(*given, buffer, ctypes.c_uint(len(buffer))))
-    except _NvmlError:
-        return None
-    return buffer.value.decode("utf-8", "backslashreplace")
-
-
-def _check(code: int) -> None:
-    if code:
-        raise _NvmlError(code)
