@@ -30,9 +30,9 @@ lean_library.install()
 import gc, json, os, socket, time
 from seawall.actions.orders import Mounts
 from seawall.guard import aide as aide_process, lean_re, guard_memory, rehearsal
-from seawall.guard.handed import Handed
-from seawall.guard.link import WatcherLink
-from seawall.guard.told_recorder import RecorderLink
+from seawall.guard.handover import GuardHandover
+from seawall.guard.watcher_link import WatcherLink
+from seawall.guard.recorder_link import RecorderLink
 from seawall.guard.settings import Settings
 from seawall.guard.signals import Signals
 mount, folder, files, churn = {mount!r}, {folder!r}, {files!r}, {churn}
@@ -43,7 +43,7 @@ from seawall.guard.assembly import assemble, Loop
 lean_re.end()
 settings = Settings(scope=("/",), watch=True, tick_least_seconds=0.1)
 boot = open("/proc/sys/kernel/random/boot_id").read().strip()
-handed = Handed(settings, "/none", Mounts(mount, 1, None, None), "/own", boot, folder,
+handed = GuardHandover(settings, "/none", Mounts(mount, 1, None, None), "/own", boot, folder,
                 -1, 0, -1, 0, ())
 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 hearing, box = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

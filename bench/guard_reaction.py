@@ -26,8 +26,8 @@ lean_library.install()
 import json, os, socket, time
 from seawall.actions.orders import Mounts
 from seawall.guard import aide as aide_process, lean_re, guard_memory, rehearsal
-from seawall.guard.handed import Handed
-from seawall.guard.link import WatcherLink
+from seawall.guard.handover import GuardHandover
+from seawall.guard.watcher_link import WatcherLink
 from seawall.guard.settings import Settings
 from seawall.guard.signals import Signals
 lean_re.end()
@@ -37,7 +37,7 @@ from seawall.guard.assembly import assemble, Loop
 lean_re.end()
 settings = Settings(mode="enforce", scope=({scope!r},))
 boot = open("/proc/sys/kernel/random/boot_id").read().strip()
-handed = Handed(settings, "/none", Mounts("/sys/fs/cgroup/memory", 1, {freezer!r}, None),
+handed = GuardHandover(settings, "/none", Mounts("/sys/fs/cgroup/memory", 1, {freezer!r}, None),
                 {scope!r} + "/own", boot, {folder!r}, -1, 0, -1, 0, ())
 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 parts, words = assemble(handed, aide, WatcherLink(ours, 1, []))

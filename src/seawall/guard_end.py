@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 DATAGRAM_MOST_BYTES: Final = 60_000
-"""As ``guard.channel.DATAGRAM_MOST_BYTES``; a test holds them together."""
+"""As ``guard.watcher_channel.DATAGRAM_MOST_BYTES``; a test holds them together."""
 
 
 class GuardEnd:

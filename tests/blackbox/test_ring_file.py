@@ -29,9 +29,9 @@ from tests.blackbox.boxes import (
 )
 
 from seawall.blackbox import first_page
+from seawall.blackbox.box_creation import FILLER
 from seawall.blackbox.first_page import PAGE_BYTES
 from seawall.blackbox.frame import pack
-from seawall.blackbox.making import FILLER
 from seawall.blackbox.ring import RingFile
 from seawall.problems import BlackboxProblem
 

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seawall.blackbox.record_times import Numbered, Span, moment_of, told
+from seawall.blackbox.record_times import MomentNames, Span, moment_of, told
 from seawall.problems import UsageProblem
 
 END = 1_795_428_031.4
 """2026-11-23T10:00:31.4Z."""
 SPAN = Span(END - 7200, END)
-NAMED = Numbered({"1a2b3c4d-0007": END - 20}.get, {4711: END - 30}.get)
+NAMED = MomentNames({"1a2b3c4d-0007": END - 20}.get, {4711: END - 30}.get)
 
 
 @pytest.mark.parametrize(

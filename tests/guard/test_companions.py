@@ -21,9 +21,9 @@ from seawall.guard.companions import (
     SILENT_SECONDS,
     Companions,
 )
-from seawall.guard.link import PAUSES_SECONDS, SPARES, WatcherLink, spare_pairs
 from seawall.guard.pulse import HANGS_SECONDS, STOPPED, Pulse
 from seawall.guard.tell import guard_sentences
+from seawall.guard.watcher_link import PAUSES_SECONDS, SPARES, WatcherLink, spare_pairs
 
 Sleeper = subprocess.Popen[bytes]
 

@@ -13,7 +13,7 @@ from tests.guard.test_loop_ends import ENFORCE, PUT_BACK, Scene
 from tests.guard.test_loop_ends import scene as loop_scene  # noqa: F401 - the fixture
 
 from seawall.guard import entry
-from seawall.guard.handed import REPLACED, from_json, known, to_json
+from seawall.guard.handover import REPLACED, from_json, known, to_json
 from seawall.guard.reload import read
 from seawall.guard.settings import Settings
 from seawall.guard.tell.own_programs import config_answer, is_observe_in_plain
@@ -109,9 +109,9 @@ def replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     text = settings.read_text()
     settings.write_text(text.replace("    pmsg: bool", "    gentle: bool = True\n    pmsg: bool"))
     (folder / "guard/config.py").write_text(
-        "from seawall.guard.handed import NEW\n" + (folder / "guard/config.py").read_text()
+        "from seawall.guard.handover import NEW\n" + (folder / "guard/config.py").read_text()
     )
-    with (folder / "guard/handed.py").open("a") as handed:
+    with (folder / "guard/handover.py").open("a") as handed:
         handed.write("\nNEW = 1\n")
     return folder
 

@@ -11,7 +11,7 @@ import pytest
 from seawall import toml
 from seawall.guard import config, entry
 from seawall.guard.config import chosen_path, parse, read
-from seawall.guard.handed import from_json, to_json
+from seawall.guard.handover import from_json, to_json
 from seawall.guard.keys import BY_NAME, KEYS, example, written
 from seawall.guard.settings import START_ONLY, Settings
 from seawall.problems import UsageProblem
@@ -301,7 +301,7 @@ def test_the_child_that_reads_says_json_or_a_sentence(tmp_path: Path) -> None:
 
 def test_what_the_guard_holds_of_it_is_lean() -> None:
     """Nothing that the guard's process imports from here brings a parser or dataclasses."""
-    modules = "handed, notify, entry, lock_file, own_place, settings"
+    modules = "handover, notify, entry, lock_file, own_place, settings"
     heavy = "dataclasses, inspect, subprocess, tomllib, argparse, logging, pathlib, asyncio"
     line = (
         f"import sys; sys.path.append({entry.root()!r}); from seawall.guard import {modules};"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seawall.actions.orders import Mounts
-from seawall.guard.explain import Explained, ExplainedWorkload, Here, explained
+from seawall.guard.explain import ExplainedWorkload, PolicyExplanation, ThisMachine, explained
 from seawall.guard.explain_text import document, lines
 from seawall.guard.settings import Settings
 from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM
@@ -29,18 +29,18 @@ OURS = ExplainedWorkload(
 SSHD = ExplainedWorkload(
     "/system.slice/ssh.service", "unit:ssh.service", "sshd (unit ssh.service)", ""
 )
-HERE = Here(
+HERE = ThisMachine(
     total_bytes=64 * GIB, mounts=V2, has_cgroup_kill=True, has_pressure=True, has_tracefs=True,
     kernel=(6, 1), lacks=(), is_root=True, seen=(WEB, JOB, DATA, CSI, OURS, SSHD), others=(),
     unseen=(),
 )  # fmt: skip
 
 
-def of(settings: Settings, here: Here = HERE) -> Explained:
+def of(settings: Settings, here: ThisMachine = HERE) -> PolicyExplanation:
     return explained(settings, here, "/etc/seawall/guard.toml", is_default=False)
 
 
-def text(found: Explained) -> str:
+def text(found: PolicyExplanation) -> str:
     return "\n".join(lines(found, Console()))
 
 

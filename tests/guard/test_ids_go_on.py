@@ -19,15 +19,15 @@ import os, sys
 from types import SimpleNamespace
 from seawall.actions.orders import Mounts
 from seawall.guard.assembly import assemble
-from seawall.guard.handed import Handed
-from seawall.guard.link import WatcherLink
+from seawall.guard.handover import GuardHandover
+from seawall.guard.watcher_link import WatcherLink
 from seawall.guard.settings import Settings
 from tests.guard.judge_scene import CALM, hog, scene, short
 folder, mount, boot, other_guard_pid = sys.argv[1:]
 aide = SimpleNamespace(pid=0, fd=-1, is_alive=False, frozen=None, send=lambda _: False,
                        take=lambda *_, **__: None)
 settings = Settings(mode="enforce", scope=("/kubepods",), over_limit="report")
-handed = Handed(settings, "/none", Mounts(mount, 2, None, mount), "/own", boot, folder,
+handed = GuardHandover(settings, "/none", Mounts(mount, 2, None, mount), "/own", boot, folder,
                 -1, 0, -1, 0, ())
 handed = handed._replace(other_guard_pid=int(other_guard_pid))
 parts, _ = assemble(handed, aide, WatcherLink(None))

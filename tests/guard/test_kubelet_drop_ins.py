@@ -8,7 +8,7 @@ import pytest
 from tests.guard.test_tell_metrics import SCOPE, YAML, process
 
 from seawall import kubelet_names
-from seawall.guard.sense import stalled
+from seawall.guard.sense import standstill
 from seawall.guard.tell import rivals
 from seawall.guard.tell.rivals import eviction_of, find
 from seawall.host.device_log import device_log_probe
@@ -128,6 +128,6 @@ def test_there_is_one_list() -> None:
     }
     assert all(device_log_probe._PROGRAMS.match(name) for name in kubelet_names.PROGRAMS)
     assert all(len(name) <= 15 for name in kubelet_names.PROGRAMS), "as the kernel cuts comm"
-    assert kubelet_names.PROGRAMS <= stalled.NAMES
-    assert set(kubelet_names.UNITS) < stalled._UNITS
+    assert kubelet_names.PROGRAMS <= standstill.NAMES
+    assert set(kubelet_names.UNITS) < standstill._UNITS
     assert rivals.KUBELETS == kubelet_names.PROGRAMS - kubelet_names.STARTERS

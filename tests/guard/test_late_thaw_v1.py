@@ -27,10 +27,10 @@ from seawall.actions.undo import undo
 from seawall.actions.work import Work
 from seawall.guard import aide as aide_process
 from seawall.guard.assembly import assemble
-from seawall.guard.handed import Handed
-from seawall.guard.link import WatcherLink
+from seawall.guard.handover import GuardHandover
 from seawall.guard.settings import Settings
 from seawall.guard.tell.late_thaw import LateThaw
+from seawall.guard.watcher_link import WatcherLink
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
 NAME = f"/seawall-TEST-late-{os.getpid()}"
@@ -39,9 +39,9 @@ SECONDS = 2.0
 THAWED, FROZEN = "THAWED\n", "FROZEN\n"
 
 
-def handed(folder: Path) -> Handed:
+def handed(folder: Path) -> GuardHandover:
     settings = Settings(mode="enforce", scope=(NAME,), freeze_seconds=SECONDS)
-    return Handed(
+    return GuardHandover(
         settings=settings, config_path="", mounts=mounts(), own_cgroup=OWN, boot_id="0" * 36,
         folder=str(folder), lock_fd=-1, other_guard_pid=0, watcher_fd=-1, watcher_pid=0, others=(),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from tests.actions.test_order_of_writes import VERSION_2, container, hands, lowe
 
 from seawall.actions.orders import Mounts
 from seawall.guard import assembly
-from seawall.guard.handed import to_json
+from seawall.guard.handover import to_json
 from seawall.guard.loop import Loop
 from seawall.guard.settings import Settings
 from seawall.guard.tell import guard_sentences

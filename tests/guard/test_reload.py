@@ -13,7 +13,7 @@ import pytest
 from seawall.guard import aide as aide_process
 from seawall.guard import config, entry
 from seawall.guard.aide import Aide
-from seawall.guard.handed import SETTINGS_MOST_BYTES, from_json, quoted_bytes, to_json
+from seawall.guard.handover import SETTINGS_MOST_BYTES, from_json, quoted_bytes, to_json
 from seawall.guard.loop import Loop
 from seawall.guard.reload import LOST_SECONDS, Reload
 from seawall.guard.settings import Settings

@@ -6,7 +6,7 @@ from tests.guard.judge_scene import CALM, hog, judge_of, scene, short
 from tests.guard.test_loop_ends import ENFORCE, Scene
 from tests.guard.test_loop_ends import scene as loop_scene  # noqa: F401 - the fixture
 
-from seawall.guard.handed import to_json
+from seawall.guard.handover import to_json
 from seawall.guard.settings import Settings
 
 NEW = ENFORCE._replace(scope=("/d",), protect=("ns/*",), stalled=("/x",), freeze_seconds=1.0)

@@ -7,7 +7,7 @@ import pytest
 from tests.guard.sense_trees import FakeTree, table
 
 from seawall.actions.orders import Mounts
-from seawall.guard.sense import lasting
+from seawall.guard.sense import host_tmpfs
 from seawall.guard.sense.details import Details, below
 from seawall.guard.sense.member import GroupMember, Names
 from seawall.guard.sense.tree import Folder
@@ -68,7 +68,7 @@ class Crowd:
         self.mount(b"28 1 8:1 / / rw - ext4 d rw\n40 28 0:31 / /x rw - tmpfs t rw\n")
         blocks = 64 * MIB // 4096
         found = os.statvfs_result((4096, 4096, blocks, 0, 0, 0, 0, 0, 0, 255))
-        monkeypatch.setattr(lasting.os, "statvfs", lambda _: found)
+        monkeypatch.setattr(host_tmpfs.os, "statvfs", lambda _: found)
 
     def mount(self, mountinfo: bytes) -> None:
         (self.proc / "1/mountinfo").write_bytes(mountinfo)

@@ -15,7 +15,7 @@ from seawall.actions.orders import Mounts
 from seawall.guard.sense.cadence import Cadence
 from seawall.guard.sense.member import Names
 from seawall.guard.sense.pause import broken_seconds, glance_seconds, pause_seconds
-from seawall.guard.sense.stalled import Stalled, is_anybodys, paths_of, unified_of
+from seawall.guard.sense.standstill import StandstillWatch, is_anybodys, paths_of, unified_of
 from seawall.guard.sense.trend import Anchors, Trend
 from seawall.guard.sense.triggers import Triggers
 
@@ -192,7 +192,7 @@ def test_found_by_name_outside_of_containers(tmp_path: Path) -> None:
     process(proc, 100, "kubelet", "4:memory:/\n0::/\n", 0)
     process(proc, 101, "kubelet", f"4:memory:{POD}\n0::/\n", 0)  # calls itself so
     process(proc, 102, "nginx", "4:memory:/\n0::/\n", 0)
-    stalled = Stalled(Names(Mounts(str(fake.mount), 1)), str(proc), "/", ())
+    stalled = StandstillWatch(Names(Mounts(str(fake.mount), 1)), str(proc), "/", ())
     assert stalled.look(1.0, ()) == 0.0
     assert list(stalled.by_key) == ["pid 100"]
     process(proc, 100, "kubelet", "4:memory:/\n0::/\n", 40)  # 40 waits for a disk in one second
@@ -211,7 +211,7 @@ def test_pressure_of_units_on_v2(tmp_path: Path) -> None:
     fake.make("/extra")
     (tmp_path / "proc").mkdir()
     names = Names(Mounts(str(fake.mount), 2))
-    stalled = Stalled(names, str(tmp_path / "proc"), "/mine", ("/extra",))
+    stalled = StandstillWatch(names, str(tmp_path / "proc"), "/mine", ("/extra",))
     paths = ("/system.slice/kubelet.service", f"{POD}/kubelet.service")
     assert stalled.look(1.0, paths) == 0.0
     assert {watched.name for watched in stalled.by_key.values()} == {
@@ -236,7 +236,7 @@ def test_what_a_user_calls_so_does_not_count_on_v2(tmp_path: Path) -> None:
     proc = tmp_path / "proc"
     for pid, path in enumerate((*paths, "/system.slice/ssh.service"), 100):
         process(proc, pid, "sshd", f"0::{path}\n", 0)
-    stalled = Stalled(Names(Mounts(str(fake.mount), 2)), str(proc), "/mine", ())
+    stalled = StandstillWatch(Names(Mounts(str(fake.mount), 2)), str(proc), "/mine", ())
     stalled.look(1.0, paths)
     assert list(stalled.by_key) == [f"{fake.mount}/system.slice/ssh.service/memory.pressure"]
     for path in paths:
@@ -251,7 +251,7 @@ def test_what_a_user_calls_so_does_not_count_on_v1(tmp_path: Path) -> None:
     process(proc, 100, "sshd", f"4:memory:{SESSION}\n", 0)
     process(proc, 101, "sshd", f"4:memory:/\n1:name=systemd:{SESSION}\n", 0)
     process(proc, 102, "sshd", "4:memory:/\n1:name=systemd:/system.slice/ssh.service\n", 0)
-    stalled = Stalled(Names(Mounts("/nowhere", 1)), str(proc), "/", ())
+    stalled = StandstillWatch(Names(Mounts("/nowhere", 1)), str(proc), "/", ())
     stalled.look(1.0, ())
     assert list(stalled.by_key) == ["pid 102"]
     stalled.close()
@@ -259,7 +259,7 @@ def test_what_a_user_calls_so_does_not_count_on_v1(tmp_path: Path) -> None:
 
 def test_major_faults_of_a_real_process_are_its_own() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        stalled = Stalled(Names(Mounts("/nowhere", 1)), "/proc", "/", ())
+        stalled = StandstillWatch(Names(Mounts("/nowhere", 1)), "/proc", "/", ())
         stalled._verify.is_due(1.0, is_near=False)
         stalled._add_process(child.pid, "sshd")
         text = Path(f"/proc/{child.pid}/cgroup").read_bytes()

@@ -13,7 +13,7 @@ from tests.readings.kernel_files import FILES
 from seawall.actions.orders import Mounts
 from seawall.guard.sense.member import Names
 from seawall.guard.sense.sense import Sense
-from seawall.guard.sense.stalled import Stalled
+from seawall.guard.sense.standstill import StandstillWatch
 from seawall.guard.sense.triggers import Triggers
 from seawall.guard.settings import Settings
 from seawall.guard.tick_facts import Node
@@ -271,7 +271,7 @@ def test_programs_that_a_node_lives_by(tmp_path: Path, name: str) -> None:
         (folder / "comm").write_text(f"{comm}\n")
         (folder / "cgroup").write_text("4:memory:/\n0::/\n")
         (folder / "stat").write_text(f"{pid} ({comm}) S {'5 ' * 30}\n")
-    stalled = Stalled(Names(Mounts("/nowhere", 1)), str(tmp_path), "/", ())
+    stalled = StandstillWatch(Names(Mounts("/nowhere", 1)), str(tmp_path), "/", ())
     for second in range(5):
         stalled.look(float(second), ())
     assert {key: watched.name for key, watched in stalled.by_key.items()} == {"pid 101": name}
@@ -288,7 +288,7 @@ def test_units_that_a_node_lives_by(tmp_path: Path, name: str) -> None:
     paths = ["/system.slice/nginx.service", f"/system.slice/{name}.service"]
     for path in paths:
         tree.make(path)
-    stalled = Stalled(Names(Mounts(str(tree.mount), 2)), str(tmp_path / "none"), "/", ())
+    stalled = StandstillWatch(Names(Mounts(str(tree.mount), 2)), str(tmp_path / "none"), "/", ())
     stalled.look(1.0, paths)
     assert [watched.name for watched in stalled.by_key.values()] == [name]
     stalled.close()

@@ -16,11 +16,11 @@ from tests.guard.aides import started, until
 
 from seawall.guard import companions, entry, recorder_life
 from seawall.guard.companions import AFRESH_SECONDS, HOUR, SILENT_SECONDS, Companions
-from seawall.guard.link import PAUSES_SECONDS, SPARES, WatcherLink, spare_pairs
 from seawall.guard.recorder_life import RecorderLife
+from seawall.guard.recorder_link import RecorderLink
 from seawall.guard.settings import Settings
 from seawall.guard.tell import guard_sentences, own_programs
-from seawall.guard.told_recorder import RecorderLink
+from seawall.guard.watcher_link import PAUSES_SECONDS, SPARES, WatcherLink, spare_pairs
 
 
 class Aide:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.guard.telling import CGROUP, POD_UID
 
-from seawall.guard.tell.termination import Places, write
+from seawall.guard.tell.termination import MessagePlaces, write
 
 SOURCES = Path(__file__).parents[2]
 
@@ -112,7 +112,7 @@ def test_a_clock_that_was_set_back_hides_no_termination_message(tmp_path: Path) 
     while second.stat().st_ctime <= first.stat().st_ctime:
         second.touch()
     killed = first.stat().st_ctime - 3600
-    places = Places((f"{tmp_path}/kubelet",), (), ("",), "/nowhere")
+    places = MessagePlaces((f"{tmp_path}/kubelet",), (), ("",), "/nowhere")
     request = {"cgroup": CGROUP, "words": "Killed by seawall guard", "unix_seconds": killed}
     assert write(request, places) == {"path": str(second), "problem": ""}
     assert first.read_text() == ""

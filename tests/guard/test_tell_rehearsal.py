@@ -72,11 +72,11 @@ lean_library.install()
 import json, os, resource, socket, time
 from seawall.actions.orders import Mounts, Order, Outcome, Target
 from seawall.guard import aide as aide_process, lean_re, guard_memory, rehearsal
-from seawall.guard.handed import Handed
-from seawall.guard.link import WatcherLink
+from seawall.guard.handover import GuardHandover
+from seawall.guard.watcher_link import WatcherLink
 from seawall.guard.settings import Settings
 from seawall.guard.signals import Signals
-from seawall.guard.told_recorder import RecorderLink
+from seawall.guard.recorder_link import RecorderLink
 lean_re.end()
 signals = Signals()
 folder = {folder!r}
@@ -90,7 +90,7 @@ ballast = [b"a" * length for length in range({ballast})]
 settings = Settings(mode="enforce", scope=("/kubepods",), run_after_kill="/bin/touch " + folder +
                     "/killed", textfile=folder + "/metrics")
 boot = open("/proc/sys/kernel/random/boot_id").read().strip()
-handed = Handed(settings, "/none", Mounts({mount!r}, 1, None, None), "/own", boot, folder,
+handed = GuardHandover(settings, "/none", Mounts({mount!r}, 1, None, None), "/own", boot, folder,
                 -1, 0, -1, 0, ())
 watcher, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 box, hears = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

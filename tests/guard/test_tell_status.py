@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from tests.guard.telling import BOOT, GIB, HOSTILE, MIB, check, group, is_harmless, node
 
-from seawall.guard.tell.shown import Last, Shown, seconds_left, top_of
 from seawall.guard.tell.status_json import PAGE_BYTES as JSON_BYTES
 from seawall.guard.tell.status_json import document
 from seawall.guard.tell.status_page import COLUMNS, LINES, PAGE_BYTES, page
+from seawall.guard.tell.status_values import LatestDecision, StatusValues, seconds_left, top_of
 from seawall.guard.tick_facts import NOTHING_OUTSIDE, Group
 from seawall.readings.guard_status import parse
 
-LAST = Last(
+LAST = LatestDecision(
     "5eed0000-0001", 1_795_208_600.0, "node_short", "acted",
     "700 MiB have to come back within 4 s: shop/cart/worker holds 1.1 GiB outside its charge.",
     "1.4 GiB came back in 0.3 s",
@@ -25,8 +25,8 @@ SECTIONS = ["headroom", "uncounted", "signs", "decided", "last", "watcher", "bla
             "beside it", "scope", "config", "unseen", "also"]  # fmt: skip
 
 
-def shown(**changes: Any) -> Shown:
-    return Shown(
+def shown(**changes: Any) -> StatusValues:
+    return StatusValues(
         mode="enforce", mode_why="", state="peace", unix_seconds=1_795_295_047.0, node=node(),
         top=[group()], last=LAST,
         counts={"decisions": 1, "kills": 1, "predicted_bytes": 1400 * MIB,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.guard.telling import CGROUP, CONTAINER, POD_UID
 
-from seawall.guard.tell.termination import MOST_BYTES, Killed, Places, found, write
+from seawall.guard.tell.termination import MOST_BYTES, KilledContainer, MessagePlaces, found, write
 
 SENTENCE = "Killed by seawall guard: it held 1.1 GiB outside its charge."
 BELOW = f"pods/{POD_UID}/containers/worker/0a1b2c3d"
@@ -23,15 +23,15 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def places(tmp_path: Path, *sources: Any) -> Places:
+def places(tmp_path: Path, *sources: Any) -> MessagePlaces:
     config = {"mounts": [{"destination": "/dev/termination-log", "source": s} for s in sources]}
     (tmp_path / f"{CONTAINER}.json").write_text(json.dumps(config))
-    return Places(
+    return MessagePlaces(
         (f"{tmp_path}/kubelet",), (f"{tmp_path}/{{id}}.json",), ("",), f"{tmp_path}/log-links"
     )
 
 
-def written(where: Places, cgroup: str = CGROUP, **more: Any) -> dict[str, Any]:
+def written(where: MessagePlaces, cgroup: str = CGROUP, **more: Any) -> dict[str, Any]:
     return write({"cgroup": cgroup, "words": SENTENCE, **more}, where)
 
 
@@ -212,8 +212,10 @@ def test_a_guard_in_a_container_finds_the_hosts_files(file: Path, tmp_path: Path
     (root / f"{CONTAINER}.json").write_text(
         json.dumps({"mounts": [{"source": f"/kubelet/{BELOW}"}]})
     )
-    where = Places(("/kubelet",), ("/{id}.json",), ("", str(root)))
-    assert found(Killed(CGROUP, POD_UID, 1e12), where, str(root)) == [(f"{root}/kubelet", BELOW)]
+    where = MessagePlaces(("/kubelet",), ("/{id}.json",), ("", str(root)))
+    assert found(KilledContainer(CGROUP, POD_UID, 1e12), where, str(root)) == [
+        (f"{root}/kubelet", BELOW)
+    ]
     assert written(where)["problem"] == ""
 
 
@@ -244,7 +246,7 @@ def link_of_log(tmp_path: Path, uid: str = POD_UID, name: str = "worker") -> Non
     (folder / f"cart_shop_{name}-{CONTAINER}.log").symlink_to(target)
 
 
-def without_config(tmp_path: Path) -> Places:
+def without_config(tmp_path: Path) -> MessagePlaces:
     """containerd removes the bundle of a container as soon as it is dead."""
     where = places(tmp_path)
     (tmp_path / f"{CONTAINER}.json").unlink()

@@ -30,7 +30,7 @@ from seawall.host import probes
 from seawall.host.slow_probes import SLOW_PROBES
 from seawall.readings import saved_claims
 from seawall.replay.state_schema import SLOTS
-from seawall.replay.ticks import GROUP_COLUMNS, NODE_COLUMNS
+from seawall.replay.tick_encoder import GROUP_COLUMNS, NODE_COLUMNS
 
 SOURCE = Path(__file__).parents[2] / "src/seawall"
 FILE = Path(__file__).with_name("outside_names.txt")

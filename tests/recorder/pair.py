@@ -7,9 +7,9 @@ import time
 from collections.abc import Sequence
 
 from seawall.guard.judge.judge import Judge
+from seawall.guard.recorder_link import RecorderLink
 from seawall.guard.settings import Settings
 from seawall.guard.tick_facts import Group, Node
-from seawall.guard.told_recorder import RecorderLink
 from seawall.recorder.guard_messages import GuardStart
 from seawall.replay.policy_state_codec import state_document
 from seawall.replay.tick import Tick

@@ -16,11 +16,11 @@ from tests.recorder.pair import Guard, start, tick
 from tests.recorder.test_recording_policy import _Scene
 
 from seawall.guard import entry
-from seawall.guard.handed import REPLACED
+from seawall.guard.handover import REPLACED
 from seawall.guard.judge.judge import Judge
-from seawall.guard.link import WatcherLink
 from seawall.guard.recorder_life import RecorderLife
 from seawall.guard.settings import Settings
+from seawall.guard.watcher_link import WatcherLink
 from seawall.recorder.recording_policy import NOT_JUDGED
 from seawall.version import VERSION
 

@@ -18,7 +18,7 @@ from seawall.blackbox.reader import Box
 from seawall.blackbox.round_frames import RoundReader
 from seawall.guard.entry import recorder_argv
 from seawall.recorder.guard_socket import GuardSocket
-from seawall.replay.ticks_read import TickReader
+from seawall.replay.tick_decoder import TickDecoder
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def _kinds(heads: list[FrameHead]) -> set[str]:
 
 
 def _numbers(path: Path) -> list[int]:
-    box, reader = Box.open(str(path)), TickReader()
+    box, reader = Box.open(str(path)), TickDecoder()
     frames = [box.frame(head) for head in box.heads if head.kind == "tick"]
     return [tick.number for frame in frames for tick in reader.take(frame.body)]
 

@@ -23,7 +23,7 @@ from seawall.recorder.pretrigger_buffer import (
 )
 from seawall.recorder.recording_policy import KEY_SECONDS, KILL_BURSTS_MOST, RecordingPolicy
 from seawall.replay.player import Player
-from seawall.replay.ticks_read import TickReader
+from seawall.replay.tick_decoder import TickDecoder
 
 
 def _round(seconds: float) -> Round:
@@ -66,7 +66,7 @@ class _Scene:
         return [_body(one) for one in self.written if one.kind == kind]
 
     def ticks(self) -> list[int]:
-        reader = TickReader()
+        reader = TickDecoder()
         return [t.number for body in self.bodies("tick") for t in reader.take(body)]
 
 
@@ -128,7 +128,7 @@ def test_what_is_in_a_burst_can_be_read_and_played() -> None:
     before = len(scene.written)
     scene.go(20, "short")
     mind: dict[str, Any] = scene.bodies("mind")[0]["mind"]
-    reader, rounds = TickReader(), RoundReader()
+    reader, rounds = TickDecoder(), RoundReader()
     player = Player(Settings(), BOOT_ID, "/own")
     player.recall(mind)
     last = 0

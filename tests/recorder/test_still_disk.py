@@ -18,7 +18,7 @@ from seawall.recorder.recording_policy import RecordingPolicy
 from seawall.recorder.samples import Samples
 from seawall.recorder.writer import FrameWriter
 from seawall.replay.player import Player
-from seawall.replay.ticks_read import TickReader
+from seawall.replay.tick_decoder import TickDecoder
 
 STILL_SECONDS = 4.0
 
@@ -68,7 +68,7 @@ def test_neither_hearing_nor_looking_waits_for_the_disk(tmp_path: Path) -> None:
     assert _Disk.stood >= STILL_SECONDS
     assert guard.link.lost == 0
     assert writer.gaps == 0 or writer.opened == 1
-    box, reader = Box.open(path), TickReader()
+    box, reader = Box.open(path), TickDecoder()
     frames = [box.frame(head) for head in box.heads if head.kind == "tick"]
     numbers = [tick.number for frame in frames for tick in reader.take(frame.body)]
     assert numbers[-1] == last

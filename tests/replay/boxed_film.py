@@ -15,7 +15,7 @@ from seawall.blackbox.ring import RingFile
 from seawall.host.host import JSON
 from seawall.replay.player import Player
 from seawall.replay.tick import Tick
-from seawall.replay.ticks import TickWriter
+from seawall.replay.tick_encoder import TickEncoder
 
 PEACE_SECONDS = 10.0
 PAST_SECONDS = 30.0
@@ -29,7 +29,7 @@ class BoxWriter:
         self.path = str(path)
         self._ring = RingFile.open(self.path, size_bytes)
         self._sequence = self._ring.next_sequence
-        self._ticks = TickWriter()
+        self._ticks = TickEncoder()
         self.frames: list[tuple[int, Kind, bytes]] = []
         """Sequence, kind, packed."""
 

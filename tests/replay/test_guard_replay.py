@@ -24,9 +24,9 @@ from seawall.cli.main import main
 from seawall.guard.settings import Settings
 from seawall.guard.tell import decision_lines
 from seawall.replay.compare import difference
-from seawall.replay.found import Live, ReplayResult, ReplayStretch
 from seawall.replay.incidents import Incident, WhatIf
 from seawall.replay.replay import replay as judge_again
+from seawall.replay.replay_results import JournalDecision, ReplayResult, ReplayStretch
 from seawall.replay.replay_text import lines, what_if_words
 from seawall.views.terminal import Console
 
@@ -238,7 +238,7 @@ def test_a_line_that_was_too_long_is_the_same(
     stamp = decision_lines.Stamp(1.79e9, BOOT, "enforce", 123_456_789)
     document = json.loads(decision_lines.verdict_line(verdict, stamp))
     assert document["ranking_left_out"]
-    line = Live(123_456_789, 1.79e9, document)
+    line = JournalDecision(123_456_789, 1.79e9, document)
     assert difference(line, ReplayResult(number, 1.79e9, verdict, "enforce", True)) == ""
 
 
@@ -265,9 +265,9 @@ def test_words_of_an_earlier_version_are_no_other_decision(now: str, then: str) 
     stamp = decision_lines.Stamp(1.79e9, BOOT, "enforce", number)
     document = json.loads(decision_lines.verdict_line(verdict._replace(sentence=then), stamp))
     result = ReplayResult(number, 1.79e9, verdict, "enforce", True)
-    assert difference(Live(number, 1.79e9, document), result) == ""
+    assert difference(JournalDecision(number, 1.79e9, document), result) == ""
     document["sentence"] = then.replace("5 GiB", "6 GiB") + "."
-    assert difference(Live(number, 1.79e9, document), result).startswith("sentence: ")
+    assert difference(JournalDecision(number, 1.79e9, document), result).startswith("sentence: ")
 
 
 def test_only_other_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,9 +16,9 @@ from seawall.blackbox.frame import ALIGN_BYTES
 from seawall.blackbox.reader import Box
 from seawall.guard.judge import case_steps, look_history, victim_choice
 from seawall.guard.settings import Settings
-from seawall.replay.found import BootReplay
 from seawall.replay.player import Player
 from seawall.replay.replay import replay
+from seawall.replay.replay_results import BootReplay
 
 
 def film_of(seed: int, script: Callable[[Cast], Film] | None = None) -> Film:

@@ -23,10 +23,10 @@ from seawall.blackbox.frame import Frame, pack
 from seawall.blackbox.ring import RingFile
 from seawall.guard.tell import decision_lines, guard_sentences
 from seawall.guard.verdict import DecisionUpdate, Verdict
+from seawall.replay.report_all_nodes import report_of
 from seawall.replay.report_files import read
-from seawall.replay.report_found import GuardReport, Occasion
+from seawall.replay.report_model import GuardReport, Occasion
 from seawall.replay.report_text import lines
-from seawall.replay.report_whole import report_of
 from seawall.replay.report_words import verdict as verdict_words
 from seawall.replay.tick import Tick
 from seawall.views.terminal import Console

@@ -10,7 +10,7 @@ from tests.guard.telling import check, groups, lines_of, node, verdict
 from seawall.guard.settings import Settings
 from seawall.guard.tell.paths import Paths
 from seawall.guard.tell.teller import Teller
-from seawall.replay.report_lines import line_of
+from seawall.replay.journal_lines import line_of
 
 BOOT = "5eed0000-0000-4000-8000-000000000000"
 

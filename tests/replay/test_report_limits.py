@@ -16,12 +16,12 @@ from seawall.guard.tell import decision_lines
 from seawall.guard.tick_facts import Group, Outside
 from seawall.guard.verdict import Verdict
 from seawall.host.host import Unread
+from seawall.replay.report_all_nodes import report_of
 from seawall.replay.report_files import read
-from seawall.replay.report_found import GuardReport
 from seawall.replay.report_json import document
 from seawall.replay.report_limits import over_limits
+from seawall.replay.report_model import GuardReport
 from seawall.replay.report_text import lines
-from seawall.replay.report_whole import report_of
 from seawall.views.document import head, render
 from seawall.views.terminal import Console
 

@@ -13,9 +13,9 @@ from tests.films.scripts import random_film, rings_fast
 from tests.replay.report_nodes import lines_of, watched
 
 from seawall.problems import UsageProblem
-from seawall.replay import report_files, report_whole
+from seawall.replay import report_all_nodes, report_files
+from seawall.replay.journal_lines import line_of, names_in
 from seawall.replay.report_files import read
-from seawall.replay.report_lines import line_of, names_in
 from seawall.replay.report_names import kind_of
 
 BOOT = "5eed0000-1111-2222-3333-444455556666"
@@ -144,7 +144,7 @@ def test_too_many_files_are_refused_not_left_out(
 def test_a_node_does_not_boot_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: list[bytes]
 ) -> None:
-    monkeypatch.setattr(report_whole, "BOOTS_MOST", 3)
+    monkeypatch.setattr(report_all_nodes, "BOOTS_MOST", 3)
     document = json.loads(journal[0])
     lines = [json.dumps({**document, "boot_id": str(number)}) for number in range(5)]
     (tmp_path / "decisions.jsonl").write_text("\n".join(lines) + "\n")

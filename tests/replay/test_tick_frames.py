@@ -17,8 +17,8 @@ from seawall.guard.tick_facts import NOTHING_OUTSIDE, Group, Node, Outside
 from seawall.problems import BundleProblem
 from seawall.replay.group_rows import group_of, row_of
 from seawall.replay.tick import Tick
-from seawall.replay.ticks import TickWriter
-from seawall.replay.ticks_read import TickReader
+from seawall.replay.tick_decoder import TickDecoder
+from seawall.replay.tick_encoder import TickEncoder
 
 MIB = 1 << 20
 PODS = 250
@@ -65,7 +65,7 @@ def same(one: Tick, other: Tick) -> bool:
     return all(row_of(mine) == row_of(theirs) for mine, theirs in rows)
 
 
-def text_of(writer: TickWriter, ticks: list[Tick], **flags: bool) -> bytes:
+def text_of(writer: TickEncoder, ticks: list[Tick], **flags: bool) -> bytes:
     return json.dumps(writer.body(ticks, **flags), separators=(",", ":"), allow_nan=False).encode()
 
 
@@ -73,7 +73,7 @@ def text_of(writer: TickWriter, ticks: list[Tick], **flags: bool) -> bytes:
 
 
 def test_what_goes_in_comes_out() -> None:
-    ticks, writer, reader = day(30), TickWriter(), TickReader()
+    ticks, writer, reader = day(30), TickEncoder(), TickDecoder()
     found = [tick for tick in ticks for tick in reader.take(json.loads(text_of(writer, [tick])))]
     assert len(found) == len(ticks)
     assert all(same(*pair) for pair in zip(found, ticks, strict=True))
@@ -85,7 +85,7 @@ numbers = st.one_of(st.floats(allow_nan=False), st.floats(-1e9, 1e9))
 @given(st.data())
 def test_any_values_come_out_as_they_went_in(data: st.DataObject) -> None:
     """Groups come, go and change their order; every field takes any value of its kind."""
-    writer, reader = TickWriter(), TickReader()
+    writer, reader = TickEncoder(), TickDecoder()
     for number in range(1, 5):
         paths = data.draw(st.lists(st.sampled_from("abcdefg"), unique=True))
         groups = {f"/{path}": any_group(f"/{path}", data) for path in paths}
@@ -130,7 +130,7 @@ def test_nothing_outside_is_the_one_that_the_judge_asks_for() -> None:
 
 
 def test_a_tick_that_was_read_is_not_changed_by_the_next() -> None:
-    ticks, writer, reader = day(5), TickWriter(), TickReader()
+    ticks, writer, reader = day(5), TickEncoder(), TickDecoder()
     found = []
     for tick in ticks:
         found += reader.take(json.loads(text_of(writer, [tick])))
@@ -142,7 +142,7 @@ def test_a_tick_that_was_read_is_not_changed_by_the_next() -> None:
 
 def test_a_tick_of_250_pods_takes_few_kilobytes() -> None:
     """Half of them changed charge and slope; a slope has all its digits."""
-    writer = TickWriter()
+    writer = TickEncoder()
     sizes, packed = [], []
     for tick in day(20):
         text = text_of(writer, [tick])
@@ -156,7 +156,7 @@ def test_a_tick_of_250_pods_takes_few_kilobytes() -> None:
 
 
 def test_a_tick_of_peace_is_smaller_and_as_good_for_peace() -> None:
-    exact, rounded, reader = TickWriter(), TickWriter(), TickReader()
+    exact, rounded, reader = TickEncoder(), TickEncoder(), TickDecoder()
     for tick in day(5):
         sizes = len(text_of(exact, [tick]))
         body = text_of(rounded, [tick], is_rounded=True)
@@ -173,7 +173,7 @@ def test_a_tick_of_peace_is_smaller_and_as_good_for_peace() -> None:
 
 
 def test_after_a_frame_that_is_missing_nothing_is_read_until_a_key() -> None:
-    ticks, writer, reader = day(9), TickWriter(), TickReader()
+    ticks, writer, reader = day(9), TickEncoder(), TickDecoder()
     bodies = [writer.body([tick], is_key=tick.number == 7) for tick in ticks]
     found = [t.number for at, body in enumerate(bodies) if at != 3 for t in reader.take(body)]
     assert found == [1, 2, 3, 7, 8, 9]
@@ -185,7 +185,7 @@ def test_after_a_frame_that_is_missing_nothing_is_read_until_a_key() -> None:
 
 def bodies() -> list[str]:
     (lived, *_) = live(random_film(61))
-    writer = TickWriter()
+    writer = TickEncoder()
     ticks = lived.ticks
     some = [writer.body(ticks[at : at + 3]) for at in range(0, 30, 3)]
     gone = writer.body([ticks[30]._replace(groups=dict(list(ticks[30].groups.items())[2:]))])
@@ -219,7 +219,7 @@ def test_a_forged_body_is_ticks_or_a_problem(which: int, where: int, instead: An
     for key in above:
         part = part[key]
     part[last] = instead
-    reader = TickReader()
+    reader = TickDecoder()
     reader.take(json.loads(BODIES[0]))
     if which:
         reader._last = body.get("from")
@@ -233,7 +233,7 @@ def test_a_forged_body_is_ticks_or_a_problem(which: int, where: int, instead: An
 
 def test_small_bytes_do_not_become_much_memory() -> None:
     """A frame of ten thousand ticks that only name a number."""
-    writer, reader = TickWriter(), TickReader()
+    writer, reader = TickEncoder(), TickDecoder()
     body = json.loads(text_of(writer, day(1)))
     body["ticks"] += [{**body["ticks"][0], "new": [], "n": 2}] * 9_000
     with pytest.raises(BundleProblem, match="groups in a frame"):

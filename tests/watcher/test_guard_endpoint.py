@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from seawall import guard_end
-from seawall.guard import channel, tick_facts
+from seawall.guard import tick_facts, watcher_channel
 from seawall.watcher import memory_requests
 from seawall.watcher.guard_endpoint import GuardEndpoint, word
 
@@ -35,7 +35,7 @@ def heard(guard: socket.socket) -> list[dict[str, Any]]:
             return found
         if not data:
             return found
-        assert len(data) <= channel.DATAGRAM_MOST_BYTES
+        assert len(data) <= watcher_channel.DATAGRAM_MOST_BYTES
         found.append(json.loads(data))
 
 
@@ -49,7 +49,7 @@ def row(number: int, name: str = "shop/cart/worker") -> dict[str, Any]:
 
 
 def test_both_sides_mean_the_same() -> None:
-    assert guard_end.DATAGRAM_MOST_BYTES == channel.DATAGRAM_MOST_BYTES
+    assert guard_end.DATAGRAM_MOST_BYTES == watcher_channel.DATAGRAM_MOST_BYTES
     ours = (
         memory_requests.BEST_EFFORT,
         memory_requests.BURSTABLE,

@@ -5,7 +5,7 @@ import json
 from typing import Any, Final, TypeAlias, cast, get_args
 
 from seawall.blackbox import text_changes
-from seawall.blackbox.path_numbers import WordsKnown, WordsTold
+from seawall.blackbox.path_numbers import WordDecoder, WordEncoder
 from seawall.host.host import JSON, Unread, Why
 
 Question: TypeAlias = str | tuple[str, str]
@@ -18,7 +18,7 @@ Python's own limit does not hold in its JSON encoder since 3.12.
 """
 
 
-def told(section: str, question: Question, before: Any, answer: Any, words: WordsTold) -> JSON:
+def told(section: str, question: Question, before: Any, answer: Any, words: WordEncoder) -> JSON:
     """An answer, ``before`` being the one known (None: none)."""
     if isinstance(answer, Unread):
         reason: list[JSON] = [answer.why, answer.detail]
@@ -31,7 +31,7 @@ def told(section: str, question: Question, before: Any, answer: Any, words: Word
     return cast("JSON", answer if section == "links" else {"a": answer})
 
 
-def read(section: str, question: Question, before: Any, answer: JSON, words: WordsKnown) -> Any:
+def read(section: str, question: Question, before: Any, answer: JSON, words: WordDecoder) -> Any:
     """The other way; ValueError.  A probe's answer comes as ``[answer]``."""
     if isinstance(answer, dict) and "u" in answer:
         return _unread(question, answer["u"])
@@ -94,7 +94,7 @@ def _unread(question: Question, reason: JSON) -> Unread:
     raise ValueError("a refusal without its reason")
 
 
-def _names_told(before: Any, names: tuple[str, ...], words: WordsTold) -> JSON:
+def _names_told(before: Any, names: tuple[str, ...], words: WordEncoder) -> JSON:
     if isinstance(before, tuple):
         was, now = set(before), set(names)
         plus, minus = [n for n in names if n not in was], [n for n in before if n not in now]
@@ -103,7 +103,7 @@ def _names_told(before: Any, names: tuple[str, ...], words: WordsTold) -> JSON:
     return {"n": [words.name(name) for name in names]}
 
 
-def _names_read(before: Any, answer: JSON, words: WordsKnown) -> tuple[str, ...]:
+def _names_read(before: Any, answer: JSON, words: WordDecoder) -> tuple[str, ...]:
     match answer:
         case {"n": list(names)}:
             return tuple(words.names(names))

@@ -30,8 +30,8 @@ from seawall.host.host import JSON
 
 Kind: TypeAlias = Literal["start", "mind", "tick", "round", "line"]
 """start: whose ticks follow (machine, settings, mounts).  mind: what the judge remembered.
-tick: what the judge saw (``replay/ticks.py``).  round: what files held (``round_frames.py``).
-line: of the decision journal, or of the kernel's log."""
+tick: what the judge saw (``replay/tick_encoder.py``).  round: what files held
+(``round_frames.py``).  line: of the decision journal, or of the kernel's log."""
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 MAGIC: Final = b"SWbb"

@@ -16,7 +16,7 @@ PATH_MOST: Final = 16_384
 CHARACTERS_MOST: Final = 64 << 20
 
 
-class WordsTold:
+class WordEncoder:
     """What the other end knows, and what it has to be told next."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class WordsTold:
         return number
 
 
-class WordsKnown:
+class WordDecoder:
     """The other end; ValueError for what cannot be."""
 
     def __init__(self) -> None:

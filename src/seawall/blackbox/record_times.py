@@ -43,8 +43,8 @@ class Span(NamedTuple):
         return self.last_unix_seconds if self.written_last is None else self.written_last
 
 
-class Numbered(NamedTuple):
-    """How moments are found that have a name; each gives None where there is none such."""
+class MomentNames(NamedTuple):
+    """Finds moments that have a name; each gives None where there is none such."""
 
     decision: Callable[[str], float | None]
     frame: Callable[[int], float | None]
@@ -52,7 +52,7 @@ class Numbered(NamedTuple):
     """So many seconds before the end, by a clock that nobody sets; None: in another boot."""
 
 
-def moment_of(text: str, span: Span, numbered: Numbered | None, where: str) -> float:
+def moment_of(text: str, span: Span, numbered: MomentNames | None, where: str) -> float:
     """The moment that ``text`` means, within ``span``; UsageProblem with what is accepted."""
     words = text.strip()[:_TEXT_MOST]
     if match := _FRAME.match(words):
@@ -90,7 +90,7 @@ def written(unix_seconds: float) -> str:
 
 
 def _named(
-    words: str, found: float | None, numbered: Numbered | None, span: Span, where: str
+    words: str, found: float | None, numbered: MomentNames | None, span: Span, where: str
 ) -> float:  # fmt: skip
     if found is not None:
         return min(max(found, span.first_unix_seconds), span.last_unix_seconds)
@@ -98,7 +98,7 @@ def _named(
     raise UsageProblem(f"--at {words!r}: {where} {why}; it holds {told(span)}")
 
 
-def _time_of(words: str, span: Span, numbered: Numbered | None) -> float | None:
+def _time_of(words: str, span: Span, numbered: MomentNames | None) -> float | None:
     """None: none of the forms."""
     if match := _UNIX.match(words):
         return float(match[1])

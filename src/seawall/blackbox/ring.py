@@ -11,12 +11,12 @@ import errno
 import os
 from collections.abc import Iterator
 
+from seawall.blackbox.box_creation import DISK_SHARE_MOST, FILLER, write_all
+from seawall.blackbox.box_opening import BoxSettings, OpenBox, take_up
 from seawall.blackbox.first_page import PAGE_BYTES, SIZE_LEAST_BYTES, SIZE_MOST_BYTES
 from seawall.blackbox.frame import ALIGN_BYTES, HEADER, FrameHead, aligned, body_of, size_at
-from seawall.blackbox.making import DISK_SHARE_MOST, FILLER, write_all
 from seawall.blackbox.place import locked_folder
 from seawall.blackbox.scan import Scan, read_at
-from seawall.blackbox.taking_up import Taken, Wanted, take_up
 from seawall.host.host import JSON
 from seawall.problems import BlackboxProblem, BundleProblem
 
@@ -24,7 +24,7 @@ from seawall.problems import BlackboxProblem, BundleProblem
 class RingFile:
     """One process writes, as long as it holds the lock (flock) that ``open`` took."""
 
-    def __init__(self, path: str, taken: Taken) -> None:
+    def __init__(self, path: str, taken: OpenBox) -> None:
         self.path = path
         self.size_bytes = taken.size_bytes
         """Of the whole file; what was asked for, or what ``remark`` explains."""
@@ -46,7 +46,7 @@ class RingFile:
         if not SIZE_LEAST_BYTES <= size_bytes <= SIZE_MOST_BYTES:
             least, most = SIZE_LEAST_BYTES >> 20, SIZE_MOST_BYTES >> 20
             raise BlackboxProblem(f"{path}: a black box has {least} to {most:,} MiB")
-        wanted = Wanted(os.path.abspath(path), size_bytes, share_most)
+        wanted = BoxSettings(os.path.abspath(path), size_bytes, share_most)
         try:
             with locked_folder(wanted.path) as folder:
                 return cls(path, take_up(folder, wanted))

@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from seawall.blackbox import answers
 from seawall.blackbox.answers import Question
-from seawall.blackbox.path_numbers import WordsKnown, WordsTold, listed
+from seawall.blackbox.path_numbers import WordDecoder, WordEncoder, listed
 from seawall.host.host import JSON
 from seawall.host.recording import Round
 from seawall.problems import BundleProblem
@@ -37,8 +37,8 @@ SERIES_MOST: Final = 8
 _SECTIONS: Final = ("files", "names", "links", "probes")
 
 
-class Taken(NamedTuple):
-    """A round as it was written."""
+class SeriesRound(NamedTuple):
+    """A round of answers, and the series that it is of."""
 
     of: str
     """Its series: ``full``, ``light`` or ``quick``."""
@@ -55,7 +55,7 @@ class RoundWriter:
         """Of the next round of a series; the first of a writer is a key anyway."""
         if is_key or not self._step:
             self._step = 0
-            self._words = WordsTold()
+            self._words = WordEncoder()
             self._sections = {name: _Told(name, self._words) for name in _SECTIONS}
         body: dict[str, JSON] = {"key": not self._step, "step": self._step, "of": of}
         self._step += 1
@@ -72,10 +72,10 @@ class RoundReader:
 
     def __init__(self) -> None:
         self._step: int | None = None
-        self._words = WordsKnown()
+        self._words = WordDecoder()
         self._sections: dict[str, _Known] = {}
 
-    def take(self, body: dict[str, JSON]) -> Taken | None:
+    def take(self, body: dict[str, JSON]) -> SeriesRound | None:
         """The round of the next body; None until a key when one before it is missing.
 
         BundleProblem when it is none of ours.
@@ -88,13 +88,13 @@ class RoundReader:
                 f"a round of the black box is malformed ({error}); read from the next key on"
             ) from error
 
-    def _take(self, body: dict[str, JSON]) -> Taken | None:
+    def _take(self, body: dict[str, JSON]) -> SeriesRound | None:
         step, of = body.get("step"), body.get("of")
         if type(step) is not int or not isinstance(of, str):
             raise ValueError("expected a step and a series")
         if body.get("key") is True:
             self._step = step
-            self._words = WordsKnown()
+            self._words = WordDecoder()
             self._sections = {name: _Known(name, self._words) for name in _SECTIONS}
         if self._step is None or step != self._step:
             self._step = None
@@ -107,13 +107,13 @@ class RoundReader:
             getattr(round_, name).update(section.of_series(of))
         if sum(section.characters for section in self._sections.values()) > KNOWN_MOST_CHARACTERS:
             raise ValueError("more than any machine answers")
-        return Taken(of, round_)
+        return SeriesRound(of, round_)
 
 
 class _Told:
     """What the other end knows of one section."""
 
-    def __init__(self, name: str, words: WordsTold) -> None:
+    def __init__(self, name: str, words: WordEncoder) -> None:
         self._name, self._words = name, words
         self._numbers: dict[Question, int] = {}
         self._known: dict[Question, Any] = {}
@@ -165,7 +165,7 @@ class _Told:
 class _Known:
     """One section, as far as it was told."""
 
-    def __init__(self, name: str, words: WordsKnown) -> None:
+    def __init__(self, name: str, words: WordDecoder) -> None:
         self._name, self._words = name, words
         self._questions: list[Question] = []
         self._answers: list[Any] = []

@@ -11,7 +11,7 @@ from seawall.actions.identity import cgroups_of
 from seawall.actions.mounts import find_mounts
 from seawall.actions.orders import Mounts
 from seawall.guard import own_capabilities
-from seawall.guard.explain import ExplainedWorkload, Here
+from seawall.guard.explain import ExplainedWorkload, ThisMachine
 from seawall.guard.lock_file import holder
 from seawall.guard.own_place import named, own_cgroup
 from seawall.guard.settings import Settings
@@ -43,14 +43,14 @@ _UNNAMED_TO_USERS: Final = "not known: its name and its role need root"
 _TRACEFS: Final = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 
 
-def here(settings: Settings, snapshot: Snapshot, host: LiveHost) -> Here:
+def here(settings: Settings, snapshot: Snapshot, host: LiveHost) -> ThisMachine:
     """Asked once."""
     mounts = _mounts()
     meminfo, kernel = snapshot.get(Meminfo), snapshot.get(Kernel)
     total = None if isinstance(meminfo, Unread) else _total(meminfo)
     inventory = WorkloadInventory(host)
     _look(inventory)
-    return Here(
+    return ThisMachine(
         total_bytes=total,
         mounts=mounts,
         has_cgroup_kill=None if mounts is None else _has_cgroup_kill(mounts),

@@ -17,9 +17,9 @@ from seawall.guard.settings import Settings
 from seawall.host.host import Unread
 from seawall.host.input_file import open_input
 from seawall.problems import UsageProblem
-from seawall.replay.found import Replayed
 from seawall.replay.replay import replay as judge_again
 from seawall.replay.replay_json import document
+from seawall.replay.replay_results import BoxReplay
 from seawall.replay.replay_text import lines
 from seawall.sources.box_source import box_time, whole_span
 from seawall.views.document import head, render, taken_at, with_unread
@@ -43,7 +43,7 @@ def replay(arguments: Namespace) -> int:
     return 0
 
 
-def _judged(box: Box, policy: Settings | None, path: str, moment: float | None) -> Replayed:
+def _judged(box: Box, policy: Settings | None, path: str, moment: float | None) -> BoxReplay:
     """A full box takes many seconds: on a terminal it says how far it is."""
     if not sys.stderr.isatty():
         return judge_again(box, policy, path, moment=moment)
@@ -71,7 +71,7 @@ def policy_at(path: str) -> Settings:
     return parse(data, path)
 
 
-def _top(found: Replayed) -> dict[str, Any]:
+def _top(found: BoxReplay) -> dict[str, Any]:
     """Of the machine that was recorded, not of this one."""
     last = found.boots[-1] if found.boots else None
     start = last.start if last is not None else None

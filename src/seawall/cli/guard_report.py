@@ -18,10 +18,10 @@ from seawall.cli.verb_page import print_page
 from seawall.guard.tell.paths import DECISIONS, OLDER_DECISIONS, Paths
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
+from seawall.replay.report_all_nodes import ReportSource, report_of
 from seawall.replay.report_files import read
 from seawall.replay.report_json import document
 from seawall.replay.report_text import lines
-from seawall.replay.report_whole import ReportSource, report_of
 from seawall.views.document import head, render
 
 _SINCE: Final = re.compile(r"(\d{1,6})(s|min|h|d|w)?\Z", re.ASCII)

@@ -40,7 +40,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from seawall.guard import lean_re
-from seawall.guard.channel import DATAGRAM_MOST_BYTES, RECEIVED
+from seawall.guard.watcher_channel import DATAGRAM_MOST_BYTES, RECEIVED
 
 _KINDS: Final = frozenset({"self_test_child", "run", "termination_message", "textfile", "rivals",
                     "config", "ping", "hold", "kmsg"})  # fmt: skip

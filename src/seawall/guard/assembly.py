@@ -10,12 +10,12 @@ from seawall.actions.observer import Observer
 from seawall.actions.undo import undo
 from seawall.guard import guard_memory, lean_re, pid_namespace
 from seawall.guard.aide import Aide
-from seawall.guard.handed import Handed
+from seawall.guard.handover import GuardHandover
 from seawall.guard.judge.judge import Judge
-from seawall.guard.link import WatcherLink
 from seawall.guard.loop import Loop
 from seawall.guard.loop_parts import LoopParts, hands_scope
 from seawall.guard.notify import Notify
+from seawall.guard.recorder_link import RecorderLink
 from seawall.guard.rehearsal import rehearse, shortages_on_paper
 from seawall.guard.self_test import NAME as SELF_TEST
 from seawall.guard.self_test import SelfTest
@@ -25,7 +25,7 @@ from seawall.guard.signals import Signals
 from seawall.guard.tell import guard_sentences
 from seawall.guard.tell.paths import Paths
 from seawall.guard.tell.teller import Teller
-from seawall.guard.told_recorder import RecorderLink
+from seawall.guard.watcher_link import WatcherLink
 from seawall.version import VERSION
 
 UNDO_FILE = "guard.undo"
@@ -33,7 +33,11 @@ SECOND_FROM = 5000
 
 
 def guard(
-    handed: Handed, signals: Signals, aide: Aide, watcher: WatcherLink, recorder: RecorderLink
+    handed: GuardHandover,
+    signals: Signals,
+    aide: Aide,
+    watcher: WatcherLink,
+    recorder: RecorderLink,
 ) -> tuple[int, Settings]:
     """Until told to end; the exit status, and the settings that were in force then."""
     lean_re.end()
@@ -59,7 +63,7 @@ def guard(
 
 
 def assemble(
-    handed: Handed, aide: Aide, watcher: WatcherLink, recorder: RecorderLink | None = None
+    handed: GuardHandover, aide: Aide, watcher: WatcherLink, recorder: RecorderLink | None = None
 ) -> tuple[LoopParts, list[str]]:
     """Everything opened, and what could not be had, in words."""
     settings, mounts = handed.settings, handed.mounts

@@ -12,10 +12,10 @@ import os
 from typing import Final, Protocol
 
 from seawall.guard.aide import Aide
-from seawall.guard.link import SPARES, WatcherLink
 from seawall.guard.pulse import Pulse
 from seawall.guard.tell import guard_sentences
 from seawall.guard.tell.teller import Teller
+from seawall.guard.watcher_link import SPARES, WatcherLink
 
 LOOK_SECONDS: Final = 1.0
 SILENT_SECONDS: Final = 60.0

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from seawall import toml
 from seawall.guard.config_values import WrongValue, value_of
-from seawall.guard.handed import SETTINGS_MOST_BYTES, quoted_bytes, to_json
+from seawall.guard.handover import SETTINGS_MOST_BYTES, quoted_bytes, to_json
 from seawall.guard.keys import BY_NAME
 from seawall.guard.settings import Settings, first_name
 from seawall.problems import UsageProblem

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from seawall.actions.orders import Mounts
 from seawall.cgroup_paths import place_of
-from seawall.guard.explain_paths import Named, cannot_work, named_paths
+from seawall.guard.explain_paths import NamedPath, cannot_work, named_paths
 from seawall.guard.judge.protection import Protection, matches
 from seawall.guard.settings import Settings
 from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM, Group
@@ -40,8 +40,8 @@ class ExplainedWorkload(NamedTuple):
         return CLASSES[self.class_rank]
 
 
-class Here(NamedTuple):
-    """The machine.  None: could not be seen."""
+class ThisMachine(NamedTuple):
+    """The machine that the settings meet.  None: could not be seen."""
 
     total_bytes: int | None
     """MemTotal less the hugetlb pool."""
@@ -60,8 +60,8 @@ class Here(NamedTuple):
     """What, why, and what would provide it."""
 
 
-class Explained(NamedTuple):
-    """The answer."""
+class PolicyExplanation(NamedTuple):
+    """What the settings mean on this machine."""
 
     settings: Settings
     config_path: str
@@ -81,15 +81,17 @@ class Explained(NamedTuple):
     """Workloads that are outside the scope."""
     kills_by: str
     cannot: tuple[str, ...]
-    paths: tuple[Named, ...]
+    paths: tuple[NamedPath, ...]
     """Of the keys that name one and are set."""
     for_nobody: tuple[tuple[str, str], ...]
     """Key, and a word of it by which nobody is meant now; who is may come later."""
-    here: Here
+    here: ThisMachine
 
 
-def explained(settings: Settings, here: Here, config_path: str, *, is_default: bool) -> Explained:
-    """Put together."""
+def explained(
+    settings: Settings, here: ThisMachine, config_path: str, *, is_default: bool
+) -> PolicyExplanation:
+    """What ``settings`` mean on the machine ``here``."""
     floor, floor_by = _floor(settings, here.total_bytes)
     target = None
     if floor is not None and here.total_bytes is not None:
@@ -101,7 +103,7 @@ def explained(settings: Settings, here: Here, config_path: str, *, is_default: b
         seen._replace(protected_by=_reason(seen, protection, is_told=settings.watch))
         for seen in inside
     ]
-    return Explained(
+    return PolicyExplanation(
         settings=settings,
         config_path=config_path,
         is_default=is_default,
@@ -146,7 +148,7 @@ def _group(seen: ExplainedWorkload, *, is_told: bool) -> Group:
     return Group(seen.path, 0, seen.name if is_told else "")
 
 
-def _for_nobody(settings: Settings, here: Here) -> Iterator[tuple[str, str]]:
+def _for_nobody(settings: Settings, here: ThisMachine) -> Iterator[tuple[str, str]]:
     """Nothing of workloads or names that this process does not see."""
     if any(what == "workloads" for what, _, _ in here.unseen):
         return
@@ -157,13 +159,13 @@ def _for_nobody(settings: Settings, here: Here) -> Iterator[tuple[str, str]]:
                 yield key, word
 
 
-def _scope_row(subtree: str, here: Here, settings: Settings) -> tuple[str, int]:
+def _scope_row(subtree: str, here: ThisMachine, settings: Settings) -> tuple[str, int]:
     """How many workloads are in it."""
     only = Protection(settings._replace(scope=(subtree,)))
     return subtree, sum(only.is_in_scope(seen.path) for seen in here.seen)
 
 
-def kills_by(here: Here) -> str:
+def kills_by(here: ThisMachine) -> str:
     """With what a whole workload is killed here."""
     mounts = here.mounts
     if mounts is None:
@@ -178,7 +180,7 @@ def kills_by(here: Here) -> str:
     return words + ("; cgroup.kill for units (hybrid)" if here.has_cgroup_kill else "")
 
 
-def cannot(settings: Settings, here: Here) -> list[str]:
+def cannot(settings: Settings, here: ThisMachine) -> list[str]:
     """What this machine does not offer, with what it means."""
     words = []
     mounts = here.mounts

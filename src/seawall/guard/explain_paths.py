@@ -22,8 +22,8 @@ _GONE: Final = (errno.ENOENT, errno.ENOTDIR)
 _PMSG: Final = Paths().pmsg
 
 
-class Named(NamedTuple):
-    """What one key names."""
+class NamedPath(NamedTuple):
+    """A path that a key names."""
 
     key: str
     path: str
@@ -32,19 +32,19 @@ class Named(NamedTuple):
     """In words; empty: it is as the guard needs it, as far as can be seen."""
 
 
-def named_paths(settings: Settings) -> tuple[Named, ...]:
+def named_paths(settings: Settings) -> tuple[NamedPath, ...]:
     """Of the keys that are set, in the order of the file."""
     rows = []
     if settings.run_after_kill:
         program = shlex.split(settings.run_after_kill)[0]
-        rows.append(Named("run_after_kill", program, _problem(program, _no_program)))
+        rows.append(NamedPath("run_after_kill", program, _problem(program, _no_program)))
     if settings.textfile:
         folder = settings.textfile.rpartition("/")[0] or "/"
-        rows.append(Named("textfile", folder, _problem(folder)))
+        rows.append(NamedPath("textfile", folder, _problem(folder)))
     if settings.kubelet_root:
         pods = f"{settings.kubelet_root}/pods"
         problem = _problem(pods)
-        rows.append(Named("kubelet_root", pods, problem and _problem(_HOST + pods) and problem))
+        rows.append(NamedPath("kubelet_root", pods, problem and _problem(_HOST + pods) and problem))
     return tuple(rows)
 
 

@@ -4,8 +4,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from seawall.guard.explain import Explained
-from seawall.guard.explain_paths import Named
+from seawall.guard.explain import PolicyExplanation
+from seawall.guard.explain_paths import NamedPath
 from seawall.guard.judge.suspects import hold_seconds
 from seawall.guard.keys import KEYS
 from seawall.guard.settings import Settings
@@ -37,7 +37,7 @@ _FOR_WHAT: Final = {
 }
 
 
-def lines(found: Explained, paper: Console, *, whole: bool = False) -> Iterator[str]:
+def lines(found: PolicyExplanation, paper: Console, *, whole: bool = False) -> Iterator[str]:
     """Mode first, then where, when, how, who never, what not."""
     settings, here = found.settings, found.here
     yield from _row(paper, "mode", _mode_words(found))
@@ -77,7 +77,7 @@ def _row(paper: Console, label: str, words: str) -> Iterator[str]:
     yield from paper.wrap(words, " " * _LABEL, f"{label:<{_LABEL - 1}}")
 
 
-def _mode_words(found: Explained) -> str:
+def _mode_words(found: PolicyExplanation) -> str:
     if found.settings.mode == "enforce":
         return "enforce: it freezes, terminates and kills"
     return (
@@ -86,7 +86,7 @@ def _mode_words(found: Explained) -> str:
     )
 
 
-def _config_words(found: Explained) -> str:
+def _config_words(found: PolicyExplanation) -> str:
     return f"{found.config_path}{': not there, so the defaults' if found.is_default else ''}"
 
 
@@ -96,7 +96,7 @@ def _inside_words(inside: int) -> str:
     return f"{count(inside)} workload{'s' if inside > 1 else ''} in it now"
 
 
-def _floor_words(found: Explained) -> str:
+def _floor_words(found: PolicyExplanation) -> str:
     settings, total = found.settings, found.here.total_bytes
     if found.floor_bytes is None or total is None:
         return f"not known: {found.floor_by}"
@@ -106,7 +106,7 @@ def _floor_words(found: Explained) -> str:
     return f"{size(found.floor_bytes)} of headroom (act_at_most; {share} would be more)"
 
 
-def _steps_words(found: Explained) -> str:
+def _steps_words(found: PolicyExplanation) -> str:
     settings = found.settings
     steps = []
     if settings.freeze_seconds:
@@ -130,7 +130,7 @@ def _holds_words(settings: Settings) -> str:
     )
 
 
-def _over_words(found: Explained) -> str:
+def _over_words(found: PolicyExplanation) -> str:
     settings = found.settings
     words = _OVER_LIMIT[settings.over_limit]
     if settings.over_limit != "report":
@@ -140,7 +140,7 @@ def _over_words(found: Explained) -> str:
     return f"a workload over its own limit with its uncounted memory: {words}"
 
 
-def _stuck_words(found: Explained) -> str:
+def _stuck_words(found: PolicyExplanation) -> str:
     if not found.settings.stuck:
         return "a container that hangs at its own limit is left alone (stuck = false)"
     return (
@@ -159,7 +159,7 @@ def _blackbox_words(settings: Settings) -> str:
     )
 
 
-def _path_words(named: Named, settings: Settings) -> str:
+def _path_words(named: NamedPath, settings: Settings) -> str:
     if named.problem:
         missing = f"{named.path} {named.problem}"
         return f"{missing}: {_FOR_WHAT[named.key]} ({named.key}), as far as this shell sees"
@@ -170,7 +170,7 @@ def _path_words(named: Named, settings: Settings) -> str:
     return f"{named.path}: termination messages"
 
 
-def _by_class(found: Explained) -> list[str]:
+def _by_class(found: PolicyExplanation) -> list[str]:
     """In Kubernetes' order, as the ranking has it when nothing else speaks."""
     rows = sorted(found.may_act_on, key=lambda seen: (seen.class_rank, seen.name))
     return [f"{seen.name}: {seen.class_name}" for seen in rows]
@@ -192,7 +192,7 @@ def _listed(paper: Console, title: str, rows: Sequence[str]) -> Iterator[str]:
         yield from paper.wrap(words, "    ", "  ")
 
 
-def document(head: dict[str, Any], found: Explained) -> dict[str, Any]:
+def document(head: dict[str, Any], found: PolicyExplanation) -> dict[str, Any]:
     """As ``schemas/guard-explain.json`` has it."""
     here = found.here
     return {

@@ -12,9 +12,9 @@ import socket
 from seawall.guard import aide as aide_process
 from seawall.guard import lean_re
 from seawall.guard.entry import start_argv
-from seawall.guard.handed import kept, take_handed
-from seawall.guard.link import WatcherLink, spare_pairs
+from seawall.guard.handover import kept, take_handed
 from seawall.guard.signals import Signals
+from seawall.guard.watcher_link import WatcherLink, spare_pairs
 
 _ENDS = (signal.SIGTERM, signal.SIGINT)
 
@@ -34,7 +34,7 @@ def main(handed_fd: int) -> int:
     watcher = WatcherLink(_end(handed.watcher_fd), handed.watcher_pid, spares)
     from seawall.guard.assembly import guard  # noqa: PLC0415 - not in the aide's memory
     from seawall.guard.loop import AFRESH  # noqa: PLC0415
-    from seawall.guard.told_recorder import RecorderLink  # noqa: PLC0415
+    from seawall.guard.recorder_link import RecorderLink  # noqa: PLC0415
 
     recorder = RecorderLink(_end(handed.recorder_fd), handed.recorder_pid, recorder_spares)
     watcher.says_version = recorder.says_version = True  # each begins in ``entry``

@@ -23,7 +23,7 @@ from seawall import own_process
 from seawall.actions.mounts import find_mounts
 from seawall.actions.orders import Mounts
 from seawall.guard import entry, lock_file
-from seawall.guard.handed import Handed, from_json, handed_json, take_kept, text_in_memory
+from seawall.guard.handover import GuardHandover, from_json, handed_json, take_kept, text_in_memory
 from seawall.guard.own_place import enter_host_cgroups, own_cgroup
 from seawall.guard.settings import Settings
 from seawall.problems import UsageProblem
@@ -80,7 +80,7 @@ def run(
     # Two guards do not write one black box.
     is_recorded = settings.blackbox and not place.other_guard_pid
     recorder_fd, recorder_pid = start_recorder(settings, folder) if is_recorded else (-1, 0)
-    handed = Handed(
+    handed = GuardHandover(
         settings=settings,
         config_path=config_path,
         mounts=mounts,
@@ -229,7 +229,7 @@ def start_pinner(settings: Settings, config_path: str, folder: str, mounts: Moun
     os.close(fd)
 
 
-def become(handed: Handed) -> NoReturn:
+def become(handed: GuardHandover) -> NoReturn:
     """Exec the guard; whatever it is handed stays open."""
     fd = text_in_memory("seawall-handed", handed_json(handed))
     _keep_open((fd, handed.lock_fd, handed.watcher_fd, handed.recorder_fd))

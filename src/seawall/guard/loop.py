@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from seawall.actions.orders import Outcome
 from seawall.guard import signals
 from seawall.guard.companions import Companions
-from seawall.guard.handed import Handed
+from seawall.guard.handover import GuardHandover
 from seawall.guard.judge.stuck import may_be_stuck
 from seawall.guard.loop_parts import LoopParts, hands_scope
 from seawall.guard.recorder_life import RecorderLife
@@ -50,7 +50,7 @@ _ENDS = (signal.SIGTERM, signal.SIGINT)
 class Loop:
     """One guard at work."""
 
-    def __init__(self, handed: Handed, parts: LoopParts, told: Signals) -> None:
+    def __init__(self, handed: GuardHandover, parts: LoopParts, told: Signals) -> None:
         self.parts = parts
         self.handed = handed
         self.settings = handed.settings

@@ -7,17 +7,17 @@ from seawall.actions.executor import Executor
 from seawall.actions.observer import Observer
 from seawall.guard.aide import Aide
 from seawall.guard.judge.judge import Judge
-from seawall.guard.link import WatcherLink
 from seawall.guard.notify import Notify
+from seawall.guard.recorder_link import RecorderLink
 from seawall.guard.self_test import SelfTest
 from seawall.guard.sense.sense import Sense
 from seawall.guard.settings import Settings
 from seawall.guard.tell.teller import Teller
-from seawall.guard.told_recorder import RecorderLink
+from seawall.guard.watcher_link import WatcherLink
 
 
 class LoopParts(NamedTuple):
-    """One of each."""
+    """The parts of one guard."""
 
     sense: Sense
     judge: Judge

@@ -15,12 +15,12 @@ from seawall.guard.aide import Aide
 from seawall.guard.companions import HOUR, LOOK_SECONDS, SILENT_SECONDS
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.policy_state_json import state_pieces
-from seawall.guard.link import SPARES
 from seawall.guard.pulse import Pulse
+from seawall.guard.recorder_link import RecorderLink
 from seawall.guard.settings import Settings
 from seawall.guard.tell import guard_sentences
 from seawall.guard.tell.teller import Teller
-from seawall.guard.told_recorder import RecorderLink
+from seawall.guard.watcher_link import SPARES
 
 END_SECONDS: Final = 3.0
 """So long it has to write what it holds and to end."""

@@ -16,12 +16,12 @@ from seawall.actions.orders import Order, Outcome, Target
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.policy_state_json import state_pieces
 from seawall.guard.loop import Loop
+from seawall.guard.recorder_link import RecorderLink
 from seawall.guard.sense.tree import GroupTree
 from seawall.guard.settings import Settings
 from seawall.guard.tell.dry_run import tell_on_paper
 from seawall.guard.tell.paths import REHEARSAL_TREE
 from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, GUARANTEED, Group, Node, Outside
-from seawall.guard.told_recorder import RecorderLink
 
 GROUPS, FEW_GROUPS = 250, 10
 """Many for the memory that it takes; a few touch the same code."""

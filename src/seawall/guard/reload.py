@@ -10,7 +10,7 @@ import signal
 from typing import Any, Final
 
 from seawall.guard.aide import Aide
-from seawall.guard.handed import Handed, known, left_for_start, reloaded
+from seawall.guard.handover import GuardHandover, known, left_for_start, reloaded
 from seawall.guard.loop_parts import LoopParts
 from seawall.guard.settings import Settings
 from seawall.guard.tell import guard_sentences
@@ -20,7 +20,7 @@ LOST_SECONDS: Final = 30.0
 
 
 def read(
-    answer: dict[str, Any], handed: Handed, now: Settings
+    answer: dict[str, Any], handed: GuardHandover, now: Settings
 ) -> tuple[Settings | None, str, str]:  # fmt: skip
     """The settings that hold from here on, words for it, and what is wrong with it; or None, and
     why it is as ``now``.  The brake always works: where nothing else can be understood, a file that

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from seawall.guard.companions import Companions
-from seawall.guard.handed import Handed
+from seawall.guard.handover import GuardHandover
 from seawall.guard.lock_file import holder
 from seawall.guard.own_lock import OwnLock
 from seawall.guard.tell import guard_sentences
@@ -33,7 +33,10 @@ class Renewal:
     __slots__ = ("_companions", "_due", "_folder", "_say", "_was_free", "lock")
 
     def __init__(
-        self, companions: Companions, handed: Handed, say: Callable[[str], None] | None = None
+        self,
+        companions: Companions,
+        handed: GuardHandover,
+        say: Callable[[str], None] | None = None,
     ) -> None:
         """``say``: what has become of the lock."""
         self._companions, self._say = companions, say

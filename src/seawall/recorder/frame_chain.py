@@ -9,7 +9,7 @@ from seawall.host.host import JSON
 from seawall.host.recording import Round
 from seawall.recorder.pretrigger_buffer import PendingFrame
 from seawall.replay.tick import Tick
-from seawall.replay.ticks import TickWriter
+from seawall.replay.tick_encoder import TickEncoder
 
 _NOW: Final = ("now", "")
 
@@ -24,7 +24,7 @@ class FrameChain:
 
     def begin(self) -> None:
         """The next tick and the next round are keys."""
-        self._ticks = TickWriter()
+        self._ticks = TickEncoder()
         self._rounds = RoundWriter()
 
     def tick(self, tick: Tick) -> PendingFrame | None:
@@ -33,7 +33,7 @@ class FrameChain:
             body = self._ticks.body([tick], is_rounded=self._is_peace)
             return self.frame("tick", body, (tick.unix_seconds, tick.node.seconds), tick.number)
         except ValueError:
-            self._ticks = TickWriter()
+            self._ticks = TickEncoder()
             return None
 
     def round(self, round_: Round, of: str, number: int) -> PendingFrame:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Datagrams of the guard decoded into messages: ticks, journal lines, start and end.
 
-``guard/wire.py`` has the format and how a message is divided.
+``guard/recorder_wire.py`` has the format and how a message is divided.
 
 Nothing that was handed out is changed afterwards, so ticks may be kept; a group of which nothing
 new was told is the same object in the next tick.
@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from seawall.actions.orders import Order, Outcome, Target
-from seawall.guard.handed import from_json
+from seawall.guard.handover import from_json
+from seawall.guard.recorder_wire import INDEX, NONE, PART, ROW, STATES, TICK
 from seawall.guard.settings import Settings
 from seawall.guard.tick_facts import Group, Node, Outside
-from seawall.guard.wire import INDEX, NONE, PART, ROW, STATES, TICK
 from seawall.host.host import JSON
 from seawall.replay.tick import Tick
 

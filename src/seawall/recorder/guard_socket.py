@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recorder's end of the socket pair with the guard: reads datagrams (``guard/wire.py``)."""
+"""The recorder's end of the socket pair with the guard; the format: ``guard/recorder_wire.py``."""
 
 import socket
 from collections.abc import Iterator

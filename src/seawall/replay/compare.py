@@ -7,8 +7,13 @@ from typing import Any, Final
 
 from seawall.guard.tell import decision_lines
 from seawall.guard.tell.plain import finite
-from seawall.replay.carried import shown
-from seawall.replay.found import Compared, Live, ReplayResult, ReplayStretch
+from seawall.replay.replay_results import (
+    DecisionComparison,
+    JournalDecision,
+    ReplayResult,
+    ReplayStretch,
+)
+from seawall.replay.typed_codec import shown
 
 _NOT_DECIDED: Final = {"at", "frame", "boot_id", "schema", "kind"}
 """Of a line: when it was written and where; nothing that was decided."""
@@ -29,10 +34,12 @@ SILENT: Final = "the replay decides nothing in that tick"
 
 
 def compared(
-    live: Sequence[Live], found: Sequence[ReplayResult], stretches: Sequence[ReplayStretch]
-) -> Compared:  # fmt: skip
+    live: Sequence[JournalDecision],
+    found: Sequence[ReplayResult],
+    stretches: Sequence[ReplayStretch],
+) -> DecisionComparison:
     """Only what was judged on every tick is held against what was decided then."""
-    result = Compared()
+    result = DecisionComparison()
     exact = [one for one in found if one.is_exact]
     by_tick = {_key(one.verdict.decision, finite(one.verdict.seconds)): one for one in exact}
     left = {id(one): one for one in exact}
@@ -55,12 +62,12 @@ def _key(decision: str, seconds: Any) -> tuple[str, str]:
     return decision, shown(seconds)
 
 
-def _why(line: Live, stretches: Sequence[ReplayStretch]) -> str:
+def _why(line: JournalDecision, stretches: Sequence[ReplayStretch]) -> str:
     is_there = any(stretch.holds(line.number) for stretch in stretches)
     return SILENT if is_there else _NOT_THERE
 
 
-def difference(line: Live, one: ReplayResult) -> str:
+def difference(line: JournalDecision, one: ReplayResult) -> str:
     """What is not the same in words; empty: all is, to the last number of the ranking."""
     # As long as then: of a line that is too long the end of the ranking is left out.
     boot = str(line.document.get("boot_id"))[:_BOOT_ID_MOST]

@@ -7,14 +7,14 @@ from typing import Any, Final, TypeAlias
 
 from seawall.guard.tick_facts import NOTHING_OUTSIDE, Group, Outside
 from seawall.host.host import JSON
-from seawall.replay.carried import INT_MOST, carrier, shown, write_float
+from seawall.replay.typed_codec import INT_MOST, codec_of, shown, write_float
 
 Row: TypeAlias = tuple[Any, ...]
-_TEXT: Final = carrier(str).read
-_FLOAT: Final = carrier(float).read
-_INT: Final = carrier(int).read
-_INT_OR_NONE: Final = carrier(int | None).read
-_FLOAT_OR_NONE: Final = carrier(float | None).read
+_TEXT: Final = codec_of(str).read
+_FLOAT: Final = codec_of(float).read
+_INT: Final = codec_of(int).read
+_INT_OR_NONE: Final = codec_of(int | None).read
+_FLOAT_OR_NONE: Final = codec_of(float | None).read
 _READERS: Final[dict[str, Callable[[JSON], Any]]] = {
     "path": _TEXT, "inode": _INT, "name": _TEXT, "pod": _TEXT, "charge_bytes": _INT,
     "swapped_bytes": _INT_OR_NONE, "swap_cached_bytes": _INT,

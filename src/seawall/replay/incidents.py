@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from seawall.actions.orders import Order
-from seawall.replay.found import BootReplay, ReplayResult, ReplayStretch, ReplayVictim
+from seawall.replay.replay_results import BootReplay, ReplayResult, ReplayStretch, ReplayVictim
 
 STRENGTH: Final = ("clamp", "freeze", "terminate", "kill")
 HELD: Final = "suspected"

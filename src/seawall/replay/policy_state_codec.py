@@ -9,17 +9,17 @@ from typing import cast
 from seawall.guard.judge.judge import Judge
 from seawall.host.host import JSON
 from seawall.problems import BundleProblem
-from seawall.replay.carried import carrier
+from seawall.replay.typed_codec import codec_of
 
 
 def state_document(judge: Judge) -> dict[str, JSON]:
     """All that the judge remembers between two ticks; TypeError: some of it has no form in JSON."""
-    return cast("dict[str, JSON]", carrier(Judge).write(judge))
+    return cast("dict[str, JSON]", codec_of(Judge).write(judge))
 
 
 def judge_from_document(mind: JSON) -> Judge:
     """A judge in that state; BundleProblem when it is none, or another version's."""
     try:
-        return cast("Judge", carrier(Judge).read(mind))
+        return cast("Judge", codec_of(Judge).read(mind))
     except (ValueError, RecursionError) as error:
         raise BundleProblem(f"a judge's mind in the black box: {error}") from error

@@ -13,14 +13,29 @@ from typing import Any, Final
 from seawall.blackbox.reader import Boot, Box
 from seawall.guard.settings import Settings
 from seawall.problems import BundleProblem
-from seawall.replay.carried import shown
+from seawall.replay.boot_decoder import (
+    BootDecoder,
+    Event,
+    LogFrame,
+    LostFrames,
+    MindFrame,
+    TickFrame,
+    note,
+)
+from seawall.replay.burst_selection import boot_near, narrowed
 from seawall.replay.compare import compared
-from seawall.replay.found import BootReplay, Live, Replayed, ReplayResult, ReplayRun, ReplayStretch
-from seawall.replay.narrow import boot_near, narrowed
 from seawall.replay.player import Player
+from seawall.replay.replay_results import (
+    BootReplay,
+    BoxReplay,
+    JournalDecision,
+    ReplayResult,
+    ReplayRun,
+    ReplayStretch,
+)
 from seawall.replay.start_frame import StartFrame
-from seawall.replay.tape import Event, LostFrames, MindFrame, Tape, TapeLine, Ticked, note
 from seawall.replay.tick import Tick
+from seawall.replay.typed_codec import shown
 
 OUR_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What a judge may raise over values that no guard would have: as the loop takes it."""
@@ -104,7 +119,7 @@ class BootRun:
         self, box: Box, boot: Boot, policy: Settings | None, tell: Callable[[], None] | None
     ) -> None:  # fmt: skip
         self._boot = boot
-        self._tape = Tape(box, boot, tell)
+        self._tape = BootDecoder(box, boot, tell)
         self._live = Track(boot.boot_id, None)
         self._other = Track(boot.boot_id, policy) if policy is not None else None
         self._tracks = [track for track in (self._live, self._other) if track is not None]
@@ -115,7 +130,7 @@ class BootRun:
         self._is_exact = False
         self._was_lost = False
         self.stretches: list[ReplayStretch] = []
-        self.lines: list[Live] = []
+        self.lines: list[JournalDecision] = []
         self.told: dict[str, str] = {}
         self.kernel_kills: list[tuple[float, str]] = []
         self._line_bytes = 0
@@ -159,9 +174,9 @@ class BootRun:
                 self._begin(event)
             case MindFrame():
                 self._mind = event
-            case Ticked():
+            case TickFrame():
                 self._tick(event)
-            case TapeLine():
+            case LogFrame():
                 self._line(event)
             case LostFrames():
                 self._was_lost = True
@@ -177,7 +192,7 @@ class BootRun:
             for track in self._tracks:
                 track.use(start.settings)
 
-    def _tick(self, ticked: Ticked) -> None:
+    def _tick(self, ticked: TickFrame) -> None:
         tick, last = ticked.tick, self._last
         if self._mind is not None:
             if not (self._is_exact and last is not None and tick.number <= last + 1):
@@ -234,7 +249,7 @@ class BootRun:
 
     # --- what was written down then -----------------------------------------------------------
 
-    def _line(self, line: TapeLine) -> None:
+    def _line(self, line: LogFrame) -> None:
         self._line_bytes += len(line.text)
         if self._line_bytes > LINES_MOST_BYTES or len(self.lines) >= LINES_MOST:
             note(self._live.run.problems, "too many lines of the journal: the rest is left out")
@@ -250,12 +265,12 @@ class BootRun:
             case {"kind": "verdict", "decision": str(), "sentence": str()}:
                 number = document.get("frame")
                 number = number if type(number) is int else line.tick
-                self.lines.append(Live(number, line.unix_seconds, document))
+                self.lines.append(JournalDecision(number, line.unix_seconds, document))
             case {"kind": "told", "decision": str(decision), "sentence": str(sentence)}:
                 self.told[decision] = sentence[:1000]
 
 
-def _key(line: Live) -> tuple[str, str, str]:
+def _key(line: JournalDecision) -> tuple[str, str, str]:
     return line.decision, shown(line.document.get("seconds")), line.sentence
 
 
@@ -272,7 +287,7 @@ def _document(text: str) -> dict[str, Any] | None:
 def replay(
     box: Box, policy: Settings | None, config_path: str = "", *, moment: float | None = None,
     tell: Callable[[], None] | None = None,
-) -> Replayed:  # fmt: skip
+) -> BoxReplay:  # fmt: skip
     """All boots; ``policy``: other settings beside those of then; ``moment``: only the burst then,
     Unix seconds; ``tell``: called at each frame.
     """
@@ -281,4 +296,4 @@ def replay(
     if moment is not None:
         found = [narrowed(boot, moment) for boot in found]
     notes = [f"{box.torn} frames are torn: their checksum is wrong"] if box.torn else []
-    return Replayed(box.path, config_path, policy, found, notes)
+    return BoxReplay(box.path, config_path, policy, found, notes)

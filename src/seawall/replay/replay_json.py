@@ -5,13 +5,19 @@ import json
 from typing import Any
 
 from seawall.guard.tell import decision_lines
-from seawall.replay.found import BootReplay, Live, Replayed, ReplayResult, ReplayVictim
 from seawall.replay.incidents import Incident, WhatIf, in_peace, incidents
+from seawall.replay.replay_results import (
+    BootReplay,
+    BoxReplay,
+    JournalDecision,
+    ReplayResult,
+    ReplayVictim,
+)
 from seawall.replay.replay_text import changes, is_after, what_if_words
 from seawall.views.document import taken_at
 
 
-def document(head: dict[str, Any], replayed: Replayed) -> dict[str, Any]:
+def document(head: dict[str, Any], replayed: BoxReplay) -> dict[str, Any]:
     """As the schema has it."""
     return {
         **head,
@@ -22,7 +28,7 @@ def document(head: dict[str, Any], replayed: Replayed) -> dict[str, Any]:
     }
 
 
-def _boot(replayed: Replayed, boot: BootReplay) -> dict[str, Any]:
+def _boot(replayed: BoxReplay, boot: BootReplay) -> dict[str, Any]:
     found, policy = boot.compared, replayed.policy
     return {
         "boot_id": boot.boot_id,
@@ -97,7 +103,7 @@ def _decision(one: ReplayResult) -> dict[str, Any]:
     }
 
 
-def _then(live: Live) -> dict[str, Any]:
+def _then(live: JournalDecision) -> dict[str, Any]:
     return {
         "frame": live.number,
         "unix_seconds": round(live.unix_seconds, 3),

@@ -9,8 +9,14 @@ from seawall.blackbox.record_times import written
 from seawall.guard.keys import KEYS, Key
 from seawall.guard.settings import Settings
 from seawall.replay.compare import SILENT
-from seawall.replay.found import BootReplay, Live, Replayed, ReplayResult, ReplayVictim
 from seawall.replay.incidents import Incident, WhatIf, held, in_peace, incidents
+from seawall.replay.replay_results import (
+    BootReplay,
+    BoxReplay,
+    JournalDecision,
+    ReplayResult,
+    ReplayVictim,
+)
 from seawall.version import VERSION
 from seawall.views.terminal import Console, shorten_path
 from seawall.words import count, size
@@ -32,7 +38,7 @@ NO_FURTHER_SILENT: Final = (
 )
 
 
-def lines(replayed: Replayed, paper: Console) -> Iterator[str]:
+def lines(replayed: BoxReplay, paper: Console) -> Iterator[str]:
     """Boot by boot, oldest first."""
     for note in replayed.notes:
         yield from paper.wrap(note, "  ", "  ")
@@ -44,7 +50,7 @@ def lines(replayed: Replayed, paper: Console) -> Iterator[str]:
         yield from _boot(replayed, boot, paper)
 
 
-def _boot(replayed: Replayed, boot: BootReplay, paper: Console) -> Iterator[str]:
+def _boot(replayed: BoxReplay, boot: BootReplay, paper: Console) -> Iterator[str]:
     span = f"{written(boot.first_unix_seconds)} to {written(boot.last_unix_seconds)}"
     yield from _row(paper, "boot", f"{boot.boot_id[:8]}, {span}")
     yield from _row(paper, "ticks", _ticks_words(boot))
@@ -139,7 +145,7 @@ def agreement_words(boot: BootReplay) -> str:
     return f"As live: {same} of {total} decision{'s' if total != 1 else ''}, to the frame"
 
 
-def _missing_words(live: Live, why: str) -> str:
+def _missing_words(live: JournalDecision, why: str) -> str:
     when = clock(live.unix_seconds)
     return f"{live.decision} at {when} cannot be judged again: {why} ({live.sentence})"
 

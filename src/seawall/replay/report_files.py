@@ -18,11 +18,11 @@ from typing import IO, Final, TypeAlias
 from seawall.blackbox.first_page import SIZE_MOST_BYTES
 from seawall.blackbox.reader import Boot, Box, is_box
 from seawall.problems import BundleProblem, UsageProblem
-from seawall.replay.report_lines import line_of
-from seawall.replay.report_story import Story, StoryMoment
-from seawall.replay.report_whole import ReportSource, joined
+from seawall.replay.boot_decoder import BootDecoder, Event, LogFrame, TickFrame
+from seawall.replay.boot_story import BootStory, StoryMoment
+from seawall.replay.journal_lines import line_of
+from seawall.replay.report_all_nodes import ReportSource, joined
 from seawall.replay.start_frame import StartFrame
-from seawall.replay.tape import Event, Tape, TapeLine, Ticked
 
 FILES_MOST: Final = 4000
 DEPTH_MOST: Final = 3
@@ -212,11 +212,11 @@ def _read_box(source: ReportSource, box: Box, tell: Tell) -> None:
         except ValueError as error:
             source.problems.append(f"{source.node}: {error}: the rest")
             break
-        _read_boot(source, story, boot, Tape(box, boot, tell))
+        _read_boot(source, story, boot, BootDecoder(box, boot, tell))
     box.close()
 
 
-def _read_boot(source: ReportSource, story: Story, boot: Boot, tape: Tape) -> None:
+def _read_boot(source: ReportSource, story: BootStory, boot: Boot, tape: BootDecoder) -> None:
     """Its frames are in the order of writing: what came before a trigger stands behind it."""
     last = max(boot.heads, key=lambda head: head.monotonic_seconds)
     story.has_box = True
@@ -232,14 +232,14 @@ def _read_boot(source: ReportSource, story: Story, boot: Boot, tape: Tape) -> No
     source.problems += [f"{source.node}: {words}" for words in tape.problems]
 
 
-def _take_event(source: ReportSource, story: Story, event: Event) -> None:
+def _take_event(source: ReportSource, story: BootStory, event: Event) -> None:
     match event:
         case StartFrame(host=host):
             source.host = host[:_NODE_MOST] or source.host
-        case Ticked(tick=tick):
+        case TickFrame(tick=tick):
             node = tick.node
             story.see(StoryMoment(node.seconds, tick.state, node.kernel_kills), tick.groups)
-        case TapeLine(is_kernel=True):
+        case LogFrame(is_kernel=True):
             story.kernel_said(event.text, event.seconds)
-        case TapeLine():
+        case LogFrame():
             _take_line(source, event.text.encode("utf-8", "surrogateescape"))

@@ -4,9 +4,9 @@
 from typing import Any
 
 from seawall.blackbox.record_times import written
-from seawall.replay.report_found import EndedWorkload, GuardReport, NodeSeen, Occasion
-from seawall.replay.report_limits import OverLimit, over_limits
-from seawall.replay.report_whole import poison_in
+from seawall.replay.report_all_nodes import poison_in
+from seawall.replay.report_limits import OverLimitRow, over_limits
+from seawall.replay.report_model import EndedWorkload, GuardReport, NodeCoverage, Occasion
 from seawall.replay.report_words import verdict, what_happened
 from seawall.views.document import not_seen_rows
 
@@ -31,7 +31,7 @@ def document(head: dict[str, Any], report: GuardReport) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _node(node: NodeSeen) -> dict[str, Any]:
+def _node(node: NodeCoverage) -> dict[str, Any]:
     first, last = node.first_unix_seconds, node.last_unix_seconds
     return {
         "node": node.name, "has_blackbox": node.has_box, "has_journal": node.has_journal,
@@ -40,7 +40,7 @@ def _node(node: NodeSeen) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _over_limit(row: OverLimit) -> dict[str, Any]:
+def _over_limit(row: OverLimitRow) -> dict[str, Any]:
     most = row.most
     return {
         "name": row.name, "trigger": most.trigger, "reports": row.reports,

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from seawall.replay.report_found import Reported
-from seawall.replay.report_lines import Said
+from seawall.replay.boot_story import BootStory
+from seawall.replay.journal_lines import DecisionLine
+from seawall.replay.report_model import LimitReport
 from seawall.replay.report_names import kind_of
-from seawall.replay.report_story import Story
 
 STUCK: Final = "stuck_at_limit"
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -28,7 +28,7 @@ _STUCK: Final = re.compile(
 )
 
 
-class OverLimit(NamedTuple):
+class OverLimitRow(NamedTuple):
     """One workload, on all nodes together."""
 
     name: str
@@ -39,7 +39,7 @@ class OverLimit(NamedTuple):
     nodes: tuple[str, ...]
     first_unix_seconds: float
     last_unix_seconds: float
-    most: Reported
+    most: LimitReport
     """The report of its largest overrun."""
 
     @property
@@ -48,7 +48,7 @@ class OverLimit(NamedTuple):
         return self.most.trigger == STUCK
 
 
-def reported_in(node: str, story: Story, since: float) -> list[Reported]:
+def reported_in(node: str, story: BootStory, since: float) -> list[LimitReport]:
     """Of one boot since then (Unix seconds); also those that came just before an occasion."""
     return [
         _reported(node, said) for said in story.said
@@ -57,13 +57,13 @@ def reported_in(node: str, story: Story, since: float) -> list[Reported]:
     ]  # fmt: skip
 
 
-def _reported(node: str, said: Said) -> Reported:
+def _reported(node: str, said: DecisionLine) -> LimitReport:
     found = (_STUCK if said.trigger == STUCK else _OVER).match(said.sentence)
     told = found.groupdict() if found else {}
     over = None
     if said.trigger != STUCK:
         over = max(0, said.need_bytes) or _bytes_in(told.get("over"))
-    return Reported(
+    return LimitReport(
         node, said.unix_seconds, said.decision, said.trigger, told.get("name") or "", over,
         _bytes_in(told.get("limit")),
     )  # fmt: skip
@@ -77,23 +77,23 @@ def _bytes_in(words: str | None) -> int | None:
     return round(float(number) * (1 << 10 * _UNITS.index(unit)))
 
 
-def over_limits(reported: Iterable[Reported]) -> list[OverLimit]:
+def over_limits(reported: Iterable[LimitReport]) -> list[OverLimitRow]:
     """By workload: the most overrun first, those that are stuck last."""
-    found: dict[tuple[bool, str], list[Reported]] = {}
+    found: dict[tuple[bool, str], list[LimitReport]] = {}
     for one in reported:
         found.setdefault((one.trigger == STUCK, kind_of(one.name)), []).append(one)
     rows = [_row(name, some) for (_, name), some in found.items()]
     return sorted(rows, key=lambda row: (*_order(row.most), -row.reports, row.name))
 
 
-def _row(name: str, some: list[Reported]) -> OverLimit:
+def _row(name: str, some: list[LimitReport]) -> OverLimitRow:
     some.sort(key=_order)
     times = [one.unix_seconds for one in some]
-    return OverLimit(
+    return OverLimitRow(
         name, tuple(dict.fromkeys(one.name for one in some)), len(some),
         tuple(dict.fromkeys(one.node for one in some)), min(times), max(times), some[0],
     )  # fmt: skip
 
 
-def _order(one: Reported) -> tuple[bool, int]:
+def _order(one: LimitReport) -> tuple[bool, int]:
     return one.trigger == STUCK, -(one.over_bytes or 0)

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from seawall.blackbox.record_times import written
-from seawall.replay.report_found import GuardReport, Occasion
-from seawall.replay.report_limits import OverLimit, over_limits
-from seawall.replay.report_whole import Poison, poison_in
+from seawall.replay.report_all_nodes import RepeatVictim, poison_in
+from seawall.replay.report_limits import OverLimitRow, over_limits
+from seawall.replay.report_model import GuardReport, Occasion
 from seawall.replay.report_words import (
     did_words,
     judged,
@@ -56,7 +56,7 @@ def _reported(report: GuardReport, paper: Console, *, whole: bool) -> Iterator[s
         yield f"  and {count(len(rows) - len(shown))} more with --whole"
 
 
-def _over_limit_words(row: OverLimit, nodes: int) -> str:
+def _over_limit_words(row: OverLimitRow, nodes: int) -> str:
     """``nodes``: of the whole report."""
     most = row.most
     name = row.name if len(row.names) > 1 else most.name
@@ -87,7 +87,7 @@ def _workloads(report: GuardReport, paper: Console) -> Iterator[str]:
         yield f"  and {count(len(rows) - _ROWS_SHOWN)} more"
 
 
-def _workload_words(row: Poison) -> str:
+def _workload_words(row: RepeatVictim) -> str:
     nodes = f"{len(row.nodes)} nodes ({first(row.nodes, 3)})" if len(row.nodes) > 1 else "one node"
     words = f"{row.name}: {row.occasions} times on {nodes}"
     if row.harmed:

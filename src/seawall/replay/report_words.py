@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from seawall.replay.report_found import HARM, KILLED, EndedWorkload, GuardReport, Occasion
 from seawall.replay.report_limits import STUCK
+from seawall.replay.report_model import HARM, KILLED, EndedWorkload, GuardReport, Occasion
 from seawall.words import count, counted, duration, first, percent, size, times
 
 _NAMES_SHOWN: Final = 4

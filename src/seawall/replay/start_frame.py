@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, get_type_hints
 from seawall.guard.settings import Settings
 from seawall.host.host import JSON
 from seawall.problems import BundleProblem
-from seawall.replay.carried import carrier, read_float, shown
+from seawall.replay.typed_codec import codec_of, read_float, shown
 
 _HINTS: Final = get_type_hints(Settings)
 
@@ -39,7 +39,7 @@ def start_of(body: dict[str, JSON]) -> StartFrame:
             settings=settings,
             own_cgroup=_text(body, "own_cgroup"),
             last_decision=_text(body, "last_decision"),
-            pid=carrier(int).read(body.get("pid", 0)),
+            pid=codec_of(int).read(body.get("pid", 0)),
             began_unix=read_float(body.get("began_unix", 0.0)),
             tool_version=_text(body, "tool_version"),
             host=_text(body, "host"),
@@ -52,7 +52,7 @@ def start_of(body: dict[str, JSON]) -> StartFrame:
 
 def _text(body: dict[str, JSON], name: str) -> str:
     found = body.get(name)
-    return "" if found is None else str(carrier(str).read(found))
+    return "" if found is None else str(codec_of(str).read(found))
 
 
 def _settings(told: JSON) -> tuple[Settings, tuple[str, ...]]:
@@ -62,7 +62,7 @@ def _settings(told: JSON) -> tuple[Settings, tuple[str, ...]]:
     found: dict[str, Any] = {}
     for name, value in told.items():
         if name in _HINTS:
-            found[name] = carrier(_HINTS[name]).read(value)
+            found[name] = codec_of(_HINTS[name]).read(value)
     odd = sorted(str(name) for name in told.keys() ^ _HINTS.keys())
     words = f"settings of another version: {', '.join(odd)[:200]}" if odd else ""
     return Settings(**found), (words,) if words else ()

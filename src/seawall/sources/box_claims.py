@@ -16,7 +16,7 @@ from seawall.host.recording import Round
 from seawall.problems import BundleProblem
 from seawall.readings.saved_claims import CLAIMS_MOST, PATH, SavedClaim, SavedClaims, document_of
 from seawall.replay.tick import Tick
-from seawall.replay.ticks_read import TickReader
+from seawall.replay.tick_decoder import TickDecoder
 
 RINGS: Final = "packet rings counted by the kernel"
 """The one source of evidence that tells of what kind the memory is; as the watcher says it."""
@@ -52,7 +52,7 @@ def with_claims(
 def _ticks(box: Box, first: Pass, until_unix_seconds: float) -> Iterator[Tick]:
     """As written.  One at a time: minutes of hundreds of groups are hundreds of megabytes."""
     since = first.unix_seconds - OLD_MOST_SECONDS
-    reader = TickReader()
+    reader = TickDecoder()
     heads = [
         head for boot in box.boots() if boot.boot_id == first.boot_id for head in boot.heads
         if head.kind == "tick" and head.unix_seconds <= until_unix_seconds

@@ -14,7 +14,7 @@ from seawall.blackbox.reader import Box
 from seawall.host.host import JSON
 from seawall.problems import BundleProblem
 from seawall.readings.guard_status import GuardStatus
-from seawall.replay.carried import items_of, read_float
+from seawall.replay.typed_codec import items_of, read_float
 from seawall.sources.box_source import BoxSource
 from seawall.sources.source import Source
 

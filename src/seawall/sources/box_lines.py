@@ -10,10 +10,10 @@ from typing import Final
 from seawall.blackbox.frame import FrameHead
 from seawall.blackbox.reader import Box
 from seawall.blackbox.record_times import written
-from seawall.guard.wire import LATE_MOST_SECONDS
+from seawall.guard.recorder_wire import LATE_MOST_SECONDS
 from seawall.host.host import JSON
 from seawall.problems import BundleProblem
-from seawall.replay.carried import items_of, read_float
+from seawall.replay.typed_codec import items_of, read_float
 from seawall.views.blackbox_page import BoxEvent
 
 LINES_MOST: Final = 20_000

@@ -17,7 +17,7 @@ from seawall.blackbox.moments import (
     up_to,
 )
 from seawall.blackbox.reader import Box
-from seawall.blackbox.record_times import Numbered, Span, decision_of, moment_of, written
+from seawall.blackbox.record_times import MomentNames, Span, decision_of, moment_of, written
 from seawall.host.bundle import Bundle, BundleHost
 from seawall.host.host import JSON, Unread
 from seawall.problems import BundleProblem, UsageProblem
@@ -157,7 +157,7 @@ def box_time(box: Box, at: str | None, span: Span) -> float:
     """The moment that ``at`` names; UsageProblem."""
     if at is None:
         return span.end_unix_seconds
-    named = Numbered(
+    named = MomentNames(
         lambda name: decision_time(box, name), lambda n: frame_time(box, n), lambda s: _ago(box, s)
     )
     return moment_of(at, span, named, f"the black box {box.path}")

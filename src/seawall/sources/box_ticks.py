@@ -8,7 +8,7 @@ from seawall.blackbox.reader import Box
 from seawall.guard.tick_facts import Group
 from seawall.problems import BundleProblem
 from seawall.replay.tick import Tick
-from seawall.replay.ticks_read import TickReader
+from seawall.replay.tick_decoder import TickDecoder
 from seawall.views.blackbox_page import BoxEvent, BoxRow
 
 
@@ -37,7 +37,7 @@ def ticks_between(box: Box, since: float, until: float) -> Ticks:
         heads = [h for h in boot.heads if h.kind == "tick" and h.unix_seconds <= until]
         if not any(head.unix_seconds >= since for head in heads):
             continue
-        reader = TickReader()
+        reader = TickDecoder()
         for head, body in chain(box, heads, since):
             try:
                 ticks = reader.take(body)

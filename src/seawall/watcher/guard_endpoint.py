@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The watcher's end of the channel to the guard: datagrams of JSON that never wait.
 
-The messages are described in ``guard/channel.py``, which this side may not import; what does not
-fit into one datagram goes in parts.
+The messages are described in ``guard/watcher_channel.py``, which this side may not import; what
+does not fit into one datagram goes in parts.
 """
 
 import json

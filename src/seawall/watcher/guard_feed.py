@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The watcher's loop: looks, learns, and tells the guard (``guard/channel.py``) what it knows.
+"""The watcher's loop: looks, learns, tells the guard (``guard/watcher_channel.py``) what it knows.
 
 Nothing here waits for the guard: a message for which there is no room is lost, and the next one
 tells all of it again.

@@ -25,7 +25,7 @@ from typing import Final
 
 from seawall.guard.sense.canary import number, stat_fields
 from seawall.guard.sense.files import all_bytes, first_bytes
-from seawall.guard.sense.lasting import Lasting
+from seawall.guard.sense.host_tmpfs import HostTmpfs
 from seawall.guard.sense.member import GroupMember, Names, is_populated, read_promises
 from seawall.guard.tick_facts import Group
 
@@ -61,7 +61,7 @@ class Details:
         self._names = names
         self._proc = proc
         self._ticks = os.sysconf("SC_CLK_TCK")
-        self._lasting = Lasting(proc)
+        self._lasting = HostTmpfs(proc)
         """The host's tmpfs mounts, read at most once a tick: there may be thousands of mounts."""
 
     def forget(self, groups: Iterable[Group]) -> None:

@@ -17,6 +17,7 @@ from typing import Final
 
 from seawall.actions.orders import Mounts
 from seawall.guard.sense.cadence import Cadence
+from seawall.guard.sense.controller_switch import let_go
 from seawall.guard.sense.files import GONE, number_of, open_quietly
 from seawall.guard.sense.group_pressure import GroupPressure
 from seawall.guard.sense.limit_events import hits_and_kills
@@ -30,7 +31,6 @@ from seawall.guard.sense.member import (
     unswappable_of,
 )
 from seawall.guard.sense.protected_cache import protected_cache
-from seawall.guard.sense.switched import let_go
 from seawall.guard.sense.tree import Folder, GroupTree
 from seawall.guard.sense.units import show_or_hide
 from seawall.guard.tick_facts import Group

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the watcher tells, into the groups: ``guard/channel.py`` says what may come.
+"""What the watcher tells, into the groups: ``guard/watcher_channel.py`` says what may come.
 
 A message that is malformed or older than the last is dropped and counted; nothing of it is
 believed.  Of a folder that is not known (yet), or has another inode, nothing is taken; but names

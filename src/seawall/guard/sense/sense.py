@@ -21,7 +21,7 @@ from seawall.guard.sense.member import NOT_TOLD
 from seawall.guard.sense.merge import Merge
 from seawall.guard.sense.pause import broken_seconds, glance_seconds, pause_seconds
 from seawall.guard.sense.residual import TickResidual
-from seawall.guard.sense.stalled import Stalled
+from seawall.guard.sense.standstill import StandstillWatch
 from seawall.guard.sense.tick_headroom import TickHeadroom
 from seawall.guard.sense.tick_meminfo import TickMeminfo
 from seawall.guard.sense.tick_vmstat import Rate, TickVmstat
@@ -67,7 +67,7 @@ class Sense:
         self.groups: dict[str, Group] = self._table.by_path
         self._details = Details(self._table.names, proc)
         self._merge = Merge(self._table.members, self.residual, self.headroom.gpu)
-        self._stalled = Stalled(self._table.names, proc, own_cgroup, settings.stalled)
+        self._stalled = StandstillWatch(self._table.names, proc, own_cgroup, settings.stalled)
         self._canary = Canary(proc)
         self._triggers = Triggers()
         self._host_pressure = f"{proc}/pressure/memory"

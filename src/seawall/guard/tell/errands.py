@@ -18,7 +18,6 @@ from typing import Any, Final, NoReturn
 
 from seawall import resident_files
 from seawall.guard import lean_library
-from seawall.guard.channel import DATAGRAM_MOST_BYTES
 from seawall.guard.tell import kill_command, rivals, self_test_child, termination, textfile
 from seawall.guard.tell.child import COMPANIONS, LIMITS, Child, be_gentle, ending, parsed
 from seawall.guard.tell.late_thaw import LateThaw
@@ -26,6 +25,7 @@ from seawall.guard.tell.own_log import log, say
 from seawall.guard.tell.own_programs import become_companion, become_reader, give_away
 from seawall.guard.tell.waiting_requests import KINDS as WAITS
 from seawall.guard.tell.waiting_requests import WaitingRequests
+from seawall.guard.watcher_channel import DATAGRAM_MOST_BYTES
 
 _ANSWER_MOST: Final = 32 << 10
 _POLL_SECONDS: Final = 0.5
@@ -42,7 +42,7 @@ class Errands:
         recorder_fds: list[int] | None = None,
     ) -> None:  # fmt: skip
         self.proc = proc
-        self.places = termination.Places(kubelet, configs, roots)
+        self.places = termination.MessagePlaces(kubelet, configs, roots)
         self.kmsg = kmsg
         self.companion_fds = {"watcher": watcher_fds or [], "recorder": recorder_fds or []}
         """Ends of pairs, one for each that is to come; -1 once it is given."""

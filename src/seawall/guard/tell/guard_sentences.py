@@ -7,7 +7,7 @@ The sentence of a decision is the judge's own.
 from typing import Final
 
 from seawall.actions.orders import Outcome
-from seawall.guard.handed import REPLACED
+from seawall.guard.handover import REPLACED
 from seawall.guard.verdict import Verdict
 from seawall.version import VERSION
 from seawall.words import size

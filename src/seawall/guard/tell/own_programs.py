@@ -8,7 +8,7 @@ import stat
 import time
 from typing import Any, Final, NoReturn
 
-from seawall.guard.handed import REPLACED
+from seawall.guard.handover import REPLACED
 
 FILES_SECONDS: Final = 50.0
 """So long one that is to come waits for our files, which an upgrade takes away for a moment; less

@@ -7,7 +7,13 @@
 from typing import Any, Final
 
 from seawall.guard.tell.plain import finite, line_of, moment, plain
-from seawall.guard.tell.shown import NOT_PROVED, TOP, Last, Shown, seconds_left
+from seawall.guard.tell.status_values import (
+    NOT_PROVED,
+    TOP,
+    LatestDecision,
+    StatusValues,
+    seconds_left,
+)
 from seawall.guard.tick_facts import Group
 from seawall.version import VERSION
 
@@ -17,7 +23,7 @@ _ROWS_MOST: Final = 16
 _WORDS_MOST: Final = 300
 
 
-def document(shown: Shown) -> bytes:
+def document(shown: StatusValues) -> bytes:
     """One line of at most PAGE_BYTES."""
     rows = _ROWS_MOST
     while True:
@@ -27,7 +33,7 @@ def document(shown: Shown) -> bytes:
         rows //= 2
 
 
-def _about(shown: Shown) -> dict[str, Any]:
+def _about(shown: StatusValues) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "tool_version": VERSION,
@@ -49,7 +55,7 @@ def _about(shown: Shown) -> dict[str, Any]:
     }
 
 
-def _figures(shown: Shown) -> dict[str, Any]:
+def _figures(shown: StatusValues) -> dict[str, Any]:
     node = shown.node
     return {
         "total_bytes": node.total_bytes,
@@ -71,7 +77,7 @@ def _figures(shown: Shown) -> dict[str, Any]:
     }
 
 
-def _lists(shown: Shown, rows: int) -> dict[str, Any]:
+def _lists(shown: StatusValues, rows: int) -> dict[str, Any]:
     lists = {
         "blind": shown.blind, "problems": shown.problems, "others": shown.others,
         "scope": list(shown.scope), "notes": shown.notes,
@@ -81,7 +87,7 @@ def _lists(shown: Shown, rows: int) -> dict[str, Any]:
     return {**short, "left_out": left_out, "top": [_group(group) for group in shown.top[:TOP]]}
 
 
-def _last(last: Last) -> dict[str, Any]:
+def _last(last: LatestDecision) -> dict[str, Any]:
     return {
         "decision": plain(last.decision, 64),
         "at": moment(last.unix_seconds),

@@ -11,7 +11,13 @@ import time
 from typing import Final
 
 from seawall.guard.tell.plain import plain
-from seawall.guard.tell.shown import NOT_PROVED, STALE_SECONDS, TOP, Shown, seconds_left
+from seawall.guard.tell.status_values import (
+    NOT_PROVED,
+    STALE_SECONDS,
+    TOP,
+    StatusValues,
+    seconds_left,
+)
 from seawall.guard.tick_facts import Group, Node
 from seawall.words import duration, percent, size
 
@@ -37,7 +43,7 @@ _LATE_SECONDS: Final = 0.1
 _DAYS_SECONDS: Final = 7 * 86400
 
 
-def page(shown: Shown) -> bytes:
+def page(shown: StatusValues) -> bytes:
     """All lines; the same number of bytes every time."""
     lines = [
         *_head(shown),
@@ -67,7 +73,7 @@ def _take_away(lines: list[str], room: int) -> None:
             lines[at - 1] = f"{lines[at - 1][: COLUMNS - 4]} ..."
 
 
-def _head(shown: Shown) -> list[str]:
+def _head(shown: StatusValues) -> list[str]:
     now = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(shown.unix_seconds))
     since = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(shown.since))
     state = _STATES.get(shown.state) or f"node: {plain(shown.state, 20)}"
@@ -81,7 +87,7 @@ def _head(shown: Shown) -> list[str]:
     ]
 
 
-def _can_kill(shown: Shown) -> str:
+def _can_kill(shown: StatusValues) -> str:
     words = plain(shown.can_kill or NOT_PROVED, 200)
     if shown.can_kill_is_proved:
         return words
@@ -166,7 +172,7 @@ def _ended(name: str, most: int) -> str:
     return text if len(text) <= most else "..." + text[len(text) - most + 3 :]
 
 
-def _decisions(shown: Shown) -> list[str]:
+def _decisions(shown: StatusValues) -> list[str]:
     counts = shown.counts
     total = (
         f"decisions {counts['decisions']}, kills {counts['kills']}; came back "

@@ -13,6 +13,7 @@ from typing import Any, Final
 from seawall.actions.orders import Outcome
 from seawall.guard.aide import Aide
 from seawall.guard.guard_memory import Footprint
+from seawall.guard.recorder_link import RecorderLink
 from seawall.guard.settings import Settings
 from seawall.guard.tell import (
     datagram,
@@ -31,10 +32,15 @@ from seawall.guard.tell.kmsg_line import INFO, NOTICE, WARNING, LineFile, kernel
 from seawall.guard.tell.paths import STATUS, STATUS_JSON, Paths
 from seawall.guard.tell.plain import moment, plain
 from seawall.guard.tell.runtime_folder import stands_in_memory
-from seawall.guard.tell.shown import Last, Shown, lines_of, top_of, top_shadow_charges
+from seawall.guard.tell.status_values import (
+    LatestDecision,
+    StatusValues,
+    lines_of,
+    top_of,
+    top_shadow_charges,
+)
 from seawall.guard.tell.textfile_values import values_of
 from seawall.guard.tick_facts import Group, Node
-from seawall.guard.told_recorder import RecorderLink
 from seawall.guard.verdict import DecisionUpdate, Rank, Verdict
 
 CALM_SECONDS: Final = 10.0
@@ -78,7 +84,7 @@ class Teller:
         self._datagram = datagram.Datagram(settings.datagram_to)
         self._footprint: Footprint | None = None
         self._tally, self.failures = DecisionTally(), Failures()
-        self._last: Last | None = None
+        self._last: LatestDecision | None = None
         self._sentences: dict[str, str] = {}
         """Of the last decisions, all steps of each: why, and what is done in the end."""
         self._others = list(others)
@@ -170,7 +176,7 @@ class Teller:
         self._decisions.know(v.decision)
         now, self._decided = time.time(), v.seconds
         why = guard_sentences.with_step(self._sentences.pop(v.decision, ""), v.sentence)
-        self._last = Last(v.decision, now, v.trigger, how, why, "")
+        self._last = LatestDecision(v.decision, now, v.trigger, how, why, "")
         self._sentences[v.decision] = why
         while len(self._sentences) > _SENTENCES_KEPT:
             del self._sentences[next(iter(self._sentences))]
@@ -251,8 +257,9 @@ class Teller:
         last = self._last
         if last is not None and last.decision == decision:
             # Not _replace: it leaves a tuple in CPython's free list every time.
-            self._last = Last(decision, last.unix_seconds, last.trigger, last.how, last.sentence,
-                              words)  # fmt: skip
+            self._last = LatestDecision(
+                decision, last.unix_seconds, last.trigger, last.how, last.sentence, words
+            )
         self.is_due = True
 
     def _after_kill(self, o: Outcome, now: float, seconds: float) -> None:
@@ -275,7 +282,7 @@ class Teller:
     def _ask(self, request: dict[str, Any]) -> bool:
         return self._aide is not None and self._aide.send(request)
 
-    def _errands(self, shown: Shown, extra: dict[str, str]) -> None:
+    def _errands(self, shown: StatusValues, extra: dict[str, str]) -> None:
         """What the aide does now and then."""
         if self._aide is None:
             return
@@ -296,9 +303,11 @@ class Teller:
                            shown, self._tally, self._footprint, extra.get("tick_seconds"),
                            is_config_taken=not self.failures.is_held("config"))})  # fmt: skip
 
-    def _shown(self, node: Node, top: list[Group], state: str, extra: dict[str, str]) -> Shown:
+    def _shown(
+        self, node: Node, top: list[Group], state: str, extra: dict[str, str]
+    ) -> StatusValues:
         own = extra.get("problem", "")
-        return Shown(
+        return StatusValues(
             mode=self.settings.mode, mode_why=extra.get("mode_why", ""), state=state,
             unix_seconds=time.time(), node=node, top=top, last=self._last,
             counts=self._tally.counts(), can_kill=extra.get("can kill", ""),

@@ -53,8 +53,8 @@ _BELOW: Final = re.compile(r"pods/([0-9a-f-]+)/containers/([a-z0-9][a-z0-9-]*)/(
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Places(NamedTuple):
-    """Where to look; ``roots`` are tried in order, for a guard that is in a container."""
+class MessagePlaces(NamedTuple):
+    """Where termination messages are; ``roots`` are tried in order (a guard in a container)."""
 
     kubelet: tuple[str, ...] = KUBELET
     configs: tuple[str, ...] = CONFIGS
@@ -62,8 +62,8 @@ class Places(NamedTuple):
     log_links: str = LOG_LINKS
 
 
-class Killed(NamedTuple):
-    """Whose message it is."""
+class KilledContainer(NamedTuple):
+    """The container whose message it is."""
 
     cgroup: str
     uid: str
@@ -72,7 +72,7 @@ class Killed(NamedTuple):
     """When: what began later is the container's next life."""
 
 
-def write(request: dict[str, Any], places: Places) -> dict[str, Any]:
+def write(request: dict[str, Any], places: MessagePlaces) -> dict[str, Any]:
     """In the aide's child: ``path`` of each file that has the sentence now, or ``problem``."""
     path = str(request.get("cgroup", ""))
     words = plain(str(request.get("words", "")), _WORDS_MOST)
@@ -83,7 +83,7 @@ def write(request: dict[str, Any], places: Places) -> dict[str, Any]:
         places = places._replace(kubelet=(folder,))
     at = request.get("unix_seconds")
     seconds = float(at) if isinstance(at, int | float) else float("inf")
-    killed = Killed(path, uid, seconds)
+    killed = KilledContainer(path, uid, seconds)
     problems: list[str] = []
     for root in places.roots:
         written: list[str] = []
@@ -110,7 +110,7 @@ def pod_of(path: str) -> str:
     return uid if units <= _NODE_UNITS else ""
 
 
-def found(killed: Killed, places: Places, root: str = "") -> list[tuple[str, str]]:
+def found(killed: KilledContainer, places: MessagePlaces, root: str = "") -> list[tuple[str, str]]:
     """``(kubelet's folder, path below it)`` of one container, or of each of a whole pod."""
     container = _ID.search(killed.cgroup)
     kubelets = [root + folder for folder in places.kubelet if os.path.isdir(root + folder)]
@@ -165,7 +165,9 @@ def _opened(kubelet: str, below: str) -> int:
         os.close(seen)
 
 
-def _from_configs(container: str, uid: str, places: Places, root: str) -> Iterator[tuple[str, str]]:
+def _from_configs(
+    container: str, uid: str, places: MessagePlaces, root: str
+) -> Iterator[tuple[str, str]]:
     """The one mount of its OCI config that is a container's file below a kubelet's folder."""
     for config in places.configs:
         for source in _sources(root + config.format(id=container)):
@@ -191,7 +193,7 @@ def _sources(path: str) -> list[str]:
         return []
 
 
-def _from_log_link(folder: str, container: str, killed: Killed) -> str:
+def _from_log_link(folder: str, container: str, killed: KilledContainer) -> str:
     """Its name, by the kubelet's link ``POD_NAMESPACE_NAME-ID.log`` to the log; or empty."""
     try:
         with os.scandir(folder) as entries:
@@ -205,13 +207,13 @@ def _from_log_link(folder: str, container: str, killed: Killed) -> str:
     return ""
 
 
-def _newest_of_one(kubelet: str, killed: Killed, name: str) -> list[str]:
+def _newest_of_one(kubelet: str, killed: KilledContainer, name: str) -> list[str]:
     """Without a ``name``: of the only container that there is."""
     below = list(_newest(kubelet, killed))
     return [one for one in below if one.split("/")[3] == name] if name else below[: len(below) == 1]
 
 
-def _newest(kubelet: str, killed: Killed) -> Iterator[str]:
+def _newest(kubelet: str, killed: KilledContainer) -> Iterator[str]:
     """Of each container of the pod, the file of its last start before the kill.  When all are
     younger the clock was set back since: then the youngest.
     """

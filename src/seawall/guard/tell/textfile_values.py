@@ -6,11 +6,12 @@ from typing import Any
 from seawall.guard.guard_memory import Footprint
 from seawall.guard.tell.decision_tally import DecisionTally
 from seawall.guard.tell.plain import finite
-from seawall.guard.tell.shown import Shown
+from seawall.guard.tell.status_values import StatusValues
 
 
 def values_of(
-    shown: Shown, tally: DecisionTally, footprint: Footprint | None, tick_seconds: str | None, *,
+    shown: StatusValues, tally: DecisionTally, footprint: Footprint | None,
+    tick_seconds: str | None, *,
     is_config_taken: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """Bytes and seconds; None: not known."""

@@ -13,7 +13,7 @@ from seawall.host.host import JSON
 from seawall.problems import BundleProblem
 from seawall.replay.start_frame import StartFrame, start_of
 from seawall.replay.tick import Tick
-from seawall.replay.ticks_read import TickReader
+from seawall.replay.tick_decoder import TickDecoder
 
 PROBLEMS_MOST: Final = 8
 _WORDS_MOST: Final = 300
@@ -25,14 +25,14 @@ class MindFrame(NamedTuple):
     mind: JSON
 
 
-class Ticked(NamedTuple):
+class TickFrame(NamedTuple):
     """A tick, and whether all its digits are there."""
 
     tick: Tick
     is_rounded: bool
 
 
-class TapeLine(NamedTuple):
+class LogFrame(NamedTuple):
     """Of the decision journal, or of the kernel's log."""
 
     text: str
@@ -47,18 +47,18 @@ class LostFrames(NamedTuple):
     """Frames should be here and are not, or cannot be read."""
 
 
-Event: TypeAlias = StartFrame | MindFrame | Ticked | TapeLine | LostFrames
+Event: TypeAlias = StartFrame | MindFrame | TickFrame | LogFrame | LostFrames
 
 
-class Tape:
-    """Iterated once."""
+class BootDecoder:
+    """Frames of one boot as events, in their order; iterated once."""
 
     def __init__(self, box: Box, boot: Boot, tell: Callable[[], None] | None = None) -> None:
         """``tell``: called at each frame, for who waits."""
         self._box = box
         self._boot = boot
         self._tell = tell
-        self._reader = TickReader()
+        self._reader = TickDecoder()
         self.problems: list[str] = []
         """What could not be read, in words (``note``)."""
         self.lost_frames = 0
@@ -96,12 +96,12 @@ class Tape:
             return [MindFrame(body.get("mind"))]
         if frame.kind == "tick":
             is_rounded = body.get("rounded") is not False
-            return [Ticked(tick, is_rounded) for tick in self._reader.take(body)]
+            return [TickFrame(tick, is_rounded) for tick in self._reader.take(body)]
         for name in ("line", "kernel"):
             text = body.get(name)
             if isinstance(text, str):
                 when = (frame.unix_seconds, frame.monotonic_seconds)
-                return [TapeLine(text, name == "kernel", frame.tick, *when)]
+                return [LogFrame(text, name == "kernel", frame.tick, *when)]
         return []
 
 

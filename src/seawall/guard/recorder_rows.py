@@ -5,8 +5,8 @@ import json
 from _operator import attrgetter
 from typing import Any, Final
 
+from seawall.guard.recorder_wire import NONE, ROW
 from seawall.guard.tick_facts import Group
-from seawall.guard.wire import NONE, ROW
 
 _FIGURES: Final = 17
 _OUTSIDE: Final = 7

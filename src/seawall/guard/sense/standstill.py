@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Those whose standstill counts: kubelet, container runtime, sshd, ourselves.
+"""Standstill of those on whom a node depends: kubelet, container runtime, sshd, ourselves.
 
 Found by the names of their cgroups, and by ``comm`` among processes, but nothing of a container's
 or a user's: there anybody may call itself kubelet, and each login has a process ``sshd`` in its
@@ -75,7 +75,7 @@ class StalledGroup:
             self.stat.close()
 
 
-class Stalled:
+class StandstillWatch:
     """All of them; ``worst`` is asked each tick."""
 
     __slots__ = ("_names", "_own", "_pids", "_proc", "_verify", "_walk", "_wanted", "by_key",

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report says, as values: occasions, and what could not be seen."""
+"""A report as values: occasions, what really happened, and what could not be seen."""
 
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from seawall.findings.blindness import NotSeen
-from seawall.replay.report_lines import Done
+from seawall.replay.journal_lines import JournalOutcome
 
 Ending: TypeAlias = Literal[
     "died", "kernel_same", "kernel_others", "kernel_somebody", "kernel_before", "ended",
@@ -60,7 +60,7 @@ class EndedWorkload(NamedTuple):
 
 
 @dataclass
-class Truth:
+class ActualEvents:
     """What really happened around an occasion; seconds count from its decision."""
 
     kills: list[EndedWorkload] = field(default_factory=list)
@@ -94,9 +94,9 @@ class Occasion:
     targets: list[ReportTarget]
     held: list[str]
     """Who stood still, or would have, until it was known who did it."""
-    done: list[Done]
+    done: list[JournalOutcome]
     returned_bytes: int | None
-    truth: Truth = field(default_factory=Truth)
+    truth: ActualEvents = field(default_factory=ActualEvents)
     ending: Ending = "unknown"
     judgement: Judgement = "unknown"
 
@@ -119,7 +119,7 @@ class Occasion:
         ]  # fmt: skip
 
 
-class Reported(NamedTuple):
+class LimitReport(NamedTuple):
     """A decision that only said that a workload is over its own limit, or stuck at it."""
 
     node: str
@@ -134,7 +134,7 @@ class Reported(NamedTuple):
     """As the sentence says it: to a tenth of its unit.  None: it does not."""
 
 
-class NodeSeen(NamedTuple):
+class NodeCoverage(NamedTuple):
     """What there was of one node."""
 
     name: str
@@ -151,7 +151,7 @@ class GuardReport:
 
     since_unix_seconds: float
     until_unix_seconds: float
-    nodes: list[NodeSeen]
+    nodes: list[NodeCoverage]
     occasions: list[Occasion]
-    reported: list[Reported]
+    reported: list[LimitReport]
     unseen: list[NotSeen]

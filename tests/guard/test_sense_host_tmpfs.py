@@ -9,9 +9,9 @@ from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around
 from tests.guard.sense_trees import FakeTree, container, table
 
 from seawall.actions.orders import Mounts
-from seawall.guard.sense import lasting
+from seawall.guard.sense import host_tmpfs
 from seawall.guard.sense.details import Details
-from seawall.guard.sense.lasting import Lasting, devices_of, mounts_of, tmpfs_mounts
+from seawall.guard.sense.host_tmpfs import HostTmpfs, devices_of, mounts_of, tmpfs_mounts
 from seawall.guard.sense.member import Names
 
 POD = b"/var/lib/kubelet/pods/u/volumes/kubernetes.io~empty-dir/fast"
@@ -115,13 +115,13 @@ def test_a_containers_deep_mounts_cost_one_pass(tmp_path: Path) -> None:
 
 def test_the_hosts_deep_mounts_are_looked_at_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bytes] = []
-    is_open = lasting._is_open
+    is_open = host_tmpfs._is_open
 
     def counted(own: bytes, *told: object) -> bool:
         seen.append(own)
         return is_open(own, *told)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(lasting, "_is_open", counted)
+    monkeypatch.setattr(host_tmpfs, "_is_open", counted)
     lines = deep(50, above=60, parts=2)[:-1]
     assert all(tmpfs_mounts(lines).values()), "62 on one another, and all are reached"
     assert len(seen) == len(set(seen)) == len(lines)
@@ -145,7 +145,7 @@ class Machine:
         self.asked: list[bytes] = []
         self.write(1, HOST)
         self.write(7, b"90 80 0:31 / /fast rw - tmpfs tmpfs rw\n")
-        monkeypatch.setattr(lasting.os, "statvfs", self._statvfs)
+        monkeypatch.setattr(host_tmpfs.os, "statvfs", self._statvfs)
 
     def write(self, pid: int, mountinfo: bytes) -> None:
         folder = Path(self.proc, str(pid))
@@ -158,7 +158,7 @@ class Machine:
         return os.statvfs_result((4096, 4096, 10, 7, 7, 0, 0, 0, 0, 255))
 
     def stays(self, *pids: int) -> int:
-        return Lasting(self.proc).bytes_of(pids or (7,))
+        return HostTmpfs(self.proc).bytes_of(pids or (7,))
 
 
 @pytest.fixture
@@ -209,7 +209,7 @@ def test_the_last_of_very_many_mounts_is_read(machine: Machine) -> None:
 def test_where_the_hosts_mounts_were_cut_all_stays(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
 ) -> None:
-    monkeypatch.setattr(lasting, bound, most)
+    monkeypatch.setattr(host_tmpfs, bound, most)
     assert machine.stays() == 1 << 62
     assert machine.asked == []
 
@@ -228,7 +228,7 @@ def test_of_a_process_that_went_another_one_tells(machine: Machine) -> None:
 def test_where_nobody_tells_all_that_is_in_the_hosts_stays(machine: Machine) -> None:
     """A name space that cannot be read may have any of them; what is in none of them it has not."""
     assert machine.stays(99) == 2 * 3 * 4096, "/run and the pod's"
-    assert Lasting(machine.proc).bytes_of(()) == 2 * 3 * 4096
+    assert HostTmpfs(machine.proc).bytes_of(()) == 2 * 3 * 4096
 
 
 def test_a_containers_mounts_that_were_cut_are_not_all(
@@ -236,16 +236,16 @@ def test_a_containers_mounts_that_were_cut_are_not_all(
 ) -> None:
     pod = b"90 80 0:31 / /fast rw - tmpfs tmpfs rw\n"
     hidden = b"".join(b"%d 80 0:9 / /x%d rw - proc proc rw\n" % (n, n) for n in range(40_000))
-    assert len(hidden) > lasting._TENANTS_BYTES
+    assert len(hidden) > host_tmpfs._TENANTS_BYTES
     machine.write(7, hidden + pod)
     machine.write(8, b"80 80 8:1 / / rw - ext4 d rw\n")
     assert machine.stays(7, 8) == 2 * 3 * 4096
-    monkeypatch.setattr(lasting, "_TENANTS_BYTES", 2 * len(hidden))
+    monkeypatch.setattr(host_tmpfs, "_TENANTS_BYTES", 2 * len(hidden))
     assert machine.stays(7, 8) == 3 * 4096
 
 
 def test_the_hosts_are_asked_once_a_moment(machine: Machine) -> None:
-    moment = Lasting(machine.proc)
+    moment = HostTmpfs(machine.proc)
     assert moment.bytes_of(()) == moment.bytes_of((99,)) == 2 * 3 * 4096
     assert len(machine.asked) == 2
     machine.write(1, HOST[: HOST.index(b"40 28")])

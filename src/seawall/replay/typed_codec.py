@@ -21,7 +21,7 @@ INT_MOST: Final = 1 << 63
 _NOT_FINITE: Final = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
-class Carrier(NamedTuple):
+class TypeCodec(NamedTuple):
     """Both ways of one shape."""
 
     write: Callable[[Any], JSON]
@@ -31,10 +31,10 @@ class Carrier(NamedTuple):
 
 
 @cache
-def carrier(shape: Any) -> Carrier:
+def codec_of(shape: Any) -> TypeCodec:
     """Of a type; TypeError when it cannot be carried."""
     if shape is float:
-        return Carrier(write_float, read_float)
+        return TypeCodec(write_float, read_float)
     if shape in (int, str, bool, NoneType):
         return _plain(shape)
     origin = get_origin(shape)
@@ -78,7 +78,7 @@ def shown(value: object) -> str:
     return repr(value)[:60] if isinstance(value, str | int | float | None) else type(value).__name__
 
 
-def _plain(kind: Any) -> Carrier:
+def _plain(kind: Any) -> TypeCodec:
     def write(value: Any) -> Any:
         if type(value) is not kind:
             raise TypeError(f"expected {kind.__name__}, found {value!r}")
@@ -93,24 +93,24 @@ def _plain(kind: Any) -> Carrier:
             raise ValueError("expected a number of 64 bits, found a larger one")
         return value
 
-    return Carrier(write, read)
+    return TypeCodec(write, read)
 
 
-def _word(words: tuple[str, ...]) -> Carrier:
+def _word(words: tuple[str, ...]) -> TypeCodec:
     def read(value: JSON) -> Any:
         if not isinstance(value, str) or value not in words:
             raise ValueError(f"expected one of {', '.join(words)}, found {shown(value)}")
         return value
 
-    return Carrier(carrier(str).write, read)
+    return TypeCodec(codec_of(str).write, read)
 
 
-def _optional(parts: tuple[Any, ...]) -> Carrier:
+def _optional(parts: tuple[Any, ...]) -> TypeCodec:
     others = [part for part in parts if part is not NoneType]
     if len(others) != 1 or len(parts) != 2:
         raise TypeError(f"{parts} cannot be carried")
-    inner = carrier(others[0])
-    return Carrier(
+    inner = codec_of(others[0])
+    return TypeCodec(
         lambda value: None if value is None else inner.write(value),
         lambda value: None if value is None else inner.read(value),
     )
@@ -125,19 +125,19 @@ def items_of(value: JSON, length: int | None = None) -> list[JSON]:
     return value
 
 
-def _list(inner: Any) -> Carrier:
-    item = carrier(inner)
-    return Carrier(
+def _list(inner: Any) -> TypeCodec:
+    item = codec_of(inner)
+    return TypeCodec(
         lambda values: [item.write(value) for value in values],
         lambda values: [item.read(value) for value in items_of(values)],
     )
 
 
-def _tuple(parts: tuple[Any, ...]) -> Carrier:
+def _tuple(parts: tuple[Any, ...]) -> TypeCodec:
     if len(parts) == 2 and parts[1] is Ellipsis:
         many = _list(parts[0])
-        return Carrier(many.write, lambda values: tuple(many.read(values)))
-    inner = [carrier(part) for part in parts]
+        return TypeCodec(many.write, lambda values: tuple(many.read(values)))
+    inner = [codec_of(part) for part in parts]
 
     def write(values: Any) -> JSON:
         if len(values) != len(inner):
@@ -148,20 +148,20 @@ def _tuple(parts: tuple[Any, ...]) -> Carrier:
         found = items_of(values, len(inner))
         return tuple([item.read(value) for item, value in zip(inner, found, strict=True)])
 
-    return Carrier(write, read)
+    return TypeCodec(write, read)
 
 
-def _table(of_key: Any, of_value: Any) -> Carrier:
+def _table(of_key: Any, of_value: Any) -> TypeCodec:
     """Pairs, so that a key may be a tuple and the order stays."""
     pair = _tuple((of_key, of_value))
 
     def read(values: JSON) -> dict[Any, Any]:
         return dict(pair.read(value) for value in items_of(values))
 
-    return Carrier(lambda table: [pair.write(item) for item in table.items()], read)
+    return TypeCodec(lambda table: [pair.write(item) for item in table.items()], read)
 
 
-def _named(kind: Any) -> Carrier:
+def _named(kind: Any) -> TypeCodec:
     """A NamedTuple, as a list in the order of its fields."""
     hints = get_type_hints(kind)
     inner = _tuple(tuple(hints[name] for name in kind._fields))
@@ -171,12 +171,12 @@ def _named(kind: Any) -> Carrier:
             raise TypeError(f"expected {kind.__name__}, found {value!r}")
         return inner.write(value)
 
-    return Carrier(write, lambda values: kind(*inner.read(values)))
+    return TypeCodec(write, lambda values: kind(*inner.read(values)))
 
 
-def _object(kind: Any) -> Carrier:
+def _object(kind: Any) -> TypeCodec:
     """An object with slots, as a JSON object with their names."""
-    inner = {name: carrier(shape) for name, shape in SLOTS[kind].items()}
+    inner = {name: codec_of(shape) for name, shape in SLOTS[kind].items()}
 
     def write(value: Any) -> JSON:
         if type(value) is not kind:
@@ -193,4 +193,4 @@ def _object(kind: Any) -> Carrier:
             setattr(made, name, empty())
         return made
 
-    return Carrier(write, read)
+    return TypeCodec(write, read)

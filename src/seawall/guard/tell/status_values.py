@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the status shows at one moment, for the page that people read and for its JSON."""
+"""Values of the status at one moment, for the page that people read and for its JSON."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ STALE_SECONDS: Final = 30
 """The page is written at least every ten seconds: an older one is of a guard that hangs."""
 
 
-class Last(NamedTuple):
+class LatestDecision(NamedTuple):
     """The last decision of this guard."""
 
     decision: str
@@ -28,8 +28,8 @@ class Last(NamedTuple):
     """How it went on; empty: nothing is known yet."""
 
 
-class Shown(NamedTuple):
-    """All of it.  Words are not yet made plain."""
+class StatusValues(NamedTuple):
+    """The whole status.  Words are not yet made plain."""
 
     mode: str
     mode_why: str
@@ -38,7 +38,7 @@ class Shown(NamedTuple):
     unix_seconds: float
     node: Node
     top: list[Group]
-    last: Last | None
+    last: LatestDecision | None
     counts: dict[str, int]
     """decisions, kills, predicted_bytes, returned_bytes."""
     can_kill: str

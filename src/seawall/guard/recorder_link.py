@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guard's end of the channel to the recorder (``guard/wire.py``): never waits.
+"""The guard's end of the channel to the recorder (``guard/recorder_wire.py``): never waits.
 
 Each tick is told as what has changed since the one before.  What does not go out at once is lost
 and counted; then the recorder is told everything anew as soon as it listens again, with what the
@@ -16,12 +16,20 @@ from struct import error as WrongRange  # noqa: N812 - of a number that fits int
 from typing import Any, Final
 
 from seawall.actions.orders import Outcome
-from seawall.guard.handed import to_json
-from seawall.guard.link import WatcherLink
+from seawall.guard.handover import to_json
+from seawall.guard.recorder_rows import FIELDS, named, names_of, put
+from seawall.guard.recorder_wire import (
+    INDEX,
+    LATE_MOST_SECONDS,
+    PART,
+    PART_MOST_BYTES,
+    ROW,
+    STATES,
+    TICK,
+)
 from seawall.guard.settings import Settings
 from seawall.guard.tick_facts import Group, Node
-from seawall.guard.told_rows import FIELDS, named, names_of, put
-from seawall.guard.wire import INDEX, LATE_MOST_SECONDS, PART, PART_MOST_BYTES, ROW, STATES, TICK
+from seawall.guard.watcher_link import WatcherLink
 
 AGAIN_SECONDS: Final = 5.0
 """Between two tries to tell everything anew."""

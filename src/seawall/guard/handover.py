@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the launcher hands to the guard, as one JSON text: plain values, nothing to parse twice.
+"""The handover from the launcher to the guard, as one JSON text: plain values, parsed once.
 
 The guard's process holds this module, so it imports nothing that it could do without.
 """
@@ -21,7 +21,7 @@ SETTINGS_MOST_BYTES = 32_000
 """
 
 
-class Handed(NamedTuple):
+class GuardHandover(NamedTuple):
     """Everything that the guard is started with.  Descriptors are open and inherited."""
 
     settings: Settings
@@ -104,7 +104,7 @@ def _like(name: str, value: object) -> Any:
     raise ValueError(f"{name}: {value!r} is not of its type")
 
 
-def handed_json(handed: Handed) -> str:
+def handed_json(handed: GuardHandover) -> str:
     """The whole as one line."""
     whole = handed._asdict()
     whole["settings"] = handed.settings._asdict()
@@ -112,7 +112,7 @@ def handed_json(handed: Handed) -> str:
     return json.dumps({"version": HANDED_VERSION, **whole})
 
 
-def handed_from_json(text: str) -> Handed:
+def handed_from_json(text: str) -> GuardHandover:
     """What ``handed_json`` wrote; ValueError when it is of another version."""
     whole = json.loads(text)
     if whole.pop("version", None) != HANDED_VERSION:
@@ -120,7 +120,7 @@ def handed_from_json(text: str) -> Handed:
     whole["settings"] = from_json(json.dumps(whole["settings"]))
     whole["mounts"] = Mounts(**whole["mounts"])
     whole["others"] = tuple(whole["others"])
-    return Handed(**whole)
+    return GuardHandover(**whole)
 
 
 def kept(settings: Settings) -> int:
@@ -144,13 +144,13 @@ def take_kept(fd: int) -> Settings:
         return from_json(file.read().decode())
 
 
-def take_handed(fd: int) -> Handed:
+def take_handed(fd: int) -> GuardHandover:
     """From the descriptor that the launcher left open; it is closed."""
     with os.fdopen(fd, "rb") as file:
         return handed_from_json(file.read().decode())
 
 
-def reloaded(text: str, handed: Handed, now: Settings | None = None) -> Settings:
+def reloaded(text: str, handed: GuardHandover, now: Settings | None = None) -> Settings:
     """Settings that were read anew, for a guard that runs; ValueError when they are unusable.
 
     What is read at the start only stays as it was; so does what another version has read and this

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from seawall.guard.tell.guard_sentences import STOPPED
 from seawall.guard.tick_facts import Group
 from seawall.readings.oom_log.parser import read_reports
-from seawall.replay.report_lines import Said, names_in
+from seawall.replay.journal_lines import DecisionLine, names_in
 
 CALM: Final = ("peace", "near", "blind")
 LINES_MOST: Final = 500_000
@@ -25,7 +25,7 @@ _AIMS_MOST: Final = 2_000
 _STAMP_OFF_SECONDS: Final = 60.0
 
 
-class KernelSaid(NamedTuple):
+class KernelLogLine(NamedTuple):
     """A line of the kernel's log, as the black box has it."""
 
     seconds: float
@@ -52,15 +52,15 @@ class StoryKill(NamedTuple):
 
 
 @dataclass
-class Story:
+class BootStory:
     """One boot."""
 
     boot_id: str
     has_box: bool = False
     is_followed: bool = False
     """The node booted again after it."""
-    said: list[Said] = field(default_factory=list)
-    kernel: list[KernelSaid] = field(default_factory=list)
+    said: list[DecisionLine] = field(default_factory=list)
+    kernel: list[KernelLogLine] = field(default_factory=list)
     ticks: list[StoryMoment] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     """Workloads by cgroup."""
@@ -76,7 +76,7 @@ class Story:
 
     # --- what is put in -------------------------------------------------------------------------
 
-    def hear(self, said: Said) -> None:
+    def hear(self, said: DecisionLine) -> None:
         """A line of the journal, once."""
         if said.kind == "ranking" or said.mark in self._marks or len(self.said) >= LINES_MOST:
             return
@@ -112,9 +112,9 @@ class Story:
             own = int(stamp[0]) / 1e6
             seconds = own if abs(own - seconds) < _STAMP_OFF_SECONDS else seconds
         if len(self.kernel) < LINES_MOST:
-            self.kernel.append(KernelSaid(seconds, text[:_KERNEL_LINE_MOST].replace("\n", " ")))
+            self.kernel.append(KernelLogLine(seconds, text[:_KERNEL_LINE_MOST].replace("\n", " ")))
 
-    def join(self, other: "Story") -> None:
+    def join(self, other: "BootStory") -> None:
         """The same boot from another file."""
         for said in other.said:
             self.hear(said)
@@ -137,14 +137,14 @@ class Story:
 
     # --- what is asked --------------------------------------------------------------------------
 
-    def seconds_of(self, said: Said) -> float:
+    def seconds_of(self, said: DecisionLine) -> float:
         """When it was said."""
         if said.seconds is not None:
             return said.seconds
         return said.unix_seconds - (self.offset or 0.0)
 
     @property
-    def by_time(self) -> list[Said]:
+    def by_time(self) -> list[DecisionLine]:
         """Its lines, oldest first."""
         return sorted(self.said, key=self.seconds_of)
 
@@ -223,7 +223,7 @@ def _between(rows: list[tuple[float, int]], since: float, until: float) -> list[
     return rows[begin : bisect_right(rows, until, key=lambda row: row[0])]
 
 
-def _kills_of(lines: list[KernelSaid]) -> Iterable[StoryKill]:
+def _kills_of(lines: list[KernelLogLine]) -> Iterable[StoryKill]:
     texts = (line.text.encode("utf-8", "surrogateescape") for line in lines)
     for report in read_reports(texts):
         path = report.task_memcg or report.group_kill or report.oom_memcg or ""

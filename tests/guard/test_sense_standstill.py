@@ -9,7 +9,7 @@ from tests.guard.test_sense_pace import process
 from seawall import kubelet_names
 from seawall.actions.orders import Mounts
 from seawall.guard.sense.member import Names
-from seawall.guard.sense.stalled import Stalled
+from seawall.guard.sense.standstill import StandstillWatch
 
 UNIT = "/system.slice/containerd.service"
 STOOD = "some avg10=0 total=0\nfull avg10=0 total={}\n".format
@@ -26,7 +26,7 @@ class Node:
         self.tree = FakeTree(folder / "tree", version)
         self.paths: list[str] = []
         names = Names(Mounts(str(self.tree.mount), version))
-        self.stalled = Stalled(names, str(self.proc), "/", ())
+        self.stalled = StandstillWatch(names, str(self.proc), "/", ())
         self.now = 0.0
 
     def look(self, seconds: float = 1.0) -> float:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared memory that outlives a container: tmpfs that the host has mounted too.
+"""The host's tmpfs mounts: shared memory in them outlives a container.
 
 An emptyDir of medium Memory and a pod's /dev/shm belong to the pod; a restart of the container
 finds their files again, so its end gives none of that back.  A tmpfs is known by its device
@@ -44,7 +44,7 @@ _Mounts: TypeAlias = dict[bytes, tuple[bytes, bytes, bytes]]
 _Tops: TypeAlias = dict[bytes, dict[bytes, bytes]]
 
 
-class Lasting:
+class HostTmpfs:
     """The host's tmpfs mounts of one moment, read when they are first needed."""
 
     __slots__ = ("_everywhere", "_hosts", "_proc")

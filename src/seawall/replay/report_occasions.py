@@ -8,18 +8,18 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from seawall.cgroup_paths import is_within
+from seawall.replay.boot_story import CALM, BootStory, StoryKill
 from seawall.replay.incidents import HELD, STRENGTH
-from seawall.replay.report_found import (
+from seawall.replay.journal_lines import DecisionLine, JournalOrder
+from seawall.replay.report_model import (
     HARM,
+    ActualEvents,
     EndedWorkload,
     Ending,
     Judgement,
     Occasion,
     ReportTarget,
-    Truth,
 )
-from seawall.replay.report_lines import Aim, Said
-from seawall.replay.report_story import CALM, Story, StoryKill
 
 GAP_SECONDS: Final = 90.0
 """Decisions that are nearer to each other belong together: what is only observed is said again
@@ -35,7 +35,7 @@ _NO_END: Final = (HELD, "undo", "self_test")
 _COUNTED_TOGETHER_SECONDS: Final = 5.0
 
 
-def occasions_of(node: str, story: Story, since: float) -> list[Occasion]:
+def occasions_of(node: str, story: BootStory, since: float) -> list[Occasion]:
     """Of one boot since then (Unix seconds), oldest first; mere reports of limits are none
     (``report_limits``).
     """
@@ -54,10 +54,10 @@ def occasions_of(node: str, story: Story, since: float) -> list[Occasion]:
     return found
 
 
-def _together(story: Story) -> Iterable[list[Said]]:
+def _together(story: BootStory) -> Iterable[list[DecisionLine]]:
     """Verdicts that follow each other closely, with the outcomes and results under their ids."""
-    later: dict[str, list[Said]] = {}
-    runs: list[list[Said]] = []
+    later: dict[str, list[DecisionLine]] = {}
+    runs: list[list[DecisionLine]] = []
     last = float("-inf")
     for said in story.by_time:
         if said.kind in ("outcome", "told"):
@@ -74,7 +74,9 @@ def _together(story: Story) -> Iterable[list[Said]]:
     return runs
 
 
-def _occasion(node: str, story: Story, some: Sequence[Said], verdicts: Sequence[Said]) -> Occasion:
+def _occasion(
+    node: str, story: BootStory, some: Sequence[DecisionLine], verdicts: Sequence[DecisionLine]
+) -> Occasion:
     acting = [v for v in verdicts if _targets([v])]
     first = (acting or verdicts)[0]
     returned = [said.returned_bytes for said in some if said.returned_bytes is not None]
@@ -88,7 +90,7 @@ def _occasion(node: str, story: Story, some: Sequence[Said], verdicts: Sequence[
     )  # fmt: skip
 
 
-def _targets(verdicts: Iterable[Said]) -> list[ReportTarget]:
+def _targets(verdicts: Iterable[DecisionLine]) -> list[ReportTarget]:
     """Everybody whom an order was meant for, with the hardest one."""
     found: dict[tuple[str, int], ReportTarget] = {}
     for aim in (aim for verdict in verdicts for aim in verdict.aims):
@@ -100,14 +102,14 @@ def _targets(verdicts: Iterable[Said]) -> list[ReportTarget]:
     return list(found.values())
 
 
-def _target(aim: Aim, known: ReportTarget | None) -> ReportTarget:
+def _target(aim: JournalOrder, known: ReportTarget | None) -> ReportTarget:
     before = known.predicted_bytes if known else 0
     return ReportTarget(aim.name, aim.path, aim.inode, aim.step, max(before, aim.predicted_bytes))
 
 
-def _truth(story: Story, occasion: Occasion, last: float) -> Truth:
+def _truth(story: BootStory, occasion: Occasion, last: float) -> ActualEvents:
     begin, until = occasion.seconds, last + AFTER_SECONDS
-    truth = Truth()
+    truth = ActualEvents()
     kills = story.kills_between(begin - BEFORE_SECONDS, until)
     truth.kills = _ended(story, occasion, kills)
     _count_unnamed(story, occasion, truth, (begin - BEFORE_SECONDS, until), kills)
@@ -115,7 +117,7 @@ def _truth(story: Story, occasion: Occasion, last: float) -> Truth:
     return truth
 
 
-def _ended(story: Story, occasion: Occasion, kills: Sequence[StoryKill]) -> list[EndedWorkload]:
+def _ended(story: BootStory, occasion: Occasion, kills: Sequence[StoryKill]) -> list[EndedWorkload]:
     """By workload, in the order of their first."""
     rows: dict[str, EndedWorkload] = {}
     for kill in kills:
@@ -132,7 +134,7 @@ def _ended(story: Story, occasion: Occasion, kills: Sequence[StoryKill]) -> list
 
 
 def _count_unnamed(
-    story: Story, occasion: Occasion, truth: Truth, window: tuple[float, float],
+    story: BootStory, occasion: Occasion, truth: ActualEvents, window: tuple[float, float],
     kills: Sequence[StoryKill],
 ) -> None:  # fmt: skip
     """Counters tell of kills that no line names; one is not counted twice."""
@@ -149,7 +151,7 @@ def _count_unnamed(
     truth.unnamed_seconds = (alone or [rows[0][0]])[0] - occasion.seconds
 
 
-def _after(story: Story, occasion: Occasion, truth: Truth, last: float) -> None:
+def _after(story: BootStory, occasion: Occasion, truth: ActualEvents, last: float) -> None:
     """How the node and the workload went on."""
     until = last + AFTER_SECONDS
     end = story.end_seconds
@@ -169,12 +171,14 @@ def _after(story: Story, occasion: Occasion, truth: Truth, last: float) -> None:
     _how_targets_went_on(story, occasion, truth, until)
 
 
-def _died(story: Story, occasion: Occasion) -> bool:
+def _died(story: BootStory, occasion: Occasion) -> bool:
     """Silence is evidence only where a black box would have gone on, and the node booted anew."""
     return story.has_box and story.is_followed and not story.was_stopped(occasion.seconds)
 
 
-def _how_targets_went_on(story: Story, occasion: Occasion, truth: Truth, until: float) -> None:
+def _how_targets_went_on(
+    story: BootStory, occasion: Occasion, truth: ActualEvents, until: float
+) -> None:
     marks = [(target.path, target.inode) for target in occasion.targets]
     gone = [story.first_missed[mark] for mark in marks if mark in story.first_missed]
     gone = [at for at in gone if at <= until]
@@ -203,7 +207,7 @@ def _ending(occasion: Occasion) -> Ending:
     return _without_kill(occasion, truth)
 
 
-def _without_kill(occasion: Occasion, truth: Truth) -> Ending:
+def _without_kill(occasion: Occasion, truth: ActualEvents) -> Ending:
     if truth.ended_seconds is not None and occasion.kind != "did":
         return "ended"
     if truth.recovered_seconds is not None:

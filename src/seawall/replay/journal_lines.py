@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of a decision journal (``seawall.decision/1``) back into values.
+"""Lines of a decision journal (``seawall.decision/1``) as values.
 
 A journal may come from any node, and be forged: sizes are bounded, and whatever is not as the
 guard writes it is a ValueError, which the reader counts.
@@ -26,7 +26,7 @@ _YEARS: Final = (2000, 2200)
 _RANKING_MOST: Final = 2000
 
 
-class Aim(NamedTuple):
+class JournalOrder(NamedTuple):
     """An order of a verdict, and whom it is for."""
 
     step: str
@@ -37,10 +37,10 @@ class Aim(NamedTuple):
     predicted_bytes: int
 
 
-class Done(NamedTuple):
+class JournalOutcome(NamedTuple):
     """What became of an order."""
 
-    aim: Aim
+    aim: JournalOrder
     is_done: bool
     is_observed: bool
     problem: str
@@ -48,7 +48,7 @@ class Done(NamedTuple):
     first_action_seconds: float
 
 
-class Said(NamedTuple):
+class DecisionLine(NamedTuple):
     """A line of the journal."""
 
     kind: str
@@ -66,8 +66,8 @@ class Said(NamedTuple):
     refused: str = ""
     need_bytes: int = 0
     """So much should come back; of a report: so much it is over its limit."""
-    aims: tuple[Aim, ...] = ()
-    done: Done | None = None
+    aims: tuple[JournalOrder, ...] = ()
+    done: JournalOutcome | None = None
     returned_bytes: int | None = None
     kernel_kills: int = 0
     ranking: bytes = b""
@@ -80,7 +80,7 @@ class Said(NamedTuple):
         return (self.kind, self.decision, self.seconds, self.unix_seconds, self.sentence, aim)
 
 
-def line_of(raw: bytes) -> Said:
+def line_of(raw: bytes) -> DecisionLine:
     """One line; ValueError: it is none of ours."""
     try:
         document, ranking = _document(raw)
@@ -89,7 +89,7 @@ def line_of(raw: bytes) -> Said:
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise ValueError(f"expected {SCHEMA}")
     kind = _one_of(document, "kind", _KINDS)
-    head = Said(
+    head = DecisionLine(
         kind, _text(document, "boot_id", 64), _text(document, "decision", 64, may_lack=True),
         _moment(document.get("at")), _seconds(document.get("seconds")),
         _one_of(document, "mode", _MODES), _text(document, "sentence", _TEXT_MOST),
@@ -127,7 +127,7 @@ def _document(raw: bytes) -> tuple[Any, bytes]:
     return document, raw[at:].rstrip() if at > 0 else b""
 
 
-def _whole(head: Said, document: dict[str, Any], ranking: bytes) -> Said:
+def _whole(head: DecisionLine, document: dict[str, Any], ranking: bytes) -> DecisionLine:
     if head.kind == "verdict":
         return head._replace(
             trigger=_text(document, "trigger", 32), refused=_text(document, "refused", _TEXT_MOST),
@@ -142,26 +142,26 @@ def _whole(head: Said, document: dict[str, Any], ranking: bytes) -> Said:
     return head._replace(kernel_kills=_bytes(document.get("kernel_kills", 0)))
 
 
-def _aims(orders: Any) -> tuple[Aim, ...]:
+def _aims(orders: Any) -> tuple[JournalOrder, ...]:
     if not isinstance(orders, list):
         raise ValueError("expected a list of orders")  # noqa: TRY004 - of a file, not of a caller
     return tuple(_aim(order) for order in orders[:_ORDERS_MOST])
 
 
-def _aim(order: Any) -> Aim:
+def _aim(order: Any) -> JournalOrder:
     if not isinstance(order, dict):
         raise ValueError("expected an order")  # noqa: TRY004 - of a file, not of a caller
-    return Aim(
+    return JournalOrder(
         _text(order, "step", 16), _text(order, "name", _NAME_MOST),
         _text(order, "cgroup", _NAME_MOST), _bytes(order.get("inode")), _text(order, "why", 64),
         _bytes(order.get("predicted_bytes", 0)),
     )  # fmt: skip
 
 
-def _done(outcome: Any) -> Done:
+def _done(outcome: Any) -> JournalOutcome:
     if not isinstance(outcome, dict):
         raise ValueError("expected an outcome")  # noqa: TRY004 - of a file, not of a caller
-    return Done(
+    return JournalOutcome(
         _aim(outcome.get("order")), outcome.get("is_done") is True,
         outcome.get("is_observed") is True, _text(outcome, "problem", 300, may_lack=True),
         _bytes(outcome.get("processes", 0)),

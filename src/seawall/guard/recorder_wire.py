@@ -46,7 +46,7 @@ told nothing.  Nothing of this is on a disk.
 import struct
 from typing import Final
 
-from seawall.guard.channel import DATAGRAM_MOST_BYTES
+from seawall.guard.watcher_channel import DATAGRAM_MOST_BYTES
 
 PART: Final = struct.Struct("<cHBQ")
 """Kind, part (from 0), 1 if it is the last, number."""

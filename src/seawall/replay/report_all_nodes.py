@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 
 from seawall.blackbox.record_times import written
 from seawall.findings.blindness import NotSeen
-from seawall.replay.report import occasions_of
-from seawall.replay.report_found import HARM, GuardReport, NodeSeen, Occasion, Reported
+from seawall.replay.boot_story import BootStory
 from seawall.replay.report_limits import reported_in
+from seawall.replay.report_model import HARM, GuardReport, LimitReport, NodeCoverage, Occasion
 from seawall.replay.report_names import kind_of
-from seawall.replay.report_story import Story
+from seawall.replay.report_occasions import occasions_of
 from seawall.words import count, first
 
 BOOTS_MOST: Final = 10_000
@@ -28,7 +28,7 @@ class ReportSource:
     """What one folder or file gave; ``node`` is its name until a box tells a better one."""
 
     node: str
-    stories: dict[str, Story] = field(default_factory=dict)
+    stories: dict[str, BootStory] = field(default_factory=dict)
     has_journal: bool = False
     has_box: bool = False
     malformed: int = 0
@@ -39,12 +39,12 @@ class ReportSource:
     first_unix_seconds: float = float("inf")
     last_unix_seconds: float = float("-inf")
 
-    def story(self, boot_id: str) -> Story:
+    def story(self, boot_id: str) -> BootStory:
         """Of that boot; ValueError: no node boots so often."""
         if boot_id not in self.stories:
             if len(self.stories) >= BOOTS_MOST:
                 raise ValueError(f"more than {BOOTS_MOST:,} boots of one node")
-            self.stories[boot_id] = Story(boot_id)
+            self.stories[boot_id] = BootStory(boot_id)
         return self.stories[boot_id]
 
     def spans(self, unix_seconds: float) -> None:
@@ -53,7 +53,7 @@ class ReportSource:
         self.last_unix_seconds = max(self.last_unix_seconds, unix_seconds)
 
 
-class Poison(NamedTuple):
+class RepeatVictim(NamedTuple):
     """A workload that was chosen, on all nodes together."""
 
     name: str
@@ -69,7 +69,7 @@ class Poison(NamedTuple):
 def report_of(sources: Sequence[ReportSource], since: float, until: float) -> GuardReport:
     """Oldest first; times in Unix seconds."""
     occasions: list[Occasion] = []
-    reported: list[Reported] = []
+    reported: list[LimitReport] = []
     for source in sources:
         for story in source.stories.values():
             occasions += occasions_of(source.node, story, since)
@@ -79,9 +79,9 @@ def report_of(sources: Sequence[ReportSource], since: float, until: float) -> Gu
     return GuardReport(since, until, nodes, occasions, reported, list(_unseen(sources, since)))
 
 
-def _seen(source: ReportSource) -> NodeSeen:
+def _seen(source: ReportSource) -> NodeCoverage:
     is_known = source.last_unix_seconds >= source.first_unix_seconds
-    return NodeSeen(
+    return NodeCoverage(
         source.node, source.has_box, source.has_journal,
         source.first_unix_seconds if is_known else None,
         source.last_unix_seconds if is_known else None, len(source.stories),
@@ -111,7 +111,7 @@ def joined(sources: list[ReportSource]) -> list[ReportSource]:
 
 def _merge(into: ReportSource, more: ReportSource) -> None:
     for boot_id, story in more.stories.items():
-        into.stories.setdefault(boot_id, Story(boot_id)).join(story)
+        into.stories.setdefault(boot_id, BootStory(boot_id)).join(story)
     into.has_journal = into.has_journal or more.has_journal
     into.has_box = into.has_box or more.has_box
     into.host = into.host or more.host
@@ -133,7 +133,7 @@ def _finish(node: ReportSource) -> None:
 # --- the same workload on many nodes ------------------------------------------------------------
 
 
-def poison_in(occasions: Iterable[Occasion]) -> list[Poison]:
+def poison_in(occasions: Iterable[Occasion]) -> list[RepeatVictim]:
     """On most nodes first; each occasion counts once a workload."""
     found: dict[str, list[Occasion]] = {}
     for occasion in occasions:
@@ -143,10 +143,10 @@ def poison_in(occasions: Iterable[Occasion]) -> list[Poison]:
     return sorted(rows, key=lambda row: (-len(row.nodes), -row.occasions, row.name))
 
 
-def _poison(name: str, some: list[Occasion]) -> Poison:
+def _poison(name: str, some: list[Occasion]) -> RepeatVictim:
     others = sum(not kill.is_target for one in some for kill in one.truth.kills)
     nodes = tuple(dict.fromkeys(one.node for one in some))
-    return Poison(name, len(some), nodes, sum(one.ending in HARM for one in some), others)
+    return RepeatVictim(name, len(some), nodes, sum(one.ending in HARM for one in some), others)
 
 
 # --- what the files do not tell -----------------------------------------------------------------

@@ -10,10 +10,10 @@ from typing import Any, Final
 from seawall.guard.tick_facts import Group, Node
 from seawall.host.host import JSON
 from seawall.problems import BundleProblem
-from seawall.replay.carried import INT_MOST, ITEMS_MOST, TEXT_MOST, items_of, read_float, shown
 from seawall.replay.group_rows import COLUMNS, PATH, changed, group_of, read_row
 from seawall.replay.tick import Tick
-from seawall.replay.ticks import GROUP_COLUMNS, NODE, NODE_COLUMNS, OUTCOME
+from seawall.replay.tick_encoder import GROUP_COLUMNS, NODE, NODE_COLUMNS, OUTCOME
+from seawall.replay.typed_codec import INT_MOST, ITEMS_MOST, TEXT_MOST, items_of, read_float, shown
 
 GROUPS_MOST: Final = 2_000_000
 """In all ticks of one frame together: small bytes must not become much memory."""
@@ -23,7 +23,7 @@ _PLACES: Final = {name: at for at, name in enumerate(COLUMNS) if at != PATH}
 _CHANGES: Final = frozenset(("whole", "gone", "set", "new"))
 
 
-class TickReader:
+class TickDecoder:
     """Takes the bodies in the order of the file."""
 
     __slots__ = ("_groups", "_last", "_rows", "lost")

@@ -23,7 +23,6 @@ from typing import Any, Final
 from seawall.actions.orders import Outcome
 from seawall.guard.tick_facts import Node
 from seawall.host.host import JSON
-from seawall.replay.carried import carrier, write_float
 from seawall.replay.group_rows import (
     COLUMNS,
     Row,
@@ -34,16 +33,17 @@ from seawall.replay.group_rows import (
     row_of,
 )
 from seawall.replay.tick import Tick
+from seawall.replay.typed_codec import codec_of, write_float
 
-NODE: Final = carrier(Node)
-OUTCOME: Final = carrier(Outcome)
+NODE: Final = codec_of(Node)
+OUTCOME: Final = codec_of(Outcome)
 NODE_COLUMNS: Final = list(Node._fields)
 GROUP_COLUMNS: Final = list(COLUMNS)
 _EXACT: Final = {"seconds"}
 """Of the node: a monotonic clock needs all its digits."""
 
 
-class TickWriter:
+class TickEncoder:
     """Makes bodies; one for the life of a file, for each is a difference to the one before."""
 
     __slots__ = ("_last", "_rows")

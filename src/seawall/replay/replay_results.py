@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a replay found: decisions, where each of them stands, and what they amount to."""
+"""Results of a replay: decisions, where each of them stands, and what they amount to."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ class ReplayResult(NamedTuple):
         return any(order.step not in ("thaw", "unclamp") for order in self.verdict.orders)
 
 
-class Live(NamedTuple):
+class JournalDecision(NamedTuple):
     """A line of the journal with a decision that was taken then (``seawall.decision/1``)."""
 
     number: int
@@ -85,13 +85,13 @@ class ReplayRun:
 
 
 @dataclass
-class Compared:
+class DecisionComparison:
     """Journal and replay, decision by decision."""
 
-    same: list[tuple[Live, ReplayResult]] = field(default_factory=list)
-    differ: list[tuple[Live, ReplayResult, str]] = field(default_factory=list)
+    same: list[tuple[JournalDecision, ReplayResult]] = field(default_factory=list)
+    differ: list[tuple[JournalDecision, ReplayResult, str]] = field(default_factory=list)
     """With what differs, in words."""
-    missing: list[tuple[Live, str]] = field(default_factory=list)
+    missing: list[tuple[JournalDecision, str]] = field(default_factory=list)
     """Taken live and not here, with the reason."""
     extra: list[ReplayResult] = field(default_factory=list)
     """Taken here, and no line of the box tells of it."""
@@ -110,19 +110,19 @@ class BootReplay:
     coarse_ticks: int
     """Of them, those between which others are missing."""
     stretches: list[ReplayStretch]
-    live: list[Live]
+    live: list[JournalDecision]
     told: dict[str, str]
     """By decision, what came of it, as the journal says."""
     kernel_kills: list[tuple[float, str]]
     as_live: ReplayRun
     other: ReplayRun | None
     """With the settings of ``--config``."""
-    compared: Compared
+    compared: DecisionComparison
     notes: list[str]
 
 
 @dataclass
-class Replayed:
+class BoxReplay:
     """A whole black box."""
 
     path: str

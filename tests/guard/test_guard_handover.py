@@ -10,8 +10,8 @@ import pytest
 
 from seawall.actions.orders import Mounts
 from seawall.guard import lock_file
-from seawall.guard.handed import (
-    Handed,
+from seawall.guard.handover import (
+    GuardHandover,
     from_json,
     handed_from_json,
     handed_json,
@@ -28,7 +28,7 @@ from seawall.guard.own_place import named, searched
 from seawall.guard.settings import Settings
 from seawall.problems import UsageProblem
 
-HANDED = Handed(
+HANDED = GuardHandover(
     settings=Settings(mode="enforce", scope=("/a", "/\udcff"), freeze_seconds=1.0),
     config_path="/etc/seawall/guard.toml",
     mounts=Mounts("/sys/fs/cgroup/memory", 1, "/sys/fs/cgroup/freezer", None),

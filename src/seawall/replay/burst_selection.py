@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of a replay, only the burst at one moment (Unix seconds)."""
+"""The selection of one burst of a replay: that at a moment (Unix seconds)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from seawall.blackbox.reader import Boot
-from seawall.replay.found import BootReplay, Compared, ReplayRun, ReplayStretch
 from seawall.replay.incidents import within
+from seawall.replay.replay_results import BootReplay, DecisionComparison, ReplayRun, ReplayStretch
 
 
 def boot_near(boots: Sequence[Boot], moment: float) -> list[Boot]:
@@ -47,8 +47,8 @@ def _run(run: ReplayRun, one: ReplayStretch) -> ReplayRun:
     return replace(run, found=within(run.found, one))
 
 
-def _compared(found: Compared, one: ReplayStretch) -> Compared:
-    return Compared(
+def _compared(found: DecisionComparison, one: ReplayStretch) -> DecisionComparison:
+    return DecisionComparison(
         [pair for pair in found.same if one.holds(pair[1].number)],
         [row for row in found.differ if one.holds(row[1].number)],
         [row for row in found.missing if one.holds(row[0].number)],

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guard's end of the channel to the watcher (``guard/channel.py``): never waits."""
+"""The guard's end of the channel to the watcher (``guard/watcher_channel.py``): never waits."""
 
 import json
 import socket
 from collections.abc import Iterator
 from typing import Any
 
-from seawall.guard.channel import DATAGRAM_MOST_BYTES, RECEIVED
+from seawall.guard.watcher_channel import DATAGRAM_MOST_BYTES, RECEIVED
 from seawall.version import VERSION
 
 _MESSAGES_MOST = 64

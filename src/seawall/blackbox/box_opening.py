@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The black box that is there is gone on with; one that is missing, or of another size, is made.
+"""Opening the black box: one that is there is gone on with, one that is missing, or of another
+size, is made.
 
 One of another size is never thrown away: it becomes ``PATH.old`` if both have room, and nothing is
 called so yet.  Else it is gone on with as it is, and the owner is told: a black box of the wrong
@@ -11,7 +12,7 @@ import time
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from seawall.blackbox import first_page, making
+from seawall.blackbox import box_creation, first_page
 from seawall.blackbox.first_page import FORMAT, PAGE_BYTES, FirstPage
 from seawall.blackbox.frame import aligned
 from seawall.blackbox.place import open_file
@@ -22,16 +23,16 @@ _PART: Final = ".part"
 _OLD: Final = ".old"
 
 
-class Wanted(NamedTuple):
-    """What the owner asks for."""
+class BoxSettings(NamedTuple):
+    """The box that its owner asks for."""
 
     path: str
     size_bytes: int
     share_most: float
 
 
-class Standing(NamedTuple):
-    """How far a box has come."""
+class BoxPosition(NamedTuple):
+    """Where a box is written on."""
 
     at: int
     """Behind its newest frame."""
@@ -39,23 +40,23 @@ class Standing(NamedTuple):
     last_tick: int
 
 
-class Taken(NamedTuple):
+class OpenBox(NamedTuple):
     """A box that is ready to be written to."""
 
     fd: int
     size_bytes: int
     """Of the file."""
-    standing: Standing
+    standing: BoxPosition
     remark: str
 
 
-def take_up(folder: int, wanted: Wanted) -> Taken:
+def take_up(folder: int, wanted: BoxSettings) -> OpenBox:
     """The box, locked; BlackboxProblem: there is none and cannot be one.  OSError."""
     fd = open_file(folder, wanted.path)
     if fd is None or not os.fstat(fd).st_size:
         if fd is not None:
             os.close(fd)
-        _make(folder, wanted, Standing(PAGE_BYTES, 1, 0))
+        _make(folder, wanted, BoxPosition(PAGE_BYTES, 1, 0))
         return _reopened(folder, wanted, "")
     try:
         found = _examined(fd, wanted.path)
@@ -76,24 +77,24 @@ def take_up(folder: int, wanted: Wanted) -> Taken:
     raise BlackboxProblem(f"{wanted.path}: it was cut, and no new one was made: {why}")
 
 
-def _examined(fd: int, path: str) -> Taken:
+def _examined(fd: int, path: str) -> OpenBox:
     """What is there; size 0 when it was cut: it cannot be gone on with.  BlackboxProblem."""
     first = first_page.parse(read_at(fd, 0, PAGE_BYTES))
     if first is None:
         raise BlackboxProblem(f"{path}: is no black box of format {FORMAT}: move it away")
     there = os.fstat(fd).st_size
-    standing = Standing(PAGE_BYTES, first.next_sequence, first.last_tick)
+    standing = BoxPosition(PAGE_BYTES, first.next_sequence, first.last_tick)
     for head in Scan(fd, min(first.size_bytes, there)):
         tick = max(standing.last_tick, head.tick)
         standing = standing._replace(last_tick=tick)
         if head.sequence >= standing.next_sequence:
-            standing = Standing(head.offset + aligned(head.size), head.sequence + 1, tick)
+            standing = BoxPosition(head.offset + aligned(head.size), head.sequence + 1, tick)
     # 64 MiB that nobody will read again soon.
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    return Taken(fd, first.size_bytes if there >= first.size_bytes else 0, standing, "")
+    return OpenBox(fd, first.size_bytes if there >= first.size_bytes else 0, standing, "")
 
 
-def _reopened(folder: int, wanted: Wanted, remark: str) -> Taken:
+def _reopened(folder: int, wanted: BoxSettings, remark: str) -> OpenBox:
     fd = open_file(folder, wanted.path)
     if fd is None:
         raise BlackboxProblem(f"{wanted.path}: somebody removed it just now")
@@ -104,7 +105,7 @@ def _reopened(folder: int, wanted: Wanted, remark: str) -> Taken:
         raise
 
 
-def _why_not_replaced(folder: int, wanted: Wanted, found: Taken) -> str:
+def _why_not_replaced(folder: int, wanted: BoxSettings, found: OpenBox) -> str:
     """Why the old one stays; empty: it is ``PATH.old`` now, and a new one has its name."""
     name = os.path.basename(wanted.path)
     old = name + _OLD
@@ -135,15 +136,15 @@ def _is_same(folder: int, name: str, other: str) -> bool:
         return False
 
 
-def _make(folder: int, wanted: Wanted, behind: Standing) -> None:
+def _make(folder: int, wanted: BoxSettings, behind: BoxPosition) -> None:
     """The whole file under another name first; BlackboxProblem: no room.  OSError."""
     part = os.path.basename(wanted.path) + _PART
     with suppress(FileNotFoundError):  # of one that was killed over it
         os.unlink(part, dir_fd=folder)
-    why = making.no_room(folder, wanted.size_bytes, wanted.share_most)
+    why = box_creation.no_room(folder, wanted.size_bytes, wanted.share_most)
     if why:
         raise BlackboxProblem(f"{wanted.path}: {why}")
     numbers = behind.next_sequence, behind.last_tick
-    making.make(folder, part, FirstPage(wanted.size_bytes, int(time.time()), *numbers))
+    box_creation.make(folder, part, FirstPage(wanted.size_bytes, int(time.time()), *numbers))
     os.rename(part, os.path.basename(wanted.path), src_dir_fd=folder, dst_dir_fd=folder)
     os.fsync(folder)

@@ -15,10 +15,10 @@ from tests.guard.telling import node
 from seawall.actions.orders import Order, Outcome, Target
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.policy_state_json import state_pieces
+from seawall.guard.recorder_link import AGAIN_SECONDS, RecorderLink
 from seawall.guard.rehearsal import record_on_paper
 from seawall.guard.settings import Settings
 from seawall.guard.tick_facts import NOTHING_OUTSIDE, Group, Node, Outside
-from seawall.guard.told_recorder import AGAIN_SECONDS, RecorderLink
 from seawall.recorder.guard_messages import GuardBye, GuardMessageReader, GuardStart, JournalLine
 from seawall.replay.player import Player
 from seawall.replay.policy_state_codec import state_document as read_back
