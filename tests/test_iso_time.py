@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seawall.iso_time import iso_datetime
+from seawall.formats.iso_time import iso_datetime
 
 UTC = timezone.utc
 MIDNIGHT = datetime(2026, 11, 23, tzinfo=UTC).replace(tzinfo=None)

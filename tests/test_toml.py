@@ -5,8 +5,8 @@ import sys
 import pytest
 from tests.guard.test_guard_config import OTHER
 
-from seawall import toml
 from seawall._vendor import tomli
+from seawall.formats import toml
 
 RULES = b"""
 [SW101]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from seawall import toml
+from seawall.formats import toml
 from seawall.version import VERSION
 
 REPOSITORY = Path(__file__).parents[2]
@@ -74,7 +74,7 @@ def test_other_peoples_code_has_one_user_each() -> None:
              for name in re.findall(r"from seawall\._vendor\.(\w+)", text_of(path))}  # fmt: skip
     assert users == {
         ("h2", "src/seawall/host/grpc_unix/call.py"),
-        ("tomli", "src/seawall/toml.py"), ("yaml", "src/seawall/readings/cdi_yaml.py"),
+        ("tomli", "src/seawall/formats/toml.py"), ("yaml", "src/seawall/readings/cdi_yaml.py"),
     }  # fmt: skip
     assert not [shown(path) for path in SOURCE if "import seawall._vendor" in text_of(path)]
 

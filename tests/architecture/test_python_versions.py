@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from seawall import toml
+from seawall.formats import toml
 
 REPOSITORY = Path(__file__).parents[2]
 PROGRAM = REPOSITORY / "packaging/seawall"
@@ -159,7 +159,7 @@ def newer_than_oldest(tree: ast.AST) -> Iterator[str]:
             if wanted is not None and len(node.args) + len(node.keywords) < wanted:
                 yield f"line {node.lineno}: {node.func.attr} without byteorder"
             if node.func.attr == "fromisoformat":
-                yield f"line {node.lineno}: fromisoformat; use seawall.iso_time"
+                yield f"line {node.lineno}: fromisoformat; use seawall.formats.iso_time"
         elif isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
             words = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
             if "(?>" in words:
@@ -167,7 +167,7 @@ def newer_than_oldest(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names = {alias.name for alias in node.names} | {getattr(node, "module", None)}
             if "tomllib" in names:
-                yield f"line {node.lineno}: tomllib; use seawall.toml"
+                yield f"line {node.lineno}: tomllib; use seawall.formats.toml"
 
 
 def test_nothing_newer_is_used() -> None:

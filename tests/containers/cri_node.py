@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tests.containers.node import Node, make_image, new_uid, remove_cgroups
 
+from seawall.formats.protobuf_wire import field, fields
 from seawall.host.grpc_unix.call import Connection
-from seawall.protobuf_wire import field, fields
 
 SOCKET = "/run/containerd/containerd.sock"
 IMAGE = "seawall.test/sleep:1"

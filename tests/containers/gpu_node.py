@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.containers.node import Node, make_bundle, new_id, new_uid, oci_config, remove_cgroups
 
-from seawall import protobuf_wire
+from seawall.formats import protobuf_wire
 
 LIMIT_BYTES = 64 << 20
 MAJORS = {"nvidia": 195, "nvidiactl": 195, "nvidia-uvm": 510}

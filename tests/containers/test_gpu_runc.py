@@ -13,7 +13,7 @@ import pytest
 from tests.containers import node as nodes
 from tests.containers.gpu_node import NODES, WITHOUT_UVM, Container, GpuNode, Wanted, mknod, set_up
 
-from seawall.iso_time import iso_datetime
+from seawall.formats.iso_time import iso_datetime
 
 pytestmark = [pytest.mark.system, pytest.mark.beside]
 DEVICES = Path("/sys/fs/cgroup/devices")

@@ -33,7 +33,7 @@ from tests.containers.node import make_bundle, new_id, node
 from tests.containers.test_gpu_runc import DEVICES, SOME, UVM, missing
 from tests.end_to_end.verbs import ENVIRONMENT
 
-from seawall.iso_time import iso_datetime
+from seawall.formats.iso_time import iso_datetime
 
 pytestmark = pytest.mark.system
 SCHEMA = json.loads((files("seawall.views") / "schemas/gpu-event.json").read_text())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seawall import toml
+from seawall.formats import toml
 from seawall.guard import config, entry
 from seawall.guard.config import chosen_path, parse, read
 from seawall.guard.handover import from_json, to_json

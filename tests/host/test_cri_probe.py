@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.host.grpc_server import SETTINGS, Part, answer, frame, serving
 
+from seawall.formats.protobuf_wire import field
 from seawall.host import cri, pod_resources
 from seawall.host.cri_sieve import container_facts
 from seawall.problems import ParseProblem
-from seawall.protobuf_wire import field
 
 FILES = Path(__file__).parent / "files"
 CONTAINERD = (FILES / "containerd-1.6-container-info.json").read_bytes()

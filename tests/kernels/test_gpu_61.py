@@ -19,7 +19,7 @@ from tests.containers.test_gpu_runc import told
 from tests.kernels import guard_peers, runc_in_guest
 from tests.kernels.vm import Image, Outcome, build_image, missing, run_job
 
-from seawall.iso_time import iso_datetime
+from seawall.formats.iso_time import iso_datetime
 
 pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
 UID = "5ea0a11d-0700-4000-8000-{:012x}"

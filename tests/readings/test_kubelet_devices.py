@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.readings.device_samples import CHECKPOINT, TEGRA
 
+from seawall.formats.protobuf_wire import field, fields
 from seawall.host.case_host import CaseHost
 from seawall.host.host import Unread
 from seawall.host.recording import Round
 from seawall.host.sieve import sieve_for
 from seawall.problems import ParseProblem
-from seawall.protobuf_wire import field, fields
 from seawall.readings import kubelet_devices
 from seawall.readings.kubelet_devices import KubeletDevice, KubeletDevices, PodDevices, parse
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Final, NamedTuple
 
-from seawall.iso_time import iso_datetime
+from seawall.formats.iso_time import iso_datetime
 from seawall.problems import UsageProblem
 
 DAY_SECONDS: Final = 86_400.0

@@ -4,9 +4,9 @@
 import datetime as dt
 from typing import Any, Final
 
-from seawall import toml
 from seawall.findings.policy import Mute, Policy
 from seawall.findings.rule import FOUND, load_rules
+from seawall.formats import toml
 from seawall.host.input_file import open_input
 from seawall.problems import UsageProblem
 

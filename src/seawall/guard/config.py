@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from seawall import toml
+from seawall.formats import toml
 from seawall.guard.config_values import WrongValue, value_of
 from seawall.guard.handover import SETTINGS_MOST_BYTES, quoted_bytes, to_json
 from seawall.guard.keys import BY_NAME

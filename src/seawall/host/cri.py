@@ -20,13 +20,13 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
+from seawall.formats.protobuf_wire import field, fields, messages
 from seawall.host.cri_sieve import container_facts
 from seawall.host.grpc_unix.call import Connection
 from seawall.host.grpc_unix.grpc_problems import CallProblem, StatusProblem
 from seawall.host.grpc_unix.reasons import reason_of
 from seawall.host.host import JSON
 from seawall.problems import ParseProblem
-from seawall.protobuf_wire import field, fields, messages
 
 SOCKETS: Final = (
     "/run/containerd/containerd.sock",

@@ -11,9 +11,9 @@ import json
 from collections.abc import Callable
 from typing import Final
 
+from seawall.formats.protobuf_wire import field, fields, messages
+from seawall.formats.strict_base64 import strict_base64
 from seawall.problems import ParseProblem
-from seawall.protobuf_wire import field, fields, messages
-from seawall.strict_base64 import strict_base64
 
 _ENVS: Final = 1
 _ANNOTATIONS: Final = 4

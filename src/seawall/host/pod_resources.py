@@ -15,13 +15,13 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
+from seawall.formats.protobuf_wire import messages
 from seawall.host.grpc_unix.call import Connection
 from seawall.host.grpc_unix.grpc_problems import CallProblem, StatusProblem
 from seawall.host.grpc_unix.reasons import reason_of
 from seawall.host.host import JSON
 from seawall.kubelet_folders import ROOTS
 from seawall.problems import ParseProblem
-from seawall.protobuf_wire import messages
 
 SOCKETS: Final = tuple(f"{folder}/pod-resources/kubelet.sock" for folder in ROOTS)
 SECONDS: Final = 1.0

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from seawall.formats.protobuf_wire import fields
+from seawall.formats.strict_base64 import strict_base64
 from seawall.host.host import Host, Unread
 from seawall.kubelet_folders import ROOTS
 from seawall.problems import ParseProblem
-from seawall.protobuf_wire import fields
 from seawall.readings.reading import decode_name, read_as
-from seawall.strict_base64 import strict_base64
 
 PATHS: Final = tuple(f"{folder}/device-plugins/kubelet_internal_checkpoint" for folder in ROOTS)
 LIMIT_BYTES: Final = 2 << 20

@@ -14,9 +14,9 @@ from contextlib import suppress
 from typing import Final
 
 from seawall.blackbox.frame import FrameHead, squeezed
+from seawall.formats.iso_time import iso_datetime
 from seawall.guard.recorder_wire import LATE_MOST_SECONDS
 from seawall.guard.tell.paths import DECISIONS, OLDER_DECISIONS
-from seawall.iso_time import iso_datetime
 from seawall.problems import BundleProblem
 from seawall.recorder.pretrigger_buffer import PendingFrame
 from seawall.recorder.writer import FrameRing, packed

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from seawall.accounts.log_episodes.recent_events import RecentEvent
-from seawall.iso_time import iso_datetime
+from seawall.formats.iso_time import iso_datetime
 from seawall.words import first
 
 _NAMES_SHOWN: Final = 2

@@ -11,8 +11,8 @@ import re
 import time
 from typing import Final, NamedTuple
 
+from seawall.formats.iso_time import iso_datetime
 from seawall.host.device_log.device_log_events import GO_LOG, KLOG
-from seawall.iso_time import iso_datetime
 
 _DAY_SECONDS: Final = 86400.0
 _ISO: Final = rb"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?"
