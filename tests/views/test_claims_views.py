@@ -15,10 +15,12 @@ from tests.end_to_end.warm_verbs import seawall
 
 from seawall.accounts.claim import Claim, SourceClaims, Suspect
 from seawall.accounts.claims.claims import Claims, joined
+from seawall.accounts.pods.pod_table import PodTable
 from seawall.host.case_host import parse_case
-from seawall.views.claims_json import claims_fields
 from seawall.views.claims_text import holders
+from seawall.views.documents.pods_document import PODS, PodsPage
 from seawall.views.memory_page import claims_unseen
+from seawall.views.pods_choice import PodChoice, choose
 from seawall.views.terminal import Console
 
 MIB = 1 << 20
@@ -112,7 +114,12 @@ def test_nothing_claimed_says_what_would_tell() -> None:
 
 
 def test_fields_without_claims_are_named_as_unread() -> None:
-    fields = claims_fields(NO_BASE)
+    table = PodTable(rows=(), version=2, parents_own=None, root_own=None, unread=())
+    page = PodsPage(
+        table=table, chosen=choose(table, PodChoice()), entitlements={}, claimed=NO_BASE,
+        unseen=(), bundle_notes=(),
+    )  # fmt: skip
+    fields = PODS.of({"unread": []}, page)
     assert fields["claims"] == []
     assert set(fields["unread"]) == {
         "unexplained_bytes", "unexplained_least_bytes", "unexplained_most_bytes",

@@ -24,7 +24,8 @@ from seawall.host.case_host import parse_case
 from seawall.problems import UsageProblem
 from seawall.readings.reading import UNLIMITED
 from seawall.readings.snapshot import Snapshot
-from seawall.views import pods_json, pods_text
+from seawall.views import pods_text
+from seawall.views.documents.pods_document import PODS, PodsPage
 from seawall.views.pods_choice import PodChoice, choose
 from seawall.views.pods_columns import ATTENTION, COLUMNS, KEYS, column
 from seawall.views.pods_text import brief, request
@@ -206,7 +207,7 @@ def test_this_very_machine_keeps_to_the_schema() -> None:
         page = seawall("pods", *words).answered().document
         jsonschema.validate(page, SCHEMA)
         known = {name for row in page["workloads"] for name in row}
-        assert known <= set(SCHEMA["$defs"]["workload"]["properties"])
+        assert known <= set(SCHEMA["properties"]["workloads"]["items"]["properties"])
         leaves = sum(row.get("charge_bytes", 0) for row in page["workloads"] if row["is_leaf"])
         if "charge_bytes" in page["totals"] and not page["left_out"] and "--all" not in words:
             assert page["totals"]["charge_bytes"] == leaves
@@ -221,7 +222,7 @@ def test_schema_is_a_schema_and_is_strict_enough(run: Any) -> None:
         del broken["workloads"][0][field]
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(broken, SCHEMA)
-    declared = SCHEMA["$defs"]["workload"]["properties"]
+    declared = SCHEMA["properties"]["workloads"]["items"]["properties"]
     row = page["workloads"][0]
     assert set(row) <= set(declared), "every field that is written is described"
     assert {c.json_name for c in COLUMNS} <= set(declared)
@@ -250,7 +251,10 @@ def test_what_a_pod_holds_as_a_whole_is_shown(table: PodTable) -> None:
     assert pods_total[5:8] == ["690M", "900M", "1.6G"]
     assert host_total[6:9] == ["52M", "0", "52M"]
     assert "cannot be told: shop/web-0." in " ".join(text)
-    page = pods_json.document({"unread": []}, table, chosen, {}, {"unread": []})
+    shown = PodsPage(
+        table=table, chosen=chosen, entitlements={}, claimed=claims, unseen=(), bundle_notes=()
+    )
+    page = PODS.of({"unread": []}, shown)
     objects = page["workloads"]
     assert [o["cgroup"] for o in objects if o["undivided_bytes"] == 900 * MIB] == [POD]
     leaves = sum(o["uncounted_bytes"] for o in objects if o["is_leaf"])

@@ -122,11 +122,13 @@ def _asked(source: Source) -> Mapping[str, Entitlement]:
 
 
 def _print_json(source: Source, table: PodTable, chosen: PodRows, rows: list[NotSeen]) -> None:
-    from seawall.views.pods_json import document, page_end  # noqa: PLC0415 - only one of the two
+    from seawall.views.documents.pods_document import PODS, PodsPage  # noqa: PLC0415 - one of the two
 
-    top = head("pods", source.first.get(Kernel), None)
-    end = page_end(source.first.get(Claims), rows, source.notes)
-    print(render(document(top, table, chosen, _asked(source), end)))
+    page = PodsPage(
+        table=table, chosen=chosen, entitlements=_asked(source),
+        claimed=source.first.get(Claims), unseen=rows, bundle_notes=source.notes,
+    )  # fmt: skip
+    print(render(PODS.of(head("pods", source.first.get(Kernel), None), page)))
 
 
 def _print_text(

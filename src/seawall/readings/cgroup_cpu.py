@@ -24,6 +24,7 @@ class CpuCgroup:
 
     path: str
     limit_cores: float | Unlimited | None
+    """Quota / period; null: none."""
     shares: int | None
     """v1; 1024 is the default, and what a container of Kubernetes gets for each core asked."""
     weight: int | None

@@ -81,7 +81,9 @@ class Memcg:
     limit: int | Unlimited | None
     """memory.max; memory.limit_in_bytes (values at or above 2**63 - page are UNLIMITED)."""
     high: int | Unlimited | None = None
+    """Memory.high; null: none."""
     low: int | Unlimited | None = None
+    """Memory.low; null: all of it."""
     min: int | Unlimited | None = None
     """``max`` here protects all that the cgroup uses."""
     soft_limit: int | Unlimited | None = None

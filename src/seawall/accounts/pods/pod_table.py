@@ -32,6 +32,7 @@ class PodHolding:
     working_set: int | None
     """Charge less inactive file pages: what the kubelet ranks by."""
     anon: int | None
+    """Anonymous memory; v1 total_rss."""
     file: int | None
     """Page cache with tmpfs and shared memory in it, as the kernel counts it."""
     cache: int | None
@@ -41,8 +42,11 @@ class PodHolding:
     dirty: int | None
     """Dirty and under writeback."""
     shmem: int | None
+    """Tmpfs and shared memory."""
     kernel: int | None
+    """Kernel memory charged to it; on v2 before 5.18 the sum of its parts."""
     swap: int | None
+    """Swapped out."""
     uncounted: int | None = None
     """Held and not charged, most likely (pod_outside.py); None where nobody asked, or where none
     was seen and a source was refused."""
@@ -111,6 +115,7 @@ class PodRow:
     own: PodHolding
     """Without the leaves below it; the same as ``whole`` where there are none."""
     is_leaf: bool
+    """Counts in totals; its numbers leave out the leaves below it."""
     nested: int
     """How many leaves lie below it."""
     processes: int | None
