@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m seawall``."""
+"""The entry point of ``python -m seawall``: the same command line as ``seawall``."""
 
 from seawall.cli.main import console
 

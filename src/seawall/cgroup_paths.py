@@ -166,7 +166,7 @@ class _Walk:
         return self._lxc(part) or self._nspawn(part)
 
     def _by_id(self, prefix: str | None, container_id: str, is_scope: bool) -> CgroupPlace | None:  # noqa: FBT001 - one caller
-        """``[PREFIX-]ID[.scope]``."""
+        """The place of a folder named ``[PREFIX-]ID[.scope]``; None where nobody has the prefix."""
         if prefix in ("crio-conmon", "libpod-conmon"):
             return self._inner(
                 "unit" if is_scope else "cgroup", monitors=container_id,

@@ -26,7 +26,7 @@ class GuardEnd:
 
     @property
     def fd(self) -> int:
-        """For poll."""
+        """The socket's descriptor, to be polled."""
         return self._socket.fileno()
 
     def tell(self, kind: str, **told: Any) -> bool:

@@ -39,7 +39,7 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def times(number: int) -> str:
-    """``once``, ``3 times``."""
+    """How often, in words: ``once``, ``3 times``."""
     return "once" if number == 1 else f"{count(number)} times"
 
 

@@ -22,6 +22,7 @@ SOURCE = sorted(path for path in PACKAGE.rglob("*.py") if VENDOR not in path.par
 PROJECT: dict[str, Any] = toml.loads((REPOSITORY / "pyproject.toml").read_text())
 LOCK = (REPOSITORY / "requirements-dev.lock").read_text()
 SPDX = "# SPDX-License-Identifier: Apache-2.0\n"
+WORDS_LEAST = 3
 
 
 def shown(path: Path) -> str:
@@ -31,6 +32,28 @@ def shown(path: Path) -> str:
 def test_every_source_file_names_its_licence() -> None:
     bare = [shown(p) for p in SOURCE if p.name != "__init__.py" and not text_of(p).startswith(SPDX)]
     assert not bare
+
+
+def test_a_public_docstring_says_what_a_thing_is() -> None:
+    """Two words are a riddle (``Of both.``) to whoever comes to a name by a search."""
+    short = [
+        f"{shown(path)}: {words}"
+        for path in SOURCE
+        for words in public_docstrings(ast.parse(text_of(path)))
+        if len(words.split()) < WORDS_LEAST
+    ]
+    assert not short
+
+
+def public_docstrings(node: ast.Module | ast.ClassDef) -> Iterator[str]:
+    """Of a module or class, and of all classes and functions in it without a leading underscore."""
+    if words := ast.get_docstring(node):
+        yield words
+    for one in node.body:
+        if isinstance(one, ast.ClassDef) and not one.name.startswith("_"):
+            yield from public_docstrings(one)
+        elif isinstance(one, ast.FunctionDef) and not one.name.startswith("_"):
+            yield ast.get_docstring(one) or "none at all, which is the linter's to say"
 
 
 def test_init_files_hold_a_sentence_and_no_code() -> None:

@@ -28,7 +28,7 @@ _ADJ_MOST: Final = 999
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entitlement:
-    """``None``: unknown."""
+    """What one cgroup asked for of processors and memory; None for what is not known."""
 
     cpu: CpuCgroup | None = None
     cpu_request_cores: float | None = None
@@ -39,7 +39,7 @@ class Entitlement:
 
 @dataclass(frozen=True, slots=True)
 class Entitlements:
-    """The topic."""
+    """The topic: what each cgroup asked for of processors and memory, by its path."""
 
     by_cgroup: Mapping[str, Entitlement]
 

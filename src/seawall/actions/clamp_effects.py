@@ -118,7 +118,7 @@ class Clamps:
             os.close(fd)
 
     def find(self, inode: int) -> Clamped | None:
-        """Ours, if it is."""
+        """The clamp that we hold on the cgroup with this inode; None without one."""
         for held in self.held:
             if held.inode == inode:
                 return held

@@ -27,7 +27,7 @@ def keep(count: int, into: list[int] | None = None) -> list[int]:
 
 
 def let_go(kept: list[int]) -> None:
-    """All of them."""
+    """Close every descriptor that was kept, and empty the list."""
     for fd in kept:
         os.close(fd)
     kept.clear()

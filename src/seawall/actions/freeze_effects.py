@@ -87,7 +87,7 @@ class Freezes:
         self.held.append(FreezeHold(kept, version, inode, work.order.target.path, number, deadline))
 
     def find(self, inode: int, version: int) -> FreezeHold | None:
-        """Ours, if it is."""
+        """The freeze that we hold on the cgroup with this inode; None without one."""
         for held in self.held:
             if held.inode == inode and held.version == version:
                 return held

@@ -79,7 +79,7 @@ class Releases:
 
     @property
     def is_idle(self) -> bool:
-        """Nobody is looked after."""
+        """Whether no killed process is left whose memory is to be released."""
         return not self._fds
 
     def tend(self, now: float) -> None:
@@ -99,7 +99,7 @@ class Releases:
                 self.drop()
 
     def drop(self) -> None:
-        """Forget them."""
+        """Forget the killed processes: close their pidfds, whatever is left of their memory."""
         for fd in self._fds:
             os.close(fd)
         self._fds.clear()
@@ -111,6 +111,6 @@ class Releases:
 
 
 def mrelease(call: "ctypes._NamedFuncPointer", pidfd: int) -> int:
-    """0, or the errno."""
+    """Call process_mrelease(2) for the process of this pidfd: 0, or the errno."""
     ctypes.set_errno(0)
     return 0 if call(NUMBER, pidfd, 0) == 0 else ctypes.get_errno()

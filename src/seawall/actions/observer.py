@@ -63,5 +63,5 @@ class Observer:
         """Nothing is under way."""
 
     def undo_all(self) -> list[str]:
-        """Nothing was changed."""
+        """An empty list: an observer changed nothing, so there is nothing to undo."""
         return []

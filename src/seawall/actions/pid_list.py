@@ -26,7 +26,7 @@ class Gathered:
         self._code, self._width = code, 8 if code == "Q" else PID_BYTES
 
     def add(self, number: int) -> None:
-        """One more."""
+        """Append a number; OverflowError for one that does not fit."""
         self._bytes += number.to_bytes(self._width, sys.byteorder)
 
     def __len__(self) -> int:

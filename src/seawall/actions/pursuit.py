@@ -98,7 +98,7 @@ class Pursuits:
 
     @property
     def is_idle(self) -> bool:
-        """Nobody is followed."""
+        """Whether no killed cgroup is followed any more."""
         return not self._ones
 
     def take(self, folder: int, work: Work) -> None:

@@ -161,12 +161,12 @@ class Batch:
         self._pids, self._numbers = Gathered(), Gathered(code)
 
     def add(self, pid: int, number: int) -> None:
-        """One more."""
+        """Append a process; ``number``: its pidfd or its start time, as the batch was made for."""
         self._pids.add(pid)
         self._numbers.add(number)
 
     def pids(self) -> Pids:
-        """Without them."""
+        """The process ids alone, without pidfds or start times."""
         return Pids(self._pids.numbers())
 
     def __len__(self) -> int:

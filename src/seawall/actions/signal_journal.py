@@ -38,7 +38,7 @@ class SignalJournal:
         return number
 
     def forget(self, number: int) -> None:
-        """Nobody was signalled."""
+        """Strike out a note whose signals were not sent: nobody was signalled."""
         self._numbers.remove(number)
         self._journal.end(number)
 

@@ -16,7 +16,7 @@ class Refused(Exception):
 
 
 class Work:
-    """One order under way."""
+    """One order while it is carried out: who was reached, what failed."""
 
     __slots__ = (
         "began", "first", "left", "may_have_forked", "more", "old_value", "order", "pids",
@@ -68,5 +68,5 @@ class Work:
 
 
 def refusal(problem: OSError) -> str:
-    """``refused: Operation not permitted``."""
+    """Why an order was not carried out, in words: ``refused: Operation not permitted``."""
     return f"refused: {os.strerror(problem.errno or 0)}"

@@ -41,7 +41,7 @@ cut, or is half overwritten: leave it out. docs/blackbox-format.md has a program
 
 
 class FirstPage(NamedTuple):
-    """What line 2 says."""
+    """The first page of a black box: its size, when it was made, where it counts on."""
 
     size_bytes: int
     """Of the whole file, this page included."""

@@ -252,7 +252,7 @@ def _body(box: Box, head: FrameHead) -> dict[str, JSON] | None:
 
 
 def _read(box: Box, heads: Sequence[FrameHead], since: float) -> list[Pass]:
-    """``since``: monotonic."""
+    """The passes from the last key at or before ``since``, monotonic seconds, on."""
     are_before = [head.monotonic_seconds <= since for head in heads]
     return _passes(_from_key(box, heads, are_before))
 

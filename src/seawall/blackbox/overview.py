@@ -25,7 +25,7 @@ class Stretch(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Its length."""
+        """How long it lasted, in seconds."""
         return self.last_unix_seconds - self.first_unix_seconds
 
 

@@ -26,7 +26,7 @@ class WordEncoder:
         self._new_folders: list[JSON] = []
 
     def word(self, word: str) -> int:
-        """Its number."""
+        """The number of a word; a new one is given the next, and goes into ``news``."""
         number = self._words.get(word)
         if number is None:
             number = self._words[word] = len(self._words)
@@ -34,16 +34,16 @@ class WordEncoder:
         return number
 
     def path(self, path: str) -> tuple[int, int]:
-        """Folder and word."""
+        """A path as two numbers: its folder's (0: none) and its last word's."""
         folder, slash, word = path.rpartition("/")
         return (self._folder(folder) if slash else 0), self.word(word)
 
     def name(self, name: str) -> int:
-        """In a list."""
+        """A name as it stands in a list: its word's number, or for a folder -1 less that."""
         return -1 - self.word(name[:-1]) if name.endswith("/") else self.word(name)
 
     def news(self) -> dict[str, JSON]:
-        """Since the last time."""
+        """New words and folders since the last call, as the body's fields; empty: none."""
         told: dict[str, JSON] = {}
         if self._new_words:
             told["words"], self._new_words = self._new_words, []
@@ -69,7 +69,7 @@ class WordDecoder:
         self.characters = 0
 
     def learn(self, words: JSON, folders: JSON) -> None:
-        """Of one body."""
+        """Take in the new words and folders of one body; ValueError for what no writer writes."""
         for word in listed(words):
             if not isinstance(word, str) or len(word) > PATH_MOST:
                 raise ValueError("a word is a short text")
@@ -87,7 +87,7 @@ class WordDecoder:
             raise ValueError("more names than any machine has")
 
     def word(self, number: JSON) -> str:
-        """With that number."""
+        """The word that has this number; ValueError for a number that none has."""
         return self._words[_place(number, len(self._words))]
 
     def path(self, folder: JSON, word: JSON) -> str:
@@ -99,7 +99,7 @@ class WordDecoder:
         return path
 
     def names(self, numbers: Iterable[JSON]) -> list[str]:
-        """A list of them."""
+        """The names that these numbers stand for in a list; a folder ends with ``/``."""
         return [
             self.word(-1 - number) + "/" if type(number) is int and number < 0
             else self.word(number)

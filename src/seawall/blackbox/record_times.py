@@ -76,7 +76,7 @@ def decision_of(text: str) -> str:
 
 
 def told(span: Span) -> str:
-    """``2026-11-23T09:00:00Z to 2026-11-23T10:00:31Z``."""
+    """The span in words: ``2026-11-23T09:00:00Z to 2026-11-23T10:00:31Z``."""
     return f"{written(span.first_unix_seconds)} to {written(span.last_unix_seconds)}"
 
 

@@ -68,7 +68,7 @@ class RoundWriter:
 
 
 class RoundReader:
-    """The other end."""
+    """Rounds of answers, read back body by body from what the writer of frames wrote."""
 
     def __init__(self) -> None:
         self._step: int | None = None

@@ -78,7 +78,7 @@ def print_json(source: Source, page: CensusPage) -> None:
 
 
 def print_text(source: Source, page: CensusPage, colour: str) -> None:
-    """The census alone."""
+    """Print the page census as text, without the ledger of ``seawall memory``."""
     from seawall.views.memory_census_text import lines  # noqa: PLC0415 - only one of the two
 
     paper = console_for(colour)

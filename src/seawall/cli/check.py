@@ -34,7 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Judge the one rule."""
+    """Judge the one rule and print its answer; the exit status."""
     rule = rule_named(arguments.id)
     source = open_source(arguments)
     judging = Judging(source, [rule], arguments.rules, audit=True)

@@ -46,7 +46,7 @@ without a GPU set NVIDIA_VISIBLE_DEVICES=void, or leave this check out."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Its own options."""
+    """Add the options of ``seawall gpu check`` to its parser."""
     parser.epilog = _HELP
     parser.add_argument(
         "--timeout", type=seconds_of, default=TIMEOUT_SECONDS, metavar="SECONDS",

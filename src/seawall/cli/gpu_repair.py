@@ -39,7 +39,7 @@ _STATUSES: Final = {"unseen": statuses.BLIND, "unverified": statuses.FIRES}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Its own options."""
+    """Add the arguments of ``seawall gpu repair`` to its parser."""
     parser.add_argument(
         "workload", metavar="WORKLOAD", nargs="?",
         help="namespace/pod[/container], a container id, pid:N or a cgroup path",
@@ -68,7 +68,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    """Empty: all."""
+    """The numbers of steps in ``--do``, sorted; empty for ``all``; ArgumentTypeError for others."""
     if text == ALL:
         return ()
     words = text.split(",")

@@ -18,7 +18,7 @@ HOST_ROOT: Final = "/"
 
 
 class RepairStepOutcome(NamedTuple):
-    """How a step went."""
+    """How one step of a repair went: its state, in words, and whether that was verified."""
 
     state: State
     words: str
@@ -28,7 +28,7 @@ class RepairStepOutcome(NamedTuple):
 
 @dataclass(slots=True)
 class RepairRun:
-    """One ``--do``."""
+    """One run of ``gpu repair --do``: what is to be repaired, until when, and the last snapshot."""
 
     scope: RepairScope
     until: float
@@ -42,7 +42,7 @@ class RepairRun:
         return max(0.1, self.until - time.monotonic())
 
     def look(self) -> Snapshot:
-        """At this moment."""
+        """A new snapshot of the live host, kept in ``snapshot``."""
         self.snapshot = Snapshot(LiveHost(HOST_ROOT, until=self.until, slot=SLOT))
         return self.snapshot
 

@@ -47,7 +47,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def complete(arguments: Namespace) -> None:
-    """What --watch changes."""
+    """Check the options that go with ``--watch``; UsageProblem.  With it --timeout bounds each
+    table.
+    """
     gpu_watch.complete(arguments)
 
 

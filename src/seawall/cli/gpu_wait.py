@@ -34,7 +34,7 @@ _NAMES_SHOWN: Final = 6
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Its own options."""
+    """Add the options of ``seawall gpu wait`` to its parser."""
     parser.add_argument(
         "--timeout", type=seconds_of, default=TIMEOUT_SECONDS, metavar="SECONDS",
         help="end with 10 and what is missing after this long (default %(default)g)",

@@ -44,7 +44,7 @@ _TRACEFS: Final = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 
 
 def here(settings: Settings, snapshot: Snapshot, host: LiveHost) -> ThisMachine:
-    """Asked once."""
+    """What of this machine matters to the guard, read once: memory, mounts, rights, groups."""
     mounts = _mounts()
     meminfo, kernel = snapshot.get(Meminfo), snapshot.get(Kernel)
     total = None if isinstance(meminfo, Unread) else _total(meminfo)

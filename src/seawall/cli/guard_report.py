@@ -71,7 +71,7 @@ def _own_files() -> list[str]:
 
 
 def since_seconds(text: str) -> float:
-    """Seconds before now; UsageProblem."""
+    """How many seconds before now ``--since`` means; UsageProblem for what is no time."""
     words = text.strip()[:32]
     if match := _SINCE.match(words):
         return float(match[1]) * _UNITS[match[2] or "d"]

@@ -39,7 +39,7 @@ class Judging:
         self.rules = [rule for rule in rules if audit or not rule.audit]
 
     def everything(self) -> Iterator[Judged]:
-        """Every finding, once."""
+        """Every finding, once: those of one moment, then those that need the window."""
         yield from self.at_once()
         yield from self.over_window()
 

@@ -56,7 +56,7 @@ class LogEvents:
         return True
 
     def objects(self) -> list[dict[str, Any]]:
-        """For JSON."""
+        """The events as JSON objects, newest first, for the document of ``--json``."""
         from seawall.accounts.log_episodes.recent_events import RecentEvent  # noqa: PLC0415 - JSON alone
         from seawall.views.documents.document_fields import (  # noqa: PLC0415 - see above
             RECENT_EVENT,

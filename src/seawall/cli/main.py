@@ -37,7 +37,7 @@ VERBS = {
 
 
 def console() -> "NoReturn":
-    """The installed command."""
+    """The entry point of the installed command ``seawall``; ends the process with its status."""
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

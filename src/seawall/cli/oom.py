@@ -35,7 +35,7 @@ def _module(question: str) -> Any:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The two questions."""
+    """Add the two questions, ``explain`` and ``predict``, to the parser of ``seawall oom``."""
     words: Sequence[str] = tuple(QUESTIONS)
     questions = parser.add_subparsers(
         dest="question", metavar="|".join(words), required=True, prog="seawall oom",

@@ -116,7 +116,7 @@ def _kill_moment(snapshot: Snapshot) -> KillMoment:
 
 
 def _asked(source: Source) -> Mapping[str, Entitlement]:
-    """By cgroup."""
+    """What each cgroup asked for of processors and memory, by its path; empty where unread."""
     found = source.first.get(Entitlements)
     return {} if isinstance(found, Unread) else found.by_cgroup
 

@@ -37,7 +37,7 @@ class ProgressLine:
         self._has_line = self._is_terminal
 
     def end(self) -> None:
-        """Take the line back."""
+        """Erase the progress line from the terminal."""
         if self._has_line:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

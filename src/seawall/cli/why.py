@@ -130,7 +130,7 @@ class Asking:
         self._events: RecentEvents | None = None
 
     def print_json(self) -> None:
-        """Everything, for programs."""
+        """Print the JSON document of ``seawall why``, after the whole window."""
         from seawall.views.documents.why_document import (  # noqa: PLC0415 - only one of the forms
             WHY,
             WhyPage,

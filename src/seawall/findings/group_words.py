@@ -16,7 +16,7 @@ _WRITERS_SHOWN = 3
 
 
 def filled(group: MemoryGroup) -> list[Evidence]:
-    """Usage and limit."""
+    """The group's memory usage and limit in bytes as evidence, each with its file."""
     return [
         Evidence("usage", group.memcg.usage, "bytes", group.usage_file),
         Evidence("limit", group.limit, "bytes", group.limit_file),

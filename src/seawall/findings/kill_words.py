@@ -61,7 +61,7 @@ def _immune(found: Hopeless) -> str:
 
 
 def hopeless_rows(group: MemoryGroup, found: Hopeless) -> list[Evidence]:
-    """The numbers behind it."""
+    """Evidence that OOM kills would not help: who may be killed, who is immune, what is left."""
     played = found.relief
     procs = group.file("cgroup.procs")
     rows = [Evidence("processes that may be killed", found.eligible, "count", procs)]

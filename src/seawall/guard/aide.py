@@ -51,7 +51,9 @@ _UNWANTED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE
 
 
 class Aide:
-    """The guard's end."""
+    """The guard's end of the channel to the aide: requests go out, answers come in, none is waited
+    for.
+    """
 
     __slots__ = ("_answers", "_end", "_view", "dropped", "pid")
 

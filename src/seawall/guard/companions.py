@@ -32,7 +32,7 @@ AGAIN_SECONDS: Final = 600.0
 
 
 class Recorders(Protocol):
-    """``recorder_life.RecorderLife``."""
+    """What is asked of the recorders here; ``recorder_life.RecorderLife`` is what answers."""
 
     @property
     def spent_from(self) -> float | None:

@@ -122,7 +122,7 @@ def _cgroups(key: Key, value: object) -> tuple[str, ...]:
 
 
 def _subtrees(key: Key, value: object) -> tuple[str, ...]:
-    """One at least."""
+    """The cgroup paths of a key that needs one at least; WrongValue for an empty list."""
     paths = _cgroups(key, value)
     if not paths:
         raise WrongValue("an empty list")

@@ -99,7 +99,7 @@ class Footprint:
         self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
 
     def resident_bytes(self) -> int:
-        """Now."""
+        """The guard's resident memory now, in bytes, from /proc/self/statm."""
         return int(os.pread(self._statm, 200, 0).split()[1]) * _PAGE_BYTES
 
     def close(self) -> None:

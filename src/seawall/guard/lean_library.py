@@ -79,7 +79,7 @@ class _Fields(type):
 
 
 class NamedTuple(metaclass=_Fields):
-    """As ``typing.NamedTuple``."""
+    """A small stand-in for ``typing.NamedTuple`` that takes less memory."""
 
 
 def install() -> None:

@@ -24,7 +24,7 @@ class Notify:
 
     @property
     def fd(self) -> int:
-        """-1: nobody listens."""
+        """The descriptor of systemd's notify socket; -1 where nobody listens."""
         return -1 if self._socket is None else self._socket.fileno()
 
     def say(self, words: bytes) -> bool:
@@ -38,7 +38,7 @@ class Notify:
         return True
 
     def close(self) -> None:
-        """At the end."""
+        """Close the notify socket, at the guard's end."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None

@@ -45,7 +45,7 @@ class Pulse:
 
     @property
     def is_stopped(self) -> bool:
-        """Right now."""
+        """Whether the process is stopped by a signal right now: state T in /proc/PID/stat."""
         return self._state_and_parent()[0] == b"T"
 
     def end(self) -> bool:

@@ -168,7 +168,7 @@ class RecorderLink(WatcherLink):
             self.lost += 1
 
     def bye(self) -> None:
-        """The guard ends."""
+        """Tell the recorder that the guard ends."""
         self._send(b"J", b'{"t":"bye"}')
 
     def fall_behind(self, now: float) -> None:

@@ -14,7 +14,7 @@ UNREAD_SHARE = 0.5
 
 
 class Node(NamedTuple):
-    """One tick."""
+    """The node's memory at one tick, in bytes; None: not known."""
 
     seconds: float
     """Monotonic."""
@@ -157,7 +157,7 @@ class Group:
 
     @property
     def taken_at_most_bytes(self) -> int:
-        """The most."""
+        """The most bytes that it took: its charge, and all its swap, where some may be in both."""
         return self.charge_bytes + (self.swapped_bytes or 0)
 
     @property

@@ -97,7 +97,7 @@ class WatcherLink:
         return True
 
     def close(self) -> None:
-        """It has gone."""
+        """Close the channel to a watcher that has gone."""
         if self._end is not None:
             self._end.close()
         self._end = None
@@ -134,7 +134,7 @@ class WatcherLink:
         return self._end is not None
 
     def words(self, now: float) -> str:
-        """For the status."""
+        """How long ago the watcher was heard, in words, for the guard's status."""
         if self._end is None:
             return "none: claims and names are missing"
         if self.heard_seconds is None:

@@ -159,7 +159,7 @@ def _containers(runtime: Connection, service: str, ids: list[str]) -> JSON:
 
 
 def _running(runtime: Connection, service: str) -> set[bytes]:
-    """Ids."""
+    """Ids of the containers that this runtime says are running (ListContainers)."""
     question = field(_FILTER, field(_STATE, _IS_RUNNING))
     answer = runtime.call(service + "ListContainers", question)
     return {key for row in messages(answer, _CONTAINERS) for key in messages(row, _ID)}

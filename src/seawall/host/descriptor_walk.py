@@ -30,7 +30,7 @@ _EXITING: Final = 4
 
 
 class OpenFile(NamedTuple):
-    """One descriptor."""
+    """One open descriptor of a process: its number, what kind of file it is, and where."""
 
     fd: int
     kind: int

@@ -29,7 +29,7 @@ class _OverTimeError(Exception):
 
 
 class _Instance(NamedTuple):
-    """One inotify descriptor."""
+    """One inotify descriptor: whose it is, and how many watches it has."""
 
     pid: int
     fd: int
@@ -38,7 +38,7 @@ class _Instance(NamedTuple):
 
 
 class _Row:
-    """One process."""
+    """What one process has open: how many files and terminals, and its inotify descriptors."""
 
     def __init__(self) -> None:
         self.files = self.terminals = 0

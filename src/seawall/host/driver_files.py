@@ -163,7 +163,9 @@ class _Sorter:
 
 
 def _has_dmabuf_info(pid: int, fd: int) -> bool:
-    """drivers/dma-buf/dma-buf.c dma_buf_show_fdinfo."""
+    """Whether fdinfo has ``exp_name``, as a dma-buf's alone has: dma_buf_show_fdinfo in
+    drivers/dma-buf/dma-buf.c.
+    """
     with open(f"/proc/{pid}/fdinfo/{fd}", "rb") as info:
         return b"\nexp_name:\t" in info.read(4096)
 

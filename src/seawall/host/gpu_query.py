@@ -28,7 +28,7 @@ _ENVIRONMENT: Final = (
 
 
 class _Pci(ctypes.Structure):
-    """nvmlPciInfo_t of nvmlDeviceGetPciInfo_v3."""
+    """A device's PCI address: nvmlPciInfo_t of nvml.h, as nvmlDeviceGetPciInfo_v3 fills it."""
 
     _fields_ = (
         ("legacy", ctypes.c_char * 16), ("domain", ctypes.c_uint), ("bus", ctypes.c_uint),
@@ -38,7 +38,7 @@ class _Pci(ctypes.Structure):
 
 
 class _Uuid(ctypes.Structure):
-    """CUuuid."""
+    """A device's UUID, 16 bytes: CUuuid of cuda.h."""
 
     _fields_ = (("bytes", ctypes.c_ubyte * 16),)
 

@@ -24,7 +24,7 @@ _WORDS: Final = {
 
 
 class NvmlMemory(ctypes.Structure):
-    """nvmlMemory_t."""
+    """A device's memory in bytes: nvmlMemory_t of nvml.h."""
 
     _fields_ = (
         ("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong),

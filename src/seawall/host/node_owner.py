@@ -24,7 +24,7 @@ _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class Permissions(NamedTuple):
-    """Of one node."""
+    """Mode and owner that a new device node is to have."""
 
     mode: int
     uid: int

@@ -14,7 +14,7 @@ _KILLED_SECONDS: Final = 1.0
 
 
 class Ran(NamedTuple):
-    """How it ended."""
+    """How a program that was run ended: its status, its output, its last line."""
 
     status: int | None
     """None: it could not be started, or did not end in time and was killed."""

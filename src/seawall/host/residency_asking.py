@@ -64,7 +64,7 @@ class ResidencyAsker:
         return answer
 
     def close(self) -> None:
-        """End the child."""
+        """End the expendable child that is asked about the page cache."""
         self._expendable.close()
 
     @staticmethod

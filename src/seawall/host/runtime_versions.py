@@ -120,7 +120,9 @@ def _units_loaded() -> float | None:
 
 
 def _said(path: str, until: float) -> JSON:
-    """Its first lines."""
+    """The first lines that ``PATH --version`` prints; a problem where it is not root's alone or
+    fails.
+    """
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode) or status.st_uid or status.st_mode & _OTHERS_MAY_WRITE:

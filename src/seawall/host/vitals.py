@@ -175,7 +175,7 @@ def _read(path: str, most: int = 65536) -> str:
 
 
 def _meminfo(text: str) -> dict[str, int]:
-    """Field -> KiB."""
+    """Fields of /proc/meminfo by name, in KiB (HugePages_* as counts)."""
     fields = {}
     for line in text.splitlines():
         name, _, rest = line.partition(":")

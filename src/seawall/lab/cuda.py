@@ -68,7 +68,9 @@ class Cuda:
         return f"{words.value.decode('utf-8', 'replace')} ({status})"
 
     def about(self) -> Mapping[str, Any]:
-        """For ``Driver``."""
+        """The device's name, free memory in bytes, and whether it has managed memory: for
+        ``Driver``.
+        """
         name = ctypes.create_string_buffer(256)
         self.call("cuDeviceGetName", name, len(name) - 1, self.device)
         version, managed = c_int(), c_int()
@@ -105,7 +107,7 @@ def about_managed() -> Mapping[str, Any]:
 
 
 def host_taker(_plan: Plan, _note: Callable[[str], None]) -> Callable[[int], int]:
-    """By cuMemHostAlloc."""
+    """A taker of pinned host memory (cuMemHostAlloc): given a size in bytes, it takes so much."""
     return _taker(Cuda().pinned)
 
 

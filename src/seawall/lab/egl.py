@@ -149,7 +149,7 @@ class Renderer:
         return answer
 
     def about(self) -> Mapping[str, Any]:
-        """For ``Driver``."""
+        """The renderer's name, whether it is software, and free memory in bytes: for ``Driver``."""
         name = (self.gl["glGetString"](_RENDERER) or b"").decode("utf-8", "replace")
         is_software = any(word in name.lower() for word in SOFTWARE)
         return {"name": name, "is_software": is_software, "free_bytes": self._free_bytes()}

@@ -70,7 +70,7 @@ class LabGroup:
 
     @property
     def folders(self) -> Sequence[str]:
-        """Every folder, once."""
+        """The lab's cgroup folder in every hierarchy that is used, each folder once."""
         return tuple(dict.fromkeys(self.by_controller.values()))
 
     @property
@@ -141,7 +141,9 @@ class LabGroup:
             raise UsageProblem(f"{path}: {value} was written and {held} is there; nothing started")
 
     def measured(self) -> Measured:
-        """Read it now."""
+        """The counters of the lab's cgroup, read now; None for those that this kernel does not
+        have.
+        """
         stat = read_table(f"{self.folder}/memory.stat")
         if self.version == 1:
             control = read_table(f"{self.folder}/memory.oom_control")

@@ -16,7 +16,7 @@ from seawall.views.document import with_unread
 def plan_document(
     head: dict[str, Any], plan: Plan, home: CgroupParent, path: str
 ) -> dict[str, Any]:
-    """``--dry-run``: nothing was done."""
+    """The JSON document of ``--dry-run``: the steps of a run, of which nothing was done."""
     return {
         **head, "what": "plan", "plan": plan_object(plan), "cgroup": path,
         "cgroup_version": home.version, "steps": list(steps(plan, home, path)),
@@ -24,7 +24,7 @@ def plan_document(
 
 
 def clean_document(head: dict[str, Any], found: Sequence[Leftover], *, dry: bool) -> dict[str, Any]:
-    """``seawall lab clean``."""
+    """The JSON document of ``seawall lab clean``: what earlier runs left; ``dry``: not removed."""
     return {**head, "what": "clean", "dry_run": dry, "leftovers": _rows(found)}
 
 

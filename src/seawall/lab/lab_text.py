@@ -40,7 +40,7 @@ def deed(plan: Plan) -> str:
 
 
 def introduction(plan: Plan, path: str, paper: Console) -> Iterator[str]:
-    """Before it starts."""
+    """Lines before a run starts: what it does, its limit, how long, and how to watch it."""
     text = (
         f"{deed(plan)}, in a cgroup of its own with a limit of {size(plan.limit_bytes)}, for "
         f"{duration(plan.seconds)} at most. Then all of it is removed; ctrl-C ends it sooner."
@@ -53,7 +53,7 @@ def introduction(plan: Plan, path: str, paper: Console) -> Iterator[str]:
 
 
 def plan_lines(plan: Plan, home: CgroupParent, path: str, paper: Console) -> Iterator[str]:
-    """``--dry-run``."""
+    """Lines of ``--dry-run``: the steps that the run would take, numbered."""
     yield f"lab {plan.kind} would do this, and has done nothing:"
     for number, step in enumerate(steps(plan, home, path), start=1):
         yield from paper.wrap(step, "     ", f"{number:3}. ")
@@ -131,7 +131,7 @@ def _process_steps(plan: Plan) -> Iterator[str]:
 
 
 def processes(number: int) -> str:
-    """``1 process``, ``1,280 processes``."""
+    """A number of processes in words: ``1 process``, ``1,280 processes``."""
     return f"{count(number)} {'process' if number == 1 else 'processes'}"
 
 
@@ -140,7 +140,7 @@ def _parents(home: CgroupParent) -> Sequence[str]:
 
 
 def table_head(plan: Plan) -> str:
-    """Above the rows."""
+    """The heading of the table whose rows ``row`` makes."""
     head = "  time      usage       anon      cache   limit hits  OOM kills   alive"
     if plan.kind in UNCOUNTED:
         return head.replace("  limit hits", "") + "      taken"
@@ -174,7 +174,7 @@ def _count(number: int | None) -> str:
 
 
 def report_lines(report: LabReport, paper: Console) -> Iterator[str]:
-    """At the end."""
+    """Lines when a run has ended: what happened, what to ask Seawall, what was removed."""
     plan = report.plan
     how = {
         "time": "the time is over", "nobody_left": "nobody is left",
@@ -205,7 +205,7 @@ def _got_all(report: LabReport) -> bool:
 
 
 def happened(report: LabReport) -> Iterator[str]:
-    """Numbers first."""
+    """What happened in a run, a sentence each; the numbers first."""
     plan, last = report.plan, report.last.measured
     about = "at least " if report.peak_is_sampled else ""
     limit = size(plan.limit_bytes)

@@ -52,7 +52,7 @@ def _remove_own(path: str) -> None:
 
 
 def make_folder(path: str) -> int:
-    """For ``make_held``: a cgroup."""
+    """Make a folder (a cgroup) and open it; the descriptor.  OSError."""
     os.mkdir(path, 0o755)
     return os.open(path, _FOLDER)
 

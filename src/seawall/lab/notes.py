@@ -50,7 +50,7 @@ def _make_file(path: str) -> int:
 
 
 def own_notes() -> list[str]:
-    """All of this user."""
+    """Paths of the notes that runs of this user left in the state folder."""
     folder = state_folder()
     if folder is None:
         return []

@@ -50,7 +50,7 @@ class Available:
     after: int | None = None
 
     def look(self, now: int | None) -> None:
-        """While it runs."""
+        """Take in MemAvailable of a moment during the run, in bytes; None: it could not be read."""
         if now is not None and (self.least is None or now < self.least):
             self.least = now
 
@@ -85,7 +85,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabReport:
-    """The whole run."""
+    """How a whole run of the lab went, from its plan to what was left behind."""
 
     plan: Plan
     path: str

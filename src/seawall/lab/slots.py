@@ -11,7 +11,7 @@ _SLOT: Final = struct.Struct("=QQdQ")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Of one child."""
+    """How far one child of the lab came."""
 
     done_bytes: int
     """Memory touched, file bytes written, or code run through, in all."""
@@ -38,6 +38,6 @@ class Slots:
         )  # fmt: skip
 
     def read(self, place: int) -> Progress:
-        """As last written."""
+        """The progress that the child at this place of the crew wrote last."""
         done, turns, seconds, ready = _SLOT.unpack_from(self._memory, place * _SLOT.size)
         return Progress(done, turns, seconds, bool(ready))

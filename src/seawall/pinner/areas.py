@@ -42,7 +42,7 @@ def lock(address: int, length: int) -> None:
 
 
 def remove(address: int, length: int) -> None:
-    """Locked or not."""
+    """Unmap it, locked or not: munmap(2)."""
     _LIBC.munmap(address, length)
 
 

@@ -16,7 +16,7 @@ Key = tuple[str, int]
 
 
 class LockedRange(NamedTuple):
-    """One locked mapping."""
+    """One range of a file, in bytes, that is mapped and locked, and at which address."""
 
     start: int
     end: int
@@ -85,7 +85,7 @@ class LockedRanges:
         return there
 
     def close(self) -> None:
-        """All of it."""
+        """Unmap all that is held, of every file."""
         for key in self.keys():
             self.let_go(key, [])
 

@@ -22,7 +22,7 @@ def union(ranges: Iterable[Range]) -> list[Range]:
 
 
 def common(left: Ranges, right: Ranges) -> list[Range]:
-    """What lies in both."""
+    """The ranges that lie in both ``left`` and ``right``."""
     found, here, there = [], 0, 0
     while here < len(left) and there < len(right):
         start = max(left[here][0], right[there][0])
@@ -54,7 +54,7 @@ def without(ranges: Ranges, taken: Ranges) -> list[Range]:
 
 
 def total(ranges: Iterable[Range]) -> int:
-    """Bytes in them."""
+    """The bytes in all of these ranges."""
     return sum(end - start for start, end in ranges)
 
 

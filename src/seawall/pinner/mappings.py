@@ -28,7 +28,7 @@ class Segment(NamedTuple):
 
     @property
     def key(self) -> tuple[str, int]:
-        """Who it is."""
+        """Which file it is to the kernel: (device, inode)."""
         return self.device, self.inode
 
 

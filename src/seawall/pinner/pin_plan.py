@@ -51,7 +51,7 @@ class File:
 
     @property
     def row(self) -> str:
-        """Of the table."""
+        """The row of the table that it counts in: its only program's name, or SHARED."""
         return next(iter(self.programs)) if len(self.programs) == 1 else SHARED
 
     @property
@@ -77,7 +77,7 @@ def budget(most_bytes: int, total_bytes: int) -> int:
 
 
 def plan(files: Iterable[File], most_bytes: int) -> PinPlan:
-    """Never more than ``most_bytes``."""
+    """Which ranges of which files to lock, never more than ``most_bytes`` in all."""
     found, left, pieces = PinPlan(), most_bytes, PIECES_MOST
     for file, ranges in _turns(files):
         given = first_bytes(ranges, left)[:pieces]

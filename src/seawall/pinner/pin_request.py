@@ -45,6 +45,6 @@ def take(fd: int) -> PinRequest:
 
 
 def memory_total_bytes() -> int:
-    """MemTotal."""
+    """MemTotal of this machine in bytes, from /proc/meminfo."""
     with open("/proc/meminfo", "rb") as file:
         return int(file.readline().split()[1]) << 10

@@ -19,7 +19,7 @@ _SUMMED: Final = ("mapped_bytes", "before_bytes", "would_bytes", "pinned_bytes",
 
 
 class PinsState(NamedTuple):
-    """All of one round."""
+    """What one round of the pinner asked, saw, planned and holds."""
 
     asked: PinRequest
     look: PinnerReadings
@@ -32,7 +32,7 @@ class PinsState(NamedTuple):
 
 
 def resident_bytes(file: File) -> int:
-    """Of its text."""
+    """Bytes of the file's mapped text that are in memory now."""
     return total(common(file.mapped, file.resident))
 
 

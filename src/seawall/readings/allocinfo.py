@@ -85,5 +85,5 @@ def _site(match: re.Match[bytes], size: int, number: int) -> AllocationSite:
 
 
 def read(host: Host) -> Allocinfo | Unread:
-    """The host's /proc/allocinfo."""
+    """The host's /proc/allocinfo, parsed; Unread where it is missing, refused or malformed."""
     return read_as(host, PATH, parse)

@@ -22,7 +22,7 @@ _KNOWN: Final = frozenset((*_NEEDED, *_IN_SLAB, _OLD_SUM))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arcstats:
-    """Bytes."""
+    """The ZFS cache (ARC) in bytes: its size, its aim, and what of it is counted as slab."""
 
     size: int
     c: int

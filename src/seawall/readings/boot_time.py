@@ -17,7 +17,7 @@ FILE: Final = "/proc/stat"
 
 @dataclass(frozen=True, slots=True)
 class BootTime:
-    """The topic."""
+    """The topic: when the machine was booted, in Unix seconds (``btime`` of /proc/stat)."""
 
     unix_seconds: int
 

@@ -48,7 +48,7 @@ def parse(data: bytes) -> Buddyinfo:
 
 
 def read(host: Host) -> Buddyinfo | Unread:
-    """The host's /proc/buddyinfo."""
+    """The host's /proc/buddyinfo, parsed; Unread where it is missing, refused or malformed."""
     return read_as(host, PATH, parse)
 
 

@@ -35,7 +35,7 @@ class CdiNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CdiSpec:
-    """One file."""
+    """One CDI spec file: the device nodes that it injects, for all devices and for each."""
 
     source: str
     kind: str
@@ -47,7 +47,7 @@ class CdiSpec:
 
 @dataclass(frozen=True, slots=True)
 class CdiSpecs:
-    """The topic."""
+    """The topic: the CDI spec files of /etc/cdi and /var/run/cdi."""
 
     specs: tuple[CdiSpec, ...]
     unread: tuple[Unread, ...] = ()
@@ -117,7 +117,7 @@ def _yaml(data: bytes) -> Any:
 
 
 def _nodes(edits: Any) -> tuple[CdiNode, ...]:
-    """``containerEdits.deviceNodes``."""
+    """The device nodes in ``containerEdits.deviceNodes``; ParseProblem for another shape."""
     if not isinstance(edits, dict | None):
         raise ParseProblem(0, "an object for containerEdits")
     return tuple(_node(row) for row in _rows((edits or {}).get("deviceNodes"), "deviceNodes"))

@@ -33,7 +33,7 @@ class CpuCgroup:
 
 @dataclass(frozen=True, slots=True)
 class CpuCgroups:
-    """The topic."""
+    """The topic: what each cgroup may have of the processors, by its path."""
 
     by_path: Mapping[str, CpuCgroup]
     unread: tuple[Unread, ...] = ()

@@ -24,7 +24,7 @@ ASKED_MOST: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class CommandLines:
-    """The topic."""
+    """The topic: argv[0] of processes, and whose address space is locked (mmap_lock)."""
 
     first_words: Mapping[int, str]
     """pid -> argv[0]; empty for one that rewrote it."""

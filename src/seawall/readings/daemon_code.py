@@ -33,7 +33,7 @@ class DaemonProgram:
 
 @dataclass(frozen=True, slots=True)
 class DaemonCode:
-    """The topic, by pid."""
+    """The topic: executables of the daemons that had major faults, sorted by pid."""
 
     programs: tuple[DaemonProgram, ...]
     """Of those that had major faults."""

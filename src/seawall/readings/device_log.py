@@ -42,7 +42,7 @@ class LogEvent(NamedTuple):
 
 
 class LogRead(NamedTuple):
-    """One log."""
+    """One log that was read for events of devices: its path, and from when on."""
 
     kind: Kind
     path: str

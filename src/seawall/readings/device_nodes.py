@@ -51,7 +51,7 @@ class DeviceNodes:
 
 
 def read(host: Host) -> DeviceNodes | Unread:
-    """Of the host itself."""
+    """The host's /dev, asked by the probe; Unread where it cannot be listed."""
     answer = host.ask(PROBE, _argument(()))
     if isinstance(answer, Unread):
         return answer

@@ -63,7 +63,7 @@ class DeviceSpec:
 
 @dataclass(frozen=True, slots=True)
 class DeviceSpecs:
-    """The topic."""
+    """The topic: each container's config as far as devices go, by container id."""
 
     by_id: Mapping[str, DeviceSpec | Unread]
 

@@ -57,7 +57,7 @@ def parse(data: bytes) -> Diskstats:
 
 
 def read(host: Host) -> Diskstats | Unread:
-    """The host's /proc/diskstats."""
+    """The host's /proc/diskstats, parsed; Unread where it is missing, refused or malformed."""
     return read_as(host, PATH, parse)
 
 

@@ -39,7 +39,7 @@ Told = Mapping[int, tuple[int, str]]
 
 
 class DmaBuf(NamedTuple):
-    """One buffer."""
+    """One dma-buf: its size in bytes, who exports it, and which processes have it."""
 
     inode: int
     bytes: int
@@ -51,7 +51,7 @@ class DmaBuf(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DmaBufs:
-    """The topic."""
+    """The topic: the host's dma-bufs, each once."""
 
     buffers: tuple[DmaBuf, ...]
     lists_all: bool

@@ -32,7 +32,7 @@ _COUNT_MOST: Final = 1024
 
 
 class DockerDevice(NamedTuple):
-    """``--device HOST:CONTAINER:rw``."""
+    """One device of ``docker run --device HOST:CONTAINER:rw``, as hostconfig.json has it."""
 
     host_path: str
     path: str
@@ -70,7 +70,7 @@ def parse_hostconfig(data: bytes) -> HostConfig:
 
 
 def parse_environment(data: bytes) -> Mapping[str, str]:
-    """``Config.Env`` of a config.v2.json."""
+    """Variables of ``Config.Env`` in Docker's config.v2.json; ParseProblem."""
     config = object_of(data).get("Config")
     if not isinstance(config, dict | None):
         raise ParseProblem(0, "an object for Config")

@@ -37,7 +37,7 @@ class MappedDriver(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DriverMappings:
-    """The topic."""
+    """The topic: what each process maps of device nodes, in bytes, by pid."""
 
     by_pid: Mapping[int, tuple[MappedDriver, ...]]
     left_out: tuple[int, ...]

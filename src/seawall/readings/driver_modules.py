@@ -35,7 +35,7 @@ class DriverModule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverModules:
-    """The topic."""
+    """The topic: the loaded kernel modules of drivers that take memory of their own."""
 
     by_name: Mapping[str, DriverModule]
     nvidia_is_open: bool | None
@@ -51,12 +51,12 @@ class DriverModules:
 
 
 def parse_reference_count(data: bytes) -> int:
-    """``refcnt``."""
+    """How many use a module: /sys/module/NAME/refcnt; ParseProblem for no number."""
     return parse_number(data.strip(), 1, "a reference count")
 
 
 def parse_version(data: bytes) -> str:
-    """``version``: one line."""
+    """A module's version: the line of /sys/module/NAME/version; ParseProblem for another shape."""
     word = data.strip()
     if not word or b"\n" in word or len(word) > 64:
         raise ParseProblem(1, "a version", data)

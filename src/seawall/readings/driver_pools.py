@@ -66,7 +66,7 @@ def parse_ttm_pool(data: bytes) -> TtmPool:
 
 
 def parse_gtt_used(data: bytes) -> int:
-    """mem_info_gtt_used."""
+    """System memory that an amdgpu card uses, in bytes: its sysfs file mem_info_gtt_used."""
     return parse_number(data.strip(), 1, "bytes")
 
 

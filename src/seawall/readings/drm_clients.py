@@ -47,7 +47,7 @@ class DrmRegion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrmFile:
-    """One fdinfo."""
+    """The ``drm-`` keys of one /proc/PID/fdinfo/FD: which client it is, and memory by region."""
 
     driver: str | None
     """None when the file is no graphics device's, or its driver prints no statistics."""
@@ -70,7 +70,7 @@ class DrmClient:
 
 @dataclass(frozen=True, slots=True)
 class DrmClients:
-    """The topic."""
+    """The topic: what each client of a graphics driver holds, and which drivers tell nothing."""
 
     clients: tuple[DrmClient, ...]
     silent: Mapping[str, tuple[int, ...]]

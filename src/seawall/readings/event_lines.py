@@ -19,7 +19,7 @@ _SOURCES_MOST: Final = 16
 
 
 class EventSource(NamedTuple):
-    """One log."""
+    """One log and its lines that tell of an event."""
 
     name: str
     """``/dev/kmsg``, ``journal``, ``guard`` (its decisions), a file's path."""
@@ -31,7 +31,7 @@ class EventSource(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EventLines:
-    """The topic."""
+    """The topic: lines of kernel log, journal and guard that tell of an event."""
 
     unix_seconds: float
     """When it was read."""

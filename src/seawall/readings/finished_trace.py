@@ -22,7 +22,7 @@ _BYTES_MOST: Final = 1 << 60
 
 @dataclass(frozen=True, slots=True)
 class FinishedTrace:
-    """The topic."""
+    """The topic: a trace of page allocations that has ended, and uncounted memory around it."""
 
     trace: "PageTrace | None"
     """None: nobody traced."""

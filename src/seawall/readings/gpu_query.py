@@ -56,7 +56,7 @@ class QueriedDevice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuQuery:
-    """The whole answer."""
+    """The answer of the probe ``gpu_query``: devices, versions and failed calls of the driver."""
 
     libraries: Mapping[str, Library]
     """``nvml``, ``cuda``, ``runtime``."""

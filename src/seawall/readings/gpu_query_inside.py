@@ -38,7 +38,7 @@ class OwnLibrary(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """The whole answer."""
+    """The answer of the probe ``gpu_query_inside``: the driver, asked as a container's process."""
 
     query: GpuQuery | Unread
     uid: int | None

@@ -51,7 +51,7 @@ class HeldOutside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardStatus:
-    """The topic."""
+    """The topic: what the guard last wrote about itself and the node into status.json."""
 
     boot_id: str
     unix_seconds: float

@@ -56,7 +56,7 @@ class PodDevices:
 
 @dataclass(frozen=True, slots=True)
 class KubeletDevices:
-    """The topic."""
+    """The topic: devices that the kubelet's checkpoint says are promised to pods or registered."""
 
     entries: tuple[PodDevices, ...]
     registered: Mapping[str, tuple[str, ...]]

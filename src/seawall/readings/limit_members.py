@@ -25,7 +25,7 @@ MEMBERS_MOST: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class LimitMembers:
-    """The topic."""
+    """The topic: by pid, status and oom_score_adj of processes in cgroups near their limit."""
 
     statuses: Mapping[int, ProcessStatus]
     adjs: Mapping[int, int]

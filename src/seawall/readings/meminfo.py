@@ -168,5 +168,5 @@ def parse(data: bytes) -> Meminfo:
 
 
 def read(host: Host) -> Meminfo | Unread:
-    """The host's /proc/meminfo."""
+    """The host's /proc/meminfo, parsed; Unread where it is missing, refused or malformed."""
     return read_as(host, PATH, parse)

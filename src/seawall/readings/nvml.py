@@ -32,7 +32,7 @@ class DeviceProcess(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NvmlDevice:
-    """One device; bytes."""
+    """One NVIDIA device by NVML: its memory in bytes, and who uses it; None: not told."""
 
     name: str
     uuid: str | None
@@ -55,7 +55,9 @@ class Nvml:
 
 
 def parse_information(data: bytes) -> str:
-    """``Model`` of /proc/driver/nvidia/gpus/ADDRESS/information."""
+    """The GPU's model: line ``Model`` of /proc/driver/nvidia/gpus/ADDRESS/information.
+    ParseProblem without that line.
+    """
     for line in data.split(b"\n"):
         key, colon, value = line.partition(b":")
         if colon and key.strip() == b"Model" and value.strip():

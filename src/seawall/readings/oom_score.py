@@ -15,14 +15,14 @@ from seawall.readings.reading import parse_number, read_each_as
 
 @dataclass(frozen=True, slots=True)
 class OomScores:
-    """The topic."""
+    """The topic: the kernel's oom_score of each process, by pid."""
 
     by_pid: Mapping[int, int]
     unread: tuple[Unread, ...]
 
 
 def parse(data: bytes) -> int:
-    """One number."""
+    """The score in /proc/PID/oom_score, 0 or more; ParseProblem for anything else."""
     return parse_number(data.strip(), 1, "oom_score")
 
 

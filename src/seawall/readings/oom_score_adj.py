@@ -14,14 +14,14 @@ from seawall.readings.reading import parse_signed, read_each_as
 
 @dataclass(frozen=True, slots=True)
 class OomScoreAdjs:
-    """The topic."""
+    """The topic: oom_score_adj of each process, by pid."""
 
     by_pid: Mapping[int, int]
     unread: tuple[Unread, ...]
 
 
 def parse(data: bytes) -> int:
-    """One signed number."""
+    """The value in /proc/PID/oom_score_adj, -1000 to 1000; ParseProblem for anything else."""
     value = parse_signed(data.strip(), 1, "oom_score_adj")
     if not -1000 <= value <= 1000:
         raise ParseProblem(1, "a number from -1000 to 1000", data)

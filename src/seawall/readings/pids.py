@@ -31,7 +31,7 @@ class PidsCgroup:
 
 @dataclass(frozen=True, slots=True)
 class PidsCgroups:
-    """The topic."""
+    """The topic: number of tasks and its limit in each cgroup, by path; the root has none."""
 
     by_path: Mapping[str, PidsCgroup]
     unread: tuple[Unread, ...] = ()

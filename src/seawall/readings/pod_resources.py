@@ -35,7 +35,7 @@ class ResourceClaim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PodResources:
-    """The topic."""
+    """The topic: the devices that the kubelet says each container was given."""
 
     socket: str
     devices: Mapping[DeviceOwner, Mapping[str, tuple[str, ...]]]
@@ -49,7 +49,7 @@ class PodResources:
         return self.devices.get(owner, {})
 
     def claimed(self, owner: DeviceOwner) -> tuple[ResourceClaim, ...]:
-        """Devices of its claims."""
+        """Devices of one container's resource claims; empty: it has none."""
         return self.claims.get(owner, ())
 
 

@@ -37,5 +37,5 @@ def parse(data: bytes) -> ProcCgroups:
 
 
 def read(host: Host) -> ProcCgroups | Unread:
-    """The host's /proc/cgroups."""
+    """The host's /proc/cgroups, parsed; Unread where it is missing, refused or malformed."""
     return read_as(host, PATH, parse)

@@ -61,7 +61,7 @@ class Process(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """The topic."""
+    """The topic: /proc/PID/stat of every process, by pid."""
 
     by_pid: Mapping[int, Process]
     unread: tuple[Unread, ...]

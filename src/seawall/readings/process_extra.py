@@ -40,7 +40,7 @@ class ProcessIo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmapsRollup:
-    """Bytes; since 4.14."""
+    """A process's mappings summed up, in bytes: /proc/PID/smaps_rollup, since 4.14."""
 
     rss: int
     pss: int

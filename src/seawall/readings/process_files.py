@@ -46,7 +46,7 @@ class FileUse:
 
 
 class FileUses:
-    """Gathered process by process."""
+    """Which processes use which files, gathered process by process."""
 
     def __init__(self) -> None:
         self._by_key: dict[tuple[Any, ...], FileUse] = {}

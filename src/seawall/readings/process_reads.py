@@ -22,7 +22,7 @@ ASKED_MOST: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class ProcessReads:
-    """The topic."""
+    """The topic: /proc/PID/io of the processes with the most major faults."""
 
     by_identity: Mapping[tuple[int, int], ProcessIo]
     """(pid, starttime_ticks) -> its counters, for a pid comes again."""

@@ -59,7 +59,7 @@ class ProcessStatus:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatuses:
-    """The topic."""
+    """The topic: /proc/PID/status of every process, by pid."""
 
     by_pid: Mapping[int, ProcessStatus]
     unread: tuple[Unread, ...]

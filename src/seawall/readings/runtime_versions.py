@@ -28,7 +28,7 @@ _PACKAGES: Final = ("runc", "crun", "systemd")
 
 
 class Runtime(NamedTuple):
-    """One low-level runtime."""
+    """The version of one low-level container runtime, runc or crun, on this machine."""
 
     path: str
     """The program; dpkg's file where that is all there is."""
@@ -45,7 +45,7 @@ class Runtime(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeVersions:
-    """The topic."""
+    """The topic: versions of runc, crun and systemd, and when systemd last loaded its units."""
 
     runtimes: tuple[Runtime, ...]
     told: tuple[str, ...]

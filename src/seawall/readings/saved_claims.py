@@ -51,7 +51,7 @@ class SavedClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedClaims:
-    """The topic."""
+    """The topic: the claims on uncounted memory that a watcher of this boot wrote last."""
 
     boot_id: str
     written_at_unix_seconds: float
@@ -109,7 +109,7 @@ def read(host: Host) -> SavedClaims | Unread:
 
 
 def inode_of(host: Host, folder: str) -> int | Unread:
-    """Of a cgroup's folder."""
+    """The inode of a cgroup's folder, asked by the probe; Unread where it is gone."""
     answer = host.ask("inode", folder)
     if isinstance(answer, Unread):
         return answer

@@ -52,7 +52,7 @@ _DEVICE: Final = re.compile(
 
 
 class UnitDevices(NamedTuple):
-    """Of one unit."""
+    """What systemd believes one unit may do with devices: DevicePolicy= and DeviceAllow=."""
 
     policy: str
     """``auto``, ``closed`` or ``strict`` (systemd.resource-control(5)); auto with any

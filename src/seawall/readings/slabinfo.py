@@ -58,7 +58,7 @@ def parse(data: bytes) -> Slabinfo:
 
 
 def read(host: Host) -> Slabinfo | Unread:
-    """The host's /proc/slabinfo."""
+    """The host's /proc/slabinfo, parsed; Unread where it is missing, refused or malformed."""
     return read_as(host, PATH, parse)
 
 

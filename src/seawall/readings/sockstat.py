@@ -24,7 +24,7 @@ _QUANTUM_SINCE, _QUANTUM_UNTIL = (4, 11), (6, 0)
 
 @dataclass(frozen=True, slots=True)
 class Sockstat:
-    """The topic."""
+    """The topic: memory that all TCP and UDP sockets of the host hold (/proc/net/sockstat)."""
 
     tcp_units: int
     """TCP over IPv4 and IPv6."""

@@ -74,7 +74,7 @@ class Backtrace:
 
 @dataclass(frozen=True, slots=True)
 class Backtraces:
-    """Of one question."""
+    """The backtraces that one sysrq-l or sysrq-w printed."""
 
     traces: tuple[Backtrace, ...]
 

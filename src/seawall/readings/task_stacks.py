@@ -73,7 +73,7 @@ class StackTask(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TaskStacks:
-    """The topic: one moment."""
+    """The topic: threads that run or are blocked at one moment, and their kernel stacks."""
 
     tasks: tuple[StackTask, ...]
     threads: int

@@ -63,7 +63,7 @@ def parse(data: bytes) -> Vmallocinfo:
 
 
 def read(host: Host) -> Vmallocinfo | Unread:
-    """The host's /proc/vmallocinfo."""
+    """The host's /proc/vmallocinfo, parsed; Unread where it is missing, refused or malformed."""
     return read_as(host, PATH, parse)
 
 

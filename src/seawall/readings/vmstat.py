@@ -42,5 +42,5 @@ def parse(data: bytes) -> Vmstat:
 
 
 def read(host: Host) -> Vmstat | Unread:
-    """The host's /proc/vmstat."""
+    """The host's /proc/vmstat, parsed; Unread where it is missing, refused or malformed."""
     return read_as(host, PATH, parse)

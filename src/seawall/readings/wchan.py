@@ -21,7 +21,7 @@ _NAME_MOST: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class WaitChannels:
-    """The topic."""
+    """The topic: the kernel function in which each process in state D waits, by pid."""
 
     by_pid: Mapping[int, str]
     """pid -> function; those that are not told are left out."""

@@ -111,7 +111,7 @@ def parse(data: bytes) -> Zoneinfo:
 
 
 def read(host: Host) -> Zoneinfo | Unread:
-    """The host's /proc/zoneinfo."""
+    """The host's /proc/zoneinfo, parsed; Unread where it is missing, refused or malformed."""
     return read_as(host, PATH, parse)
 
 

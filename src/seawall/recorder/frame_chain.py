@@ -55,7 +55,7 @@ class FrameChain:
 
 
 def clocks(round_: Round) -> tuple[float, float]:
-    """When it was begun."""
+    """When a round was begun: (Unix seconds, monotonic seconds)."""
     now = round_.probes[_NOW]
     if not isinstance(now, dict):
         raise TypeError("a pass without its clock")

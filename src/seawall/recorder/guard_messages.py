@@ -34,7 +34,7 @@ class GuardStart(NamedTuple):
 
 
 class JournalLine(NamedTuple):
-    """Of the decision journal."""
+    """One line of the guard's decision journal, as it was sent to the recorder."""
 
     tick: int
     """The number of the tick that it tells of, or of the last before it."""
@@ -43,7 +43,7 @@ class JournalLine(NamedTuple):
 
 
 class GuardBye(NamedTuple):
-    """The guard ends."""
+    """The message that the guard ends, and no tick follows."""
 
 
 Message: TypeAlias = GuardStart | Tick | JournalLine | GuardBye
@@ -180,7 +180,7 @@ def _start(told: dict[str, Any]) -> GuardStart:
 
 
 def _group(row: tuple[Any, ...], names: list[Any]) -> Group:
-    """A new one."""
+    """A new group from its row of numbers in a tick and its row of names."""
     path, inode, name, pod, protected_by, hopeless_why, sources = names
     group = Group(path, inode, name)
     (

@@ -94,7 +94,7 @@ class RecorderLoop:
     # --- what comes -----------------------------------------------------------------------------
 
     def _hear(self) -> bool:
-        """Whether anything came."""
+        """Take in what the guard sent; whether anything came."""
         has_come = False
         for datagram in self._ear.datagrams():
             has_come = True

@@ -121,7 +121,9 @@ class RecordingPolicy:
             self.not_judged = NOT_JUDGED
 
     def ticked(self, tick: Tick) -> None:
-        """With its outcomes."""
+        """Take in one tick of the guard with its outcomes: write or hold its frame, look for
+        triggers.
+        """
         is_next = self._last is None or tick.number == self._last.number + 1
         if not is_next and not self._is_recalled:
             self._player = None  # it would go on without what it missed

@@ -30,7 +30,7 @@ _FRAME_BYTES: Final = 512
 
 
 class FrameRing(Protocol):
-    """As ``blackbox.ring.RingFile``."""
+    """What the writer needs of a black box's file; ``blackbox.ring.RingFile`` is one."""
 
     next_sequence: int
     last_tick: int

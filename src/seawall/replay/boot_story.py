@@ -53,7 +53,7 @@ class StoryKill(NamedTuple):
 
 @dataclass
 class BootStory:
-    """One boot."""
+    """What is known of one boot of a node, from journal, kernel log and ticks."""
 
     boot_id: str
     has_box: bool = False

@@ -75,14 +75,14 @@ def rounded(row: Row) -> Row:
 
 
 def round_off(value: float | None) -> float | None:
-    """To six digits."""
+    """The number rounded to six significant digits; None and infinities stay."""
     if value is None or not math.isfinite(value):
         return value
     return float(f"{value:.{_DIGITS}g}")
 
 
 def row_json(row: Row) -> list[JSON]:
-    """Infinities as words."""
+    """The row for JSON: floats as ``write_float`` has them, infinities as words."""
     return [write_float(value) if isinstance(value, float) else value for value in row]
 
 

@@ -36,7 +36,7 @@ class JournalDecision(NamedTuple):
 
     @property
     def decision(self) -> str:
-        """Its id."""
+        """The id of the decision, ``BOOT8-NNNN``."""
         return str(self.document["decision"])
 
     @property
@@ -123,7 +123,7 @@ class BootReplay:
 
 @dataclass
 class BoxReplay:
-    """A whole black box."""
+    """The replay of a whole black box, boot by boot."""
 
     path: str
     config_path: str

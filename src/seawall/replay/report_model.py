@@ -147,7 +147,7 @@ class NodeCoverage(NamedTuple):
 
 @dataclass
 class GuardReport:
-    """The whole of it."""
+    """What ``guard report`` tells of a stretch of time: nodes, occasions, what was not seen."""
 
     since_unix_seconds: float
     until_unix_seconds: float

@@ -150,7 +150,7 @@ def _range(seconds: Sequence[float]) -> str:
 
 
 def brief(seconds: float) -> str:
-    """``0.4``, ``31``."""
+    """Seconds as text, with one decimal below ten: ``0.4``, ``31``."""
     return f"{seconds:.1f}" if abs(seconds) < 9.95 else f"{seconds:.0f}"
 
 

@@ -56,7 +56,7 @@ def codec_of(shape: Any) -> TypeCodec:
 
 
 def write_float(value: float) -> JSON:
-    """JSON has no infinity."""
+    """A float for JSON, which has no infinity: that is written as a word."""
     if not isinstance(value, float | int) or isinstance(value, bool):
         raise TypeError(f"expected a number, found {value!r}")
     return value if math.isfinite(value) else str(float(value))

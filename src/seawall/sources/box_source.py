@@ -187,7 +187,7 @@ def box_head(name: str, box: Box, unix_seconds: float | None) -> dict[str, Any]:
 
 
 def manifest_passes(passes: Sequence[Pass]) -> JSON:
-    """For ``exported_passes``."""
+    """Rows of an export's manifest, one for each pass, as ``exported_passes`` reads them back."""
     return [[one.unix_seconds, one.monotonic_seconds, one.boot_id, one.is_whole] for one in passes]
 
 

@@ -47,7 +47,7 @@ class BoxRow(NamedTuple):
 
 
 class BoxPage(NamedTuple):
-    """``blackbox list``."""
+    """What ``seawall blackbox list`` shows: the file, its boots, its events."""
 
     path: str
     size_bytes: int
@@ -63,7 +63,7 @@ class BoxPage(NamedTuple):
 
 
 class ShowPage(NamedTuple):
-    """``blackbox show``."""
+    """What ``seawall blackbox show`` shows of a stretch of time: ticks, events, notes."""
 
     path: str
     first_unix_seconds: float

@@ -23,7 +23,7 @@ _MARKS: Final = {"kernel": "kernel:", "kill": "kernel:", "event": "guard:"}
 
 
 def lines(top: dict[str, Any], page: ShowPage, paper: Console, *, whole: bool) -> Iterator[str]:
-    """``whole``: every row."""
+    """The lines of ``seawall blackbox show``; ``whole``: every tick and event, not a selection."""
     yield from heading(top, paper)
     yield from paper.wrap(_span_words(page), "  ")
     for note in page.notes:

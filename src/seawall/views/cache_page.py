@@ -28,7 +28,7 @@ class Owners:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachePage:
-    """One answer."""
+    """What ``seawall cache`` shows: cached files of a workload, a process, paths or the node."""
 
     scope: ScopeKind
     name: str

@@ -72,7 +72,7 @@ def unread_rows(unread: list[Unread]) -> list[dict[str, str]]:
 
 
 def not_seen_rows(rows: "Iterable[NotSeen]") -> list[dict[str, str]]:
-    """``could_not_see`` of every document."""
+    """Rows of ``could_not_see``, which every document has."""
     return [
         {"what": row.what, "why": row.why, "provide": row.provide}
         | ({"kind": row.kind} if row.kind else {})

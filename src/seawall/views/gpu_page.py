@@ -27,7 +27,7 @@ State: TypeAlias = Literal["broken", "untried", "works"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuPage:
-    """One answer."""
+    """What ``seawall gpu`` shows: the table of devices, and what was asked for."""
 
     table: DeviceTable | Unread
     wanted: Workload | None
@@ -64,7 +64,7 @@ class GpuPage:
 
     @property
     def plugins(self) -> tuple[Plugin, ...]:
-        """Containers of device plugins."""
+        """The containers of device plugins; empty where the table is unread."""
         return () if isinstance(self.table, Unread) else self.table.plugins
 
     @property

@@ -55,7 +55,7 @@ class AskedAs(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryPage:
-    """One answer."""
+    """What ``seawall gpu query`` shows: the driver's answer, and what proves a failing call."""
 
     query: GpuQuery | Unread
     refused: tuple[str, ...]

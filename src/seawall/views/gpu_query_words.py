@@ -13,7 +13,7 @@ About: TypeAlias = Literal["access", "versions", "driver", "other"]
 
 
 class Meaning(NamedTuple):
-    """Of one code."""
+    """What one error code of an NVIDIA library means, and what usually causes it."""
 
     name: str
     usually: str
@@ -140,11 +140,11 @@ def differing(query: GpuQuery) -> str:
 
 
 def cuda_words(version: int | None) -> str:
-    """``12.4`` of 12040."""
+    """The CUDA version as people write it: ``12.4`` of 12040; ``unknown`` for None."""
     return "unknown" if version is None else f"{version // 1000}.{version % 1000 // 10}"
 
 
 def compute_mode(number: int | None) -> str:
-    """nvmlComputeMode_t."""
+    """The device's compute mode in words, of nvmlComputeMode_t; ``unknown`` for None."""
     words = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
     return "unknown" if number is None else words.get(number, str(number))

@@ -26,7 +26,7 @@ class RepairOutcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairPage:
-    """One answer."""
+    """What ``seawall gpu repair`` shows: the plan, what was done, and what is left."""
 
     scope: RepairScope
     plan: RepairPlan | Unread
@@ -90,7 +90,7 @@ _BY_NOBODY: Final = (
 
 
 def sentence(page: RepairPage) -> str:
-    """The answer in one."""
+    """The answer of ``seawall gpu repair`` in one sentence."""
     plan = page.plan
     if isinstance(plan, Unread):
         return f"Nothing can be told of devices: {plan.path}: {plan.detail or plan.why}."

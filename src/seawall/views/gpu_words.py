@@ -121,7 +121,7 @@ def _of_nobody(page: GpuPage, wanted: Workload, table: DeviceTable) -> str:
 
 
 def containers(count: int) -> str:
-    """``1 container``, ``14 containers``."""
+    """A number of containers in words: ``1 container``, ``14 containers``."""
     return "1 container" if count == 1 else f"{count} containers"
 
 

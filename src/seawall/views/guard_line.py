@@ -70,7 +70,7 @@ def age_seconds(status: GuardStatus, now_unix_seconds: float | None) -> float | 
 
 
 class GuardNow(NamedTuple):
-    """The same for programs."""
+    """What the guard last said of itself, and how old that is, for JSON documents."""
 
     status: GuardStatus
     age_seconds: float | None

@@ -49,14 +49,14 @@ class WorkloadPage:
 
     @property
     def node_bytes(self) -> int | None:
-        """The node's MemTotal."""
+        """The node's MemTotal in bytes; None where it is in no number that is shown."""
         parts = (part for row in self.inside for part in row.inputs)
         return next((part.bytes for part in parts if part.name == "MemTotal"), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePage:
-    """The node."""
+    """What ``seawall numbers`` shows of the node: tools' numbers, and why they differ."""
 
     meminfo: Meminfo
     numbers: tuple[ToolNumber, ...]

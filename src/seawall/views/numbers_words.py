@@ -143,7 +143,7 @@ def alert(page: WorkloadPage) -> Alert | None:
 
 
 def no_alert(page: WorkloadPage) -> str:
-    """Why there is none."""
+    """Why no number of the workload can be named to alert on."""
     if working_set(page.group.memcg) is None or page.group.memcg.active_file is None:
         return "Which one to alert on cannot be told without its memory.stat."
     if not page.group.memcg.usage:

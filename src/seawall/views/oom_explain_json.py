@@ -28,7 +28,7 @@ class Tail:
         self._fields: dict[str, Any] = {}
 
     def counting(self, explanations: Iterable[Explanation]) -> Iterator[Explanation]:
-        """The same, counted."""
+        """The same explanations, each counted among the reports and in its episode as it passes."""
         for explanation in explanations:
             self.reports_found += 1
             self._episodes.add(explanation.facts, explanation.number)
@@ -176,7 +176,7 @@ def _request(facts: ReportFacts) -> dict[str, Any]:
 
 
 def _owner(owner: Owner | None) -> dict[str, Any] | None:
-    """null: not told."""
+    """The cgroup's owner as a JSON object; None where the report does not tell it."""
     if owner is None:
         return None
     place = owner.place

@@ -14,7 +14,7 @@ _NOTABLE_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodChoice:
-    """The verb's options."""
+    """Which rows ``seawall pods`` shows, and in which order, as its options say."""
 
     sort: str = ATTENTION
     limit: int | None = None
@@ -65,7 +65,7 @@ def _those(rows: tuple[PodRow, ...], *, of_pods: bool | None) -> tuple[PodRow, .
 
 
 def choose(table: PodTable, choice: PodChoice) -> PodRows:
-    """Filter, order and cut."""
+    """The rows of the table that ``choice`` asks for, sorted and cut to its limit."""
     inside = [row for row in table.rows if _is_within(row, choice.within)]
     leaves = tuple(row for row in inside if row.is_leaf)
     shown = inside if choice.everything else list(leaves)

@@ -39,7 +39,7 @@ def show_lines(rule: Rule, paper: Console) -> Iterator[str]:
 
 
 def rule_object(rule: Rule) -> dict[str, Any]:
-    """One rule of ``seawall.rules/1``."""
+    """One rule as a JSON object of schema ``seawall.rules/1``."""
     return {
         "id": rule.id,
         "title": rule.title,

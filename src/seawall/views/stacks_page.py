@@ -30,7 +30,7 @@ NEXT: Final[dict[Kind, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StacksPage:
-    """One answer."""
+    """What ``seawall stacks`` shows: the groups of waiting threads, and what was not seen."""
 
     tally: StackTally
     found: Grouped

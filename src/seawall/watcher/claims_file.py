@@ -23,7 +23,7 @@ _WRITE_EVERY_SECONDS: Final = 60.0
 
 
 class ClaimsFile:
-    """What outlives this watcher."""
+    """The file of saved claims, which outlives the watcher that writes it, and its lock."""
 
     def __init__(self, lock: str = LOCK, path: str = PATH) -> None:
         self._lock_path, self._path = lock, path

@@ -204,7 +204,7 @@ class DeviceProbe:
 
 
 def now() -> DeviceMoment:
-    """On both clocks."""
+    """The present moment on both clocks: Unix seconds and monotonic seconds."""
     return DeviceMoment(time.time(), time.monotonic())
 
 

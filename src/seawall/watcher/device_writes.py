@@ -136,7 +136,7 @@ class DeviceWrites:
                     pending[cgroup] = rows
 
     def close(self) -> None:
-        """End the listener."""
+        """End the child that listens for writes to device cgroups."""
         if self._writers is not None:
             self._writers.close()
             self._writers = None

@@ -38,7 +38,7 @@ AGAIN_SECONDS: Final = 0.2
 
 
 class GpuLoop:
-    """One watch."""
+    """One run of ``seawall gpu --watch``: what it looks at, when, and what it told."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class GpuLoop:
         return None
 
     def close(self) -> None:
-        """End the children."""
+        """End the children: the listener for writes, and whoever tries the devices for us."""
         self._writes.close()
         self._sight.close()
 

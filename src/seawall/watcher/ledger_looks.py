@@ -59,7 +59,7 @@ class FreeMemoryLook:
         return False
 
     def looked(self) -> None:
-        """From here on."""
+        """A look was taken: from here on a fall of free memory counts from what is free now."""
         self._free = self._read()
 
     def _read(self) -> int:

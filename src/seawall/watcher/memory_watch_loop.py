@@ -47,7 +47,7 @@ _TOLD_LEAST_SHARE: Final = 20  # a twentieth
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One change."""
+    """One event that ``seawall memory --watch`` prints, with the claims as they are then."""
 
     event: str
     """``started``, ``armed``, ``disarmed``, ``claim``, ``gone``, ``blind``, ``ended``."""

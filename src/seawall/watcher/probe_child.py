@@ -30,7 +30,7 @@ Answers = Callable[[str, str], JSON]
 
 
 class Question(NamedTuple):
-    """What is being asked."""
+    """What a probe's child is being asked: the probe's name and its argument."""
 
     probe: str
     argument: str

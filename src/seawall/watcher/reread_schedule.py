@@ -41,6 +41,6 @@ class RereadSchedule:
         self._young.pop(path, None)
 
     def forget(self, path: str) -> None:
-        """It is gone."""
+        """Drop a group whose cgroup is gone from the schedule."""
         self._due.pop(path, None)
         self._young.pop(path, None)

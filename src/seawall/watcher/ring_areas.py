@@ -24,7 +24,7 @@ _OF_RINGS: Final = re.compile(rb"^0x\S+ +\d+ (?:" + _CALLERS + rb")\b.*$", re.MU
 
 
 class RingAreas:
-    """What was read last."""
+    """Areas of packet rings in /proc/vmallocinfo, as they were read last."""
 
     def __init__(self) -> None:
         self.found: Vmallocinfo | Unread = Unread(PATH, "not_captured")

@@ -95,7 +95,7 @@ class ContainerFolders:
         return (), ""
 
     def forget(self, path: str) -> None:
-        """It is gone."""
+        """Drop what is known of a container whose cgroup is gone."""
         self._known.pop(path, None)
         self.unread.pop(path, None)
 

@@ -40,7 +40,7 @@ _NO_FILES: Final = ContainerFiles(by_id={}, pods={}, unread=())
 
 
 class WorkloadInventory:
-    """The node's groups."""
+    """The groups (containers, units, cgroups) on this node, with names and roles."""
 
     def __init__(self, host: LiveHost) -> None:
         self._host = host
@@ -156,7 +156,7 @@ class WorkloadInventory:
         return outer
 
     def groups(self) -> Iterator[Workload]:
-        """All of them."""
+        """Every group of the node: containers, units and cgroups that are in no container."""
         for path, workload in self.workloads.by_cgroup.items():
             if path != "/" and self.group_of(path) == workload:
                 yield workload

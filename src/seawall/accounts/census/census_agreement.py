@@ -41,7 +41,7 @@ _PAIRS: Final[tuple[tuple[str, tuple[Kind, ...], tuple[str, ...]], ...]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CensusAgreement:
-    """One comparison.  Bytes."""
+    """One comparison of ledger and page census: bytes that both count of the same memory."""
 
     name: str
     lines: tuple[str, ...]
@@ -57,7 +57,7 @@ class CensusAgreement:
 
     @property
     def difference_bytes(self) -> int:
-        """Census less ledger."""
+        """Bytes by the census less bytes by the ledger; negative where the census counts less."""
         return self.census_bytes - self.ledger_bytes
 
     def agrees(self, total_bytes: int) -> bool:

@@ -169,7 +169,7 @@ def ancestors(path: str) -> Iterator[str]:
 
 
 def largest(groups: Sequence[MemoryGroup]) -> list[MemoryGroup]:
-    """Largest usage first."""
+    """The groups sorted by memory usage, the largest first; an unread usage sorts as 0."""
     return sorted(groups, key=lambda g: -(g.memcg.usage or 0))
 
 

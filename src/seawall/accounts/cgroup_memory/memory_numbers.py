@@ -23,7 +23,9 @@ def working_set(memcg: Memcg) -> int | None:
 
 
 def docker_stats(memcg: Memcg) -> int | None:
-    """20.10 and later."""
+    """Bytes that ``docker stats`` shows since 20.10: usage less inactive file; None where one of
+    the two counters is missing.
+    """
     inactive = inactive_file(memcg)
     if memcg.usage is None or inactive is None:
         return None

@@ -41,7 +41,7 @@ class MemoryParts:
 
     @property
     def kernel_and_rest(self) -> int | None:
-        """K."""
+        """Part K in bytes: kernel memory and the rest; None where neither is known."""
         if self.rest is None:
             return self.kernel
         return self.rest + (self.kernel or 0)
@@ -54,7 +54,7 @@ class MemoryParts:
         return self.inactive_file + self.active_file
 
     def rows(self) -> tuple[tuple[str, str, int | None], ...]:
-        """(letter, name, bytes)."""
+        """The five parts as (letter, name, bytes); bytes is None where the kernel does not tell."""
         return (
             ("A", "anonymous", self.anon),
             ("I", "inactive file", self.inactive_file),

@@ -31,7 +31,7 @@ _Owners = dict[str, Workload | None]
 
 
 class _Sizes(NamedTuple):
-    """Bytes."""
+    """Bytes of the host's memory that one client holds: at least, likely, and at most."""
 
     least: int
     likely: int

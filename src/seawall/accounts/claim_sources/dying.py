@@ -24,7 +24,7 @@ _GIVE_BACK: Final = {
 
 
 def claims(groups: MemoryGroups) -> SourceClaims:
-    """The largest few."""
+    """Claims for the memory of the largest removed cgroups, one for each ledger line."""
     return SourceClaims(
         tuple(claim for dying in dying_memory(groups)[:_SHOWN_MOST] for claim in _claims(dying))
     )

@@ -30,7 +30,7 @@ Source: TypeAlias = "Callable[..., SourceClaims]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """The topic.  Largest first."""
+    """The topic: who holds uncounted memory, as far as that is known; the largest claim first."""
 
     claims: tuple[Claim, ...]
     suspects: tuple[Suspect, ...]

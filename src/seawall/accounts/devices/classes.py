@@ -122,12 +122,14 @@ _DRIVERS: Final = (
 
 
 def class_of_resource(resource: str) -> DeviceClass | None:
-    """``nvidia.com/gpu``, ``nvidia.com/mig-1g.5gb``, ``k8s.device-plugin.nvidia.com/gpu``."""
+    """The device class of a Kubernetes resource name; None for one of no known class.  Names are
+    ``nvidia.com/gpu``, ``nvidia.com/mig-1g.5gb``, ``k8s.device-plugin.nvidia.com/gpu``.
+    """
     return next((one for one in CLASSES if one.resource.match(resource)), None)
 
 
 def class_of_path(path: str) -> DeviceClass | None:
-    """By its name alone."""
+    """The device class of a path in /dev by its name alone; None for one of no known class."""
     return next((one for one in CLASSES if one.member.match(path)), None)
 
 

@@ -33,7 +33,7 @@ _WORDS: Final = {
 
 
 def rows(side: ContainerSide, host: HostSide) -> tuple[DeviceRow, ...]:
-    """Needed ones first."""
+    """A row for each device path that the container should have; those it needs come first."""
     found = [_row(one, side, host) for one in asked(side, host)]
     return tuple(sorted(found, key=lambda row: not row.is_needed))
 

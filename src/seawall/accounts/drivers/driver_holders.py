@@ -55,7 +55,7 @@ class LeftBehind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverHolders:
-    """The topic."""
+    """The topic: which processes hold which driver's files, and what is left when nobody does."""
 
     by_driver: Mapping[str, DriverHolder]
     idle: frozenset[str]

@@ -52,7 +52,7 @@ def brief(name: str, most: int = 30) -> str:
 
 
 def moments_of(signs: Iterable[Sign]) -> list[LogTime]:
-    """In the log's order."""
+    """When each of these signs was logged, in the order of the log."""
     return [sign.line.moment for sign in signs]
 
 

@@ -62,7 +62,7 @@ class Headroom:
 
     @property
     def fraction(self) -> float:
-        """Of ``total_bytes``."""
+        """``bytes`` as a share of ``total_bytes``; 1.0 is all of it."""
         return self.bytes / max(self.total_bytes, 1)
 
     def is_below(self, fraction: float, at_most_bytes: int) -> bool:

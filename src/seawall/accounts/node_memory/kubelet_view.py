@@ -23,7 +23,7 @@ EVICTION_DEFAULT_BYTES: Final = 100 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeletView:
-    """Bytes."""
+    """The node's ``memory.available`` in bytes as the kubelet computes it, and by which formula."""
 
     available_bytes: int
     source: str

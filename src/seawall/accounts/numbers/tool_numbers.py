@@ -69,7 +69,7 @@ class ToolNumber:
 
 @dataclass(frozen=True, slots=True)
 class ToolCount:
-    """A number of times."""
+    """How often something happened to a workload, as one tool shows it."""
 
     tool: str
     name: str

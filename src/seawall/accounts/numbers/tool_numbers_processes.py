@@ -37,7 +37,7 @@ class Resident:
 
     @property
     def whole(self) -> int:
-        """Processes in cgroup.procs."""
+        """How many processes cgroup.procs lists: those that were read and the missing ones."""
         return self.processes + self.missing
 
     @property

@@ -31,7 +31,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """One age of oom_badness."""
+    """One age of the kernel's oom_badness: how it counts points and a score."""
 
     name: str
     """As ``--kernel`` takes it and as a person reads it, e.g. ``2.6.32-el6`` or ``5.9``."""

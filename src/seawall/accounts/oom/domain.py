@@ -17,7 +17,7 @@ _PARTS_MOST: Final = 256
 
 
 class Domain(NamedTuple):
-    """``totalpages`` of oom_badness."""
+    """The memory, in pages, that the OOM killer counts shares of: ``totalpages`` of oom_badness."""
 
     total_pages: int | None
     words: str

@@ -77,12 +77,12 @@ class Explanation:
 
     @property
     def sections(self) -> tuple[Section, ...]:
-        """The details."""
+        """The details of the report: sections, each a heading and its sentences."""
         return self._told.sections
 
     @property
     def anomalies(self) -> tuple[Anomaly, ...]:
-        """What is wrong."""
+        """What is wrong with this kill or its report, each with an id for programs."""
         return self._told.anomalies
 
     def complete(self) -> "Explanation":
@@ -100,11 +100,13 @@ class _Teller:
     bugs: list[Anomaly] = field(default_factory=list)
 
     def words(self, part: str, tell: Callable[[ReportFacts], str]) -> str:
-        """One sentence."""
+        """The one sentence that ``tell`` makes; ``part`` names it should a bug keep it from being
+        told.
+        """
         return " ".join(self.sentences(part, lambda facts: [tell(facts)]))
 
     def sentences(self, part: str, tell: Callable[[ReportFacts], Iterable[str]]) -> tuple[str, ...]:
-        """Several."""
+        """The sentences that ``tell`` makes; guarded, a bug leaves a sentence that says so."""
         try:
             return tuple(tell(self.facts))
         except Exception as error:  # a log of thousands of reports must not end at one
@@ -113,7 +115,7 @@ class _Teller:
             return (f"Not told: {self._bug(part, error)}.",)
 
     def anomalies(self, tell: Callable[[ReportFacts], Iterable[Anomaly]]) -> tuple[Anomaly, ...]:
-        """What is wrong."""
+        """The anomalies that ``tell`` finds; guarded, a bug leaves none and goes to ``bugs``."""
         try:
             return tuple(tell(self.facts))
         except Exception as error:  # as above

@@ -36,7 +36,7 @@ _CLASSES: Final = {"burstable": "Burstable", "besteffort": "BestEffort"}
 
 
 class LimitRole(NamedTuple):
-    """In words."""
+    """What a cgroup's limit is, in words: whose it is, what it means, and what to raise."""
 
     kind: RoleKind
     subject: str
@@ -58,7 +58,7 @@ def role_of(owner: Owner) -> LimitRole:
 
 
 def short_name(place: CgroupPlace) -> str:
-    """``lxc:703``, ``container:648ff0b11197``, ``pod UID``."""
+    """A cgroup's short name: ``lxc:703``, ``container:648ff0b11197``, ``pod UID``."""
     return Owner(place.cgroup, place, None, None, None).name
 
 

@@ -23,7 +23,7 @@ _NAMES_MOST: Final = 64
 
 @dataclass(slots=True)
 class OomEpisode:
-    """One of them."""
+    """One episode: OOM kills of one limit, or of the machine, one soon after the other."""
 
     kind: str | None
     """As a report's; None where the log does not tell whose memory ran out."""
@@ -82,7 +82,7 @@ class Episodes:
         self.kills = 0
 
     def add(self, facts: ReportFacts, number: int) -> None:
-        """The next report."""
+        """Count the next report of the log, its ``number`` from 1, in its episode or a new one."""
         report = facts.report
         domain = _domain(facts)
         seconds, day = moment(report.at)

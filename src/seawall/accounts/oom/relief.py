@@ -52,7 +52,7 @@ class Victim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Relief:
-    """How it ended."""
+    """How the OOM kills, played out, ended: after how many kills, and what they gave back."""
 
     outcome: Outcome
     needed_bytes: int

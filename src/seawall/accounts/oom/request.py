@@ -57,7 +57,7 @@ class Request(NamedTuple):
 
     @property
     def words(self) -> str:
-        """How much of what."""
+        """How much memory was asked for, and of what kind, in words."""
         pages = 1 << max(0, self.order)
         if self.is_of_kswapd:
             return self.what

@@ -11,7 +11,7 @@ from seawall.words import count
 
 
 def request_sentences(facts: ReportFacts) -> Iterator[str]:
-    """One or two sentences."""
+    """Who asked for how much memory of which kind, in one or two sentences."""
     report = facts.report
     request = facts.request
     if "order" in report.cut_text:
@@ -77,7 +77,7 @@ def _is_memcg(facts: ReportFacts) -> bool:
 
 
 def invoker(facts: ReportFacts) -> str:
-    """``name (pid N)``."""
+    """The process whose request ran out of memory: ``name (pid N)``, or its name alone."""
     report = facts.report
     pid = "" if report.invoker_pid is None else f" (pid {report.invoker_pid})"
     return f"{report.invoker_comm or 'an unknown process'}{pid}"

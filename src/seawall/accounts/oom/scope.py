@@ -39,12 +39,12 @@ class Scope:
 
 
 def node_pages(meminfo: Meminfo, page_bytes: int) -> int:
-    """totalram_pages() + total_swap_pages."""
+    """RAM and swap of the node in pages: the kernel's totalram_pages() + total_swap_pages."""
     return (meminfo.mem_total + (meminfo.swap_total or 0)) // page_bytes
 
 
 def node_scope(pages: int, asked: MemoryGroup | None = None) -> Scope:
-    """The whole node."""
+    """The scope of an OOM kill by the whole node; ``pages``: its RAM and swap."""
     return Scope(kind="node", name="the node", total_pages=pages, node_pages=pages, asked=asked)
 
 

@@ -35,7 +35,7 @@ class ZoneLack(NamedTuple):
 
     @property
     def names(self) -> str:
-        """``node 0 DMA``."""
+        """Names of the short zones, the largest first, three at most: ``node 0 DMA``."""
         return ", ".join(state.name for state in self.states[:3])
 
 

@@ -45,12 +45,12 @@ class ZoneState(NamedTuple):
 
     @property
     def name(self) -> str:
-        """``node 0 Normal``."""
+        """The zone's name with its node: ``node 0 Normal``."""
         return f"node {self.zone.node} {self.zone.name}"
 
     @property
     def free_bytes(self) -> int:
-        """As printed."""
+        """Free bytes of the zone, as the report prints them (``free:``)."""
         return self.zone.values["free"]
 
     @property

@@ -49,7 +49,7 @@ class RingOwners:
         self._hidden = self._homes(rings.hidden)
 
     def owner(self, one: PacketSocket) -> RingOwner:
-        """Of one socket."""
+        """Who owns one packet socket, as far as that can be proved, or who may."""
         home = self._home_of_namespace(one.namespace)
         if home is None:
             return self._shared(one)

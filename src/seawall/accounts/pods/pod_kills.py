@@ -203,7 +203,7 @@ class PodCoverage:
 
 
 def coverage_of(rows: Iterable[PodRow]) -> PodCoverage:
-    """Of these rows."""
+    """Of how many of these rows limits, kills and stalls are known."""
     known = list(rows)
     return PodCoverage(
         workloads=len(known),

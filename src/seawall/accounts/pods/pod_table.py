@@ -106,7 +106,7 @@ class PodKills:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRow:
-    """One workload."""
+    """One workload in the table of ``seawall pods``: its memory, its room, its OOM kills."""
 
     workload: Workload
     memcg: Memcg
@@ -136,7 +136,7 @@ class PodRow:
 
     @property
     def limit(self) -> int | Unlimited | None:
-        """Its own."""
+        """The workload's own memory limit in bytes, apart from limits of the cgroups above it."""
         return self.memcg.limit
 
     @property

@@ -122,7 +122,7 @@ class StackTally:
         self._stacks: dict[Stack, Stack] = {}
 
     def add(self, sample: TaskStacks, at_seconds: float) -> None:
-        """One moment."""
+        """Add one sample of kernel stacks; ``at_seconds``: of a clock that only goes forward."""
         self.seconds.append(at_seconds)
         self.present.append({})
         self.threads = max(self.threads, sample.threads)

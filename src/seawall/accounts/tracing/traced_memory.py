@@ -16,7 +16,7 @@ from seawall.readings.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """The topic."""
+    """The topic: who took uncounted pages and still holds them, by a finished trace."""
 
     sum: TraceSum
 

@@ -35,7 +35,7 @@ class Floors:
         self._bytes, self._paused = {}, frozenset()
 
     def learn(self, leasts: dict[Key, int]) -> None:
-        """After a look."""
+        """Bytes by key that are certain now, after the tracer was asked; replaces the old ones."""
         self._bytes = leasts
         self._paused &= leasts.keys()
 

@@ -127,7 +127,7 @@ class Look:
         return found if found is not None and found.inode == group.inode else None
 
     def knows(self, group: Group) -> bool:
-        """It was there."""
+        """Whether this very cgroup (path and inode) was there at that moment."""
         return self._of(group) is not None
 
     def forget(self, path: str, inode: int) -> None:

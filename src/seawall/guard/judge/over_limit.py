@@ -112,7 +112,7 @@ class OverLimitState:
         return self.said.get((group.path, group.inode))
 
     def say(self, group: Group, now: float, decision: str) -> None:
-        """It is reported."""
+        """Note that the group's overrun was reported now, and how long not to repeat it."""
         place, over_bytes = (group.path, group.inode), self.entries[group.path].bytes
         before = self.said.pop(place, None)
         if before is None:

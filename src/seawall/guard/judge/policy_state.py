@@ -114,7 +114,7 @@ class PolicyState:
         return 0.0 if self.low_since is None else now - self.low_since
 
     def next_decision(self) -> str:
-        """``BOOT8-NNNN``."""
+        """The id of the next decision, ``BOOT8-NNNN``: the boot's id cut to 8, and a counter."""
         self.number += 1
         return f"{self.boot}-{self.number:04d}"
 

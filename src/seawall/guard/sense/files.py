@@ -96,7 +96,7 @@ class KernelFile:
 
 
 def words_of(path: str, number: int | None) -> str:
-    """``/proc/x: Permission denied``."""
+    """A file and the words for its errno: ``/proc/x: Permission denied``."""
     return f"{path}: {os.strerror(number or 0)}"
 
 

@@ -56,7 +56,7 @@ class HostTmpfs:
         """What is in all of them."""
 
     def forget(self) -> None:
-        """Another moment."""
+        """Forget the mounts of this moment: they are read anew when they are needed again."""
         self._hosts = self._everywhere = None
 
     def bytes_of(self, pids: Iterable[int]) -> int:

@@ -69,7 +69,7 @@ class Merge:
         self.watcher_pid: int | None = None
 
     def hear(self, message: object, now: float) -> None:
-        """One message."""
+        """Take in one message of the watcher; one that is malformed or too old is only counted."""
         if not isinstance(message, dict):
             self.dropped += 1
             return

@@ -61,7 +61,7 @@ class TickResidual:
 
     @property
     def slope(self) -> float:
-        """Bytes per second."""
+        """How fast uncounted memory grows, in bytes per second; 0.0 where it is not known."""
         return self._trend.slope() if self.bytes is not None else 0.0
 
     def look(self, now: float, memory: Counters, beside: int, certain: int) -> None:

@@ -88,7 +88,7 @@ class Datagram:
         return False
 
     def close(self) -> None:
-        """At the end."""
+        """Close the socket, at the guard's end."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None

@@ -75,7 +75,7 @@ def outcome_line(outcome: Outcome, words: str, seconds: float, stamp: Stamp) -> 
 
 
 def told_line(told: DecisionUpdate, stamp: Stamp) -> bytes:
-    """What came back."""
+    """The line of decisions.jsonl that tells how many bytes came back after a decision."""
     document = _head("told", told.decision, told.seconds, stamp)
     document["sentence"] = plain(told.sentence, _SENTENCE_MOST)
     document["returned_bytes"] = told.returned_bytes

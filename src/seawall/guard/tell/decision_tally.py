@@ -81,11 +81,11 @@ class DecisionTally:
         self._returned = (told.decision, max(known, told.returned_bytes))
 
     def node(self, node: Node) -> None:
-        """Of every tick."""
+        """Add the guard's own major faults of a tick; called at every tick."""
         self.own_major_faults += node.own_major_faults
 
     def counts(self) -> dict[str, int]:
-        """For the status."""
+        """Decisions, kills, and bytes predicted and returned, for the guard's status."""
         return {
             "decisions": sum(self.decisions.values()),
             "kills": self.kills,

@@ -77,7 +77,7 @@ class Decisions:
             self.problem = f"{self.path}: {error.strerror}"
 
     def know(self, decision: str) -> None:
-        """One was taken."""
+        """Note the id of a decision that was taken, whether or not its line is written."""
         self._latest = highest([decision, self._latest])
 
     def add(self, line: bytes) -> bool:
@@ -122,7 +122,7 @@ class Decisions:
             self.problem = f"{self.path}: {error.strerror}"
 
     def close(self) -> None:
-        """The files stay."""
+        """Close both files, which stay on the disk; no line is taken any more."""
         self._is_open = False
         self._let_go()
 

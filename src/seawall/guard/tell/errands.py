@@ -62,7 +62,7 @@ class Errands:
 
 
 class Desk:
-    """The loop's state."""
+    """What the aide's loop holds: its end of the channel, its children, requests that wait."""
 
     def __init__(self, end: socket.socket, errands: Errands) -> None:
         self.end = end
@@ -142,7 +142,7 @@ class Desk:
         return Child(kind, pid, ours, decision)
 
     def _run(self, kind: str, request: dict[str, Any], answers: int) -> NoReturn:
-        """In the child."""
+        """What the child of one request does; it never returns."""
         status = 70
         try:
             be_gentle(kind)

@@ -134,7 +134,7 @@ class Newsy(Protocol):
 
 
 def news_of(*parts: Newsy) -> Iterator[str]:
-    """Each once."""
+    """The news of each part, told once: it is empty afterwards."""
     for part in parts:
         words, part.news = part.news, ""
         if words:

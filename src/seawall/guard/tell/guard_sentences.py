@@ -54,7 +54,7 @@ _STEPS: Final = {
 
 
 def started(mode: str, scope: tuple[str, ...], version: str) -> str:
-    """Once ready."""
+    """The sentence of a guard that is ready: its version, and what it may do where."""
     return f"version {version} started, {_may(mode, scope)}"
 
 
@@ -107,7 +107,7 @@ def self_test_failed(why: str) -> str:
 
 
 def lock_held(pid: int) -> str:
-    """A second guard."""
+    """The sentence of a second guard, which only observes; ``pid``: of the first, 0: unknown."""
     who = f" (pid {pid})" if pid > 0 else ""
     return f"another guard{who} holds the lock: this one observes only"
 

@@ -74,7 +74,7 @@ class LineFile:
         return True
 
     def close(self) -> None:
-        """At the end."""
+        """Close the file, at the guard's end."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

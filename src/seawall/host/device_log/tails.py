@@ -93,7 +93,7 @@ def first_line(data: bytes, *, is_cut: bool) -> bytes:
 
 
 class PluginLogs(NamedTuple):
-    """Which are read."""
+    """Paths of the device plugins' logs that are read, and in words which are left out."""
 
     paths: list[str]
     left_out: str

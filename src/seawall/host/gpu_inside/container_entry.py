@@ -51,7 +51,7 @@ _CALLS: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
-    """Its whole life."""
+    """The program: read the question, become what the container's process is, ask the driver."""
     _keep_only_these()
     question = json.loads(_line())
     _stand_alone(question["parent"])

@@ -35,7 +35,7 @@ _CALLS: Final = ctypes.CDLL(None, use_errno=True)
 
 
 class TaskCredentials(NamedTuple):
-    """Of one process."""
+    """Ids, groups, capabilities and limits of one process."""
 
     uids: tuple[int, ...]
     """Real, effective, saved."""

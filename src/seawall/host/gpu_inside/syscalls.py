@@ -29,7 +29,7 @@ _PRCTLS: Final = (1, 4)  # PR_SET_PDEATHSIG, PR_SET_DUMPABLE
 
 
 class Numbers(NamedTuple):
-    """Of one architecture."""
+    """Numbers of system calls on one architecture: those that are judged, and the refused ones."""
 
     architecture: int
     """AUDIT_ARCH_*."""

@@ -48,7 +48,7 @@ class PageFiles:
         self.has_cgroups = self._cgroups >= 0
 
     def close(self) -> None:
-        """Both files."""
+        """Close /proc/kpageflags and, where it was opened, /proc/kpagecgroup."""
         os.close(self._flags)
         if self.has_cgroups:
             os.close(self._cgroups)

@@ -83,7 +83,7 @@ class _Tally:
         self._squares: Counter[int] = Counter()
 
     def add(self, counts: Counter[tuple[int, int]]) -> None:
-        """One more class."""
+        """Add the frames of one more class, counted by (flags word, cgroup inode)."""
         self.classes += 1
         words: Counter[int] = Counter()
         payers: Counter[int] = Counter()
@@ -130,7 +130,7 @@ def ram_of(iomem: str, page_size: int) -> list[Range]:
 
 
 def zones_of(zoneinfo: str) -> list[Range]:
-    """What the zones span."""
+    """Ranges of page frames that the populated zones of /proc/zoneinfo span, holes included."""
     zones = [
         Range(int(begin), int(begin) + int(spanned))
         for part in re.split(r"^Node ", zoneinfo, flags=re.MULTILINE)

@@ -101,7 +101,7 @@ class Armed:
 
     @property
     def pages(self) -> Instance:
-        """Pages taken."""
+        """The trace instance that records pages taken (kmem:mm_page_alloc)."""
         return self._instances[0]
 
     @property
@@ -181,14 +181,14 @@ class Armed:
         return told
 
     def forget_sums(self) -> None:
-        """They begin again."""
+        """Begin the kernel's sums by thread again, from zero."""
         if self.is_on:
             clear_triggers(self.pages.folder)
             self.has_hist = self.has_hist and hist.arm(self.pages, self.condition)
         self._sums_before = hist.Sums({}, 0)
 
     def record_again(self) -> None:
-        """Undo that."""
+        """Record again where ``is_recording`` is false: buffers, filters and events set up anew."""
         self.off()
         self.grow()
         self.filter(self._step)

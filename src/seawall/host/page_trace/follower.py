@@ -110,7 +110,7 @@ class Follower:
         self.round()
 
     def round(self) -> None:
-        """Read and apply."""
+        """One round: read the buffers, and apply to the ledger what happened before it began."""
         began = time.thread_time()
         horizon = time.monotonic_ns()
         self._gather()

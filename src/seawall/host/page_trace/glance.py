@@ -33,7 +33,7 @@ class Settling:
         self._before = 0
 
     def mark(self, now: float, stretch: int) -> None:
-        """``stretch`` begins now."""
+        """Note that ``stretch`` begins at ``now``, in seconds."""
         self._marks.append((now, stretch))
 
     def before(self, now: float) -> int:
@@ -74,7 +74,9 @@ class FrameExaminer:
         is_compound: IsCompound,
         rest: Callable[[], object] = lambda: None,
     ) -> dict[int, FrameFlags]:
-        """As ``frame_flags.examine``."""
+        """Flags of the frames by group, as ``frame_flags.examine``; asks again only where something
+        changed.
+        """
         flags, cgroups = open_both()
         rows: _Rows = Counter()
         old, self._known = self._known if frames.step == self._step else {}, {}

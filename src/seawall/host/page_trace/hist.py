@@ -36,7 +36,7 @@ class Sums(NamedTuple):
         return self.entries > 3 * _ENTRIES // 4
 
     def plus(self, other: "Sums") -> "Sums":
-        """Of both."""
+        """The sum of both: pages thread by thread, and dropped events."""
         pages = dict(self.pages)
         for tid, number in other.pages.items():
             pages[tid] = pages.get(tid, 0) + number

@@ -36,7 +36,7 @@ class Probe(NamedTuple):
     what: str
 
     def definition(self, group: str) -> str:
-        """The line itself."""
+        """The line for kprobe_events that defines this probe in ``group``."""
         return f"{self.sort}:{group}/{self.event} {self.what}"
 
 

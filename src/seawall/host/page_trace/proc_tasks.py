@@ -50,7 +50,7 @@ def cgroup_lines(tid: int) -> tuple[str, ...]:
 
 
 def all_pids() -> list[int]:
-    """Every process."""
+    """Ids of all processes in /proc, in no order."""
     return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
 
 

@@ -51,7 +51,7 @@ class Streams:
                 self._raw[cpu] = instance.open_raw(cpu)
 
     def descriptors(self) -> list[int]:
-        """For poll(2)."""
+        """The open descriptors of the raw buffers, one for each CPU, to be polled."""
         return list(self._raw.values())
 
     def drain(self) -> list[tuple[int, bytes]]:

@@ -21,7 +21,7 @@ _BYTES_MOST: Final = 64 << 20
 
 
 class SymbolTable(Symbols):
-    """Names from memory."""
+    """Names of the kernel's functions by address, held in memory and read again by ``refresh``."""
 
     def __init__(self, path: str = "/proc/kallsyms", modules: str = "/proc/modules") -> None:
         super().__init__(path)

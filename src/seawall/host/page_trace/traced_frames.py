@@ -116,7 +116,7 @@ class TracedFrames:
             yield number << _BITS + self.shift, chunk
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Forget all traced frames, so that none is followed."""
         self._chunks = {}
         self.is_full = False
 

@@ -34,7 +34,7 @@ class PageTracer:
     """Open, pump, look, close; a context manager closes it."""
 
     def __init__(self, armed: Armed, keeper: Keeper | None) -> None:
-        """Use ``open``."""
+        """Use ``PageTracer.open``, which begins to trace."""
         self._armed = armed
         self._keeper = keeper
         self._is_open = True
@@ -187,7 +187,7 @@ class PageTracer:
                 self._armed.shrink()
 
     def resume(self) -> None:
-        """Follow again."""
+        """Follow pages again after ``pause``; frees in between were not seen."""
         if not self.is_on and self._is_open:
             if not self._armed.options.keeps_buffers:
                 self._armed.grow()

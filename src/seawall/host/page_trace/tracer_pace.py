@@ -25,7 +25,7 @@ _ORDER_AT: Final = {decode.TAKEN: 4, decode.FREED: 3}  # its place in a happenin
 
 
 class TracerPace:
-    """Of one follower."""
+    """How much of a CPU one follower uses, and the step that keeps that low."""
 
     def __init__(self) -> None:
         self._since = time.monotonic()
@@ -37,7 +37,7 @@ class TracerPace:
         self._used_seconds += seconds
 
     def saw(self, batch: Sequence[Happening]) -> None:
-        """These happened."""
+        """Count the block orders of these events, looking at one event in ``_ONE_IN``."""
         self._orders.update(
             happening[_ORDER_AT[happening[1]]]
             for happening in batch[::_ONE_IN]

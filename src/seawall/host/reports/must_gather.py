@@ -21,7 +21,7 @@ _MACHINE: Final = re.compile(rb"^\s+architecture: (\w{1,20})$", re.MULTILINE)
 
 
 def report_of(tree: LiveHost) -> SupportReport | None:
-    """None for another tool's."""
+    """The must-gather report that this tree is; None for a tree of another tool."""
     home = _home(tree)
     if home is None:
         return None

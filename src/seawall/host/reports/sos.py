@@ -23,7 +23,7 @@ _UNAMES: Final = (f"{_HOME}/kernel/uname_-a", "/uname")
 
 
 def report_of(tree: LiveHost) -> SupportReport | None:
-    """None for another tool's."""
+    """The sos report that this tree is; None for a tree of another tool."""
     names = tree.names("/")
     if isinstance(names, Unread) or MARK not in names:
         return None

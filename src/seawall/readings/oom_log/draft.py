@@ -98,7 +98,7 @@ class ReportDraft:
 
     @property
     def release(self) -> str | None:
-        """Of the kernel."""
+        """The kernel's release as the report's header names it; None where no line tells."""
         return self.head.invoker.kernel if self.head.invoker else None
 
     @property

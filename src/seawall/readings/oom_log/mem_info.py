@@ -45,7 +45,7 @@ class _ZoneDraft:
 
 @dataclass(slots=True)
 class MemInfoDraft:
-    """Filled line by line."""
+    """The ``Mem-Info:`` part of an OOM report while it is read, line by line."""
 
     pages: dict[str, int] = field(default_factory=dict)
     nodes: dict[int, dict[str, int]] = field(default_factory=dict)

@@ -193,7 +193,7 @@ class KernelMemoryPart:
 
 @dataclass(slots=True)
 class Table:
-    """The tasks."""
+    """The table of tasks in a report: its columns, its rows, and whether lines are damaged."""
 
     has_header: bool = False
     is_damaged: bool = False

@@ -33,13 +33,17 @@ _SLUB_NODE: Final = re.compile(
 
 
 def read_cache(text: str) -> ReportSlabCache | None:
-    """``kmalloc-4k   15664KB   15904KB``."""
+    """A slab cache from a line ``kmalloc-4k  15664KB  15904KB`` (used, total); None for another
+    line.
+    """
     found = _CACHE.match(text)
     return ReportSlabCache(found[1], int(found[2]) << 10, int(found[3]) << 10) if found else None
 
 
 def read_site(text: str) -> CallSite | None:
-    """``3176243200 247900 mm/slub.c:2264 func:alloc_slab_page``."""
+    """A call site from a line ``3176243200 247900 mm/slub.c:2264 func:alloc_slab_page`` (bytes,
+    calls); None for another line.
+    """
     found = _SITE.match(text)
     if not found:
         return None

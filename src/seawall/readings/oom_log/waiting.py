@@ -73,7 +73,7 @@ class Waiting:
             self._finish_first()
 
     def finish_all(self) -> None:
-        """Nothing follows."""
+        """Finish every waiting draft, for the log has ended and no line of the reaper follows."""
         while self._drafts:
             self._finish_first()
 

@@ -57,7 +57,7 @@ class TotalsRow(NamedTuple):
 
 
 def _not_looked_at(page: RecordedCachePage | DirtyCachePage) -> None:
-    """Absent, not none."""
+    """None for a field that this page did not look at: it is left out, which is not 0."""
 
 
 def scope(page: CachePage) -> CacheScope:

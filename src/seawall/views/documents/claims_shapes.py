@@ -26,7 +26,7 @@ class NodeUncounted(NamedTuple):
 
 
 def node_uncounted(shadow: ShadowCharges | Unread) -> NodeUncounted:
-    """None: not known."""
+    """The node's uncounted memory in bytes; None for what is not known."""
     if isinstance(shadow, Unread):
         return NodeUncounted(None, None, None, None)
     is_seen = shadow.is_whole or bool(shadow.node.bytes)

@@ -162,7 +162,7 @@ _WORKLOAD: Final[Shapes] = {
 
 
 class TraceFields(NamedTuple):
-    """What was traced."""
+    """What a trace of page allocations told: who took memory, and by which stacks."""
 
     by_stack: tuple[StackSum, ...]
     """Kernel stacks through which memory was taken that is still held, largest first."""
@@ -173,7 +173,7 @@ class TraceFields(NamedTuple):
 
 
 def trace(page: WhoPage) -> TraceFields | None:
-    """None: nobody traced."""
+    """What the trace told; None where nobody traced."""
     traced = page.traced
     if not traced.has_trace:
         return None
@@ -271,7 +271,7 @@ def errors(one: MemoryCensus) -> dict[str, int] | None:
 
 
 def sums(parts: tuple[KindSum, ...]) -> dict[str, int]:
-    """Bytes by kind."""
+    """Bytes of memory by the kind of page frame."""
     return {part.kind: part.bytes for part in parts}
 
 

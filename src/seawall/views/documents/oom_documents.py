@@ -50,7 +50,7 @@ def ranking(prediction: Prediction) -> Sequence[Ranked]:
 
 
 def left_out(prediction: Prediction) -> int:
-    """Of the ranking."""
+    """How many processes of the ranking are not shown."""
     return len(prediction.ranking) - len(ranking(prediction))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``seawall pods --json``."""
+"""The fields of ``seawall pods --json``, and where their values come from."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

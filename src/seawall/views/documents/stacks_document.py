@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``seawall stacks --json``."""
+"""The fields of ``seawall stacks --json``, and where their values come from."""
 
 from typing import Final, NamedTuple
 
@@ -49,7 +49,7 @@ def sysrq(page: StacksPage) -> list[SysrqRow]:
 
 
 def title(group: StackGroup) -> str:
-    """Kind in words."""
+    """The kind of place where the group's threads wait, in words."""
     return TITLES[group.place.kind]
 
 

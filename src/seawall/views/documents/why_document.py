@@ -57,7 +57,7 @@ class RecentRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckPage:
-    """What was judged."""
+    """What the rules judged for ``why`` and ``check``, and what could not be seen."""
 
     judged: Sequence[Judged]
     unseen: Sequence[NotSeen]
@@ -82,7 +82,7 @@ class CheckPage:
 
     @property
     def muted(self) -> list[Muted]:
-        """By rules.toml."""
+        """Findings that rules.toml mutes, each with the reason given there."""
         return [
             Muted(item.id, item.key, item.muted) for item in self.judged if item.muted is not None
         ]

@@ -65,7 +65,7 @@ _TESTS: Final[dict[int, Callable[[int, int, int], bool]]] = {
 
 
 class Insn(NamedTuple):
-    """struct bpf_insn."""
+    """One eBPF instruction: struct bpf_insn of uapi/linux/bpf.h, its two registers apart."""
 
     code: int
     to: int
@@ -110,7 +110,7 @@ def _decoded(program: bytes) -> tuple[Insn, ...]:
 
 
 class _Machine:
-    """One run."""
+    """One run of a device program: its registers, its stack and the context it is asked about."""
 
     def __init__(self, context: bytes) -> None:
         self._context = context

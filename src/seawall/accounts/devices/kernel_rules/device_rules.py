@@ -35,7 +35,7 @@ _KINDS: Final[dict[str, Kind]] = {"char": "c", "block": "b"}
 
 
 class RuledDevice(NamedTuple):
-    """What is asked about."""
+    """A device about which device rules are asked: its kind and numbers."""
 
     kind: Kind
     major: int

@@ -32,7 +32,7 @@ _LOGS: Final[dict[Kind, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceFaults:
-    """The topic."""
+    """The topic: pods that were refused devices (F8) and devices that are not handed out (F9)."""
 
     refused: tuple[RefusedPod, ...] = ()
     shortfall: Shortfall = Shortfall((), None, "")  # noqa: RUF009 - a NamedTuple

@@ -35,7 +35,7 @@ _TOGETHER_SECONDS: Final = 10.0
 
 
 class Shortfall(NamedTuple):
-    """The whole answer."""
+    """Unhealthy devices, and how many the driver has, where the kubelet's can be compared."""
 
     unhealthy: tuple[UnhealthyDevice, ...]
     driver_has: int | None
@@ -139,7 +139,7 @@ def xid_words(xid: int) -> str:
 
 
 def diagnoses(found: Iterable[UnhealthyDevice]) -> Iterator[Diagnosis]:
-    """One for each cause."""
+    """A diagnosis of unhealthy devices for each cause, with all devices that share it."""
     groups: dict[tuple[Mode, str, str], list[UnhealthyDevice]] = {}
     for one in found:
         groups.setdefault((one.mode, one.resource, one.why), []).append(one)

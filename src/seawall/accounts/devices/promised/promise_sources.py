@@ -25,7 +25,7 @@ _NO_GAP: Final = ("absent", "vanished", "not_captured")
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where promises are found."""
+    """The readings that say which devices a container was promised."""
 
     specs: DeviceSpecs | Unread
     kubelet: KubeletDevices | Unread

@@ -26,7 +26,7 @@ def numbers(row: DeviceRow) -> str:
 
 
 def hook_words(hook: str | None) -> str:
-    """Who gave it."""
+    """A sentence that says who gave the device: the OCI hook; None: the container's config."""
     if hook is None:
         return "The container's config has it."
     return f"{hook} gave it at start, behind the runtime's back."

@@ -71,7 +71,7 @@ def _of_row(row: DeviceRow, side: ContainerSide, host: HostSide) -> Diagnosis:
 
 
 def says(row: DeviceRow, layer: Layer) -> str:
-    """In one word."""
+    """What one layer says of a device: ``yes``, ``no``, ``none`` or ``unread``."""
     return row.layers[layer].says
 
 

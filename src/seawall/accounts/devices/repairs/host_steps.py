@@ -38,7 +38,7 @@ _AT_BOOT: Final = "for good only what runs at each boot, before the container ru
 def steps(
     facts: RepairFacts, scope: RepairScope, containers: list[ContainerDevices]
 ) -> Iterator[Step]:
-    """In their order."""
+    """Repair steps on the host in the order to do them: modules, nodes, links, CDI specs."""
     yield from _modules(facts, scope, containers)
     yield from _nodes(facts, scope, containers)
     yield from _links(facts, scope, containers)

@@ -38,7 +38,7 @@ class Modules(NamedTuple):
 
 
 class Link(NamedTuple):
-    """``/dev/char/M:m`` that is missing."""
+    """A symbolic link ``/dev/char/M:m`` that is missing, and where it should lead."""
 
     path: str
     major: int
@@ -50,7 +50,7 @@ Subject: TypeAlias = Modules | tuple[HostNode, ...] | tuple[Link, ...] | Plugin 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One, planned."""
+    """One planned step of a repair."""
 
     kind: Kind
     """In the order in which they are of use."""

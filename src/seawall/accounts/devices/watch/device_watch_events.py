@@ -26,7 +26,7 @@ MISSING: Final = "missing"
 
 
 class DeviceMoment(NamedTuple):
-    """On both clocks, seconds."""
+    """A moment on both clocks, in Unix seconds and monotonic seconds."""
 
     unix: float
     monotonic: float
@@ -40,7 +40,7 @@ class DeviceKey(NamedTuple):
 
 
 class Stand(NamedTuple):
-    """How one device stands."""
+    """Whether one device may be used at one moment."""
 
     errno: int | None
     """0: it may be used; None: that could not be tried."""
@@ -107,7 +107,7 @@ class WatchedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessEvent:
-    """One change."""
+    """One event of a watch of devices: what changed for a container or for the host, and when."""
 
     kind: EventKind
     at: DeviceMoment
@@ -138,7 +138,7 @@ class AccessEvent:
 
 
 def stand_words(stand: Stand) -> str:
-    """``allowed``, ``EPERM``, ``not tried``."""
+    """A device's stand in words: ``allowed``, ``EPERM``, ``not tried``."""
     if stand.errno is None:
         return "not tried"
     return errnos.errorcode.get(stand.errno, str(stand.errno)) if stand.errno else "allowed"

@@ -30,7 +30,7 @@ _STANDS_FOR_ANY: Final = frozenset(one.unit_name for one in CLASSES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedDevices:
-    """One container."""
+    """What a watch looks at of one container: the devices that are tried, and as which process."""
 
     workload: Workload
     target: AccessTarget | None
