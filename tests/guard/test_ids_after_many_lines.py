@@ -23,7 +23,7 @@ def teller(folder: Path, boot: str = BOOT) -> Teller:
 def kills(made: Teller, lines: int) -> None:
     """Of a container that is killed by the kernel again and again, on a node that is near."""
     for number in range(lines):
-        made.status(node(kernel_kills=1, seconds=200.0 + number), groups(), "near", {})
+        made.status(node(kernel_kills=1, seconds=200.0 + number), {}, "near", {})
 
 
 @pytest.mark.parametrize("lines", [1000, 8000])

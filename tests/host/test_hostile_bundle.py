@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import json
 import os
 import resource
 import subprocess
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.end_to_end.warm_verbs import seawall
 
 from seawall.host.bundle import open_bundle
 from seawall.problems import BundleProblem
@@ -64,8 +64,9 @@ def whole(*extra: bytes, answers: bytes = b"{}") -> bytes:
 
 
 def zeros(name: str, kind: bytes) -> Iterator[bytes]:
+    """Twice as many as may be held, of the more that are promised."""
     yield header(name, kind, 600 << 20)
-    for _ in range(600):
+    for _ in range(300):
         yield bytes(1 << 20)
 
 
@@ -90,12 +91,10 @@ BOMBS: dict[str, tuple[Callable[[], Iterator[bytes]], str]] = {
         lambda: repeated(member("x", pax("a", "b"), tarfile.XHDTYPE), 10_000),
         "overlong header",
     ),
-    "many folders": (
-        lambda: repeated(header("1/files/d", tarfile.DIRTYPE, 0), 300_000),
-        "more than 200,000",
-    ),
-    "many files": (
-        lambda: repeated(member("1/files/proc/1/status", b""), 300_000),
+    "many folders and files": (
+        lambda: repeated(
+            header("1/files/d", tarfile.DIRTYPE, 0) + member("1/files/proc/1/status", b""), 150_000
+        ),
         "more than 200,000",
     ),
     "digits": (lambda: repeated(QUADRATIC, 1000), "bad pax header"),
@@ -222,13 +221,7 @@ def test_verbs_answer_about_hostile_probes(verb: str, tmp_path: Path) -> None:
     )
     path = tmp_path / "b"
     path.write_bytes(whole(answers=answers.encode()))
-    done = subprocess.run(
-        [sys.executable, "-m", "seawall", verb, "--json", "--from", str(path)],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-        capture_output=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr.decode()
-    page = json.loads(done.stdout)
+    page = seawall(verb, "--json", "--from", str(path)).answered().document
     assert "taken_at" not in page
     assert "taken_at" in page["unread"]
     assert page["host"]["unread"] == ["node", "boot_id", "kernel"]

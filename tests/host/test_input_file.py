@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.end_to_end.warm_verbs import seawall
 
 from seawall.cli.policy_file import load_policy
 from seawall.host import input_file
@@ -49,14 +50,10 @@ def test_refused_with_what_was_expected_and_what_was_found(odd: dict[str, str], 
 @pytest.mark.parametrize("option", ["--from", "--rules"])
 def test_verb_ends_at_once_with_one_line(odd: dict[str, str], option: str) -> None:
     words = [option, odd["a FIFO"]] + (["--from", str(BUNDLE)] if option == "--rules" else [])
-    done = subprocess.run(
-        [sys.executable, "-m", "seawall", "why", *words],
-        capture_output=True, timeout=AT_ONCE_SECONDS, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert b"found a FIFO" in done.stderr
+    ran = seawall("why", *words, most_seconds=AT_ONCE_SECONDS)
+    assert ran.status == 2
+    assert len(ran.err.splitlines()) == 1
+    assert b"found a FIFO" in ran.err
 
 
 def test_process_substitution_and_stdin_are_read() -> None:
@@ -117,13 +114,8 @@ def test_tree_with_fifos_and_devices_in_place_of_files(tmp_path: Path) -> None:
         assert isinstance(found, Unread)
         assert found.why == "malformed"
     assert isinstance(host.read("/proc/swaps"), bytes)
-    done = subprocess.run(
-        [sys.executable, "-m", "seawall", "why", "--whole", "--root", str(tmp_path)],
-        capture_output=True, timeout=AT_ONCE_SECONDS, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
-    assert done.returncode == 0
-    assert b"no regular file" in done.stdout
+    ran = seawall("why", "--whole", "--root", str(tmp_path), most_seconds=AT_ONCE_SECONDS)
+    assert "no regular file" in ran.answered().text
     os.close(writer)
 
 

@@ -3,12 +3,11 @@
 import gzip
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.end_to_end.warm_verbs import seawall
 
 from seawall.host.live import LiveHost
 from seawall.host.reports import must_gather, nvidia_bug_report, sos
@@ -60,12 +59,8 @@ def report_of(module: Any, folder: Path) -> SupportReport | None:
 
 
 def run(*words: str) -> Any:
-    done = subprocess.run(
-        [sys.executable, "-m", "seawall", *words], capture_output=True, check=False, timeout=60,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout) if "--json" in words else done.stdout.decode()
+    ran = seawall(*words).answered()
+    return ran.document if "--json" in words else ran.text
 
 
 @pytest.mark.parametrize("homes", [("host", "date"), ("general", "general")], ids=["4", "3"])
@@ -211,10 +206,7 @@ def test_nvidia_bug_report_cut_or_hostile(tmp_path: Path) -> None:
 
 
 def test_folder_that_is_nothing_of_the_kind_says_what_was_expected(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "seawall", "why", "--root", str(tmp_path)], capture_output=True,
-        check=False, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
-    assert done.returncode == 2
-    [line] = done.stderr.decode().splitlines()
+    ran = seawall("why", "--root", str(tmp_path))
+    assert ran.status == 2
+    [line] = ran.err.decode().splitlines()
     assert "expected the root of a host, a sos report, a must-gather" in line

@@ -217,11 +217,14 @@ def test_a_megabyte_takes_less_than_a_second(name: str) -> None:
         assert time.process_time() - start < 1.0, kind
 
 
+@pytest.mark.parametrize(
+    "most_bytes", [MEGABYTE // 8, pytest.param(MEGABYTE // 4, marks=pytest.mark.campaign)]
+)
 @pytest.mark.parametrize("name", sorted(SAMPLES))
-def test_memory_stays_in_proportion(name: str) -> None:
+def test_memory_stays_in_proportion(name: str, most_bytes: int) -> None:
     parse, sample = PARSERS[name], SAMPLES[name][-1]
     for kind, data in large(sample):
-        data = data[: MEGABYTE // 4]
+        data = data[:most_bytes]
         tracemalloc.start()
         try:
             outcome(parse, data)
