@@ -5,7 +5,7 @@ import pytest
 
 from seawall.accounts.log_episodes.guard_events import guard_events
 from seawall.accounts.log_episodes.log_events import events_of, recent_events
-from seawall.readings.event_log.event_log import _PATTERNS, read_events
+from seawall.readings.event_log.event_log import PATTERNS, read_events
 from seawall.readings.event_log.log_line import LogClock, line_of
 
 OOMD = "due to memory pressure for /a being 60.00% > 50.00% for > 20s with reclaim activity"
@@ -289,6 +289,6 @@ def test_a_decision_of_the_guard_is_told_once() -> None:
 
 
 def test_every_pattern_can_be_tried() -> None:
-    assert len(_PATTERNS) > 70
-    said = [one.what for one in _PATTERNS if one.match("\0") is not None]
+    assert len(PATTERNS) > 70
+    said = [one.what for one in PATTERNS if one.match("\0") is not None]
     assert said == ["shutdown"], "every line of systemd-shutdown is of one, and no other pattern is"

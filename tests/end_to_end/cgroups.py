@@ -15,7 +15,7 @@ def missing() -> str | None:
     """Why no memory cgroup can be made here, and what would help."""
     if os.geteuid():
         return "making a cgroup needs root: sudo make test-system"
-    home = _home()
+    home = memory_home()
     if home is None:
         return "no memory cgroup is mounted: mount -t cgroup2 cgroup2 /sys/fs/cgroup"
     if not os.access(home, os.W_OK):
@@ -23,7 +23,7 @@ def missing() -> str | None:
     return None
 
 
-def _home() -> Path | None:
+def memory_home() -> Path | None:
     if (V1 / "memory.limit_in_bytes").exists() or (V1 / "memory.usage_in_bytes").exists():
         return V1
     controllers = V2 / "cgroup.controllers"
@@ -61,7 +61,7 @@ class Cgroup:
 @contextlib.contextmanager
 def cgroup(name: str, limit_bytes: int) -> Iterator[Cgroup]:
     """``name`` below the root, limited; whatever is left in it is killed at the end."""
-    home = _home()
+    home = memory_home()
     assert home
     path = home / name
     path.mkdir()
@@ -72,10 +72,10 @@ def cgroup(name: str, limit_bytes: int) -> Iterator[Cgroup]:
             (path / "memory.max").write_text(str(limit_bytes))
         yield Cgroup(path)
     finally:
-        _remove(path)
+        remove(path)
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
     for _ in range(100):
         for pid in (path / "cgroup.procs").read_text().split():
             with contextlib.suppress(ProcessLookupError):

@@ -55,7 +55,7 @@ class Room:
         self.enter = ("nsenter", f"--mount=/proc/{keeper.pid}/ns/mnt", "--")
         self.config = folder / "guard.toml"
         self.scope = scope
-        self.trees = [home for home in (cgroups._home(), FREEZER) if home and home.is_dir()]
+        self.trees = [home for home in (cgroups.memory_home(), FREEZER) if home and home.is_dir()]
         self.processes: list[subprocess.Popen[str]] = []
 
     # --- cgroups -----------------------------------------------------------------------------

@@ -57,7 +57,7 @@ class Member:
     @property
     def path(self) -> str:
         """Its cgroup as ``seawall pods`` shows it."""
-        home = cgroups._home()
+        home = cgroups.memory_home()
         return "/" + str(self.group.path.relative_to(home or "/"))
 
     @property

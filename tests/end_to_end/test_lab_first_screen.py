@@ -39,7 +39,7 @@ def pod(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A pod's cgroup as the kubelet makes it, with both innocents at work beside it."""
     if why := cgroups.missing():
         pytest.skip(why)
-    home = cgroups._home()
+    home = cgroups.memory_home()
     assert home
     big = tmp_path_factory.mktemp("reader") / "big"
     big.write_bytes(os.urandom(MIB) * 96)
@@ -49,7 +49,7 @@ def pod(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with contextlib.ExitStack() as stack:
         for folder in folders:
             folder.mkdir()
-            stack.callback(cgroups._remove, folder)
+            stack.callback(cgroups.remove, folder)
             if (folder / "cgroup.subtree_control").exists():
                 (folder / "cgroup.subtree_control").write_text("+memory")
         for name, words in ((READER, ["-c", READ_AGAIN, str(big)]), (WORKER, ["-c", COMPUTE])):

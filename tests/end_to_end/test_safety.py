@@ -228,7 +228,7 @@ def test_groups_that_vanish_while_pods_reads(tmp_path: Path) -> None:
         "for i in itertools.count():\n"
         "  os.mkdir(p:=f'{home}/seawall-v{i % 7}'); os.rmdir(p)\n"
     )
-    home = str(cgroups._home())
+    home = str(cgroups.memory_home())
     try:
         with ready([sys.executable, "-c", f"home={home!r}\n{code}"]):
             for _ in range(5):

@@ -11,7 +11,7 @@ import pytest
 
 from seawall.accounts.scene import Scene
 from seawall.cli import recent_event_sources
-from seawall.cli.main import _parse
+from seawall.cli.main import parse
 from seawall.cli.source_options import open_source
 from seawall.findings.blindness import not_seen
 from seawall.findings.finding import Finding, quiet
@@ -122,7 +122,7 @@ def topics_of(words: list[str], monkeypatch: pytest.MonkeyPatch) -> list[type[An
 
 
 def answer(words: list[str]) -> int:
-    arguments = _parse([*words, "--from", str(INCIDENT)])
+    arguments = parse([*words, "--from", str(INCIDENT)])
     verb = import_module(f"seawall.cli.{arguments.verb}")
     if hasattr(verb, "complete"):
         verb.complete(arguments)
@@ -166,7 +166,7 @@ def test_fault_in_what_happened_lately_leaves_the_present(monkeypatch: pytest.Mo
         raise IndexError("planted")
 
     monkeypatch.setattr(recent_event_sources, "_of_lines", fail)
-    arguments = _parse(["memory", "--from", str(INCIDENT)])
+    arguments = parse(["memory", "--from", str(INCIDENT)])
     events = recent_event_sources.recent_events_of(open_source(arguments), arguments)
     assert events.events == ()
     [fault] = events.unread

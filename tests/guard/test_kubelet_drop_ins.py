@@ -126,7 +126,7 @@ def test_there_is_one_list() -> None:
     assert set(kubelet_names.UNITS) == {
         word for word in device_log_probe.JOURNAL if word.endswith(".service")
     }
-    assert all(device_log_probe._PROGRAMS.match(name) for name in kubelet_names.PROGRAMS)
+    assert all(device_log_probe.PROGRAMS.match(name) for name in kubelet_names.PROGRAMS)
     assert all(len(name) <= 15 for name in kubelet_names.PROGRAMS), "as the kernel cuts comm"
     assert kubelet_names.PROGRAMS <= standstill.NAMES
     assert set(kubelet_names.UNITS) < standstill._UNITS

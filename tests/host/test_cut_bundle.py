@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from seawall.accounts.scene import Scene
-from seawall.cli.main import _parse
+from seawall.cli.main import parse
 from seawall.findings.blindness import not_seen
 from seawall.findings.policy import Policy
 from seawall.findings.rule import load_rules
@@ -129,7 +129,7 @@ def test_every_verb_answers_from_a_cut_bundle(
     path = tmp_path / "cut"
     for share in (0.4, 0.6, 0.8, 0.95):
         path.write_bytes(captured[: int(share * len(captured))])
-        arguments = _parse([*verb.split(), "--from", str(path)])
+        arguments = parse([*verb.split(), "--from", str(path)])
         module = import_module(f"seawall.cli.{arguments.verb}")
         if hasattr(module, "complete"):
             module.complete(arguments)

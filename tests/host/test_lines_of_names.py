@@ -12,7 +12,7 @@ from seawall.actions.identity import cgroups_of
 from seawall.actions.orders import Mounts
 from seawall.cli import oom_live
 from seawall.guard.own_place import named
-from seawall.guard.tell.rivals import _is_of_host, _is_roots, _is_within
+from seawall.guard.tell.rivals import is_of_host, is_roots, is_within
 from seawall.host import kernel_messages
 from seawall.host.packet_rings.processes import lines_of
 from seawall.host.page_trace import proc_tasks
@@ -46,14 +46,14 @@ def test_no_text_has_no_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proc_tasks, "_read", lambda _path: b"")
     assert proc_tasks.cgroup_lines(1) == ()
     assert lines_of(b"") == []
-    assert program_choice._memory_path("") == ""
+    assert program_choice.memory_path_of("") == ""
 
 
 @each_cut
 def test_a_cgroup_is_pinned_and_spared_by_its_own_path(tmp_path: Path, cut: str) -> None:
     v1 = line(cut, "4:memory:")
-    assert program_choice._memory_path(line(cut) + "\n") == line(cut)[3:]
-    assert program_choice._memory_path(v1 + "\n0::/\n") == v1[9:]
+    assert program_choice.memory_path_of(line(cut) + "\n") == line(cut)[3:]
+    assert program_choice.memory_path_of(v1 + "\n0::/\n") == v1[9:]
     (tmp_path / "cgroup").write_bytes(f"{v1}\n{line(cut)}\n".encode())
     text = cgroups_of(f"..{tmp_path}")
     assert named(text, Mounts("/u", 2, None, "/u")) == line(cut)[3:]
@@ -62,13 +62,13 @@ def test_a_cgroup_is_pinned_and_spared_by_its_own_path(tmp_path: Path, cut: str)
 
 @each_cut
 def test_who_is_in_a_container_is_in_no_session_by_a_name(cut: str) -> None:
-    assert not _is_within(f"0::/system.slice/x{cut}0::/user.slice/y\n", ("/user.slice",))
-    assert not _is_of_host(f"Name:\tx{cut}NSpid:\t1\nNSpid:\t1\t2\n")
-    assert not _is_roots(f"Name:\tx{cut}Uid:\t0\t0\t0\t0\nUid:\t7\t7\t7\t7\n")
+    assert not is_within(f"0::/system.slice/x{cut}0::/user.slice/y\n", ("/user.slice",))
+    assert not is_of_host(f"Name:\tx{cut}NSpid:\t1\nNSpid:\t1\t2\n")
+    assert not is_roots(f"Name:\tx{cut}Uid:\t0\t0\t0\t0\nUid:\t7\t7\t7\t7\n")
 
 
 def test_a_name_with_colons_leaves_no_scope() -> None:
-    assert _is_within("0::/kubepods.slice/a:b/c:d\n", ("/kubepods.slice",))
+    assert is_within("0::/kubepods.slice/a:b/c:d\n", ("/kubepods.slice",))
 
 
 def test_a_process_is_not_another_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:

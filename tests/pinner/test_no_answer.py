@@ -53,7 +53,7 @@ def answers(tmp_path: Path) -> Answers:
 @pytest.fixture
 def rounds(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> Rounds:
     one = ChosenProgram(4711, 1, str(answers.path), "program", 0, "program", must_be_roots=False)
-    monkeypatch.setattr(program_choice, "chosen", lambda *_: ([one], []))
+    monkeypatch.setattr(program_choice, "chosen_programs", lambda *_: ([one], []))
     made = Rounds(PinRequest(("program",), 1 << 20, ()), LockedRanges())
     monkeypatch.setattr(made, "_looker", answers)
     return made

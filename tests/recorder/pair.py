@@ -56,9 +56,9 @@ class Guard:
     """At one end of a real pair of sockets."""
 
     def __init__(self) -> None:
-        ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.setblocking(False)
-        self.link = RecorderLink(ours)
+        self.ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.ours.setblocking(False)
+        self.link = RecorderLink(self.ours)
         self.judge = Judge(Settings(), BOOT_ID, own_cgroup="/own")
         self.said: list[dict[str, object]] = []
         GUARDS.append(self)

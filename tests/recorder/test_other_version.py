@@ -92,14 +92,14 @@ def test_files_that_are_older_than_this_word_say_none() -> None:
 def test_what_comes_before_a_watchers_hello_is_no_message() -> None:
     """It would be taken for one that has been heard, while it still imports."""
     guard = Guard()
-    link = WatcherLink(guard.link._end)
+    link = WatcherLink(guard.ours, spares=[guard.ours.dup()])
     said(guard, b'{"t": "version", "version": "9.9.9"}')
     assert list(link.messages(5.0)) == []
     assert (link.is_other, link.version, link.heard_seconds) == (True, "9.9.9", None)
-    link._spares = [guard.link._end] if guard.link._end else []
-    link._end = None
+    link.close()
     link.take_spare()
     assert not link.is_other
+    link.close()
 
 
 def test_a_mind_of_another_version_ends_nobody() -> None:

@@ -122,7 +122,7 @@ def main(argv: list[str], *, is_first_line_due: bool = False) -> int:
     from seawall.problems import UsageProblem
 
     try:
-        arguments = _parse(argv)
+        arguments = parse(argv)
         if arguments.verb is None:
             return 0
         verb = import_module(f"seawall.cli.{arguments.verb}")
@@ -175,7 +175,7 @@ def _hung(arguments: "Namespace", *, has_spoken: bool) -> int:
     return tell(arguments, has_spoken=has_spoken)
 
 
-def _parse(argv: list[str]) -> "Namespace":
+def parse(argv: list[str]) -> "Namespace":
     """Only the chosen verb's module is imported: each one not imported is a file not read."""
     from argparse import Namespace, RawDescriptionHelpFormatter
     from importlib import import_module

@@ -164,14 +164,14 @@ def task_of(pid: int) -> PinnedTask | None:
             return None
         exe = os.readlink(f"/proc/{pid}/exe").removesuffix(_DELETED)
         with open(f"/proc/{pid}/cgroup", "rb") as file:
-            cgroup = _memory_path(file.read().decode("utf-8", "surrogateescape"))
+            cgroup = memory_path_of(file.read().decode("utf-8", "surrogateescape"))
     except (OSError, ValueError, IndexError):
         return None
     comm = head.partition(b"(")[2].decode("utf-8", "surrogateescape")
     return PinnedTask(pid, int(rest[1]), int(rest[19]), comm, exe, cgroup)
 
 
-def _memory_path(text: str) -> str:
+def memory_path_of(text: str) -> str:
     """Of the tree that counts memory, on v1, v2 and where both are."""
     found = ""
     for line in text.split("\n"):  # and nowhere else: containers name cgroups

@@ -68,12 +68,12 @@ def host_processes(
         if comm not in names or _is_dead(_read(f"{proc}/{entry}/stat", 4096)):
             continue
         status = _read(f"{proc}/{entry}/status", 8192)
-        if not _is_of_host(status):
+        if not is_of_host(status):
             continue
         paths = _read(f"{proc}/{entry}/cgroup", 65536)
-        is_of_session = _is_within(paths, (_SESSIONS,))
+        is_of_session = is_within(paths, (_SESSIONS,))
         yield RivalProcess(
-            int(entry), comm, _is_within(paths, scope), _is_roots(status), is_of_session
+            int(entry), comm, is_within(paths, scope), is_roots(status), is_of_session
         )
 
 
@@ -164,7 +164,7 @@ def _names(folder: str) -> list[str] | None:
         os.close(fd)
 
 
-def _is_within(paths: str, scope: Sequence[str]) -> bool:
+def is_within(paths: str, scope: Sequence[str]) -> bool:
     """A scope of all says nothing about who is a container's."""
     tops = [top.rstrip("/") for top in scope if top.rstrip("/")]
     for line in paths.split("\n"):  # and nowhere else: containers name cgroups
@@ -174,12 +174,12 @@ def _is_within(paths: str, scope: Sequence[str]) -> bool:
     return False
 
 
-def _is_roots(status: str) -> bool:
+def is_roots(status: str) -> bool:
     """With all four of its uids: who runs a set-uid program under a name of his is not root."""
     return _row(status, "Uid:")[1:] == ["0"] * 4
 
 
-def _is_of_host(status: str) -> bool:
+def is_of_host(status: str) -> bool:
     """A kernel without pid namespaces has no such line."""
     return bool(status) and len(_row(status, "NSpid:")) <= 2
 

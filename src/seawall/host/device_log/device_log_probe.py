@@ -58,7 +58,7 @@ _SPEAKS: Final = re.compile(
     rb"|[ /](?:kubelet|k3s|rke2|k0s\w{0,20}|microk8s\.daemon-kubel\w{1,9}|kubelite|hyperkube)\[\d",
     re.MULTILINE,
 )
-_PROGRAMS: Final = re.compile(r"kubelet\Z|k3s|rke2|k0s|microk8s\.daemon-kubel|kubelite|hyperkube")
+PROGRAMS: Final = re.compile(r"kubelet\Z|k3s|rke2|k0s|microk8s\.daemon-kubel|kubelite|hyperkube")
 JOURNAL: Final = (
     "journalctl", "-q", "--no-pager", "-o", "short-unix", "-b", "-r", "-n", "400000",
     *(word for unit in UNITS for word in ("-u", unit)),
@@ -181,7 +181,7 @@ def _of_service(line: LogLineHead) -> Iterator[DeviceLogEvent]:
 
 
 def _of_kubelet_file(line: LogLineHead) -> Iterator[DeviceLogEvent]:
-    if line.at is not None and (not line.program or _PROGRAMS.match(line.program)):
+    if line.at is not None and (not line.program or PROGRAMS.match(line.program)):
         yield from of_kubelet(line.text, line.at)
 
 

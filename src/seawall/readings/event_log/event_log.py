@@ -34,7 +34,7 @@ _OF_KILL: Final = re.compile(
     rb"invoked oom-killer|oom-kill:constraint|oom_reaper: |memory: usage \d"
     rb"| cpuset=\S{1,200} mems_allowed|(?:Memory cgroup out of memory|Out of memory): Kill"
 )
-_PATTERNS: Final[tuple[Pattern, ...]] = (
+PATTERNS: Final[tuple[Pattern, ...]] = (
     *KERNEL_PATTERNS, *KILLER_PATTERNS, *KUBELET_PATTERNS, *RUNTIME_PATTERNS, *POD_PATTERNS,
     *SLURM_PATTERNS,
 )  # fmt: skip
@@ -142,7 +142,7 @@ def read_events(lines: Iterable[bytes], clock: LogClock) -> EventLog:
 def sign_of(line: LogLine) -> Sign | None:
     """What a line says; None where no pattern knows it, or another program quotes it."""
     text = line.text
-    for one in _PATTERNS:
+    for one in PATTERNS:
         if one.needle not in text or not _may_say(line.program, one.programs):
             continue
         found = one.match(text)
