@@ -28,7 +28,7 @@ why: $(VENV)/seawall.ready
 # Compiled first: most of the time goes into starting the verbs.
 test: $(VENV)/dev.ready
 	$(BIN)/python -m compileall -q src
-	$(BIN)/python -m pytest -m "not system and not campaign" -n 4 --dist loadfile
+	$(BIN)/python -m pytest -m "not system and not campaign" -n 3 --dist loadfile
 
 # Every seed of the films, and of each property many more examples than `make test` draws.
 thorough: $(VENV)/dev.ready
