@@ -146,12 +146,13 @@ def test_an_answer_that_was_lost_is_asked_for_again() -> None:
 
 
 @pytest.fixture
-def slow_aide(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aide]:
-    """Whose children take half a second more, once the file is read."""
+def slow_aide(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Aide]:
+    """Whose children take half a second more, once the file is read; then ``was-read`` is there."""
     reader = entry.config_argv
 
     def slow(path: str) -> list[str]:
-        return ["/bin/sh", "-c", '"$@"; status=$?; sleep 0.5; exit $status', "sh", *reader(path)]
+        script = f'"$@"; status=$?; : > {tmp_path}/was-read; sleep 0.5; exit $status'
+        return ["/bin/sh", "-c", script, "sh", *reader(path)]
 
     monkeypatch.setattr(entry, "config_argv", slow)
     started = aide_process.start()
@@ -182,7 +183,7 @@ def test_the_last_word_of_the_file_is_in_force(slow_aide: Aide, tmp_path: Path) 
     path.chmod(0o644)
     reload.ask()
     hear()
-    time.sleep(0.2)
+    until((tmp_path / "was-read").exists)
     path.write_text('mode = "observe"\n')
     reload.ask()
     until(hear)
