@@ -10,12 +10,15 @@ from typing import Any
 
 import jsonschema
 import pytest
+from tests.kernels.guest import warm_guest
+from tests.kernels.guest.warm_guest import ASK
 from tests.kernels.vm import Image, Outcome, run_job
 from tests.views.test_memory_census_views import SCHEMA
 
 pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
 MIB = 1 << 20
 PLANTED = 64 * MIB
+GUEST = Path(warm_guest.__file__)
 
 HUGE = b"""
 import mmap, time
@@ -31,7 +34,7 @@ time.sleep(600)
 JOB = r"""
 echo always > /sys/kernel/mm/transparent_hugepage/shmem_enabled
 mkdir /huge && mount -t tmpfs -o huge=always huge /huge
-census() { seawall memory --census --exact --json --timeout 60 > $OUT/$1.json 2> $OUT/$1.err; }
+census() { ask $1 memory --census --exact --json --timeout 60; }
 census before
 mkdir -p /sys/fs/cgroup/pods/huge /sys/fs/cgroup/pods/gone /sys/fs/cgroup/planter
 echo +memory > /sys/fs/cgroup/pods/cgroup.subtree_control
@@ -45,7 +48,7 @@ until grep -q . $OUT/huge && grep -q . $OUT/ring; do sleep 0.2; done
 sleep 2
 census after
 seawall memory --census > $OUT/text 2>&1
-seawall memory --census --json --timeout 2 > $OUT/short.json 2> $OUT/short.err
+ask short memory --census --json --timeout 2
 stat -c %i /sys/fs/cgroup/pods/huge > $OUT/inode
 cat /sys/fs/cgroup/pods/huge/memory.current > $OUT/current
 """
@@ -54,8 +57,10 @@ cat /sys/fs/cgroup/pods/huge/memory.current > $OUT/current
 @pytest.fixture(scope="module")
 def node(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     planters = Path(__file__).parents[1] / "end_to_end/planters.py"
-    files = {"huge.py": HUGE, "planters.py": planters.read_bytes()}
-    return run_job(image, JOB, tmp_path_factory.mktemp("job"), files=files, memory_mib=1024)
+    files = {
+        "huge.py": HUGE, "planters.py": planters.read_bytes(), "warm_guest.py": GUEST.read_bytes()
+    }  # fmt: skip
+    return run_job(image, ASK + JOB, tmp_path_factory.mktemp("job"), files=files, memory_mib=1024)
 
 
 def document(node: Outcome, name: str) -> dict[str, Any]:

@@ -1,19 +1,26 @@
 """Containers at their limits on Debian's 6.1, made for real, and what is said of each."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.kernels.guest import warm_guest
+from tests.kernels.guest.warm_guest import ASK
 from tests.kernels.vm import Image, Outcome, run_job
 
 pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
 LIMIT = 64 << 20
+FILES = {"warm_guest.py": Path(warm_guest.__file__).read_bytes()}
 
-COMMON = r"""
+COMMON = (
+    ASK
+    + r"""
 in_group() { sh -c 'echo $$ > $0/cgroup.procs; exec "$@"' "$@"; }
-see() { seawall why --json --timeout 60 > $OUT/$1.json 2> $OUT/$1.err; }
+see() { ask $1 why --json --timeout 60; }
 end() { for pid in $(cat $1/cgroup.procs); do kill -9 $pid; done; wait; sleep 1; }
 """
+)
 V2 = (
     COMMON
     + r"""
@@ -66,12 +73,13 @@ sleep 4; see waits; end $C
 
 @pytest.fixture(scope="module")
 def v2(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    return run_job(image, V2, tmp_path_factory.mktemp("v2"), memory_mib=2048, cgroup="v2")
+    return run_job(image, V2, tmp_path_factory.mktemp("v2"), files=FILES, memory_mib=2048)
 
 
 @pytest.fixture(scope="module")
 def v1(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    return run_job(image, V1, tmp_path_factory.mktemp("v1"), memory_mib=2048, cgroup="v1")
+    folder = tmp_path_factory.mktemp("v1")
+    return run_job(image, V1, folder, files=FILES, memory_mib=2048, cgroup="v1")
 
 
 def said(node: Outcome, moment: str) -> dict[str, dict[str, Any]]:

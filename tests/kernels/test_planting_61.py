@@ -5,17 +5,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.kernels.guest import warm_guest
+from tests.kernels.guest.warm_guest import ASK
 from tests.kernels.vm import Image, Outcome, run_job
 
 pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
 MIB = 1 << 20
 PLANTED = 64 * MIB
+GUEST = Path(warm_guest.__file__)
 
 JOB = r"""
 mkdir /sys/fs/cgroup/planter
-measure() { for n in 1 2 3; do seawall memory --json > $OUT/$1.$n.json; sleep 1; done; }
+measure() { for n in 1 2 3; do ask $1.$n memory --json; sleep 1; done; }
 plant() {
-    sh -c 'echo $$ > /sys/fs/cgroup/planter/cgroup.procs; exec python3.11 '$OUT/planters.py' "$@"' \
+    sh -c 'echo $$ > /sys/fs/cgroup/planter/cgroup.procs; exec python3.11 '$JOB/planters.py' "$@"' \
         sh "$1" "$2" /dev/shm/planted > $OUT/said &
     until grep -q . $OUT/said; do sleep 0.2; done
     sleep 3
@@ -32,8 +35,8 @@ plant 'packet rings' 67108864 rings-after
 @pytest.fixture(scope="module")
 def node(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     planters = Path(__file__).parents[1] / "end_to_end/planters.py"
-    script = f"cat > $OUT/planters.py <<'PLANTERS'\n{planters.read_text()}\nPLANTERS\n{JOB}"
-    return run_job(image, script, tmp_path_factory.mktemp("job"), memory_mib=1024, cgroup="v2")
+    files = {"planters.py": planters.read_bytes(), "warm_guest.py": GUEST.read_bytes()}
+    return run_job(image, ASK + JOB, tmp_path_factory.mktemp("job"), files=files, memory_mib=1024)
 
 
 def values(node: Outcome, name: str) -> dict[str, int]:
