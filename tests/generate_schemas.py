@@ -52,6 +52,7 @@ SIMPLE: dict[Any, dict[str, str]] = {
     Unlimited: NULL,
 }
 SIGNED = frozenset({
+    "kubelet_gap_bytes",
     "base_bytes",
     "headroom_bytes", "residual_bytes", "growth_bytes_per_second", "value", "points",
     "oom_score_adj",

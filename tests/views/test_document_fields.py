@@ -134,6 +134,13 @@ def test_the_schema_refuses(name: str, wrong: Any) -> None:
         jsonschema.validate(document, object_schema(Thing, SHAPES))
 
 
+def test_what_is_missing_in_fields_that_are_spread_is_named_outside() -> None:
+    thing = Thing(None, "R", "", 0.0, None, 1, Limits(None, 3), ())
+    shapes: Shapes = {Thing: (*spread("limits"), *shown("state")), Limits: SHAPES[Limits]}
+    whole = object_of(thing, shapes)
+    assert list(whole.items()) == [("least_bytes", 3), ("unread", ["most_bytes"]), ("state", "R")]
+
+
 def test_unread_where_a_table_does_not_say_so_is_an_error_and_no_null() -> None:
     shapes = {Thing: shown("charge")}
     with pytest.raises(TypeError, match="can be unread"):

@@ -93,9 +93,11 @@ def run(arguments: Namespace) -> int:
         page = _page(source, about, missed)
     top = head("numbers", source.first.get(Kernel), None)
     if arguments.json:
-        from seawall.views.numbers_json import document  # noqa: PLC0415 - only one of the two
+        from seawall.views.documents.numbers_document import (  # noqa: PLC0415 - one of the two
+            numbers_document,
+        )
 
-        print(render(document(top, page)))
+        print(render(numbers_document(top, page)))
         return 0
     from seawall.views.numbers_text import lines  # noqa: PLC0415 - only one of the two
 

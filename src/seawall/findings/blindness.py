@@ -43,6 +43,7 @@ class NotSeen:
     what: str
     why: str
     provide: str
+    """What would let it be seen."""
     rules: int = 0
     """How many rules could not judge for want of it."""
 

@@ -76,6 +76,7 @@ class Memcg:
 
     path: str
     version: Literal[1, 2]
+    """Of cgroups: 1 or 2."""
     usage: int | None
     """memory.current; memory.usage_in_bytes.  None for a v2 root, which has no such file."""
     limit: int | Unlimited | None

@@ -18,6 +18,7 @@ class WorkloadPage:
     group: MemoryGroup
     kind: str
     parts: MemoryParts
+    """Do not overlap; A to K sum to the usage."""
     limit: int | None
     """The tightest that was read of its own and those above; None without any."""
     limit_of: str
@@ -25,12 +26,15 @@ class WorkloadPage:
     limits_unread: tuple[str, ...]
     """Whose limit could not be read, nearest first: it may be tighter."""
     numbers: tuple[ToolNumber, ...]
+    """One row for each tool's number."""
     counts: tuple[ToolCount, ...]
+    """Numbers of times: container_memory_failcnt."""
     missing: tuple[str, ...]
     """Rows that are not there because a file could not be read."""
     stock_bytes: int
     """How far two counters of a cgroup may be apart: what each processor charges ahead."""
     resident: Resident | None
+    """What top and ps see."""
     inside: tuple[ToolNumber, ...]
     """What ``free`` prints in it."""
     has_lxcfs: bool | None
@@ -40,6 +44,7 @@ class WorkloadPage:
 
     @property
     def name(self) -> str:
+        """Its address; `/` for the node."""
         return self.group.name
 
     @property

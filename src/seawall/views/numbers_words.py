@@ -32,6 +32,7 @@ class Alert:
     metric: str
     """In PromQL."""
     bytes: int
+    """Its value now."""
     why: str
     needs: str = ""
     """Who has it, where not everybody does; then there is a ``fallback``."""

@@ -9,7 +9,7 @@ cmd/crictl/stats.go), ``kubectl top pod`` the sum of that over the pod's contain
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.cgroup_memory.memory_numbers import (
@@ -39,15 +39,21 @@ _ROWS_OF: Final = {
 """What a file that could not be read leaves out."""
 
 
+Sign: TypeAlias = Literal[1, -1]
+
+
 @dataclass(frozen=True, slots=True)
 class Input:
     """One counter that a formula takes."""
 
     name: str
+    """The counter, as the kernel writes it."""
     bytes: int
+    """Bytes."""
     source: str
     """Its file, and the key in it."""
-    sign: int = 1
+    sign: Sign = 1
+    """Added or taken off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +61,17 @@ class ToolNumber:
     """One tool's number for one workload or node, in bytes."""
 
     tool: str
+    """`docker stats`, `Prometheus (cAdvisor)`, `kubelet`, `free`, ..."""
     name: str
     """The metric, column or version."""
     bytes: int
+    """What the tool shows."""
     formula: str
     """Over the names of the inputs."""
     inputs: tuple[Input, ...]
+    """This moment's counters; with their signs they sum to bytes, unless the formula says a
+    bound.
+    """
     letters: str = ""
     """Which of the workload's parts are in it (memory_parts.py); small ones are partly in."""
     note: str = ""
@@ -74,6 +85,7 @@ class ToolCount:
     tool: str
     name: str
     count: int
+    """Times."""
     formula: str
     source: str
 
@@ -280,7 +292,7 @@ def _usage(group: MemoryGroup) -> list[Input]:
     return [] if usage is None else [Input(file.rpartition("/")[2], usage, file)]
 
 
-def _stat(group: MemoryGroup, key: str, count: int | None, sign: int = 1) -> list[Input]:
+def _stat(group: MemoryGroup, key: str, count: int | None, sign: Sign = 1) -> list[Input]:
     """A key of memory.stat: ``total_KEY`` on v1, unless the report was cut."""
     if count is None:
         return []

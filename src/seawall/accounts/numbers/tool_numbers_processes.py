@@ -23,15 +23,18 @@ class Resident:
     """Bytes, over the processes that could be read."""
 
     processes: int
+    """That could be read."""
     missing: int
     """In cgroup.procs, and gone or hidden when they were read."""
     bytes: int
+    """Sum of RES."""
     source: str
     by_kind: Mapping[str, int]
     """anon, file, shmem; empty before 4.5 and where only ``stat`` was read."""
     shares_bytes: int | None
     """Sum of proportional shares over ``shares_processes`` of them; None when none was read."""
     shares_processes: int
+    """Of how many."""
     shares_resident_bytes: int
     """Resident memory of those whose shares were read."""
 
