@@ -78,13 +78,14 @@ class PendingEvents:
     def _events(self) -> "RecentEvents":
         from seawall.readings.event_lines import lines_told, read  # noqa: PLC0415 - likewise
         from seawall.readings.kernel import Kernel  # noqa: PLC0415 - likewise
-        from seawall.sources.box_source import BoxSource  # noqa: PLC0415 - after the first line is out
 
-        if isinstance(self._source, BoxSource):
-            return _of_box(self._source, self._since_seconds)
         if self._asked is not None:
             own = _of_lines(lines_told(self._asked.answer()), self._since_seconds, is_own=True)
             return with_guard_verbs(own, self._source.first.host)
+        from seawall.sources.box_source import BoxSource  # noqa: PLC0415 - of a record alone
+
+        if isinstance(self._source, BoxSource):
+            return _of_box(self._source, self._since_seconds)
         found = read(self._source.first.host)
         kernel = self._source.first.get(Kernel)
         if isinstance(found, Unread) or isinstance(kernel, Unread):

@@ -7,12 +7,13 @@ alone, the newest megabyte.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from seawall.host.host import Host, Unread
-from seawall.readings.oom_log.oom_report import OomReport
-from seawall.readings.oom_log.parser import read_reports_in
 from seawall.readings.reading import read_as
+
+if TYPE_CHECKING:
+    from seawall.readings.oom_log.oom_report import OomReport
 
 PATH: Final = "/dev/kmsg"
 
@@ -21,12 +22,17 @@ PATH: Final = "/dev/kmsg"
 class KernelLog:
     """What the kernel's log says of memory that ran out, since it was overwritten last."""
 
-    reports: tuple[OomReport, ...]
+    reports: "tuple[OomReport, ...]"
     """Oldest first; their times are seconds of the kernel's own clock, since boot."""
 
 
 def parse(data: bytes) -> KernelLog:
     """Every report; never a ParseProblem, for a log may hold anything."""
+    if not data:
+        return KernelLog(())
+    # Imported here: a kernel that has not killed has none, and the reader is a tenth of a start.
+    from seawall.readings.oom_log.parser import read_reports_in  # noqa: PLC0415
+
     return KernelLog(tuple(read_reports_in([data])))
 
 

@@ -51,12 +51,15 @@ class Vmallocinfo:
 def parse(data: bytes) -> Vmallocinfo:
     """Every area; ParseProblem when there is none, for no kernel runs without."""
     areas = []
-    kinds_seen: dict[frozenset[str], frozenset[str]] = {}  # few differ, lines are many
+    known: dict[bytes, VmallocArea] = {}  # thousands are stacks, alike but for their address
     for number, line in enumerate(data.split(b"\n"), start=1):
-        words = line.split(None, _WORDS_MOST)
-        if len(words) < 2 or not words[0].startswith(b"0x") or b"-0x" not in words[0]:
+        parts = line.split(None, 1)
+        if len(parts) < 2 or not parts[0].startswith(b"0x") or b"-0x" not in parts[0]:
             continue
-        areas.append(_parse_area(words, number, kinds_seen))
+        area = known.get(parts[1])
+        if area is None:
+            area = known[parts[1]] = _parse_area(parts[1].split(None, _WORDS_MOST), number)
+        areas.append(area)
     if not areas:
         raise ParseProblem(0, "'0xSTART-0xEND SIZE ...' lines", data)
     return Vmallocinfo(tuple(areas))
@@ -67,10 +70,9 @@ def read(host: Host) -> Vmallocinfo | Unread:
     return read_as(host, PATH, parse)
 
 
-def _parse_area(
-    words: list[bytes], number: int, kinds_seen: dict[frozenset[str], frozenset[str]]
-) -> VmallocArea:
-    rest = words[2:]
+def _parse_area(words: list[bytes], number: int) -> VmallocArea:
+    """``words``: without the address."""
+    rest = words[1:]
     caller: str | None = None
     module: str | None = None
     if rest and rest[0] not in _KINDS and b"=" not in rest[0]:
@@ -90,12 +92,11 @@ def _parse_area(
         elif key[:1] == b"N" and key[1:].isdigit():
             node = parse_number(key[1:], number, "a node")
             node_pages[node] = parse_number(value, number, "a node's pages")
-    frozen = frozenset(kinds)
     return VmallocArea(
-        size_bytes=parse_number(words[1], number, "an area's size"),
+        size_bytes=parse_number(words[0], number, "an area's size"),
         caller=caller,
         module=module,
         pages=pages,
-        kinds=kinds_seen.setdefault(frozen, frozen),
+        kinds=frozenset(kinds),
         node_pages=node_pages,
     )

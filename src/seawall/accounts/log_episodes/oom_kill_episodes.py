@@ -3,30 +3,38 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seawall.accounts.log_episodes.episode import episode, span_seconds
 from seawall.accounts.log_episodes.recent_events import RecentEvent
 from seawall.readings.event_log.event_log import EventLog
 from seawall.readings.event_log.log_line import NO_MOMENT, LogTime
-from seawall.readings.oom_log.oom_report import OomReport
-from seawall.readings.oom_log.parser import read_reports
 from seawall.words import counted, size
+
+if TYPE_CHECKING:
+    from seawall.readings.oom_log.oom_report import OomReport
 
 GAP_SECONDS: Final = 60.0
 """Reports that follow each other sooner are one episode."""
 _NAMES_MOST: Final = 3
 _DETAILS_MOST: Final = 12
 EXPLAIN: Final = "seawall oom explain"
+_WORDS: Final = (b"oom", b"ill", b"emory", b"Mem-Info", b"ask", b"cpuset")
+"""A line of a report holds one of them."""
 
 
 class _Kill(NamedTuple):
-    report: OomReport
+    report: "OomReport"
     moment: LogTime
 
 
 def kernel_kills(log: EventLog) -> Iterator[RecentEvent]:
     """Of the reports whose lines were kept; a report that was cut names nobody and says so."""
+    if not any(words in raw for _, raw in log.raw for words in _WORDS):
+        return
+    # Imported here: most logs have none, and the reader is a tenth of a start.
+    from seawall.readings.oom_log.parser import read_reports  # noqa: PLC0415
+
     numbers = [number for number, _ in log.raw]
     found = []
     for report in read_reports(raw for _, raw in log.raw):
