@@ -5,7 +5,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from seawall.accounts.oom.explanation import Explanation, explain_all, wholeness
 from seawall.accounts.oom.report_facts import Hints
@@ -15,12 +15,16 @@ from seawall.cli.newest_first import oldest_first
 from seawall.cli.number_argument import a_number
 from seawall.cli.oom_log_source import Log, file_log, reads_stdin
 from seawall.cli.source_options import TIMEOUT_SECONDS, add_source_arguments, seconds_of
+from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.readings.oom_log.parser import read_reports_in
 from seawall.views.document import head
 from seawall.views.oom_explain_unseen import unknown
 from seawall.views.terminal import Console
+
+if TYPE_CHECKING:
+    from seawall.cli.box_beside_log import BoxBesideLog
 
 FEW_MOST: Final = 3
 """As text, more reports than these are told as episodes, and the last whole one of them."""
@@ -41,7 +45,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "file", metavar="FILE", nargs="?",
         help="a kernel log in any form: dmesg, /dev/kmsg, syslog, journalctl (short or json), "
-        "pasted; .gz too; '-' for stdin",
+        "pasted; .gz too; '-' for stdin; with --from BLACKBOX also who held uncounted memory then",
     )  # fmt: skip
     parser.add_argument("--live", action="store_true", help="this machine's own log (the default)")
     parser.add_argument("--follow", action="store_true", help="new kills of this machine, until ^C")
@@ -77,8 +81,11 @@ def run(arguments: Namespace) -> int:
 
         formula_named(arguments.kernel)
     if _is_file(arguments):
+        box = _box_beside(arguments)
         log, blocks = file_log(arguments.file or "-")
         hints = Hints(kernel=arguments.kernel, page_bytes=arguments.page_size)
+        if box is not None:
+            hints = box.hints()
         log.events = LogEvents(log.name)
         blocks = log.events.passing(oldest_first(blocks, log))
         explanations = explain_all(read_reports_in(blocks, log.tally), hints, is_guarded=True)
@@ -86,13 +93,21 @@ def run(arguments: Namespace) -> int:
         if not first:
             log.is_like_a_log = log.is_like_a_log or log.events.are_there
             log.close(0)  # nothing is printed of what is no log
-        return _tell(arguments, log, chain(first, explanations), _no_host(log))
+        return _tell(arguments, log, chain(first, explanations), _no_host(log), box)
     from seawall.cli import oom_live  # noqa: PLC0415 - a FILE needs no machine
 
     if arguments.follow:
         return oom_live.follow(arguments)
     found = oom_live.own_log(arguments)
     return _tell(arguments, found.log, found.explanations, found.head)
+
+
+def _box_beside(arguments: Namespace) -> "BoxBesideLog | None":
+    if arguments.bundle is None:
+        return None
+    from seawall.cli.box_beside_log import BoxBesideLog  # noqa: PLC0415 - few ask for it
+
+    return BoxBesideLog(arguments)
 
 
 def _is_file(arguments: Namespace) -> bool:
@@ -104,10 +119,9 @@ def _is_file(arguments: Namespace) -> bool:
 
 def _refuse_mixtures(arguments: Namespace) -> None:
     if arguments.file is not None:
-        for name in ("live", "follow", "bundle", "root"):
+        for name in ("live", "follow", "root"):
             if getattr(arguments, name):
-                option = "from" if name == "bundle" else name
-                raise UsageProblem(f"--{option} and FILE: give one of them")
+                raise UsageProblem(f"--{name} and FILE: give one of them")
     if arguments.follow and (arguments.bundle or arguments.root not in (None, "/")):
         raise UsageProblem("--follow is about this machine, without --from and --root")
     if arguments.follow and (arguments.last or arguments.report):
@@ -120,10 +134,11 @@ def _no_host(log: Log) -> dict[str, Any]:
 
 
 def _tell(
-    arguments: Namespace, log: Log, explanations: Iterable[Explanation], top: dict[str, Any]
-) -> int:
+    arguments: Namespace, log: Log, explanations: Iterable[Explanation], top: dict[str, Any],
+    box: "BoxBesideLog | None" = None,
+) -> int:  # fmt: skip
     if arguments.json:
-        return _tell_json(arguments, log, explanations, top)
+        return _tell_json(arguments, log, explanations, top, box)
     from seawall.views.why_text import could_not_see, heading  # noqa: PLC0415 - text alone
 
     paper = console_for(arguments.color)
@@ -132,6 +147,8 @@ def _tell(
             print(line)
     text = _Text(log, paper)
     text.tell(arguments, explanations)
+    if box is not None:
+        text.tell_beside(box)
     if log.events is None or not log.events.told(log.lines_read, paper, text.found):
         text.end()
     for line in could_not_see(log.unseen, paper):
@@ -140,16 +157,25 @@ def _tell(
 
 
 def _tell_json(
-    arguments: Namespace, log: Log, explanations: Iterable[Explanation], top: dict[str, Any]
-) -> int:
+    arguments: Namespace, log: Log, explanations: Iterable[Explanation], top: dict[str, Any],
+    box: "BoxBesideLog | None",
+) -> int:  # fmt: skip
     from seawall.views.oom_explain_json import Tail, stream  # noqa: PLC0415 - only one of the two
 
+    if box is not None:
+        from seawall.views.uncounted_moment import moment_object  # noqa: PLC0415 - few ask for it
     tail = Tail()
 
     def chosen() -> Iterator[Explanation]:
+        last = None
         for explanation in _chosen(arguments, tail.counting(explanations)):
             log.add(unknown(explanation))
+            last = explanation
             yield explanation
+        if box is not None:
+            then = box.moment(last)
+            log.add([then] if isinstance(then, NotSeen) else [])
+            tail.uncounted_then = None if isinstance(then, NotSeen) else moment_object(then)
         events = log.events.objects() if log.events else None
         log.close(tail.reports_found)
         tail.close(log.name, log.lines_read, log.unseen, events)
@@ -184,6 +210,7 @@ class _Text:
         self._log = log
         self._paper = paper
         self.found = 0
+        self._shown: Explanation | None = None
 
     def tell(self, arguments: Namespace, explanations: Iterable[Explanation]) -> None:
         """What the options ask for."""
@@ -221,12 +248,25 @@ class _Text:
             episodes.last(), episodes.found, episodes.kills, self.found, self._paper
         ):
             print(line)
+        self._shown = best
         for line in page(best, self._paper, _LAST_LINES, self.found):
+            print(line)
+
+    def tell_beside(self, box: "BoxBesideLog") -> None:
+        """Who held uncounted memory when the last report that is shown was written."""
+        from seawall.views.uncounted_moment import lines  # noqa: PLC0415 - few ask for it
+
+        then = box.moment(self._shown)
+        if isinstance(then, NotSeen):
+            self._log.add([then])
+            return
+        for line in lines(then, self._paper):
             print(line)
 
     def _page(self, explanation: Explanation, most: int, of: int) -> None:
         from seawall.views.oom_explain_text import page  # noqa: PLC0415 - text alone
 
+        self._shown = explanation
         missing = list(unknown(explanation)) if of == 1 else []
         self._log.add(missing)
         for line in page(explanation, self._paper, most - 2 * len(missing), of):
@@ -235,6 +275,7 @@ class _Text:
     def _whole(self, explanation: Explanation, of: int | None = None) -> None:
         from seawall.views.oom_explain_text import lines  # noqa: PLC0415 - text alone
 
+        self._shown = explanation
         self._log.add(unknown(explanation))
         for line in lines(explanation, self._paper, of):
             print(line)

@@ -46,7 +46,7 @@ def own_log(arguments: Namespace) -> OwnLog:
     if arguments.follow:
         arguments.timeout = TIMEOUT_SECONDS
     source = open_source(arguments)
-    hints = _hints(arguments, source)
+    hints = hints_of(arguments, source)
     ways = _recorded(source) if source.live is None else _here(arguments, source)
     top = head("oom-explain", source.first.get(Kernel), None)
     unseen: list[NotSeen] = []
@@ -79,7 +79,7 @@ def _names_unseen(source: Source) -> list[NotSeen]:
     return rows
 
 
-def _hints(arguments: Namespace, source: Source) -> Hints:
+def hints_of(arguments: Namespace, source: Source) -> Hints:
     """The machine's page size, release and containers; names are had from files alone."""
     kernel = source.first.get(Kernel)
     files = source.first.get(ContainerFiles)
@@ -164,7 +164,7 @@ def follow(arguments: Namespace) -> int:
         reports = list(read_reports(lines))
         if not reports:
             continue
-        hints = _hints(arguments, open_source(arguments))
+        hints = hints_of(arguments, open_source(arguments))
         for explanation in explain_all(
             reports, hints, series=series, after=number, is_guarded=True
         ):

@@ -24,6 +24,8 @@ class Tail:
 
     def __init__(self) -> None:
         self.reports_found = 0
+        self.uncounted_then: Mapping[str, Any] | None = None
+        """Who held uncounted memory then, where a black box was named."""
         self._episodes = Episodes()
         self._fields: dict[str, Any] = {}
 
@@ -47,6 +49,8 @@ class Tail:
             "episodes": [_episode(episode) for episode in self._episodes.last()],
             "could_not_see": not_seen_rows(unseen),
         }
+        if self.uncounted_then is not None:
+            self._fields["uncounted_then"] = self.uncounted_then
         if events is not None:
             self._fields["other_events"] = list(events)
 
