@@ -7,9 +7,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.blackbox.box_maker import END, HOG, small_box
+from tests.blackbox.box_maker import END, HOG, Plot, World, small_box
 from tests.end_to_end.explained_logs import LOGS
 from tests.end_to_end.warm_verbs import seawall
+
+from seawall.host.bundle_writer import write_bundle
 
 BOOT_SECONDS = 900_000.0
 OTHER = "memcg-v2-5.15.158-2-pve-php-fpm.txt"
@@ -93,7 +95,8 @@ def test_the_moment_can_be_named(box: str, tmp_path: Path) -> None:
 
 def test_anything_else_beside_a_file_is_refused(box: str, tmp_path: Path) -> None:
     bundle = tmp_path / "b.tgz"
-    assert seawall("capture", "--root", "/", "--for", "2", "-o", str(bundle)).status == 0
+    with bundle.open("wb") as file:
+        write_bundle([World(Plot()).round("full", END)], {"tool_version": "test"}, file)
     refused = seawall("oom", "explain", "--from", str(bundle), str(LOGS / OTHER))
     assert refused.status == 2
     assert b"give one of them" in refused.err
