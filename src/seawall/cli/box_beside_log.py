@@ -11,8 +11,8 @@ import math
 from argparse import Namespace
 from typing import TYPE_CHECKING, Final
 
-from seawall.accounts.claims import Claims
-from seawall.accounts.full_ledger import FullLedger
+from seawall.accounts.claims.claims import Claims
+from seawall.accounts.node_memory.full_ledger import FullLedger
 from seawall.accounts.oom.report_facts import Hints
 from seawall.cli.oom_live import hints_of
 from seawall.cli.source_options import open_source

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from seawall.accounts.claim import RESIDUAL
-from seawall.accounts.claims import Claims
-from seawall.accounts.ledger import Ledger
+from seawall.accounts.claims.claims import Claims
+from seawall.accounts.node_memory.ledger import Ledger
 from seawall.host.host import Unread
 from seawall.views.claims_json import claims_fields
 from seawall.views.claims_text import listed
