@@ -163,7 +163,7 @@ def _tell_json(
     from seawall.views.oom_explain_json import Tail, stream  # noqa: PLC0415 - only one of the two
 
     if box is not None:
-        from seawall.views.uncounted_moment import moment_object  # noqa: PLC0415 - few ask for it
+        from seawall.views.documents.uncounted_shapes import moment_object  # noqa: PLC0415 - few ask for it
     tail = Tail()
 
     def chosen() -> Iterator[Explanation]:

@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who held uncounted memory at a recorded moment, beside an OOM report: as text and as JSON."""
+"""Who held uncounted memory at a recorded moment, beside an OOM report."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Final, NamedTuple
 
-from seawall.accounts.claim import RESIDUAL
+from seawall.accounts.claim import RESIDUAL, Claim, Suspect
 from seawall.accounts.claims.claims import Claims
 from seawall.accounts.node_memory.ledger import Ledger
 from seawall.host.host import Unread
-from seawall.views.claims_json import claims_fields
 from seawall.views.claims_text import listed
 from seawall.views.document import taken_at
 from seawall.views.terminal import Console
 from seawall.words import duration, size
 
-SHOWN = 4
+SHOWN: Final = 4
 
 
 class UncountedMoment(NamedTuple):
@@ -26,12 +25,22 @@ class UncountedMoment(NamedTuple):
     of: str
     """Whose moment: ``report 3``, ``--at``."""
     ledger: Ledger
-    claims: Claims | Unread
+    claimed: Claims | Unread
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """Empty where it is not known, too: see ``claimed``."""
+        return () if isinstance(self.claimed, Unread) else self.claimed.claims
+
+    @property
+    def suspects(self) -> tuple[Suspect, ...]:
+        """The same."""
+        return () if isinstance(self.claimed, Unread) else self.claimed.suspects
 
 
 def lines(moment: UncountedMoment, paper: Console) -> Iterator[str]:
     """A block of some lines."""
-    ledger, claims = moment.ledger, moment.claims
+    ledger, claims = moment.ledger, moment.claimed
     early = f", {duration(moment.before_seconds)} before" if moment.before_seconds >= 1 else ""
     yield ""
     head = f"Uncounted memory at {moment.of}, from the black box ({_clock(moment)}{early})"
@@ -59,17 +68,3 @@ def lines(moment: UncountedMoment, paper: Console) -> Iterator[str]:
 
 def _clock(moment: UncountedMoment) -> str:
     return taken_at(moment.unix_seconds) or "of no known time"
-
-
-def moment_object(moment: UncountedMoment) -> dict[str, Any]:
-    """``uncounted_then`` of ``seawall oom explain --json``."""
-    ledger = moment.ledger
-    return {
-        "at": taken_at(moment.unix_seconds),
-        "before_seconds": round(moment.before_seconds, 3),
-        "of": moment.of,
-        "total_bytes": ledger.total_bytes,
-        "residual_bytes": None if ledger.missing else ledger.residual_bytes,
-        "residual_error_bytes": ledger.residual_error_bytes,
-        **claims_fields(moment.claims),
-    }

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``uncounted_then`` of ``seawall oom explain --json``: a moment of a black box."""
+
+from typing import Any, Final
+
+from seawall.views.document import taken_at
+from seawall.views.documents.claims_shapes import CLAIM_SHAPES, CLAIMED
+from seawall.views.documents.document_fields import Shapes, object_of, rounded, shown
+from seawall.views.uncounted_moment import UncountedMoment
+
+
+def _residual(moment: UncountedMoment) -> int | None:
+    return None if moment.ledger.missing else moment.ledger.residual_bytes
+
+
+_SHAPES: Final[Shapes] = {
+    UncountedMoment: (
+        *shown("at=unix_seconds", taken_at),
+        *shown("before_seconds", rounded(3)),
+        *shown("of total_bytes=ledger.total_bytes"),
+        *shown({"residual_bytes": _residual}),
+        *shown("residual_error_bytes=ledger.residual_error_bytes"),
+        *CLAIMED,
+    ),
+    **CLAIM_SHAPES,
+}
+
+
+def moment_object(moment: UncountedMoment) -> dict[str, Any]:
+    """The object."""
+    return object_of(moment, _SHAPES)
