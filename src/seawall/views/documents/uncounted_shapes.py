@@ -28,4 +28,5 @@ _SHAPES: Final[Shapes] = {
 
 def moment_object(moment: UncountedMoment) -> dict[str, Any]:
     """The object."""
-    return object_of(moment, _SHAPES)
+    made: dict[str, Any] = object_of(moment, _SHAPES)
+    return made
