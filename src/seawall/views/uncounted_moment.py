@@ -34,7 +34,7 @@ class UncountedMoment(NamedTuple):
 
     @property
     def suspects(self) -> tuple[Suspect, ...]:
-        """The same."""
+        """Who may hold what no claim explains; empty where that is not known."""
         return () if isinstance(self.claimed, Unread) else self.claimed.suspects
 
 

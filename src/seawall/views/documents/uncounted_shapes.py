@@ -27,6 +27,6 @@ _SHAPES: Final[Shapes] = {
 
 
 def moment_object(moment: UncountedMoment) -> dict[str, Any]:
-    """The object."""
+    """``uncounted_then``, with the claims of that moment."""
     made: dict[str, Any] = object_of(moment, _SHAPES)
     return made
