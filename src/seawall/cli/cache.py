@@ -37,7 +37,7 @@ JSON_ROWS: Final = 1000
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The verb's own options."""
+    """Add the options of ``seawall cache`` to its parser."""
     add_source_arguments(parser)
     parser.add_argument(
         "targets", metavar="PATH|WORKLOAD", nargs="*",

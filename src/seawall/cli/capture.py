@@ -34,7 +34,7 @@ MOST_SECONDS: Final = 3600
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The verb's own options."""
+    """Add the options of ``seawall capture`` to its parser."""
     parser.add_argument(
         "-o", "--output", metavar="FILE",
         help="'-' for stdout; default: a new file under /run/seawall, not on the disk",

@@ -26,7 +26,7 @@ _NPD_WIDTH: Final = 80
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The verb's own options."""
+    """Add the options of ``seawall check`` to its parser."""
     parser.add_argument("id", metavar="ID", help="e.g. SW101; see seawall rules list")
     parser.add_argument("--npd", action="store_true", help="node-problem-detector's protocol")
     add_source_arguments(parser)

@@ -27,7 +27,7 @@ SAMPLE_EVERY_SECONDS: Final = 0.3
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The verb's own options."""
+    """Add the options of ``seawall memory`` to its parser."""
     add_source_arguments(parser)
     parser.add_argument(
         "workload", metavar="WORKLOAD", nargs="?",

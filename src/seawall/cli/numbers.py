@@ -69,7 +69,7 @@ _PROVIDE: Final = {
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The verb's own options."""
+    """Add the options of ``seawall numbers`` to its parser."""
     add_source_arguments(parser)
     parser.add_argument(
         "workload", metavar="WORKLOAD", nargs="?",

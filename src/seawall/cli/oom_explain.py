@@ -36,7 +36,7 @@ _PAGE_SIZES: Final = (4096, 8192, 16384, 32768, 65536)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The question's own options."""
+    """Add the options of ``seawall oom explain`` to its parser."""
     add_source_arguments(parser)
     parser.add_argument(
         "--timeout", type=seconds_of, metavar="SECONDS",

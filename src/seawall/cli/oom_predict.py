@@ -38,7 +38,7 @@ SWAPPINESS_USUAL: Final = 60
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The sub-verb's own options."""
+    """Add the options of ``seawall oom predict`` to its parser."""
     add_source_arguments(parser)
     parser.add_argument(
         "workload", metavar="WORKLOAD", nargs="?",

@@ -40,7 +40,7 @@ WINDOW_SECONDS: Final = 1.0
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The verb's own options."""
+    """Add the options of ``seawall pods`` to its parser."""
     add_source_arguments(parser)
     parser.add_argument(
         "workload", metavar="WORKLOAD", nargs="?",

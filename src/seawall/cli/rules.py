@@ -16,7 +16,7 @@ WANTED: Final = ()
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The verb's own options."""
+    """Add the options of ``seawall rules`` to its parser."""
     verbs = parser.add_subparsers(dest="rules_verb", metavar="list|show", required=True)
     listing = verbs.add_parser("list", help="every rule, one line each")
     showing = verbs.add_parser("show", help="one rule: what, why, thresholds, by hand")

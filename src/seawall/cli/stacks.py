@@ -47,7 +47,7 @@ _UNREAD_MOST: Final = 3
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The verb's own options."""
+    """Add the options of ``seawall stacks`` to its parser."""
     add_source_arguments(parser, has_window=True)
     parser.add_argument(
         "workload", metavar="WORKLOAD", nargs="?",

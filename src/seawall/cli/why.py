@@ -45,7 +45,7 @@ _RULE_ID: Final = re.compile(r"[Ss][Ww]\d{3}")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The verb's own options."""
+    """Add the options of ``seawall why`` to its parser."""
     add_source_arguments(parser)
     parser.add_argument(
         "subject", metavar="SW103 | WORKLOAD", nargs="?",

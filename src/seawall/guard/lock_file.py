@@ -23,7 +23,7 @@ _PAUSE_SECONDS = 0.05
 
 
 class Lock(NamedTuple):
-    """What became of it."""
+    """The guard's lock file: our descriptor, or which guard holds it."""
 
     fd: int
     """-1: another guard holds it."""

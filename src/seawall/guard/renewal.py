@@ -28,7 +28,7 @@ STEPS_BACK: Final = (
 
 
 class Renewal:
-    """``why`` behind each tick."""
+    """Whether the guard should start afresh behind this tick, and why."""
 
     __slots__ = ("_companions", "_due", "_folder", "_say", "_was_free", "lock")
 

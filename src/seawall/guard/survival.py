@@ -40,5 +40,5 @@ class Survival:
         return True
 
     def count(self, *, is_well: bool) -> None:
-        """A turn has ended."""
+        """Count a turn that has ended; failures in a row are counted, a good turn resets them."""
         self._failures = 0 if is_well else self._failures + 1

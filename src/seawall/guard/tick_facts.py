@@ -72,7 +72,7 @@ class Node(NamedTuple):
 
     @property
     def memory_bytes(self) -> int:
-        """The headroom without swap."""
+        """The headroom in bytes without what only swap gives."""
         return self.headroom_bytes - self.swap_bytes
 
 

@@ -85,7 +85,7 @@ class RecordingPolicy:
 
     @property
     def groups(self) -> Collection[Group]:
-        """Of the last tick."""
+        """The groups of the guard's last tick; empty before the first."""
         return self._last.groups.values() if self._last else ()
 
     def wants_full(self, now: float) -> bool:
@@ -150,7 +150,7 @@ class RecordingPolicy:
         self._put(self._fine.frame("line", body, (unix, now), line.tick)._replace(is_urgent=True))
 
     def kernel_said(self, lines: Sequence[str], unix: float, now: float, *, is_kill: bool) -> None:
-        """Whom the kernel killed."""
+        """Take in lines of the kernel's log; a kill among them begins a burst."""
         if is_kill:
             self._trigger_by_kill(now)
         for line in lines:

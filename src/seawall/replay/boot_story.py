@@ -138,14 +138,14 @@ class BootStory:
     # --- what is asked --------------------------------------------------------------------------
 
     def seconds_of(self, said: DecisionLine) -> float:
-        """When it was said."""
+        """When the line was said, in monotonic seconds of the boot."""
         if said.seconds is not None:
             return said.seconds
         return said.unix_seconds - (self.offset or 0.0)
 
     @property
     def by_time(self) -> list[DecisionLine]:
-        """Its lines, oldest first."""
+        """The journal's lines of this boot, oldest first."""
         return sorted(self.said, key=self.seconds_of)
 
     @cached_property

@@ -113,7 +113,7 @@ class Track:
 
 
 class BootRun:
-    """All of one boot."""
+    """The replay of one boot, with the guard's own settings and with others beside them."""
 
     def __init__(
         self, box: Box, boot: Boot, policy: Settings | None, tell: Callable[[], None] | None

@@ -41,7 +41,7 @@ class JournalDecision(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What a person read."""
+        """The sentence of the decision, as a person read it."""
         return str(self.document["sentence"])
 
 

@@ -47,7 +47,7 @@ class Source:
         self._began = time.monotonic()
 
     def scene(self) -> Scene:
-        """The first moment alone."""
+        """The first moment alone, as a scene for the rules."""
         return Scene(self.first)
 
     def later_scene(self, seconds: float = WINDOW_LEAST_SECONDS) -> Scene:

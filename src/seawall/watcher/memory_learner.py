@@ -89,7 +89,7 @@ class MemoryLearner:
 
     @property
     def ledger(self) -> Ledger | None:
-        """The last whole one."""
+        """The last ledger that was read whole; None before the first."""
         return self.looks.ledger
 
     def _arm(self) -> None:
@@ -149,7 +149,7 @@ class MemoryLearner:
         self._strangers = strangers  # those that are still not there are gone
 
     def place(self) -> ClaimPlace:
-        """For what is kept."""
+        """The boot and moment that saved claims are of."""
         kernel = self.looks.kernel
         return ClaimPlace(
             boot_id=(kernel.boot_id if kernel else None) or "",

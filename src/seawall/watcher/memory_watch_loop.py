@@ -57,7 +57,7 @@ class WatchEvent:
 
 
 class MemoryWatchLoop:
-    """One watcher at work."""
+    """One run of ``seawall memory --watch``: what it reads, traces and saves."""
 
     def __init__(
         self, every_seconds: float, tell: Callable[[WatchEvent], None], alarm: Alarm

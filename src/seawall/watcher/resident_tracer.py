@@ -76,7 +76,7 @@ class ResidentTracer:
         return True
 
     def arm(self) -> None:
-        """Follow from here on."""
+        """Follow page allocations from here on; nothing where it already does or cannot."""
         if self._tracer is None or self._tracer.is_on:
             return
         self._since = time.monotonic()

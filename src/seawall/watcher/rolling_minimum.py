@@ -15,7 +15,7 @@ class RollingMinimum:
         self._minutes: deque[tuple[int, int]] = deque(maxlen=_MINUTES_MOST)
 
     def see(self, seconds: float, value: int) -> None:
-        """One more; ``seconds``: monotonic."""
+        """Add a value; ``seconds``: when, monotonic."""
         minute = int(seconds // _MINUTE)
         if self._minutes and self._minutes[-1][0] == minute:
             value = min(value, self._minutes.pop()[1])
@@ -25,5 +25,5 @@ class RollingMinimum:
 
     @property
     def low(self) -> int | None:
-        """None before the first."""
+        """The least value of the kept minutes; None before the first."""
         return min((value for _, value in self._minutes), default=None)

@@ -35,7 +35,7 @@ class RowUpdates:
         return rows, [path for path in self._told if path not in known]
 
     def told(self, rows: Iterable[Row], gone: Iterable[str]) -> None:
-        """The guard has them."""
+        """Note that the guard has these rows, and knows who is ``gone``."""
         for row in rows:
             self._told.pop(row["cgroup"], None)
             self._told[row["cgroup"]] = row

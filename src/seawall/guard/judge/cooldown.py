@@ -36,7 +36,7 @@ class UnreturnedMemory(NamedTuple):
 
 
 class Cooldown:
-    """Of one judge; bounded."""
+    """What a judge remembers of kills: whom not to take again, and how many a minute; bounded."""
 
     __slots__ = ("_kept", "_kills", "_off_until", "barred", "distrusted", "done", "emptied")
 
@@ -83,7 +83,7 @@ class Cooldown:
         return now < self._off_until
 
     def kills_left(self, now: float, most: int) -> int:
-        """Of ``most`` a minute."""
+        """How many more kills are allowed now, of ``most`` within a minute."""
         kills = self._kills
         while kills and now - kills[0] >= MINUTE:
             del kills[0]

@@ -193,7 +193,7 @@ class LookHistory:
         return max(self.looks, key=_headroom)
 
     def watched_seconds(self, node: Node) -> float:
-        """Since the first look."""
+        """Seconds since the first look at the node; 0.0 before it."""
         return 0.0 if self.first_seconds is None else node.seconds - self.first_seconds
 
 

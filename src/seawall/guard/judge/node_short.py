@@ -223,7 +223,7 @@ def begin(state: PolicyState, case: DecisionCase, node: Node, step: Step) -> Non
 
 
 def step_words(step: Step, *, is_observed: bool, is_one: bool = True) -> str:
-    """What is done now."""
+    """What a step does to its target, in words: ``it is killed at once``."""
     done = {
         "kill": "killed at once", "terminate": "sent SIGTERM", "freeze": "frozen, then killed",
     }.get(step, step)  # fmt: skip

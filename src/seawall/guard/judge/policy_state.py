@@ -124,7 +124,7 @@ class PolicyState:
         del self.told[:-TOLD_MOST]
 
     def tell_outcome(self, outcome: Outcome, seconds: float, sentence: str) -> None:
-        """How one order ended."""
+        """Note how one order of a decision ended, to be told in the journal."""
         self.tell(DecisionUpdate(outcome.order.decision, seconds, outcome, None, sentence))
 
     def verdict(

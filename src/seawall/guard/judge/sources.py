@@ -9,7 +9,7 @@ drivers have mapped is asked for only near a shortage, or once 256 MiB have grow
 
 
 def sources_of(group: Group) -> tuple[str, ...]:
-    """One for each kind."""
+    """Sources of what is told of a group's uncounted memory, one for each kind."""
     return tuple(part.strip() for part in group.outside.sources.split(",") if part.strip())
 
 

@@ -106,7 +106,7 @@ class SuspectRests:
         """What nobody owns grew while they stood still."""
 
     def look(self, now: float) -> None:
-        """Forgets what is over."""
+        """Forget suspects whose rest or clearance is over at ``now``, monotonic seconds."""
         for found in (self.resting, self.cleared):
             for key in [key for key, until in found.items() if until <= now]:
                 del found[key]

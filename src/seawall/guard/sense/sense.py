@@ -260,7 +260,7 @@ class Sense:
             self.detail(group)
 
     def detail(self, group: Group) -> None:
-        """Read it of one."""
+        """Read of one group what costs too much to be read of all of them at every tick."""
         member = self._table.members.get(group.path)
         if member is not None and member.group is group:
             has_swap = bool(self.memory.swap_total)

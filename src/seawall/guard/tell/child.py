@@ -33,7 +33,7 @@ COMPANIONS: Final = ("watcher", "recorder")
 
 
 class Child:
-    """One job that runs."""
+    """A child process of the aide that does one job, until its deadline."""
 
     __slots__ = ("answers", "deadline", "decision", "is_given_up", "is_heard", "kind", "pid",
                  "said")  # fmt: skip

@@ -213,7 +213,7 @@ class Desk:
             say({"words": words})
 
     def close(self) -> None:
-        """The guard is gone."""
+        """End all children, for the guard is gone, and thaw what it left frozen."""
         self.thaw(float("inf"), is_gone=True)
         for child in self.children:
             child.end()

@@ -43,7 +43,7 @@ class Failures:
 
     @property
     def words(self) -> list[str]:
-        """Those that still hold."""
+        """The failures that still hold, in words."""
         return [words for words in self._words.values() if words]
 
 

@@ -102,7 +102,7 @@ def aide_hung(why: str) -> str:
 
 
 def self_test_failed(why: str) -> str:
-    """The loudest of all."""
+    """The sentence of a self-test that failed: the guard cannot kill, and why."""
     return f"IT CANNOT KILL: {why}"
 
 

@@ -45,7 +45,7 @@ class LineFile:
 
     @property
     def is_open(self) -> bool:
-        """The device was there."""
+        """Whether the device or file could be opened."""
         return self._fd >= 0
 
     def may_say(self, now: float, level: int) -> bool:
@@ -62,7 +62,7 @@ class LineFile:
         return True
 
     def say(self, record: bytes) -> bool:
-        """Write one whole record."""
+        """Write one whole record; False where that fails, with ``problem``."""
         if self._fd < 0:
             return False
         try:

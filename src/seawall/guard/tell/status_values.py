@@ -61,7 +61,7 @@ class StatusValues(NamedTuple):
 
     @property
     def can_kill_is_proved(self) -> bool:
-        """By the last self-test."""
+        """Whether the last self-test proved that the guard can kill."""
         return self.can_kill.startswith(PROVED)
 
 
@@ -94,5 +94,5 @@ def _weight(group: Group) -> tuple[int, int, int]:
 
 
 def lines_of(words: str) -> list[str]:
-    """Those that say something."""
+    """The lines of these words that are not empty."""
     return [line for line in words.split("\n") if line]

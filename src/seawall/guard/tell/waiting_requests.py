@@ -11,7 +11,7 @@ KINDS: Final = ("termination_message", "run")
 
 
 class WaitingRequests:
-    """The oldest first; bounded."""
+    """Requests to the aide that wait for a place, the oldest first; bounded."""
 
     __slots__ = ("_requests",)
 

@@ -42,7 +42,7 @@ from seawall.views.memory_workload_page import WorkloadMemoryPage
 
 
 def uncounted(page: MemoryPage) -> NodeUncounted:
-    """Of all workloads together."""
+    """Uncounted memory of all workloads together, in bytes."""
     return node_uncounted(page.shadow)
 
 
@@ -116,7 +116,7 @@ def grows(one: WorkloadMemory) -> int | Unlimited | None:
 
 
 def distance_cgroup(one: WorkloadMemory) -> str | None:
-    """Whose limit it is."""
+    """The cgroup whose limit is the nearest, where that is known."""
     room = None if one.page.row is None else one.page.row.room
     return room.cgroup if isinstance(room, Room) else None
 

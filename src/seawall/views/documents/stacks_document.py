@@ -64,7 +64,7 @@ def first_tasks(tasks: tuple[GroupTask, ...]) -> tuple[GroupTask, ...]:
 
 
 def tasks_left_out(group: StackGroup) -> int:
-    """Behind the first 500."""
+    """How many tasks of the group are not shown, behind the first 500."""
     return max(0, len(group.tasks) - TASKS_MOST)
 
 
