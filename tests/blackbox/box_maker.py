@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from seawall.actions.orders import Mounts
-from seawall.blackbox.frame import Frame, aligned, sealed
+from seawall.blackbox.frame import Frame, aligned, seal_frame
 from seawall.blackbox.ring import RingFile
 from seawall.guard.settings import Settings
 from seawall.guard.tell.plain import moment
@@ -140,7 +140,7 @@ def write(told: Told, path: Path, size_bytes: int) -> None:
             sequence = ring.next_sequence + place
             unix, now = one.unix_seconds - copy * length, one.monotonic_seconds - copy * length
             head = Frame(sequence, one.kind, unix, now, told.plot.boot_id, one.tick, {})
-            packed += sealed(head, one.payload)
+            packed += seal_frame(head, one.payload)
         ring.write(bytes(packed))
     ring.close()
 

@@ -25,7 +25,7 @@ from tests.blackbox.boxes import (
 )
 from tests.blackbox.test_box_frames import forged
 
-from seawall.blackbox.frame import Frame, pack, sealed, squeezed
+from seawall.blackbox.frame import Frame, compress_body, pack, seal_frame
 from seawall.blackbox.reader import Box, is_box
 from seawall.blackbox.ring import RingFile
 from seawall.problems import BundleProblem
@@ -292,12 +292,14 @@ def follow(path: Path) -> tuple[int, int]:
 def test_a_full_box_of_64_mib_is_scanned_in_well_under_two_seconds(tmp_path: Path) -> None:
     path = tmp_path / "blackbox"
     group = [frame(number, 1900)._replace(body={}) for number in range(1, 257)]
-    payload = squeezed({"x": random.Random(3).randbytes(1800).hex()})
+    payload = compress_body({"x": random.Random(3).randbytes(1800).hex()})
     ring = RingFile.open(str(path), 64 * MIB, NO_MERCY)
     while ring.next_sequence < 33_000:
         begin = ring.next_sequence
         ring.write(
-            b"".join(sealed(f._replace(sequence=begin + i), payload) for i, f in enumerate(group))
+            b"".join(
+                seal_frame(f._replace(sequence=begin + i), payload) for i, f in enumerate(group)
+            )
         )
     ring.close()
     begun = time.process_time()

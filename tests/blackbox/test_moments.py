@@ -8,7 +8,7 @@ from tests.blackbox.box_maker import DECISION, END, HOG, Told, small_box
 
 from seawall.accounts.scene import TopicWindow
 from seawall.blackbox import moments as module
-from seawall.blackbox.moments import Pass, choose, overlaid, passes_until
+from seawall.blackbox.moments import Pass, choose, overlay_passes, passes_until
 from seawall.blackbox.overview import summary
 from seawall.blackbox.reader import Box
 from seawall.host.host import Unread
@@ -33,7 +33,7 @@ def truth(told: Told, moment: float) -> Round:
     kept = {one.unix_seconds for one in told.frames if one.kind == "round"}
     passes = [(of, t, r) for of, t, r in told.passes if t <= moment and t in kept]
     last_full = max(place for place, (of, *_) in enumerate(passes) if of == "full")
-    return overlaid(round_ for *_, round_ in passes[last_full:])
+    return overlay_passes(round_ for *_, round_ in passes[last_full:])
 
 
 @pytest.mark.parametrize("before", [0, 0.35, 7, 22.2, 31, 45, 59.9, 75, 200, 333, 600])

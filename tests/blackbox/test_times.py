@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seawall.blackbox.record_times import MomentNames, Span, moment_of, told
+from seawall.blackbox.record_times import MomentNames, Span, moment_of, span_words
 from seawall.problems import UsageProblem
 
 END = 1_795_428_031.4
@@ -52,7 +52,7 @@ def test_what_is_none_is_told_what_is_accepted(text: str) -> None:
     words = str(caught.value)
     assert "10:00:31" in words
     assert "-90s" in words
-    assert told(SPAN) in words
+    assert span_words(SPAN) in words
     assert len(words) < 500
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.blackbox.boxes import NO_MERCY
 
-from seawall.blackbox.frame import Frame, sealed
+from seawall.blackbox.frame import Frame, seal_frame
 from seawall.blackbox.moments import Pass, boot_at, passes_until
 from seawall.blackbox.reader import Box
 from seawall.blackbox.ring import RingFile
@@ -40,7 +40,7 @@ class Making:
             round_.files["/proc/uptime"] = f"{up:.2f} 1.00\n".encode()
             waiting = self._chain.round(round_, "full", 1)
             frame = Frame(self._ring.next_sequence, waiting.kind, now, up, boot, 1, {})
-            self._ring.write(sealed(frame, waiting.payload))
+            self._ring.write(seal_frame(frame, waiting.payload))
 
     def close(self) -> str:
         self._ring.close()

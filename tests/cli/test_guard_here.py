@@ -8,7 +8,7 @@ import pytest
 from tests.watcher.inventory_node import IDS, LINKS, POD, Node
 
 from seawall.cli.guard_here import here
-from seawall.guard.explain import PolicyExplanation, explained
+from seawall.guard.explain import PolicyExplanation, explanation_of
 from seawall.guard.settings import Settings
 from seawall.host.live import LiveHost
 from seawall.readings.snapshot import Snapshot
@@ -32,7 +32,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
 def asked(node: Node) -> PolicyExplanation:
     host = LiveHost(str(node.root))
     found = here(SETTINGS, Snapshot(host), host)
-    return explained(SETTINGS, found, "/etc/seawall/guard.toml", is_default=True)
+    return explanation_of(SETTINGS, found, "/etc/seawall/guard.toml", is_default=True)
 
 
 def never(node: Node) -> dict[str, str]:

@@ -96,7 +96,7 @@ def play(film: Film) -> Shown:
         verdict = judge.step(node, world.groups)
         if verdict is not None:
             _act(judge, verdict, node, shown)
-        shown.told += judge.told(node, world.groups)
+        shown.told += judge.updates(node, world.groups)
         pause = pause_of(judge)
     return shown
 

@@ -13,7 +13,7 @@ from tests.guard.test_loop_ends import ENFORCE, PUT_BACK, Scene
 from tests.guard.test_loop_ends import scene as loop_scene  # noqa: F401 - the fixture
 
 from seawall.guard import entry
-from seawall.guard.handover import REPLACED, from_json, known, to_json
+from seawall.guard.handover import REPLACED, from_json, known_settings, to_json
 from seawall.guard.reload import read
 from seawall.guard.settings import Settings
 from seawall.guard.tell.own_programs import config_answer, is_observe_in_plain
@@ -30,9 +30,9 @@ def written(other: Settings, **keys: object) -> str:
 
 def test_of_another_version_what_is_known_here_is_taken() -> None:
     new = ENFORCE._replace(protect=("/shop",), freeze_seconds=1.0)
-    assert known(to_json(new), ENFORCE) == (new, "")
+    assert known_settings(to_json(new), ENFORCE) == (new, "")
     text = written(new, gentle=True, stuck=None, kills_per_minute="six", over_limit="throttle")
-    settings, left = known(text, ENFORCE)
+    settings, left = known_settings(text, ENFORCE)
     assert settings == new
     assert left == f"not taken: gentle, kills_per_minute, over_limit, stuck; {REPLACED}"
     settings_, words, problem = read({"settings": text}, HANDED, ENFORCE)
@@ -123,7 +123,7 @@ def test_a_real_aide_reads_by_the_files_that_are_there_now(replaced: Path, tmp_p
     request = {"do": "config", "path": str(path)}
     with started() as aide:
         said = answer(aide, request)
-        assert known(said["settings"], ENFORCE)[1] == f"not taken: gentle; {REPLACED}"
+        assert known_settings(said["settings"], ENFORCE)[1] == f"not taken: gentle; {REPLACED}"
         settings, _, problem = read(said, HANDED, ENFORCE)
         assert settings is not None
         assert (settings.mode, settings.protect) == ("observe", ("shop/*",))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seawall.actions.orders import Mounts
-from seawall.guard.explain import ExplainedWorkload, PolicyExplanation, ThisMachine, explained
+from seawall.guard.explain import ExplainedWorkload, PolicyExplanation, ThisMachine, explanation_of
 from seawall.guard.explain_text import document, lines
 from seawall.guard.settings import Settings
 from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM
@@ -37,7 +37,7 @@ HERE = ThisMachine(
 
 
 def of(settings: Settings, here: ThisMachine = HERE) -> PolicyExplanation:
-    return explained(settings, here, "/etc/seawall/guard.toml", is_default=False)
+    return explanation_of(settings, here, "/etc/seawall/guard.toml", is_default=False)
 
 
 def text(found: PolicyExplanation) -> str:

@@ -13,18 +13,18 @@ from seawall.guard import lock_file
 from seawall.guard.handover import (
     GuardHandover,
     from_json,
-    handed_from_json,
-    handed_json,
-    kept,
+    handover_from_json,
+    handover_json,
     left_for_start,
-    reloaded,
-    take_handed,
-    take_kept,
+    reloaded_settings,
+    settings_descriptor,
+    take_handover,
+    take_settings,
     to_json,
 )
 from seawall.guard.launcher import take_place
 from seawall.guard.notify import Notify
-from seawall.guard.own_place import named, searched
+from seawall.guard.own_place import cgroup_holding, cgroup_in_text
 from seawall.guard.settings import Settings
 from seawall.problems import UsageProblem
 
@@ -44,11 +44,11 @@ HANDED = GuardHandover(
 
 
 def test_everything_arrives() -> None:
-    assert handed_from_json(handed_json(HANDED)) == HANDED
+    assert handover_from_json(handover_json(HANDED)) == HANDED
     fd = os.memfd_create("handed")
-    os.write(fd, handed_json(HANDED).encode())
+    os.write(fd, handover_json(HANDED).encode())
     os.lseek(fd, 0, os.SEEK_SET)
-    assert take_handed(fd) == HANDED
+    assert take_handover(fd) == HANDED
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(fd)
 
@@ -66,22 +66,22 @@ def test_what_are_no_settings_is_refused(text: str) -> None:
 
 def test_a_second_guard_observes_whatever_the_file_says_later() -> None:
     text = to_json(Settings(mode="enforce", kills_per_minute=2))
-    assert reloaded(text, HANDED).mode == "enforce"
+    assert reloaded_settings(text, HANDED).mode == "enforce"
     second = HANDED._replace(other_guard_pid=12)
-    assert reloaded(text, second) == Settings(mode="observe", kills_per_minute=2)
+    assert reloaded_settings(text, second) == Settings(mode="observe", kills_per_minute=2)
 
 
 def test_what_is_read_at_the_start_only_stays_at_a_reload() -> None:
     """A guard without a watcher does not come to believe in one: who a pod is nobody tells it."""
     started = HANDED._replace(settings=Settings(mode="enforce", watch=False, blackbox="/box"))
     text = to_json(Settings(mode="enforce", blackbox="/box", stuck=False))
-    in_force = reloaded(text, started)
+    in_force = reloaded_settings(text, started)
     assert in_force == started.settings._replace(stuck=False)
     assert left_for_start(text, in_force) == (
         "; watch is read at the start only: as before until it is started anew"
     )
     text = to_json(Settings(watch=False, blackbox="", blackbox_size_bytes=1 << 20))
-    in_force = reloaded(text, started)
+    in_force = reloaded_settings(text, started)
     assert in_force == started.settings._replace(mode="observe")
     assert left_for_start(text, in_force) == (
         "; blackbox, blackbox_size are read at the start only: as before until it is started anew"
@@ -97,8 +97,10 @@ def test_names_are_refused_by_a_guard_that_has_no_watcher(key: str) -> None:
     with pytest.raises(
         ValueError, match=f'{key}: "shop/\\*" is a name, and this guard was started'
     ):
-        reloaded(to_json(Settings()._replace(**names)), started)
-    assert getattr(reloaded(to_json(Settings()._replace(**names)), HANDED), key) == names[key]
+        reloaded_settings(to_json(Settings()._replace(**names)), started)
+    assert (
+        getattr(reloaded_settings(to_json(Settings()._replace(**names)), HANDED), key) == names[key]
+    )
 
 
 def test_a_second_guard_has_a_place_of_its_own_and_a_third_has_none(
@@ -221,21 +223,21 @@ def test_an_abstract_socket_is_heard_too() -> None:
 def test_our_own_cgroup_in_text_and_in_the_tree(tmp_path: Path) -> None:
     v1, v2 = Mounts("/m", 1), Mounts("/u", 2, None, "/u")
     text = "9:cpu,cpuacct:/c\n4:memory:/pod:1/x\n0::/u/s.scope\n"
-    assert named(text, v1) == "/pod:1/x"
-    assert named(text, v2) == "/u/s.scope"
+    assert cgroup_in_text(text, v1) == "/pod:1/x"
+    assert cgroup_in_text(text, v2) == "/u/s.scope"
     with pytest.raises(UsageProblem):
-        named("4:cpu:/\n", v1)
+        cgroup_in_text("4:cpu:/\n", v1)
     inner = tmp_path / "a/b"
     inner.mkdir(parents=True)
     (tmp_path / "cgroup.procs").write_text("1\n123\n")
     (inner / "cgroup.procs").write_text("7\n23\n")
-    assert searched(str(tmp_path), 23) == "/a/b"
-    assert searched(str(tmp_path), 123) == "/"
-    assert searched(str(tmp_path), 3) is None
+    assert cgroup_holding(str(tmp_path), 23) == "/a/b"
+    assert cgroup_holding(str(tmp_path), 123) == "/"
+    assert cgroup_holding(str(tmp_path), 3) is None
 
 
 def test_the_settings_in_force_outlive_exec() -> None:
     settings = Settings(mode="enforce", scope=("/x",), freeze_seconds=1.5)
-    fd = kept(settings)
+    fd = settings_descriptor(settings)
     assert os.get_inheritable(fd)
-    assert take_kept(fd) == settings
+    assert take_settings(fd) == settings

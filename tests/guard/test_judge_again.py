@@ -51,7 +51,7 @@ class Story:
         verdict = self.judge.step(node, self.groups)
         for order in verdict.orders if verdict else ():
             self.judge.learn(done(order), node)
-        self.judge.told(node, self.groups)
+        self.judge.updates(node, self.groups)
         return verdict
 
 
@@ -113,7 +113,7 @@ def test_evidence_is_not_distrusted_while_the_node_itself_stood_still() -> None:
     del groups[hog.path]
     node = calm(850, seconds=1203.7)
     judge.step(node, groups)
-    told = [one.sentence for one in judge.told(node, groups) if one.returned_bytes is not None]
+    told = [one.sentence for one in judge.updates(node, groups) if one.returned_bytes is not None]
     assert len(told) == 1
     assert told[0].startswith("800 MiB came back")
 
@@ -137,7 +137,7 @@ def test_rings_that_others_hold_by_now_are_no_driver_that_keeps_them() -> None:
     for tick in range(1, 60):
         node = short(1200.0 + 0.1 * tick, 50, 0.0, residual_bytes=640 * MIB, claims_seconds=0.05)
         judge.step(node, groups)
-        told += [t.sentence for t in judge.told(node, groups) if t.returned_bytes is not None]
+        told += [t.sentence for t in judge.updates(node, groups) if t.returned_bytes is not None]
     assert len(told) == 1
     assert "others may have taken the rest meanwhile" in told[0]
     assert "prove nothing" not in told[0]

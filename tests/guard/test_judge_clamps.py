@@ -95,7 +95,7 @@ def test_who_observes_is_told_what_would_be_refused_and_who_acts_then_tries_it()
         for order in verdict.orders if verdict else ():
             refused = {"is_done": False, "is_observed": True, "problem": "v1: EBUSY"}
             judge.learn(done(order, **refused), node)
-            (told,) = judge.told(node, groups)
+            (told,) = judge.updates(node, groups)
             assert told.sentence == "observed only: ns/big could not be clamped: v1: EBUSY"
         if verdict is not None:
             words.append(verdict.refused)

@@ -117,7 +117,7 @@ def test_who_ignored_sigterm_while_there_was_a_respite_is_chosen_again() -> None
     judge.step(CALM, scene(hog(0)))
     judge.step(short(1005, 50, 5), groups)
     assert judge.step(calm(150, seconds=1010.1), groups) is None  # somebody else gave back
-    assert "stays" in judge.told(CALM, groups)[-1].sentence
+    assert "stays" in judge.updates(CALM, groups)[-1].sentence
     verdict = judge.step(short(1030, 50, 160), groups)
     assert verdict is not None
     assert [(order.step, order.target.name) for order in verdict.orders] == [("kill", "ns/hog")]
@@ -131,12 +131,12 @@ def test_what_came_back_is_told() -> None:
     judge.learn(done(verdict.orders[0]), short(1005))
     after = CALM._replace(seconds=1005.4, headroom_bytes=650 * MIB)
     assert judge.step(after, scene(web())) is None
-    told = judge.told(after, scene(web()))
+    told = judge.updates(after, scene(web()))
     assert [t.sentence for t in told] == [
         "ns/hog was killed in 4 ms, 3 processes",
         "600 MiB came back in 0.4 s, 99 % of what was foretold",
     ]
-    assert judge.told(after, scene(web())) == []
+    assert judge.updates(after, scene(web())) == []
 
 
 def test_a_driver_that_keeps_it_costs_nobody_else() -> None:
@@ -154,7 +154,7 @@ def test_a_driver_that_keeps_it_costs_nobody_else() -> None:
             refused = found
     assert refused is not None
     assert "is in no cgroup, and no evidence says whose it is" in refused.refused
-    told = judge.told(short(1014), rest)
+    told = judge.updates(short(1014), rest)
     assert "the driver kept it" in told[-1].sentence
     # The same kind of evidence proves nothing now.
     other = group_of("other", 5, limit=400, certain=700)
@@ -358,7 +358,7 @@ def test_nothing_grows_in_a_long_shortage_that_is_refused() -> None:
         for tick in range(1500):
             node = short(1100 + tick, exits=tick % 2, kernel_kills=tick % 7 == 0)
             judge.step(node, groups)
-            judge.told(node, groups)
+            judge.updates(node, groups)
         assert len(gc.get_objects()) - before < 20
         assert gc.collect() == 0
     finally:

@@ -93,7 +93,7 @@ def test_the_proof_comes_and_the_kill_is_the_ordinary_one() -> None:
         judge.learn(done(order), node)
     after = CALM._replace(seconds=1006.2)
     assert judge.step(after, {}) is None
-    assert "850 MiB came back" in judge.told(after, {})[-1].sentence
+    assert "850 MiB came back" in judge.updates(after, {})[-1].sentence
 
 
 def test_without_proof_it_goes_on_in_time_and_rests() -> None:
@@ -134,7 +134,7 @@ def test_another_is_proved_and_it_goes_on_at_once() -> None:
     assert verdict is not None
     assert steps(verdict) == [("thaw", "ns/hog"), ("kill", "ns/other")]
     assert [o.decision == first.decision for o in verdict.orders] == [True, False]
-    (told,) = judge.told(node, {})[1:]
+    (told,) = judge.updates(node, {})[1:]
     assert told.decision == first.decision
     assert told.sentence == (
         "ns/hog stood still for 0.6 s and goes on: nothing was proved against it"
@@ -373,7 +373,7 @@ def test_nothing_grows_by_holding() -> None:
             verdict = judge.step(node, scene(hog))
             for order in verdict.orders if verdict else ():
                 judge.learn(done(order), node)
-            judge.told(node, {})
+            judge.updates(node, {})
             before = before or (len(gc.get_objects()) if tick == 500 else 0)
         verdict = None
         assert len(gc.get_objects()) - before < 30

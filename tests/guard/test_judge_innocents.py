@@ -222,7 +222,9 @@ def test_a_second_culprit_does_not_hide_what_the_first_gave_back(every: int) -> 
             break
     assert verdict is not None
     assert verdict.orders[0].target.name == "ns/second"
-    assert not [told for told in judge.told(seen, groups) if "the driver kept it" in told.sentence]
+    assert not [
+        told for told in judge.updates(seen, groups) if "the driver kept it" in told.sentence
+    ]
 
 
 def _left(seconds: float, left: int, residual: int, **values: Any) -> Node:

@@ -54,7 +54,7 @@ def kept_by_a_driver(*others: Group) -> tuple[Judge, dict[str, Group], Node]:
     assert names(run(judge, groups, node, 0.1)) == ["ns/held"]
     del groups[held.path]
     run(judge, groups, node._replace(seconds=1005.1), 3.0)
-    told = judge.told(node, groups)[-1].sentence
+    told = judge.updates(node, groups)[-1].sentence
     assert "the driver kept it; packet rings (PACKET_DIAG) prove nothing" in told
     return judge, groups, node._replace(seconds=1009.0)
 

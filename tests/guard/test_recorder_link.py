@@ -52,7 +52,7 @@ class Pair:
         self.judge.step(node, groups)
         for outcome in outcomes:
             self.judge.learn(outcome, node)
-        self.judge.told(node, groups)
+        self.judge.updates(node, groups)
         self.link.tick(node, groups, self.judge.state(), outcomes)
 
     def datagrams(self) -> Iterator[bytes]:

@@ -211,7 +211,7 @@ def test_hostile_names_and_impossible_numbers_make_plain_lines() -> None:
     for line in (
         decision_lines.verdict_line(whole, STAMP),
         decision_lines.outcome_line(outcome(problem=HOSTILE), HOSTILE, float("inf"), STAMP),
-        decision_lines.told_line(told, STAMP),
+        decision_lines.update_line(told, STAMP),
         decision_lines.event_line(HOSTILE, STAMP),
     ):
         assert line.count(b"\n") == 1

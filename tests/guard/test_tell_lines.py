@@ -11,7 +11,7 @@ from tests.guard.telling import BOOT, GIB, HOSTILE, MIB, group, is_harmless, nod
 
 from seawall.guard.settings import Settings
 from seawall.guard.tell import pmsg
-from seawall.guard.tell.datagram import MOST_BYTES, Datagram, resolved, split_address
+from seawall.guard.tell.datagram import MOST_BYTES, Datagram, resolve_host, split_address
 from seawall.guard.tell.kmsg_line import (
     BURST,
     INFO,
@@ -152,8 +152,8 @@ def test_addresses_that_are_none(to: str) -> None:
 def test_addresses() -> None:
     assert split_address("[::1]:9000") == ("::1", 9000)
     assert split_address("collector.example:514") == ("collector.example", 514)
-    assert resolved("::1", 1.0) == (socket.AF_INET6, "::1")
-    family, number = resolved("localhost", 10.0)
+    assert resolve_host("::1", 1.0) == (socket.AF_INET6, "::1")
+    family, number = resolve_host("localhost", 10.0)
     assert number in ("127.0.0.1", "::1")
     assert family in (socket.AF_INET, socket.AF_INET6)
 

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 from tests.guard.telling import CGROUP, CONTAINER, POD_UID
 
-from seawall.guard.tell.termination import MOST_BYTES, KilledContainer, MessagePlaces, found, write
+from seawall.guard.tell.termination import (
+    MOST_BYTES,
+    KilledContainer,
+    MessagePlaces,
+    message_files,
+    write,
+)
 
 SENTENCE = "Killed by seawall guard: it held 1.1 GiB outside its charge."
 BELOW = f"pods/{POD_UID}/containers/worker/0a1b2c3d"
@@ -213,7 +219,7 @@ def test_a_guard_in_a_container_finds_the_hosts_files(file: Path, tmp_path: Path
         json.dumps({"mounts": [{"source": f"/kubelet/{BELOW}"}]})
     )
     where = MessagePlaces(("/kubelet",), ("/{id}.json",), ("", str(root)))
-    assert found(KilledContainer(CGROUP, POD_UID, 1e12), where, str(root)) == [
+    assert message_files(KilledContainer(CGROUP, POD_UID, 1e12), where, str(root)) == [
         (f"{root}/kubelet", BELOW)
     ]
     assert written(where)["problem"] == ""

@@ -35,7 +35,7 @@ def freeze_then_kill(teller: Teller) -> tuple[Verdict, Verdict]:
     for seconds, slope in ((1005.0, 20.0), (1005.1, 0.0)):
         verdicts.append(judged(judge, seconds, slope, groups))
         teller.verdict(verdicts[-1], judge.rest)
-        for told in judge.told(short(seconds, 50, slope), groups):
+        for told in judge.updates(short(seconds, 50, slope), groups):
             teller.told(told)
     teller.status(short(1005.2), groups, "holding", {})
     first, second = verdicts

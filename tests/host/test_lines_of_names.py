@@ -11,7 +11,7 @@ from seawall.accounts.tracing.task_workloads import memory_path
 from seawall.actions.identity import cgroups_of
 from seawall.actions.orders import Mounts
 from seawall.cli import oom_live
-from seawall.guard.own_place import named
+from seawall.guard.own_place import cgroup_in_text
 from seawall.guard.tell.rivals import is_of_host, is_roots, is_within
 from seawall.host import kernel_messages
 from seawall.host.packet_rings.processes import lines_of
@@ -56,8 +56,8 @@ def test_a_cgroup_is_pinned_and_spared_by_its_own_path(tmp_path: Path, cut: str)
     assert program_choice.memory_path_of(v1 + "\n0::/\n") == v1[9:]
     (tmp_path / "cgroup").write_bytes(f"{v1}\n{line(cut)}\n".encode())
     text = cgroups_of(f"..{tmp_path}")
-    assert named(text, Mounts("/u", 2, None, "/u")) == line(cut)[3:]
-    assert named(text, Mounts("/m", 1)) == v1[9:]
+    assert cgroup_in_text(text, Mounts("/u", 2, None, "/u")) == line(cut)[3:]
+    assert cgroup_in_text(text, Mounts("/m", 1)) == v1[9:]
 
 
 @each_cut

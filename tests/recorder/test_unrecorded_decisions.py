@@ -13,7 +13,7 @@ from tests.actions.cgroups_v1 import wait_until
 from tests.recorder.pair import BOOT_ID
 from tests.recorder.recorder_run import Recorder
 
-from seawall.blackbox.frame import FrameHead, squeezed
+from seawall.blackbox.frame import FrameHead, compress_body
 from seawall.blackbox.reader import Box
 from seawall.blackbox.ring import RingFile
 from seawall.recorder.pretrigger_buffer import PendingFrame
@@ -91,7 +91,7 @@ def test_of_another_boot_without_decision_or_torn_nothing_is_taken(
 def test_what_the_ring_has_overwritten_does_not_come_again(box: Path, tmp_path: Path) -> None:
     now = time.monotonic()
     ring = RingFile.open(str(box), SIZE)
-    tick = PendingFrame("tick", time.time() - 10, now - 10, 3, squeezed({}))
+    tick = PendingFrame("tick", time.time() - 10, now - 10, 3, compress_body({}))
     ring.write(packed([tick], ring.next_sequence, BOOT_ID))
     ring.close()
     rows = [_row("12345678-0001", now - 11), _row("12345678-0002", now - 9)]
@@ -128,7 +128,7 @@ def test_what_is_told_while_the_file_is_opened_comes_once(box: Path, tmp_path: P
     journal, now = tmp_path / "decisions.jsonl", time.monotonic()
     early, late = _row("12345678-0001", now - 3), _row("12345678-0002", now - 1)
     journal.write_text(f"{early}\n")
-    payload = squeezed({"line": late})
+    payload = compress_body({"line": late})
 
     def looks(ring: FrameRing) -> list[PendingFrame]:
         with journal.open("a") as file:

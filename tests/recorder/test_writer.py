@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.recorder.pair import BOOT_ID
 
-from seawall.blackbox.frame import squeezed
+from seawall.blackbox.frame import compress_body
 from seawall.blackbox.reader import Box
 from seawall.blackbox.ring import RingFile
 from seawall.problems import BlackboxProblem
@@ -31,7 +31,7 @@ class _StillRing(RingFile):
 
 
 def _waiting(number: int, size: int = 100, *, is_peace: bool = False) -> PendingFrame:
-    payload = squeezed({"n": number, "pad": "x" * size}, 0)
+    payload = compress_body({"n": number, "pad": "x" * size}, 0)
     return PendingFrame("tick", 1.7e9 + number, float(number), number, payload, is_peace)
 
 

@@ -79,7 +79,7 @@ def _tick(judge: Judge, world: World, node: Node, lived: Lived, number: int) -> 
     for order in verdict.orders if verdict is not None else ():
         outcomes.append(perform(world, order, lived.settings))
         judge.learn(outcomes[-1], node)
-    judge.told(node, world.groups)
+    judge.updates(node, world.groups)
     unix = EPOCH + node.seconds
     lived.ticks.append(Tick(number, unix, judge.state(), node, seen, tuple(outcomes)))
     lived.verdicts.append(verdict)

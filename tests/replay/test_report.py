@@ -264,7 +264,7 @@ def test_in_enforce_it_tells_what_came_back(tmp_path: Path) -> None:
     journal = [
         decision_lines.verdict_line(verdict, stamp),
         decision_lines.outcome_line(outcome, "killed", seconds, stamp),
-        decision_lines.told_line(
+        decision_lines.update_line(
             DecisionUpdate(verdict.decision, seconds + 2, None, back, "came back"), stamp
         ),
     ]

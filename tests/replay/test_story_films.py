@@ -9,7 +9,7 @@ import pytest
 from tests.films.scripts import random_film
 from tests.replay.live_film import BOOT, OWN, Lived, live
 
-from seawall.blackbox.frame import Frame, sealed
+from seawall.blackbox.frame import Frame, seal_frame
 from seawall.blackbox.reader import Box
 from seawall.blackbox.ring import RingFile
 from seawall.guard.settings import Settings
@@ -34,7 +34,7 @@ class Ring:
             self._ring.next_sequence, one.kind, one.unix_seconds, one.monotonic_seconds, BOOT,
             one.tick, {},
         )  # fmt: skip
-        self._ring.write(sealed(frame, one.payload))
+        self._ring.write(seal_frame(frame, one.payload))
 
     def close(self) -> None:
         self._ring.close()

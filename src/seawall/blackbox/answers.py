@@ -18,7 +18,9 @@ Python's own limit does not hold in its JSON encoder since 3.12.
 """
 
 
-def told(section: str, question: Question, before: Any, answer: Any, words: WordEncoder) -> JSON:
+def encode_answer(
+    section: str, question: Question, before: Any, answer: Any, words: WordEncoder
+) -> JSON:
     """An answer, ``before`` being the one known (None: none)."""
     if isinstance(answer, Unread):
         reason: list[JSON] = [answer.why, answer.detail]
@@ -31,7 +33,9 @@ def told(section: str, question: Question, before: Any, answer: Any, words: Word
     return cast("JSON", answer if section == "links" else {"a": answer})
 
 
-def read(section: str, question: Question, before: Any, answer: JSON, words: WordDecoder) -> Any:
+def decode_answer(
+    section: str, question: Question, before: Any, answer: JSON, words: WordDecoder
+) -> Any:
     """The other way; ValueError.  A probe's answer comes as ``[answer]``."""
     if isinstance(answer, dict) and "u" in answer:
         return _unread(question, answer["u"])

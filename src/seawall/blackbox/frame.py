@@ -79,10 +79,10 @@ class FrameHead(NamedTuple):
 
 def pack(frame: Frame, level: int = 1) -> bytes:
     """The bytes of a frame, filled up to a multiple of ALIGN_BYTES; ValueError: not of ours."""
-    return sealed(frame, squeezed(frame.body, level))
+    return seal_frame(frame, compress_body(frame.body, level))
 
 
-def squeezed(body: dict[str, JSON], level: int = 1) -> bytes:
+def compress_body(body: dict[str, JSON], level: int = 1) -> bytes:
     """The payload of a frame with that body; ValueError: too large."""
     text = json.dumps(body, separators=(",", ":")).encode()
     payload = zlib.compress(text, level)
@@ -91,7 +91,7 @@ def squeezed(body: dict[str, JSON], level: int = 1) -> bytes:
     return payload
 
 
-def sealed(frame: Frame, payload: bytes) -> bytes:
+def seal_frame(frame: Frame, payload: bytes) -> bytes:
     """As ``pack``, of a body that was squeezed before; the frame's own body does not count."""
     boot = bytes.fromhex(frame.boot_id.replace("-", ""))
     numbers = frame.sequence, frame.tick, frame.unix_seconds, frame.monotonic_seconds

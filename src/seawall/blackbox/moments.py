@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeVar
 from seawall.blackbox.frame import FrameHead
 from seawall.blackbox.overview import GAP_SECONDS
 from seawall.blackbox.reader import Boot, Box
-from seawall.blackbox.record_times import written
+from seawall.blackbox.record_times import rfc3339_of
 from seawall.blackbox.round_frames import RoundReader
 from seawall.host.host import JSON
 from seawall.host.recording import Round
@@ -83,7 +83,7 @@ def choose(passes: Sequence[Pass]) -> Moments:
     now = same[-1]
     wholes = [place for place, one in enumerate(same) if one.is_whole]
     first = wholes[-1] if wholes else 0
-    known = overlaid(one.round for one in same[first:])
+    known = overlay_passes(one.round for one in same[first:])
     base = same[wholes[-1]] if wholes else None
     near, whole = _near_pair(same), _whole_pair([same[place] for place in wholes])
     return Moments(now, known, base, near, whole, _middle(same, near), _middle(same, whole))
@@ -94,7 +94,7 @@ def in_order(passes: Iterable[Pass]) -> list[Pass]:
     return sorted(passes, key=_by_time)
 
 
-def overlaid(rounds: Iterable[Round]) -> Round:
+def overlay_passes(rounds: Iterable[Round]) -> Round:
     """One round: the newest answer to each question."""
     known = Round()
     for one in rounds:
@@ -274,8 +274,9 @@ def _passes(bodies: Iterable[tuple[FrameHead, dict[str, JSON]]]) -> list[Pass]:
             left -= len(found.files) + len(found.names) + len(found.links) + len(found.probes)
             if left < 0:
                 raise BundleProblem(
-                    f"more than {ANSWERS_MOST:,} answers from {written(passes[0].unix_seconds)} to "
-                    f"{written(head.unix_seconds)}: choose a shorter time"
+                    f"more than {ANSWERS_MOST:,} answers from "
+                    f"{rfc3339_of(passes[0].unix_seconds)} to {rfc3339_of(head.unix_seconds)}: "
+                    "choose a shorter time"
                 )
             when = (head.unix_seconds, head.monotonic_seconds, head.boot_id)
             passes.append(Pass(*when, taken.of == WHOLE, found))

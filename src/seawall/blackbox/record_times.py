@@ -61,10 +61,10 @@ def moment_of(text: str, span: Span, numbered: MomentNames | None, where: str) -
         return _named(words, numbered and numbered.decision(name), numbered, span, where)
     moment = _time_of(words, span, numbered)
     if moment is None:
-        raise UsageProblem(f"--at {words!r}: expected {EXPECTED}; {where} holds {told(span)}")
+        raise UsageProblem(f"--at {words!r}: expected {EXPECTED}; {where} holds {span_words(span)}")
     if not span.first_unix_seconds - _SAME_SECOND < moment < span.last_unix_seconds + _SAME_SECOND:
         raise UsageProblem(
-            f"--at {words!r}: {where} does not reach that far; it holds {told(span)}"
+            f"--at {words!r}: {where} does not reach that far; it holds {span_words(span)}"
         )
     return min(max(moment, span.first_unix_seconds), span.last_unix_seconds)
 
@@ -75,12 +75,12 @@ def decision_of(text: str) -> str:
     return f"{match[1]}-{int(match[2]):04d}" if match else ""
 
 
-def told(span: Span) -> str:
+def span_words(span: Span) -> str:
     """The span in words: ``2026-11-23T09:00:00Z to 2026-11-23T10:00:31Z``."""
-    return f"{written(span.first_unix_seconds)} to {written(span.last_unix_seconds)}"
+    return f"{rfc3339_of(span.first_unix_seconds)} to {rfc3339_of(span.last_unix_seconds)}"
 
 
-def written(unix_seconds: float) -> str:
+def rfc3339_of(unix_seconds: float) -> str:
     """RFC 3339 in UTC, to the second; ``@SECONDS`` where no calendar reaches."""
     try:
         moment = datetime.fromtimestamp(unix_seconds, timezone.utc)
@@ -95,7 +95,7 @@ def _named(
     if found is not None:
         return min(max(found, span.first_unix_seconds), span.last_unix_seconds)
     why = "holds no such number" if numbered else "tells times only: numbers are in a black box"
-    raise UsageProblem(f"--at {words!r}: {where} {why}; it holds {told(span)}")
+    raise UsageProblem(f"--at {words!r}: {where} {why}; it holds {span_words(span)}")
 
 
 def _time_of(words: str, span: Span, numbered: MomentNames | None) -> float | None:

@@ -143,7 +143,7 @@ class _Told:
         last = -1
         for question in sorted(changed, key=numbers.__getitem__):
             before, number = known.get(question), numbers[question]
-            told = answers.told(self._name, question, before, found[question], self._words)
+            told = answers.encode_answer(self._name, question, before, found[question], self._words)
             rows += (number - last - 1, told)
             last = number
         return rows
@@ -188,7 +188,7 @@ class _Known:
             self._bound()
         for number, answer in self._rows(told.get("is")):
             before, question = self._answers[number], self._questions[number]
-            after = answers.read(self._name, question, before, answer, self._words)
+            after = answers.decode_answer(self._name, question, before, answer, self._words)
             self.characters += answers.length(after) - answers.length(before)
             self._answers[number] = after
             self._bound()

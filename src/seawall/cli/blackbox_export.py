@@ -10,7 +10,7 @@ from typing import Final
 
 from seawall.blackbox.moments import BACK_SECONDS, Pass, boot_at, choose, in_order, read_passes
 from seawall.blackbox.reader import Box
-from seawall.blackbox.record_times import written
+from seawall.blackbox.record_times import rfc3339_of
 from seawall.cli.console import terminal_columns
 from seawall.cli.output_file import FOLDER, check_output, write_whole
 from seawall.host.archive import MEMBERS_LIMIT, TOTAL_LIMIT_BYTES
@@ -146,7 +146,7 @@ def _manifest(box: Box, passes: Sequence[Pass], host: dict[str, JSON]) -> dict[s
     ticks = [h.tick for h in box.heads if h.unix_seconds <= last.unix_seconds]
     return {
         "tool_version": VERSION,
-        "taken_at": written(last.unix_seconds),
+        "taken_at": rfc3339_of(last.unix_seconds),
         "node": host.get("node"),
         "kernel": host.get("kernel"),
         "with_cmdline": False,

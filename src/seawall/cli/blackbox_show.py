@@ -4,7 +4,7 @@
 from argparse import Namespace
 
 from seawall.blackbox.reader import Box
-from seawall.blackbox.record_times import written
+from seawall.blackbox.record_times import rfc3339_of
 from seawall.cli.console import console_for
 from seawall.sources.box_lines import lines_between
 from seawall.sources.box_source import box_head, box_time, whole_span
@@ -42,7 +42,7 @@ def _notes(box: Box, ticks: Ticks, since: float, until: float) -> list[str]:
     notes = []
     if not ticks.rows:
         ends = [h.unix_seconds for h in box.heads if h.kind == "tick" and h.unix_seconds < since]
-        last = written(max(ends)) if ends else "none"
+        last = rfc3339_of(max(ends)) if ends else "none"
         notes.append(f"no tick of the guard is in this time; the last before it: {last}")
     if ticks.lost:
         which = "a tick" if ticks.lost == 1 else f"{ticks.lost} ticks"

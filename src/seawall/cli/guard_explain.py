@@ -9,7 +9,7 @@ from seawall.cli.guard_here import here
 from seawall.cli.verb_page import print_page
 from seawall.findings.blindness import NotSeen
 from seawall.guard.config import PATH, chosen_path, read
-from seawall.guard.explain import explained
+from seawall.guard.explain import explanation_of
 from seawall.guard.explain_text import document, lines
 from seawall.host.live import LiveHost
 from seawall.readings.kernel import Kernel
@@ -24,7 +24,7 @@ def explain(arguments: Namespace) -> int:
     host = LiveHost("/")
     snapshot = Snapshot(host)
     is_default = path == PATH and not os.path.exists(path)
-    found = explained(settings, here(settings, snapshot, host), path, is_default=is_default)
+    found = explanation_of(settings, here(settings, snapshot, host), path, is_default=is_default)
     top = head("guard-explain", snapshot.get(Kernel), None)
     if arguments.json:
         print(render(document(top, found)))

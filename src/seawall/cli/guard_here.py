@@ -13,7 +13,7 @@ from seawall.actions.orders import Mounts
 from seawall.guard import own_capabilities
 from seawall.guard.explain import ExplainedWorkload, ThisMachine
 from seawall.guard.lock_file import holder
-from seawall.guard.own_place import named, own_cgroup
+from seawall.guard.own_place import cgroup_in_text, own_cgroup
 from seawall.guard.settings import Settings
 from seawall.guard.tell import rivals
 from seawall.host.host import Unread
@@ -158,7 +158,7 @@ def _own(mounts: Mounts | None) -> tuple[str, str]:
     pid = holder()
     try:
         if pid is not None and pid > 0:
-            return named(cgroups_of(pid), mounts), "the guard is in it"
+            return cgroup_in_text(cgroups_of(pid), mounts), "the guard is in it"
         return own_cgroup(mounts), "this shell is in it, and no guard runs"
     except (OSError, UsageProblem):
         return "/", ""

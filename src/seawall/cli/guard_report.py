@@ -10,7 +10,7 @@ from argparse import Namespace
 from datetime import datetime, timezone
 from typing import Final
 
-from seawall.blackbox.record_times import DAY_SECONDS, written
+from seawall.blackbox.record_times import DAY_SECONDS, rfc3339_of
 from seawall.cli.console import console_for
 from seawall.cli.progress import ProgressLine
 from seawall.cli.source_options import BOX
@@ -42,7 +42,7 @@ def report(arguments: Namespace) -> int:
         print(render(document(head("guard-report", absent, None), found)))
         return 0
     paper = console_for(arguments.color)
-    print(f"guard report since {written(found.since_unix_seconds)}")
+    print(f"guard report since {rfc3339_of(found.since_unix_seconds)}")
     print_page(paper, None, (), lines(found, paper, whole=arguments.whole), found.unseen)
     return 0
 

@@ -30,7 +30,7 @@ def root() -> str:
 
 
 def guard_argv(handed_fd: int) -> list[str]:
-    """Process 1: the descriptor holds what ``handed.handed_json`` wrote."""
+    """Process 1: the descriptor holds what ``handover.handover_json`` wrote."""
     return _argv("guard", str(handed_fd))
 
 

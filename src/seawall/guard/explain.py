@@ -88,7 +88,7 @@ class PolicyExplanation(NamedTuple):
     here: ThisMachine
 
 
-def explained(
+def explanation_of(
     settings: Settings, here: ThisMachine, config_path: str, *, is_default: bool
 ) -> PolicyExplanation:
     """What ``settings`` mean on the machine ``here``."""

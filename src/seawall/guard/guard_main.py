@@ -12,7 +12,7 @@ import socket
 from seawall.guard import aide as aide_process
 from seawall.guard import lean_re
 from seawall.guard.entry import start_argv
-from seawall.guard.handover import kept, take_handed
+from seawall.guard.handover import settings_descriptor, take_handover
 from seawall.guard.signals import Signals
 from seawall.guard.watcher_link import WatcherLink, spare_pairs
 
@@ -21,7 +21,7 @@ _ENDS = (signal.SIGTERM, signal.SIGINT)
 
 def main(handed_fd: int) -> int:
     """Guard until told to end; the exit status."""
-    handed = take_handed(handed_fd)
+    handed = take_handover(handed_fd)
     lean_re.end()  # the aide has one of its own
     signals = Signals()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # what has waited since the start is heard
@@ -46,7 +46,7 @@ def main(handed_fd: int) -> int:
         if handed.lock_fd >= 0:
             os.close(handed.lock_fd)
         # A second guard only observed, whatever the file says: it may be the first one now.
-        fd = -1 if handed.other_guard_pid else kept(settings)
+        fd = -1 if handed.other_guard_pid else settings_descriptor(settings)
         argv = start_argv(handed.config_path, fd)
         os.execv(argv[0], argv)  # noqa: S606 - our own interpreter and file
     return status

@@ -67,7 +67,7 @@ def from_json(text: str) -> Settings:
     return Settings(**{name: _like(name, found[name]) for name in Settings._fields})
 
 
-def known(text: str, now: Settings) -> tuple[Settings, str]:
+def known_settings(text: str, now: Settings) -> tuple[Settings, str]:
     """Of settings that another version may have read those that are known here, the others as they
     are ``now``; and which those are and why, or empty: all are known.  ValueError: none of it is.
 
@@ -104,7 +104,7 @@ def _like(name: str, value: object) -> Any:
     raise ValueError(f"{name}: {value!r} is not of its type")
 
 
-def handed_json(handed: GuardHandover) -> str:
+def handover_json(handed: GuardHandover) -> str:
     """The whole as one line."""
     whole = handed._asdict()
     whole["settings"] = handed.settings._asdict()
@@ -112,8 +112,8 @@ def handed_json(handed: GuardHandover) -> str:
     return json.dumps({"version": HANDED_VERSION, **whole})
 
 
-def handed_from_json(text: str) -> GuardHandover:
-    """What ``handed_json`` wrote; ValueError when it is of another version."""
+def handover_from_json(text: str) -> GuardHandover:
+    """What ``handover_json`` wrote; ValueError when it is of another version."""
     whole = json.loads(text)
     if whole.pop("version", None) != HANDED_VERSION:
         raise ValueError("handed over by another version")
@@ -123,7 +123,7 @@ def handed_from_json(text: str) -> GuardHandover:
     return GuardHandover(**whole)
 
 
-def kept(settings: Settings) -> int:
+def settings_descriptor(settings: Settings) -> int:
     """A descriptor that outlives exec and holds them."""
     fd = text_in_memory("seawall-settings", to_json(settings))
     os.set_inheritable(fd, True)
@@ -138,19 +138,19 @@ def text_in_memory(name: str, text: str) -> int:
     return fd
 
 
-def take_kept(fd: int) -> Settings:
+def take_settings(fd: int) -> Settings:
     """What ``kept`` holds; it is closed.  ValueError, OSError."""
     with os.fdopen(fd, "rb") as file:
         return from_json(file.read().decode())
 
 
-def take_handed(fd: int) -> GuardHandover:
+def take_handover(fd: int) -> GuardHandover:
     """From the descriptor that the launcher left open; it is closed."""
     with os.fdopen(fd, "rb") as file:
-        return handed_from_json(file.read().decode())
+        return handover_from_json(file.read().decode())
 
 
-def reloaded(text: str, handed: GuardHandover, now: Settings | None = None) -> Settings:
+def reloaded_settings(text: str, handed: GuardHandover, now: Settings | None = None) -> Settings:
     """Settings that were read anew, for a guard that runs; ValueError when they are unusable.
 
     What is read at the start only stays as it was; so does what another version has read and this
@@ -158,7 +158,7 @@ def reloaded(text: str, handed: GuardHandover, now: Settings | None = None) -> S
     says.
     """
     old = {field: getattr(handed.settings, field) for field in START_ONLY}
-    settings = known(text, now or handed.settings)[0]._replace(**old)
+    settings = known_settings(text, now or handed.settings)[0]._replace(**old)
     named = None if settings.watch else first_name(settings)
     if named is not None:
         raise ValueError(
@@ -172,7 +172,7 @@ def left_for_start(text: str, settings: Settings) -> str:
     """Which keys of ``text`` say what a guard that runs does not take: ``settings`` are in force.
     For the end of a sentence; empty: none.
     """
-    found = known(text, settings)[0]
+    found = known_settings(text, settings)[0]
     keys = [
         k for field, k in START_ONLY.items() if getattr(found, field) != getattr(settings, field)
     ]

@@ -23,7 +23,13 @@ from seawall import own_process
 from seawall.actions.mounts import find_mounts
 from seawall.actions.orders import Mounts
 from seawall.guard import entry, lock_file
-from seawall.guard.handover import GuardHandover, from_json, handed_json, take_kept, text_in_memory
+from seawall.guard.handover import (
+    GuardHandover,
+    from_json,
+    handover_json,
+    take_settings,
+    text_in_memory,
+)
 from seawall.guard.own_place import enter_host_cgroups, own_cgroup
 from seawall.guard.settings import Settings
 from seawall.problems import UsageProblem
@@ -139,7 +145,7 @@ def main(words: Sequence[str]) -> int:
 def in_force(fd: int) -> Settings | None:
     """Of the guard that was; None: another version's, so the file is read."""
     try:
-        return take_kept(fd)
+        return take_settings(fd)
     except ValueError:
         return None
 
@@ -231,7 +237,7 @@ def start_pinner(settings: Settings, config_path: str, folder: str, mounts: Moun
 
 def become(handed: GuardHandover) -> NoReturn:
     """Exec the guard; whatever it is handed stays open."""
-    fd = text_in_memory("seawall-handed", handed_json(handed))
+    fd = text_in_memory("seawall-handed", handover_json(handed))
     _keep_open((fd, handed.lock_fd, handed.watcher_fd, handed.recorder_fd))
     argv = entry.guard_argv(fd)
     sys.stdout.flush()

@@ -142,7 +142,7 @@ class Loop:
     def _tell(self, now: float, node: Node) -> None:
         parts = self.parts
         teller, groups = parts.teller, parts.sense.groups
-        for told in self.judge.told(node, groups):
+        for told in self.judge.updates(node, groups):
             teller.told(told)
         for text in parts.hands.words:
             teller.event(text)

@@ -40,8 +40,8 @@ def enter_host_cgroups(pid: int = 1) -> bool:
 def own_cgroup(mounts: Mounts) -> str:
     """Below the mount point of the tree that counts memory; UsageProblem when it is not found."""
     if _namespace() in (_FIRST_NAMESPACE, ""):
-        return named(cgroups_of("self"), mounts)
-    found = searched(mounts.memory, os.getpid())
+        return cgroup_in_text(cgroups_of("self"), mounts)
+    found = cgroup_holding(mounts.memory, os.getpid())
     if found is None:
         raise UsageProblem(
             f"its own cgroup is not in {mounts.memory}: it could act on itself; in a container "
@@ -50,7 +50,7 @@ def own_cgroup(mounts: Mounts) -> str:
     return found
 
 
-def named(proc_cgroup: str, mounts: Mounts) -> str:
+def cgroup_in_text(proc_cgroup: str, mounts: Mounts) -> str:
     """From the text of /proc/self/cgroup."""
     for line in proc_cgroup.split("\n"):  # and nowhere else: others may name cgroups above us
         if not line:
@@ -64,7 +64,7 @@ def named(proc_cgroup: str, mounts: Mounts) -> str:
     raise UsageProblem("/proc/self/cgroup names no cgroup of the tree that counts memory")
 
 
-def searched(tree: str, pid: int) -> str | None:
+def cgroup_holding(tree: str, pid: int) -> str | None:
     """The cgroup whose cgroup.procs holds ``pid``; None: none that we see."""
     wanted = b"%d" % pid
     for folder, _, files in os.walk(tree):

@@ -107,7 +107,7 @@ def on_paper(settings: Settings, count: int = GROUPS) -> int:
         judge.wants(node, groups)
         verdict = judge.step(node, groups)
         verdicts += verdict is not None
-        judge.told(node, groups)
+        judge.updates(node, groups)
     if count == FEW_GROUPS:  # of many it would take more than a guard that runs does
         record_on_paper(judge, _node(float(TICKS), 0), groups, settings)
     return verdicts

@@ -10,7 +10,7 @@ import signal
 from typing import Any, Final
 
 from seawall.guard.aide import Aide
-from seawall.guard.handover import GuardHandover, known, left_for_start, reloaded
+from seawall.guard.handover import GuardHandover, known_settings, left_for_start, reloaded_settings
 from seawall.guard.loop_parts import LoopParts
 from seawall.guard.settings import Settings
 from seawall.guard.tell import guard_sentences
@@ -29,9 +29,9 @@ def read(
     problem, text = str(answer.get("problem") or ""), str(answer.get("settings"))
     try:
         if not problem:
-            new = reloaded(text, handed, now)
+            new = reloaded_settings(text, handed, now)
             words = guard_sentences.reloaded(new.mode, new.scope) + left_for_start(text, new)
-            left = known(text, now)[1]
+            left = known_settings(text, now)[1]
             return new, words, f"{words}; {left}" if left else ""
     except ValueError as error:
         problem = str(error)

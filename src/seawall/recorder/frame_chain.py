@@ -3,7 +3,7 @@
 
 from typing import Final
 
-from seawall.blackbox.frame import Kind, squeezed
+from seawall.blackbox.frame import Kind, compress_body
 from seawall.blackbox.round_frames import RoundWriter
 from seawall.host.host import JSON
 from seawall.host.recording import Round
@@ -51,7 +51,7 @@ class FrameChain:
         self, kind: Kind, body: dict[str, JSON], when: tuple[float, float], number: int
     ) -> PendingFrame:
         """Any other body; ``when``: Unix and monotonic seconds."""
-        return PendingFrame(kind, *when, number, squeezed(body, self._level), self._is_peace)
+        return PendingFrame(kind, *when, number, compress_body(body, self._level), self._is_peace)
 
 
 def clocks(round_: Round) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from heapq import nlargest
 from typing import Any, Final
 
 from seawall.actions.orders import Mounts
-from seawall.blackbox.moments import overlaid
+from seawall.blackbox.moments import overlay_passes
 from seawall.guard.tick_facts import Group
 from seawall.host.host import Host
 from seawall.host.live import LiveHost
@@ -100,7 +100,7 @@ class Samples:
         chosen = set(leading(groups))
         for _ in group_files.walk(self._host, self._mounts, chosen, round_):
             yield None
-        yield overlaid((self._named, round_))
+        yield overlay_passes((self._named, round_))
 
     def _leading(self, groups: Iterable[Group]) -> list[str]:
         """Chosen anew now and then: to look through hundreds takes as long as to read eight."""

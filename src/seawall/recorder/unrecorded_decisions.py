@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from seawall.blackbox.frame import FrameHead, squeezed
+from seawall.blackbox.frame import FrameHead, compress_body
 from seawall.formats.iso_time import iso_datetime
 from seawall.guard.recorder_wire import LATE_MOST_SECONDS
 from seawall.guard.tell.paths import DECISIONS, OLDER_DECISIONS
@@ -89,7 +89,7 @@ def _waiting(text: str, boot_id: str) -> PendingFrame | None:
         ):
             frame = told.get("frame")
             tick = frame if type(frame) is int else 0
-            payload = squeezed({"line": text})
+            payload = compress_body({"line": text})
             one = PendingFrame("line", _unix_seconds(looked, at), looked, tick, payload)
             with suppress(ValueError):
                 packed([one], 1, boot_id)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import Condition, Thread
 from typing import Final, Protocol
 
-from seawall.blackbox.frame import Frame, FrameHead, sealed
+from seawall.blackbox.frame import Frame, FrameHead, seal_frame
 from seawall.host.host import JSON
 from seawall.problems import UsageProblem
 from seawall.recorder.pretrigger_buffer import PendingFrame
@@ -203,7 +203,7 @@ class FrameWriter:
 def packed(waiting: Iterable[PendingFrame], sequence: int, boot_id: str) -> bytes:
     """As the ring takes them; ``sequence``: of the first."""
     return b"".join(
-        sealed(
+        seal_frame(
             Frame(
                 sequence + place, one.kind, one.unix_seconds, one.monotonic_seconds, boot_id,
                 one.tick, {},

@@ -19,7 +19,7 @@ def boot_near(boots: Sequence[Boot], moment: float) -> list[Boot]:
     return sorted(boots, key=away)[:1]
 
 
-def narrowed(boot: BootReplay, moment: float) -> BootReplay:
+def select_burst(boot: BootReplay, moment: float) -> BootReplay:
     """The burst that holds the moment, or the nearest; where there is none, all of the boot."""
     if not boot.stretches:
         note = "no burst is in it: every tick is needed, and peace keeps one in ten seconds"

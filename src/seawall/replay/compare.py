@@ -13,7 +13,7 @@ from seawall.replay.replay_results import (
     ReplayResult,
     ReplayStretch,
 )
-from seawall.replay.typed_codec import shown
+from seawall.replay.typed_codec import short_repr
 
 _NOT_DECIDED: Final = {"at", "frame", "boot_id", "schema", "kind"}
 """Of a line: when it was written and where; nothing that was decided."""
@@ -33,7 +33,7 @@ _EARLIER_WORDS: Final = (
 SILENT: Final = "the replay decides nothing in that tick"
 
 
-def compared(
+def comparison_of(
     live: Sequence[JournalDecision],
     found: Sequence[ReplayResult],
     stretches: Sequence[ReplayStretch],
@@ -59,7 +59,7 @@ def compared(
 
 
 def _key(decision: str, seconds: Any) -> tuple[str, str]:
-    return decision, shown(seconds)
+    return decision, short_repr(seconds)
 
 
 def _why(line: JournalDecision, stretches: Sequence[ReplayStretch]) -> str:
@@ -96,5 +96,5 @@ def _short(value: Any) -> str:
     try:
         text = value if isinstance(value, str) else json.dumps(value)
     except RecursionError:
-        text = shown(value)
+        text = short_repr(value)
     return text if len(text) <= 100 else f"{text[:97]}..."

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from seawall.guard.tick_facts import NOTHING_OUTSIDE, Group, Outside
 from seawall.host.host import JSON
-from seawall.replay.typed_codec import INT_MOST, codec_of, shown, write_float
+from seawall.replay.typed_codec import INT_MOST, codec_of, short_repr, write_float
 
 Row: TypeAlias = tuple[Any, ...]
 _TEXT: Final = codec_of(str).read
@@ -89,7 +89,7 @@ def row_json(row: Row) -> list[JSON]:
 def read_row(values: JSON) -> list[Any]:
     """ValueError unless each column is what it has to be."""
     if not isinstance(values, list) or len(values) != len(READERS):
-        raise ValueError(f"expected {len(READERS)} values of a group, found {shown(values)}")
+        raise ValueError(f"expected {len(READERS)} values of a group, found {short_repr(values)}")
     return [read(value) for read, value in zip(READERS, values, strict=True)]
 
 
@@ -109,5 +109,5 @@ def changed(at: int, was: Any, change: JSON) -> Any:
             raise ValueError(f"expected one value in a list, found {len(change)}")
         return READERS[at](change[0])
     if type(change) is not int or type(was) is not int or abs(was + change) > INT_MOST:
-        raise ValueError(f"expected a difference to {shown(was)}, found {shown(change)}")
+        raise ValueError(f"expected a difference to {short_repr(was)}, found {short_repr(change)}")
     return was + change

@@ -41,7 +41,7 @@ class Player:
         verdict = judge.step(node, tick.groups)
         for outcome in self._other_outcomes(verdict, tick) if self._is_other else tick.outcomes:
             judge.learn(outcome, node)
-        judge.told(node, tick.groups)
+        judge.updates(node, tick.groups)
         return verdict
 
     def _other_outcomes(self, verdict: Verdict | None, tick: Tick) -> Iterable[Outcome]:

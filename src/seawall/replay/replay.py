@@ -22,8 +22,8 @@ from seawall.replay.boot_decoder import (
     TickFrame,
     note,
 )
-from seawall.replay.burst_selection import boot_near, narrowed
-from seawall.replay.compare import compared
+from seawall.replay.burst_selection import boot_near, select_burst
+from seawall.replay.compare import comparison_of
 from seawall.replay.player import Player
 from seawall.replay.replay_results import (
     BootReplay,
@@ -35,7 +35,7 @@ from seawall.replay.replay_results import (
 )
 from seawall.replay.start_frame import StartFrame
 from seawall.replay.tick import Tick
-from seawall.replay.typed_codec import shown
+from seawall.replay.typed_codec import short_repr
 
 OUR_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What a judge may raise over values that no guard would have: as the loop takes it."""
@@ -146,7 +146,7 @@ class BootRun:
         other = self._other.run if self._other is not None else None
         coarse = len(self._coarse)
         ticks = coarse + sum(stretch.ticks for stretch in self.stretches)
-        found = compared(live, self._live.run.found, self.stretches)
+        found = comparison_of(live, self._live.run.found, self.stretches)
         return BootReplay(
             self._boot.boot_id, self._first_start, min(times), max(times), ticks, coarse,
             self.stretches, live, self.told, self.kernel_kills, self._live.run, other, found,
@@ -271,7 +271,7 @@ class BootRun:
 
 
 def _key(line: JournalDecision) -> tuple[str, str, str]:
-    return line.decision, shown(line.document.get("seconds")), line.sentence
+    return line.decision, short_repr(line.document.get("seconds")), line.sentence
 
 
 def _document(text: str) -> dict[str, Any] | None:
@@ -294,6 +294,6 @@ def replay(
     boots = box.boots() if moment is None else boot_near(box.boots(), moment)
     found = [BootRun(box, boot, policy, tell).replay() for boot in boots]
     if moment is not None:
-        found = [narrowed(boot, moment) for boot in found]
+        found = [select_burst(boot, moment) for boot in found]
     notes = [f"{box.torn} frames are torn: their checksum is wrong"] if box.torn else []
     return BoxReplay(box.path, config_path, policy, found, notes)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Final
 
-from seawall.blackbox.record_times import written
+from seawall.blackbox.record_times import rfc3339_of
 from seawall.guard.keys import KEYS, Key
 from seawall.guard.settings import Settings
 from seawall.replay.compare import SILENT
@@ -51,7 +51,7 @@ def lines(replayed: BoxReplay, paper: Console) -> Iterator[str]:
 
 
 def _boot(replayed: BoxReplay, boot: BootReplay, paper: Console) -> Iterator[str]:
-    span = f"{written(boot.first_unix_seconds)} to {written(boot.last_unix_seconds)}"
+    span = f"{rfc3339_of(boot.first_unix_seconds)} to {rfc3339_of(boot.last_unix_seconds)}"
     yield from _row(paper, "boot", f"{boot.boot_id[:8]}, {span}")
     yield from _row(paper, "ticks", _ticks_words(boot))
     yield from _row(paper, "live", _settings_words(boot))
@@ -289,5 +289,5 @@ def clock(unix_seconds: float) -> str:
     try:
         moment = datetime.fromtimestamp(unix_seconds, timezone.utc)
     except (OverflowError, ValueError, OSError):
-        return written(unix_seconds)
+        return rfc3339_of(unix_seconds)
     return f"{moment:%H:%M:%S}.{moment.microsecond // 100_000}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from seawall.blackbox.record_times import written
+from seawall.blackbox.record_times import rfc3339_of
 from seawall.findings.blindness import NotSeen
 from seawall.replay.boot_story import BootStory
 from seawall.replay.report_limits import reported_in
@@ -91,7 +91,7 @@ def _seen(source: ReportSource) -> NodeCoverage:
 # --- by node ------------------------------------------------------------------------------------
 
 
-def joined(sources: list[ReportSource]) -> list[ReportSource]:
+def join_sources(sources: list[ReportSource]) -> list[ReportSource]:
     """Sources that share a boot are of one node: its journal here, its box there."""
     owner: dict[str, ReportSource] = {}
     merged: set[ReportSource] = set()
@@ -156,9 +156,11 @@ def _unseen(sources: Sequence[ReportSource], since: float) -> Iterator[NotSeen]:
     late = [s for s in sources if s.first_unix_seconds > since + _LATE_SECONDS and s.stories]
     if late:
         begins = min(source.first_unix_seconds for source in late)
-        why = f"the first line or frame is of {written(begins)}" + (" or later" * (len(late) > 1))
+        why = f"the first line or frame is of {rfc3339_of(begins)}" + (
+            " or later" * (len(late) > 1)
+        )
         yield NotSeen(
-            f"the time since {written(since)} on {_names(late)}", why,
+            f"the time since {rfc3339_of(since)} on {_names(late)}", why,
             "files kept longer: /run/seawall is empty after a boot, a black box is not",
         )  # fmt: skip
     blind = [source for source in sources if not source.has_box]

@@ -21,7 +21,7 @@ from seawall.problems import BundleProblem, UsageProblem
 from seawall.replay.boot_decoder import BootDecoder, Event, LogFrame, TickFrame
 from seawall.replay.boot_story import BootStory, StoryMoment
 from seawall.replay.journal_lines import line_of
-from seawall.replay.report_all_nodes import ReportSource, joined
+from seawall.replay.report_all_nodes import ReportSource, join_sources
 from seawall.replay.start_frame import StartFrame
 
 FILES_MOST: Final = 4000
@@ -59,7 +59,7 @@ def read(
         told = partial(tell, words) if tell is not None else None
         _read_file(by_node.setdefault(name, ReportSource(name)), path, told)
     _refuse_nothing(by_node, paths)
-    return joined(list(by_node.values()))
+    return join_sources(list(by_node.values()))
 
 
 def _refuse_nothing(sources: dict[str, ReportSource], paths: list[str]) -> None:

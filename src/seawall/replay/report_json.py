@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from seawall.blackbox.record_times import written
+from seawall.blackbox.record_times import rfc3339_of
 from seawall.replay.report_all_nodes import poison_in
 from seawall.replay.report_limits import OverLimitRow, over_limits
 from seawall.replay.report_model import EndedWorkload, GuardReport, NodeCoverage, Occasion
@@ -15,8 +15,8 @@ def document(head: dict[str, Any], report: GuardReport) -> dict[str, Any]:
     """As ``schemas/guard-report.json`` has it."""
     return {
         **head,
-        "since": written(report.since_unix_seconds),
-        "until": written(report.until_unix_seconds),
+        "since": rfc3339_of(report.since_unix_seconds),
+        "until": rfc3339_of(report.until_unix_seconds),
         "verdict": verdict(report),
         "nodes": [_node(node) for node in report.nodes],
         "reports": len(report.reported),
@@ -35,8 +35,8 @@ def _node(node: NodeCoverage) -> dict[str, Any]:
     first, last = node.first_unix_seconds, node.last_unix_seconds
     return {
         "node": node.name, "has_blackbox": node.has_box, "has_journal": node.has_journal,
-        "from": None if first is None else written(first),
-        "to": None if last is None else written(last), "boots": node.boots,
+        "from": None if first is None else rfc3339_of(first),
+        "to": None if last is None else rfc3339_of(last), "boots": node.boots,
     }  # fmt: skip
 
 
@@ -44,8 +44,8 @@ def _over_limit(row: OverLimitRow) -> dict[str, Any]:
     most = row.most
     return {
         "name": row.name, "trigger": most.trigger, "reports": row.reports,
-        "nodes": list(row.nodes), "first_at": written(row.first_unix_seconds),
-        "last_at": written(row.last_unix_seconds), "most_overrun_bytes": most.over_bytes,
+        "nodes": list(row.nodes), "first_at": rfc3339_of(row.first_unix_seconds),
+        "last_at": rfc3339_of(row.last_unix_seconds), "most_overrun_bytes": most.over_bytes,
         "limit_bytes": most.limit_bytes, "most_overrun_name": most.name,
         "most_overrun_decision": most.decision,
     }  # fmt: skip
@@ -54,7 +54,7 @@ def _over_limit(row: OverLimitRow) -> dict[str, Any]:
 def _occasion(one: Occasion) -> dict[str, Any]:
     truth = one.truth
     return {
-        "at": written(one.unix_seconds), "node": one.node, "boot_id": one.boot_id,
+        "at": rfc3339_of(one.unix_seconds), "node": one.node, "boot_id": one.boot_id,
         "mode": one.mode, "kind": one.kind, "trigger": one.trigger, "decisions": one.decisions,
         "sentence": one.sentence, "refused": one.refused, "held": one.held,
         "targets": [

@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.blackbox.record_times import written
+from seawall.blackbox.record_times import rfc3339_of
 from seawall.replay.report_all_nodes import RepeatVictim, poison_in
 from seawall.replay.report_limits import OverLimitRow, over_limits
 from seawall.replay.report_model import GuardReport, Occasion
@@ -68,7 +68,7 @@ def _over_limit_words(row: OverLimitRow, nodes: int) -> str:
         many = len(row.nodes)
         names = first(row.nodes, 3)
         words += f" on {names}" if many == 1 else f" on {count(many)} nodes ({names})"
-    begin, end = written(row.first_unix_seconds), written(row.last_unix_seconds)
+    begin, end = rfc3339_of(row.first_unix_seconds), rfc3339_of(row.last_unix_seconds)
     if end == begin:
         return f"{words}, {begin} ({most.decision})"
     return f"{words}, {begin} to {end} ({'' if row.is_stuck else 'the most: '}{most.decision})"
@@ -97,7 +97,7 @@ def _workload_words(row: RepeatVictim) -> str:
 
 def _block(occasion: Occasion, paper: Console) -> Iterator[str]:
     ids = first(occasion.decisions, 2)
-    head = f"{written(occasion.unix_seconds)}  {occasion.node}  {ids}"
+    head = f"{rfc3339_of(occasion.unix_seconds)}  {occasion.node}  {ids}"
     for line in paper.wrap(head):
         yield paper.paint(line, "bold")
     for number, words in enumerate(did_words(occasion)):

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, get_type_hints
 from seawall.guard.settings import Settings
 from seawall.host.host import JSON
 from seawall.problems import BundleProblem
-from seawall.replay.typed_codec import codec_of, read_float, shown
+from seawall.replay.typed_codec import codec_of, read_float, short_repr
 
 _HINTS: Final = get_type_hints(Settings)
 
@@ -58,7 +58,7 @@ def _text(body: dict[str, JSON], name: str) -> str:
 def _settings(told: JSON) -> tuple[Settings, tuple[str, ...]]:
     """Of another version too: a key that is missing has its default, one that is new is named."""
     if not isinstance(told, dict) or len(told) > 10 * len(_HINTS):
-        raise ValueError(f"expected settings, found {shown(told)}")
+        raise ValueError(f"expected settings, found {short_repr(told)}")
     found: dict[str, Any] = {}
     for name, value in told.items():
         if name in _HINTS:

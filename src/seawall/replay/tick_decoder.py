@@ -13,7 +13,14 @@ from seawall.problems import BundleProblem
 from seawall.replay.group_rows import COLUMNS, PATH, changed, group_of, read_row
 from seawall.replay.tick import Tick
 from seawall.replay.tick_encoder import GROUP_COLUMNS, NODE, NODE_COLUMNS, OUTCOME
-from seawall.replay.typed_codec import INT_MOST, ITEMS_MOST, TEXT_MOST, items_of, read_float, shown
+from seawall.replay.typed_codec import (
+    INT_MOST,
+    ITEMS_MOST,
+    TEXT_MOST,
+    items_of,
+    read_float,
+    short_repr,
+)
 
 GROUPS_MOST: Final = 2_000_000
 """In all ticks of one frame together: small bytes must not become much memory."""
@@ -64,9 +71,9 @@ class TickDecoder:
         tick = _object(tick)
         number, state = tick.get("n"), tick.get("s")
         if type(number) is not int or not 0 <= number <= INT_MOST:
-            raise ValueError(f"expected the number of a tick, found {shown(number)}")
+            raise ValueError(f"expected the number of a tick, found {short_repr(number)}")
         if not isinstance(state, str) or len(state) > TEXT_MOST:
-            raise ValueError(f"expected the judge's state, found {shown(state)}")
+            raise ValueError(f"expected the judge's state, found {short_repr(state)}")
         node: Node = NODE.read(tick.get("node"))
         self._apply(tick)
         out = tuple([OUTCOME.read(value) for value in items_of(tick.get("out", []))])
@@ -98,7 +105,7 @@ class TickDecoder:
 
 def _object(value: JSON) -> dict[str, JSON]:
     if not isinstance(value, dict) or len(value) > len(COLUMNS):
-        raise ValueError(f"expected a small object, found {shown(value)}")
+        raise ValueError(f"expected a small object, found {short_repr(value)}")
     return value
 
 
@@ -109,7 +116,7 @@ def _set(rows: list[list[Any]], columns: JSON) -> set[int]:
         at = _PLACES.get(name)
         steps, values = items_of(pair, 2)
         if at is None:
-            raise ValueError(f"expected a column of a group, found {shown(name)}")
+            raise ValueError(f"expected a column of a group, found {short_repr(name)}")
         places = _places(accumulate(_whole_numbers(steps)), len(rows))
         for place, change in zip(places, items_of(values, len(places)), strict=True):
             row = rows[place]
@@ -136,7 +143,7 @@ def _places(places: Iterable[int], count: int) -> list[int]:
 def _unix_seconds(value: JSON) -> float:
     seconds = read_float(value)
     if not abs(seconds) <= UNIX_MOST:
-        raise ValueError(f"expected Unix seconds, found {shown(value)}")
+        raise ValueError(f"expected Unix seconds, found {short_repr(value)}")
     return seconds
 
 

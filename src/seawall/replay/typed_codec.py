@@ -70,10 +70,10 @@ def read_float(value: JSON) -> float:
         return value
     if isinstance(value, str) and value in _NOT_FINITE:
         return _NOT_FINITE[value]
-    raise ValueError(f"expected a number, found {shown(value)}")
+    raise ValueError(f"expected a number, found {short_repr(value)}")
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """The beginning of something hostile."""
     return repr(value)[:60] if isinstance(value, str | int | float | None) else type(value).__name__
 
@@ -86,7 +86,7 @@ def _plain(kind: Any) -> TypeCodec:
 
     def read(value: JSON) -> Any:
         if type(value) is not kind:
-            raise ValueError(f"expected {kind.__name__}, found {shown(value)}")
+            raise ValueError(f"expected {kind.__name__}, found {short_repr(value)}")
         if isinstance(value, str) and len(value) > TEXT_MOST:
             raise ValueError(f"expected at most {TEXT_MOST} characters, found {len(value)}")
         if isinstance(value, int) and abs(value) > INT_MOST:
@@ -99,7 +99,7 @@ def _plain(kind: Any) -> TypeCodec:
 def _word(words: tuple[str, ...]) -> TypeCodec:
     def read(value: JSON) -> Any:
         if not isinstance(value, str) or value not in words:
-            raise ValueError(f"expected one of {', '.join(words)}, found {shown(value)}")
+            raise ValueError(f"expected one of {', '.join(words)}, found {short_repr(value)}")
         return value
 
     return TypeCodec(codec_of(str).write, read)
@@ -119,7 +119,7 @@ def _optional(parts: tuple[Any, ...]) -> TypeCodec:
 def items_of(value: JSON, length: int | None = None) -> list[JSON]:
     """A list of bounded length; ValueError."""
     if not isinstance(value, list) or len(value) > ITEMS_MOST:
-        raise ValueError(f"expected a list of at most {ITEMS_MOST}, found {shown(value)}")
+        raise ValueError(f"expected a list of at most {ITEMS_MOST}, found {short_repr(value)}")
     if length is not None and len(value) != length:
         raise ValueError(f"expected {length} values, found {len(value)}")
     return value

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from seawall.accounts.claim import RESIDUAL
-from seawall.blackbox.moments import Pass, chain, overlaid
+from seawall.blackbox.moments import Pass, chain, overlay_passes
 from seawall.blackbox.reader import Box
 from seawall.guard.tick_facts import Group
 from seawall.host.recording import Round
@@ -77,7 +77,7 @@ def _told(one: Pass, tick: Tick) -> Pass:
         claims=tuple(_claim(group, tick) for group in holders[:CLAIMS_MOST]),
     )  # fmt: skip
     told = Round(files={PATH: document_of(kept)})
-    return one._replace(round=overlaid((one.round, told)))
+    return one._replace(round=overlay_passes((one.round, told)))
 
 
 def _claim(group: Group, tick: Tick) -> SavedClaim:

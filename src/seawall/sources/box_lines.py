@@ -9,7 +9,7 @@ from typing import Final
 
 from seawall.blackbox.frame import FrameHead
 from seawall.blackbox.reader import Box
-from seawall.blackbox.record_times import written
+from seawall.blackbox.record_times import rfc3339_of
 from seawall.guard.recorder_wire import LATE_MOST_SECONDS
 from seawall.host.host import JSON
 from seawall.problems import BundleProblem
@@ -36,7 +36,7 @@ _SAME_LOOK: Final = 0.01
 def note(line: BoxEvent) -> str:
     """When, who says it, and what."""
     who = "kernel" if line.kind == "kernel" else f"guard {line.decision}".rstrip()
-    return f"{written(line.unix_seconds)} {who}: {line.words}"
+    return f"{rfc3339_of(line.unix_seconds)} {who}: {line.words}"
 
 
 def lines_between(box: Box, since: float, until: float) -> list[BoxEvent]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 from seawall.accounts.scene import Middle, Scene, TopicWindow
-from seawall.blackbox.moments import Moments, Pass, overlaid
+from seawall.blackbox.moments import Moments, Pass, overlay_passes
 from seawall.host.bundle import BundleHost
 from seawall.host.host import JSON, READ_LIMIT_BYTES, Unread
 from seawall.host.recording import Round
@@ -131,7 +131,7 @@ def _middle_snapshot(begin: Pass, middle: Pass | None) -> Snapshot | None:
     """What the pass asked, and all else as it was at the begin of the window."""
     if middle is None:
         return None
-    return Snapshot(BundleHost(overlaid((begin.round, middle.round)), NOT_RECORDED))
+    return Snapshot(BundleHost(overlay_passes((begin.round, middle.round)), NOT_RECORDED))
 
 
 def _is_old(scene: Scene, topic: type[Any]) -> bool:

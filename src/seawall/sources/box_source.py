@@ -17,7 +17,7 @@ from seawall.blackbox.moments import (
     up_to,
 )
 from seawall.blackbox.reader import Box
-from seawall.blackbox.record_times import MomentNames, Span, decision_of, moment_of, written
+from seawall.blackbox.record_times import MomentNames, Span, decision_of, moment_of, rfc3339_of
 from seawall.host.bundle import Bundle, BundleHost
 from seawall.host.host import JSON, Unread
 from seawall.problems import BundleProblem, UsageProblem
@@ -201,7 +201,7 @@ def _readable(box: Box, asked: BoxRequest) -> list[Pass]:
 def nothing_before(asked: BoxRequest) -> UsageProblem:
     """No pass at that moment can be read."""
     return UsageProblem(
-        f"{asked.where}: nothing before {written(asked.unix_seconds)} can be read: it is older "
+        f"{asked.where}: nothing before {rfc3339_of(asked.unix_seconds)} can be read: it is older "
         "than the first whole pass in it, or torn; give a later --at"
     )
 
@@ -209,15 +209,15 @@ def nothing_before(asked: BoxRequest) -> UsageProblem:
 def _notes(moments: Moments, asked: BoxRequest) -> list[str]:
     """What a reader has to know before believing a number."""
     now = moments.now
-    notes = [f"{asked.where}, as it was at {written(now.unix_seconds)}"]
+    notes = [f"{asked.where}, as it was at {rfc3339_of(now.unix_seconds)}"]
     late = asked.unix_seconds - now.unix_seconds
     if late > LATE_SECONDS:
-        wanted = written(asked.unix_seconds)
+        wanted = rfc3339_of(asked.unix_seconds)
         notes.append(f"nothing was recorded at {wanted}: this is {duration(late)} before it")
     if moments.base is None:
         notes.append("the last whole pass before it was lost: much of it is not known")
     elif moments.old_seconds > 1:
-        when = written(moments.base.unix_seconds)
+        when = rfc3339_of(moments.base.unix_seconds)
         notes.append(
             f"what the last light pass did not ask is of {when}, {duration(moments.old_seconds)} "
             f"before, at most{_rates(moments)}"

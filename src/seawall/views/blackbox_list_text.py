@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from seawall.blackbox.overview import BootSummary, Stretch
-from seawall.blackbox.record_times import written
+from seawall.blackbox.record_times import rfc3339_of
 from seawall.findings.shell import quote
 from seawall.views.blackbox_page import BoxEvent, BoxPage
 from seawall.views.terminal import Console, plain
@@ -84,7 +84,7 @@ def _event_lines(events: Sequence[BoxEvent], paper: Console, *, whole: bool) -> 
     for event in shown:
         who = f"{event.decision}: " if event.decision else ""
         kernel = "kernel: " if event.kind == "kernel" else ""
-        text = f"{written(event.unix_seconds)}  {who}{kernel}{event.words}"
+        text = f"{rfc3339_of(event.unix_seconds)}  {who}{kernel}{event.words}"
         yield from paper.wrap(text, "    ", "  ")
 
 
@@ -132,5 +132,5 @@ def _next_steps(page: BoxPage) -> Iterator[str]:
 
 
 def _words(stretch: Stretch) -> str:
-    first, last = written(stretch.first_unix_seconds), written(stretch.last_unix_seconds)
+    first, last = rfc3339_of(stretch.first_unix_seconds), rfc3339_of(stretch.last_unix_seconds)
     return f"{first} to {last} ({duration(stretch.seconds)})"

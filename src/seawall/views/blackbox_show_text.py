@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any, Final
 
-from seawall.blackbox.record_times import written
+from seawall.blackbox.record_times import rfc3339_of
 from seawall.views.blackbox_page import BoxEvent, BoxRow, ShowPage, thinned, woven
 from seawall.views.terminal import Console, plain
 from seawall.views.why_text import heading
@@ -52,7 +52,7 @@ def clock(unix_seconds: float, *, tenths: bool = False) -> str:
 
 
 def _span_words(page: ShowPage) -> str:
-    first, last = written(page.first_unix_seconds), written(page.last_unix_seconds)
+    first, last = rfc3339_of(page.first_unix_seconds), rfc3339_of(page.last_unix_seconds)
     day = last[:10]
     if first.startswith(day):
         times = f"{clock(page.first_unix_seconds)} to {clock(page.last_unix_seconds)}"

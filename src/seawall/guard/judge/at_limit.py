@@ -9,7 +9,7 @@ from seawall.guard.judge.decision_case import DecisionCase
 from seawall.guard.judge.node_short import begin, step_words
 from seawall.guard.judge.overrun import LOWERED, Overrun, clamp_of, has_shrunk
 from seawall.guard.judge.policy_state import PolicyState
-from seawall.guard.judge.ranking import rows_of, shown
+from seawall.guard.judge.ranking import ranks_of, rows_of
 from seawall.guard.judge.sentences import plain
 from seawall.guard.tick_facts import Group, Node
 from seawall.guard.verdict import Verdict
@@ -100,7 +100,7 @@ def _with_ranking(
             against = state.protection.reason(row.group) or _why_not(verdict, state, row.group.path)
         if against:
             row.against.append(against)
-    ranking, state.rest = shown(rows, [row for row in rows if not row.against])
+    ranking, state.rest = ranks_of(rows, [row for row in rows if not row.against])
     return verdict._replace(ranking=ranking)
 
 

@@ -216,7 +216,7 @@ class Judge:
         return self._mind.rest
 
     def learn(self, outcome: Outcome, node: Node) -> None:
-        """What became of an order; told with ``told``."""
+        """What became of an order; told with ``updates``."""
         learn(self._mind, outcome, node)
         if outcome.is_done:
             return
@@ -225,7 +225,7 @@ class Judge:
         elif outcome.order.step == "unclamp" and not outcome.is_observed:
             learn_unclamp(self._mind, outcome.order.target.path, node.seconds)
 
-    def told(self, node: Node, groups: Mapping[str, Group]) -> list[DecisionUpdate]:  # noqa: ARG002 - the loop's interface: what is told was measured in ``step``
+    def updates(self, node: Node, groups: Mapping[str, Group]) -> list[DecisionUpdate]:  # noqa: ARG002 - the loop's interface: what is told was measured in ``step``
         """How decisions ended, since it was asked last."""
         told, self._mind.told = self._mind.told, []
         return told

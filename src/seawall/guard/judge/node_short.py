@@ -16,7 +16,7 @@ from seawall.guard.judge.proof import (
     acquit,
     takes_on,
 )
-from seawall.guard.judge.ranking import RankedRows, rank, rows_of, shown
+from seawall.guard.judge.ranking import RankedRows, rank, ranks_of, rows_of
 from seawall.guard.judge.row import OVER_LIMIT, PROVED, SOURCE_OUTSIDE, Row
 from seawall.guard.judge.shortage import URGENT_SECONDS, Shortage, base_floor
 from seawall.guard.judge.victim_choice import ChoiceContext, VictimChoice, choose
@@ -185,7 +185,7 @@ def _decide(
         node.headroom_bytes, node.total_bytes, shortage, node.slope_bytes_per_second
     )
     why = sentences.guilt_of_all(chosen, causes)
-    ranking, state.rest = shown(*ranked)
+    ranking, state.rest = ranks_of(*ranked)
     what = step_words(step, is_observed=state.is_observing, is_one=len(chosen) == 1)
     if held is not None and not state.is_observing:
         stood = f"stood still for {node.seconds - held.seconds:.1f} s"
@@ -248,7 +248,7 @@ def _refuse(
     left = sentences.left(
         node.headroom_bytes, node.total_bytes, shortage, node.slope_bytes_per_second
     )
-    ranking, rest = shown(*ranked)
+    ranking, rest = ranks_of(*ranked)
     if said is None:  # later ones say the same of them
         state.rest = rest
     return state.verdict(

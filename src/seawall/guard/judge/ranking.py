@@ -150,7 +150,7 @@ def priority_step(group: Group, capacity_bytes: int) -> int:
     return 0
 
 
-def shown(rows: Iterable[Row], able: Sequence[Row]) -> tuple[tuple[Rank, ...], Iterator[Rank]]:
+def ranks_of(rows: Iterable[Row], able: Sequence[Row]) -> tuple[tuple[Rank, ...], Iterator[Rank]]:
     """The whole ranking as it is kept: those that may go, then the others, the largest first;
     apart from it those for whom its line has no room.
     """

@@ -13,7 +13,7 @@ from seawall.actions.orders import Order, Outcome
 from seawall.guard.judge import sentences
 from seawall.guard.judge.policy_state import PolicyState
 from seawall.guard.judge.proof import Causes
-from seawall.guard.judge.ranking import RankedRows, shown
+from seawall.guard.judge.ranking import RankedRows, ranks_of
 from seawall.guard.judge.row import Row
 from seawall.guard.judge.shortage import HURRY_SECONDS
 from seawall.guard.judge.suspects import (
@@ -59,7 +59,7 @@ def hold(
     left = sentences.left(
         node.headroom_bytes, node.total_bytes, shortage, node.slope_bytes_per_second
     )
-    ranking, state.rest = shown(*ranked)
+    ranking, state.rest = ranks_of(*ranked)
     return state.verdict(
         held.decision, node, "node_short", orders=held.orders("freeze"), ranking=ranking,
         need=shortage.need_bytes, sentence=f"{left}. {_hold_words(state, held, found)}",

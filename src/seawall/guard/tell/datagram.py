@@ -47,7 +47,7 @@ class Datagram:
             return
         try:
             host, port = split_address(self.to)
-            family, number = resolved(host, _RESOLVE_SECONDS)
+            family, number = resolve_host(host, _RESOLVE_SECONDS)
             self._socket = socket.socket(family, _KIND)
             self._address = (number, port)
         except (OSError, ValueError) as error:
@@ -147,7 +147,7 @@ def split_address(to: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def resolved(host: str, seconds: float) -> tuple[int, str]:
+def resolve_host(host: str, seconds: float) -> tuple[int, str]:
     """The family and the number of ``host``; OSError when nobody knows it in time."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:

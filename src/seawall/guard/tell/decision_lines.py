@@ -74,7 +74,7 @@ def outcome_line(outcome: Outcome, words: str, seconds: float, stamp: Stamp) -> 
     return line_of(document | {"outcome": _outcome(outcome)})
 
 
-def told_line(told: DecisionUpdate, stamp: Stamp) -> bytes:
+def update_line(told: DecisionUpdate, stamp: Stamp) -> bytes:
     """The line of decisions.jsonl that tells how many bytes came back after a decision."""
     document = _head("told", told.decision, told.seconds, stamp)
     document["sentence"] = plain(told.sentence, _SENTENCE_MOST)

@@ -211,7 +211,7 @@ class Teller:
         if t.outcome is not None:
             self.outcome(t.outcome, t.sentence, t.seconds)
             return
-        self._add(decision_lines.told_line(t, self._stamp(time.time())))
+        self._add(decision_lines.update_line(t, self._stamp(time.time())))
         self._say(NOTICE, f"{t.decision}: {t.sentence}")
         self._result(t.decision, t.sentence)
 

@@ -87,7 +87,7 @@ def write(request: dict[str, Any], places: MessagePlaces) -> dict[str, Any]:
     problems: list[str] = []
     for root in places.roots:
         written: list[str] = []
-        for kubelet, below in found(killed, places, root):
+        for kubelet, below in message_files(killed, places, root):
             problem = append(kubelet, below, words)
             (problems if problem else written).append(problem or f"{kubelet}/{below}")
         if written:
@@ -110,7 +110,9 @@ def pod_of(path: str) -> str:
     return uid if units <= _NODE_UNITS else ""
 
 
-def found(killed: KilledContainer, places: MessagePlaces, root: str = "") -> list[tuple[str, str]]:
+def message_files(
+    killed: KilledContainer, places: MessagePlaces, root: str = ""
+) -> list[tuple[str, str]]:
     """``(kubelet's folder, path below it)`` of one container, or of each of a whole pod."""
     container = _ID.search(killed.cgroup)
     kubelets = [root + folder for folder in places.kubelet if os.path.isdir(root + folder)]
@@ -157,8 +159,8 @@ def _opened(kubelet: str, below: str) -> int:
     finally:
         os.close(at)
     try:
-        found = os.fstat(seen)
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+        status = os.fstat(seen)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
             raise OSError(errno.EINVAL, "is no plain file of its own")
         return os.open(f"/proc/self/fd/{seen}", os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
     finally:
