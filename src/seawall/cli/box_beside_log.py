@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``seawall oom explain --from BLACKBOX FILE``: who held what no counter shows when a report was
+"""``seawall oom explain --from BLACKBOX FILE``: who held uncounted memory when a report was
 written, as the black box of that machine has it.
 
 A report counts what cgroups and processes hold; on a node that ran out of uncounted memory it names

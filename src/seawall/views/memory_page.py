@@ -54,7 +54,7 @@ class MemoryPage:
 
     @property
     def suspects(self) -> tuple[Suspect, ...]:
-        """Who could hold what is unexplained; nothing is proved."""
+        """Who could hold uncounted memory; nothing is proved."""
         return () if isinstance(self.claimed, Unread) else self.claimed.suspects
 
 

@@ -63,7 +63,7 @@ class Ledger:
     residual_error_bytes: int
     """How far uncounted memory may be off: stat_threshold x CPUs x zones, and unknown lines."""
     unknown: tuple[UnknownLine, ...]
-    """Lines that this kernel cannot fill: part of the residual."""
+    """Lines that this kernel cannot fill: part of uncounted memory."""
     nodes: tuple[NodeLedger, ...]
     """NUMA nodes; empty where the kernel has none."""
     missing: tuple[str, ...] = ()

@@ -45,7 +45,7 @@ class PodsPage:
 
     @property
     def suspects(self) -> tuple[Suspect, ...]:
-        """Who could hold what is unexplained; nothing is proved."""
+        """Who could hold uncounted memory; nothing is proved."""
         return () if isinstance(self.claimed, Unread) else self.claimed.suspects
 
 
