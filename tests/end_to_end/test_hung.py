@@ -20,6 +20,7 @@ FORMS = {
     "capture": ["capture", "-o", "-", "--for", "2"],
     "wait": ["gpu", "wait"],
     "check": ["gpu", "check"],
+    "judged": ["check", "--json", "--fail-on", "critical"],
     "repair": ["gpu", "repair", "--host"],
 }
 
@@ -52,12 +53,13 @@ def test_frozen_worker_is_never_healthy() -> None:
     assert status == 2, "node-problem-detector's UNKNOWN"
     assert out.startswith(b"SW108: could not judge")
     assert out.count(b"\n") == 1
-    status, out, _ = done["json"]
-    assert status == 11
-    document = json.loads(out)
     schema = json.loads((files("seawall.views") / "schemas/why.json").read_text())
-    jsonschema.validate(document, schema)
-    assert "no answer within" in document["could_not_see"][0]["why"]
+    for form in ("json", "judged"):
+        status, out, _ = done[form]
+        assert status == 11, form
+        document = json.loads(out)
+        jsonschema.validate(document, schema)
+        assert "no answer within" in document["could_not_see"][0]["why"]
     status, out, _ = done["text"]
     assert status == 0
     assert b"Could not see" in out

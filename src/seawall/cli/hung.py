@@ -15,9 +15,12 @@ from seawall.host.host import Unread
 from seawall.views.document import head, render
 from seawall.views.terminal import plain
 
+_NOTHING_JUDGED: Final[dict[str, Any]] = {
+    "findings": [], "order": [], "recent_events": None, "muted": [], "bundle_notes": [],
+}  # fmt: skip
 _EMPTY: Final[dict[str, dict[str, Any]]] = {
-    "why": {"findings": [], "muted": [], "bundle_notes": []},
-    "check": {"findings": [], "muted": [], "bundle_notes": []},
+    "why": _NOTHING_JUDGED,
+    "check": _NOTHING_JUDGED,
 }
 
 
