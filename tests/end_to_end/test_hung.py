@@ -20,7 +20,7 @@ FORMS = {
     "capture": ["capture", "-o", "-", "--for", "2"],
     "wait": ["gpu", "wait"],
     "check": ["gpu", "check"],
-    "judged": ["check", "--json", "--fail-on", "critical"],
+    "judged": ["check", "SW108", "--json", "--fail-on", "critical"],
     "repair": ["gpu", "repair", "--host"],
 }
 
