@@ -19,6 +19,7 @@ from tests.end_to_end.verbs import ENVIRONMENT, Ran
 from tests.end_to_end.warm_verbs import seawall
 
 ALL = sorted(path.name for path in LOGS.glob("*.txt"))
+BUNDLE = str(Path(__file__).parents[2] / "docs/incidents/gpu-node-dies/bundle")
 LIMIT_BYTES = 64 << 20
 HOG = "x = bytearray()\nwhile True: x += bytes(1 << 20)"
 
@@ -262,7 +263,8 @@ def test_names_that_would_steer_the_terminal(tmp_path: Path) -> None:
         (("/nowhere/kern.log",), "No such file"),
         (("/",), "a folder; expected a log"),
         (("-", "--live"), "--live and FILE"),
-        (("-", "--from", "x"), "--from and FILE"),
+        (("-", "--from", "x"), "x: cannot be read as a bundle: No such file"),
+        (("-", "--from", BUNDLE), f"--from {BUNDLE} and FILE: give one of them"),
         (("--follow", "--root", "/tmp"), "--follow is about this machine"),
         (("-", "--kernel", "potato"), "potato"),
         (("-", "--page-size", "12"), "12"),
