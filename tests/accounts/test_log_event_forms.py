@@ -150,7 +150,7 @@ FORMS = {
         '{"__REALTIME_TIMESTAMP":"1732752000000000","_TRANSPORT":"kernel","MESSAGE":"Memory cgroup '
         "out of memory: Killed process 5 (java) total-vm:10kB, anon-rss:9kB, file-rss:0kB, "
         'shmem-rss:0kB, UID:0 pgtables:40kB oom_score_adj:0"}',
-        ["kernel OOM-killed java, of a cgroup's limit"],
+        ["kernel OOM-killed java, at a memory limit"],
     ),
     "guard": (
         "[  200.0] seawall-guard: version 0.1.0 started, mode observe: it never kills\n"

@@ -73,7 +73,7 @@ def _event(run: Sequence[_Kill]) -> RecentEvent:
     if total > 1 and seconds is not None:
         words += f" in {max(1, round(seconds))} s"
     if kinds == {"memcg"}:
-        words += ", of a cgroup's limit"
+        words += ", at a memory limit"
     if begun and total:
         details.append(
             f"{counted(len(begun), 'further report')} began and names nobody: it is cut"
