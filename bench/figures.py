@@ -34,7 +34,8 @@ ROUNDS = 3
 # `why` as it is, with the moments written down at which its phases end.
 _WATCHED = """
 import os, sys, time
-from seawall.cli import judging, source
+from seawall.cli import judging
+from seawall.sources import source
 def note(word):
     os.write({fd}, b"%s %.6f\\n" % (word, time.monotonic()))
 judge, later = judging.judge, source.Source.later_scene
