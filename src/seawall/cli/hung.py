@@ -18,10 +18,7 @@ from seawall.views.terminal import plain
 _NOTHING_JUDGED: Final[dict[str, Any]] = {
     "findings": [], "order": [], "recent_events": None, "muted": [], "bundle_notes": [],
 }  # fmt: skip
-_EMPTY: Final[dict[str, dict[str, Any]]] = {
-    "why": _NOTHING_JUDGED,
-    "check": _NOTHING_JUDGED,
-}
+_JUDGING_VERBS: Final = ("why", "check")
 
 
 def tell(arguments: Namespace, *, has_spoken: bool) -> int:
@@ -35,12 +32,12 @@ def tell(arguments: Namespace, *, has_spoken: bool) -> int:
         sys.stderr.write(f"seawall: {question}: {why}\n")
         return statuses.USAGE
     if getattr(arguments, "json", False):
-        if arguments.verb not in _EMPTY:
+        if arguments.verb not in _JUDGING_VERBS:
             sys.stderr.write(f"seawall: {question}: {why}\n")
             return statuses.USAGE
         row = {"what": question, "why": why, "provide": "a longer --timeout"}
         page = head(arguments.verb, Unread("kernel", "not_reached", why), None)
-        print(render({**page, **_EMPTY[arguments.verb], "could_not_see": [row]}))
+        print(render({**page, **_NOTHING_JUDGED, "could_not_see": [row]}))
     else:
         print(f"\nCould not see\n  {question}: {why}")
     return statuses.BLIND if getattr(arguments, "fail_on", None) else 0

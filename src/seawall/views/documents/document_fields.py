@@ -12,7 +12,7 @@ and the docstrings of their fields; nothing of that is needed here.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from seawall.host.host import Unread
@@ -169,8 +169,12 @@ NOT_SEEN: Final = (*shown("what why provide"), *known("kind", filled))
 
 def shape_of(kind: type, shapes: Shapes) -> Shape | None:
     """How objects of that class stand in a document; None where it is no class of fields."""
-    if kind in shapes:
-        return shapes[kind]
+    return shapes[kind] if kind in shapes else _own_shape(kind)
+
+
+@cache
+def _own_shape(kind: type) -> Shape | None:
+    """All fields of a class that no table names: a document has thousands of rows of one class."""
     if is_dataclass(kind):
         return tuple(DocumentField(field.name, field.name) for field in fields(kind))
     return tuple(DocumentField(name, name) for name in getattr(kind, "_fields", ())) or None
