@@ -15,6 +15,8 @@ _STRIPE_BYTES = 16 << 10
 """Of pages of 64 KiB none begins where a stripe does: they are left as they are."""
 _PR_SET_THP_DISABLE = 41
 _M_TRIM_THRESHOLD, _NEVER_BYTES = -1, 1 << 30
+_M_MMAP_THRESHOLD, _LARGE_BYTES = -3, 256 << 10
+_M_ARENA_MAX = -8
 _READ_ONLY = (b"r--p", b"r-xp")
 _OWN_PAGES = (b"Anonymous:", b"Swap:")
 """In memory, and in swap: of what was relocated, the file has only what it was before."""
@@ -81,6 +83,16 @@ def keep_heap() -> None:
     would fault for it each time.
     """
     _ask_glibc("mallopt", _M_TRIM_THRESHOLD, _NEVER_BYTES)
+
+
+def use_one_heap() -> None:
+    """Before the first thread starts: threads have no heaps of their own, and what is large is
+    mapped by itself, so that it is given back whenever it is freed (mallopt(3), M_ARENA_MAX and
+    M_MMAP_THRESHOLD, which the C library else raises with each large block that is freed).  Heaps
+    kept what once was read of a file: 2 MB of the recorder.
+    """
+    _ask_glibc("mallopt", _M_ARENA_MAX, 1)
+    _ask_glibc("mallopt", _M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
 def _ask_glibc(name: str, *numbers: int) -> None:

@@ -7,7 +7,6 @@ written before that, unless the disk does not take it.
 """
 
 import os
-import platform
 import signal
 import time
 from collections.abc import Callable
@@ -30,6 +29,7 @@ def main(fd: int, path: str, size_bytes: int, folder: str = "") -> int:
     parent = os.getppid()
     die_with_parent(parent)
     own_process.be_ordinary()
+    own_process.use_one_heap()
     # After the guard is gone there is nothing to record; the import may take a second.
     from seawall.recorder.guard_socket import GuardSocket  # noqa: PLC0415 - see above
 
@@ -76,9 +76,9 @@ def _about(mounts: "Mounts", own: str) -> Callable[[Any, str], dict[str, JSON]]:
     """What stands in each ``start`` frame."""
     from seawall.version import VERSION  # noqa: PLC0415 - see above
 
-    kernel = platform.uname()
+    kernel = os.uname()
     constant: dict[str, JSON] = {
-        "tool_version": VERSION, "host": kernel.node, "kernel": kernel.release,
+        "tool_version": VERSION, "host": kernel.nodename, "kernel": kernel.release,
         "page_bytes": os.sysconf("SC_PAGE_SIZE"), "mounts": mounts._asdict(), "own_cgroup": own,
         "pid": os.getpid(), "began_unix": time.time(),
     }  # fmt: skip

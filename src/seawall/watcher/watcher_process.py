@@ -17,6 +17,7 @@ def main(fd: int) -> int:
     """The whole life of the process; ``fd`` is its end of the pair."""
     parent = os.getppid()
     die_with_parent(parent)
+    own_process.use_one_heap()
     # After the guard is gone there is nothing to watch for; the import may take a second.
     from seawall.watcher.guard_endpoint import GuardEndpoint  # noqa: PLC0415 - see above
     from seawall.watcher.guard_feed import GuardFeed  # noqa: PLC0415
