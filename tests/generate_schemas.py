@@ -6,18 +6,18 @@ types from the dataclasses, descriptions from the docstrings of their fields.
 
 import ast
 import inspect
-import pkgutil
 import re
 import textwrap
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
+import seawall
 from seawall.host.host import Unread
 from seawall.readings.reading import Unlimited
-from seawall.views import documents
 from seawall.views.document import taken_at
 from seawall.views.documents.document_fields import (
     Columns,
@@ -28,8 +28,10 @@ from seawall.views.documents.document_fields import (
     filled,
     shape_of,
     text,
+    values,
 )
 
+PACKAGE = Path(seawall.__file__).parent
 TEXT = {"type": "string"}
 TIME = {
     "type": "string",
@@ -66,8 +68,9 @@ SHARES = ("share", "fraction")
 
 def all_documents() -> Iterator[Document]:
     """Those that have a table."""
-    for module in pkgutil.iter_modules(documents.__path__):
-        for value in vars(import_module(f"{documents.__name__}.{module.name}")).values():
+    for path in sorted(PACKAGE.rglob("*_document*.py")):
+        module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        for value in vars(import_module(module)).values():
             if isinstance(value, Document):
                 yield value
 
@@ -106,7 +109,8 @@ def head_properties(document: Document) -> dict[str, Any]:
     if document.window is None:
         window = {"type": "null", "description": "null: one moment was looked at"}
     else:
-        window = {"type": ["number", "null"], "minimum": 0, "description": document.window}
+        kinds = ["number", "null"] if "null" in document.window else "number"
+        window = {"type": kinds, "minimum": 0, "description": document.window}
     return {
         "schema": {"enum": [f"seawall.{name}/1", f"seawall.{also}/1"]}
         if (also := document.also)
@@ -244,8 +248,12 @@ def typed(kind: type, field: DocumentField) -> tuple[Any, str]:
         hint, words = attribute(kind, field.source)
         if field.source.startswith(f"{field.name}."):  # workload=workload.name
             words = attribute(kind, field.name)[1] or words
-    turn = field.turn
-    if turn is None or isinstance(turn, partial):
+    return (hint, words) if field.turn is None else turned(hint, words, field.turn)
+
+
+def turned(hint: Any, words: str, turn: Any) -> tuple[Any, str]:
+    """Type and meaning of what ``turn`` makes of a value."""
+    if isinstance(turn, partial):
         return hint, words
     if isinstance(turn, OneOf):
         known = Literal[turn.words]
@@ -255,6 +263,8 @@ def typed(kind: type, field: DocumentField) -> tuple[Any, str]:
         return list[NamedTuple(ROW, list(zip(turn.names, get_args(row), strict=True)))], words  # type: ignore[misc]
     if turn is text:
         return str, words
+    if turn is values:
+        return list[get_args(hint)[1]], words  # type: ignore[misc]
     if turn is filled:
         return Union[without_none(hint), None], words  # noqa: UP007 - a value, no annotation
     if turn in (len, round):
@@ -275,7 +285,10 @@ def attribute(kind: type, path: str) -> tuple[Any, str]:
         is_optional |= hint != without_none(hint)
         owner = bare(hint)
         found = inspect.getattr_static(owner, name, None)
-        if isinstance(found, property):
+        if isinstance(found, types.FunctionType):
+            hint = hints_of(found)["return"]
+            words = first_sentence(found.__doc__)
+        elif isinstance(found, property):
             hint = hints_of(found.fget)["return"]
             words = first_sentence(found.__doc__)
         else:

@@ -9,16 +9,13 @@ from tests.generate_schemas import all_documents, object_schema, schema_of
 
 from seawall.host.host import Unread
 from seawall.readings.reading import UNLIMITED, Unlimited
-from seawall.views.document import taken_at
 from seawall.views.documents.document_fields import (
     Shapes,
     columns,
-    filled,
     joined,
     known,
     object_of,
     one_of,
-    rounded,
     shown,
     spread,
     unread,
@@ -66,13 +63,13 @@ class Thing:
 SHAPES: Shapes = {
     Thing: (
         *shown("owner name=owner.name"),
-        *shown("state", one_of("R D")),
-        *known("kind", filled),
-        *shown("seconds", rounded(2)),
-        *shown("at=at_unix_seconds", taken_at),
+        *shown("state", turn=one_of("R D")),
+        *known("kind:filled"),
+        *shown("seconds:2"),
+        *shown("at=at_unix_seconds:time"),
         *unread("charge_bytes=charge double"),
         *spread("limits", Limits),
-        *shown("kinds", columns("name bytes")),
+        *shown("kinds", turn=columns("name bytes")),
     ),
     Limits: unread("most_bytes least_bytes"),
 }

@@ -11,7 +11,7 @@ from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 from seawall.readings.gpu_query import Failed, GpuQuery, Library, QueriedDevice
 from seawall.views.document import head, render
-from seawall.views.gpu_query_json import document
+from seawall.views.documents.gpu_query_document import QUERY
 from seawall.views.gpu_query_page import QueryPage
 from seawall.views.gpu_query_text import lines
 from seawall.views.gpu_query_words import CUDA, NVML, explain
@@ -62,7 +62,7 @@ def told(made: QueryPage) -> tuple[str, dict[str, Any]]:
     text = "\n".join(lines(made, Console()))
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) <= 80
-    found = json.loads(render(document(head("gpu-query", Unread("kernel", "absent"), None), made)))
+    found = json.loads(render(QUERY.of(head("gpu-query", Unread("kernel", "absent"), None), made)))
     jsonschema.validate(found, SCHEMA)
     return " ".join(text.split()), found
 
@@ -154,7 +154,7 @@ def test_a_driver_that_was_not_asked_is_among_what_was_not_seen() -> None:
     bundle = Unread("gpu_query", "not_captured", "the bundle does not hold it")
     other = NotSeen("/proc/devices", "refused", "root on the host")
     made = QueryPage(query=bundle, refused=(), unseen=(other,))
-    found = document(head("gpu-query", Unread("kernel", "absent"), None), made)
+    found = QUERY.of(head("gpu-query", Unread("kernel", "absent"), None), made)
     jsonschema.validate(json.loads(render(found)), SCHEMA)
     first, second = found["could_not_see"]
     assert (first["what"], first["why"]) == (

@@ -41,9 +41,9 @@ def run(arguments: Namespace) -> int:
     page = _page(source, arguments.workload)
     top = head("gpu-query", source.first.get(Kernel), None)
     if arguments.json:
-        from seawall.views.gpu_query_json import document  # noqa: PLC0415 - only one of the two
+        from seawall.views.documents.gpu_query_document import QUERY  # noqa: PLC0415 - only one of the two
 
-        print(render(document(top, page)))
+        print(render(QUERY.of(top, page)))
         return 0
     from seawall.views.gpu_query_text import lines  # noqa: PLC0415 - only one of the two
 

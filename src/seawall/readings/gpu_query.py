@@ -67,12 +67,14 @@ class GpuQuery:
     cuda_version: int | None
     """1000 * major + 10 * minor, of the driver."""
     runtime_version: int | None
+    """Of libcudart."""
     devices: tuple[QueriedDevice, ...]
     """NVML's."""
     cuda_devices: tuple[QueriedDevice, ...]
     failed: tuple[Failed, ...]
     """Calls that are of no single device."""
     environment: Mapping[str, str]
+    """Variables that change what the libraries see."""
 
 
 def parse_module(data: bytes) -> str:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What both forms of ``seawall gpu query`` are made from."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -9,7 +8,7 @@ from seawall.accounts.devices.layers import Diagnosis
 from seawall.accounts.workloads import Workload
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
-from seawall.readings.gpu_query import GpuQuery, QueriedDevice
+from seawall.readings.gpu_query import PROBE, GpuQuery, QueriedDevice
 from seawall.readings.gpu_query_inside import Inside, own_words
 from seawall.views.gpu_query_words import ExplainedFailure, explain
 
@@ -23,34 +22,87 @@ _PROVIDE: Final = {
     "vanished": "ask again: it went away while it was asked",
 }
 _PROVIDE_DEFAULT: Final = "seawall gpu query again; should it stay so, look in dmesg for Xid lines"
+_NO_ANSWER: Final = GpuQuery(
+    libraries={}, driver_version=None, module_version=Unread(PROBE, "absent"), cuda_version=None,
+    runtime_version=None, devices=(), cuda_devices=(), failed=(), environment={},
+)  # fmt: skip
 
 
-class Joined(NamedTuple):
+class DeviceMemory(NamedTuple):
+    """Of a device, as far as a library tells it."""
+
+    total: int | None
+    """Bytes."""
+    free: int | None
+    """Bytes."""
+    used: int | None
+    """Bytes."""
+
+
+class JoinedDevice(NamedTuple):
     """One device, as both libraries know it."""
 
     nvml: QueriedDevice | None
     cuda: QueriedDevice | None
+    """None: CUDA does not see it."""
+    failed: tuple[ExplainedFailure, ...]
+    """What it does not support is no failure."""
+
+    @property
+    def sides(self) -> list[QueriedDevice]:
+        """NVML's first."""
+        return [one for one in (self.nvml, self.cuda) if one is not None]
 
     @property
     def name(self) -> str:
-        names = [one.name for one in self if one is not None and one.name]
+        names = [one.name for one in self.sides if one.name]
         return names[0] if names else "a device without a name"
 
+    @property
+    def uuid(self) -> str | None:
+        return self.sides[0].uuid
+
+    @property
+    def figures(self) -> dict[str, int]:
+        """NVML's where both tell it, for it is of the whole device."""
+        return {name: value for one in self.sides[::-1] for name, value in one.figures.items()}
+
     def figure(self, name: str) -> int | None:
-        """NVML's where it tells it, for it is of the whole device."""
-        for one in self:
-            if one is not None and name in one.figures:
-                return one.figures[name]
-        return None
+        return self.figures.get(name)
+
+    @property
+    def memory(self) -> DeviceMemory:
+        return DeviceMemory(*map(self.figures.get, DeviceMemory._fields))
+
+    @property
+    def other_figures(self) -> dict[str, int]:
+        """What else was told; bytes, unless the name says another unit."""
+        of_memory = DeviceMemory._fields
+        return {name: value for name, value in self.figures.items() if name not in of_memory}
 
 
 class AskedAs(NamedTuple):
     """Whose access the driver was asked with, where it was not our own."""
 
     workload: Workload
+    """Null: as whoever runs this."""
     pid: int
+    """The process whose cgroup, namespaces and rights were taken."""
     inside: Inside | None
     """None: nothing came back."""
+
+
+class ContainerLibrary(NamedTuple):
+    """A driver library that the workload has."""
+
+    name: str
+    """nvml or cuda."""
+    path: str
+    """As the workload calls it."""
+    version: str | None
+    """As the name of the file tells."""
+    is_the_hosts: bool
+    """The very file that was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +111,25 @@ class QueryPage:
 
     query: GpuQuery | Unread
     refused: tuple[str, ...]
-    """Nodes that are missing or refused, a sentence each: what proves a failing call."""
+    """Device nodes that are missing or refused to this process, a sentence each: what proves a
+    failing call.
+    """
     unseen: tuple[NotSeen, ...]
     diagnosis: Diagnosis | None = None
     """Of the workload that was asked as, when a call failed."""
     asked_as: AskedAs | None = None
     """None: as the process that asked."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why there is no answer at all."""
+        query = self.query
+        return (query.detail or query.why) if isinstance(query, Unread) else None
+
+    @property
+    def answer(self) -> GpuQuery:
+        """The driver's; empty where there is none."""
+        return _NO_ANSWER if isinstance(self.query, Unread) else self.query
 
     def not_seen(self) -> tuple[NotSeen, ...]:
         """The driver's answer first, where there is none."""
@@ -72,41 +137,52 @@ class QueryPage:
         if not isinstance(query, Unread):
             return self.unseen
         provide = _PROVIDE.get(query.why, _PROVIDE_DEFAULT)
-        what = NotSeen("what the driver tells of its devices", query.detail or query.why, provide)
-        return (what, *self.unseen)
+        what = "what the driver tells of its devices"
+        return (NotSeen(what, query.detail or query.why, provide), *self.unseen)
 
     def own_words(self) -> str:
-        """Of a container whose libraries are not those that were asked; empty: they are."""
+        """How the workload's libcuda stands to the one that was asked; empty: it is that one."""
         inside = self.asked_as and self.asked_as.inside
-        if not inside or isinstance(self.query, Unread):
-            return ""
-        return own_words(inside, self.query.libraries.get("cuda"))
+        return own_words(inside, self.answer.libraries.get("cuda")) if inside else ""
+
+    @property
+    def container_libraries(self) -> list[ContainerLibrary]:
+        """Libraries of the driver that the workload has; they are looked at and never loaded."""
+        inside = self.asked_as and self.asked_as.inside
+        if not inside or isinstance(inside.own, Unread):
+            return []
+        return [
+            ContainerLibrary(key, one.path, one.version, one.number == inside.host_files.get(key))
+            for key, own in inside.own.items()
+            for one in own
+        ]
+
+    @property
+    def left_behind(self) -> tuple[int, ...]:
+        """Pids of ours that were killed and that the kernel does not let go of."""
+        inside = self.asked_as and self.asked_as.inside
+        return inside.left_behind if inside else ()
 
     def explained(self) -> list[ExplainedFailure]:
         """Every failing call that is of no single device."""
-        if isinstance(self.query, Unread):
-            return []
-        return [explain(one, self.query, self.refused) for one in self.query.failed]
+        return [explain(one, self.answer, self.refused) for one in self.answer.failed]
 
-    def explained_of(self, device: Joined) -> Iterator[ExplainedFailure]:
-        """Of one device; what it does not support is no failure."""
-        if isinstance(self.query, Unread):
-            return
-        for one in device:
-            for failed in () if one is None else one.failed:
-                is_of_nvml = failed.call.startswith("nvml")
-                if failed.code is not None and not (is_of_nvml and failed.code == _NOT_SUPPORTED):
-                    yield explain(failed, self.query, self.refused)
-
-    def devices(self) -> list[Joined]:
+    def devices(self) -> list[JoinedDevice]:
         """By uuid, for the two libraries may count them in another order."""
-        if isinstance(self.query, Unread):
-            return []
-        left = list(self.query.cuda_devices)
+        left = list(self.answer.cuda_devices)
         found = []
-        for device in self.query.devices:
+        for device in self.answer.devices:
             same = next((one for one in left if one.uuid and one.uuid == device.uuid), None)
             if same is not None:
                 left.remove(same)
-            found.append(Joined(device, same))
-        return found + [Joined(None, one) for one in left]
+            found.append(self._joined(device, same))
+        return found + [self._joined(None, one) for one in left]
+
+    def _joined(self, nvml: QueriedDevice | None, cuda: QueriedDevice | None) -> JoinedDevice:
+        failed = [
+            explain(one, self.answer, self.refused)
+            for one in (*(nvml.failed if nvml else ()), *(cuda.failed if cuda else ()))
+            if one.code is not None
+            and not (one.code == _NOT_SUPPORTED and one.call.startswith("nvml"))
+        ]
+        return JoinedDevice(nvml, cuda, tuple(failed))

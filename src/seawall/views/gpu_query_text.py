@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from seawall.accounts.devices.layers import Diagnosis
 from seawall.host.host import Unread
 from seawall.readings.gpu_query import NOT_THERE, GpuQuery, Library
-from seawall.views.gpu_query_page import AskedAs, Joined, QueryPage
+from seawall.views.gpu_query_page import AskedAs, JoinedDevice, QueryPage
 from seawall.views.gpu_query_words import (
     RUNTIME_LIMIT,
     ExplainedFailure,
@@ -39,7 +39,7 @@ def lines(page: QueryPage, paper: Console) -> Iterator[str]:
     yield from _missing([query.libraries[name] for name in ("nvml", "cuda")], paper)
     yield from _versions(query, paper)
     for device in page.devices():
-        yield from _device(device, page, paper)
+        yield from _device(device, paper)
 
 
 def _as_whom(asked: AskedAs, paper: Console) -> Iterator[str]:
@@ -159,7 +159,7 @@ def _runtime(query: GpuQuery) -> str:
     return "no libcudart here (programs bring their own)"
 
 
-def _device(device: Joined, page: QueryPage, paper: Console) -> Iterator[str]:
+def _device(device: JoinedDevice, paper: Console) -> Iterator[str]:
     first = device.nvml or device.cuda
     index = 0 if first is None else first.index
     yield ""
@@ -170,13 +170,13 @@ def _device(device: Joined, page: QueryPage, paper: Console) -> Iterator[str]:
         yield "    CUDA does not see it"
     for words in _figures(device):
         yield from paper.wrap(words, "      ", "    ")
-    for explained in page.explained_of(device):
+    for explained in device.failed:
         code = "" if explained.code is None else f" {explained.code}"
         words = f"{explained.call}{code}: {explained.name}: {explained.usually}"
         yield from paper.wrap(words, "      ", "    ")
 
 
-def _figures(device: Joined) -> Iterator[str]:
+def _figures(device: JoinedDevice) -> Iterator[str]:
     total, used, free = map(device.figure, ("total", "used", "free"))
     if total is not None:
         parts = "" if used is None or free is None else f": {size(used)} used, {size(free)} free"
@@ -187,7 +187,7 @@ def _figures(device: Joined) -> Iterator[str]:
         yield from _of_cuda(device)
 
 
-def _of_nvml(device: Joined, bus_id: str) -> Iterator[str]:
+def _of_nvml(device: JoinedDevice, bus_id: str) -> Iterator[str]:
     minor = device.figure("minor")
     node = "" if minor is None else f"/dev/nvidia{minor}, "
     yield f"{node}PCI {bus_id}, compute mode {compute_mode(device.figure('compute_mode'))}"
@@ -198,7 +198,7 @@ def _of_nvml(device: Joined, bus_id: str) -> Iterator[str]:
     )
 
 
-def _of_cuda(device: Joined) -> Iterator[str]:
+def _of_cuda(device: JoinedDevice) -> Iterator[str]:
     yield (
         f"compute capability {_told(device, 'compute_major')}.{_told(device, 'compute_minor')}, "
         f"{_told(device, 'multiprocessors')} multiprocessors, warps of "
@@ -211,17 +211,17 @@ def _of_cuda(device: Joined) -> Iterator[str]:
     )
 
 
-def _told(device: Joined, name: str) -> str:
+def _told(device: JoinedDevice, name: str) -> str:
     figure = device.figure(name)
     return "?" if figure is None else str(figure)
 
 
-def _size(device: Joined, name: str) -> str:
+def _size(device: JoinedDevice, name: str) -> str:
     figure = device.figure(name)
     return "?" if figure is None else size(figure)
 
 
-def _mhz(device: Joined, name: str) -> str:
+def _mhz(device: JoinedDevice, name: str) -> str:
     now, most = device.figure(name), device.figure(f"most_{name}")
     if now is None:
         return "not told"

@@ -93,8 +93,11 @@ class ExplainedFailure(NamedTuple):
 
     call: str
     code: int | None
+    """CUresult or nvmlReturn_t; None: the library has no such function."""
     name: str
+    """What the code means."""
     usually: str
+    """Its usual cause."""
     proof: str
     """What was seen that proves it; empty: nothing that was seen does."""
 

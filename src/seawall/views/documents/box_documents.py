@@ -6,11 +6,8 @@ from typing import Final, NamedTuple
 
 from seawall.blackbox.overview import BootSummary, Stretch
 from seawall.views.blackbox_page import BoxEvent, BoxPage, BoxRow, ShowPage
-from seawall.views.document import taken_at
 from seawall.views.documents.document_fields import (
     Document,
-    filled,
-    rounded,
     shown,
     spread,
     unread,
@@ -40,11 +37,11 @@ def finite(value: float) -> float | None:
 
 
 _EVENT: Final = (
-    *shown("unix_seconds", rounded(3)),
-    *shown("at=unix_seconds", taken_at),
-    *shown("frame=tick", filled),
+    *shown("unix_seconds:3"),
+    *shown("at=unix_seconds:time"),
+    *shown("frame=tick:filled"),
     *shown("kind"),
-    *shown("decision", filled),
+    *shown("decision:filled"),
     *shown("sentence=words"),
 )
 
@@ -60,8 +57,8 @@ LIST: Final = Document(
             *shown("boot_id"), *spread("span"), *shown("frames bytes gaps bursts"),
         ),
         Stretch: (
-            *shown("from=first_unix_seconds to=last_unix_seconds", taken_at),
-            *shown("seconds", rounded(3)),
+            *shown("from=first_unix_seconds:time to=last_unix_seconds:time"),
+            *shown("seconds:3"),
         ),
         BoxEvent: _EVENT,
     },
@@ -76,17 +73,17 @@ SHOW: Final = Document(
     shapes={
         ShowPage: (
             *shown("path"),
-            *shown("from=first_unix_seconds to=last_unix_seconds", taken_at),
-            *shown("ticks=rows", len),
+            *shown("from=first_unix_seconds:time to=last_unix_seconds:time"),
+            *shown("ticks=rows:count"),
             *shown("rows events notes"),
         ),
         BoxRow: (
-            *shown("unix_seconds", rounded(3)),
-            *shown("at=unix_seconds", taken_at),
+            *shown("unix_seconds:3"),
+            *shown("at=unix_seconds:time"),
             *shown("frame=tick state headroom_bytes"),
-            *shown("growth_bytes_per_second stall", finite),
+            *shown("growth_bytes_per_second stall", turn=finite),
             *unread("residual_bytes"),
-            *unread({"most_memory": most_memory}),
+            *unread(most_memory),
         ),
         BoxEvent: _EVENT,
     },

@@ -13,11 +13,9 @@ from seawall.views.cache_advice import advice
 from seawall.views.cache_page import CachePage, Owners, ScopeKind
 from seawall.views.dirty_text import settings_words
 from seawall.views.documents.document_fields import (
-    NOT_SEEN,
     Document,
     Shapes,
     columns,
-    filled,
     known,
     one_of,
     shown,
@@ -105,7 +103,7 @@ DIRTY: Final[Shapes] = {
         *unread("expire_seconds wakeup_seconds"),
         *unread({"workloads": groups}),
         *unread("waiting_processes=waiting waiters"),
-        *unread({"settings": settings}),
+        *unread(settings),
     ),
     DirtyLimits: shown("background_bytes=background slowed_from_bytes=freerun stop_bytes=limit"),
     DirtyGroup: (
@@ -126,10 +124,10 @@ CACHE: Final = Document(
     pages=(CachePage, RecordedCachePage, DirtyCachePage),
     shapes={
         CachePage: (
-            *shown({"scope": scope}),
+            *shown(scope),
             *shown("files files_left_out=left_out files_gone=gone"),
             *shown("total_cached_bytes=totals.cached_bytes"),
-            *shown({"totals": totals}),
+            *shown(totals),
             *unread("host_cached_bytes"),
             *known({"explained_fraction": fraction}),
             *shown("mounts_not_entered=mounts owners"),
@@ -140,16 +138,16 @@ CACHE: Final = Document(
         DirtyCachePage: (*_NO_FILES, *unread("dirty"), *_END),
         CacheFile: (
             *shown("path device inode"),
-            *shown("kind", one_of("file shmem hugetlb")),
+            *shown("kind", turn=one_of("file shmem hugetlb")),
             *shown("size_bytes"),
             *unread("cached_bytes dirty_bytes writeback_bytes evicted_bytes"),
             *unread("recently_evicted_bytes"),
             *known("fraction=share"),
-            *known("method", one_of("cachestat mincore")),
+            *known("method", turn=one_of("cachestat mincore")),
             *known("held_bytes"),
-            *known("host_path", filled),
+            *known("host_path:filled"),
             *shown("workloads"),
-            *shown("processes=pids", len),
+            *shown("processes=pids:count"),
             *shown("is_mapped is_system deleted"),
         ),
         TotalsRow: shown(
@@ -162,9 +160,8 @@ CACHE: Final = Document(
         ),
         Owners: (
             *shown("path device inode sampled_pages=sampled"),
-            *shown("cgroups=by_cgroup", columns("name pages")),
+            *shown("cgroups=by_cgroup", turn=columns("name pages")),
         ),
-        NotSeen: NOT_SEEN,
         **DIRTY,
     },
 )

@@ -5,9 +5,8 @@ from typing import Final, NamedTuple
 
 from seawall.accounts.claim import Claim, Suspect
 from seawall.accounts.claims.shadow_charge import ShadowCharges
-from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
-from seawall.views.documents.document_fields import NOT_SEEN, Shapes, shown, unread
+from seawall.views.documents.document_fields import Shapes, shown, unread
 
 
 class NodeUncounted(NamedTuple):
@@ -55,5 +54,4 @@ CLAIM_SHAPES: Final[Shapes] = {
     NodeUncounted: unread(
         "uncounted_bytes uncounted_least_bytes uncounted_most_bytes shadow_charge_bytes"
     ),
-    NotSeen: NOT_SEEN,
 }

@@ -13,8 +13,10 @@ and the docstrings of their fields; nothing of that is needed here.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, partial
+from types import MethodType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
+from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 from seawall.readings.reading import Unlimited
 from seawall.views.document import taken_at
@@ -23,6 +25,8 @@ T = TypeVar("T")
 
 Source: TypeAlias = str | Callable[[Any], Any]
 """Names of attributes with dots between, or a function of the object."""
+Turn: TypeAlias = Callable[[Any], Any]
+Named: TypeAlias = "str | Callable[[Any], Any] | Mapping[str, Source]"
 Missing: TypeAlias = Literal["null", "unread", "absent"]
 """What becomes of None: null; absent and named in ``unread``; absent."""
 
@@ -34,7 +38,7 @@ class DocumentField(NamedTuple):
     """Outside; empty: the fields of the value stand in the object itself."""
     source: Source
     missing: Missing = "null"
-    turn: Callable[[Any], Any] | None = None
+    turn: Turn | None = None
     """What is done to a value that is known."""
     part: type | None = None
     """With an empty name: whose fields are missing when the value is."""
@@ -77,27 +81,43 @@ def joined(head: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shown(
-    names: str | Mapping[str, Source],
-    turn: Callable[[Any], Any] | None = None,
-    missing: Missing = "null",
+    *names: Named, of: str = "", unit: str = "", turn: Turn | None = None, missing: Missing = "null"
 ) -> Shape:
-    """Fields that are always there: ``"NAME NAME=PATH"``, or functions by name.  None is null."""
-    if isinstance(names, str):
-        pairs = (name.partition("=") for name in names.split())
-        names = {name: path or name for name, _, path in pairs}
-    return tuple(DocumentField(name, source, missing, turn) for name, source in names.items())
+    """Fields that are always there: ``"NAME NAME=PATH NAME:TURN"``, functions of the object, each a
+    field of its name, or functions by name.  None is null.  A path may lead over methods, and
+    begins at ``of``; TURN is one of TURNS or a number of digits behind the point; ``turn`` is done
+    to all.  With a ``unit`` names outside have it at their end.
+    """
+    made: list[DocumentField] = []
+    for one in names:
+        if not isinstance(one, str):
+            functions = one if isinstance(one, Mapping) else {one.__name__: one}
+            made += [DocumentField(name, what, missing, turn) for name, what in functions.items()]
+            continue
+        for word in one.split():
+            field, _, short = word.partition(":")
+            name, _, path = field.partition("=")
+            made.append(
+                DocumentField(
+                    f"{name}_{unit}" if unit else name,
+                    f"{of}.{path or name}" if of else path or name,
+                    missing,
+                    (rounded(int(short)) if short.isdigit() else TURNS[short]) if short else turn,
+                )
+            )
+    return tuple(made)
 
 
-def unread(names: str | Mapping[str, Source], turn: Callable[[Any], Any] | None = None) -> Shape:
+def unread(*names: Named, of: str = "", unit: str = "", turn: Turn | None = None) -> Shape:
     """Fields that are absent and named in the object's ``unread`` where they are None or Unread.
     An object that has such fields has an ``unread`` behind the last of them.
     """
-    return shown(names, turn, "unread")
+    return shown(*names, of=of, unit=unit, turn=turn, missing="unread")
 
 
-def known(names: str | Mapping[str, Source], turn: Callable[[Any], Any] | None = None) -> Shape:
+def known(*names: Named, of: str = "", unit: str = "", turn: Turn | None = None) -> Shape:
     """Fields that are absent where they are None."""
-    return shown(names, turn, "absent")
+    return shown(*names, of=of, unit=unit, turn=turn, missing="absent")
 
 
 def spread(source: Source, part: type | None = None) -> Shape:
@@ -137,7 +157,7 @@ def one_of(words: str) -> OneOf:
     return OneOf(tuple(words.split()))
 
 
-def rounded(digits: int) -> Callable[[Any], Any]:
+def rounded(digits: int) -> Turn:
     """To so many digits behind the point."""
     return partial(round, ndigits=digits)
 
@@ -152,16 +172,23 @@ def filled(value: T) -> T | None:
     return value or None
 
 
-RECENT_EVENT: Final = (
-    *shown("kind", text),
-    *shown("first_at=first_at_unix_seconds last_at=last_at_unix_seconds", taken_at),
-    *shown("when sentence details count workload more source"),
+def values(value: Mapping[str, T]) -> list[T]:
+    """Those of a mapping, without their names."""
+    return list(value.values())
+
+
+TURNS: Final[Mapping[str, Turn]] = {
+    "time": taken_at, "text": text, "filled": filled, "count": len, "values": values,
+}  # fmt: skip
+RECENT_EVENT: Final = shown(
+    "kind:text first_at=first_at_unix_seconds:time last_at=last_at_unix_seconds:time when sentence "
+    "details count workload more source"
 )
 """Of what logs tell, in ``why`` and ``oom explain``."""
-UNREAD_ROW: Final = (*shown("path"), *shown("why", text), *shown("detail"))
+UNREAD_ROW: Final = shown("path why:text detail")
 """Of an Unread that is listed."""
-NOT_SEEN: Final = (*shown("what why provide"), *known("kind", filled))
-"""A row of ``could_not_see``, in every document."""
+_EVERYWHERE: Final[Shapes] = {NotSeen: (*shown("what why provide"), *known("kind:filled"))}
+"""A row of ``could_not_see``."""
 
 
 # --- what is done with it ----------------------------------------------------------------
@@ -169,7 +196,7 @@ NOT_SEEN: Final = (*shown("what why provide"), *known("kind", filled))
 
 def shape_of(kind: type, shapes: Shapes) -> Shape | None:
     """How objects of that class stand in a document; None where it is no class of fields."""
-    return shapes[kind] if kind in shapes else _own_shape(kind)
+    return shapes.get(kind) or _EVERYWHERE.get(kind) or _own_shape(kind)
 
 
 @cache
@@ -232,6 +259,8 @@ def _found(value: Any, field: DocumentField) -> Any:
         found = value
         for name in field.source.split("."):
             found = getattr(found, name)
+            if isinstance(found, MethodType):
+                found = found()
             if found is None or isinstance(found, Unread):
                 return found
     return found if field.turn is None or found is None else field.turn(found)

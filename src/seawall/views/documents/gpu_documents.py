@@ -16,12 +16,9 @@ from seawall.accounts.devices.layers import (
     UpcomingLoss,
 )
 from seawall.accounts.devices.repairs.step import RepairPlan, RepairScope
-from seawall.findings.blindness import NotSeen
 from seawall.views.document import taken_at
 from seawall.views.documents.document_fields import (
-    NOT_SEEN,
     Document,
-    filled,
     one_of,
     shown,
 )
@@ -93,7 +90,7 @@ GPU: Final = Document(
         GpuPage: (
             *shown("workload=wanted.name opened=opens plugin=plugins containers"),
             *shown("about_to_break=soon host_nodes"),
-            *shown({"host_diagnosis": host_diagnosis}),
+            *shown(host_diagnosis),
             *shown("refused_pods unhealthy_devices could_not_see=unseen bundle_notes moments"),
             *shown("at_last_moment=at_last"),
         ),
@@ -104,12 +101,12 @@ GPU: Final = Document(
             *shown("device_class promised_by"),
             *shown({"state": state_of}),
             *shown("devices"),
-            *shown({"diagnosis": diagnosis}),
+            *shown(diagnosis),
             *shown("unseen"),
         ),
         DeviceRow: (
             *shown("path kind major minor is_needed"),
-            *shown({"layers": layers}),
+            *shown(layers),
             *shown("errno"),
             *shown({"errno_name": errno_word}),
             *shown("broken_at"),
@@ -119,24 +116,23 @@ GPU: Final = Document(
             "remedy=diagnosis.remedy since"
         ),
         UpcomingLoss: (*_WHOSE, *shown("device why when remedy")),
-        HostNode: (*shown("path driver major minor is_there"), *shown("found", filled)),
+        HostNode: (*shown("path driver major minor is_there"), *shown("found:filled")),
         RefusedPod: (
             *shown("namespace pod"),
-            *shown("pod_uid=uid", filled),
+            *shown("pod_uid=uid:filled"),
             *shown("resource"),
-            *shown("refused_at=at", taken_at),
-            *shown("mode", one_of(_FAULTS)),
+            *shown("refused_at=at:time"),
+            *shown("mode", turn=one_of(_FAULTS)),
             *shown("why"),
-            *shown("registered_at", taken_at),
+            *shown("registered_at:time"),
         ),
         UnhealthyDevice: (
             *shown("resource device"),
-            *shown("since", taken_at),
+            *shown("since:time"),
             *shown("xid"),
-            *shown("mode", one_of(_FAULTS)),
+            *shown("mode", turn=one_of(_FAULTS)),
             *shown("why"),
         ),
-        NotSeen: NOT_SEEN,
     },
 )
 
@@ -165,18 +161,17 @@ REPAIR: Final = Document(
     shapes={
         RepairPage: (
             *shown("target=scope verdict"),
-            *shown({"sentence": sentence, "broken": broken, "notes": notes}),
+            *shown(sentence, broken, notes),
             *shown("steps"),
-            *shown({"verified": verified}),
+            *shown(verified),
             *shown("could_not_see=unseen bundle_notes"),
         ),
         RepairScope: shown("what workload=workload.name"),
         RepairOutcome: (
             *shown("id=step.id number=step.number kind=step.kind what=step.what"),
-            *shown("command=step.command", filled),
+            *shown("command=step.command:filled"),
             *shown("mends=step.mends does_not_mend=step.does_not_mend lasts=step.lasts"),
             *shown("by=step.by state words verified=is_verified"),
         ),
-        NotSeen: NOT_SEEN,
     },
 )

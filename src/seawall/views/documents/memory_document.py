@@ -15,7 +15,6 @@ from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 from seawall.readings.base import Base
 from seawall.readings.reading import UNLIMITED, Unlimited
-from seawall.views.document import taken_at
 from seawall.views.documents.claims_shapes import (
     CLAIM_SHAPES,
     CLAIMED,
@@ -28,7 +27,6 @@ from seawall.views.documents.document_fields import (
     Shapes,
     columns,
     known,
-    rounded,
     shown,
     spread,
     unread,
@@ -74,8 +72,8 @@ _NODE: Final[Shapes] = {
     ),
     Base: (
         *shown("residual_bytes residual_error_bytes"),
-        *unread("learned_at=learned_at_unix_seconds", taken_at),
-        *shown("how", OneOf(("asked", "no tenant"))),
+        *unread("learned_at=learned_at_unix_seconds:time"),
+        *shown("how", turn=OneOf(("asked", "no tenant"))),
     ),
 }
 
@@ -125,7 +123,7 @@ _WORKLOAD: Final[Shapes] = {
     WorkloadMemoryPage: (
         *_HEADROOM,
         *unread("is_node_short"),
-        *shown({"workload": workload}),
+        *shown(workload),
         *shown("claims suspects"),
         *_END,
     ),
@@ -137,7 +135,7 @@ _WORKLOAD: Final[Shapes] = {
         *known("oom_kills_gone=page.row.kills.gone"),
         *known("oom_kills_in_window=page.row.kills.in_window"),
         *known("oom_kill_last_seconds_ago=page.row.kills.last_seconds_ago"),
-        *shown({"danger": danger}),
+        *shown(danger),
         *shown("is_stopped_by_node=page.is_stopped_by_node"),
         *unread("charge_bytes=page.row.whole.charge"),
         *unread({"held_bytes": held}),
@@ -153,7 +151,7 @@ _WORKLOAD: Final[Shapes] = {
         *unread("processes=page.row.processes limit_bytes=page.row.limit"),
         *unread("swap_limit_bytes=page.row.memcg.swap_limit"),
         *unread({"distance_bytes": distance}),
-        *known({"distance_cgroup": distance_cgroup}),
+        *known(distance_cgroup),
         *unread({"grows_bytes": grows}),
     ),
 }
@@ -193,10 +191,10 @@ _WHO: Final[Shapes] = {
     ),
     TraceFields: shown("by_stack lost_events trace"),
     TraceSum: (
-        *shown("seconds", rounded(3)),
+        *shown("seconds:3"),
         *shown("mechanism events sampled_one_in held=rows"),
-        *shown({"counted_elsewhere": counted_elsewhere}),
-        *shown("given_back", columns("holder bytes")),
+        *shown(counted_elsewhere),
+        *shown("given_back", turn=columns("holder bytes")),
         *shown("capped_from_bytes=capped.traced_bytes notes"),
         *unread("residual_growth_bytes=growth_bytes residual_growth_error_bytes=error_bytes"),
     ),
@@ -286,12 +284,12 @@ _CENSUS: Final[Shapes] = {
     MemoryCensus: (
         *spread("memory"),
         *unread("by_cgroup=page.cgroups"),
-        *unread("pages=page.census.kinds outside_pages=page.census.outside", sums),
-        *unread({"of_which": of_which, "errors": errors}),
+        *unread("pages=page.census.kinds outside_pages=page.census.outside", turn=sums),
+        *unread(of_which, errors),
         *unread("error_bytes=page.census.error_bytes frames=page.census.frames"),
-        *unread("frames_per_second=page.census.frames_per_second", round),
-        *unread("scan_seconds=page.census.seconds", rounded(3)),
-        *unread({"agreement": agreement, "sampled": sampled}),
+        *unread("frames_per_second=page.census.frames_per_second", turn=round),
+        *unread("scan_seconds=page.census.seconds:3"),
+        *unread(agreement, sampled),
         *shown({"could_not_see": unseen}),
     ),
     AgreementRow: shown(

@@ -11,13 +11,10 @@ from seawall.accounts.numbers.tool_numbers_processes import Resident
 from seawall.findings.blindness import NotSeen
 from seawall.readings.reading import UNLIMITED, Unlimited
 from seawall.views.documents.document_fields import (
-    NOT_SEEN,
     Document,
-    filled,
     joined,
     known,
     one_of,
-    rounded,
     shown,
     spread,
     unread,
@@ -179,14 +176,14 @@ NUMBERS: Final = Document(
         WorkloadPage: (
             *shown({"scope": _workload_scope}),
             *shown("workload=name"),
-            *shown("kind", one_of("container pod unit slice cgroup root")),
+            *shown("kind", turn=one_of("container pod unit slice cgroup root")),
             *unread("cgroup=group.path"),
             *unread("cgroup_version=group.memcg.version"),
-            *unread({"limit_bytes": limit, "limit_of": limit_of, "held_bytes": held}),
+            *unread({"limit_bytes": limit}, limit_of, {"held_bytes": held}),
             *unread("parts counts processes=resident inside has_lxcfs"),
-            *unread({"containers": containers}),
+            *unread(containers),
             *shown({"why": why_lines}),
-            *unread({"alert": alert}),
+            *unread(alert),
         ),
         NodePage: (
             *shown({"scope": _node_scope, "workload": root, "kind": _node_kind}),
@@ -202,11 +199,11 @@ NUMBERS: Final = Document(
         ),
         Alert: (
             *shown("metric bytes why"),
-            *known({"needs": needs, "fallback": fallback}),
+            *known(needs, fallback),
         ),
         ToolNumber: (
             *shown("tool name bytes formula inputs parts=letters"),
-            *known("note", filled),
+            *known("note:filled"),
         ),
         Input: shown("name bytes sign source"),
         Resident: (
@@ -220,13 +217,12 @@ NUMBERS: Final = Document(
                     "resident_shmem_bytes": resident_shmem,
                 }
             ),
-            *unread("times_counted", rounded(3)),
+            *unread("times_counted:3"),
         ),
         ContainerNumbers: (
             *shown("workload=group.name is_sandbox"),
             *unread("usage_bytes=group.memcg.usage working_set_bytes"),
             *unread("anonymous_bytes=group.memcg.anon limit_bytes"),
         ),
-        NotSeen: NOT_SEEN,
     },
 )

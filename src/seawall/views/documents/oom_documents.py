@@ -10,9 +10,7 @@ from seawall.accounts.oom.contenders import Contender
 from seawall.accounts.oom.prediction import Prediction, Ranked
 from seawall.accounts.oom.relief import Relief
 from seawall.accounts.oom.scope import Scope
-from seawall.findings.blindness import NotSeen
 from seawall.views.documents.document_fields import (
-    NOT_SEEN,
     Document,
     shown,
     spread,
@@ -73,14 +71,14 @@ PREDICT: Final = Document(
     shapes={
         PredictPage: (
             *spread("prediction", Prediction),
-            *shown({"missing": missing}),
+            *shown(missing),
             *shown("could_not_see=unseen bundle_notes"),
         ),
         Prediction: (
             *unread("scope=scope.kind limit=scope"),
-            *unread({"formula": formula}),
+            *unread(formula),
             *unread("killable why"),
-            *unread({"ranking": ranking, "left_out": left_out}),
+            *unread(ranking, left_out),
             *unread("immune kernel_threads hangs relief agreement notes"),
         ),
         Scope: shown(
@@ -103,6 +101,5 @@ PREDICT: Final = Document(
         Contender: (*shown("pid comm"), *shown({"why": why_immune})),
         Relief: shown("outcome needed_bytes freed_bytes kills tied largest_tied_bytes first"),
         Agreement: shown("compared differ=off_count order_agrees first=off"),
-        NotSeen: NOT_SEEN,
     },
 )

@@ -18,7 +18,6 @@ from seawall.views.documents.claims_shapes import CLAIM_SHAPES, CLAIMED
 from seawall.views.documents.document_fields import (
     Document,
     known,
-    rounded,
     shown,
     unread,
 )
@@ -142,17 +141,17 @@ PODS: Final = Document(
     pages=(PodsPage,),
     shapes={
         PodsPage: (
-            *shown({"workloads": workloads}),
+            *shown(workloads),
             *shown("left_out=chosen.left_out"),
-            *shown({"looked_at": looked_at}),
+            *shown(looked_at),
             *shown({"oom_kills_elsewhere": kills_elsewhere}),
-            *shown({"totals": totals}),
+            *shown(totals),
             *CLAIMED,
             *shown("could_not_see=unseen bundle_notes"),
         ),
         KillsElsewhere: (
             *unread("count=kills.gone"),
-            *known("last_seconds_ago=kills.last_seconds_ago", rounded(1)),
+            *known("last_seconds_ago=kills.last_seconds_ago:1"),
         ),
         PodTotals: (
             *shown("workloads"),
@@ -171,7 +170,7 @@ PODS: Final = Document(
             *shown("unit=row.workload.unit cgroup=row.workload.cgroup qos=row.workload.qos"),
             *shown("is_sandbox=row.workload.is_sandbox is_leaf=row.is_leaf nested=row.nested"),
             *shown("undivided_bytes=row.undivided"),
-            *shown({"danger": danger, "distance_cgroup": distance_cgroup}),
+            *shown(danger, distance_cgroup),
             *known("oom_kills_gone=row.kills.gone oom_kills_in_window=row.kills.in_window"),
             *known("oom_kills_window_seconds=row.kills.window_seconds"),
             *known("oom_kill_last_seconds_ago=row.kills.last_seconds_ago"),

@@ -5,15 +5,12 @@ from typing import Final, NamedTuple
 
 from seawall.accounts.stacks.stack_kinds import TITLES, Kind
 from seawall.accounts.stacks.stack_tally import GroupTask, StackGroup
-from seawall.findings.blindness import NotSeen
 from seawall.readings.sysrq_backtraces import Backtrace
 from seawall.readings.task_stacks import Stack
 from seawall.views.documents.document_fields import (
-    NOT_SEEN,
     Document,
     columns,
     one_of,
-    rounded,
     shown,
 )
 from seawall.views.stacks_page import StacksPage, place_of_backtrace
@@ -85,36 +82,35 @@ STACKS: Final = Document(
         StacksPage: (
             *shown("samples every_seconds workload=wanted threads"),
             *shown("observations=found.observations groups=found.groups"),
-            *shown({"sysrq": sysrq}),
+            *shown(sysrq),
             *shown("could_not_see=unseen bundle_notes"),
         ),
         StackGroup: (
             *shown("kind=place.kind"),
-            *shown({"title": title}),
+            *shown(title),
             *shown("name=place.name"),
-            *shown("share", rounded(6)),
+            *shown("share:6"),
             *shown("observations samples"),
-            *shown("tasks_average", rounded(3)),
-            *shown({"blocked_share": blocked_share}),
-            *shown("frames", functions),
+            *shown("tasks_average:3"),
+            *shown(blocked_share),
+            *shown("frames", turn=functions),
             *shown("frames_observations"),
-            *shown("drivers", columns("name observations")),
-            *shown("tasks", first_tasks),
-            *shown({"tasks_left_out": tasks_left_out}),
-            *shown("holders", first_tasks),
+            *shown("drivers", turn=columns("name observations")),
+            *shown("tasks", turn=first_tasks),
+            *shown(tasks_left_out),
+            *shown("holders", turn=first_tasks),
         ),
         GroupTask: (
             *shown("pid=task.pid tid=task.tid comm=task.comm"),
-            *shown("state=task.state", one_of("R D")),
+            *shown("state=task.state", turn=one_of("R D")),
             *shown("is_kernel_thread=task.is_kernel_thread"),
             *shown("workload=workload.name cgroup=workload.cgroup observations"),
-            *shown("still_seconds", rounded(3)),
+            *shown("still_seconds:3"),
         ),
         SysrqRow: (
             *shown("question cpu=trace.cpu pid=trace.pid comm=trace.comm state=trace.state"),
             *shown("kind name"),
-            *shown("frames=trace.frames", functions),
+            *shown("frames=trace.frames", turn=functions),
         ),
-        NotSeen: NOT_SEEN,
     },
 )

@@ -3,9 +3,8 @@
 
 from typing import Any, Final
 
-from seawall.views.document import taken_at
 from seawall.views.documents.claims_shapes import CLAIM_SHAPES, CLAIMED
-from seawall.views.documents.document_fields import Shapes, object_of, rounded, shown
+from seawall.views.documents.document_fields import Shapes, object_of, shown
 from seawall.views.uncounted_moment import UncountedMoment
 
 
@@ -15,8 +14,8 @@ def _residual(moment: UncountedMoment) -> int | None:
 
 _SHAPES: Final[Shapes] = {
     UncountedMoment: (
-        *shown("at=unix_seconds", taken_at),
-        *shown("before_seconds", rounded(3)),
+        *shown("at=unix_seconds:time"),
+        *shown("before_seconds:3"),
         *shown("of total_bytes=ledger.total_bytes"),
         *shown({"residual_bytes": _residual}),
         *shown("residual_error_bytes=ledger.residual_error_bytes"),

@@ -11,14 +11,12 @@ from seawall.findings.causes import Cause, causes
 from seawall.findings.finding import SEVERITIES, Judged
 from seawall.host.host import Unread
 from seawall.views.documents.document_fields import (
-    NOT_SEEN,
     RECENT_EVENT,
     UNREAD_ROW,
     Document,
     Shape,
     known,
     one_of,
-    rounded,
     shown,
 )
 from seawall.views.guard_line import GuardNow
@@ -146,9 +144,9 @@ WHY: Final = Document(
         CheckPage: _JUDGED,
         WhyPage: (*shown("guard"), *known("workload others"), *_JUDGED),
         GuardNow: (
-            *shown("mode=status.mode", one_of("observe enforce")),
+            *shown("mode=status.mode", turn=one_of("observe enforce")),
             *shown("state=status.state can_kill=status.can_kill"),
-            *shown("age_seconds", rounded(1)),
+            *shown("age_seconds:1"),
             *shown("is_old headroom_bytes=status.headroom_bytes decisions=status.decisions"),
             *shown("kills=status.kills returned_bytes=status.returned_bytes"),
             *shown("last_decision=status.last_decision"),
@@ -162,6 +160,5 @@ WHY: Final = Document(
         ),
         RecentEvent: RECENT_EVENT,
         Unread: UNREAD_ROW,
-        NotSeen: NOT_SEEN,
     },
 )
