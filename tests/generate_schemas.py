@@ -84,7 +84,10 @@ def schema_of(document: Document) -> dict[str, Any]:
     for page in pages:
         for name, inner in page["properties"].items():
             properties.setdefault(name, inner)  # the first page that has it
-    first = ("schema", "tool_version", "unread", "window_seconds", "host")
+    first = ("schema", "tool_version")
+    if document.is_of_host:
+        first += ("unread", "window_seconds", "host")
+        properties["unread"] = UNREAD
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"seawall.{document.name}/1",
@@ -92,13 +95,15 @@ def schema_of(document: Document) -> dict[str, Any]:
         "description": document.about,
         "type": "object",
         "required": [*first, *(name for name in properties if name in always - set(first))],
-        "properties": {**properties, "unread": UNREAD},
+        "properties": properties,
     }
 
 
 def head_properties(document: Document) -> dict[str, Any]:
     """What ``seawall.views.document.head`` gives."""
     name = document.name
+    if not document.is_of_host:
+        return {"schema": {"const": f"seawall.{name}/1"}, "tool_version": TEXT}
     host = {
         "node": TEXT,
         "boot_id": TEXT,

@@ -37,7 +37,7 @@ from seawall.accounts.devices.watch.device_watch_events import (
     WatchEnded,
 )
 from seawall.readings.device_writers import DeviceWriter
-from seawall.views.gpu_watch_json import json_lines
+from seawall.views.documents.gpu_event_document import json_lines
 from seawall.views.gpu_watch_text import WatchText
 from seawall.views.gpu_watch_words import event_words, writer_words
 from seawall.views.terminal import Console

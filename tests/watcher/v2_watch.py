@@ -20,7 +20,7 @@ from seawall.accounts.workloads import Workload
 from seawall.host.device_access.process_handle import ProcessHandle
 from seawall.readings.cgroup import CgroupLayout, Cgroups
 from seawall.readings.device_access import AccessTarget
-from seawall.views.gpu_watch_json import json_lines
+from seawall.views.documents.gpu_event_document import json_lines
 from seawall.watcher.device_probe import DeviceProbe, now
 from seawall.watcher.device_writes import DeviceWrites
 

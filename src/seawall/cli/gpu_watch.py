@@ -102,7 +102,7 @@ def _wanted(arguments: Namespace) -> "Workload | None":
 
 def _teller(arguments: Namespace) -> "Callable[[Line], None]":
     if arguments.json:
-        from seawall.views.gpu_watch_json import json_lines  # noqa: PLC0415 - one of the two
+        from seawall.views.documents.gpu_event_document import json_lines  # noqa: PLC0415 - one of the two
 
         lines = json_lines
     else:

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 from seawall.readings.reading import Unlimited
+from seawall.version import VERSION
 from seawall.views.document import taken_at
 
 T = TypeVar("T")
@@ -65,6 +66,14 @@ class Document:
     shapes: Shapes
     window: str | None = None
     """What lies within ``window_seconds``; None: one moment was looked at."""
+
+    is_of_host: bool = True
+    """It begins with what ``head`` gives; else with schema and tool_version alone."""
+
+    def alone(self, page: Any) -> dict[str, Any]:
+        """The document of a page that is of no host."""
+        top = {"schema": f"seawall.{self.name}/1", "tool_version": VERSION}
+        return {**top, **object_of(page, self.shapes)}
 
     def of(self, head: Mapping[str, Any], page: Any) -> dict[str, Any]:
         """``head``, then the fields of ``page``; one ``unread`` for both."""
