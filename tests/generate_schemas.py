@@ -54,8 +54,7 @@ SIMPLE: dict[Any, dict[str, str]] = {
     Unlimited: NULL,
 }
 SIGNED = frozenset({
-    "kubelet_gap_bytes",
-    "base_bytes",
+    "kubelet_gap_bytes", "base_bytes", "base_residual_bytes", "default",
     "headroom_bytes", "residual_bytes", "growth_bytes_per_second", "value", "points",
     "oom_score_adj",
     "difference_bytes", "ledger_bytes", "grows_bytes", "distance_bytes", "residual_growth_bytes",

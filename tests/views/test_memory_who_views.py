@@ -20,13 +20,15 @@ from seawall.accounts.tracing.trace_rows import (
 )
 from seawall.host.host import Unread
 from seawall.readings.saved_claims import SavedClaim, SavedClaims
-from seawall.views.document import head
+from seawall.views.document import head, render
 from seawall.views.documents.memory_document import MEMORY
 from seawall.views.memory_page import MemoryPage
-from seawall.views.memory_watch_lines import claim_words, json_line, text_line
+from seawall.views.memory_watch_lines import claim_words, text_line
 from seawall.views.memory_who_page import WhoPage, not_traced, trace_lacks
 from seawall.views.memory_who_text import lines
 from seawall.views.terminal import Console
+from seawall.watcher.memory_watch_document import WATCH
+from seawall.watcher.memory_watch_loop import WatchEvent
 
 MIB = 1 << 20
 SCHEMAS = SOURCES / "seawall/views/schemas"
@@ -221,7 +223,8 @@ def test_a_watchers_document(has_ledger: bool) -> None:
         boot_id="b", written_at_unix_seconds=1.0, base_residual_bytes=5, residual_bytes=6,
         blind="", claims=(KEPT,),
     )  # fmt: skip
-    line = json_line("claim", 1_700_000_000.0, "w", kept if has_ledger else None)
+    event = WatchEvent("claim", 1_700_000_000.0, "w", kept if has_ledger else None)
+    line = render(WATCH.alone(event), indent=None)
     assert "\n" not in line
     found = json.loads(line)
     jsonschema.validate(found, json.loads((SCHEMAS / "watch.json").read_text()))

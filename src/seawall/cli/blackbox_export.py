@@ -33,6 +33,7 @@ from seawall.sources.source import NOTE_MOST
 from seawall.version import VERSION
 from seawall.views.blackbox_page import BoxEvent
 from seawall.views.document import render
+from seawall.views.documents.bundle_documents import EXPORT, WrittenBundle
 
 WHOLES_MOST: Final = 3
 """Each is thousands of files; between them the light ones show how the node changed."""
@@ -61,8 +62,8 @@ def run(arguments: Namespace) -> int:
     words = f"{size / 2**20:.1f} MiB, {len(passes)} passes of {seconds:.0f} s"
     sys.stderr.write(f"seawall blackbox export: {words}\n")
     if arguments.json:
-        more = {"path": path, "bytes": size, "rounds": len(passes)}
-        print(render({**top, **more, "window_seconds": round(seconds, 3)}))
+        top = {**top, "window_seconds": round(seconds, 3)}
+        print(render(EXPORT.of(top, WrittenBundle(path, size, len(passes)))))
     else:
         print(path)
     return 0

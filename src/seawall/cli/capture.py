@@ -108,8 +108,10 @@ def run(arguments: Namespace) -> int:
     write_whole(path, packed)
     _say(f"{path}: {size / 2**20:.1f} MiB, {len(recording.rounds)} passes")
     if arguments.json:
-        page = head("capture", kernel, arguments.seconds)
-        print(render({**page, "path": path, "bytes": size, "rounds": len(recording.rounds)}))
+        from seawall.views.documents.bundle_documents import CAPTURE, WrittenBundle  # noqa: PLC0415 - only here
+
+        top = head("capture", kernel, arguments.seconds)
+        print(render(CAPTURE.of(top, WrittenBundle(path, size, len(recording.rounds)))))
     else:
         print(path)
     return 0

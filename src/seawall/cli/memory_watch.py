@@ -122,9 +122,10 @@ def _tell_text(told: "WatchEvent") -> None:
 
 
 def _tell_json(told: "WatchEvent") -> None:
-    from seawall.views.memory_watch_lines import json_line  # noqa: PLC0415 - one of the two
+    from seawall.views.document import render  # noqa: PLC0415 - one of the two
+    from seawall.watcher.memory_watch_document import WATCH  # noqa: PLC0415 - likewise
 
-    sys.stdout.write(json_line(told.event, told.unix_seconds, told.words, told.kept) + "\n")
+    sys.stdout.write(render(WATCH.alone(told), indent=None) + "\n")
     sys.stdout.flush()
 
 

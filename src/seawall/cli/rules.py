@@ -8,9 +8,9 @@ from typing import Final
 from seawall.cli.console import console_for
 from seawall.findings.rule import Rule, load_rules
 from seawall.problems import UsageProblem
-from seawall.version import VERSION
 from seawall.views.document import render
-from seawall.views.rules_text import list_lines, rule_object, show_lines
+from seawall.views.documents.rules_document import RULES, RulesPage
+from seawall.views.rules_text import list_lines, show_lines
 
 WANTED: Final = ()
 
@@ -32,8 +32,7 @@ def run(arguments: Namespace) -> int:
     paper = console_for(arguments.color)
     if arguments.rules_verb == "list":
         if arguments.json:
-            rows = [rule_object(rule) for rule in load_rules()]
-            print(render({"schema": "seawall.rules/1", "tool_version": VERSION, "rules": rows}))
+            print(render(RULES.alone(RulesPage(load_rules()))))
         else:
             print("\n".join(list_lines(load_rules(), paper)))
         return 0
@@ -41,8 +40,7 @@ def run(arguments: Namespace) -> int:
     if arguments.example:
         print(_example(rule), end="")
     elif arguments.json:
-        page = {"schema": "seawall.rules/1", "tool_version": VERSION, "rules": [rule_object(rule)]}
-        print(render(page))
+        print(render(RULES.alone(RulesPage((rule,)))))
     else:
         print("\n".join(show_lines(rule, paper)))
     return 0

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules as people and machines read them."""
+"""Rules as people read them."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from seawall.findings.rule import Rule
 from seawall.views.terminal import Console
@@ -36,21 +35,3 @@ def show_lines(rule: Rule, paper: Console) -> Iterator[str]:
         yield from paper.wrap(step, "    ", "  - ")
     yield ""
     yield from paper.wrap(rule.provide, "    ", "When blind: ")
-
-
-def rule_object(rule: Rule) -> dict[str, Any]:
-    """One rule as a JSON object of schema ``seawall.rules/1``."""
-    return {
-        "id": rule.id,
-        "title": rule.title,
-        "severity": rule.severity,
-        "audit": rule.audit,
-        "doc": rule.doc,
-        "thresholds": [
-            {"name": name, "default": default, "meaning": words}
-            for name, (default, words) in rule.thresholds.items()
-        ],
-        "confirm": list(rule.confirm),
-        "remedy": list(rule.remedy),
-        "provide": rule.provide,
-    }
