@@ -50,7 +50,7 @@ class JoinedDevice(NamedTuple):
 
     @property
     def sides(self) -> list[QueriedDevice]:
-        """NVML's first."""
+        """What each library tells of it, NVML first."""
         return [one for one in (self.nvml, self.cuda) if one is not None]
 
     @property
