@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Else each worker compiles all tests in each run: 20 s of processor.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: why test thorough test-fresh test-oldest test-system guard-nodes marks campaign power-cuts check bench bench-guards lock docs clean
+.PHONY: why test thorough test-fresh test-oldest test-system guard-nodes marks campaign power-cuts check bench bench-guards lock docs dist clean
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
@@ -75,8 +75,8 @@ power-cuts: $(VENV)/dev.ready
 	$(BIN)/python -m tests.kernels.power_cut --cuts 100 --guard-cuts 20 --journal power-cuts.jsonl
 
 check: $(VENV)/dev.ready
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench release
+	$(BIN)/ruff format --check src tests bench release
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.generate_docs --check
@@ -88,6 +88,10 @@ bench: $(VENV)/dev.ready
 bench-guards: $(VENV)/dev.ready
 	tests/install_system_packages
 	$(BIN)/python -m bench.guards
+
+# What people download, into dist/ (docs/install.md); `make dist ONLY=pyz`: one of them.
+dist: $(VENV)/dev.ready
+	$(BIN)/python -m release $(ONLY)
 
 docs: $(VENV)/dev.ready
 	$(BIN)/python -m tests.generate_docs

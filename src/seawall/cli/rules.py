@@ -57,6 +57,8 @@ def rule_named(rule_id: str) -> Rule:
 def _example(rule: Rule) -> str:
     package, _, name = rule.module.rpartition(".")
     folder = files(package) / f"{name}.cases"
+    if not folder.is_dir():
+        raise UsageProblem(f"{rule.id}: examples are left out here; the sources have them")
     texts = [
         case.read_bytes().decode("utf-8", "replace") for case in sorted(folder.iterdir(), key=str)
     ]

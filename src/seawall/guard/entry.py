@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the guard's processes begin: ``python -I -S .../seawall/guard/entry.py WHAT ...``.
+"""Where the guard's processes begin: ``python -I -S .../seawall/guard/entry.py WHAT ...``, or
+``python -I -S .../seawall.pyz --guard-process WHAT ...``.
 
 ``-I -S`` keep the environment and site-packages out; the folder that holds Seawall (or the
 archive it runs from) is put behind the standard library, which nothing of it can shadow.
@@ -27,6 +28,10 @@ Python speaks UTF-8 there by itself.  Every function of the libraries is looked 
 def root() -> str:
     """The folder in which the package lies."""
     return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+_IS_ARCHIVE = os.path.isfile(root())
+"""Python starts no file inside one: ``packaging/seawall`` does, which is its ``__main__``."""
 
 
 def guard_argv(handed_fd: int) -> list[str]:
@@ -65,8 +70,8 @@ def start_argv(path: str, settings_fd: int) -> list[str]:
 
 
 def _argv(what: str, *words: str) -> list[str]:
-    return [sys.executable or "/usr/bin/python3", "-I", "-S", os.path.abspath(__file__), what,
-            *words]  # fmt: skip
+    start = [root(), "--guard-process"] if _IS_ARCHIVE else [os.path.abspath(__file__)]
+    return [sys.executable or "/usr/bin/python3", "-I", "-S", *start, what, *words]
 
 
 def tell_version(fd: int) -> None:

@@ -78,7 +78,7 @@ def become_companion(kind: str, fds: list[int], request: dict[str, Any]) -> NoRe
         argv = recorder_argv(fd, path, size, str(request.get("folder")))
     else:
         argv = watcher_argv(fd)
-    _wait_for(next(word for word in argv if word.endswith("entry.py")))
+    _wait_for(argv[3])  # behind python -I -S
     os.execv(argv[0], argv)  # noqa: S606 - no shell: what is wanted
 
 

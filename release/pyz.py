@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""seawall.pyz: one file that any Python from 3.10 on runs, the same byte for byte from the same
+sources.
+
+Source and not bytecode: that of the four Pythons would be six times as large, and an archive with
+the bytecode of one is slow on the three others.
+"""
+
+import time
+import zipfile
+from pathlib import Path
+from typing import Final
+
+from release.shipped_files import DIST, REPOSITORY, epoch_seconds, shipped_files
+
+NAME: Final = "seawall.pyz"
+MOST_BYTES: Final = 2_500_000
+_FIRST_LINE: Final = b"#!/usr/bin/python3 -IS\n"
+_UNIX: Final = 3
+
+
+def build(folder: Path = DIST) -> Path:
+    """The file; ValueError: it is larger than it may be."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / NAME
+    path.unlink(missing_ok=True)
+    moment = time.gmtime(epoch_seconds())[:6]
+    files = {"__main__.py": REPOSITORY / "packaging/seawall", "LICENSE": REPOSITORY / "LICENSE"}
+    with path.open("wb") as out:
+        out.write(_FIRST_LINE)
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+            for name, source in sorted((files | shipped_files()).items()):
+                entry = zipfile.ZipInfo(name, moment)
+                entry.create_system, entry.external_attr = _UNIX, 0o100644 << 16
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(entry, source.read_bytes())
+    path.chmod(0o755)
+    if path.stat().st_size > MOST_BYTES:
+        raise ValueError(f"{NAME}: {path.stat().st_size} bytes, over {MOST_BYTES}")
+    return path
