@@ -22,7 +22,7 @@ from typing import Any
 
 from bench.pods import PODS, PYTHON, SOURCES, inhabitants, real_tree
 
-from seawall.guard.sense.pause import glance_seconds
+from seawall.guard.sense.sense import glance_seconds
 
 SECONDS = 60
 SETTLE_SECONDS = 25

@@ -20,7 +20,7 @@ from tests.accounts.device_worlds import kubelet as answer
 
 from seawall.accounts.devices.device_changes import differing
 from seawall.accounts.devices.layers import Diagnosis, Plugin
-from seawall.accounts.devices.plugin_answers import names_nodes
+from seawall.accounts.devices.plugins import names_nodes
 from seawall.accounts.devices.promised.promises import Sources, promises
 from seawall.accounts.devices.watch.changes import Changes
 from seawall.accounts.devices.watch.device_watch_events import DeviceMoment

@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 from tests.accounts.watch_film import BOOT, ERROR, GIB, MIB, place, row
 
-from seawall.accounts.watch.inherited import INHERITED_SECONDS
 from seawall.accounts.watch.tracing_pace import LedgerMoment
 from seawall.accounts.watch.watched_claims import merged
-from seawall.accounts.watch.watching import MemoryWatch, fitted_to
+from seawall.accounts.watch.watching import INHERITED_SECONDS, MemoryWatch, fitted_to
 from seawall.readings.saved_claims import SavedClaims
 
 LEARNED = place(0).unix_seconds

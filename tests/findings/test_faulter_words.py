@@ -1,5 +1,5 @@
 from seawall.accounts.scene import TopicWindow
-from seawall.findings.faulter_words import faulters
+from seawall.findings.rules.node.reclaim_storm import faulters
 from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost

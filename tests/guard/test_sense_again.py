@@ -8,7 +8,7 @@ import pytest
 from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around each test
 from tests.guard.sense_trees import FakeTree, container, look, pod, table
 
-from seawall.guard.sense import group_pressure, limit_events, member
+from seawall.guard.sense import group_pressure, group_table, member
 from seawall.guard.sense import group_table as groups_module
 from seawall.guard.sense.files import open_quietly
 
@@ -26,7 +26,7 @@ class Short:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.names: tuple[str, ...] = ()
         self.asked: list[str] = []
-        for module in (groups_module, limit_events, member, group_pressure):
+        for module in (groups_module, group_table, member, group_pressure):
             monkeypatch.setattr(module, "open_quietly", self)
 
     def __call__(self, path: str, flags: int = os.O_RDONLY) -> int:

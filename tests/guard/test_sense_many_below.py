@@ -9,8 +9,8 @@ from tests.guard.sense_trees import FakeTree, table
 from seawall.actions.orders import Mounts
 from seawall.guard.sense import host_tmpfs
 from seawall.guard.sense.details import Details, below
+from seawall.guard.sense.group_folder import Folder
 from seawall.guard.sense.member import GroupMember, Names
-from seawall.guard.sense.tree import Folder
 from seawall.guard.tick_facts import Group
 
 MIB = 1 << 20

@@ -14,7 +14,7 @@ from tests.guard.sense_trees import ID, UID, FakeTree
 from seawall.actions.orders import Mounts
 from seawall.guard.sense.cadence import Cadence
 from seawall.guard.sense.member import Names
-from seawall.guard.sense.pause import broken_seconds, glance_seconds, pause_seconds
+from seawall.guard.sense.sense import broken_seconds, glance_seconds, pause_seconds
 from seawall.guard.sense.standstill import StandstillWatch, is_anybodys, paths_of, unified_of
 from seawall.guard.sense.trend import Anchors, Trend
 from seawall.guard.sense.triggers import Triggers

@@ -10,7 +10,7 @@ import pytest
 from tests.guard.telling import BOOT, GIB, HOSTILE, MIB, group, is_harmless, node, verdict
 
 from seawall.guard.settings import Settings
-from seawall.guard.tell import pmsg
+from seawall.guard.tell import kmsg_line
 from seawall.guard.tell.datagram import MOST_BYTES, Datagram, resolve_host, split_address
 from seawall.guard.tell.kmsg_line import (
     BURST,
@@ -70,7 +70,7 @@ def test_a_hostile_name_makes_no_second_record() -> None:
     assert is_harmless(record)
     assert 800 < len(record) <= RECORD_MOST
     assert record.startswith(b"<4>seawall-guard: <0>panic\\x0a\\x1b[2J\\x0ashop/\\u202ecart")
-    line = pmsg.record(HOSTILE, 1_795_295_047.0)
+    line = kmsg_line.pmsg_record(HOSTILE, 1_795_295_047.0)
     assert line.startswith(b"2026-11-21T21:04:07Z seawall-guard: \\x1b[2J")
     assert line.count(b"\n") == 1
 

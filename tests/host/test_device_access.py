@@ -21,7 +21,7 @@ from seawall.host.device_access.device_cgroup import Hierarchy, JoinError, devic
 from seawall.host.device_access.process_handle import ProcessHandle
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
-from seawall.host.own_processes import ppid_and_mark
+from seawall.host.task_stacks import ppid_and_mark
 
 V1 = Path("/sys/fs/cgroup/devices")
 MAJOR = 240  # "local or experimental use": no driver has it here

@@ -2,7 +2,7 @@
 
 import pytest
 
-from seawall.host.device_access.credentials import ROOT, Credentials, owner_of
+from seawall.host.device_access.trying import ROOT, Credentials, owner_of
 
 USER = b"""Uid:	1000	0	0	0
 Gid:	50	0	0	0

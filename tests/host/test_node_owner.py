@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from seawall.host import node_owner
-from seawall.host.node_owner import PARAMS, permissions_of
+from seawall.host import control_nodes
+from seawall.host.control_nodes import PARAMS, permissions_of
 
 UVM = "/dev/nvidia-uvm"
 SITES = """ResmanDebugLevel: 4294967295
@@ -22,12 +22,12 @@ RegistryDwords: "DeviceFileMode: 511"
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """With a proc of its own; that of this machine is not asked."""
-    read = node_owner._read
+    read = control_nodes._read
 
     def only_below(path: str) -> tuple[bytes, int]:
         return read(path) if path.startswith(str(tmp_path)) else (b"", -1)
 
-    monkeypatch.setattr(node_owner, "_read", only_below)
+    monkeypatch.setattr(control_nodes, "_read", only_below)
     (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
     (tmp_path / "etc").mkdir()
     return tmp_path
@@ -71,7 +71,7 @@ def test_a_file_that_a_toolkit_mounted_over_it_does_not_speak_for_the_host(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has ModifyDeviceFiles: 0 for the container; the rest is the host's."""
-    monkeypatch.setattr(node_owner, "_device", lambda _: 0)
+    monkeypatch.setattr(control_nodes, "_device", lambda _: 0)
     assert _told(root, SITES.replace("Files: 1", "Files: 0")) == (0o660, 7, 44)
 
 

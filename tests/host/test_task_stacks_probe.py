@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from seawall.host import own_processes
+from seawall.host import task_stacks
 from seawall.host import task_stacks as probe
 from seawall.host.live import LiveHost
 from seawall.readings.task_stacks import StackTask, TaskStacks, read
@@ -224,9 +224,9 @@ def test_the_mark_of_an_execve_is_the_same_after_a_fork_alone() -> None:
         os._exit(0)
     shell = subprocess.Popen(["sleep", "30"])
     try:
-        own = own_processes.ppid_and_mark(os.getpid())[1]
-        assert own_processes.ppid_and_mark(pid) == (os.getpid(), own)
-        assert own_processes.ppid_and_mark(shell.pid)[1] != own
+        own = task_stacks.ppid_and_mark(os.getpid())[1]
+        assert task_stacks.ppid_and_mark(pid) == (os.getpid(), own)
+        assert task_stacks.ppid_and_mark(shell.pid)[1] != own
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)

@@ -12,7 +12,7 @@ from tests.end_to_end.verbs import seawall
 from tests.lab.test_lab_plans import FACTS, GIB, MIB, plan, said
 
 from seawall.cli.lab import add_arguments
-from seawall.lab import lab_uncounted_text, libraries, uncounted
+from seawall.lab import lab_text, libraries, uncounted
 from seawall.lab.plan import Driver, Kind
 from seawall.lab.slots import Slots
 from seawall.lab.uncounted import piece_bytes, whole_grains
@@ -126,7 +126,7 @@ def test_it_stops_when_the_machine_has_less(
 
 def test_words() -> None:
     rings = plan("rings", step_bytes=16 * MIB)
-    assert lab_uncounted_text.deed(rings) == (
+    assert lab_text.uncounted_deed(rings) == (
         "one process takes 512 MiB of packet rings: uncounted memory, 16.0 MiB each second"
     )
 

@@ -22,9 +22,8 @@ from seawall.readings.kernel import Kernel
 from seawall.readings.memcg import Memcgs
 from seawall.readings.snapshot import Snapshot
 from seawall.recorder import group_files
-from seawall.recorder.cheap_host import CheapHost
 from seawall.recorder.frame_chain import clocks
-from seawall.recorder.samples import Samples, leading
+from seawall.recorder.samples import CheapHost, Samples, leading
 
 
 def _group(path: str, charge: int, likely: int = 0) -> Group:

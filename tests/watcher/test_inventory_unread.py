@@ -10,7 +10,7 @@ from tests.watcher.inventory_node import IDS, LINKS, POD, STATIC, TASKS, Node, r
 
 from seawall.host.host import READ_LIMIT_BYTES, Unread
 from seawall.host.live import LiveHost
-from seawall.watcher import reread_schedule, roles_unread
+from seawall.watcher import roles_unread, workload_inventory
 from seawall.watcher.roles_unread import NOT_NAMED, NOT_SEEN
 from seawall.watcher.workload_inventory import WorkloadInventory
 
@@ -59,8 +59,8 @@ def told(inventory: WorkloadInventory) -> dict[str, dict[str, Any]]:
 
 def read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every group is read again at each look."""
-    monkeypatch.setattr(reread_schedule, "AGAIN_SECONDS", 0.0)
-    monkeypatch.setattr(reread_schedule, "SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr(workload_inventory, "REREAD_SECONDS", 0.0)
+    monkeypatch.setattr(workload_inventory, "SETTLED_SECONDS", 0.0)
 
 
 @pytest.mark.parametrize("why", ["no_answer", "failed"])

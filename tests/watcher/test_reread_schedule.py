@@ -7,7 +7,7 @@ from tests.clock import Clock
 from tests.watcher.inventory_node import POD, Node, rows
 
 from seawall.watcher import workload_inventory as people_module
-from seawall.watcher.reread_schedule import AGAIN_SECONDS, SETTLED_SECONDS, RereadSchedule
+from seawall.watcher.workload_inventory import REREAD_SECONDS, SETTLED_SECONDS, RereadSchedule
 
 RUNTIMES_ADJ = -998
 PODS_ADJ = 937
@@ -83,7 +83,7 @@ def test_one_that_is_critical_stays_so(node: Node, clock: Clock) -> None:
     workload_inventory = node.inventory()
     web = node.container(POD, "web", RUNTIMES_ADJ)
     workload_inventory.told(rows(workload_inventory).values(), ())
-    for seconds in (SETTLED_SECONDS, AGAIN_SECONDS, AGAIN_SECONDS):
+    for seconds in (SETTLED_SECONDS, REREAD_SECONDS, REREAD_SECONDS):
         clock.now += seconds
         workload_inventory.refresh()
     assert "node-critical" in workload_inventory._known[web]["role"]
@@ -97,8 +97,8 @@ def test_afterwards_once_a_minute() -> None:
     assert again.is_any_settled(10.0 + SETTLED_SECONDS)
     again.was_read("/a", 20.0, is_new=False)
     assert not again.is_any_settled(1000.0)
-    assert not again.is_due("/a", 20.0 + AGAIN_SECONDS - 17)
-    assert again.is_due("/a", 20.0 + AGAIN_SECONDS)
+    assert not again.is_due("/a", 20.0 + REREAD_SECONDS - 17)
+    assert again.is_due("/a", 20.0 + REREAD_SECONDS)
 
 
 def test_who_is_gone_is_waited_for_by_nobody() -> None:

@@ -7,9 +7,8 @@ from tests.accounts.test_packet_ring_places import OTHER, STRAY
 
 from seawall.host.host import Unread
 from seawall.readings.vmallocinfo import PATH, Vmallocinfo
-from seawall.watcher import ring_areas
-from seawall.watcher.claim_rows import less_sure
-from seawall.watcher.ring_areas import RingAreas
+from seawall.watcher import claim_rows
+from seawall.watcher.claim_rows import RingAreas, less_sure
 
 
 class File:
@@ -54,7 +53,7 @@ def test_what_came_since_is_unsure_until_it_is_read_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr(ring_areas.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(claim_rows.time, "monotonic", lambda: now[0])
     areas, host = RingAreas(), File(OTHER.encode())
     assert see(areas, host, 300, may_read=False) == 0, "the first time it is always read"
     assert see(areas, host, 250) == 0

@@ -2,15 +2,15 @@
 
 import pytest
 
-from seawall.watcher import row_updates
+from seawall.watcher import workload_inventory
 from seawall.watcher.guard_endpoint import Row
-from seawall.watcher.row_updates import AGAIN_ROWS, RowUpdates
+from seawall.watcher.workload_inventory import REPEAT_ROWS, RowUpdates
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr(row_updates.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(workload_inventory.time, "monotonic", lambda: now[0])
     return now
 
 
@@ -28,7 +28,7 @@ def test_who_was_told_longest_ago_is_told_again(clock: list[float]) -> None:
     for _ in range(2):
         clock[0] += 61
         told, gone = one.of(known)
-        assert (len(told), gone) == (AGAIN_ROWS, [])
+        assert (len(told), gone) == (REPEAT_ROWS, [])
         assert one.of(known)[0] == told, "as long as it was not taken"
         one.told(told, ())
         assert one.of(known) == ([], [])

@@ -15,10 +15,9 @@ from seawall.readings.meminfo import Meminfo
 from seawall.readings.snapshot import Snapshot
 from seawall.watcher import ledger_looks
 from seawall.watcher.claims_file import ClaimsFile
-from seawall.watcher.guard_feed import pause_seconds
+from seawall.watcher.guard_feed import RollingMinimum, pause_seconds
 from seawall.watcher.ledger_looks import FreeMemoryLook, LedgerLooks
 from seawall.watcher.memory_learner import SURGE
-from seawall.watcher.rolling_minimum import RollingMinimum
 from seawall.watcher.stuck_groups import stuck
 
 MIB = 1 << 20

@@ -11,16 +11,17 @@ import json
 import select
 import socket
 import time
+from _operator import attrgetter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from struct import error as WrongRange  # noqa: N812 - of a number that fits into no field
 from typing import Any, Final
 
 from seawall.actions.orders import Outcome
 from seawall.guard.handover import to_json
-from seawall.guard.recorder_rows import FIELDS, named, names_of, put
 from seawall.guard.recorder_wire import (
     INDEX,
     LATE_MOST_SECONDS,
+    NONE,
     PART,
     PART_MOST_BYTES,
     ROW,
@@ -206,19 +207,19 @@ class RecorderLink(WatcherLink):
         kept, told, at = self._kept, self._told, TICK.size
         rows, is_other = 0, False
         for path, group in groups.items():
-            row, one = FIELDS(group), kept.get(path)
+            row, one = _ROW_FIELDS(group), kept.get(path)
             if one is None or one.group is not group:
                 is_other = True
                 self._last_index += 1
                 one = kept[path] = _Kept(self._last_index, group)
             elif row == one.row:
                 continue
-            if not one.row or names_of(row) != names_of(one.row):
-                self._named.append(named(one.index, group))
+            if not one.row or _row_names(row) != _row_names(one.row):
+                self._named.append(_names_line(one.index, group))
                 if len(self._named) == _NAMES_MOST and not self._send_names():
                     raise ValueError("no room for names")
             one.row = row
-            put(told, at, one.index, row)
+            _put_row(told, at, one.index, row)
             at += ROW.size
             rows += 1
         if len(kept) != len(groups):
@@ -302,3 +303,48 @@ def _head(settings: Settings, last_decision: str) -> str:
 
 def _outcome(outcome: Outcome) -> bytes:
     return f'{{"t":"outcome","outcome":{json.dumps(outcome)}}}'.encode()
+
+
+# One group as the recorder is told of it: its figures in a row, its names as JSON.
+
+_ROW_FIGURES: Final = 17
+_ROW_OUTSIDE: Final = 7
+_ROW_FIELDS: Final = attrgetter(
+    "charge_bytes", "swapped_bytes", "swap_cached_bytes", "charge_slope", "limit_bytes",
+    "request_bytes", "gives_back_bytes", "outside", "outside_slope", "adj", "class_rank",
+    "processes", "started_seconds", "at_limit_seconds", "events_max", "stall",
+    "progress_per_second", "name", "pod", "protected_by", "hopeless_why",
+)  # fmt: skip
+"""Of a group: first the figures, then the names."""
+
+
+def _put_row(told: bytearray, at: int, index: int, row: tuple[Any, ...]) -> None:
+    """A ROW of what ``FIELDS`` gave."""
+    (
+        charge, swapped, swap_cached, charge_slope, limit, request, gives_back, outside,
+        outside_slope, adj, rank, processes, started, at_limit, events, stall, progress, *_
+    ) = row  # fmt: skip
+    ROW.pack_into(
+        told, at, index, charge, NONE if swapped is None else swapped, swap_cached, charge_slope,
+        NONE if limit is None else limit,
+        NONE if request is None else request,
+        NONE if gives_back is None else gives_back,
+        outside[0], outside[1], outside[2], outside_slope,
+        NONE if adj is None else adj, rank,
+        NONE if processes is None else processes,
+        started, at_limit, events, stall,
+        progress is not None, 0.0 if progress is None else progress,
+    )  # fmt: skip
+
+
+def _row_names(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Of what ``FIELDS`` gave, what is no figure."""
+    return (*row[_ROW_FIGURES:], row[_ROW_OUTSIDE][3])
+
+
+def _names_line(index: int, group: Group) -> str:
+    """What an index means from here on, as JSON."""
+    return json.dumps(
+        (index, group.path, group.inode, group.name, group.pod, group.protected_by,
+         group.hopeless_why, group.outside.sources)
+    )  # fmt: skip

@@ -7,7 +7,8 @@ marked as coarse, and no decision of then is held against it.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from seawall.blackbox.reader import Boot, Box
@@ -22,12 +23,13 @@ from seawall.replay.boot_decoder import (
     TickFrame,
     note,
 )
-from seawall.replay.burst_selection import boot_near, select_burst
 from seawall.replay.compare import comparison_of
+from seawall.replay.incidents import within
 from seawall.replay.player import Player
 from seawall.replay.replay_results import (
     BootReplay,
     BoxReplay,
+    DecisionComparison,
     JournalDecision,
     ReplayResult,
     ReplayRun,
@@ -297,3 +299,53 @@ def replay(
         found = [select_burst(boot, moment) for boot in found]
     notes = [f"{box.torn} frames are torn: their checksum is wrong"] if box.torn else []
     return BoxReplay(box.path, config_path, policy, found, notes)
+
+
+# The selection of one burst of a replay: that at a moment (Unix seconds).
+
+
+def boot_near(boots: Sequence[Boot], moment: float) -> list[Boot]:
+    """The one that ran then, or next to it."""
+
+    def away(boot: Boot) -> float:
+        times = [head.unix_seconds for head in boot.heads]
+        return _seconds_away(min(times), max(times), moment)
+
+    return sorted(boots, key=away)[:1]
+
+
+def select_burst(boot: BootReplay, moment: float) -> BootReplay:
+    """The burst that holds the moment, or the nearest; where there is none, all of the boot."""
+    if not boot.stretches:
+        note = "no burst is in it: every tick is needed, and peace keeps one in ten seconds"
+        return replace(boot, notes=[*boot.notes, note])
+
+    def seconds(burst: ReplayStretch) -> float:
+        return _seconds_away(burst.first_unix_seconds, burst.last_unix_seconds, moment)
+
+    one = min(boot.stretches, key=seconds)
+    away = seconds(one)
+    notes = [f"no burst holds that moment; the nearest is {away:.0f} s away"] if away else []
+    return replace(
+        boot, stretches=[one], compared=_compared_in(boot.compared, one), notes=boot.notes + notes,
+        live=[line for line in boot.live if one.holds(line.number)],
+        ticks=one.ticks, coarse_ticks=0, as_live=_run_in(boot.as_live, one),
+        other=boot.other and _run_in(boot.other, one),
+    )  # fmt: skip
+
+
+def _seconds_away(first: float, last: float, moment: float) -> float:
+    return max(0.0, first - moment, moment - last)
+
+
+def _run_in(run: ReplayRun, one: ReplayStretch) -> ReplayRun:
+    return replace(run, found=within(run.found, one))
+
+
+def _compared_in(found: DecisionComparison, one: ReplayStretch) -> DecisionComparison:
+    return DecisionComparison(
+        [pair for pair in found.same if one.holds(pair[1].number)],
+        [row for row in found.differ if one.holds(row[1].number)],
+        [row for row in found.missing if one.holds(row[0].number)],
+        [extra for extra in found.extra if one.holds(extra.number)],
+    )

@@ -6,6 +6,8 @@ mapped, when it is asked for.  Certain is exact and traced evidence alone, as in
 ``accounts/shadow_charge``.
 """
 
+import re
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
@@ -16,18 +18,19 @@ from seawall.accounts.claims.claims import Claims, joined
 from seawall.accounts.claims.shadow_charge import sum_of, uncounted_claims
 from seawall.accounts.node_memory.ledger import Ledger
 from seawall.accounts.packet_rings.bounds import bounded
+from seawall.accounts.packet_rings.ring_places import RING_CALLERS
 from seawall.accounts.watch.claims_file_words import claim_of
 from seawall.host.host import Host, Unread
+from seawall.problems import ParseProblem
 from seawall.readings.driver_files import DriverFiles
 from seawall.readings.driver_mappings import DriverMappings
 from seawall.readings.kernel import Kernel
 from seawall.readings.packet_rings import PacketRings
 from seawall.readings.saved_claims import SavedClaim, inode_of
 from seawall.readings.snapshot import Snapshot
-from seawall.readings.vmallocinfo import Vmallocinfo
+from seawall.readings.vmallocinfo import PATH, Vmallocinfo, parse
 from seawall.watcher.deferred_host import DeferredHost
 from seawall.watcher.guard_endpoint import word
-from seawall.watcher.ring_areas import RingAreas
 from seawall.watcher.workload_inventory import WorkloadInventory
 
 _NO_BASE: Final = Unread("base", "absent")
@@ -225,3 +228,61 @@ def _refused(claims: Claims) -> list[str]:
         if one.why != "not_reached"
     ]
     return [word(one, 200) for one in (*words, *claims.unseen)][:_REFUSALS_MOST]
+
+
+# Blocks of packet rings that lie in vmalloc, for one watcher.
+#
+# /proc/vmallocinfo has a line for each area, and the kernel holds a lock of vmalloc while it prints
+# them: it is read once at the start, then once a minute while there are rings worth it, and never
+# while seconds are left.  What came since is at most what the ledger's line has grown by.
+
+AGAIN_SECONDS: Final = 60.0
+_LINE: Final = "vmalloc"
+_CALLERS: Final = "|".join(sorted(RING_CALLERS)).encode()
+_OF_RINGS: Final = re.compile(rb"^0x\S+ +\d+ (?:" + _CALLERS + rb")\b.*$", re.MULTILINE)
+"""Of tens of thousands of lines only these are taken apart."""
+
+
+class RingAreas:
+    """Areas of packet rings in /proc/vmallocinfo, as they were read last."""
+
+    def __init__(self) -> None:
+        self.found: Vmallocinfo | Unread = Unread(PATH, "not_captured")
+        """Areas of packet rings alone."""
+        self._due = 0.0
+        self._low: int | None = None
+        """The least that the ledger's line was since."""
+
+    def see(self, host: Host, ledger: Ledger, *, may_read: bool) -> None:
+        """One more look at the ledger; ``may_read``: rings are worth reading the file."""
+        now = time.monotonic()
+        if not self._due or (may_read and now >= self._due):
+            self._due = now + AGAIN_SECONDS
+            self.found = _read(host)
+            self._low = None
+        line = ledger.line(_LINE)
+        if line is not None:
+            self._low = line.bytes if self._low is None else min(self._low, line.bytes)
+
+    def unsure_bytes(self, ledger: Ledger) -> int:
+        """Of rings that are not in ``found``, at most so much is in vmalloc by now."""
+        line = ledger.line(_LINE)
+        if line is None:
+            return 0  # then no line has it, and it is in uncounted memory
+        if isinstance(self.found, Unread):
+            return line.bytes
+        return line.bytes - (line.bytes if self._low is None else self._low)
+
+
+def _read(host: Host) -> Vmallocinfo | Unread:
+    data = host.read(PATH)
+    if isinstance(data, Unread):
+        return data
+    lines = _OF_RINGS.findall(data)
+    if not lines:
+        is_whole = b"-0x" in data  # no kernel runs without areas
+        return Vmallocinfo(()) if is_whole else Unread(PATH, "malformed", "no areas")
+    try:
+        return parse(b"\n".join(lines))
+    except ParseProblem as problem:
+        return Unread(PATH, "malformed", str(problem))

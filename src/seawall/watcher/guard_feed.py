@@ -8,6 +8,7 @@ tells all of it again.
 import json
 import select
 import time
+from collections import deque
 from typing import Any, Final
 
 from seawall.accounts.node_memory.ledger import Ledger
@@ -20,7 +21,6 @@ from seawall.watcher.guard_endpoint import GuardEndpoint, word
 from seawall.watcher.ledger_looks import FreeMemoryLook
 from seawall.watcher.memory_learner import MemoryLearner
 from seawall.watcher.probe_child import ProbeChild, Question, reap
-from seawall.watcher.rolling_minimum import RollingMinimum
 from seawall.watcher.stuck_groups import DEADLINE_SECONDS, stuck
 from seawall.watcher.workload_inventory import WorkloadInventory
 
@@ -299,3 +299,30 @@ class GuardFeed:
                 self._learning.following.refresh()
         if self._seen is not None and not self.is_fast:
             self._keeping.write(self._learning, self._seen.moment)
+
+
+# The rolling minimum of a number over the last hour: what growth is measured from.
+
+_MINUTE: Final = 60.0
+_MINUTES_MOST: Final = 60
+
+
+class RollingMinimum:
+    """The least of each minute, of an hour of them."""
+
+    def __init__(self) -> None:
+        self._minutes: deque[tuple[int, int]] = deque(maxlen=_MINUTES_MOST)
+
+    def see(self, seconds: float, value: int) -> None:
+        """Add a value; ``seconds``: when, monotonic."""
+        minute = int(seconds // _MINUTE)
+        if self._minutes and self._minutes[-1][0] == minute:
+            value = min(value, self._minutes.pop()[1])
+        self._minutes.append((minute, value))
+        while self._minutes[0][0] <= minute - _MINUTES_MOST:
+            self._minutes.popleft()
+
+    @property
+    def low(self) -> int | None:
+        """The least value of the kept minutes; None before the first."""
+        return min((value for _, value in self._minutes), default=None)

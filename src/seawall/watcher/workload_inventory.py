@@ -6,10 +6,12 @@ group is a container, or a unit or cgroup that is in none; what a container made
 belongs to it.
 """
 
+import math
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import Final
 
 from seawall.accounts import workloads as joining
@@ -26,11 +28,9 @@ from seawall.readings.saved_claims import inode_of
 from seawall.watcher import roles_unread
 from seawall.watcher.guard_endpoint import Row, word
 from seawall.watcher.memory_requests import MemoryRequest, capacity_of, class_rank_of, request_of
-from seawall.watcher.reread_schedule import AGAIN_SECONDS, RereadSchedule
 from seawall.watcher.role_facts import given_folders, programs
 from seawall.watcher.roles import RoleFacts, role_of
 from seawall.watcher.roles_unread import NOT_NAMED, NOT_SEEN, ContainerFolders, DiskSilence
-from seawall.watcher.row_updates import RowUpdates
 
 _TRIES_MOST: Final = 3
 """To find the name of a container: its files may come after its cgroup."""
@@ -78,7 +78,7 @@ class WorkloadInventory:
         each cgroup, whose folder has a link for each below it (kernfs).
         """
         now = time.monotonic()
-        is_old = now - self._walked_at > AGAIN_SECONDS or self._again.is_any_settled(now)
+        is_old = now - self._walked_at > REREAD_SECONDS or self._again.is_any_settled(now)
         if is_old or not self._folders or self.is_to_be_named:
             return True
         try:
@@ -283,3 +283,82 @@ def _seen(folder: str) -> tuple[int, int]:
     """Which folder it is, and how many there are in it."""
     found = os.stat(folder)
     return found.st_ino, found.st_nlink
+
+
+# Updates of rows for the guard: which are new, changed or removed since it was told.
+#
+# A message that went out may still be lost: the guard has room for some rows of folders that it has
+# not found yet.  So everybody is told again, some of them each minute.
+
+REPEAT_SECONDS: Final = 60.0
+REPEAT_ROWS: Final = 64
+"""30 KB; a thousand groups are told again within a quarter of an hour."""
+
+
+class RowUpdates:
+    """What is known, against what was told."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, Row | None] = {}
+        """By cgroup, those first that were told longest ago; None: to be told again."""
+        self._again_at = time.monotonic() + REPEAT_SECONDS
+
+    def of(self, known: Mapping[str, Row]) -> tuple[list[Row], list[str]]:
+        """Rows to be told, and the cgroups that are gone."""
+        now = time.monotonic()
+        if now >= self._again_at:
+            self._again_at = now + REPEAT_SECONDS
+            self._told.update(dict.fromkeys(list(islice(self._told, REPEAT_ROWS))))
+        rows = [row for path, row in known.items() if self._told.get(path) != row]
+        return rows, [path for path in self._told if path not in known]
+
+    def told(self, rows: Iterable[Row], gone: Iterable[str]) -> None:
+        """Note that the guard has these rows, and knows who is ``gone``."""
+        for row in rows:
+            self._told.pop(row["cgroup"], None)
+            self._told[row["cgroup"]] = row
+        for path in gone:
+            self._told.pop(path, None)
+
+
+# The schedule by which a group is read again: soon after it came, then about once a minute.
+#
+# A runtime puts a container's first process into its cgroup, and then has it write its
+# oom_score_adj (runc: Apply, then the bootstrap data of nsexec): until then it has the runtime's,
+# -998 or -999, as a pod that the node needs.
+
+REREAD_SECONDS: Final = 60.0
+"""Values that processes can change are read again, a part of the groups each time."""
+SETTLED_SECONDS: Final = 3.0
+"""What was read of a group before is not yet its own."""
+_SPREAD_SECONDS: Final = 16
+
+
+class RereadSchedule:
+    """Seconds of the monotonic clock, by path."""
+
+    def __init__(self) -> None:
+        self._due: dict[str, float] = {}
+        self._young: dict[str, float] = {}
+
+    def is_due(self, path: str, now: float) -> bool:
+        """Also where it was never read."""
+        return now >= self._due.get(path, -math.inf)
+
+    def is_any_settled(self, now: float) -> bool:
+        """Whether a group that was new is due."""
+        return any(now >= due for due in self._young.values())
+
+    def was_read(self, path: str, now: float, *, is_new: bool) -> None:
+        """``is_new``: its cgroup was not there before."""
+        if is_new:
+            self._due[path] = self._young[path] = now + SETTLED_SECONDS
+            return
+        # Spread, so that a thousand groups are not read in one look.
+        self._due[path] = now + REREAD_SECONDS - hash(path) % _SPREAD_SECONDS
+        self._young.pop(path, None)
+
+    def forget(self, path: str) -> None:
+        """Drop a group whose cgroup is gone from the schedule."""
+        self._due.pop(path, None)
+        self._young.pop(path, None)

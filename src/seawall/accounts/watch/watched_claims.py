@@ -40,7 +40,7 @@ def key_of(row: SavedClaim | TracedRow) -> Key:
 
 
 def draft_of(row: TracedRow, place: ClaimPlace, floor_bytes: int) -> SavedClaim:
-    """A row of the trace as a claim, of which at least so much is certain (``floors.py``)."""
+    """A row of the trace as a claim, of which at least so much is certain (``watching.Floors``)."""
     least = max(row.least_bytes, floor_bytes)
     best = max(row.bytes, least)
     return SavedClaim(

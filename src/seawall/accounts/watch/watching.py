@@ -9,7 +9,7 @@ the order says and gives what the tracer found to ``learn``.  What was learned i
   ledger's error in what is likely, without it in what is certain.
 * ``inherited``: from before a restart.  Frames are not known, so together it is never more
   than what uncounted memory is over what it was before (``base``), and never rises; certain it is
-  for a short while (``inherited.py``).
+  for a short while (``Inherited``).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,8 +19,6 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from seawall.accounts.claim import RESIDUAL
 from seawall.accounts.tracing.caps import Part, capped, certain_of
 from seawall.accounts.tracing.trace_rows import TracedRow
-from seawall.accounts.watch.floors import Floors
-from seawall.accounts.watch.inherited import INHERITED_SECONDS, READ_SECONDS, Inherited
 from seawall.accounts.watch.tracing_pace import Falls, Growth, LedgerMoment
 from seawall.accounts.watch.watched_claims import (
     ClaimPlace,
@@ -32,6 +30,71 @@ from seawall.accounts.watch.watched_claims import (
     worth,
 )
 from seawall.readings.saved_claims import SavedClaim, SavedClaims
+
+# Claims of an earlier watcher: their frames are not known, so nobody can look again.
+#
+# What it learned is certain for as long as a guard needs to come back when it was killed in the
+# middle of an emergency; then it is told on, and proves nothing.
+
+INHERITED_SECONDS: Final = 120.0
+"""After it was learned, on the wall clock, which alone goes on over a restart."""
+_SET_BACK: Final = 5.0
+"""By so much a clock that is kept right may be set back."""
+READ_SECONDS: Final = 900.0
+"""For who only tells what stands in the file: its watcher looks once in five minutes where nothing
+grows, and writes nothing while memory is short."""
+
+
+class Inherited:
+    """Such claims; when it is, is told by whoever knows both clocks."""
+
+    def __init__(self, claims: tuple[SavedClaim, ...], certain_seconds: float) -> None:
+        self._claims = claims
+        self._certain_seconds = certain_seconds
+        self._offset: float | None = None
+        """Of the wall clock to the monotonic one.  Set once: a jump later changes nothing."""
+
+    @property
+    def claims(self) -> tuple[SavedClaim, ...]:
+        """As they stand; nothing is certain before the time is told."""
+        return self._claims if self._offset is not None else tuple(map(_told_on, self._claims))
+
+    def set_clock(self, seconds: float, unix_seconds: float) -> None:
+        """What both clocks say now; a wall clock at 0 is none."""
+        if self._offset is None and unix_seconds > 0:
+            self._offset = unix_seconds - seconds
+            self.age(seconds)
+
+    def age(self, seconds: float) -> None:
+        """Take certainty from the old ones.  One from the future is of a clock that jumped."""
+        if self._offset is not None:
+            now = seconds + self._offset
+            self._claims = tuple(
+                claim if -_SET_BACK <= now - claim.learned_at_unix_seconds <= self._certain_seconds
+                else _told_on(claim)
+                for claim in self._claims
+            )  # fmt: skip
+
+    def fell(self, fall_bytes: int) -> None:
+        """Who gave it back is not known: nobody is certain to hold it still."""
+        self._claims = tuple(
+            replace(claim, least_bytes=max(0, claim.least_bytes - fall_bytes))
+            for claim in self._claims
+        )
+
+    def become(self, claims: tuple[SavedClaim, ...]) -> None:
+        """What fits the ledger of now, or what a tracer told that is gone."""
+        self._claims = claims
+
+    @property
+    def raw(self) -> tuple[SavedClaim, ...]:
+        """Whatever the time is."""
+        return self._claims
+
+
+def _told_on(claim: SavedClaim) -> SavedClaim:
+    return replace(claim, least_bytes=0)
+
 
 LOOK_EVERY_SECONDS: Final = 10.0
 """While it traces."""
@@ -277,3 +340,52 @@ def fitted_to(
     watch = MemoryWatch(kept, now_unix_seconds=now_unix_seconds, certain_seconds=READ_SECONDS)
     watch.see(LedgerMoment(0.0, residual_bytes, error_bytes))
     return watch.inherited
+
+
+# What stays certain while the tracer follows fewer frames than it did.
+#
+# A sample is off by its error, and what was certain to the page is no less true for that, as
+# long as nothing contradicts it: no lost event, no fall of uncounted memory, nobody else who
+# certainly has what it grew by.  After a pause, in which no free was followed, it is what processes
+# took that still live: whoever ends gives back, and somebody else may have taken the same frames at
+# once.
+
+
+class Floors:
+    """Bytes by key: what was certain when the tracer was asked last."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[Key, int] = {}
+        self._paused: frozenset[Key] = frozenset()
+        """Those of which frees were not followed for a while."""
+
+    def fell(self, fall_bytes: int) -> None:
+        """Who gave it back is not known: nobody is certain to hold it still."""
+        self._bytes = {key: max(0, size - fall_bytes) for key, size in self._bytes.items()}
+
+    def pause(self) -> None:
+        """Frees are not followed from here on."""
+        self._paused |= self._bytes.keys()
+
+    def forget(self) -> None:
+        """Nothing is known any more."""
+        self._bytes, self._paused = {}, frozenset()
+
+    def learn(self, leasts: dict[Key, int]) -> None:
+        """Bytes by key that are certain now, after the tracer was asked; replaces the old ones."""
+        self._bytes = leasts
+        self._paused &= leasts.keys()
+
+    def under(self, rows: Sequence[TracedRow], grown_bytes: int) -> list[int]:
+        """For each row; ``grown_bytes``: all that can be held of what the tracer saw."""
+        sure = [max(row.least_bytes, row.held_bytes) for row in rows]
+        left = grown_bytes - sum(sure)
+        return [self._under(row, left + own) for row, own in zip(rows, sure, strict=True)]
+
+    def _under(self, row: TracedRow, left_bytes: int) -> int:
+        """``left_bytes``: of the growth, beside what others certainly have."""
+        if row.is_doubted or row.least_bytes >= row.bytes:
+            return 0  # every frame is followed: what is not there was seen to go
+        key = key_of(row)
+        floor = min(row.most_bytes, left_bytes, self._bytes.get(key, 0))
+        return max(0, min(floor, row.living_bytes) if key in self._paused else floor)

@@ -17,22 +17,23 @@ from typing import Final
 
 from seawall.actions.orders import Mounts
 from seawall.guard.sense.cadence import Cadence
-from seawall.guard.sense.controller_switch import let_go
-from seawall.guard.sense.files import GONE, number_of, open_quietly
+from seawall.guard.sense.details import below, rows
+from seawall.guard.sense.files import GONE, first_bytes, number_of, open_quietly
+from seawall.guard.sense.group_folder import Folder
 from seawall.guard.sense.group_pressure import GroupPressure
-from seawall.guard.sense.limit_events import hits_and_kills
 from seawall.guard.sense.member import (
     NOT_TOLD,
     GroupMember,
     Names,
     is_populated,
+    limiter_of,
+    plain,
     read_limit,
     read_promises,
     unswappable_of,
 )
 from seawall.guard.sense.protected_cache import protected_cache
-from seawall.guard.sense.tree import Folder, GroupTree
-from seawall.guard.sense.units import show_or_hide
+from seawall.guard.sense.tree import GroupTree
 from seawall.guard.tick_facts import Group
 
 _LIMITS_SECONDS: Final = 10.0
@@ -124,7 +125,7 @@ class GroupTable:
             read_promises(member, self.names, has_swap=has_swap)
             self._read_limit_of(member)
         tree.born.clear()
-        show_or_hide(tree, self.members, self.by_path)
+        _show_or_hide_units(tree, self.members, self.by_path)
         return gone
 
     def _miss(self, name: str, number: int) -> None:
@@ -183,7 +184,7 @@ class GroupTable:
                 group = member.group
                 self._moved(member, charge, now, group.swapped_bytes, group.swap_cached_bytes)
         self.unswappable_bytes = unswappable
-        let_go(lost, self.tree, self.names)
+        _release_lost(lost, self.tree, self.names)
 
     def _moved(
         self, member: GroupMember, charge: int, now: float, swapped: int | None, swap_cached: int
@@ -271,7 +272,7 @@ class GroupTable:
                 continue
             self.is_quiet = False
             self._read_stall(member, now)
-            hits, kills = hits_and_kills(member, self.names)
+            hits, kills = _hits_and_kills(member, self.names)
             group.events_max = member.hits.per_second(hits, now)
             if kills is not None and kills != member.kernel_kills:
                 # The kernel ends what is in it: what stands still from here on is another story.
@@ -298,3 +299,105 @@ class GroupTable:
         for member in self.members.values():
             member.close()
         self.tree.close()
+
+
+# The memory controller is switched off below a cgroup, or off and on again.
+#
+# ``-memory`` in cgroup.subtree_control (admin-guide/cgroup-v2.rst) takes the files of the cgroups
+# below away and leaves their folders; ``+memory`` makes new files in the same folders, with limits
+# and promises as of a new cgroup.  A file that was opened before answers ENODEV from then on, as
+# one of a folder that is gone does.  As long as nobody counts, nothing is known: what was counted
+# last would look like a workload that stands still, and its limit like one that still holds.
+
+
+def _release_lost(lost: list[GroupMember], tree: GroupTree, names: Names) -> None:
+    """Of those whose charge answers ENODEV: the tree forgets who is gone, and the others' files
+    are opened again later.
+    """
+    for member in lost:
+        folder = member.folder
+        tree.check(folder.path)
+        if tree.folders.get(folder.path) is folder:
+            member.forget_counts()
+            read_limit(folder, names)
+            member.settle_limit()
+
+
+# How often the limit that holds for a group was hit, and what the kernel's OOM killer ended in it.
+#
+# v2 counts ``max`` where the limit was and for all above it, ``oom_kill`` where the victim was and
+# for all above it (memory.events; before 5.2, and with memory_localevents, none for those above).
+# v1 counts both only where they happen: memory.failcnt, memory.memsw.failcnt (it refuses first
+# where both limits are one), memory.oom_control (4.13; 5.2 to 5.6 for all above too).
+
+_FOLDERS_MOST: Final = 256
+
+
+def _hits_and_kills(member: GroupMember, names: Names) -> tuple[int | None, int | None]:
+    """Since the groups were made; None: this kernel does not tell."""
+    own = member.folder.path
+    place = limiter_of(member.folder) or member.folder
+    file = names.of(place.path, "memory.events" if names.version == 2 else "memory.failcnt")
+    if member.events_path != file:
+        if member.events_fd >= 0:
+            os.close(member.events_fd)
+        member.events_fd, member.events_path = open_quietly(file), file
+        member.hits.was = None  # another counter
+    if member.events_fd < 0:
+        return None, None
+    if names.version == 1:
+        return _v1_hits(member.events_fd, names, own, place.path), _v1_kills(names, own)
+    try:
+        events = os.pread(member.events_fd, 512, 0)
+    except OSError:
+        # Of one above it, whose controller was switched off and on again: other files.
+        os.close(member.events_fd)
+        member.events_fd = -1
+        return None, None
+    inside = events
+    if place is not member.folder:
+        inside = first_bytes(names.of(own, "memory.events"), 512) or b""
+    return rows(events).get(b"max"), rows(inside).get(b"oom_kill")
+
+
+def _v1_hits(fd: int, names: Names, own: str, place: str) -> int | None:
+    hits = number_of(fd)
+    if hits is None:
+        return None
+    files = ["memory.memsw.failcnt"] if place == own else ["memory.memsw.failcnt", "memory.failcnt"]
+    return hits + sum(plain(names.of(own, name)) for name in files)
+
+
+def _v1_kills(names: Names, own: str) -> int | None:
+    total: int | None = None
+    for count, folder in enumerate(below(names.of(own, "").rstrip("/"))):
+        text = first_bytes(f"{folder}/memory.oom_control", 256) or b""
+        kills = rows(text).get(b"oom_kill")
+        if kills is not None:
+            total = (total or 0) + kills
+        if count >= _FOLDERS_MOST:
+            break
+    return total
+
+
+# A unit is no group as long as others' are below it, and is told about all the same.
+#
+# The watcher tells once who somebody is: a unit that was forgotten meanwhile would come back
+# without its role, and nobody would protect it.
+
+
+def _show_or_hide_units(
+    tree: GroupTree, members: dict[str, GroupMember], by_path: dict[str, Group]
+) -> None:
+    """Of the units that turned since the last tick: what the judge sees."""
+    for unit in tree.turned:
+        member = members.get(unit.path)
+        if member is None or member.folder is not unit:
+            continue
+        if unit.inner:
+            by_path.pop(unit.path, None)
+            member.at_limit_since = member.group.at_limit_seconds = 0.0
+        else:
+            by_path[unit.path] = member.group
+            member.is_new = True
+    tree.turned.clear()

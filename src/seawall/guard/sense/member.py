@@ -8,9 +8,9 @@ from typing import Final
 from seawall.actions.orders import Mounts
 from seawall.cgroup_paths import place_of
 from seawall.guard.sense.files import first_bytes, open_quietly
+from seawall.guard.sense.group_folder import Folder
 from seawall.guard.sense.group_pressure import GroupPressure
 from seawall.guard.sense.tick_vmstat import Rate
-from seawall.guard.sense.tree import Folder
 from seawall.guard.sense.trend import Anchors
 from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM, Group
 

@@ -15,8 +15,9 @@ from typing import Final
 
 from seawall.guard.sense.details import rows
 from seawall.guard.sense.files import first_bytes
+from seawall.guard.sense.group_folder import Folder
 from seawall.guard.sense.member import UNLIMITED_BYTES, Names, plain
-from seawall.guard.sense.tree import Folder, GroupTree
+from seawall.guard.sense.tree import GroupTree
 
 _STAT_BYTES: Final = 8192
 _LISTS: Final = (b"active_file", b"inactive_file")

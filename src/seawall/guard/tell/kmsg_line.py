@@ -9,7 +9,7 @@ five seconds (kernel.printk_devkmsg = ratelimit), so lines are counted here firs
 import os
 from typing import Final
 
-from seawall.guard.tell.plain import plain
+from seawall.guard.tell.plain import moment, plain
 
 PREFIX: Final = "seawall-guard: "
 LINE_MOST: Final = 880
@@ -84,3 +84,16 @@ def kernel_record(level: int, words: str, left_out: int = 0) -> bytes:
     """``<4>seawall-guard: words``: one line in ASCII, however long or strange the words are."""
     more = f" ({left_out} lines before were left out)" if left_out else ""
     return f"<{level}>{PREFIX}{plain(words, LINE_MOST - len(more))}{more}\n".encode()
+
+
+# A line to /dev/pmsg0 (Documentation/admin-guide/ramoops.rst, since 3.19): where firmware or
+# reserved memory keeps it, it is in /sys/fs/pstore/pmsg-* after a crash.
+
+PMSG_MOST: Final = 900
+
+
+def pmsg_record(words: str, unix_seconds: float, frame: int | None = None) -> bytes:
+    """One line with its time, for pstore keeps none, and the frame of the black box."""
+    at = f"{moment(unix_seconds)} seawall-guard"
+    at += f" frame {frame}" if frame is not None else ""
+    return f"{at}: {plain(words, LINE_MOST)}\n".encode()

@@ -5,9 +5,10 @@ Nobody who listens can hold the guard up: files are made beforehand, sockets do 
 whatever needs a new file or a process goes to the aide.
 """
 
+import ctypes
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from seawall.actions.orders import Outcome
@@ -19,19 +20,17 @@ from seawall.guard.tell import (
     datagram,
     decision_lines,
     guard_sentences,
-    pmsg,
+    kmsg_line,
     status_json,
     status_page,
 )
-from seawall.guard.tell.after_kill import requests
 from seawall.guard.tell.decision_tally import ENDS, DecisionTally
 from seawall.guard.tell.decisions import Decisions
 from seawall.guard.tell.failures import KINDS, Failures
 from seawall.guard.tell.fixed_page import Page, news_of
 from seawall.guard.tell.kmsg_line import INFO, NOTICE, WARNING, LineFile, kernel_record
 from seawall.guard.tell.paths import STATUS, STATUS_JSON, Paths
-from seawall.guard.tell.plain import moment, plain
-from seawall.guard.tell.runtime_folder import stands_in_memory
+from seawall.guard.tell.plain import finite, moment, plain
 from seawall.guard.tell.status_values import (
     LatestDecision,
     StatusValues,
@@ -39,7 +38,6 @@ from seawall.guard.tell.status_values import (
     top_of,
     top_shadow_charges,
 )
-from seawall.guard.tell.textfile_values import values_of
 from seawall.guard.tick_facts import Group, Node
 from seawall.guard.verdict import DecisionUpdate, Rank, Verdict
 
@@ -98,7 +96,7 @@ class Teller:
 
     def open(self) -> None:
         """Make and open everything; what could not be stands in ``problems``."""
-        self._disk = stands_in_memory(self._paths.folder)
+        self._disk = _not_in_memory(self._paths.folder)
         for part in (self._page, self._json, self._decisions, self._kmsg):
             part.open()
         for failed in filter(None, [p.problem for p in (self._page, self._json, self._decisions)]):
@@ -249,7 +247,7 @@ class Teller:
         if not self._kmsg.is_open or not self._ask(asked):
             self._kmsg.say(record)
         if self.settings.pmsg:
-            self._pmsg.say(pmsg.record(words, time.time(), self._recorder.frame))
+            self._pmsg.say(kmsg_line.pmsg_record(words, time.time(), self._recorder.frame))
         self._ask({"do": "say", "words": plain(words, 1000)})
         return True
 
@@ -267,7 +265,7 @@ class Teller:
         about = b""
         if self.settings.run_after_kill:
             about = decision_lines.outcome_line(o, sentence, seconds, self._stamp(now))
-        for request in requests(self.settings, o, sentence, now, about):
+        for request in _after_kill_requests(self.settings, o, sentence, now, about):
             if not self._ask(request):
                 self._lost(request["do"], o)
 
@@ -299,7 +297,7 @@ class Teller:
         if self.settings.textfile and now - self._listed >= TEXTFILE_SECONDS:
             self._listed = now
             self._ask({"do": "textfile", "path": self.settings.textfile,
-                       "values": values_of(
+                       "values": _textfile_values(
                            shown, self._tally, self._footprint, extra.get("tick_seconds"),
                            is_config_taken=not self.failures.is_held("config"))})  # fmt: skip
 
@@ -326,3 +324,66 @@ def _has_any(scope: Iterable[str], paths: Iterable[str]) -> bool:
     """Whether one of the cgroups is in it."""
     tops = [top.rstrip("/") for top in scope]
     return any(path == top or path.startswith(top + "/") for path in paths for top in tops)
+
+
+# What the aide is asked for once somebody was killed: the termination message, the command.
+
+
+def _after_kill_requests(
+    settings: Settings, o: Outcome, sentence: str, unix_seconds: float, about: bytes
+) -> Iterator[dict[str, Any]]:
+    """``sentence``: why; ``about``: the outcome's line of the journal, for the command."""
+    target = o.order.target
+    if settings.termination_message:
+        words = guard_sentences.for_the_container(o, sentence, moment(unix_seconds))
+        yield {"do": "termination_message", "cgroup": target.path, "name": target.name,
+               "decision": o.order.decision, "words": words, "unix_seconds": unix_seconds,
+               "kubelet_root": settings.kubelet_root}  # fmt: skip
+    if settings.run_after_kill:
+        yield {"do": "run", "command": settings.run_after_kill, "decision": o.order.decision,
+               "stdin": about.decode()}  # fmt: skip
+
+
+# What the guard tells the aide for the textfile collector; ``tell/textfile.py`` has the names.
+
+
+def _textfile_values(
+    shown: StatusValues, tally: DecisionTally, footprint: Footprint | None,
+    tick_seconds: str | None, *,
+    is_config_taken: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """Bytes and seconds; None: not known."""
+    node = shown.node
+    return {
+        "mode": shown.mode, "can_kill": shown.can_kill_is_proved, "state": shown.state,
+        "headroom_bytes": node.headroom_bytes, "residual_bytes": node.residual_bytes,
+        "residual_grown_bytes": node.residual_grown_bytes, "decisions": tally.rows(),
+        "kills": tally.kills, "predicted_bytes": tally.predicted_bytes,
+        "returned_bytes": tally.returned_bytes,
+        "reaction_seconds": finite(tally.reaction_seconds, 6),
+        "last_tick_seconds": tick_seconds, "config_taken": is_config_taken,
+        "watcher_up": node.claims_seconds is not None,
+        "own_major_faults": tally.own_major_faults,
+        "resident_bytes": footprint and footprint.resident_bytes(),
+        "unix_seconds": finite(shown.unix_seconds),
+    }  # fmt: skip
+
+
+# Whether the guard's folder lies in memory (statfs(2)): a disk that is stuck holds up whoever
+# writes to it.
+
+_TMPFS_MAGIC: Final = 0x01021994  # include/uapi/linux/magic.h
+_RAMFS_MAGIC: Final = 0x858458F6
+_STATFS_BYTES: Final = 256
+
+
+def _not_in_memory(folder: str) -> str:
+    """Empty when ``folder`` is on a tmpfs, else what follows from it, in words."""
+    library = ctypes.CDLL(None, use_errno=True)
+    buffer = ctypes.create_string_buffer(_STATFS_BYTES)
+    if library.statfs(os.fsencode(folder), buffer) != 0:
+        return f"{folder}: {os.strerror(ctypes.get_errno())}"
+    kind = ctypes.c_long.from_buffer(buffer).value & 0xFFFFFFFF
+    if kind in (_TMPFS_MAGIC, _RAMFS_MAGIC):
+        return ""
+    return f"{folder} is on no tmpfs: a stuck disk can hold the guard up"

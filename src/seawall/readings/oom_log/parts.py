@@ -6,18 +6,12 @@ one of a report, and notes in ``is_damaged`` what it had to leave out.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from seawall.readings.oom_log import (
-    call_trace,
-    cut_lines,
-    header,
-    memcg_block,
-    slab_block,
-    task_table,
-)
+from seawall.readings.oom_log import cut_lines, header, memcg_block, slab_block, task_table
 from seawall.readings.oom_log.oom_report import (
     CallSite,
     Counter,
@@ -54,9 +48,9 @@ class ReportHead:
 
     def trace(self, lines: bytes) -> None:
         """Keep the frames in lines of the call trace."""
-        room = call_trace.FRAMES_MOST - len(self.frames)
+        room = FRAMES_MOST - len(self.frames)
         if room > 0:
-            self.frames += islice(call_trace.frames_in(lines), room)
+            self.frames += islice(frames_in(lines), room)
 
     def header(self, message: Message) -> bool:
         self.request = header.read_header(message.text, is_marked=message.line.is_marked)
@@ -236,3 +230,24 @@ class Table:
         # By itself: the row before may have been damaged.
         self.columns = task_table.guess_columns(text, kernel)
         return task_table.read_row(text, self.columns, number) if self.columns else None
+
+
+# The call trace of an OOM report: through which functions the kernel came to its OOM killer.
+#
+# Kernel source: lib/dump_stack.c and arch/*/kernel/dumpstack.c.  A frame is
+# ``name+0x1f/0x80 [module]`` with an address before it up to 4.x, with ``?`` where it may be a
+# leftover; on ARM ``caller from name+0x1f/0x80`` or ``(caller) from [<address>] (name+0x1f/0x80)``.
+
+FRAMES_MOST: Final = 128
+"""Frames of one report; the kernel's stack has 16 KiB."""
+_FRAME: Final = re.compile(
+    rb"(\? ?)?(?<![\w.+])\.?([A-Za-z_]\w{0,99})(?:\.[a-z]\w{0,20}(?:\.\d{1,6})?){0,4}"
+    rb"\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8}\)?(?: \[([\w-]{1,64})[^\]\n]{0,60}\])?"
+)
+
+
+def frames_in(lines: bytes) -> Iterator[TraceFrame]:
+    """The frames in some lines of a log, in their order."""
+    for found in _FRAME.finditer(lines):
+        module = found[3].decode("ascii") if found[3] else None
+        yield TraceFrame(found[2].decode("ascii"), module, found[1] is not None)
