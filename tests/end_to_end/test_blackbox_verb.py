@@ -15,6 +15,7 @@ from tests.blackbox.box_maker import DECISION, MIB, Plot, Told, small_box, tell,
 from tests.end_to_end import verbs
 from tests.end_to_end.verbs import Ran
 from tests.end_to_end.warm_verbs import seawall
+from tests.processor_speed import processor_stretch
 
 from seawall.blackbox.frame import Frame, pack
 from seawall.cli.source_options import BOX
@@ -286,7 +287,7 @@ def test_a_full_box_answers_in_two_seconds(full_box: str, words: str) -> None:
     used = [math.inf]
     while min(used) >= SECONDS_MOST and len(used) <= 3:  # the best of three
         used.append(processor_seconds(argv))
-    assert min(used) < SECONDS_MOST
+    assert min(used) < SECONDS_MOST or min(used) < SECONDS_MOST * processor_stretch()
 
 
 def processor_seconds(argv: list[str]) -> float:

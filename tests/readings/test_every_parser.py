@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.processor_speed import processor_stretch
 from tests.readings.parser_samples import SAMPLES, Sample
 
 import seawall.readings
@@ -214,7 +215,8 @@ def test_a_megabyte_takes_less_than_a_second(name: str) -> None:
     for kind, data in large(sample):
         start = time.process_time()
         outcome(parse, data)
-        assert time.process_time() - start < 1.0, kind
+        used = time.process_time() - start
+        assert used < 1.0 or used < processor_stretch(), kind
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,8 @@ def parse(data: bytes) -> Backtraces:
     drafts: list[_Draft] = []
     draft: _Draft | None = None
     for raw in data.split(b"\n"):
+        if not raw:
+            continue
         line = raw[:_LINE_MOST]
         new = _begun(line, draft)
         if new is not None:

@@ -35,12 +35,10 @@ def with_claims(
         return []
     ends = [one.unix_seconds for one in passes]
     ends[-1] = max(ends[-1], min(until_unix_seconds, ends[-1] + OLD_MOST_SECONDS))
-    newest: list[Tick | None] = [None] * len(passes)
-    for tick in _ticks(box, passes[0], ends[-1]):
-        place = bisect_left(ends, tick.unix_seconds)
-        if place < len(ends):
-            there = newest[place]
-            newest[place] = max(there or tick, tick, key=lambda one: one.unix_seconds)
+    begin = passes[0].unix_seconds
+    newest = _newest_ticks(box, passes[0], ends, begin)
+    if newest[0] is None:  # no key at or before the first pass could be read
+        newest = _newest_ticks(box, passes[0], ends, begin - OLD_MOST_SECONDS)
     found, last = [], None
     for one, newer in zip(passes, newest, strict=True):
         last = newer or last
@@ -49,9 +47,23 @@ def with_claims(
     return found
 
 
-def _ticks(box: Box, first: Pass, until_unix_seconds: float) -> Iterator[Tick]:
+def _newest_ticks(
+    box: Box, first: Pass, ends: Sequence[float], since_unix_seconds: float
+) -> list[Tick | None]:
+    """For each of ``ends`` the last tick between the one before it and itself; read from the last
+    key before ``since_unix_seconds`` on, in a burst up to a minute of ticks.
+    """
+    newest: list[Tick | None] = [None] * len(ends)
+    for tick in _ticks(box, first, since_unix_seconds, ends[-1]):
+        place = bisect_left(ends, tick.unix_seconds)
+        if place < len(ends):
+            there = newest[place]
+            newest[place] = max(there or tick, tick, key=lambda one: one.unix_seconds)
+    return newest
+
+
+def _ticks(box: Box, first: Pass, since: float, until_unix_seconds: float) -> Iterator[Tick]:
     """As written.  One at a time: minutes of hundreds of groups are hundreds of megabytes."""
-    since = first.unix_seconds - OLD_MOST_SECONDS
     reader = TickDecoder()
     heads = [
         head for boot in box.boots() if boot.boot_id == first.boot_id for head in boot.heads
