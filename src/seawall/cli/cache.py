@@ -10,12 +10,11 @@ from seawall.accounts.cache.page_cache import CacheTotals
 from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.cli.cache_scan import CacheScan
-from seawall.cli.console import console_for
 from seawall.cli.named_workload import named_workload
 from seawall.cli.number_argument import a_number
 from seawall.cli.progress import ProgressLine
-from seawall.cli.source_options import add_source_arguments, open_source
-from seawall.cli.verb_page import print_page
+from seawall.cli.source_options import add_source_arguments
+from seawall.cli.verb import Head, SourceVerb
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
@@ -24,7 +23,6 @@ from seawall.readings.meminfo import Meminfo
 from seawall.sources.source import Source
 from seawall.views.cache_page import CachePage, Owners, ScopeKind
 from seawall.views.cache_unseen import unseen
-from seawall.views.document import head, render
 
 WANTED: Final = ("SYS_ADMIN", "SYS_PTRACE", "DAC_READ_SEARCH", "FOWNER")
 """Capabilities without which something stays unseen: other users' files and mappings."""
@@ -76,20 +74,31 @@ def complete(arguments: Namespace) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Print the table; the exit status."""
+    """Print the files, or what is dirty; the exit status."""
     if (arguments.pid is not None or arguments.node) and arguments.targets:
         raise UsageProblem("give either PATH or WORKLOAD, or --pid, or --node")
-    source = open_source(arguments)
     if arguments.dirty:
-        from seawall.cli.cache_dirty import show  # noqa: PLC0415 - only then
+        from seawall.cli import cache_dirty  # noqa: PLC0415 - only then
 
-        return show(source, arguments)
-    page = _page(source, arguments)
-    if arguments.json:
-        _print_json(source, page)
-    else:
-        _print_text(source, page, arguments.color)
-    return 0
+        return cache_dirty.run(arguments)
+    return CacheVerb.run(arguments)
+
+
+class CacheVerb(SourceVerb[CachePage]):
+    """The page cache by files."""
+
+    name = "cache"
+    text_view = "seawall.views.cache_text:lines"
+
+    def page(self) -> CachePage:
+        return _page(self.source, self.arguments)
+
+    def document(self, top: Head, page: CachePage) -> Head:
+        from seawall.views.documents.cache_document import CACHE, RecordedCachePage  # noqa: PLC0415 - JSON alone
+
+        if self.source.live is None:
+            return CACHE.of(top, RecordedCachePage(page.unseen, page.bundle_notes))
+        return CACHE.of(top, page)
 
 
 def _page(source: Source, arguments: Namespace) -> CachePage:
@@ -204,26 +213,3 @@ def _recorded(source: Source) -> CachePage:
         walked=False, mounts=(), unseen=(row, *unread_rows([source.first])),
         bundle_notes=source.notes,
     )  # fmt: skip
-
-
-def _print_json(source: Source, page: CachePage) -> None:
-    from seawall.views.documents.cache_document import (  # noqa: PLC0415 - only one of the two
-        CACHE,
-        RecordedCachePage,
-    )
-
-    top = head("cache", source.first.get(Kernel), None)
-    is_live = source.live is not None
-    print(
-        render(
-            CACHE.of(top, page if is_live else RecordedCachePage(page.unseen, page.bundle_notes))
-        )
-    )
-
-
-def _print_text(source: Source, page: CachePage, colour: str) -> None:
-    from seawall.views.cache_text import lines  # noqa: PLC0415 - only one of the two
-
-    paper = console_for(colour)
-    top = head("cache", source.first.get(Kernel), None)
-    print_page(paper, top, source.notes, lines(page, paper), page.unseen)

@@ -8,20 +8,17 @@ from seawall.accounts.census.cgroups import CgroupPages, by_cgroup
 from seawall.accounts.census.frame_census import Census, census_of
 from seawall.accounts.node_memory.ledger import Ledger
 from seawall.accounts.workloads import Workloads
-from seawall.cli.console import console_for
-from seawall.cli.verb_page import print_page
+from seawall.cli.verb import Head, SourceVerb
 from seawall.findings.blindness import unread_rows
 from seawall.host.host import Unread
 from seawall.host.page_census.page_census_probe import SECONDS
 from seawall.readings.cgroup import Cgroups
-from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.page_census import PageCensus, take
 from seawall.readings.slabinfo import Slabinfo
 from seawall.readings.snapshot import Snapshot
 from seawall.readings.zoneinfo import Zoneinfo
 from seawall.sources.source import Source
-from seawall.views.document import head, render
 from seawall.views.memory_census_page import CensusPage
 from seawall.views.memory_census_unseen import unseen_rows
 
@@ -64,26 +61,24 @@ def make_page(source: Source, *, exact: bool) -> CensusPage:
     )
 
 
-def print_json(source: Source, page: CensusPage) -> None:
-    """The verb's document with the census in it."""
-    from seawall.views.documents.memory_document import (  # noqa: PLC0415 - one of the two
-        MEMORY,
-        MemoryCensus,
-    )
-    from seawall.views.memory_page import MemoryPage  # noqa: PLC0415
+class CensusVerb(SourceVerb[CensusPage]):
+    """The page census; its document has the ledger of ``seawall memory`` too."""
 
-    memory = MemoryPage.of(source.first, source.notes)
-    top = head("memory", source.first.get(Kernel), None)
-    print(render(MEMORY.of(top, MemoryCensus(memory, page))))
+    name = "memory"
+    text_view = "seawall.views.memory_census_text:lines"
+
+    def page(self) -> CensusPage:
+        return make_page(self.source, exact=self.arguments.exact)
+
+    def document(self, top: Head, page: CensusPage) -> Head:
+        from seawall.views.documents.memory_document import MEMORY, MemoryCensus  # noqa: PLC0415 - JSON alone
+        from seawall.views.memory_page import MemoryPage  # noqa: PLC0415 - likewise
+
+        memory = MemoryPage.of(self.source.first, self.source.notes)
+        return MEMORY.of(top, MemoryCensus(memory, page))
 
 
-def print_text(source: Source, page: CensusPage, colour: str) -> None:
-    """Print the page census as text, without the ledger of ``seawall memory``."""
-    from seawall.views.memory_census_text import lines  # noqa: PLC0415 - only one of the two
-
-    paper = console_for(colour)
-    top = head("memory", source.first.get(Kernel), None)
-    print_page(paper, top, source.notes, lines(page, paper), page.unseen)
+run = CensusVerb.run
 
 
 def _look(moment: Snapshot) -> _Counters:

@@ -6,22 +6,20 @@ runs; for a WORKLOAD in that one's cgroup and namespaces, and with its rights: a
 libraries are its own code, and never loaded from outside.
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser
+from collections.abc import Sequence
 
 from seawall.accounts.devices.own_view import ClassPromise, nvidia_refusals, paths_to_try
-from seawall.cli.console import console_for
-from seawall.cli.source_options import add_source_arguments, open_source
-from seawall.cli.verb_page import print_page
-from seawall.findings.blindness import unread_rows
+from seawall.cli.source_options import add_source_arguments
+from seawall.cli.verb import SourceVerb
+from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
 from seawall.host.own_devices import try_each
 from seawall.readings.char_devices import CharDevices
 from seawall.readings.device_access import Tried
 from seawall.readings.device_nodes import DeviceNodes
 from seawall.readings.gpu_query import GpuQuery, ask
-from seawall.readings.kernel import Kernel
 from seawall.sources.source import Source
-from seawall.views.document import head, render
 from seawall.views.gpu_query_page import QueryPage
 
 
@@ -35,34 +33,32 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def run(arguments: Namespace) -> int:
-    """Print the devices; the exit status."""
-    source = open_source(arguments)
-    page = _page(source, arguments.workload)
-    top = head("gpu-query", source.first.get(Kernel), None)
-    if arguments.json:
-        from seawall.views.documents.gpu_query_document import QUERY  # noqa: PLC0415 - only one of the two
+class GpuQueryVerb(SourceVerb[QueryPage]):
+    """Of this process, or of a workload."""
 
-        print(render(QUERY.of(top, page)))
-        return 0
-    from seawall.views.gpu_query_text import lines  # noqa: PLC0415 - only one of the two
+    name = "gpu-query"
+    text_view = "seawall.views.gpu_query_text:lines"
+    document_table = "seawall.views.documents.gpu_query_document:QUERY"
 
-    paper = console_for(arguments.color)
-    print_page(paper, top, source.notes, lines(page, paper), page.not_seen())
-    return 0
+    def page(self) -> QueryPage:
+        source = self.source
+        if self.arguments.workload is not None:
+            from seawall.cli.gpu_query_inside import page_inside  # noqa: PLC0415 - only when named
+
+            return page_inside(source, self.arguments.workload)
+        query = ask(source.first.host)
+        return QueryPage(
+            query=query,
+            refused=_refused(source, query),
+            unseen=tuple(unread_rows([source.first])),
+        )
+
+    def unseen(self, page: QueryPage) -> Sequence[NotSeen]:
+        """What the driver did not tell, too."""
+        return page.not_seen()
 
 
-def _page(source: Source, workload: str | None) -> QueryPage:
-    if workload is not None:
-        from seawall.cli.gpu_query_inside import page_inside  # noqa: PLC0415 - only when named
-
-        return page_inside(source, workload)
-    query = ask(source.first.host)
-    return QueryPage(
-        query=query,
-        refused=_refused(source, query),
-        unseen=tuple(unread_rows([source.first])),
-    )
+run = GpuQueryVerb.run
 
 
 def _refused(source: Source, query: GpuQuery | Unread) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -19,17 +19,15 @@ from seawall.cli.console import console_for
 from seawall.cli.gpu_repair_doing import do, doable
 from seawall.cli.gpu_repair_plan import plan_of
 from seawall.cli.gpu_repair_run import RepairRun
-from seawall.cli.source_options import TIMEOUT_SECONDS, open_source, seconds_of
-from seawall.cli.verb_page import print_page
+from seawall.cli.source_options import TIMEOUT_SECONDS, seconds_of
+from seawall.cli.verb import SourceVerb
 from seawall.findings.blindness import NotSeen, asked_by_root, unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
-from seawall.readings.kernel import Kernel
 from seawall.sources.source import Source
-from seawall.views.document import head, render
 from seawall.views.gpu_repair_page import RepairOutcome, RepairPage
 from seawall.views.gpu_unseen import rows_of
-from seawall.views.terminal import plain
+from seawall.views.terminal import Console, plain
 
 DOING_SECONDS: Final = 180.0
 _RESERVED_SECONDS: Final = 5.0
@@ -85,21 +83,46 @@ def complete(arguments: Namespace) -> None:
     arguments.fail_on = "critical"
 
 
+class GpuRepairVerb(SourceVerb[RepairPage]):
+    """The plan, and with ``--do`` what became of it."""
+
+    name = "gpu-repair"
+    document_table = "seawall.views.documents.gpu_documents:REPAIR"
+
+    def page(self) -> RepairPage:
+        """After everything that was told was tried; UsageProblem."""
+        arguments, source = self.arguments, self.source
+        scope = _scope(arguments, source)
+        first = plan_of(source.first, scope)
+        page = RepairPage(
+            scope=scope, plan=first, is_told=arguments.do is not None, wanted=arguments.do or (),
+            bundle_notes=source.notes,
+            unseen=(*_unseen(first, source), *unread_rows([source.first])),
+        )  # fmt: skip
+        if arguments.do is not None and isinstance(first, RepairPlan):
+            return _done(arguments, source, page, first)
+        return page
+
+    def text(self, page: RepairPage, paper: Console) -> Iterable[str]:
+        from seawall.views.gpu_repair_text import lines  # noqa: PLC0415 - text alone
+
+        if page.results:
+            yield ""
+        yield from lines(page, paper)
+
+    def has_heading(self, page: RepairPage) -> bool:
+        """What was told to be done is said below what was done."""
+        return not page.is_told
+
+    def status(self, page: RepairPage) -> int:
+        """0: planned, nothing to mend, or done and verified; 10: not so; 11: it was not seen."""
+        return _STATUSES.get(page.verdict, 0)
+
+
 def run(arguments: Namespace) -> int:
-    """0: planned, nothing to mend, or done and verified; 10: not so; 11: it could not be seen."""
+    """Plan, and do what was told; the exit status."""
     _check(arguments)
-    source = open_source(arguments)
-    scope = _scope(arguments, source)
-    first = plan_of(source.first, scope)
-    page = RepairPage(
-        scope=scope, plan=first, is_told=arguments.do is not None, wanted=arguments.do or (),
-        bundle_notes=source.notes,
-        unseen=(*_unseen(first, source), *unread_rows([source.first])),
-    )  # fmt: skip
-    if arguments.do is not None and isinstance(first, RepairPlan):
-        page = _done(arguments, source, page, first)
-    _print(arguments, source, page)
-    return _STATUSES.get(page.verdict, 0)
+    return GpuRepairVerb.run(arguments)
 
 
 def _check(arguments: Namespace) -> None:
@@ -165,19 +188,3 @@ def _tellers(arguments: Namespace) -> tuple[Callable[[RepairOutcome], None], Cal
         print("\n".join(paper.wrap(words, "       ", "     ")), flush=True)
 
     return tell, say
-
-
-def _print(arguments: Namespace, source: Source, page: RepairPage) -> None:
-    top = head("gpu-repair", source.first.get(Kernel), None)
-    if arguments.json:
-        from seawall.views.documents.gpu_documents import REPAIR  # noqa: PLC0415 - one of the two
-
-        print(render(REPAIR.of(top, page)))
-        return
-    from seawall.views.gpu_repair_text import lines  # noqa: PLC0415 - only one of the two
-
-    paper = console_for(arguments.color)
-    if page.results:
-        print()
-    body = lines(page, paper)
-    print_page(paper, None if page.is_told else top, source.notes, body, page.unseen)

@@ -11,10 +11,9 @@ from seawall.accounts.devices.device_table import DeviceTable
 from seawall.accounts.devices.node_faults.faults import DeviceFaults, with_faults
 from seawall.accounts.workloads import Workload
 from seawall.cli import gpu_watch
-from seawall.cli.console import console_for
 from seawall.cli.gpu import QUESTIONS
-from seawall.cli.source_options import add_source_arguments, open_source
-from seawall.cli.verb_page import print_page
+from seawall.cli.source_options import add_source_arguments
+from seawall.cli.verb import SourceVerb
 from seawall.findings.blindness import NotSeen, asked_by_root, unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
@@ -22,9 +21,9 @@ from seawall.readings.char_devices import CharDevices
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
 from seawall.sources.source import Source
-from seawall.views.document import head, render
 from seawall.views.gpu_page import GpuPage
 from seawall.views.gpu_unseen import unseen_rows
+from seawall.views.terminal import Console
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -60,22 +59,25 @@ def run(arguments: Namespace) -> int:
         raise UsageProblem(f"{word!r} is a question: it comes first: seawall gpu {word} ...")
     if arguments.watch:
         return gpu_watch.run(arguments)
-    source = open_source(arguments)
-    if arguments.open and source.live is None:
-        raise UsageProblem("--open: a bundle or a tree of files opens no devices; leave it out")
-    page = _page(source, arguments)
-    top = head("gpu", source.first.get(Kernel), None)
-    if arguments.json:
-        from seawall.views.documents.gpu_documents import GPU  # noqa: PLC0415 - one of the two
+    return GpuVerb.run(arguments)
 
-        print(render(GPU.of(top, page)))
-        return 0
-    from seawall.views.gpu_text import lines  # noqa: PLC0415 - only one of the two
 
-    paper = console_for(arguments.color)
-    body = lines(page, paper, whole=arguments.whole)
-    print_page(paper, top, source.notes, body, page.unseen)
-    return 0
+class GpuVerb(SourceVerb[GpuPage]):
+    """What each container was promised."""
+
+    name = "gpu"
+    document_table = "seawall.views.documents.gpu_documents:GPU"
+
+    def page(self) -> GpuPage:
+        """UsageProblem where nothing can be opened."""
+        if self.arguments.open and self.source.live is None:
+            raise UsageProblem("--open: a bundle or a tree of files opens no devices; leave it out")
+        return _page(self.source, self.arguments)
+
+    def text(self, page: GpuPage, paper: Console) -> Iterable[str]:
+        from seawall.views.gpu_text import lines  # noqa: PLC0415 - text alone
+
+        return lines(page, paper, whole=self.arguments.whole)
 
 
 def _page(source: Source, arguments: Namespace) -> GpuPage:

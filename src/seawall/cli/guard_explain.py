@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from seawall.cli.console import console_for
 from seawall.cli.guard_here import here
-from seawall.cli.verb_page import print_page
+from seawall.cli.verb import print_page
 from seawall.findings.blindness import NotSeen
 from seawall.guard.config import PATH, chosen_path, read
 from seawall.guard.explain import explanation_of

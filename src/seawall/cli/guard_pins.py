@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from seawall.cli.console import console_for
 from seawall.cli.guard_undo import is_held
-from seawall.cli.verb_page import print_page
+from seawall.cli.verb import print_page
 from seawall.findings.blindness import NotSeen
 from seawall.guard.config import chosen_path, read
 from seawall.guard.lock_file import FOLDER

@@ -11,7 +11,7 @@ from seawall.cli.blackbox import check_is_there
 from seawall.cli.console import console_for
 from seawall.cli.progress import ProgressLine
 from seawall.cli.source_options import BOX
-from seawall.cli.verb_page import print_page
+from seawall.cli.verb import print_page
 from seawall.guard.config import parse
 from seawall.guard.settings import Settings
 from seawall.host.host import Unread

@@ -14,7 +14,7 @@ from seawall.blackbox.record_times import DAY_SECONDS, rfc3339_of
 from seawall.cli.console import console_for
 from seawall.cli.progress import ProgressLine
 from seawall.cli.source_options import BOX
-from seawall.cli.verb_page import print_page
+from seawall.cli.verb import print_page
 from seawall.guard.tell.paths import DECISIONS, OLDER_DECISIONS, Paths
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem

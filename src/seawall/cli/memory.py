@@ -8,16 +8,12 @@ from typing import Final
 from seawall.accounts.node_memory.ledger import Ledger
 from seawall.cli import memory_watch, memory_who
 from seawall.cli.base_file import learn_base, learn_if_idle
-from seawall.cli.console import console_for
-from seawall.cli.source_options import add_source_arguments, open_source
-from seawall.cli.verb_page import print_page
+from seawall.cli.source_options import add_source_arguments
+from seawall.cli.verb import SourceVerb
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
-from seawall.readings.base import Base
-from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
 from seawall.sources.source import Source
-from seawall.views.document import head, render
 from seawall.views.memory_page import MemoryPage
 
 WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
@@ -76,20 +72,28 @@ def run(arguments: Namespace) -> int:
     if arguments.who:
         return memory_who.run(arguments)
     if arguments.census:
-        return _print_census(arguments)
+        from seawall.cli import census_page  # noqa: PLC0415 - only for this option
+
+        return census_page.run(arguments)
     if arguments.learn_base and (arguments.bundle or arguments.root not in (None, "/")):
         raise UsageProblem("--learn-base is about this machine, without --from and --root")
-    source = open_source(arguments)
-    if arguments.learn_base:
-        learned: Base | None = learn_base(_middle_snapshot(source), "asked")
-    else:
-        learned = learn_if_idle(source, arguments)
-    page = MemoryPage.of(source.first, source.notes, learned)
-    if arguments.json:
-        _print_json(source, page)
-    else:
-        _print_text(source, page, arguments.color)
-    return 0
+    return MemoryVerb.run(arguments)
+
+
+class MemoryVerb(SourceVerb[MemoryPage]):
+    """The ledger of the node."""
+
+    name = "memory"
+    text_view = "seawall.views.memory_text:lines"
+    document_table = "seawall.views.documents.memory_document:MEMORY"
+
+    def page(self) -> MemoryPage:
+        """With the base of this boot, where it is learned now."""
+        if self.arguments.learn_base:
+            learned = learn_base(_middle_snapshot(self.source), "asked")
+            return MemoryPage.of(self.source.first, self.source.notes, learned)
+        learned_if_idle = learn_if_idle(self.source, self.arguments)
+        return MemoryPage.of(self.source.first, self.source.notes, learned_if_idle)
 
 
 def _middle_snapshot(source: Source) -> Snapshot:
@@ -105,29 +109,3 @@ def _middle_snapshot(source: Source) -> Snapshot:
 def _residual(snapshot: Snapshot) -> int:
     ledger = snapshot.get(Ledger)
     return 0 if isinstance(ledger, Unread) else ledger.residual_bytes
-
-
-def _print_census(arguments: Namespace) -> int:
-    from seawall.cli.census_page import make_page, print_json, print_text  # noqa: PLC0415 - only for --census
-
-    source = open_source(arguments)
-    page = make_page(source, exact=arguments.exact)
-    if arguments.json:
-        print_json(source, page)
-    else:
-        print_text(source, page, arguments.color)
-    return 0
-
-
-def _print_json(source: Source, page: MemoryPage) -> None:
-    from seawall.views.documents.memory_document import MEMORY  # noqa: PLC0415 - one of the two
-
-    print(render(MEMORY.of(head("memory", source.first.get(Kernel), None), page)))
-
-
-def _print_text(source: Source, page: MemoryPage, colour: str) -> None:
-    from seawall.views.memory_text import lines  # noqa: PLC0415 - only one of the two
-
-    paper = console_for(colour)
-    top = head("memory", source.first.get(Kernel), None)
-    print_page(paper, top, source.notes, lines(page, paper), page.unseen)

@@ -3,14 +3,18 @@
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from seawall.cli.verb import SourceVerb
+from seawall.findings.blindness import NotSeen
+from seawall.host.host import Unread
 from seawall.problems import UsageProblem
+from seawall.sources.source import Source
+from seawall.views.memory_page import MemoryPage
 
 if TYPE_CHECKING:
-    from seawall.findings.blindness import NotSeen
     from seawall.host.live import LiveHost
-    from seawall.sources.source import Source
     from seawall.views.memory_who_page import WhoPage
 
 
@@ -66,26 +70,39 @@ def complete(arguments: Namespace) -> None:
         tracing.ENDING.listen()
 
 
-def run(arguments: Namespace) -> int:
-    """Trace, and print who it was; the exit status."""
-    from seawall.cli.source_options import open_source  # noqa: PLC0415 - only for this option
+class WhoVerb(SourceVerb["WhoPage"]):
+    """The ledger after a trace, and who it was."""
 
-    source = open_source(arguments)
-    if source.live is not None:
-        source = _traced(source, source.live, arguments)
-    page = _page(source)
-    if arguments.json:
-        _print_json(source, page)
-    else:
-        _print_text(source, page, arguments.color)
-    return 0
+    name = "memory"
+    text_view = "seawall.views.memory_who_text:lines"
+    document_table = "seawall.views.documents.memory_document:MEMORY"
+
+    @cached_property
+    def source(self) -> Source:
+        """The moment after the trace, or what was recorded."""
+        source = super().source
+        return source if source.live is None else _traced(source, source.live, self.arguments)
+
+    def page(self) -> "WhoPage":
+        from seawall.accounts.tracing.trace_rows import NOBODY_TRACED  # noqa: PLC0415 - only for this option
+        from seawall.accounts.tracing.traced_memory import Traced  # noqa: PLC0415 - likewise
+        from seawall.views.memory_who_page import WhoPage  # noqa: PLC0415 - likewise
+
+        memory = MemoryPage.of(self.source.first, self.source.notes)
+        traced = self.source.first.get(Traced)
+        return WhoPage(
+            memory=memory,
+            traced=NOBODY_TRACED if isinstance(traced, Unread) else traced.sum,
+            unseen=tuple(_unseen(self.source, memory.unseen)),
+        )
 
 
-def _traced(source: "Source", live: "LiveHost", arguments: Namespace) -> "Source":
-    """The moment after the trace."""
+run = WhoVerb.run
+
+
+def _traced(source: Source, live: "LiveHost", arguments: Namespace) -> Source:
     from seawall.cli.progress import ProgressLine  # noqa: PLC0415 - only for this option
-    from seawall.cli.tracing import overlay_host_of  # noqa: PLC0415
-    from seawall.sources.source import Source  # noqa: PLC0415
+    from seawall.cli.tracing import overlay_host_of  # noqa: PLC0415 - likewise
 
     progress = ProgressLine("memory", is_terminal=arguments.stderr_is_terminal)
     is_here = arguments.root in (None, "/")
@@ -94,28 +111,11 @@ def _traced(source: "Source", live: "LiveHost", arguments: Namespace) -> "Source
     return Source(host, None, live=None, notes=source.notes)
 
 
-def _page(source: "Source") -> "WhoPage":
-    from seawall.accounts.tracing.trace_rows import NOBODY_TRACED  # noqa: PLC0415
-    from seawall.accounts.tracing.traced_memory import Traced  # noqa: PLC0415
-    from seawall.host.host import Unread  # noqa: PLC0415
-    from seawall.views.memory_page import MemoryPage  # noqa: PLC0415
-    from seawall.views.memory_who_page import WhoPage  # noqa: PLC0415
-
-    memory = MemoryPage.of(source.first, source.notes)
-    traced = source.first.get(Traced)
-    return WhoPage(
-        memory=memory,
-        traced=NOBODY_TRACED if isinstance(traced, Unread) else traced.sum,
-        unseen=tuple(_unseen(source, memory.unseen)),
-    )
-
-
-def _unseen(source: "Source", others: "tuple[NotSeen, ...]") -> "list[NotSeen]":
+def _unseen(source: Source, others: tuple[NotSeen, ...]) -> list[NotSeen]:
     """Why nobody could trace first, then what the trace lacks, then everything else."""
-    from seawall.accounts.tracing.traced_memory import Traced  # noqa: PLC0415
-    from seawall.host.host import Unread  # noqa: PLC0415
-    from seawall.readings.finished_trace import FinishedTrace  # noqa: PLC0415
-    from seawall.views.memory_who_page import not_traced, trace_lacks  # noqa: PLC0415
+    from seawall.accounts.tracing.traced_memory import Traced  # noqa: PLC0415 - only for this option
+    from seawall.readings.finished_trace import FinishedTrace  # noqa: PLC0415 - likewise
+    from seawall.views.memory_who_page import not_traced, trace_lacks  # noqa: PLC0415 - likewise
 
     finished, traced = source.first.get(FinishedTrace), source.first.get(Traced)
     if isinstance(finished, Unread):
@@ -124,23 +124,3 @@ def _unseen(source: "Source", others: "tuple[NotSeen, ...]") -> "list[NotSeen]":
     if isinstance(traced, Unread) or not traced.sum.has_trace:
         return [not_traced(None), *others]
     return [*trace_lacks(traced.sum), *others]
-
-
-def _print_json(source: "Source", page: "WhoPage") -> None:
-    from seawall.readings.kernel import Kernel  # noqa: PLC0415 - only one of the two
-    from seawall.views.document import head, render  # noqa: PLC0415
-    from seawall.views.documents.memory_document import MEMORY  # noqa: PLC0415
-
-    print(render(MEMORY.of(head("memory", source.first.get(Kernel), None), page)))
-
-
-def _print_text(source: "Source", page: "WhoPage", colour: str) -> None:
-    from seawall.cli.console import console_for  # noqa: PLC0415
-    from seawall.cli.verb_page import print_page  # noqa: PLC0415 - only one of the two
-    from seawall.readings.kernel import Kernel  # noqa: PLC0415
-    from seawall.views.document import head  # noqa: PLC0415
-    from seawall.views.memory_who_text import lines  # noqa: PLC0415
-
-    paper = console_for(colour)
-    top = head("memory", source.first.get(Kernel), None)
-    print_page(paper, top, source.notes, lines(page, paper), page.unseen)

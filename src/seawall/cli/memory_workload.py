@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall memory WORKLOAD``: the memory of one workload alone, by kind, counted or not."""
 
-from argparse import Namespace
+from dataclasses import replace
 
 from seawall.accounts.cgroup_memory.memory_parts import parts_of
 from seawall.accounts.claims.claims import Claims
@@ -10,37 +10,39 @@ from seawall.accounts.node_memory.headroom import Headroom
 from seawall.accounts.pods.pod_table import Room
 from seawall.accounts.workloads import Workload
 from seawall.cgroup_paths import is_within
-from seawall.cli.console import console_for, terminal_rows
+from seawall.cli.console import terminal_rows
 from seawall.cli.named_workload import named_workload
 from seawall.cli.pods import table_of
-from seawall.cli.source_options import open_source
-from seawall.cli.verb_page import folded, page_lines, print_page
+from seawall.cli.verb import SourceVerb, folded, page_lines
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
-from seawall.readings.kernel import Kernel
 from seawall.sources.source import Source
-from seawall.views.document import head, render
 from seawall.views.memory_workload_page import WorkloadMemoryPage
+from seawall.views.terminal import Console
 
 
-def run(arguments: Namespace) -> int:
-    """Print the memory of the one workload that was named; the exit status."""
-    source = open_source(arguments)
-    page = page_of(source, named_workload(source, arguments.workload))
-    top = head("memory", source.first.get(Kernel), None)
-    if arguments.json:
-        from seawall.views.documents.memory_document import MEMORY  # noqa: PLC0415 - one of the two
+class WorkloadMemoryVerb(SourceVerb[WorkloadMemoryPage]):
+    """The memory of the one workload that was named."""
 
-        print(render(MEMORY.of(top, page)))
-        return 0
-    from seawall.views.memory_workload_text import lines  # noqa: PLC0415 - only one of the two
+    name = "memory"
+    text_view = "seawall.views.memory_workload_text:lines"
+    document_table = "seawall.views.documents.memory_document:MEMORY"
 
-    paper = console_for(arguments.color)
-    body, unseen = list(lines(page, paper)), page.unseen
-    if len(list(page_lines(paper, top, source.notes, body, unseen))) > terminal_rows() - 1:
-        unseen = tuple(folded(unseen, "--json tells all of it"))
-    print_page(paper, top, source.notes, body, unseen)
-    return 0
+    def page(self) -> WorkloadMemoryPage:
+        return page_of(self.source, named_workload(self.source, self.arguments.workload))
+
+    def fitted(self, page: WorkloadMemoryPage, paper: Console) -> WorkloadMemoryPage:
+        """With what could not be seen in short, where it is longer than the screen."""
+        body, top = self.text(page, paper), self.head(page)
+        if (
+            len(list(page_lines(paper, top, page.bundle_notes, body, page.unseen)))
+            < terminal_rows()
+        ):
+            return page
+        return replace(page, unseen=tuple(folded(page.unseen, "--json tells all of it")))
+
+
+run = WorkloadMemoryVerb.run
 
 
 def page_of(source: Source, workload: Workload) -> WorkloadMemoryPage:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall numbers``: one container's memory as each tool shows it, and why they differ."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -27,10 +27,9 @@ from seawall.accounts.numbers.tool_numbers_processes import (
     resident_of,
 )
 from seawall.accounts.workloads import Workload, Workloads
-from seawall.cli.console import console_for
 from seawall.cli.named_workload import lookup_problem, named_workload
-from seawall.cli.source_options import add_source_arguments, open_source
-from seawall.cli.verb_page import print_page
+from seawall.cli.source_options import add_source_arguments
+from seawall.cli.verb import Head, SourceVerb
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
@@ -44,8 +43,8 @@ from seawall.readings.process_extra import SmapsRollup, parse_smaps_rollup
 from seawall.readings.process_status import ProcessStatuses
 from seawall.readings.reading import read_as, read_each_as
 from seawall.sources.source import Source
-from seawall.views.document import head, render
 from seawall.views.numbers_page import NodePage, NumbersPage, WorkloadPage
+from seawall.views.terminal import Console
 
 WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
 """Capabilities without which something stays unseen: shares of other users' processes."""
@@ -80,31 +79,33 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--bytes", action="store_true", help="formulas in bytes, not rounded")
 
 
-def run(arguments: Namespace) -> int:
-    """Print the table; the exit status."""
-    if arguments.node and arguments.workload not in (None, "/"):
-        raise UsageProblem("--node is about the whole machine: name a WORKLOAD or say --node")
-    source = open_source(arguments)
-    if arguments.node or arguments.workload in (None, "/"):
-        page = _page(source, _node(source), _Missed([], []))
-    else:
-        missed = _Missed([], [])
-        about = _about(source, arguments.workload, missed)
-        page = _page(source, about, missed)
-    top = head("numbers", source.first.get(Kernel), None)
-    if arguments.json:
-        from seawall.views.documents.numbers_document import (  # noqa: PLC0415 - one of the two
-            numbers_document,
-        )
+class NumbersVerb(SourceVerb[NumbersPage]):
+    """The node's numbers, or those of one workload."""
 
-        print(render(numbers_document(top, page)))
-        return 0
-    from seawall.views.numbers_text import lines  # noqa: PLC0415 - only one of the two
+    name = "numbers"
 
-    paper = console_for(arguments.color)
-    body = lines(page.about, paper, exact=arguments.bytes)
-    print_page(paper, top, source.notes, body, page.unseen)
-    return 0
+    def page(self) -> NumbersPage:
+        """UsageProblem for a workload that is not there, or of which nothing is counted."""
+        is_node, workload = self.arguments.node, self.arguments.workload
+        if is_node and workload not in (None, "/"):
+            raise UsageProblem("--node is about the whole machine: name a WORKLOAD or say --node")
+        source, missed = self.source, _Missed([], [])
+        is_node = is_node or workload in (None, "/")
+        about = _node(source) if is_node else _about(source, workload, missed)
+        return _page(source, about, missed)
+
+    def text(self, page: NumbersPage, paper: Console) -> Iterable[str]:
+        from seawall.views.numbers_text import lines  # noqa: PLC0415 - text alone
+
+        return lines(page.about, paper, exact=self.arguments.bytes)
+
+    def document(self, top: Head, page: NumbersPage) -> Head:
+        from seawall.views.documents.numbers_document import numbers_document  # noqa: PLC0415 - JSON alone
+
+        return numbers_document(top, page)
+
+
+run = NumbersVerb.run
 
 
 class _Missed(NamedTuple):

@@ -13,10 +13,9 @@ from seawall.accounts.oom.prediction import Field, Prediction
 from seawall.accounts.oom.scope import Scope, node_pages, node_scope, scope_of
 from seawall.accounts.oom.swarm import PROCESSES_MOST, Swarm, describe
 from seawall.accounts.workloads import Workload
-from seawall.cli.console import console_for
 from seawall.cli.named_workload import named_workload
-from seawall.cli.source_options import add_source_arguments, open_source
-from seawall.cli.verb_page import print_page
+from seawall.cli.source_options import add_source_arguments
+from seawall.cli.verb import SourceVerb
 from seawall.findings.blindness import unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
@@ -29,7 +28,6 @@ from seawall.readings.process import Processes
 from seawall.readings.process_status import ProcessStatuses
 from seawall.readings.sysctl_vm import VmSysctls
 from seawall.sources.source import Source
-from seawall.views.document import head, render
 from seawall.views.oom_predict_page import PredictPage
 
 WANTED: Final = ("DAC_READ_SEARCH",)
@@ -60,20 +58,28 @@ def add_arguments(parser: ArgumentParser) -> None:
     described.add_argument("--swap", metavar="SIZE", help="swap beyond it, e.g. 2GiB (default: 0)")
 
 
-def run(arguments: Namespace) -> int:
-    """Print the prediction; the exit status."""
-    if arguments.node and arguments.workload is not None:
-        raise UsageProblem("--node is about the whole node: leave the WORKLOAD out")
-    source = open_source(arguments)
-    if arguments.swarm or arguments.limit or arguments.swap:
-        page = _described(arguments, source)
-    else:
-        page = _page(arguments, source)
-    if arguments.json:
-        _print_json(source, page)
-    else:
-        _print_text(source, page, arguments.color)
-    return 0
+class OomPredictVerb(SourceVerb[PredictPage]):
+    """Of the node, at one workload's limit, or of processes that are only described."""
+
+    name = "oom-predict"
+    text_view = "seawall.views.oom_predict_text:lines"
+    document_table = "seawall.views.documents.oom_documents:PREDICT"
+
+    def page(self) -> PredictPage:
+        """UsageProblem for options that exclude each other."""
+        arguments = self.arguments
+        if arguments.node and arguments.workload is not None:
+            raise UsageProblem("--node is about the whole node: leave the WORKLOAD out")
+        if arguments.swarm or arguments.limit or arguments.swap:
+            return _described(arguments, self.source)
+        return _page(arguments, self.source)
+
+    def has_heading(self, page: PredictPage) -> bool:
+        """Described processes are of no host."""
+        return not page.described
+
+
+run = OomPredictVerb.run
 
 
 def _page(arguments: Namespace, source: Source) -> PredictPage:
@@ -197,18 +203,3 @@ def _described(arguments: Namespace, source: Source) -> PredictPage:
     words = f"{', '.join(arguments.swarm)} in {arguments.limit}"
     words += f" and {arguments.swap} of swap" if arguments.swap else ""
     return PredictPage(found, None, (), source.notes, words)
-
-
-def _print_json(source: Source, page: PredictPage) -> None:
-    from seawall.views.documents.oom_documents import PREDICT  # noqa: PLC0415 - one of the two
-
-    print(render(PREDICT.of(head("oom-predict", source.first.get(Kernel), None), page)))
-
-
-def _print_text(source: Source, page: PredictPage, colour: str) -> None:
-    from seawall.views.oom_predict_text import lines  # noqa: PLC0415 - only one of the two
-
-    paper = console_for(colour)
-    # Described processes are of no host.
-    top = None if page.described else head("oom-predict", source.first.get(Kernel), None)
-    print_page(paper, top, source.notes, lines(page, paper), page.unseen)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall pods``: workloads with their memory, what needs a look first."""
 
-from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from seawall.accounts.claims.claims import Claims
 from seawall.accounts.entitlements import Entitlement, Entitlements
@@ -12,11 +12,11 @@ from seawall.accounts.pods.pod_kills import KillMoment, with_kills
 from seawall.accounts.pods.pod_outside import with_outside
 from seawall.accounts.pods.pod_table import PodTable
 from seawall.accounts.workloads import Workloads
-from seawall.cli.console import console_for, terminal_rows
+from seawall.cli.console import terminal_rows
 from seawall.cli.named_workload import named_workload
 from seawall.cli.number_argument import a_number
-from seawall.cli.source_options import add_source_arguments, open_source
-from seawall.cli.verb_page import folded, page_lines, print_page
+from seawall.cli.source_options import add_source_arguments
+from seawall.cli.verb import Head, SourceVerb, folded, page_lines
 from seawall.findings.blindness import NotSeen, unread_rows
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
@@ -26,10 +26,10 @@ from seawall.readings.memcg import Memcgs
 from seawall.readings.process import Process, Processes
 from seawall.readings.snapshot import Snapshot
 from seawall.sources.source import Source
-from seawall.views.document import head, render
-from seawall.views.pods_choice import PodChoice, PodRows, choose
+from seawall.views.pods_choice import PodChoice, choose
 from seawall.views.pods_columns import ATTENTION, KEYS, column, has_no_name
 from seawall.views.pods_unseen import unseen
+from seawall.views.terminal import Console
 
 WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
 """Capabilities without which something stays unseen: folders of runtimes are root's alone, and
@@ -60,25 +60,74 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--wide", action="store_true", help="every column and REQ, the request")
 
 
-def run(arguments: Namespace) -> int:
-    """Print the table; the exit status."""
-    if arguments.sort not in ("name", ATTENTION):
-        column(arguments.sort)
-    source = open_source(arguments)
-    if arguments.json or arguments.wide:
-        source.first.get(Entitlements)
-    named = arguments.workload
-    within = None if named is None else named_workload(source, named)
-    names = {} if arguments.json else _largest_processes(source)
-    table, rows = table_of(source, with_stalls=arguments.json)
-    choice = PodChoice(
-        sort=arguments.sort, limit=arguments.limit or None, everything=arguments.all, within=within
-    )
-    if arguments.json:
-        _print_json(source, table, choose(table, choice), rows)
-    else:
-        _print_text(source, table, choice, rows, arguments, names)
-    return 0
+class PodsAnswer(NamedTuple):
+    """Every workload, and what of them was asked for."""
+
+    table: PodTable
+    choice: PodChoice
+    unseen: Sequence[NotSeen]
+    names: Mapping[str, str]
+    """By cgroup, of those that have an id for a name: what runs there."""
+
+
+class PodsVerb(SourceVerb[PodsAnswer]):
+    """The table; without ``--limit`` as much of it as fits on the screen."""
+
+    name = "pods"
+
+    def page(self) -> PodsAnswer:
+        """UsageProblem for a column or a workload that is not there."""
+        arguments = self.arguments
+        if arguments.sort not in ("name", ATTENTION):
+            column(arguments.sort)
+        source, named = self.source, arguments.workload
+        if arguments.json or arguments.wide:
+            source.first.get(Entitlements)
+        within = None if named is None else named_workload(source, named)
+        names = {} if arguments.json else _largest_processes(source)
+        table, rows = table_of(source, with_stalls=arguments.json)
+        choice = PodChoice(
+            sort=arguments.sort, limit=arguments.limit or None, everything=arguments.all,
+            within=within,
+        )  # fmt: skip
+        return PodsAnswer(table, choice, rows, names)
+
+    def text(self, page: PodsAnswer, paper: Console) -> list[str]:
+        from seawall.views.pods_text import lines  # noqa: PLC0415 - text alone
+
+        asked = _asked(self.source) if self.arguments.wide else None
+        chosen = choose(page.table, page.choice)
+        return list(lines(page.table, chosen, paper, asked, page.names))
+
+    def document(self, top: Head, page: PodsAnswer) -> Head:
+        from seawall.views.documents.pods_document import PODS, PodsPage  # noqa: PLC0415 - JSON alone
+
+        source = self.source
+        shown = PodsPage(
+            table=page.table, chosen=choose(page.table, page.choice), entitlements=_asked(source),
+            claimed=source.first.get(Claims), unseen=page.unseen, bundle_notes=source.notes,
+        )  # fmt: skip
+        return PODS.of(top, shown)
+
+    def fitted(self, page: PodsAnswer, paper: Console) -> PodsAnswer:
+        """With what could not be seen in short, then with fewer rows, until it fits."""
+        if self.arguments.limit is not None:
+            return page
+        room = terminal_rows() - 1  # the prompt has the last one
+        top, notes = self.head(page), self.source.notes
+        body = self.text(page, paper)
+        if page.unseen and len(list(page_lines(paper, top, notes, body, page.unseen))) > room:
+            page = page._replace(unseen=folded(page.unseen, "--limit 0 tells all of it"))
+        frame = len(list(page_lines(paper, top, notes, (), page.unseen)))
+        shown = len(choose(page.table, page.choice).rows)
+        while frame + len(body) > room and shown > ROWS_LEAST:
+            shown = max(ROWS_LEAST, shown - (frame + len(body) - room))
+            page = page._replace(choice=replace(page.choice, limit=shown))
+            body = self.text(page, paper)
+        return page
+
+
+run = PodsVerb.run
 
 
 def table_of(source: Source, *, with_stalls: bool) -> tuple[PodTable, list[NotSeen]]:
@@ -119,43 +168,6 @@ def _asked(source: Source) -> Mapping[str, Entitlement]:
     """What each cgroup asked for of processors and memory, by its path; empty where unread."""
     found = source.first.get(Entitlements)
     return {} if isinstance(found, Unread) else found.by_cgroup
-
-
-def _print_json(source: Source, table: PodTable, chosen: PodRows, rows: list[NotSeen]) -> None:
-    from seawall.views.documents.pods_document import PODS, PodsPage  # noqa: PLC0415 - one of the two
-
-    page = PodsPage(
-        table=table, chosen=chosen, entitlements=_asked(source),
-        claimed=source.first.get(Claims), unseen=rows, bundle_notes=source.notes,
-    )  # fmt: skip
-    print(render(PODS.of(head("pods", source.first.get(Kernel), None), page)))
-
-
-def _print_text(
-    source: Source, table: PodTable, choice: PodChoice, rows: list[NotSeen], arguments: Namespace,
-    names: Mapping[str, str],
-) -> None:  # fmt: skip
-    from seawall.views.pods_text import lines  # noqa: PLC0415 - only one of the two
-
-    paper = console_for(arguments.color)
-    top = head("pods", source.first.get(Kernel), None)
-    asked = _asked(source) if arguments.wide else None
-
-    def page(limit: int | None) -> list[str]:
-        chosen = choose(table, replace(choice, limit=limit))
-        return list(lines(table, chosen, paper, asked, names))
-
-    body = page(choice.limit)
-    if arguments.limit is None:
-        room = terminal_rows() - 1  # the prompt has the last one
-        shown = len(choose(table, choice).rows)
-        if rows and len(list(page_lines(paper, top, source.notes, body, rows))) > room:
-            rows = folded(rows, "--limit 0 tells all of it")
-        frame = len(list(page_lines(paper, top, source.notes, (), rows)))
-        while frame + len(body) > room and shown > ROWS_LEAST:
-            shown = max(ROWS_LEAST, shown - (frame + len(body) - room))
-            body = page(shown)
-    print_page(paper, top, source.notes, body, rows)
 
 
 def _largest_processes(source: Source) -> dict[str, str]:

@@ -9,16 +9,13 @@ import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import Counter
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from seawall.accounts.stacks.stack_tally import StackTally
 from seawall.cli import interrupt
-from seawall.cli.source_options import (
-    add_source_arguments,
-    complete_timeout,
-    open_source,
-    seconds_of,
-)
+from seawall.cli.source_options import add_source_arguments, complete_timeout, seconds_of
+from seawall.cli.verb import SourceVerb
 from seawall.host import task_stacks as _in_the_child  # noqa: F401 - forked with it, not read there
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
@@ -30,6 +27,7 @@ from seawall.sources.source import Source
 if TYPE_CHECKING:
     from seawall.accounts.workloads import Workload
     from seawall.readings.snapshot import Snapshot
+    from seawall.views.stacks_page import StacksPage
     from seawall.views.stacks_unseen import Missing
 
 WANTED: Final = ("SYS_ADMIN", "SYS_PTRACE", "DAC_READ_SEARCH")
@@ -90,18 +88,57 @@ def complete(arguments: Namespace) -> None:
     interrupt.arm(arguments)
 
 
-def run(arguments: Namespace) -> int:
-    """Sample, group, print; the exit status."""
-    interrupt.leave_to_parent()
-    source = open_source(arguments)
-    wanted = _wanted(source, arguments.workload)
-    gathering = _Gathering(source, arguments)
-    if source.live is None:
-        gathering.replay()
-    else:
-        gathering.sample(source.live)
-    _show(source, gathering, wanted, arguments)
-    return 0
+class StacksVerb(SourceVerb["StacksPage"]):
+    """The samples of a window, grouped."""
+
+    name = "stacks"
+    text_view = "seawall.views.stacks_text:lines"
+    document_table = "seawall.views.documents.stacks_document:STACKS"
+
+    @cached_property
+    def moment(self) -> "Snapshot":
+        """Of the last sample: what hangs is still there."""
+        from seawall.readings.snapshot import Snapshot  # noqa: PLC0415 - as all that prints
+
+        return Snapshot(self.source.rounds[-1])
+
+    def page(self) -> "StacksPage":
+        """UsageProblem for a workload that is not there."""
+        interrupt.leave_to_parent()
+        wanted = _wanted(self.source, self.arguments.workload)
+        gathering = _Gathering(self.source, self.arguments)
+        if self.source.live is None:
+            gathering.replay()
+        else:
+            gathering.sample(self.source.live)
+        return self._page(gathering, wanted)
+
+    def _page(self, gathering: "_Gathering", wanted: "Workload | None") -> "StacksPage":
+        from seawall.accounts.stacks.stack_tally import grouped  # noqa: PLC0415 - what prints is last
+        from seawall.readings.kernel import Kernel  # noqa: PLC0415
+        from seawall.views.stacks_page import StacksPage  # noqa: PLC0415
+        from seawall.views.stacks_unseen import unseen  # noqa: PLC0415
+
+        source, last = self.source, self.moment
+        owners = _Owners([last] if wanted is None else [last, source.first], wanted)
+        last.get(Kernel)
+        found = grouped(gathering.tally, owners.workload_of, owners.is_wanted)
+        return StacksPage(
+            tally=gathering.tally,
+            found=found,
+            every_seconds=None if source.live is None else self.arguments.every,
+            wanted=None if wanted is None else wanted.name,
+            cpus=tuple(gathering.cpus),
+            unseen=tuple(unseen(gathering.missing(found.untold), last)),
+            bundle_notes=source.notes,
+        )
+
+    def window_seconds(self, page: "StacksPage") -> float | None:
+        """Of the samples."""
+        return page.tally.window_seconds if len(page.tally.seconds) > 1 else None
+
+
+run = StacksVerb.run
 
 
 def _wanted(source: Source, name: str | None) -> "Workload | None":
@@ -197,44 +234,6 @@ class _Gathering:
                 return False
             time.sleep(min(left, _NAP_SECONDS))
         return True
-
-
-def _show(
-    source: Source, gathering: _Gathering, wanted: "Workload | None", arguments: Namespace
-) -> None:
-    from seawall.accounts.stacks.stack_tally import grouped  # noqa: PLC0415 - what prints comes last
-    from seawall.cli.console import console_for  # noqa: PLC0415
-    from seawall.cli.verb_page import print_page  # noqa: PLC0415
-    from seawall.readings.kernel import Kernel  # noqa: PLC0415
-    from seawall.readings.snapshot import Snapshot  # noqa: PLC0415
-    from seawall.views.document import head, render  # noqa: PLC0415
-    from seawall.views.stacks_page import StacksPage  # noqa: PLC0415
-    from seawall.views.stacks_unseen import unseen  # noqa: PLC0415
-
-    tally = gathering.tally
-    last = Snapshot(source.rounds[-1])  # now: what hangs is still there
-    owners = _Owners([last] if wanted is None else [last, source.first], wanted)
-    kernel = last.get(Kernel)
-    found = grouped(tally, owners.workload_of, owners.is_wanted)
-    page = StacksPage(
-        tally=tally,
-        found=found,
-        every_seconds=None if source.live is None else arguments.every,
-        wanted=None if wanted is None else wanted.name,
-        cpus=tuple(gathering.cpus),
-        unseen=tuple(unseen(gathering.missing(found.untold), last)),
-        bundle_notes=source.notes,
-    )
-    top = head("stacks", kernel, tally.window_seconds if len(tally.seconds) > 1 else None)
-    if arguments.json:
-        from seawall.views.documents.stacks_document import STACKS  # noqa: PLC0415 - one of the two
-
-        print(render(STACKS.of(top, page)))
-        return
-    from seawall.views.stacks_text import lines  # noqa: PLC0415 - one of the two
-
-    paper = console_for(arguments.color)
-    print_page(paper, top, source.notes, lines(page, paper), page.unseen)
 
 
 class _Owners:

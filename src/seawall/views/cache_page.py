@@ -2,8 +2,9 @@
 """What ``seawall cache`` has to show, as text and as JSON."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from seawall.accounts.cache.dirty import Dirty
 from seawall.accounts.cache.page_cache import CacheFile, CacheTotals
 from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup
 from seawall.findings.blindness import NotSeen
@@ -58,3 +59,12 @@ class CachePage:
     def host_cached_bytes(self) -> int | None:
         """Cached of /proc/meminfo; None when it could not be read."""
         return None if isinstance(self.meminfo, Unread) else self.meminfo.cached
+
+
+class DirtyCachePage(NamedTuple):
+    """``--dirty``, which looks at no files."""
+
+    dirty: Dirty | Unread
+    """Pages that wait for a disk; only with --dirty."""
+    unseen: tuple[NotSeen, ...]
+    bundle_notes: tuple[str, ...]

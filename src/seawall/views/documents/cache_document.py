@@ -8,9 +8,8 @@ from seawall.accounts.cache.dirty_groups import DirtyGroup
 from seawall.accounts.cache.dirty_thresholds import DirtyLimits
 from seawall.accounts.cache.page_cache import CacheFile, CacheTotals, explained_fraction
 from seawall.findings.blindness import NotSeen
-from seawall.host.host import Unread
 from seawall.views.cache_advice import advice
-from seawall.views.cache_page import CachePage, Owners, ScopeKind
+from seawall.views.cache_page import CachePage, DirtyCachePage, Owners, ScopeKind
 from seawall.views.dirty_text import settings_words
 from seawall.views.documents.document_fields import (
     Document,
@@ -26,15 +25,6 @@ from seawall.views.documents.document_fields import (
 class RecordedCachePage(NamedTuple):
     """Of a recording, which holds no files."""
 
-    unseen: tuple[NotSeen, ...]
-    bundle_notes: tuple[str, ...]
-
-
-class DirtyCachePage(NamedTuple):
-    """``--dirty``, which looks at no files."""
-
-    dirty: Dirty | Unread
-    """Pages that wait for a disk; only with --dirty."""
     unseen: tuple[NotSeen, ...]
     bundle_notes: tuple[str, ...]
 
