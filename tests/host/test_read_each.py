@@ -76,4 +76,4 @@ def test_after_the_time_is_over_each_is_answered_so() -> None:
 def test_proc_is_listed_without_a_child(host: LiveHost) -> None:
     """Every process scan begins there: a deadline of 200 ms would blind it under load."""
     assert f"{os.getpid()}/" in host.names("/proc")  # type: ignore[operator]
-    assert not host._expendable._pid
+    assert not host._expendable.is_running

@@ -27,7 +27,7 @@ from seawall.host.host import JSON
 from seawall.host.live import LiveHost
 from seawall.watcher.claim_rows import ClaimRows, LearnedClaims
 from seawall.watcher.deferred_host import DeferredHost
-from seawall.watcher.probe_child import Question
+from seawall.watcher.watcher_reader import Question
 from seawall.watcher.workload_inventory import WorkloadInventory
 
 

@@ -14,7 +14,7 @@ from seawall.watcher.claim_rows import ClaimRows
 from seawall.watcher.deferred_host import DeferredHost
 from seawall.watcher.guard_endpoint import GuardEndpoint
 from seawall.watcher.guard_feed import GuardFeed
-from seawall.watcher.probe_child import Question
+from seawall.watcher.watcher_reader import Question
 
 RESIDUAL = 4000 * MIB
 HOLDER = {"pid": 7, "start_ticks": 1, "devices": [["nvidia", 195, 0, 1, [3]]], "dmabufs": []}

@@ -3,6 +3,7 @@
 Rings at 160 MiB/s in a cgroup of their own beside innocents at work; a guard that hangs or dies.
 """
 
+import itertools
 import json
 import os
 import select
@@ -11,7 +12,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.end_to_end.innocents import innocents, ring_hog, why_no_rings
 from tests.end_to_end.own_run import OwnRun
 
 from seawall.guard.entry import watcher_argv
+from seawall.host.page_trace import instances, tracefs
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
 MIB = 1 << 20
@@ -73,8 +75,35 @@ class Watcher:
         return found
 
     def instances(self) -> list[str]:
-        names = os.listdir(INSTANCES) if INSTANCES.exists() else []
+        """Of the tracer, as they are there: mounted by us where nobody else has."""
+        try:
+            root = tracefs.attach()
+        except OSError:
+            return []
+        try:
+            names = instances.names_of_ours(root)
+        finally:
+            tracefs.let_go(root)
         return [name for name in names if f"-{self.process.pid}-" in name]
+
+    def children(self) -> dict[int, str]:
+        """Their names by their pids."""
+        found = {}
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):
+                name, _, rest = stat.read_text().partition("(")[2].rpartition(") ")
+                if int(rest.split()[1]) == self.process.pid:
+                    found[int(stat.parent.name)] = name
+        return found
+
+    def reader(self) -> int:
+        """Its pid; the only child that stays."""
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            if list((found := self.children()).values()) == ["seawall-reader"]:
+                return next(iter(found))
+            time.sleep(0.05)
+        raise AssertionError(found)
 
     def cpu_seconds(self) -> float:
         text = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].split()
@@ -136,8 +165,9 @@ def test_at_rest_it_costs_little_and_traces_nothing(home: OwnRun) -> None:
         else:
             pytest.skip("others on this machine take memory that nobody counts all the time")
         assert one.cpu_seconds() - before < 0.12  # 0.008 measured
-        for name in one.instances():
-            assert (INSTANCES / name / "events/enable").read_text().strip() == "0"
+        if INSTANCES.exists():
+            for name in one.instances():
+                assert (INSTANCES / name / "events/enable").read_text().strip() == "0"
 
 
 def test_it_looks_as_often_as_it_is_told(home: OwnRun) -> None:
@@ -159,6 +189,47 @@ def test_a_guard_that_hangs_does_not_hold_it(home: OwnRun) -> None:
         one.say(t="look", cgroups=None, why="node_short")
         told = one.listen(20, "stuck")
         assert told["rows"] == []
+
+
+def test_readers_that_hang_stop_nothing(home: OwnRun) -> None:
+    """Stopped, which is for a watcher as if they hung in the kernel."""
+    with watcher(home) as one:
+        made = one.instances()
+        one.say(t="pace", seconds=0.25)
+        for _ in range(3):
+            stopped = one.reader()
+            os.kill(stopped, signal.SIGSTOP)
+            one.heard = []
+            began = time.monotonic()
+            one.say(t="look", cgroups=[], why="node_short")
+            while one.children().get(stopped) and time.monotonic() < began + 20:
+                one.listen(0.2)
+            assert one.reader() != stopped, "it was given up, and there is a new one"
+            one.listen(3)
+            times = [began, *(m["seconds"] for _, m in one.heard if m["t"] == "ledger")]
+            gaps = [after - before for before, after in itertools.pairwise(times)]
+            assert max(gaps) < 3, "it looked all the while"
+        assert one.instances() == made, "and its tracer is the same"
+        assert [m["blind"] for _, m in one.heard if m["t"] == "ledger"][-1] == ""
+        one.heard = []
+        one.say(t="look", cgroups=[], why="node_short")
+        one.listen(6)
+        refused = [m["refused"] for _, m in one.heard if m["t"] == "claims"][-1]
+        assert not any("packet_rings" in words for words in refused), "it is answered again"
+
+
+def test_a_watcher_that_is_killed_leaves_no_tracing(home: OwnRun) -> None:
+    with watcher(home) as one:
+        reader, made = one.reader(), one.instances()
+        if not made:
+            pytest.skip("nothing can be traced here")
+        one.process.kill()
+        one.process.wait()
+        until = time.monotonic() + 10
+        while (one.instances() or Path(f"/proc/{reader}").exists()) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert one.instances() == []
+        assert not Path(f"/proc/{reader}").exists()
 
 
 @pytest.mark.parametrize("end", ["eof", "term"])

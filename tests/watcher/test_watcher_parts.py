@@ -1,6 +1,5 @@
 """Small parts of the watcher: lows, glimpses, pace, the lock, and what is stuck."""
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -155,7 +154,7 @@ def test_who_works_at_its_limit_is_not_stuck(tmp_path: Path) -> None:
     words = ("load_model", str(tmp_path / "model"), str(128 * MIB), "100")
     with member("atlimit", words, limit_bytes=32 * MIB) as one:
         one.read("ready")
-        rows = stuck("stuck", json.dumps([one.path, "/none", "/"]))
+        rows = stuck([one.path, "/none", "/"])
     assert isinstance(rows, list)
     (row,) = rows
     assert isinstance(row, dict)

@@ -41,6 +41,7 @@ from typing import Any, Final
 
 from seawall.guard import lean_re
 from seawall.guard.watcher_channel import DATAGRAM_MOST_BYTES, RECEIVED
+from seawall.proc.own_name import take_name, take_role
 
 _KINDS: Final = frozenset({"self_test_child", "run", "termination_message", "textfile", "rivals",
                     "config", "ping", "hold", "kmsg"})  # fmt: skip
@@ -165,6 +166,8 @@ def start(**options: Any) -> Aide:
         given = (*options.get("watcher_fds", ()), *options.get("recorder_fds", ()))
         _forget_descriptors({theirs.fileno(), *given})
         _forget_signals()
+        take_name("seawall-helper")
+        take_role("helper")
         # Here and not above: what the aide holds must not be in the guard's memory.
         from seawall.guard.tell import errands  # noqa: PLC0415
 

@@ -18,6 +18,16 @@ ENTRIES = {
     "pinner": "seawall.pinner.pinner_process",
 }
 
+NAMES = {
+    "guard": "seawall-guard",
+    "watcher": "seawall-watcher",
+    "recorder": "seawall-record",
+    "pinner": "seawall-pinner",
+}
+"""In ``ps`` and ``top``, which take 15 characters; the helper and the watcher's reader are forks,
+``seawall-helper`` and ``seawall-reader``.
+"""
+
 ENVIRONMENT = {"LC_ALL": "C", "LD_BIND_NOW": "1"}
 """Of the guard, beside what it is handed.  The C locale: no tables of others in memory (0.2 MB);
 Python speaks UTF-8 there by itself.  Every function of the libraries is looked up at the start
@@ -91,6 +101,10 @@ def main(words: list[str]) -> int:
     sys.path.append(root())
     if words[0] in ("watcher", "recorder"):
         tell_version(int(words[1]))
+    if words[0] in NAMES:
+        from seawall.proc.own_name import take_name  # noqa: PLC0415 - after the path is set
+
+        take_name(NAMES[words[0]])
     if words[0] == "guard":
         from seawall.guard import lean_library  # noqa: PLC0415 - after the path is set
 

@@ -11,16 +11,14 @@ weeks has them lapse, or a bad minute would blind it for good.
 import errno
 import math
 import os
-import select
-import signal
 import struct
 import time
-from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from seawall.host.blocking import KERNEL_LOG
 from seawall.host.host import Unread
+from seawall.proc.serving_child import ChildDied, ServingChild, TooManyHang
 
 LOSSES_BEFORE_REFUSAL: Final = 5
 LAPSE_SECONDS: Final = 300.0
@@ -28,7 +26,7 @@ LAPSE_SECONDS: Final = 300.0
 _CONTROL_PATH: Final = "/proc/self/cmdline"
 _PATH_MOST: Final = 8192  # twice PATH_MAX
 QUESTION_MOST: Final = 1 << 20  # bytes of a probe's question
-_HEAD: Final = struct.Struct("=iq")  # errno or 0 or -1 for too big; length
+_LIMIT: Final = struct.Struct("=q")
 
 Reader = Callable[[str, int], bytes]
 """Reads ``(path, limit_bytes)``; raises OSError, EFBIG for a file over the limit."""
@@ -39,17 +37,15 @@ class Expendable:
 
     def __init__(
         self, reader: Reader, kept: Callable[[], Iterable[int]] = tuple,
-        lapse_seconds: float = math.inf,
+        lapse_seconds: float = math.inf, child: ServingChild | None = None,
     ) -> None:  # fmt: skip
         """``kept``: descriptors that the reader needs in the child, e.g. its root.
-        ``lapse_seconds``: so long a loss counts.
+        ``lapse_seconds``: so long a loss counts.  ``child``: one that answers others too.
         """
         self._reader = reader
         self._lapse_seconds = lapse_seconds
-        self._kept = kept
-        self._pid = 0
-        self._to = self._back = -1
-        self._owner = os.getpid()
+        self._child = child or ServingChild(keep=kept)
+        self._lane = self._child.lane(self._answer)
         self.losses: dict[str, list[float]] = {}
         """By kind: when (monotonic); no more of each than refuse."""
 
@@ -87,8 +83,6 @@ class Expendable:
 
     def _ask(self, path: str, limit_bytes: int, deadline_seconds: float) -> bytes | Unread | None:
         """One try; None when the deadline passed and the child was given up."""
-        if not self._pid or self._owner != os.getpid():
-            self._fork()
         try:
             request = os.fsencode(path)
         except ValueError:  # a character that no file name can have
@@ -96,125 +90,30 @@ class Expendable:
         if len(request) > (QUESTION_MOST if path.startswith("\0") else _PATH_MOST):
             return unread_for(path, errno.ENAMETOOLONG)
         try:
-            question = struct.pack("=qi", limit_bytes, len(request)) + request
-            is_put = self._put(question, deadline_seconds)
-            head = self._take(_HEAD.size, deadline_seconds) if is_put else None
-            code, length = _HEAD.unpack(head) if head else (0, 0)
-            body = self._take(length, max(deadline_seconds, 1.0)) if head else None
-        except (BrokenPipeError, EOFError):
-            self._drop()
+            answer = self._lane.ask(_LIMIT.pack(limit_bytes) + request, deadline_seconds)
+        except ChildDied:
             return Unread(path, "failed", "the reading child died")
-        if body is None:
-            self._drop()
+        except TooManyHang as problem:
+            return Unread(path, "no_answer", f"not asked: {problem}")
+        except OSError as error:
+            return Unread(path, "failed", f"no reading child: {error.strerror}")
+        if answer is None:
             return None
-        return body if code == 0 else unread_for(path, code)
+        return answer.body if answer.code == 0 else unread_for(path, answer.code)
+
+    def _answer(self, question: bytes) -> bytes:
+        """In the child."""
+        (limit_bytes,) = _LIMIT.unpack_from(question)
+        return self._reader(os.fsdecode(question[_LIMIT.size :]), limit_bytes)
 
     @property
     def is_running(self) -> bool:
         """Whether a child waits for the next question; else it is forked then."""
-        return bool(self._pid) and self._owner == os.getpid()
+        return self._child.is_running
 
     def close(self) -> None:
         """End the child; safe to call twice."""
-        self._drop()
-
-    def _put(self, question: bytes, deadline_seconds: float) -> bool:
-        """The pipe takes 64 KiB at once; more only as fast as the child reads."""
-        poll = select.poll()
-        poll.register(self._to, select.POLLOUT)
-        view = memoryview(question)
-        while view:
-            if not poll.poll(deadline_seconds * 1000):
-                return False
-            view = view[os.write(self._to, view) :]
-        return True
-
-    def _take(self, size: int, deadline_seconds: float) -> bytes | None:
-        """Exactly ``size`` bytes from the child, or None at the deadline."""
-        parts: list[bytes] = []
-        poll = select.poll()
-        poll.register(self._back, select.POLLIN)
-        while size:
-            if not poll.poll(deadline_seconds * 1000):
-                return None
-            part = os.read(self._back, min(size, 1 << 20))
-            if not part:
-                raise EOFError
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
-
-    def _drop(self) -> None:
-        """Kill the child without waiting for it."""
-        if self._pid and self._owner == os.getpid():
-            os.close(self._to)
-            os.close(self._back)
-            try:
-                os.kill(self._pid, signal.SIGKILL)
-                os.waitpid(self._pid, os.WNOHANG)
-            except (ProcessLookupError, ChildProcessError):
-                pass
-        self._pid = 0
-
-    def _fork(self) -> None:
-        requests, self._to = os.pipe()
-        self._back, answers = os.pipe()
-        self._owner = os.getpid()
-        self._pid = os.fork()
-        if self._pid:
-            os.close(requests)
-            os.close(answers)
-            os.set_blocking(self._to, False)
-            return
-        try:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            let_go({requests, answers, *self._kept()})
-            _serve(requests, answers, self._reader)
-        finally:
-            os._exit(0)
-
-
-def let_go(keep: Collection[int]) -> None:
-    """Close what was inherited: a child that hangs must hold nobody's pipe or terminal."""
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) not in keep:
-            with suppress(OSError):
-                os.close(int(name))
-    null = os.open(os.devnull, os.O_RDWR)  # lands on the lowest number, which is free now
-    for number in (0, 1, 2):
-        if number not in keep and number != null:
-            os.dup2(null, number)
-
-
-def _serve(requests: int, answers: int, reader: Reader) -> None:
-    """The child's whole life."""
-    while True:
-        head = os.read(requests, 12)
-        if len(head) < 12:
-            return
-        limit_bytes, length = struct.unpack("=qi", head)
-        path = os.fsdecode(_read_all(requests, length))
-        code, body = 0, b""
-        try:
-            body = reader(path, limit_bytes)
-        except OSError as error:
-            code = error.errno or errno.EIO
-        except ValueError:
-            code = errno.EINVAL  # a NUL in a name
-        data = memoryview(_HEAD.pack(code, len(body)) + body)
-        while data:
-            data = data[os.write(answers, data) :]
-
-
-def _read_all(requests: int, length: int) -> bytes:
-    """A pipe gives a page at a time when it likes."""
-    data = b""
-    while len(data) < length:
-        part = os.read(requests, length - len(data))
-        if not part:
-            break
-        data += part
-    return data
+        self._child.give_up()
 
 
 def unread_for(path: str, code: int) -> Unread:

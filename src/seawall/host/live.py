@@ -17,6 +17,7 @@ from seawall.host.probes import RESIDENCY_PROBES, ask_live
 from seawall.host.sieve import is_sieved, sieve_for
 from seawall.host.slow_probes import OF_TREES, SLOW_PROBES, answer_of
 from seawall.host.watchdog import Slot
+from seawall.proc.serving_child import ServingChild
 
 if TYPE_CHECKING:
     from seawall.host.background_question import BackgroundQuestion
@@ -39,11 +40,12 @@ class LiveHost:
     until: the monotonic second after which every question answers ``not_reached``; who has none
            asks for weeks, and reads that were lost lapse for it.
     slot:  where the open question is noted, for whoever must say where it hung.
+    reader: the child that reads what may hang, where it has other work too; None: one for this.
     """
 
     def __init__(
         self, root: str = "/", *, with_cmdline: bool = False, until: float | None = None,
-        slot: Slot | None = None,
+        slot: Slot | None = None, reader: ServingChild | None = None,
     ) -> None:  # fmt: skip
         self.root = root
         self._with_cmdline = with_cmdline
@@ -56,7 +58,7 @@ class LiveHost:
         self.is_live = self._rooted is None or self._has_procfs()
         """False for a tree of files: the machine they came from is not this one."""
         lapse_seconds = LAPSE_SECONDS if until is None else math.inf
-        self._expendable = Expendable(self._read_sieved, self._kept, lapse_seconds)
+        self._expendable = Expendable(self._read_sieved, self._kept, lapse_seconds, reader)
         self._residency: ResidencyAsker | None = None
         self._slot = slot or Slot()
 

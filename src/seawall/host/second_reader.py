@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from seawall.host.expendable import let_go
+from seawall.proc.forked_child import let_go
 
 SILENCE_SECONDS: Final = 1.0
 _OUR_SHARE: Final = 0.38  # the parent parses as well

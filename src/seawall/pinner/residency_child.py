@@ -17,8 +17,8 @@ import time
 from contextlib import suppress
 from typing import Any, Final
 
-from seawall.host.expendable import let_go
 from seawall.pinner.looking import answer
+from seawall.proc.forked_child import let_go
 
 DEADLINE_SECONDS: Final = 5.0
 AGAIN_SECONDS: Final = 300.0

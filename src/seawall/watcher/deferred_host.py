@@ -10,7 +10,7 @@ from typing import Final
 
 from seawall.host.host import JSON, READ_LIMIT_BYTES, Host, Unread
 from seawall.host.slow_probes import SLOW_PROBES
-from seawall.watcher.probe_child import ProbeChild, Question
+from seawall.watcher.watcher_reader import Question, WatcherReader
 
 _KEPT_MOST: Final = 16
 DEAR: Final = frozenset({"driver_files", "driver_mappings"})
@@ -31,7 +31,7 @@ _NOT_YET: Final = "asked now; told at one of the next looks"
 class DeferredHost:
     """``host`` for everything but slow probes."""
 
-    def __init__(self, host: Host, asker: ProbeChild) -> None:
+    def __init__(self, host: Host, asker: WatcherReader) -> None:
         self._host = host
         self._asker = asker
         self._answers: dict[Question, tuple[float, float, JSON | Unread]] = {}

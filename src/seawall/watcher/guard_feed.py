@@ -5,23 +5,26 @@ Nothing here waits for the guard: a message for which there is no room is lost, 
 tells all of it again.
 """
 
-import json
 import select
 import time
 from collections import deque
+from contextlib import suppress
 from typing import Any, Final
 
 from seawall.accounts.node_memory.ledger import Ledger
+from seawall.host.background_question import BackgroundQuestion
+from seawall.host.host import JSON
 from seawall.host.live import LiveHost
 from seawall.host.slow_probes import SLOW_PROBES
+from seawall.proc.forked_child import bury
 from seawall.watcher.claim_rows import ClaimReport, ClaimRows, LearnedClaims
 from seawall.watcher.claims_file import ClaimsFile
 from seawall.watcher.deferred_host import DeferredHost
 from seawall.watcher.guard_endpoint import GuardEndpoint, word
 from seawall.watcher.ledger_looks import FreeMemoryLook
 from seawall.watcher.memory_learner import MemoryLearner
-from seawall.watcher.probe_child import ProbeChild, Question, reap
 from seawall.watcher.stuck_groups import DEADLINE_SECONDS, stuck
+from seawall.watcher.watcher_reader import WatcherReader, be_first
 from seawall.watcher.workload_inventory import WorkloadInventory
 
 PEACE_SECONDS: Final = 1.0
@@ -71,10 +74,10 @@ class GuardFeed:
 
     def __init__(self, endpoint: GuardEndpoint) -> None:
         self._to = endpoint
-        self._asker = ProbeChild(lambda probe, argument: SLOW_PROBES[probe].answer(argument))
-        self._stuck = ProbeChild(stuck)
-        self._live = LiveHost("/")
-        self._host = DeferredHost(self._live, self._asker)
+        self._reader = WatcherReader(lambda probe, argument: SLOW_PROBES[probe].answer(argument))
+        self._stuck: BackgroundQuestion | None = None
+        self._live = LiveHost("/", reader=self._reader.child)
+        self._host = DeferredHost(self._live, self._reader)
         self._inventory = WorkloadInventory(self._live)
         self._learning = MemoryLearner(self._live, self._inventory)
         self._claiming = ClaimRows(self._host, self._inventory)
@@ -102,7 +105,7 @@ class GuardFeed:
 
     def rehearse(self) -> None:
         """Do everything once, so that nothing is imported, opened or made later."""
-        self._asker.start()
+        self._reader.start()
         self._inventory.refresh()
         if not self._keeping.why_not_alone():
             self._learning.following.open()
@@ -110,7 +113,7 @@ class GuardFeed:
         self._host.may_ask = True
         self._rehearse_claims()
         self._rehearse_answers()
-        stuck("stuck", json.dumps([]))
+        stuck([])
 
     def _rehearse_answers(self) -> None:
         until = time.monotonic() + 3.0
@@ -127,6 +130,7 @@ class GuardFeed:
         """Until the guard is gone."""
         while self._to.is_open:
             began = time.monotonic(), time.thread_time()
+            self._reader.start()  # one that was lost is replaced at once
             self._look()
             self._tell()
             self._do_slow_things()
@@ -135,8 +139,9 @@ class GuardFeed:
     def close(self) -> None:
         """Take away what was made; safe to call twice."""
         self._learning.following.close()
-        self._asker.close()
-        self._stuck.close()
+        self._reader.close()
+        if self._stuck is not None:
+            self._stuck.drop()
         self._live.close()
         self._glimpse.close()
         self._to.close()
@@ -183,7 +188,7 @@ class GuardFeed:
         cgroups = message.get("cgroups")
         paths = [path for path in cgroups if isinstance(path, str)] if cgroups else []
         if message.get("why") == "stuck":
-            self._stuck.ask(Question("stuck", json.dumps(paths)), DEADLINE_SECONDS)
+            self._ask_stuck(paths)
             return
         self._drivers_until = time.monotonic() + _DRIVERS_SECONDS
         self._claims_due = 0.0
@@ -269,16 +274,26 @@ class GuardFeed:
         if (rows or gone) and self._to.tell_rows("groups", rows, gone=gone):
             self._inventory.told(rows, gone)
 
+    def _ask_stuck(self, paths: list[str]) -> None:
+        """By a child that ends with its answer: it is asked once an hour, and takes 15 MB."""
+
+        def answer() -> JSON:
+            be_first()
+            return stuck(paths)
+
+        if self._stuck is None:
+            with suppress(OSError):  # no memory for it: the guard asks again
+                self._stuck = BackgroundQuestion("stuck", answer, DEADLINE_SECONDS)
+
     def _tell_stuck(self) -> None:
-        told = self._stuck.take()
-        if told is None:
+        if self._stuck is None or not self._stuck.is_over:
             return
-        if isinstance(told[1], list):
-            rows = [row for row in told[1] if isinstance(row, dict)]
+        told, self._stuck = self._stuck.answer(), None
+        if isinstance(told, list):
+            rows = [row for row in told if isinstance(row, dict)]
             for row in rows:
                 row["inode"] = self._inventory.inode(str(row.get("cgroup")))
             self._to.tell_rows("stuck", rows)
-        self._stuck.close()  # it is asked once an hour, and 15 MB
 
     # --- what can wait --------------------------------------------------------------------
 
@@ -293,7 +308,7 @@ class GuardFeed:
             )
         if now >= self._slow_due and not self.is_fast:
             self._slow_due = now + _SLOW_SECONDS
-            reap()
+            bury()
             if self._keeping.is_alone:
                 self._learning.following.open()
                 self._learning.following.refresh()

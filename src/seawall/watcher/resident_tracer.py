@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page tracer as a watcher holds it: made once, paused at no cost, on within milliseconds.
 
+When the watcher is killed, its reader takes away what was made (``watcher_reader.py``).
+
 Its buffers stay as large as they are, so that arming asks nothing of a machine that is short of
 memory; they are small, and the tracer follows fewer frames when they run over.
 """
@@ -58,7 +60,7 @@ class ResidentTracer:
         self._try_at = time.monotonic() + _TRY_AGAIN_SECONDS
         options = TraceOptions(
             buffer_kib=_buffer_kib(), frames_bytes_most=_FRAMES_BYTES, keeps_buffers=True,
-            knows_symbols=True, nice=None, settle_seconds=SETTLE_SECONDS,
+            knows_symbols=True, nice=None, settle_seconds=SETTLE_SECONDS, keeper=False,
         )  # fmt: skip
         try:
             tracer = PageTracer.open(options)

@@ -14,7 +14,6 @@ from seawall.accounts.workloads import Workloads
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.readings.container_files import ContainerFile, ContainerFiles
-from seawall.watcher.probe_child import reap
 
 NOT_NAMED: Final = "its name is not known yet"
 NOT_SEEN: Final = "its role could not be read yet"
@@ -53,7 +52,6 @@ class DiskSilence:
         if self._until and not self.lasts:
             self._until = 0.0
             self._host.ask_disk_again()
-            reap()
         return not self._until
 
 

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups stuck at their limit: whether the kernel's OOM killer can end them; asked in the child.
+"""Groups stuck at their limit: whether the kernel's OOM killer can end them; asked in a child.
 
 Two looks some seconds apart, of the cgroups that the guard names.  ``why`` is told only where
 both hold: no kill could help (accounts/kill_prospects), and nothing in it got on meanwhile
 (accounts/group_progress).
 """
 
-import json
 import time
 from typing import Any, Final
 
@@ -36,9 +35,9 @@ REHEARSED: Final = (badness, contenders, prediction, salvage, scope)
 """Imported by ``KillProspects`` when it is asked, and here before memory is short."""
 
 
-def stuck(_probe: str, argument: str) -> JSON:
-    """Rows of the message ``stuck``; ``argument``: a JSON list of cgroups."""
-    wanted = [path for path in json.loads(argument) if isinstance(path, str)][:_GROUPS_MOST]
+def stuck(cgroups: list[str]) -> JSON:
+    """Rows of the message ``stuck``."""
+    wanted = cgroups[:_GROUPS_MOST]
     host = LiveHost("/")
     try:
         first = Snapshot(host)

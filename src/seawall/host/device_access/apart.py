@@ -20,8 +20,9 @@ from contextlib import suppress
 from errno import EINVAL, EIO
 from typing import Final, Generic, TypeVar
 
-from seawall.host.expendable import let_go, unread_for
+from seawall.host.expendable import unread_for
 from seawall.host.host import JSON, Why
+from seawall.proc.forked_child import let_go
 
 T = TypeVar("T")
 

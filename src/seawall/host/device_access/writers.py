@@ -22,7 +22,7 @@ from typing import Final
 from seawall.host.device_access.apart import die_with_parent
 from seawall.host.device_access.device_cgroup import Hierarchy, JoinError
 from seawall.host.device_access.listening import FAN_MODIFY, FAN_OPEN, listen
-from seawall.host.expendable import let_go
+from seawall.proc.forked_child import let_go
 
 FILES: Final = ("devices.allow", "devices.deny")
 NEEDS: Final = "CAP_SYS_ADMIN and a kernel with CONFIG_FANOTIFY"

@@ -9,19 +9,19 @@ import os
 import select
 import signal
 import time
-from collections.abc import Collection
 from contextlib import suppress
 from typing import Final
 
+from seawall.host.page_trace import tracefs
 from seawall.host.page_trace.instances import PREFIX, names_of_ours, sweep
 from seawall.host.page_trace.kprobes import sweep_probes
+from seawall.proc.forked_child import ForkedChild
 
 _TRIES: Final = 10
 _WAIT_SECONDS: Final = 0.2
 _LOOK_SECONDS: Final = 2
 _END_SECONDS: Final = 5
 _END_LOOK_SECONDS: Final = 0.005
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Keeper:
@@ -30,42 +30,51 @@ class Keeper:
     def __init__(self, root: int) -> None:
         """Before anything is made: the child's copy of descriptors would hold it."""
         waits, self._pipe = os.pipe2(os.O_CLOEXEC)
-        self._owner = os.getpid()
-        self._pid = os.fork()
-        if self._pid:
-            os.close(waits)
-            return
+        owner = os.getpid()
         try:
-            _keep(waits, root, self._owner)
+            self._child = ForkedChild(
+                lambda _: _keep(waits, root, owner), (waits, root), name="seawall-keeper",
+                survives=True,
+            )  # fmt: skip
         finally:
-            os._exit(0)
+            os.close(waits)
 
     def end(self) -> None:
         """Let it look once more, and wait for its end."""
-        pid, self._pid = self._pid, 0
-        if not pid or self._owner != os.getpid():
+        if self._child.fd < 0 or not self._child.is_ours:
             return
         os.close(self._pipe)
         until = time.monotonic() + _END_SECONDS
         with suppress(ChildProcessError):
-            while os.waitpid(pid, os.WNOHANG) == (0, 0):
+            while os.waitpid(self._child.pid, os.WNOHANG) == (0, 0):
                 if time.monotonic() > until:  # it hangs: nothing is left for it to do
-                    os.kill(pid, signal.SIGKILL)
-                    os.waitpid(pid, 0)
-                    return
+                    os.kill(self._child.pid, signal.SIGKILL)
+                    break
                 time.sleep(_END_LOOK_SECONDS)
+        self._child.wait()
+
+
+def sweep_after(owner: int) -> None:
+    """In a child of ``owner``, which has ended or ends: remove what it left."""
+    with suppress(OSError):
+        root = tracefs.attach()
+        try:
+            _sweep(root, owner)
+        finally:
+            tracefs.let_go(root)
 
 
 def _keep(waits: int, root: int, owner: int) -> None:
     os.setsid()  # Ctrl-C is for our owner
-    for number in _SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    _let_go({waits, root})
     poll = select.poll()
     poll.register(waits, select.POLLIN)
     # Another child of our owner may hold the pipe too: look who our parent is.
     while os.getppid() == owner and not poll.poll(_LOOK_SECONDS * 1000):
         pass
+    _sweep(root, owner)
+
+
+def _sweep(root: int, owner: int) -> None:
     for _ in range(_TRIES):
         with suppress(OSError):
             sweep(root)
@@ -74,11 +83,3 @@ def _keep(waits: int, root: int, owner: int) -> None:
             if os.getppid() == owner or not mine:  # while it dies it may still hold its locks
                 return
         time.sleep(_WAIT_SECONDS)
-
-
-def _let_go(keep: Collection[int]) -> None:
-    """Hold nobody's pipe, terminal or lock."""
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) not in keep:
-            with suppress(OSError):
-                os.close(int(name))

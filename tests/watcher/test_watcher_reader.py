@@ -1,19 +1,25 @@
 """Questions to a child that may hang: nobody waits for it."""
 
 import os
+import signal
 import time
 from collections.abc import Iterator
 
 import pytest
 
 from seawall.host.host import JSON, Unread
+from seawall.host.live import LiveHost
 from seawall.watcher.deferred_host import DeferredHost
-from seawall.watcher.probe_child import ProbeChild, Question
+from seawall.watcher.watcher_reader import HANGING_MOST, Question, WatcherReader
 
 
 def answers(probe: str, argument: str) -> JSON:
     if probe == "hang":
         time.sleep(60)
+    if probe == "compute":
+        until = time.monotonic() + float(argument)
+        while time.monotonic() < until:
+            pass
     if probe == "die":
         os._exit(3)
     if probe == "refuse":
@@ -22,13 +28,13 @@ def answers(probe: str, argument: str) -> JSON:
 
 
 @pytest.fixture
-def asker() -> Iterator[ProbeChild]:
-    asker = ProbeChild(answers)
+def asker() -> Iterator[WatcherReader]:
+    asker = WatcherReader(answers)
     yield asker
     asker.close()
 
 
-def answer(asker: ProbeChild, seconds: float = 10) -> JSON | Unread:
+def answer(asker: WatcherReader, seconds: float = 10) -> JSON | Unread:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if told := asker.take():
@@ -37,7 +43,7 @@ def answer(asker: ProbeChild, seconds: float = 10) -> JSON | Unread:
     raise AssertionError("no answer")
 
 
-def test_it_answers_later_and_stays(asker: ProbeChild) -> None:
+def test_it_answers_later_and_stays(asker: WatcherReader) -> None:
     assert asker.ask(Question("rings", "7"), 5)
     assert not asker.ask(Question("rings", "8"), 5)
     first = answer(asker)
@@ -49,7 +55,7 @@ def test_it_answers_later_and_stays(asker: ProbeChild) -> None:
     assert second["pid"] == first["pid"] != os.getpid()
 
 
-def test_one_that_hangs_is_left_behind(asker: ProbeChild) -> None:
+def test_one_that_hangs_is_left_behind(asker: WatcherReader) -> None:
     began = time.monotonic()
     assert asker.ask(Question("hang", ""), 0.2)
     assert asker.take() is None
@@ -63,7 +69,7 @@ def test_one_that_hangs_is_left_behind(asker: ProbeChild) -> None:
 
 
 @pytest.mark.parametrize(("probe", "words"), [("die", "died"), ("refuse", "PermissionError")])
-def test_what_fails_is_told(asker: ProbeChild, probe: str, words: str) -> None:
+def test_what_fails_is_told(asker: WatcherReader, probe: str, words: str) -> None:
     assert asker.ask(Question(probe, ""), 5)
     told = answer(asker)
     assert isinstance(told, Unread)
@@ -79,7 +85,7 @@ class Nothing:
         return f"{probe} of the host"
 
 
-def test_a_slow_probe_is_told_at_a_later_look(asker: ProbeChild) -> None:
+def test_a_slow_probe_is_told_at_a_later_look(asker: WatcherReader) -> None:
     host = DeferredHost(Nothing(), asker)  # type: ignore[arg-type]
     assert host.ask("now") == "now of the host"
     first = host.ask("packet_rings")
@@ -95,7 +101,7 @@ def test_a_slow_probe_is_told_at_a_later_look(asker: ProbeChild) -> None:
     assert host.is_idle
 
 
-def test_an_old_answer_stays_until_the_next_one_is_there(asker: ProbeChild) -> None:
+def test_an_old_answer_stays_until_the_next_one_is_there(asker: WatcherReader) -> None:
     """Else whoever holds something would hold nothing whenever it is asked for again."""
     host = DeferredHost(Nothing(), asker)  # type: ignore[arg-type]
 
@@ -149,7 +155,7 @@ def rested(host: DeferredHost, probe: str) -> float:
     return time.monotonic() - began
 
 
-def test_while_seconds_are_left_an_answer_is_asked_for_again_at_once(asker: ProbeChild) -> None:
+def test_while_seconds_are_left_an_answer_is_asked_for_again_at_once(asker: WatcherReader) -> None:
     asker.start()
     host = DeferredHost(Nothing(), asker)  # type: ignore[arg-type]
     assert rested(host, "packet_rings") >= 0.39
@@ -157,7 +163,9 @@ def test_while_seconds_are_left_an_answer_is_asked_for_again_at_once(asker: Prob
     assert min(rested(host, "packet_rings") for _ in range(3)) < 0.2
 
 
-def test_what_is_told_soon_is_asked_before_what_looks_into_every_process(asker: ProbeChild) -> None:
+def test_what_is_told_soon_is_asked_before_what_looks_into_every_process(
+    asker: WatcherReader,
+) -> None:
     host = DeferredHost(Nothing(), asker)  # type: ignore[arg-type]
     host.ask("driver_files")
     host.ask("packet_rings")
@@ -165,3 +173,112 @@ def test_what_is_told_soon_is_asked_before_what_looks_into_every_process(asker: 
     told = answer(asker)
     assert isinstance(told, dict)
     assert told["probe"] == "packet_rings"
+
+
+class Files(LiveHost):
+    """Files of the disk with ``silent`` in their paths hang in the reader."""
+
+    def _read_sieved(self, path: str, limit_bytes: int) -> bytes:
+        if "silent" in path:
+            time.sleep(60)
+        return path.encode()
+
+
+@pytest.fixture
+def files(asker: WatcherReader) -> Files:
+    return Files("/", reader=asker.child)
+
+
+def test_it_is_one_process_with_a_name(asker: WatcherReader, files: Files) -> None:
+    assert files.read("/var/x") == b"/var/x"
+    assert asker.ask(Question("rings", ""), 5)
+    told = answer(asker)
+    assert isinstance(told, dict)
+    assert told["pid"] == asker.child.pid
+    with open(f"/proc/{asker.child.pid}/comm", encoding="ascii") as file:
+        assert file.read() == "seawall-reader\n"
+
+
+def test_a_file_does_not_wait_for_a_probe(asker: WatcherReader, files: Files) -> None:
+    asker.start()
+    assert files.read("/var/x") == b"/var/x"
+    assert asker.ask(Question("compute", "4"), 30)
+    for _ in range(20):
+        assert files.read("/var/x") == b"/var/x"
+    assert asker.take() is None, "it still computes"
+    assert isinstance(answer(asker), dict)
+
+
+def test_a_probe_is_asked_again_when_a_file_cost_its_reader(
+    asker: WatcherReader, files: Files
+) -> None:
+    asker.start()
+    first = asker.child.pid
+    assert asker.ask(Question("compute", "0.5"), 5)
+    lost = files.read("/var/silent")
+    assert isinstance(lost, Unread)
+    assert (lost.why, lost.detail) == (
+        "no_answer", "the disk under it does not answer; no answer in 0.2 s",
+    )  # fmt: skip
+    told = answer(asker)
+    assert isinstance(told, dict)
+    assert told["pid"] == asker.child.pid != first
+    assert asker.losses == 0
+
+
+def test_where_every_reader_is_lost_to_files_a_probe_says_so(
+    asker: WatcherReader, files: Files
+) -> None:
+    assert asker.ask(Question("compute", "1"), 5)
+    for _ in range(3):
+        assert isinstance(files.read("/var/silent"), Unread)
+        told = asker.take()
+    assert told is not None
+    assert isinstance(told[1], Unread)
+    assert (told[1].why, told[1].detail) == ("no_answer", "its reader was lost to other questions")
+    assert asker.is_free
+
+
+def test_a_stopped_reader_holds_nobody_up(asker: WatcherReader, files: Files) -> None:
+    """SIGSTOP: as far as its owner can see, it hangs like one in state D."""
+    asker.start()
+    stopped = asker.child.pid
+    os.kill(stopped, signal.SIGSTOP)
+    assert asker.ask(Question("rings", ""), 0.5)
+    began = time.monotonic()
+    assert asker.take() is None
+    assert time.monotonic() - began < 0.1
+    told = answer(asker)
+    assert isinstance(told, Unread)
+    assert told.why == "no_answer"
+    assert files.read("/var/x") == b"/var/x"
+    assert asker.child.pid != stopped
+
+
+def test_so_many_that_hang_and_no_more(
+    asker: WatcherReader, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them is a task that nobody can end."""
+    hanging: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _: hanging.append(pid))
+    try:
+        for _ in range(HANGING_MOST):
+            assert asker.ask(Question("hang", ""), 0.05)
+            assert isinstance(answer(asker), Unread)
+        assert asker.ask(Question("rings", ""), 5)
+        told = answer(asker)
+        assert isinstance(told, Unread)
+        assert (told.why, told.detail) == (
+            "no_answer", f"not asked: {HANGING_MOST} children that were asked before hang",
+        )  # fmt: skip
+        lost = files.read("/var/x")
+        assert isinstance(lost, Unread)
+        assert lost.why == "no_answer"
+        assert len(hanging) == HANGING_MOST
+    finally:
+        monkeypatch.undo()
+        for pid in hanging:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+    assert asker.ask(Question("rings", ""), 5)
+    assert isinstance(answer(asker), dict), "they have ended"
