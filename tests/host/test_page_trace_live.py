@@ -339,7 +339,7 @@ def test_a_keeper_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(keeper, "_keep", lambda *_: time.sleep(60))
     monkeypatch.setattr(keeper, "_END_SECONDS", 0.2)
     one = keeper.Keeper(0)
-    pid, began = one._pid, time.monotonic()
+    pid, began = one.pid, time.monotonic()
     one.end()
     assert time.monotonic() - began < 20
     with pytest.raises(ChildProcessError):

@@ -14,7 +14,7 @@ _HEAD: Final = struct.Struct("=iq")
 _MOST_BYTES: Final = 1 << 32
 
 
-class Frame(NamedTuple):
+class PipeFrame(NamedTuple):
     """What was sent at once."""
 
     code: int
@@ -53,7 +53,7 @@ class FrameParts:
         self._data += part
         return bool(part)
 
-    def take(self) -> Frame | None:
+    def take(self) -> PipeFrame | None:
         """The next frame, once it is whole; ValueError: it would be larger than may be."""
         start = self._at + _HEAD.size
         if start <= len(self._data):
@@ -62,7 +62,7 @@ class FrameParts:
                 raise ValueError(f"a frame of {length} bytes")
             if start + length <= len(self._data):
                 self._at = start + length
-                return Frame(code, bytes(memoryview(self._data)[start : self._at]))
+                return PipeFrame(code, bytes(memoryview(self._data)[start : self._at]))
         del self._data[: self._at]
         self._at = 0
         return None

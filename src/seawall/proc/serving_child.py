@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from seawall.proc.forked_child import ForkedChild, bury
-from seawall.proc.pipe_frames import Frame, FrameParts, packed, write_frame
+from seawall.proc.pipe_frames import PipeFrame, FrameParts, packed, write_frame
 
 HANGING_MOST: Final = 64
 """For a verb, which ends soon and has bounds of its own."""
@@ -136,7 +136,7 @@ class Lane:
         self._parts = FrameParts(most_bytes)
         self._sent_to = 0
 
-    def ask(self, question: bytes, seconds: float) -> Frame | None:
+    def ask(self, question: bytes, seconds: float) -> PipeFrame | None:
         """Its answer; None: there is none in time, and the child is given up.  ChildDied,
         TooManyHang, OSError where none can be forked.
 
@@ -167,7 +167,7 @@ class Lane:
         """The child to which the last question was sent is gone, for a question on another lane."""
         return not self.child.is_running or self.child.number != self._sent_to
 
-    def receive(self) -> Frame | None:
+    def receive(self) -> PipeFrame | None:
         """What has come to the question that was sent; None: not all of it yet.  ChildDied."""
         try:
             is_open = True
@@ -208,7 +208,7 @@ class Lane:
             view = view[os.write(self._to, view) :]
         return True
 
-    def _answer(self, seconds: float) -> Frame | None:
+    def _answer(self, seconds: float) -> PipeFrame | None:
         poll = select.poll()
         poll.register(self._back, select.POLLIN)
         while (frame := self._parts.take()) is None:

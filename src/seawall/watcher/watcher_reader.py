@@ -39,7 +39,7 @@ from seawall import own_process
 from seawall.host.host import JSON, Unread
 from seawall.host.page_trace.keeper import sweep_after
 from seawall.proc.own_name import take_role
-from seawall.proc.pipe_frames import Frame
+from seawall.proc.pipe_frames import PipeFrame
 from seawall.proc.serving_child import ChildDied, ServingChild, TooManyHang
 
 HANGING_MOST: Final = 8
@@ -163,7 +163,7 @@ def be_first() -> None:
     own_process.go_first()
 
 
-def _told(asked: Question, frame: Frame) -> JSON | Unread:
+def _told(asked: Question, frame: PipeFrame) -> JSON | Unread:
     try:
         told = json.loads(frame.body)
     except ValueError:

@@ -39,6 +39,11 @@ class Keeper:
         finally:
             os.close(waits)
 
+    @property
+    def pid(self) -> int:
+        """Of the child."""
+        return self._child.pid
+
     def end(self) -> None:
         """Let it look once more, and wait for its end."""
         if self._child.fd < 0 or not self._child.is_ours:
