@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from seawall.proc.forked_child import ForkedChild, bury
-from seawall.proc.pipe_frames import PipeFrame, FrameParts, packed, write_frame
+from seawall.proc.pipe_frames import FrameParts, PipeFrame, packed, write_frame
 
 HANGING_MOST: Final = 64
 """For a verb, which ends soon and has bounds of its own."""
