@@ -129,8 +129,8 @@ for part in range(10):
 found["after"] = [resident(), resident("Anonymous:")]
 found["steps"] = steps
 found["faults"] = [b - a for a, b in zip(was, faults())]
-found["left"] = [len(sense.groups), len(sense._table.members), len(sense._table.tree.folders),
-                 len(sense._table.tree._by_watch), len(os.listdir("/proc/self/fd"))]
+found["left"] = [len(sense.groups), len(sense.table.members), len(sense.table.tree.folders),
+                 len(sense.table.tree.watches.by_watch), len(os.listdir("/proc/self/fd"))]
 found["dropped"] = gc.collect()
 print(json.dumps(found))
 """

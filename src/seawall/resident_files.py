@@ -36,7 +36,7 @@ def hold(pid: int | str = "self") -> str:
             problems.append(f"{path}: over {MOST_BYTES >> 20} MiB together")
             continue
         left -= end - start
-        if problem := _hold_one(path, start, end):
+        if problem := hold_file(path, start, end):
             problems.append(f"{path}: {problem}")
     return "; ".join(problems)
 
@@ -61,7 +61,7 @@ def executed(maps: bytes) -> dict[str, tuple[int, int]]:
     return {path: place for path, place in files.items() if path in wanted}
 
 
-def _hold_one(path: str, start: int, end: int) -> str:
+def hold_file(path: str, start: int, end: int) -> str:
     """Why not, or empty.  No inode is compared: of overlayfs, maps and stat name two."""
     if path.endswith(_DELETED):
         return "it was replaced since it was started"

@@ -47,7 +47,7 @@ class Scene:
 def scene(tmp_path: Path) -> Iterator[Scene]:
     made = Scene(tmp_path)
     yield made
-    made.hands._journal.close()
+    made.hands.journal.close()
 
 
 @pytest.fixture(params=[False, True], ids=["gone", "came again"])

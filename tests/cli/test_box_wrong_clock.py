@@ -57,7 +57,7 @@ def two_boots(tmp_path: Path, ahead: float) -> str:
 
 
 def now(path: str, at: str | None) -> Pass:
-    return box_source(path, at)._moments.now
+    return box_source(path, at).moments.now
 
 
 @pytest.mark.parametrize("ahead", RTCS)
@@ -104,14 +104,14 @@ def test_a_clock_that_was_set_back_in_the_last_boot(tmp_path: Path) -> None:
     assert [one.monotonic_seconds for one in passes_until(box, NTP + 20)][-1] == 100
     out = str(tmp_path / "out.tar.gz")
     assert main(["blackbox", "export", path, "--for", "200", "-o", out]) == 0
-    assert export_source(open_bundle(out), out, None)._moments.now.monotonic_seconds == 130
+    assert export_source(open_bundle(out), out, None).moments.now.monotonic_seconds == 130
 
 
 def test_the_same_of_an_export(tmp_path: Path) -> None:
     path, out = two_boots(tmp_path, 30 * DAY), str(tmp_path / "out.tar.gz")
     assert main(["blackbox", "export", path, "-o", out]) == 0
     for at, uptime in ((None, 130), ("-10s", 120)):
-        found = export_source(open_bundle(out), out, at)._moments.now
+        found = export_source(open_bundle(out), out, at).moments.now
         assert (found.boot_id, found.monotonic_seconds) == (LAST, uptime)
 
 

@@ -32,8 +32,8 @@ import os, signal
 from seawall.host import watchdog
 from seawall.cli.main import console
 
-live = watchdog._work_and_exit
-watchdog._work_and_exit = lambda work: (os.kill(os.getpid(), signal.SIGSTOP), live(work))
+live = watchdog.work_and_exit
+watchdog.work_and_exit = lambda work: (os.kill(os.getpid(), signal.SIGSTOP), live(work))
 console()
 """
 

@@ -109,14 +109,14 @@ def planted(function: Callable[..., Any], calls: list[str]) -> Callable[..., Any
 def topics_of(words: list[str], monkeypatch: pytest.MonkeyPatch) -> list[type[Any]]:
     """What the verb asks for, of the incident."""
     asked: dict[type[Any], None] = {}
-    fetch = Snapshot._fetch
+    fetch = Snapshot.fetch
 
     def noting(self: Snapshot, topic: type[Any]) -> Any:
         asked[topic] = None
         return fetch(self, topic)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Snapshot, "_fetch", noting)
+        patch.setattr(Snapshot, "fetch", noting)
         answer(words)
     return list(asked)
 
@@ -165,9 +165,9 @@ def test_fault_in_what_happened_lately_leaves_the_present(monkeypatch: pytest.Mo
     def fail(*_: object, **__: object) -> None:
         raise IndexError("planted")
 
-    monkeypatch.setattr(recent_event_sources, "_of_lines", fail)
+    monkeypatch.setattr(recent_event_sources, "events_of_lines", fail)
     arguments = parse(["memory", "--from", str(INCIDENT)])
-    events = recent_event_sources.recent_events_of(open_source(arguments), arguments)
+    events = recent_event_sources.begin_recent_events(open_source(arguments), arguments).events()
     assert events.events == ()
     [fault] = events.unread
     assert fault.why == "bug"

@@ -71,7 +71,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     made = Scene(tmp_path)
     yield made
     made.hands.undo_all()
-    made.hands._journal.close()
+    made.hands.journal.close()
 
 
 def test_what_only_observes_holds_nobody(scene: Scene) -> None:

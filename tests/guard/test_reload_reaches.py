@@ -24,7 +24,7 @@ def test_each_part_is_told(loop_scene: Scene) -> None:  # noqa: F811
     assert loop_scene.loop.settings == NEW
     assert [took.pop(name) for name in ("teller", "judge", "sense", "recorder")] == [NEW] * 4
     assert took == {"observer": (("/d",), 1.0)}
-    assert (parts.hands._identity.scope, parts.hands._freezes.seconds) == (("/d",), 1.0)
+    assert (parts.hands.identity.scope, parts.hands.freezes.seconds) == (("/d",), 1.0)
 
 
 def test_whom_the_new_file_protects_is_not_killed(loop_scene: Scene) -> None:  # noqa: F811

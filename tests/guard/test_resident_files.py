@@ -148,9 +148,9 @@ def test_it_is_bounded_and_says_what_is_left_out(monkeypatch: pytest.MonkeyPatch
 
 def test_whatever_stands_in_the_way_is_told(tmp_path: Path) -> None:
     assert resident_files.hold(2**22 + 1).startswith(f"/proc/{2**22 + 1}/maps: ")
-    replaced = resident_files._hold_one(f"{tmp_path}/library.so (deleted)", 0, PAGE)
+    replaced = resident_files.hold_file(f"{tmp_path}/library.so (deleted)", 0, PAGE)
     assert replaced == "it was replaced since it was started"
-    gone = resident_files._hold_one(f"{tmp_path}/library.so", 0, PAGE)
+    gone = resident_files.hold_file(f"{tmp_path}/library.so", 0, PAGE)
     assert gone == "No such file or directory"
 
 
@@ -164,7 +164,7 @@ def test_where_memory_may_not_be_locked_it_says_so(library: Path) -> None:
             os.chdir(library.parent)  # whose own parents others may not enter
             if os.geteuid() == 0:
                 os.setuid(65534)
-            told = resident_files._hold_one(library.name, 0, PAGE)
+            told = resident_files.hold_file(library.name, 0, PAGE)
             status = 0 if told == "Operation not permitted" else 2
         finally:
             os._exit(status)

@@ -107,10 +107,10 @@ def test_in_deep_peace_everything_is_looked_at_less_often_than_free_memory(
     sense.open()
     assert sense.pause_seconds == sense.breath_seconds == 1.0  # nobody would wake it
     assert sense.spare_seconds > 3.0  # whatever the configuration asks for
-    sense._triggers.by_fd[-1] = "/proc/pressure/memory"
+    sense.triggers.by_fd[-1] = "/proc/pressure/memory"
     sense.look(time.monotonic())
     assert (sense.pause_seconds, sense.breath_seconds, sense._glance) == (10.0, 1.0, 1.0)
-    sense._triggers.by_fd.clear()
+    sense.triggers.by_fd.clear()
 
 
 def test_claims_age_when_the_watcher_is_gone(fake: FakeTree) -> None:

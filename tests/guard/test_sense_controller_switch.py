@@ -149,7 +149,7 @@ def test_all_that_went_at_once_are_gone_in_the_next_tick(
 ) -> None:
     groups = table(fake)
     look(groups, 1.0)
-    monkeypatch.setattr(type(groups.tree._inotify), "events", lambda _: [])
+    monkeypatch.setattr(type(groups.tree.watches), "events", lambda _: [])
     for number in range(PODS - 1):
         fake.remove(pod(number))
     look(groups, 2.0)
@@ -164,7 +164,7 @@ def test_one_that_is_not_counted_and_went_is_soon_gone(
     switch.off()
     groups = table(fake)
     look(groups, 1.0)
-    monkeypatch.setattr(type(groups.tree._inotify), "events", lambda _: [])
+    monkeypatch.setattr(type(groups.tree.watches), "events", lambda _: [])
     fake.remove(pod(1))
     look(groups, 12.0)
     look(groups, 13.0)

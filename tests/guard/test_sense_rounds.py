@@ -25,9 +25,9 @@ class Watched:
         self.fake.make(container(1))
         self.tree = GroupTree(str(self.fake.mount))
         self.now = 0.0
-        self._init, self._add = self.tree._inotify._init, self.tree._inotify._add
+        self._init, self._add = self.tree.watches._init, self.tree.watches._add
         self._refused = ""
-        monkeypatch.setattr(self.tree._inotify, "_add", self._watch)
+        monkeypatch.setattr(self.tree.watches, "_add", self._watch)
         self._patch = monkeypatch
 
     def refuse_all(self) -> None:
@@ -35,10 +35,10 @@ class Watched:
             ctypes.set_errno(errno.EMFILE)
             return -1
 
-        self._patch.setattr(self.tree._inotify, "_init", init)
+        self._patch.setattr(self.tree.watches, "_init", init)
 
     def allow_all(self) -> None:
-        self._patch.setattr(self.tree._inotify, "_init", self._init)
+        self._patch.setattr(self.tree.watches, "_init", self._init)
         self._refused = ""
 
     def refuse(self, path: str) -> None:

@@ -104,7 +104,7 @@ def test_without_inotify_the_rescan_finds_them(
 ) -> None:
     fake.make(container(1))
     tree = GroupTree(str(fake.mount))
-    monkeypatch.setattr(tree._inotify, "_init", lambda _flags: -1)
+    monkeypatch.setattr(tree.watches, "_init", lambda _flags: -1)
     tree.open(0.0)
     assert "max_user_instances" in tree.blind
     tree.born.clear()
@@ -122,8 +122,8 @@ def test_lost_events_are_made_up_for_in_the_same_tick(
 ) -> None:
     tree = opened(fake)
     fake.make(container(5))
-    tree._inotify.events()
-    monkeypatch.setattr(type(tree._inotify), "events", lambda _: [(-1, 0x4000, b"")])
+    tree.watches.events()
+    monkeypatch.setattr(type(tree.watches), "events", lambda _: [(-1, 0x4000, b"")])
     tree.update(1.0)
     assert paths(tree.born) == {container(5)}
 
@@ -151,7 +151,7 @@ def test_a_users_cgroups_hide_no_pod(
     fake.make(f"{ONE}/app.slice/a.service")
     tree = opened(fake) if is_told else GroupTree(str(fake.mount))
     if not is_told:
-        monkeypatch.setattr(tree._inotify, "_init", lambda _flags: -1)
+        monkeypatch.setattr(tree.watches, "_init", lambda _flags: -1)
         tree.open(0.0)
     assert paths(tree.born) == {f"{ONE}/app.slice/a.service"}
     for number in range(20):
@@ -189,7 +189,7 @@ def test_too_many_of_a_user_are_one_from_the_start(
     tree = opened(fake)
     assert paths(tree.born) == {ONE, container(1)}
     assert not tree.gone
-    assert set(tree._inotify.by_watch.values()) == {
+    assert set(tree.watches.by_watch.values()) == {
         path for path, folder in tree.folders.items() if not folder.is_leaf
     }
     tree.close()
@@ -250,6 +250,6 @@ def test_nothing_is_left_of_those_that_went(fake: FakeTree) -> None:
     finally:
         gc.enable()
     assert set(tree.folders) == {"/", "/kubepods", "/kubepods/burstable"}
-    assert len(tree._inotify.by_watch) == 3
+    assert len(tree.watches.by_watch) == 3
     assert len(os.listdir("/proc/self/fd")) == fds
     tree.close()

@@ -256,7 +256,7 @@ def test_while_somebody_protected_stands_still_it_does_not_either(machine: Machi
 def test_the_kernel_is_asked_to_tell_when_the_protected_stand_still(machine: Machine) -> None:
     """25 ms of half a second."""
     assert machine.pressure.read_bytes().startswith(b"full 25000 500000\0")
-    assert str(machine.pressure) in machine.sense._triggers.by_fd.values()
+    assert str(machine.pressure) in machine.sense.triggers.by_fd.values()
 
 
 @pytest.mark.parametrize(

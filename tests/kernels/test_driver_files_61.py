@@ -53,7 +53,7 @@ sys.stdin.read()
 LOOK = rb"""
 import dataclasses, json, sys
 from seawall.accounts.claim_sources import driver_mapping_claims, driver_suspects
-from seawall.accounts.claims.claims import _ask
+from seawall.accounts.claims.claims import ask_source
 from seawall.accounts.drivers.driver_holders import DriverHolders
 from seawall.host.live import LiveHost
 from seawall.readings.driver_files import DriverFiles
@@ -61,8 +61,8 @@ from seawall.readings.driver_modules import DriverModules
 from seawall.readings.snapshot import Snapshot
 host = LiveHost()
 snapshot = Snapshot(host)
-mapped = _ask(driver_mapping_claims.claims, snapshot)
-suspects = _ask(driver_suspects.claims, snapshot)
+mapped = ask_source(driver_mapping_claims.claims, snapshot)
+suspects = ask_source(driver_suspects.claims, snapshot)
 holders, files = snapshot.get(DriverHolders), snapshot.get(DriverFiles)
 host.close()
 print(json.dumps({

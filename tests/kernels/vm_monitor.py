@@ -11,7 +11,8 @@ from pathlib import Path
 
 from qemu.qmp import QMPClient, QMPError
 
-_LOOKS, _PAUSE_SECONDS = 6, 0.5
+_LOOKS = 6
+_PAUSE_SECONDS = 0.5
 _WAIT_SECONDS = 2.0
 _REGISTERS = {"command-line": "info registers -a"}
 _PLACE = re.compile(

@@ -201,7 +201,7 @@ def test_on_a_terminal_it_says_how_far_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, _ = box(tmp_path, scripts.two_culprits)
-    monkeypatch.setattr(progress, "_QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "QUIET_SECONDS", 0.0)
     for words in (["replay", str(path)], ["report", str(path)]):
         for is_terminal in (True, False):
             with monkeypatch.context() as patch:

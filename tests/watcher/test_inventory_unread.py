@@ -183,14 +183,14 @@ def test_reads_that_were_lost_are_not_refused_for_ever(
 ) -> None:
     """The children of a live machine's host, with its deadlines."""
     stall = node.root / "stall"
-    read, own = LiveHost._read_sieved, os.getpid()
+    read, own = LiveHost.read_sieved, os.getpid()
 
     def slowly(host: LiveHost, path: str, limit_bytes: int) -> bytes:
         while os.getpid() != own and stall.exists():
             time.sleep(0.02)
         return read(host, path, limit_bytes)
 
-    monkeypatch.setattr(LiveHost, "_read_sieved", slowly)
+    monkeypatch.setattr(LiveHost, "read_sieved", slowly)
     monkeypatch.setattr(roles_unread, "REST_SECONDS", 0.0)
     host = LiveHost(str(node.root))
     host.is_live = True

@@ -37,9 +37,24 @@ class Executor:
     """Acts.  One order at a time; each checks identity first."""
 
     __slots__ = (
-        "_clamps", "_freezes", "_identity", "_journal", "_killing", "_kills", "_limits",
-        "_look_due", "_own", "_pursuits", "_releases", "_releasing", "_signals", "_spare",
-        "_trees", "mounts", "noted", "words",
+        "_clamps",
+        "_killing",
+        "_kills",
+        "_limits",
+        "_look_due",
+        "_own",
+        "_pursuits",
+        "_releases",
+        "_releasing",
+        "_signals",
+        "_spare",
+        "_trees",
+        "freezes",
+        "identity",
+        "journal",
+        "mounts",
+        "noted",
+        "words",
     )  # fmt: skip
 
     def __init__(
@@ -60,20 +75,20 @@ class Executor:
         self.mounts = mounts
         self.words: list[str] = []
         """What ``tend`` did, for the teller, who empties it."""
-        self._journal = journal
+        self.journal = journal
         self._own = own_cgroup
         self._look_due = 0.0
         self._killing = ""
         """The last decision that killed somebody."""
-        self._identity = Identity(scope)
+        self.identity = Identity(scope)
         self._releasing = Background()
         self._limits = Background()
         self._signals = SignalEffects(CgroupMembers(), never)
         self._releases = Releases(self._releasing)
         self._trees = Trees(mounts, self._signals)
-        self._freezes = Freezes(journal, freeze_seconds, tell)
+        self.freezes = Freezes(journal, freeze_seconds, tell)
         self._clamps = Clamps(journal, self._limits)
-        self._kills = KillEffects(self._signals, self._trees, self._freezes, self._releases)
+        self._kills = KillEffects(self._signals, self._trees, self.freezes, self._releases)
         self._pursuits = Pursuits(self._signals, self._releases, mounts.version)
         self._spare: list[int] = []
         self.noted = SignalJournal(journal, mounts.memory)
@@ -82,10 +97,10 @@ class Executor:
 
     def prepare(self) -> None:
         """After the aide's fork, before memory is locked.  OSError when there is no tree."""
-        self._identity.prepare(self.mounts, cgroups_of("self"), self._own)
+        self.identity.prepare(self.mounts, cgroups_of("self"), self._own)
         self._trees.prepare()
         try:  # noqa: SIM105 - contextlib and what it imports are 0.5 MB
-            self._journal.open()
+            self.journal.open()
         except OSError:
             pass  # then nothing is frozen or clamped, and says so
         self._releasing.start()
@@ -97,24 +112,24 @@ class Executor:
         order = Order("rehearsal", "kill", Target("/", 0, "rehearsal"), "self_test")
         self.perform(order)
         self.perform(order._replace(target=Target("/seawall-is-not-there", 0, "rehearsal")))
-        self._signals.rehearse(self._identity.tree, self.mounts.version, Work(order))
+        self._signals.rehearse(self.identity.tree, self.mounts.version, Work(order))
         noted = self.noted.note(order._replace(why="rehearsal"))
         if noted is not None:
             self.noted.forget(noted)
         # Where cgroup.kill does it, the first freeze would be the journal's first line.
-        number = self._journal.begin(Change("freeze2", "/seawall-is-not-there", 0, "0", "1", ""))
+        number = self.journal.begin(Change("freeze2", "/seawall-is-not-there", 0, "0", "1", ""))
         if number is not None:
-            self._journal.end(number)
+            self.journal.end(number)
         self.tend(time.monotonic())
 
     def rule(self, scope: tuple[str, ...], freeze_seconds: float) -> None:
         """Other settings, after a reload."""
-        self._identity.scope = scope
-        self._freezes.seconds = freeze_seconds
+        self.identity.scope = scope
+        self.freezes.seconds = freeze_seconds
 
     def allow(self, path: str) -> None:
         """One cgroup beside the scope, exactly this one: the self-test's."""
-        self._identity.exactly = path
+        self.identity.exactly = path
 
     # --- in the loop -----------------------------------------------------------------------
 
@@ -139,16 +154,16 @@ class Executor:
         """
         if now >= self._look_due:
             self._look_due = now + LOOK_SECONDS
-            self._journal.keep()
-        if self._journal.news:
-            self._say(self._journal.news)
-            self._journal.news = ""
+            self.journal.keep()
+        if self.journal.news:
+            self._say(self.journal.news)
+            self.journal.news = ""
         if self._is_idle:
             return
         descriptor_reserve.let_go(self._spare)
-        for held in [h for h in self._freezes.held if now >= h.deadline]:
+        for held in [h for h in self.freezes.held if now >= h.deadline]:
             try:
-                self._freezes.thaw(held)
+                self.freezes.thaw(held)
                 self._say(f"{held.path}: thawed, its time of standing still was over")
             except OSError as problem:
                 self._say(f"{held.path}: could not be thawed: {refusal(problem)}")
@@ -160,7 +175,7 @@ class Executor:
     @property
     def _is_idle(self) -> bool:
         """Nothing is in force and nobody is looked after."""
-        is_held = self._freezes.held or self._clamps.held
+        is_held = self.freezes.held or self._clamps.held
         return not is_held and self._pursuits.is_idle and self._releases.is_idle
 
     def undo_all(self) -> list[str]:
@@ -172,9 +187,9 @@ class Executor:
         self.noted.told()
         descriptor_reserve.let_go(self._spare)
         self._pursuits.drop()
-        for held in list(self._freezes.held):
+        for held in list(self.freezes.held):
             try:
-                words += [f"{held.path}: thawed"] if self._freezes.thaw(held) else []
+                words += [f"{held.path}: thawed"] if self.freezes.thaw(held) else []
             except OSError as problem:
                 words.append(f"{held.path}: {refusal(problem)}")
         for clamp in list(self._clamps.held):
@@ -187,9 +202,9 @@ class Executor:
                 late.add(clamp.number)  # whoever reads the journal next puts it back
                 words.append(f"{clamp.path}: {refused}")
         try:
-            words += undo(self._journal, late) if self._journal.is_open else []
+            words += undo(self.journal, late) if self.journal.is_open else []
         except OSError as problem:
-            words.append(f"{self._journal.path}: {refusal(problem)}")
+            words.append(f"{self.journal.path}: {refusal(problem)}")
         self._keep_spare()
         return words
 
@@ -200,7 +215,7 @@ class Executor:
             return self._thaw(order, work)
         if order.step == "unclamp":
             return self._unclamp(order, work)
-        folder = self._identity.open(order.target)
+        folder = self.identity.open(order.target)
         number = self.noted.note(order)
         try:
             return self._do_to(folder, order, work)
@@ -213,7 +228,7 @@ class Executor:
         if order.step == "freeze":
             return self._freeze(folder, work)
         if order.step == "terminate":
-            return terminate(folder, work, self._signals, self._trees, self._freezes)
+            return terminate(folder, work, self._signals, self._trees, self.freezes)
         if order.step == "clamp":
             return self._clamps.clamp(folder, self.mounts, work, self._signals.members)
         self._killing = order.decision
@@ -231,7 +246,7 @@ class Executor:
         if self.mounts.version == 1:
             twin, place, tree = self._twin(path, folder)
         try:
-            if not self._freezes.freeze(place, f"{tree}{path}", work):
+            if not self.freezes.freeze(place, f"{tree}{path}", work):
                 return False
             if not wait_frozen(*place):
                 work.say("some of it is in the kernel and stands still when it comes back")
@@ -254,9 +269,9 @@ class Executor:
         )
 
     def _thaw(self, order: Order, work: Work) -> bool:
-        for held in [h for h in self._freezes.held if h.path == order.target.path]:
+        for held in [h for h in self.freezes.held if h.path == order.target.path]:
             work.touch()
-            if not self._freezes.thaw(held):
+            if not self.freezes.thaw(held):
                 work.say("somebody thawed it before, or it is gone")
             return True
         if order.decision == self._killing:

@@ -60,7 +60,7 @@ def _undo_journals(folder: str, other: str = "") -> list[str]:
 
 
 def _swept() -> list[str]:
-    return [f"removed the trace instance {name}" for name in _sweep_tracing()]
+    return [f"removed the trace instance {name}" for name in sweep_tracing()]
 
 
 def _undo_after_stop(folder: str) -> list[str]:
@@ -136,7 +136,7 @@ def _undo_journal(path: str) -> list[str]:
         journal.close()
 
 
-def _sweep_tracing() -> list[str]:
+def sweep_tracing() -> list[str]:
     """Of watchers that were killed; those that live hold a lock on theirs."""
     try:
         root = attach()

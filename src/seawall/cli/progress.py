@@ -11,7 +11,7 @@ from seawall.views.terminal import plain, shorten
 
 _TERMINAL_SECONDS: Final = 0.2
 _LINE_SECONDS: Final = 5.0
-_QUIET_SECONDS: Final = 1.0
+QUIET_SECONDS: Final = 1.0
 """A scan that is over by then says nothing."""
 _WIDTH: Final = 78
 
@@ -23,7 +23,7 @@ class ProgressLine:
         self._head = f"seawall {verb}: "
         self._is_terminal = is_terminal
         self._every = _TERMINAL_SECONDS if is_terminal else _LINE_SECONDS
-        self._due = time.monotonic() + (_QUIET_SECONDS if is_terminal else _LINE_SECONDS)
+        self._due = time.monotonic() + (QUIET_SECONDS if is_terminal else _LINE_SECONDS)
         self._has_line = False
 
     def tell(self, text: str) -> None:

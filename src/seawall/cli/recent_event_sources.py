@@ -80,7 +80,9 @@ class PendingEvents:
         from seawall.readings.kernel import Kernel  # noqa: PLC0415 - likewise
 
         if self._asked is not None:
-            own = _of_lines(lines_told(self._asked.answer()), self._since_seconds, is_own=True)
+            own = events_of_lines(
+                lines_told(self._asked.answer()), self._since_seconds, is_own=True
+            )
             return with_guard_verbs(own, self._source.first.host)
         from seawall.sources.box_source import BoxSource  # noqa: PLC0415 - of a record alone
 
@@ -89,11 +91,11 @@ class PendingEvents:
         found = read(self._source.first.host)
         kernel = self._source.first.get(Kernel)
         if isinstance(found, Unread) or isinstance(kernel, Unread):
-            return _of_lines(found, self._since_seconds, is_own=False)
+            return events_of_lines(found, self._since_seconds, is_own=False)
         # A tree of files is read later than it was written.
         then = kernel.taken_at_unix_seconds or found.unix_seconds
         found = replace(found, unix_seconds=then)
-        return _of_lines(found, self._since_seconds, is_own=False)
+        return events_of_lines(found, self._since_seconds, is_own=False)
 
     def drop(self) -> None:
         """Nobody will ask for them."""
@@ -110,12 +112,8 @@ def begin_recent_events(source: "Source", arguments: Namespace) -> PendingEvents
     return PendingEvents(source, since, asked)
 
 
-def recent_events_of(source: "Source", arguments: Namespace) -> "RecentEvents":
-    """Both at once, for whoever has nothing else to do meanwhile."""
-    return begin_recent_events(source, arguments).events()
-
-
-def _of_lines(found: "EventLines | Unread", since: float, *, is_own: bool) -> "RecentEvents":
+def events_of_lines(found: "EventLines | Unread", since: float, *, is_own: bool) -> "RecentEvents":
+    """Of the last ``since`` seconds; ``is_own``: times without a zone are in ours."""
     from seawall.accounts.log_episodes.guard_events import guard_events  # noqa: PLC0415 - see above
     from seawall.accounts.log_episodes.log_events import recent_events  # noqa: PLC0415 - see above
     from seawall.accounts.log_episodes.recent_events import RecentEvents  # noqa: PLC0415 - see above

@@ -58,7 +58,7 @@ class LiveHost:
         self.is_live = self._rooted is None or self._has_procfs()
         """False for a tree of files: the machine they came from is not this one."""
         lapse_seconds = LAPSE_SECONDS if until is None else math.inf
-        self._expendable = Expendable(self._read_sieved, self._kept, lapse_seconds, reader)
+        self._expendable = Expendable(self.read_sieved, self._kept, lapse_seconds, reader)
         self._residency: ResidencyAsker | None = None
         self._slot = slot or Slot()
 
@@ -84,7 +84,7 @@ class LiveHost:
         try:
             if not self.is_live and not stat.S_ISREG(self._status(path).st_mode):
                 return Unread(path, "malformed", "no regular file, in a tree of files")
-            return self._read_sieved(path, limit_bytes)
+            return self.read_sieved(path, limit_bytes)
         except OSError as error:
             return unread_for(path, error.errno or errno.EIO)
         except ValueError:  # a NUL, or a character that no file name can have
@@ -228,7 +228,7 @@ class LiveHost:
     def _open(self, path: str, flags: int = _FLAGS) -> int:
         return self._rooted.open(path, flags) if self._rooted else os.open(path, flags)
 
-    def _read_sieved(self, path: str, limit_bytes: int) -> bytes:
+    def read_sieved(self, path: str, limit_bytes: int) -> bytes:
         """The file's content after the sieve; OSError, EFBIG for one over the limit."""
         if path.startswith(_PROBE):
             probe, _, argument = path[len(_PROBE) :].partition(" ")

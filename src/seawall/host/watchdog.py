@@ -103,7 +103,7 @@ def run_watched(
             os.dup2(err[1], 2)
             for fd in (*out, *err):
                 os.close(fd)
-            _work_and_exit(work)
+            work_and_exit(work)
         os.close(out[1])
         os.close(err[1])
         relay = _Relay({out[0]: 1, err[0]: 2})
@@ -213,7 +213,7 @@ def _wait(
     return False
 
 
-def _work_and_exit(work: Callable[[], int]) -> None:
+def work_and_exit(work: Callable[[], int]) -> None:
     """The worker's life; it must never return into the parent's code."""
     status = 70
     own_code.keep()  # a fork has none of its parent's locks

@@ -34,7 +34,7 @@ class Snapshot:
         if topic is Snapshot:
             return cast("T", self)
         if topic not in self._values:
-            self._values[topic] = self._fetch(topic)
+            self._values[topic] = self.fetch(topic)
         return cast("T | Unread", self._values[topic])
 
     def has(self, topic: type[Any]) -> bool:
@@ -73,7 +73,8 @@ class Snapshot:
             needs = needs_of(read)[1:] if read else needs_of(module.account)
             todo.extend(need for _, need, _ in needs)
 
-    def _fetch(self, topic: type[Any]) -> Any:
+    def fetch(self, topic: type[Any]) -> Any:
+        """Asked anew, where ``get`` remembers; a bug of ours is an Unread that says so."""
         module = sys.modules[topic.__module__]
         read: Callable[..., Any] | None = getattr(module, "read", None)
         function: Callable[..., Any] = read or module.account

@@ -107,10 +107,10 @@ class FreshSnapshot(Snapshot):
             self._open[-1] = True
         return value
 
-    def _fetch(self, topic: type[Any]) -> Any:
+    def fetch(self, topic: type[Any]) -> Any:
         self._open.append(False)
         before = self._fresh_host.missed
-        value = super()._fetch(topic)
+        value = super().fetch(topic)
         if self._open.pop() or self._fresh_host.missed > before:
             self._old.add(topic)
         return value

@@ -62,7 +62,7 @@ class BoxSource(Source):
     ) -> None:  # fmt: skip
         host = BundleHost(moments.known, NOT_RECORDED)
         super().__init__(host, None, live=None, notes=notes, cut=cut)
-        self._moments = moments
+        self.moments = moments
         self.box = box
         """The whole record; None: an export has the passes alone."""
         self.asked_unix_seconds = asked_unix_seconds
@@ -70,7 +70,7 @@ class BoxSource(Source):
 
     def later_scene(self, seconds: float = WINDOW_LEAST_SECONDS) -> Scene:  # noqa: ARG002 - nothing to wait for
         """What is known, and windows that end at the moment or shortly before it."""
-        return BoxScene(self.first, self._moments)
+        return BoxScene(self.first, self.moments)
 
 
 def box_source(path: str, at: str | None) -> BoxSource:

@@ -92,9 +92,9 @@ def driver() -> None:
     subprocess.run(["insmod", os.environ.get("JOB", "") + "/nvidia.ko"], check=True)
     words = ["device", "/dev/nvidia0", str(8 * MIB), "0"]
     with PageTracer.open(TraceOptions(with_hist=False)) as tracer:
-        lines = tracefs.read_text(kprobes.PROBES, tracer._armed.root)
+        lines = tracefs.read_text(kprobes.PROBES, tracer.armed.root)
         gone = kprobes.Probe("never_was", "alloc", 0, "p", "")
-        kprobes.enable(tracer._armed.pages, "seawall_1_1", [gone])
+        kprobes.enable(tracer.armed.pages, "seawall_1_1", [gone])
         holder, passer = (
             subprocess.Popen([*LOADS, *words, "keep", "now"], stdout=subprocess.PIPE)
             for _ in range(2)
@@ -116,21 +116,21 @@ def driver() -> None:
 def paused() -> None:
     """Off is off: a trigger would keep its event at work."""
     with PageTracer.open() as tracer:
-        pages = tracer._armed.pages
+        pages = tracer.armed.pages
         states = []
         for step in (tracer.pause, tracer.resume, tracer.forget, lambda: None):
             tracer.pump(0.3)
-            seen = tracer._armed.sums()
+            seen = tracer.armed.sums()
             states.append([pages.read(hist.TRIGGER), bool(seen and seen.pages)])
             step()
         tracer.pump(0.3)
-        states.append([pages.read(hist.TRIGGER), bool(tracer._armed.sums())])
+        states.append([pages.read(hist.TRIGGER), bool(tracer.armed.sums())])
     save("paused", states)
 
 
 def blind() -> None:
     """More threads than the kernel's own sums have room for."""
-    hist._ENTRIES = 128
+    hist.ENTRIES = 128
     with PageTracer.open(TraceOptions(buffer_kib=16)) as tracer:
         subprocess.run(["sh", "-c", "n=0; while [ $((n += 1)) -lt 400 ]; do (:); done"], check=True)
         tracer.pump(1)
@@ -139,18 +139,18 @@ def blind() -> None:
 
 def emptied() -> None:
     """As many threads, and the sums are asked for before there is no room."""
-    hist._ENTRIES = 128
+    hist.ENTRIES = 128
     child = ["sh", "-c", "n=0; while [ $((n += 1)) -lt 20 ]; do (:); done"]
     asked = []
     with PageTracer.open() as tracer:
         for _ in range(20):
             subprocess.run(child, check=True)
-            sums = tracer._armed.sums()
+            sums = tracer.armed.sums()
             assert sums is not None
             asked.append([len(sums.pages), sums.pages.get(os.getpid(), 0), sums.dropped])
-        last = hist.read(tracer._armed.pages)
+        last = hist.read(tracer.armed.pages)
         assert last is not None
-        trigger = tracer._armed.pages.read(hist.TRIGGER)
+        trigger = tracer.armed.pages.read(hist.TRIGGER)
     save("emptied", [asked, last.entries, trigger])
 
 
@@ -175,7 +175,7 @@ def killed(name: str, *, keeper: bool) -> None:
     recording = [tracefs.read_text(f"instances/{one}/tracing_on", root).strip() for one in left]
     probes = tracefs.read_text(kprobes.PROBES, root)
     with PageTracer.open() as tracer:  # the next run
-        own = tracer._armed.pages.name.rpartition("-")[0]
+        own = tracer.armed.pages.name.rpartition("-")[0]
         during = [one for one in instances(root) if not one.startswith(own)]
         swept_probes = tracefs.read_text(kprobes.PROBES, root)
     save(name, [left, recording, probes, during, swept_probes, instances(root)])
@@ -199,7 +199,7 @@ def beside_others() -> None:
     with PageTracer.open() as tracer:
         tracer.pump(1)
         during = [tracefs.read_text(path, root) for path in paths]
-        ours = [one.read("options/stacktrace").strip() for one in tracer._armed._instances]
+        ours = [one.read("options/stacktrace").strip() for one in tracer.armed.instances]
         events = tracer.look()["events"]
     after = [tracefs.read_text(path, root) for path in paths]
     tracefs.write_text("options/stacktrace", "0", root)
@@ -209,7 +209,7 @@ def beside_others() -> None:
 
 def handed_over() -> None:
     """As on kernels before 5.2: a child mounts it and hands the descriptor over."""
-    root = tracefs._handed_over()
+    root = tracefs.attach_through_child()
     assert root is not None
     with open("/proc/self/mountinfo") as mounts:
         save("handed", [sorted(os.listdir(root))[:200], "tracefs" in mounts.read()])

@@ -150,10 +150,10 @@ def kept(sense: Sense) -> dict[str, Any]:
     with open(f"{MOUNT}/keep/db/memory.min", "w") as file:
         file.write(str(200 * MIB))
     until = time.monotonic() + 30.0  # limits are read every ten seconds
-    while not sense._table.protected_bytes and time.monotonic() < until:
+    while not sense.table.protected_bytes and time.monotonic() < until:
         sense.wait(0.5, ())
         sense.look(time.monotonic())
-    told = sense._table.protected_bytes
+    told = sense.table.protected_bytes
     found = take(sense, "/beside")
     keeper.kill()
     keeper.wait()
@@ -169,7 +169,7 @@ def main() -> None:
     sense.open()
     rows, after = at_its_limit(sense)
     found = {"limit": rows, "after": after, "fill": fill(sense), "blind": sense.blind,
-             "triggers": list(sense._triggers.by_fd.values()),
+             "triggers": list(sense.triggers.by_fd.values()),
              "kept": kept(sense) if VERSION == 2 else None}  # fmt: skip
     with open(f"{os.environ['OUT']}/sense.json", "w") as file:
         json.dump(found, file)

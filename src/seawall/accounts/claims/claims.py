@@ -69,7 +69,7 @@ def account(ledger: Ledger, base: Base | Unread, snapshot: Snapshot) -> Claims:
     found: list[SourceClaims] = []
     unread: list[Unread] = []
     for source in load_sources():
-        answer = _ask(source, snapshot)
+        answer = ask_source(source, snapshot)
         if isinstance(answer, Unread):
             unread.append(answer)
         else:
@@ -102,7 +102,8 @@ def joined(
     )
 
 
-def _ask(source: Source, snapshot: Snapshot) -> SourceClaims | Unread:
+def ask_source(source: Source, snapshot: Snapshot) -> SourceClaims | Unread:
+    """What a source says of what it asks for; the first Unread that it cannot do without."""
     arguments: dict[str, Any] = {}
     for name, need, copes in needs_of(source):
         value = snapshot.get(need)

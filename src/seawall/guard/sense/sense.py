@@ -62,13 +62,13 @@ class Sense:
         self.vmstat = TickVmstat(proc)
         self.headroom = TickHeadroom(proc, sys, self._page)
         self.residual = TickResidual()
-        self._table = GroupTable(mounts, are_told=settings.watch)
-        self.groups: dict[str, Group] = self._table.by_path
-        self._details = Details(self._table.names, proc)
-        self._merge = Merge(self._table.members, self.residual, self.headroom.gpu)
-        self._stalled = StandstillWatch(self._table.names, proc, own_cgroup, settings.stalled)
+        self.table = GroupTable(mounts, are_told=settings.watch)
+        self.groups: dict[str, Group] = self.table.by_path
+        self._details = Details(self.table.names, proc)
+        self._merge = Merge(self.table.members, self.residual, self.headroom.gpu)
+        self._stalled = StandstillWatch(self.table.names, proc, own_cgroup, settings.stalled)
         self._canary = Canary(proc)
-        self._triggers = Triggers()
+        self.triggers = Triggers()
         self._host_pressure = f"{proc}/pressure/memory"
         self._trend = Trend()
         self._is_detailed = False
@@ -98,8 +98,8 @@ class Sense:
         self._pressure_problem = pressure.problem
         pressure.close()
         if not self._pressure_problem:
-            self._triggers.add(self._host_pressure)
-        self._table.open(now)
+            self.triggers.add(self._host_pressure)
+        self.table.open(now)
         self.look(now)
 
     def use(self, settings: Settings) -> None:
@@ -110,14 +110,14 @@ class Sense:
     @property
     def blind(self) -> list[str]:
         """What cannot be seen, with what would provide it."""
-        table = self._table
+        table = self.table
         told = (
             self.memory.problem, self.vmstat.problem, self.headroom.problem,
-            self._pressure_problem, self._triggers.problem, table.problem, table.swap_problem,
+            self._pressure_problem, self.triggers.problem, table.problem, table.swap_problem,
             table.tree.blind, self._canary.problem, self._merge.unlearned, *self._merge.refused,
         )  # fmt: skip
         found = [words for words in told if words]
-        if not self._table.names.unified:
+        if not self.table.names.unified:
             found.append(
                 "pressure of groups: cgroup v1 has none; how long they stand still is estimated"
                 " from major faults; cgroup v2 would tell"
@@ -160,13 +160,13 @@ class Sense:
             head.read_rarely(memory, now)
         merge.tend(now)
         has_swap = bool(memory.swap_total)
-        self._table.look(
+        self.table.look(
             now, head.total_bytes, is_near=self._is_near, has_swap=has_swap,
             swap_cached=self._swap_moved(memory),
         )  # fmt: skip
         merge.settle(now)
         if is_seen:
-            head.look(memory, self._table.unswappable_bytes, self._table.protected_bytes)
+            head.look(memory, self.table.unswappable_bytes, self.table.protected_bytes)
             if head.is_other_measure:
                 self._trend.forget()
             self._trend.add(now, head.bytes)
@@ -176,7 +176,7 @@ class Sense:
         else:
             self.residual.could_not_see()
         stall = self._stalled.look(now, self.groups)
-        self._triggers.follow(self._stalled.fresh, now)
+        self.triggers.follow(self._stalled.fresh, now)
         return self._node(now, stall, is_counted=is_counted)
 
     def _node(self, now: float, stall: float, *, is_counted: bool) -> Node:
@@ -210,7 +210,7 @@ class Sense:
             late_seconds=self._canary.late_seconds(),
             own_major_faults=faults,
             kernel_kills=kills,
-            exits=self._table.exits,
+            exits=self.table.exits,
             claims_seconds=None if claims is None else max(0.0, now - claims),
             mem_total_bytes=self.memory.mem_total,
         )
@@ -234,8 +234,8 @@ class Sense:
         # Minutes are left, nobody is close to a limit, and a trigger would wake us.
         self._is_deep = (
             not self._is_near
-            and self._table.is_quiet
-            and bool(self._triggers.by_fd)
+            and self.table.is_quiet
+            and bool(self.triggers.by_fd)
             and self.residual.grown_bytes < head.total_bytes // _GROWN_SHARE
         )
         self._rarely.peace = _DEEP_SECONDS if self._is_deep else _RARELY_SECONDS
@@ -260,7 +260,7 @@ class Sense:
 
     def detail(self, group: Group) -> None:
         """Read of one group what costs too much to be read of all of them at every tick."""
-        member = self._table.members.get(group.path)
+        member = self.table.members.get(group.path)
         if member is not None and member.group is group:
             has_swap = bool(self.memory.swap_total)
             self._details.read(member, time.monotonic(), has_swap=has_swap)
@@ -273,7 +273,7 @@ class Sense:
 
     def wait(self, seconds: float, fds: Sequence[int]) -> list[int]:
         """Sleep; a trigger ends it early.  Those of ``fds`` that can be read."""
-        triggers = self._triggers
+        triggers = self.triggers
         triggers.listen(fds)
         self._is_woken = False
         while True:
@@ -294,10 +294,10 @@ class Sense:
 
     def close(self) -> None:
         """Give all descriptors back."""
-        self._triggers.close()
+        self.triggers.close()
         self._stalled.close()
         self.headroom.gpu.close()
-        self._table.close()
+        self.table.close()
 
 
 # How long to sleep: the closer and the faster, the shorter.

@@ -101,14 +101,28 @@ class GroupTree:
     """All folders that lead to workloads, and those that are."""
 
     __slots__ = (
-        "_delegated", "_found", "_inner", "_inotify", "_mount", "_of_users", "_rescan",
-        "_rescans", "_tick", "_todo", "_was", "_whole", "born", "folders", "gone", "problem",
+        "_delegated",
+        "_found",
+        "_inner",
+        "_mount",
+        "_of_users",
+        "_rescan",
+        "_rescans",
+        "_tick",
+        "_todo",
+        "_was",
+        "_whole",
+        "born",
+        "folders",
+        "gone",
+        "problem",
         "turned",
+        "watches",
     )  # fmt: skip
 
     def __init__(self, mount: str) -> None:
         self._mount = mount
-        self._inotify = Watches()
+        self.watches = Watches()
         self.folders: dict[str, Folder] = {}
         self._of_users: dict[str, int] = {}
         """How many are below each manager or unit."""
@@ -138,7 +152,7 @@ class GroupTree:
         # At worst one is the last of a short round, then of a long one, and new ones go first.
         ticks = -(-self._inner // _LOOKED_AT_A_TICK) + 1
         late = _RESCAN_SECONDS + ticks * max(_TICK_SECONDS, self._tick)
-        found = self.problem or self._inotify.words(self._inner, late)
+        found = self.problem or self.watches.words(self._inner, late)
         if not found and (whole := next(iter(self._whole), "")):
             most = _most_below(self.folders[whole])
             found = f"{self._mount}{whole}: more than {most} cgroups: taken as one"
@@ -146,7 +160,7 @@ class GroupTree:
 
     def open(self, now: float) -> None:
         """Walk all of it once."""
-        self._inotify.open()
+        self.watches.open()
         self._add("/", None)
         self._rescan.is_due(now, is_near=False)
         self._inner = sum(not folder.is_leaf for folder in self.folders.values())
@@ -155,10 +169,10 @@ class GroupTree:
     def update(self, now: float) -> None:
         """Take in what came and went."""
         is_lost = False
-        for watch, mask, name in self._inotify.events():
+        for watch, mask, name in self.watches.events():
             if mask & OVERFLOW:
                 is_lost = True
-            above = self.folders.get(self._inotify.by_watch.get(watch, ""))
+            above = self.folders.get(self.watches.by_watch.get(watch, ""))
             if above is not None and mask & (CREATED | DELETED | MOVED_FROM | MOVED_TO):
                 self._check(_join(above.path, os.fsdecode(name)), above)
         self._tick, self._was = now - self._was, now
@@ -176,7 +190,7 @@ class GroupTree:
         self.problem, self._found = self._found, ""
         self._todo = [path for path, folder in self.folders.items() if not folder.is_leaf]
         self._inner = len(self._todo)
-        return not self._inotify.is_open and self._inotify.open()
+        return not self.watches.is_open and self.watches.open()
 
     def check(self, path: str) -> None:
         """Whether this one is still there: somebody could not read its files."""
@@ -209,7 +223,7 @@ class GroupTree:
         if found is None or found.st_ino != folder.inode:
             self._check(path, folder.above)
         elif (
-            (folder.watch < 0 and self._inotify.begin(folder, self._mount + path))
+            (folder.watch < 0 and self.watches.begin(folder, self._mount + path))
             or is_lost
             or found.st_nlink - 2 != len(folder.children)
             or self._rescans % _LISTED_EVERY == 0
@@ -248,7 +262,7 @@ class GroupTree:
 
     def _add_below(self, folder: Folder) -> None:
         # Watched first, listed then: what is made in between is seen twice, not never.
-        self._inotify.begin(folder, self._mount + folder.path)
+        self.watches.begin(folder, self._mount + folder.path)
         for name in self._names(folder.path):
             child = _join(folder.path, name)
             if child not in self.folders:
@@ -277,7 +291,7 @@ class GroupTree:
         """Nothing below it is looked at any more."""
         manager.is_leaf = True
         self._whole[manager.path] = None
-        self._inotify.end(manager)
+        self.watches.end(manager)
         for path in list(manager.children):
             if (child := self.folders.get(path)) is not None:
                 self._remove(child)
@@ -295,7 +309,7 @@ class GroupTree:
         elif folder.manager:
             self._of_users[folder.manager] -= 1
             self._delegated -= 1
-        self._inotify.end(folder)
+        self.watches.end(folder)
         if folder.limit_fd >= 0:
             os.close(folder.limit_fd)
             folder.limit_fd = -1
@@ -349,7 +363,7 @@ class GroupTree:
 
     def close(self) -> None:
         """Give all descriptors back."""
-        self._inotify.close()
+        self.watches.close()
         for folder in self.folders.values():
             if folder.limit_fd >= 0:
                 os.close(folder.limit_fd)

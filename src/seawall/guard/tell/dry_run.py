@@ -66,7 +66,7 @@ def tell_on_paper(settings: Settings, folder: str, node: Node, groups: Mapping[s
         _tell(teller, node, groups)
     finally:
         teller.close()
-        _remove(paths)
+        remove_dry_run(paths)
         if ear is not None:
             ear.close()
 
@@ -121,7 +121,8 @@ def _make(paths: Paths) -> None:
         return
 
 
-def _remove(paths: Paths) -> None:
+def remove_dry_run(paths: Paths) -> None:
+    """The files that a dry run wrote, and nothing else in the folder."""
     for name in REHEARSAL_FILES:
         try:
             os.unlink(f"{paths.folder}/{name}")

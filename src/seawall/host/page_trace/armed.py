@@ -60,7 +60,7 @@ class Armed:
         """What the kernel's own sums were when they were last taken off."""
         self.probes: list[kprobes.Probe] = []
         self.buffer_kib = options.buffer_kib or _chosen_kib()
-        self._instances: list[Instance] = []
+        self.instances: list[Instance] = []
         self._streams: list[Streams] = []
         self._name = f"seawall-{os.getpid()}-{start_of(os.getpid()) or 0}"
         self._group = kprobes.group_name(self._name)
@@ -92,17 +92,17 @@ class Armed:
     def make(self) -> None:
         """All instances, with their filters, still off."""
         for kind in ("pages", "frees", "tasks"):
-            self._instances.append(make(self.root, f"{self._name}-{kind}"))
+            self.instances.append(make(self.root, f"{self._name}-{kind}"))
         self.pages.write("options/stacktrace", "1")
         self.grow()
         if self.options.with_kprobes and has(kprobes.PROBES, self.root):
             self._add_probes()
-        self._streams = [Streams(instance) for instance in self._instances]
+        self._streams = [Streams(instance) for instance in self.instances]
 
     @property
     def pages(self) -> Instance:
         """The trace instance that records pages taken (kmem:mm_page_alloc)."""
-        return self._instances[0]
+        return self.instances[0]
 
     @property
     def streams(self) -> list[Streams]:
@@ -125,14 +125,14 @@ class Armed:
         """Only frames whose number ``step`` divides: a power of two."""
         self._step = step
         lattice = f"!(pfn & {step - 1:#x})" if step > 1 else ""
-        pages, frees, _ = self._instances
+        pages, frees, _ = self.instances
         parts = [self.condition, lattice] if lattice else [self.condition]
         pages.write(f"events/{ALLOC}/filter", " && ".join(parts))
         frees.write(f"events/{FREE}/filter", lattice or "0")
 
     def tasks_on(self) -> None:
         """Follow forks and moves; before anybody is looked at."""
-        tasks = self._instances[2]
+        tasks = self.instances[2]
         tasks.write(f"events/{FORK}/enable", "1")
         if self.move_format:
             tasks.write(f"events/{MOVE}/enable", "1")
@@ -140,7 +140,7 @@ class Armed:
 
     def pages_on(self) -> None:
         """Frees first: what is taken before is never taken for held."""
-        pages, frees, _ = self._instances
+        pages, frees, _ = self.instances
         frees.write(f"events/{FREE}/enable", "1")
         if self.options.with_hist:
             self.has_hist = hist.arm(pages, self.condition)
@@ -154,7 +154,7 @@ class Armed:
             self._sums_before = sums
         self.has_hist = False
         clear_triggers(self.pages.folder)
-        for instance in self._instances:
+        for instance in self.instances:
             with suppress(OSError):
                 instance.write("events/enable", "0")
 
@@ -162,7 +162,7 @@ class Armed:
         """False when somebody else switched one of our instances off, as whoever opens its
         ``free_buffer`` does, were it only to read all files there are, or resets all tracing.
         """
-        events = zip(self._instances, (ALLOC, FREE, FORK), strict=True)
+        events = zip(self.instances, (ALLOC, FREE, FORK), strict=True)
         return not self.is_on or all(
             instance.read("tracing_on").strip() != "0"
             and instance.read(f"events/{event}/enable").startswith("1")
@@ -194,18 +194,18 @@ class Armed:
         self.filter(self._step)
         self.tasks_on()
         self.pages_on()
-        for instance in self._instances:
+        for instance in self.instances:
             instance.write("tracing_on", "1")
 
     def shrink(self) -> None:
         """Give the buffers back."""
-        for instance in self._instances:
+        for instance in self.instances:
             instance.write("buffer_size_kb", str(SMALLEST_KIB))
 
     def wake_at(self, percent: int) -> bool:
         """Wake whoever polls when so much of a buffer is full (5.0); else at the first event."""
         try:
-            for instance in self._instances[:2]:
+            for instance in self.instances[:2]:
                 instance.write("buffer_percent", str(percent))
         except OSError:
             return False
@@ -214,7 +214,7 @@ class Armed:
     def grow(self) -> None:
         """Buffers as large as they may be; less where memory for them is short."""
         wanted = (self.buffer_kib, self.buffer_kib // 2, _TASKS_KIB)
-        for instance, size in zip(self._instances, wanted, strict=True):
+        for instance, size in zip(self.instances, wanted, strict=True):
             for tried in (size, size // 4, size // 16):
                 with suppress(OSError):
                     instance.write("buffer_size_kb", str(max(SMALLEST_KIB, tried)))
@@ -223,7 +223,7 @@ class Armed:
     def buffer_bytes(self) -> int:
         """Uncounted memory that is ours while we trace."""
         total = 0
-        for instance in self._instances:
+        for instance in self.instances:
             with suppress(OSError, ValueError):
                 total += int(instance.read("buffer_total_size_kb").split()[0]) << 10
         return total
@@ -233,9 +233,9 @@ class Armed:
         for stream in self._streams:
             stream.close()
         self._streams = []
-        for instance in self._instances:
+        for instance in self.instances:
             disarm(instance.folder)
-        for instance in self._instances:
+        for instance in self.instances:
             instance.close()
         if self.probes:
             kprobes.remove_group(self.root, self._group)

@@ -13,7 +13,7 @@ from seawall.host.page_trace.instances import Instance
 
 TRIGGER: Final = "events/kmem/mm_page_alloc/trigger"
 HIST: Final = "events/kmem/mm_page_alloc/hist"
-_ENTRIES: Final = 4096
+ENTRIES: Final = 4096
 _KEPT_MOST: Final = 4096  # threads
 _ROW: Final = re.compile(
     r"^\{ common_pid: +(\d{1,10}), order: +(\d{1,2}) \} hitcount: +(\d{1,19})", re.MULTILINE
@@ -33,7 +33,7 @@ class Sums(NamedTuple):
     @property
     def is_nearly_full(self) -> bool:
         """A busy node has hundreds of new threads each second."""
-        return self.entries > 3 * _ENTRIES // 4
+        return self.entries > 3 * ENTRIES // 4
 
     def plus(self, other: "Sums") -> "Sums":
         """The sum of both: pages thread by thread, and dropped events."""
@@ -61,7 +61,7 @@ def empty(instance: Instance, condition: str) -> bool:
 
 
 def _write(instance: Instance, condition: str, command: str = "") -> bool:
-    line = f"hist:keys=common_pid,order:vals=hitcount:size={_ENTRIES}{command} if {condition}"
+    line = f"hist:keys=common_pid,order:vals=hitcount:size={ENTRIES}{command} if {condition}"
     try:
         instance.write(TRIGGER, line)
     except OSError:

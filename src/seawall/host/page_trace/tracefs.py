@@ -44,7 +44,7 @@ def attach() -> int:
         words = "the kernel prints every event on its console (kernel.tracepoint_printk)"
         raise TracingProblem("refused", words)
     failure: OSError | None = None
-    for way in (_mounted, _detached, _handed_over):
+    for way in (_mounted, _detached, attach_through_child):
         try:
             root = way()
         except OSError as error:
@@ -143,7 +143,7 @@ def _call(libc: ctypes.CDLL, number: int, *arguments: object) -> int:
     return result
 
 
-def _handed_over() -> int | None:
+def attach_through_child() -> int | None:
     """By a child with mounts of its own; the descriptor keeps the mount when the child ends."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     with ours, theirs:

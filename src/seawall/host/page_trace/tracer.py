@@ -35,7 +35,7 @@ class PageTracer:
 
     def __init__(self, armed: Armed, keeper: Keeper | None) -> None:
         """Use ``PageTracer.open``, which begins to trace."""
-        self._armed = armed
+        self.armed = armed
         self._keeper = keeper
         self._is_open = True
         self._nice: int | None = None
@@ -79,9 +79,9 @@ class PageTracer:
 
     def _switch_on(self) -> None:
         """Tasks are looked at when their forks and moves are followed, and pages after that."""
-        self._armed.tasks_on()
+        self.armed.tasks_on()
         self.ledger.tasks.look_at_all()
-        self._armed.pages_on()
+        self.armed.pages_on()
         self.is_on = True
 
     def __enter__(self) -> "PageTracer":  # noqa: PYI034 - typing.Self is of Python 3.11
@@ -100,7 +100,7 @@ class PageTracer:
         if self._is_open:
             self._is_open = self.is_on = False
             _raise_priority(self._nice)
-            _end(self._armed.root, self._armed, self._keeper)
+            _end(self.armed.root, self.armed, self._keeper)
 
     def pump(self, seconds: float) -> None:
         """Follow what happens for so long, never less."""
@@ -116,7 +116,7 @@ class PageTracer:
             self.follower.round()  # what was taken until now is older than what follows
         settled = self.ledger.next_stretch()
         if self.is_on:
-            self.follower.pump(self._armed.options.settle_seconds)
+            self.follower.pump(self.armed.options.settle_seconds)
             self.follower.count_losses()
             self.follower.check_recording()
         return self._reported(settled, *self._examined(examine))
@@ -151,9 +151,9 @@ class PageTracer:
             settled_before=settled,
             stacks=self.follower.taken.stacks,
             symbols=self.symbols,
-            drivers=self._armed.options.drivers,
-            sums=self._armed.sums(),
-            buffer_bytes=self._armed.buffer_bytes(),
+            drivers=self.armed.options.drivers,
+            sums=self.armed.sums(),
+            buffer_bytes=self.armed.buffer_bytes(),
             tells_gross=tells_gross,
             notes=notes,
         )
@@ -179,23 +179,23 @@ class PageTracer:
     def pause(self) -> None:
         """Cost nothing: events off, buffers given back; what is known stays, less certain."""
         if self.is_on:
-            self._armed.off()
+            self.armed.off()
             self.follower.round()
             self.ledger.pause()
             self.is_on = False
-            if not self._armed.options.keeps_buffers:
-                self._armed.shrink()
+            if not self.armed.options.keeps_buffers:
+                self.armed.shrink()
 
     def resume(self) -> None:
         """Follow pages again after ``pause``; frees in between were not seen."""
         if not self.is_on and self._is_open:
-            if not self._armed.options.keeps_buffers:
-                self._armed.grow()
+            if not self.armed.options.keeps_buffers:
+                self.armed.grow()
             self.follower.skip()
             self.ledger.pause()
-            self._armed.tasks_on()
+            self.armed.tasks_on()
             self.ledger.tasks.mistrust()
-            self._armed.pages_on()
+            self.armed.pages_on()
             self.is_on = True
 
     def forget(self) -> None:
@@ -204,13 +204,13 @@ class PageTracer:
         self.follower.forget_stacks()
         self._looker = FrameExaminer()
         self._settling.forget()
-        self._armed.forget_sums()
+        self.armed.forget_sums()
         self.follower.forget_time()
 
     def restart(self) -> None:
         """As ``forget``, and every frame is followed again; while paused."""
         self.forget()
-        self.follower.widen(self._armed.options.sample_one_in)
+        self.follower.widen(self.armed.options.sample_one_in)
 
 
 def _raise_priority(nice: int | None) -> int | None:
