@@ -161,7 +161,8 @@ def test_status_of_a_guard_that_writes_and_of_one_that_hangs(
             "\\x1b[2J",
         ],
     )
-    os.utime(page, (time.time() - 300,) * 2)
+    for path in (page, tmp_path / lock_file.NAME):
+        os.utime(path, (time.time() - 300,) * 2)
     code, text = said(capsys, tmp_path)
     assert code == 0
     assert "but it has not written for 5 min: do not believe this:" in text
@@ -171,6 +172,25 @@ def test_status_of_a_guard_that_writes_and_of_one_that_hangs(
     assert document["is_old"] is True
     assert document["pid"] == os.getpid()
     assert document["page"] == {"mode": "observe"}
+    os.close(lock.fd)
+
+
+def test_the_page_of_an_earlier_guard_is_not_taken_for_that_of_one_that_just_started(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "status").write_text("seawall guard ENFORCE\n")
+    (tmp_path / "status.json").write_text('{"mode": "enforce", "can_kill": true}\n')
+    os.utime(tmp_path / "status", (time.time() - 2,) * 2)
+    lock = lock_file.take(str(tmp_path))
+    assert lead(said(capsys, tmp_path)[1]) == (
+        f"A guard runs (pid {os.getpid()}), but it has written nothing yet; "
+        "one before it wrote this:"
+    )
+    assert status(as_json=True, fail_on="critical", folder=str(tmp_path)) == 11, "not known yet"
+    assert valid(capsys.readouterr().out, "guard-status")["is_old"] is True
+    os.utime(tmp_path / lock_file.NAME, (time.time() - 60,) * 2)
+    os.utime(tmp_path / "status", (time.time() - 62,) * 2)
+    assert status(as_json=False, fail_on="critical", folder=str(tmp_path)) == 10, "it hangs"
     os.close(lock.fd)
 
 

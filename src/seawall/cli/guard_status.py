@@ -7,7 +7,7 @@ import time
 from typing import Any, Final
 
 from seawall.cli import statuses
-from seawall.guard.lock_file import FOLDER, holder
+from seawall.guard.lock_file import FOLDER, NAME, holder
 from seawall.host.live import LiveHost
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
@@ -23,15 +23,18 @@ def status(*, as_json: bool, fail_on: str | None = None, folder: str = FOLDER) -
     """Print it.  0: answered, whatever was found; with ``fail_on`` see ``exit_status``."""
     pid = holder(folder)
     text, age = _page(f"{folder}/status")
-    words = _state_words(pid, text, age, folder)
+    is_earlier = bool(pid) and _is_of_an_earlier_guard(folder)
+    words = _state_words(pid, text, age, folder, is_earlier=is_earlier)
     if as_json:
         top = head("guard-status", Snapshot(LiveHost("/")).get(Kernel), None)
-        print(render(_document(top, pid, age, words, folder)))
+        print(render(_document(top, pid, age, words, folder, is_earlier=is_earlier)))
     else:
         print("\n".join(Console().wrap(words, "  ", "")))
         for line in (text or "").rstrip().splitlines():
             print(plain(line.rstrip()))
-    return 0 if fail_on is None else exit_status(pid, age, _json_page(folder), fail_on)
+    if fail_on is None:
+        return 0
+    return exit_status(pid, None if is_earlier else age, _json_page(folder), fail_on)
 
 
 def exit_status(
@@ -51,7 +54,20 @@ def exit_status(
     return statuses.FIRES if fail_on == "warning" and has_problem else 0
 
 
-def _state_words(pid: int | None, text: str | None, age: float | None, folder: str) -> str:
+def _is_of_an_earlier_guard(folder: str) -> bool:
+    """Whether the guard that runs took its lock just now and has written no page since.  One
+    that should have written long ago hangs, whoever wrote the page.
+    """
+    try:
+        written, locked = (os.stat(f"{folder}/{name}").st_mtime for name in ("status", NAME))
+    except OSError:
+        return False
+    return written < locked and time.time() - locked <= OLD_SECONDS
+
+
+def _state_words(
+    pid: int | None, text: str | None, age: float | None, folder: str, *, is_earlier: bool
+) -> str:  # fmt: skip
     """The first line: who runs, and how old what it says is."""
     if pid is None:
         who = f"Whether a guard runs could not be seen: {folder} is root's"
@@ -65,6 +81,8 @@ def _state_words(pid: int | None, text: str | None, age: float | None, folder: s
         return f"{who}; the clock was set back, so when this was written cannot be told:"
     if pid == 0:
         return f"{who}; the last one wrote this {duration(age)} ago:"
+    if is_earlier:
+        return f"{who}, but it has written nothing yet; one before it wrote this:"
     if age > OLD_SECONDS:
         return f"{who}, but it has not written for {duration(age)}: do not believe this:"
     return f"{who}; written {duration(age)} ago:"
@@ -89,14 +107,15 @@ def _page(path: str) -> tuple[str | None, float | None]:
 
 
 def _document(
-    top: dict[str, Any], pid: int | None, age: float | None, words: str, folder: str
-) -> dict[str, Any]:
+    top: dict[str, Any], pid: int | None, age: float | None, words: str, folder: str,
+    *, is_earlier: bool,
+) -> dict[str, Any]:  # fmt: skip
     return {
         **top,
         "runs": None if pid is None else bool(pid),
         "pid": pid if pid and pid > 0 else None,
         "age_seconds": None if age is None else round(age, 1),
-        "is_old": age is None or age > OLD_SECONDS,
+        "is_old": is_earlier or age is None or age > OLD_SECONDS,
         "words": words.rstrip(":"),
         "page": _json_page(folder),
     }
