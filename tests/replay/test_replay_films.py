@@ -94,7 +94,10 @@ def test_another_judge_is_noticed(
 # --- in the middle ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(300, 330))
+@pytest.mark.parametrize(
+    "seed",
+    [*range(300, 310), *(pytest.param(n, marks=pytest.mark.campaign) for n in range(310, 330))],
+)
 def test_a_mind_that_was_written_down_goes_on_as_the_one_that_lived(seed: int) -> None:
     film = film_of(seed)
     chance = random.Random(seed)
