@@ -25,21 +25,21 @@ $(VENV)/dev.ready: requirements-dev.lock $(VENV)/seawall.ready
 why: $(VENV)/seawall.ready
 	@$(BIN)/python -m seawall why
 
-# Compiled first: most of the time goes into starting the verbs.
+# Compiled first: most of the time goes into starting the verbs.  TESTS: some folders or files only.
 test: $(VENV)/dev.ready
 	$(BIN)/python -m compileall -q src
-	$(BIN)/python -m pytest -m "not system and not campaign" -n 3 --dist loadfile
+	$(BIN)/python -m pytest -m "not system and not campaign" -n 3 --dist loadfile $(TESTS)
 
 # Every seed of the films, and of each property many more examples than `make test` draws.
 thorough: $(VENV)/dev.ready
 	$(BIN)/python -m pytest -m "(campaign or hypothesis) and not system" --hypothesis-profile=thorough -n 2 --dist loadfile
 
-# As on a machine with git, make and Python alone: both targets above, in an empty Debian root, as an
-# ordinary user.  A fresh clone of what is committed.
+# As on a machine with git, make and Python alone, in an empty Debian root, as an ordinary user: a
+# fresh clone of what is committed, `make why`, and `make test` of what may depend on a machine.
 test-fresh:
 	tests/fresh_root || [ $$? = 75 ]
 
-# The quick tests on Python 3.10, where one is found.
+# What may depend on the version of Python, on 3.10, where one is found.
 test-oldest:
 	tests/oldest_python || [ $$? = 75 ]
 
@@ -51,7 +51,7 @@ test-system: $(VENV)/dev.ready
 	$(BIN)/python -m pytest -m "system and beside" -n 2 --dist loadfile -rs --durations=15 --durations-min=20
 	$(BIN)/python -m pytest -m "system and not beside" -rs --durations=25 --durations-min=20
 
-# The 23 whole nodes of which `make test-system` runs nine: some twelve minutes.
+# The 23 whole nodes of which `make test-system` runs seven: some twelve minutes.
 guard-nodes: $(VENV)/dev.ready
 	tests/install_system_packages
 	SEAWALL_NODES=all $(BIN)/python -m pytest -m system -rP tests/kernels/test_guard_nodes.py
