@@ -26,7 +26,11 @@ from seawall.actions.journal import Journal
 from seawall.actions.observer import Observer
 from seawall.actions.undo import undo
 
-pytestmark = [pytest.mark.system, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.beside,
+    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+]
 NAME = f"/seawall-TEST-hands-{os.getpid()}"
 
 

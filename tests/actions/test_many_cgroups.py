@@ -22,7 +22,11 @@ from seawall.actions.journal import Journal
 from seawall.actions.orders import Mounts, Order, Step, Target
 from seawall.actions.pid_list import Pids
 
-pytestmark = [pytest.mark.system, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.beside,
+    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+]
 NAME = f"/seawall-TEST-many-{os.getpid()}"
 V2 = ROOT / "unified"
 HAS_KILL = Path("/sys/fs/cgroup/unified/cgroup.controllers").exists()

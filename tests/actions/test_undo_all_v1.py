@@ -14,7 +14,11 @@ from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around
 from seawall.actions.executor import Executor
 from seawall.actions.journal import Change, Journal
 
-pytestmark = [pytest.mark.system, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.beside,
+    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+]
 NAMES = tuple(f"/seawall-TEST-all-{os.getpid()}{end}" for end in ("", "x"))
 NAME = NAMES[0]
 THAWED, FROZEN = "THAWED\n", "FROZEN\n"

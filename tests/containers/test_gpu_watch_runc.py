@@ -35,7 +35,7 @@ from tests.end_to_end.verbs import ENVIRONMENT
 
 from seawall.formats.iso_time import iso_datetime
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.beside]
 SCHEMA = json.loads((files("seawall.views") / "schemas/gpu-event.json").read_text())
 FUSE_RULE = "c 10:229 rwm"
 

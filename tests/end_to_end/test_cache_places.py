@@ -26,7 +26,7 @@ from tests.end_to_end.cache_verb import (
 )
 from tests.end_to_end.verbs import SOURCES, run
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.beside]
 NOBODY = "65534"
 
 

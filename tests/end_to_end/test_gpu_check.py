@@ -35,7 +35,11 @@ def missing() -> str | None:
 
 
 REASON = missing()
-pytestmark = [pytest.mark.system, pytest.mark.skipif(REASON is not None, reason=str(REASON))]
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.beside,
+    pytest.mark.skipif(REASON is not None, reason=str(REASON)),
+]
 
 
 def check(made: str, *words: str, visible: str = "0") -> Ran:

@@ -32,7 +32,11 @@ from seawall.guard.settings import Settings
 from seawall.guard.tell.late_thaw import LateThaw
 from seawall.guard.watcher_link import WatcherLink
 
-pytestmark = [pytest.mark.system, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.beside,
+    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+]
 NAME = f"/seawall-TEST-late-{os.getpid()}"
 OWN = f"{NAME}-own"
 SECONDS = 2.0

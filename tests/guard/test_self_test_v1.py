@@ -22,7 +22,11 @@ from seawall.guard import aide as aide_process
 from seawall.guard import pid_namespace
 from seawall.guard.self_test import NAME, SelfTest, remove_leftovers
 
-pytestmark = [pytest.mark.system, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.beside,
+    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+]
 OWN = f"/seawall-TEST-own-{os.getpid()}"
 
 

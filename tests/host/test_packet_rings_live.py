@@ -26,6 +26,7 @@ UNPRIVILEGED = ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin",
 
 pytestmark = [
     pytest.mark.system,
+    pytest.mark.beside,
     pytest.mark.skipif(missing() is not None, reason=str(missing())),
 ]
 

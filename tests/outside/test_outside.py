@@ -8,6 +8,7 @@ from difflib import unified_diff
 from pathlib import Path
 
 import pytest
+from tests.end_to_end.verbs import ENVIRONMENT
 from tests.outside import answers
 from tests.outside.outside_names import FILE, outside_names
 
@@ -35,8 +36,9 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("outside") / "answers"
     command = [sys.executable, "-m", "tests.outside.answers", str(folder)]
     done = subprocess.run(
-        command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=False
-    )
+        command, cwd=REPOSITORY, env=ENVIRONMENT, capture_output=True, text=True, timeout=300,
+        check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return folder
 
