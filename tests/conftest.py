@@ -4,12 +4,16 @@
 """
 
 import gc
+import sys
 
 from hypothesis import settings
 
 from seawall.readings import own_fault
 
 own_fault.RAISES = True
+# Whatever PYTHONDONTWRITEBYTECODE says: to rewrite the assertions of all tests takes half a minute
+# of processor in each run, and verbs that are started would compile their sources.
+sys.dont_write_bytecode = False
 # Derived from what is in force: with CI set hypothesis draws the same examples in every run.
 settings.register_profile("quick", settings(), deadline=None, max_examples=40)
 settings.register_profile("thorough", settings(), deadline=None, max_examples=500)
