@@ -339,7 +339,9 @@ def _ci() -> tuple[Scenario, ...]:
         on(mixed(ALL["anonymous bomb"], 23), cgroup="v1"),
         on(mixed(ALL["handed on"], 41), cgroup="hybrid"),
         on(mixed(ALL["tmpfs bomb"], 27), swap="zram"),
-        ALL["module holds"], ALL["module churns"], ALL["module forgets"],
+        ALL["module holds"],
+        ALL["module churns"],
+        ALL["module forgets"],
     )
 
 
