@@ -1,7 +1,7 @@
 """What the whole loop keeps: nothing, over 100,000 ticks in which pods come and go.
 
-One process as the guard is started (Debian's python3.11, ``-I -S``, the lean library), put
-together by ``assembly.assemble`` and rehearsed; only the clock is ours and the cgroup tree is
+One process as the guard is started (Debian's python3.11, ``-I -S``), put together by
+``assembly.assemble`` and rehearsed; only the clock is ours and the cgroup tree is
 one of files.  Each tick: five pods are made and the five before removed, the watcher's
 messages are heard (ledger, claims, names), the loop ticks.  Every 200 ticks a culprit takes
 the node's memory for a while, so that it is judged, decided (observe) and told.
@@ -25,22 +25,18 @@ PODS, CHURN = 10, 5
 _PROGRAM = """
 import sys
 sys.path.insert(0, {sources!r})
-from seawall.guard import lean_library
-lean_library.install()
 import gc, json, os, socket, time
 from seawall.actions.orders import Mounts
-from seawall.guard import aide as aide_process, lean_re, guard_memory, rehearsal
+from seawall.guard import aide as aide_process, guard_memory, rehearsal
 from seawall.guard.handover import GuardHandover
 from seawall.guard.watcher_link import WatcherLink
 from seawall.guard.recorder_link import RecorderLink
 from seawall.guard.settings import Settings
 from seawall.guard.signals import Signals
 mount, folder, files, churn = {mount!r}, {folder!r}, {files!r}, {churn}
-lean_re.end()
 signals = Signals()
 aide = aide_process.start(watcher_fds=[])
 from seawall.guard.assembly import assemble, Loop
-lean_re.end()
 settings = Settings(scope=("/",), watch=True, tick_least_seconds=0.1)
 boot = open("/proc/sys/kernel/random/boot_id").read().strip()
 handed = GuardHandover(settings, "/none", Mounts(mount, 1, None, None), "/own", boot, folder,

@@ -21,20 +21,16 @@ FREEZER = "/sys/fs/cgroup/freezer"
 _PROGRAM = """
 import sys
 sys.path.insert(0, {sources!r})
-from seawall.guard import lean_library
-lean_library.install()
 import json, os, socket, time
 from seawall.actions.orders import Mounts
-from seawall.guard import aide as aide_process, lean_re, guard_memory, rehearsal
+from seawall.guard import aide as aide_process, guard_memory, rehearsal
 from seawall.guard.handover import GuardHandover
 from seawall.guard.watcher_link import WatcherLink
 from seawall.guard.settings import Settings
 from seawall.guard.signals import Signals
-lean_re.end()
 signals = Signals()
 aide = aide_process.start(watcher_fds=[])
 from seawall.guard.assembly import assemble, Loop
-lean_re.end()
 settings = Settings(mode="enforce", scope=({scope!r},))
 boot = open("/proc/sys/kernel/random/boot_id").read().strip()
 handed = GuardHandover(settings, "/none", Mounts("/sys/fs/cgroup/memory", 1, {freezer!r}, None),

@@ -3,7 +3,6 @@
 import os
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -297,17 +296,3 @@ def test_the_child_that_reads_says_json_or_a_sentence(tmp_path: Path) -> None:
     assert done.stdout == (
         f"{path}:1: kills_per_minute: expected a whole number from 1 to 60, found 99\n"
     )
-
-
-def test_what_the_guard_holds_of_it_is_lean() -> None:
-    """Nothing that the guard's process imports from here brings a parser or dataclasses."""
-    modules = "handover, notify, entry, lock_file, own_place, settings"
-    heavy = "dataclasses, inspect, subprocess, tomllib, argparse, logging, pathlib, asyncio"
-    line = (
-        f"import sys; sys.path.append({entry.root()!r}); from seawall.guard import {modules};"
-        f"print([m for m in {heavy.split(', ')} if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", line], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"

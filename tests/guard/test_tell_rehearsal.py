@@ -67,17 +67,14 @@ def test_what_a_rehearsal_that_was_killed_left_is_removed_by_the_next(tmp_path: 
 PROGRAM = """
 import sys
 sys.path.insert(0, {sources!r})
-from seawall.guard import lean_library
-lean_library.install()
 import json, os, resource, socket, time
 from seawall.actions.orders import Mounts, Order, Outcome, Target
-from seawall.guard import aide as aide_process, lean_re, guard_memory, rehearsal
+from seawall.guard import aide as aide_process, guard_memory, rehearsal
 from seawall.guard.handover import GuardHandover
 from seawall.guard.watcher_link import WatcherLink
 from seawall.guard.settings import Settings
 from seawall.guard.signals import Signals
 from seawall.guard.recorder_link import RecorderLink
-lean_re.end()
 signals = Signals()
 folder = {folder!r}
 aide = aide_process.start(kmsg=folder + "/kmsg")
@@ -85,7 +82,6 @@ from seawall.guard.assembly import assemble, Loop
 from seawall.guard.tell.paths import Paths
 from seawall.guard.tell.teller import Teller
 from seawall.guard.verdict import Rank, DecisionUpdate, Verdict
-lean_re.end()
 ballast = [b"a" * length for length in range({ballast})]
 settings = Settings(mode="enforce", scope=("/kubepods",), run_after_kill="/bin/touch " + folder +
                     "/killed", textfile=folder + "/metrics")

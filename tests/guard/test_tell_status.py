@@ -1,7 +1,6 @@
 """The status as a person reads it, and as a program does."""
 
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -168,23 +167,3 @@ def test_a_document_with_hostile_words_is_bounded_and_still_read() -> None:
     check(found, "guard-status-page")
     assert found["left_out"] > 400
     assert all(is_harmless(str(word).encode()) for word in asdict(parse(data)).values())
-
-
-def test_the_tellers_modules_stay_lean() -> None:
-    """What the guard holds in locked memory; the watcher and the aide may hold more."""
-    import subprocess
-
-    heavy = ("dataclasses", "inspect", "subprocess", "tomllib", "argparse", "logging", "pathlib",
-             "asyncio", "shlex", "seawall.host", "seawall.readings", "seawall.accounts",
-             "seawall.findings", "seawall.views", "seawall.cli")  # fmt: skip
-    code = (
-        "import sys; sys.path.insert(0, 'src'); import seawall.guard.tell.teller;"
-        "print(*sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True,
-        cwd=Path(__file__).parents[2],
-    )  # fmt: skip
-    loaded = set(done.stdout.split())
-    assert "seawall.guard.tell.teller" in loaded
-    assert not loaded & set(heavy)

@@ -17,7 +17,7 @@ from seawall.blackbox.reader import Boot, Box
 from seawall.blackbox.record_times import rfc3339_of
 from seawall.blackbox.round_frames import RoundReader
 from seawall.host.host import JSON
-from seawall.host.recording import Round
+from seawall.host.recording import Round, overlay_passes
 from seawall.problems import BundleProblem
 
 WINDOW_LEAST_SECONDS: Final = 2.0
@@ -92,17 +92,6 @@ def choose(passes: Sequence[Pass]) -> Moments:
 def in_order(passes: Iterable[Pass]) -> list[Pass]:
     """By the clock of their boot."""
     return sorted(passes, key=_by_time)
-
-
-def overlay_passes(rounds: Iterable[Round]) -> Round:
-    """One round: the newest answer to each question."""
-    known = Round()
-    for one in rounds:
-        known.files |= one.files
-        known.names |= one.names
-        known.links |= one.links
-        known.probes |= one.probes
-    return known
 
 
 def _near_pair(passes: Sequence[Pass]) -> tuple[Pass, Pass] | None:

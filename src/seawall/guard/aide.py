@@ -39,7 +39,6 @@ import socket
 from collections.abc import Sequence
 from typing import Any, Final
 
-from seawall.guard import lean_re
 from seawall.guard.watcher_channel import DATAGRAM_MOST_BYTES, RECEIVED
 from seawall.proc.own_name import take_name, take_role
 
@@ -171,7 +170,6 @@ def start(**options: Any) -> Aide:
         # Here and not above: what the aide holds must not be in the guard's memory.
         from seawall.guard.tell import errands  # noqa: PLC0415
 
-        lean_re.end()
         status = errands.serve(theirs, errands.Errands(**options))
     except Exception as error:  # noqa: BLE001 - the process ends with it; nobody else may
         os.write(2, f"seawall guard's aide: {error!r}\n".encode("ascii", "replace"))

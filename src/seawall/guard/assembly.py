@@ -8,7 +8,7 @@ from seawall.actions.executor import Executor
 from seawall.actions.journal import Journal
 from seawall.actions.observer import Observer
 from seawall.actions.undo import undo
-from seawall.guard import guard_memory, lean_re, pid_namespace
+from seawall.guard import guard_memory, pid_namespace
 from seawall.guard.aide import Aide
 from seawall.guard.handover import GuardHandover
 from seawall.guard.judge.judge import Judge
@@ -40,7 +40,6 @@ def guard(
     recorder: RecorderLink,
 ) -> tuple[int, Settings]:
     """Until told to end; the exit status, and the settings that were in force then."""
-    lean_re.end()
     parts, words = assemble(handed, aide, watcher, recorder)
     loop = Loop(handed, parts, signals)
     try:

@@ -96,19 +96,35 @@ def tell_version(fd: int) -> None:
         return
 
 
+class LateInspect:
+    """Of ``sys.meta_path``: ``inspect`` is loaded when it is used (importlib.util.LazyLoader).
+    dataclasses imports it, and with it ast, dis and tokenize (1.1 MB, 20 ms), for the sake of
+    dataclasses without a docstring.
+    """
+
+    def find_spec(self, name: str, *_: object) -> object:
+        """As importlib.abc.MetaPathFinder has it; once."""
+        if name != "inspect":
+            return None
+        import importlib.util  # noqa: PLC0415 - only who imports dataclasses
+
+        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            spec.loader = importlib.util.LazyLoader(spec.loader)
+        return spec
+
+
 def main(words: list[str]) -> int:
     """Import what was asked for, and run its ``main``."""
     sys.path.append(root())
     if words[0] in ("watcher", "recorder"):
         tell_version(int(words[1]))
+        sys.meta_path.insert(0, LateInspect())  # type: ignore[arg-type]
     if words[0] in NAMES:
         from seawall.proc.own_name import take_name  # noqa: PLC0415 - after the path is set
 
         take_name(NAMES[words[0]])
-    if words[0] == "guard":
-        from seawall.guard import lean_library  # noqa: PLC0415 - after the path is set
-
-        lean_library.install()
     # Not importlib, which is 0.1 MB.
     main_of = __import__(ENTRIES[words[0]], fromlist=["main"]).main
     if words[0] in ("config", "start"):

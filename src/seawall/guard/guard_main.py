@@ -10,7 +10,6 @@ import signal
 import socket
 
 from seawall.guard import aide as aide_process
-from seawall.guard import lean_re
 from seawall.guard.entry import start_argv
 from seawall.guard.handover import settings_descriptor, take_handover
 from seawall.guard.signals import Signals
@@ -22,7 +21,6 @@ _ENDS = (signal.SIGTERM, signal.SIGINT)
 def main(handed_fd: int) -> int:
     """Guard until told to end; the exit status."""
     handed = take_handover(handed_fd)
-    lean_re.end()  # the aide has one of its own
     signals = Signals()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # what has waited since the start is heard
     spares, theirs = spare_pairs() if handed.settings.watch else ([], [])

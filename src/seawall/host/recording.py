@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host that remembers every question with its answer, refusals included."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from seawall.host.host import JSON, READ_LIMIT_BYTES, Host, Unread
@@ -15,6 +15,17 @@ class Round:
     names: dict[str, tuple[str, ...] | Unread] = field(default_factory=dict)
     links: dict[str, str | Unread] = field(default_factory=dict)
     probes: dict[tuple[str, str], JSON | Unread] = field(default_factory=dict)
+
+
+def overlay_passes(rounds: Iterable[Round]) -> Round:
+    """One round: the newest answer to each question."""
+    known = Round()
+    for one in rounds:
+        known.files |= one.files
+        known.names |= one.names
+        known.links |= one.links
+        known.probes |= one.probes
+    return known
 
 
 class Recording:

@@ -13,7 +13,6 @@ import signal
 import struct
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from typing import Final
 
@@ -227,6 +226,8 @@ def work_and_exit(work: Callable[[], int]) -> None:
     except BrokenPipeError:
         status = 141  # whoever read our output left, as with any tool before `| head`
     except BaseException:  # noqa: BLE001 - the border of the process: a bug keeps its traceback
+        import traceback  # noqa: PLC0415 - only then
+
         traceback.print_exc()
         sys.stderr.write("this is a bug in seawall; please report it with the lines above\n")
     finally:

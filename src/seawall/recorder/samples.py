@@ -19,12 +19,11 @@ from heapq import nlargest
 from typing import Any, Final
 
 from seawall.actions.orders import Mounts
-from seawall.blackbox.moments import overlay_passes
 from seawall.guard.tick_facts import Group
 from seawall.host.blocking import deadline_seconds
 from seawall.host.host import JSON, Host, Unread
 from seawall.host.live import LiveHost
-from seawall.host.recording import Recording, Round
+from seawall.host.recording import Recording, Round, overlay_passes
 from seawall.readings import kernel, mountinfo
 from seawall.readings.arcstats import Arcstats
 from seawall.readings.base import Base

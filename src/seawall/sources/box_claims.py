@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from seawall.accounts.claim import RESIDUAL
-from seawall.blackbox.moments import Pass, chain, overlay_passes
+from seawall.blackbox.moments import Pass, chain
 from seawall.blackbox.reader import Box
 from seawall.guard.tick_facts import Group
-from seawall.host.recording import Round
+from seawall.host.recording import Round, overlay_passes
 from seawall.problems import BundleProblem
 from seawall.readings.saved_claims import CLAIMS_MOST, PATH, SavedClaim, SavedClaims, document_of
 from seawall.replay.tick import Tick

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 from seawall.accounts.scene import Middle, Scene, TopicWindow
-from seawall.blackbox.moments import Moments, Pass, overlay_passes
+from seawall.blackbox.moments import Moments, Pass
 from seawall.host.bundle import BundleHost
 from seawall.host.host import JSON, READ_LIMIT_BYTES, Unread
-from seawall.host.recording import Round
+from seawall.host.recording import Round, overlay_passes
 from seawall.readings.snapshot import Snapshot
 
 T = TypeVar("T")

@@ -22,6 +22,7 @@ def main(fd: int) -> int:
     from seawall.watcher.guard_endpoint import GuardEndpoint  # noqa: PLC0415 - see above
     from seawall.watcher.guard_feed import GuardFeed  # noqa: PLC0415
 
+    settle()  # before its reader is forked: what both only read stays one page
     endpoint = GuardEndpoint(fd)
     feed = GuardFeed(endpoint)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -6,11 +6,9 @@ registration.  Here their answers become one: the same bytes are not added twice
 (``claim_joining/join.py``), and nothing exceeds uncounted memory or the ledger line that it is in.
 """
 
-import pkgutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from typing import Any, Final, TypeAlias
 
 from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims, Suspect
@@ -58,6 +56,9 @@ class Claims:
 @cache
 def load_sources() -> tuple[Source, ...]:
     """The ``claims`` function of each module in ``claim_sources``, by name of module."""
+    import pkgutil  # noqa: PLC0415 - the guard's watcher names its sources itself
+    from importlib import import_module  # noqa: PLC0415
+
     import seawall.accounts.claim_sources as home  # noqa: PLC0415 - its modules import ours
 
     modules = pkgutil.iter_modules(home.__path__, home.__name__ + ".")

@@ -30,6 +30,8 @@ _UNKNOWN_LEAST: Final = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class _Pages:
+    """Bytes of vmalloc's own pages, and where that was read."""
+
     bytes: int
     source: str
 

@@ -7,11 +7,13 @@ age, are in ``badness_ages``; here is which kernel has which, distributions' mix
 
 import re
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from seawall.accounts.oom.badness_ages import AGES, EL6, Candidate, Formula, Unit
 from seawall.problems import UsageProblem
-from seawall.readings.oom_log.oom_report import OomReport
+
+if TYPE_CHECKING:  # the guard's watcher predicts, and reads no reports
+    from seawall.readings.oom_log.oom_report import OomReport
 
 __all__ = ["NAMES", "Candidate", "Formula", "Unit", "formula_named", "formula_of"]
 
@@ -84,7 +86,7 @@ def _mainline(major: int, minor: int, third: int | None) -> Formula | None:
     return found
 
 
-def formula_of(report: OomReport) -> Formula | None:
+def formula_of(report: "OomReport") -> Formula | None:
     """The formula of the kernel that wrote a report: by its release, and by what the report
     looks like where it names none.  None when it is older than is recomputed.
 
@@ -102,7 +104,7 @@ def formula_of(report: OomReport) -> Formula | None:
     return replace(_BY_NAME[name], name=f"{name} (names no release; looks like {like})")
 
 
-def _by_looks(report: OomReport) -> tuple[str, str] | None:
+def _by_looks(report: "OomReport") -> tuple[str, str] | None:
     """(age, the releases that print such a report); the age is the most common of them."""
     task = report.tasks[0] if report.tasks else None
     if task is None:
@@ -122,7 +124,7 @@ def _by_looks(report: OomReport) -> tuple[str, str] | None:
     return None
 
 
-def _since_4_15(report: OomReport) -> tuple[str, str]:
+def _since_4_15(report: "OomReport") -> tuple[str, str]:
     if report.choice is not None and report.choice.score is not None:
         return "4.17", "4.15 to 5.0"
     if any(kill.oom_score_adj is not None for kill in report.kills):
@@ -132,7 +134,7 @@ def _since_4_15(report: OomReport) -> tuple[str, str]:
     return "4.17", "4.15 to 4.20"
 
 
-def _by_lines(report: OomReport) -> tuple[str, str] | None:
+def _by_lines(report: "OomReport") -> tuple[str, str] | None:
     """Without a task table: by the lines of the kill."""
     if any(kill.oom_score_adj is not None for kill in report.kills):
         return "5.9", "5.4 or later"

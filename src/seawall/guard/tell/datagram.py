@@ -98,11 +98,8 @@ class Datagram:
         if self._socket is None:
             return
         try:
-            other = socket.socket(self._socket.family, _KIND)  # the lean one knows no ``with``
-            try:
+            with socket.socket(self._socket.family, _KIND) as other:
                 other.connect(self._address)
-            finally:
-                other.close()
         except OSError as error:
             self.problem = f"datagram_to {plain(self.to, 80)}: {error.strerror}"
             return

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from seawall import resident_files
-from seawall.guard import lean_library
 from seawall.guard.tell import kill_command, rivals, self_test_child, termination, textfile
 from seawall.guard.tell.child import COMPANIONS, LIMITS, Child, be_gentle, ending, parsed
 from seawall.guard.tell.late_thaw import LateThaw
@@ -149,7 +148,6 @@ class Desk:
             if kind not in COMPANIONS:  # they exec; a copy of an end would hide that it was closed
                 os.closerange(3, answers)
                 os.closerange(answers + 1, kill_command.FDS_MOST)
-            lean_library.uninstall()
             if kind == "run":
                 kill_command.oversee(request, answers)
             elif kind == "config":

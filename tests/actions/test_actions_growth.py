@@ -1,4 +1,4 @@
-"""What the guard's process holds for the sake of acting: modules, descriptors, memory."""
+"""What the guard's process holds for the sake of acting: descriptors, memory."""
 
 import json
 import subprocess
@@ -8,20 +8,6 @@ from pathlib import Path
 import pytest
 
 SOURCES = Path(__file__).parents[2] / "src"
-FAT = (
-    "dataclasses", "inspect", "subprocess", "tomllib", "argparse", "logging", "pathlib", "asyncio",
-    "threading", "seawall.host", "seawall.readings", "seawall.accounts", "seawall.findings",
-    "seawall.views", "seawall.cli",
-)  # fmt: skip
-
-LOADED = """
-import json, sys
-sys.path.insert(0, sys.argv[1])
-import seawall.actions.executor, seawall.actions.undo, seawall.actions.mounts
-import seawall.guard.self_test
-print(json.dumps(sorted(sys.modules)))
-"""
-
 GROWTH = """
 import gc, json, os, sys, time
 sys.path.insert(0, sys.argv[1])
@@ -119,13 +105,6 @@ def run(program: str, *folders: Path) -> object:
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
-
-
-def test_only_lean_modules() -> None:
-    loaded = run(LOADED)
-    assert isinstance(loaded, list)
-    assert "seawall.actions.kill_effects" in loaded
-    assert [name for name in loaded if name.startswith(FAT)] == []
 
 
 def test_nothing_grows_and_no_cycle_is_left(tmp_path: Path) -> None:
