@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_LETTERS: Final = "KMGTPE"
 
 
 def size(count: float) -> str:
@@ -20,6 +21,21 @@ def size(count: float) -> str:
     if text in ("1024", "1024.0") and unit < len(_UNITS) - 1:
         text, unit = "1.0", unit + 1
     return f"{sign}{text} {_UNITS[unit]}"
+
+
+def brief(count: float) -> str:
+    """Bytes in at most five characters, for tables: ``980``, ``12K``, ``3.4G``; binary units."""
+    value = float(abs(count))
+    sign = "-" if count < 0 else ""
+    if value < 1000:
+        return f"{sign}{value:.0f}"
+    for unit in _LETTERS:
+        value /= 1024
+        if value < 9.95:
+            return f"{sign}{value:.1f}{unit}"
+        if value < 999.5:
+            return f"{sign}{value:.0f}{unit}"
+    return f"{sign}{value:.0f}E"
 
 
 def percent(fraction: float) -> str:

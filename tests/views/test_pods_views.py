@@ -28,8 +28,9 @@ from seawall.views import pods_text
 from seawall.views.documents.pods_document import PODS, PodsPage
 from seawall.views.pods_choice import PodChoice, choose
 from seawall.views.pods_columns import ATTENTION, COLUMNS, KEYS, column
-from seawall.views.pods_text import brief, request
+from seawall.views.pods_text import request
 from seawall.views.terminal import Console
+from seawall.words import brief
 
 SCHEMA = json.loads((files("seawall.views") / "schemas/pods.json").read_text())
 A, B, C = (digit * 64 for digit in "abc")

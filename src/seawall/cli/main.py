@@ -22,6 +22,7 @@ VERBS = {
     "why": "what is wrong with this machine, worst first, and what to do",
     "memory": "where the memory went: lines that add up, and what no line explains",
     "pods": "workloads by memory: limit, charge, cache, pressure",
+    "top": "a live view: how long memory lasts, and who takes it",
     "oom": "explain an OOM kill from a kernel log; say who would be killed now",
     "numbers": "one container's memory as each tool shows it, and why they differ",
     "cache": "what the page cache holds, file by file, and what is dirty",

@@ -84,7 +84,7 @@ class PodsVerb(SourceVerb[PodsAnswer]):
         if arguments.json or arguments.wide:
             source.first.get(Entitlements)
         within = None if named is None else named_workload(source, named)
-        names = {} if arguments.json else _largest_processes(source)
+        names = {} if arguments.json else largest_processes(source)
         table, rows = table_of(source, with_stalls=arguments.json)
         choice = PodChoice(
             sort=arguments.sort, limit=arguments.limit or None, everything=arguments.all,
@@ -170,7 +170,7 @@ def _asked(source: Source) -> Mapping[str, Entitlement]:
     return {} if isinstance(found, Unread) else found.by_cgroup
 
 
-def _largest_processes(source: Source) -> dict[str, str]:
+def largest_processes(source: Source) -> dict[str, str]:
     """By cgroup, of those that have an id for a name: what runs there."""
     workloads, processes = source.first.get(Workloads), source.first.get(Processes)
     if isinstance(workloads, Unread) or isinstance(processes, Unread):

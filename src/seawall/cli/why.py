@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from seawall.accounts.cgroup_memory.memory_groups import MemoryGroups, largest_holder
 from seawall.accounts.claims.claims import Claims
 from seawall.accounts.log_episodes.recent_events import RecentEvents
-from seawall.accounts.node_memory.gpu_memory import without_cpus
 from seawall.accounts.node_memory.headroom import Headroom
+from seawall.accounts.node_memory.memory_left import MemoryLeft, memory_left
 from seawall.cli import statuses
 from seawall.cli.base_file import learn_if_idle
 from seawall.cli.console import console_for
@@ -293,18 +293,12 @@ class Asking:
             node or "", release or "", moment, total, left, stalls, how, beside, is_whole=is_whole
         )  # fmt: skip
 
-    def _left(self, meminfo: Meminfo) -> tuple[int, int, str, int]:
+    def _left(self, meminfo: Meminfo) -> MemoryLeft:
         """For ``line_of``: as ``machine_line`` has it of the machine itself."""
         first = self._source.first
         headroom, numa = first.get(Headroom), first.get(NumaNodes)
-        if meminfo.mem_available is not None:
-            apart, beside = (0, 0) if isinstance(numa, Unread) else without_cpus(numa)
-            left = max(meminfo.mem_available - beside, 0)
-            return meminfo.mem_total - apart, left, "left", beside
-        known = (meminfo.active_file, meminfo.inactive_file, meminfo.s_reclaimable)
-        if None in known or isinstance(headroom, Unread):
-            return meminfo.mem_total, meminfo.mem_free, "free", 0
-        return meminfo.mem_total, headroom.available_bytes, "about", 0
+        estimate = None if isinstance(headroom, Unread) else headroom.available_bytes
+        return memory_left(meminfo, numa, estimate)
 
     def _unseen(self) -> list[NotSeen]:
         return not_seen(self.judged, self._judging.snapshots())

@@ -41,6 +41,16 @@ class BackgroundQuestion:
     def _seconds_left(self) -> float:
         return max(0.0, self._until - time.monotonic())
 
+    @property
+    def pid(self) -> int:
+        """Of the child; 0 once it was dropped."""
+        return self._pid
+
+    @property
+    def fd(self) -> int:
+        """Can be read once the answer comes, which then is whole in no time."""
+        return self._back
+
     def answer(self) -> JSON | Unread:
         """What the child said; ``no_answer`` where its time is over."""
         poll = select.poll()

@@ -11,9 +11,8 @@ from seawall.accounts.oom.relief import Relief
 from seawall.accounts.oom.returns import Returns
 from seawall.accounts.oom.swarm import BYSTANDERS
 from seawall.views.oom_predict_page import DESCRIBED_MOST, PredictPage
-from seawall.views.pods_text import brief
 from seawall.views.terminal import Console, plain, shorten
-from seawall.words import count, percent, size
+from seawall.words import brief, count, percent, size
 
 SHOWN: Final = 10
 _NAMES_SHOWN: Final = 4

@@ -8,6 +8,7 @@ from seawall.accounts.entitlements import Entitlement
 from seawall.accounts.pods.pod_danger import Danger, attention_of, danger_of
 from seawall.accounts.pods.pod_kills import coverage_of
 from seawall.accounts.pods.pod_table import PodKills, PodRow, PodTable, Room
+from seawall.accounts.workloads import Workload
 from seawall.readings.reading import Unlimited
 from seawall.views.pods_choice import PodRows
 from seawall.views.pods_columns import (
@@ -21,7 +22,7 @@ from seawall.views.pods_columns import (
 )
 from seawall.views.pods_columns import column as column_of
 from seawall.views.terminal import Console, plain, shorten
-from seawall.words import duration, percent, size
+from seawall.words import brief, duration, percent, size
 
 ENDANGERED_SHOWN: Final = 5
 NAME_LEAST: Final = 30
@@ -32,7 +33,6 @@ _GAP: Final = 2
 _PARENTS_NAMED: Final = 3
 _NOTABLE_BYTES: Final = 1 << 20
 _MARKS: Final = {"critical": "!! ", "warning": "!  "}
-_UNITS: Final = "KMGTPE"
 _MEANINGS: Final = {
     "distance": "LEFT to the tightest limit, its own or one above (max: no limit)",
     "uncounted": "UNCOUNTED held by it, in no cgroup's charge (seawall memory: by what)",
@@ -64,7 +64,7 @@ def lines(
         column for column in COLUMNS
         if _has_news(column, chosen) or (asked is not None and column.is_always_wide)
     ]  # fmt: skip
-    names = [_name(row, processes or {}) for row in chosen.rows]
+    names = [row_name(row.workload, processes or {}) for row in chosen.rows]
     has_bar = paper.colour and any(_shares(row) for row in chosen.rows)
     columns = used if asked is not None else _fitting(used, chosen, paper, names, has_bar=has_bar)
     page = paper if asked is None else Console(width=1 << 20, colour=paper.colour)
@@ -174,11 +174,11 @@ def kill_words(row: PodRow) -> str:
     return words + _last(kills)
 
 
-def _name(row: PodRow, processes: Mapping[str, str]) -> str:
+def row_name(workload: Workload, processes: Mapping[str, str]) -> str:
     """What a row is called: an address; an id of hex digits says less than what runs there."""
-    name = HEX_ID.sub(lambda match: match[0][:_HEX_SHOWN], row.workload.name)
-    largest = processes.get(row.workload.cgroup)
-    if not largest or not has_no_name(row.workload):
+    name = HEX_ID.sub(lambda match: match[0][:_HEX_SHOWN], workload.name)
+    largest = processes.get(workload.cgroup)
+    if not largest or not has_no_name(workload):
         return name
     short = name.removeprefix("container:")
     return f"{largest} in {'..' if short.count('/') > 1 else ''}{short[max(0, short.rfind('/')) :]}"
@@ -252,21 +252,6 @@ def cell(column: Column, value: Value) -> str:
     if column.unit == "bytes":
         return brief(int(value))
     return percent(value).replace(" ", "") if column.unit == "fraction" else f"{value:,}"
-
-
-def brief(count: int) -> str:
-    """Bytes in at most five characters: ``980``, ``12K``, ``3.4G``; binary units."""
-    value = float(abs(count))
-    sign = "-" if count < 0 else ""
-    if value < 1000:
-        return f"{count}"
-    for unit in _UNITS:
-        value /= 1024
-        if value < 9.95:
-            return f"{sign}{value:.1f}{unit}"
-        if value < 999.5:
-            return f"{sign}{value:.0f}{unit}"
-    return f"{sign}{value:.0f}E"
 
 
 def request(asked: Entitlement | None) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 WIDTH: Final = 80
-_COLOURS: Final = {
+COLOURS: Final = {
     "critical": "1;31", "warning": "33", "info": "36", "good": "32", "dim": "2", "bold": "1",
 }  # fmt: skip
 
@@ -38,7 +38,7 @@ class Console:
 
     def paint(self, text: str, style: str) -> str:
         """``text`` in the style's colour, or as it is."""
-        return f"\x1b[{_COLOURS[style]}m{text}\x1b[0m" if self.colour else text
+        return f"\x1b[{COLOURS[style]}m{text}\x1b[0m" if self.colour else text
 
     def wrap(self, text: str, indent: str = "", first: str | None = None) -> Iterator[str]:
         """Lines no wider than the paper; only a single long word may stick out."""

@@ -4,15 +4,14 @@ judge with rates and reasons (``seawall why``).
 """
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
+from seawall.accounts.cgroup_memory.danger_thresholds import (
+    CLOSE_FRACTION,
+    NEAR_FRACTION,
+    STALL_FRACTION,
+)
 from seawall.accounts.pods.pod_table import PodRow, Room
-
-NEAR_FRACTION: Final = 0.05
-"""Of the limit, still free once all cache is dropped: the next allocation may kill."""
-CLOSE_FRACTION: Final = 0.10
-STALL_FRACTION: Final = 0.20
-"""Of the last 10 s, some task waiting for memory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The last minute of ``seawall top``: rates, kills of late, how long memory lasts; rows of it.
+
+No clock of its own: every sample brings its time.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from seawall.accounts.live_view.live_sample import GroupSample, LiveSample, NodeSample
+from seawall.cgroup_paths import Kind, place_of
+from seawall.readings.reading import Unlimited
+
+MINUTE_SECONDS: Final = 60.0
+_PACE_SECONDS: Final = 10.0
+"""Over which the pace of headroom is the median slope (Theil and Sen)."""
+_PACE_SAMPLES: Final = 20
+_PACE_LEAST_SECONDS: Final = 2.0
+_PACE_LEAST_SHARE: Final = 0.002
+"""Of the total: what headroom must have lost over the window before anybody counts seconds."""
+_GROWTH_SECONDS: Final = 5.0
+_GAP_SECONDS: Final = 5.0
+_SAMPLES_MOST: Final = 1200
+_PLAIN_LEAST_BYTES: Final = 1 << 20
+"""A cgroup that is nobody's, without a megabyte, is no row: as in ``seawall pods``."""
+_SHORT_ID: Final = 12
+
+
+class KnownWorkload(NamedTuple):
+    """What the slow look said of one workload (files of the node, other processes)."""
+
+    name: str
+    kind: Kind
+    is_leaf: bool
+    """It is a row of its own."""
+    uncounted_bytes: int | None
+    """Held and in no cgroup's charge; None: it could not be seen, or nobody asked yet."""
+    kills: int | None = None
+    """In it and below it, those of cgroups that are gone included."""
+
+
+class LiveRow(NamedTuple):
+    """One workload on the screen.  ``None``: not known."""
+
+    path: str
+    name: str
+    charge_bytes: int | None
+    """Without the rows below it, where there are any."""
+    limit_bytes: int | Unlimited | None
+    clean_bytes: int | None
+    growth: float | None
+    """Bytes a second over the last seconds."""
+    uncounted_bytes: int | None
+    stall: float | None
+    kills: int | None
+    new_kills: int
+    """In the last minute, as far as it was watched."""
+
+    @property
+    def held_bytes(self) -> int | None:
+        """Of the charge, what cannot be dropped at once."""
+        if self.charge_bytes is None or self.clean_bytes is None:
+            return self.charge_bytes
+        return max(self.charge_bytes - self.clean_bytes, 0)
+
+    @property
+    def fraction(self) -> float | None:
+        """``held_bytes`` of its limit; None without one."""
+        held = self.held_bytes
+        if held is None or not isinstance(self.limit_bytes, int) or self.limit_bytes <= 0:
+            return None
+        return held / self.limit_bytes
+
+
+class _GroupPast:
+    """Of one cgroup: charges of the last seconds, kills of the last minute."""
+
+    __slots__ = ("charges", "kills", "new")
+
+    def __init__(self) -> None:
+        self.charges: deque[tuple[float, int]] = deque(maxlen=64)
+        self.kills: int | None = None
+        self.new: deque[tuple[float, int]] = deque(maxlen=64)
+
+    def add(self, seconds: float, group: GroupSample) -> None:
+        if group.charge_bytes is not None:
+            charges = self.charges
+            charges.append((seconds, group.charge_bytes))
+            while len(charges) > 2 and seconds - charges[1][0] >= _GROWTH_SECONDS:
+                charges.popleft()
+        if group.kills is not None:
+            if self.kills is not None and group.kills > self.kills:
+                self.new.append((seconds, group.kills - self.kills))
+            self.kills = group.kills
+        while self.new and seconds - self.new[0][0] > MINUTE_SECONDS:
+            self.new.popleft()
+
+    def growth(self) -> float | None:
+        if len(self.charges) < 2:
+            return None
+        (then, before), (now, after) = self.charges[0], self.charges[-1]
+        return (after - before) / (now - then) if now > then else None
+
+
+class LiveHistory:
+    """Takes in a sample each second, and says what is on the screen now."""
+
+    def __init__(self, interval_seconds: float) -> None:
+        self._gap_seconds = max(_GAP_SECONDS, 3 * interval_seconds)
+        """Between two samples: after more, nobody has looked."""
+        self._nodes: deque[NodeSample] = deque(maxlen=_SAMPLES_MOST)
+        self._past: dict[str, _GroupPast] = {}
+        self._places: dict[str, tuple[str, Kind]] = {}
+        self.sample: LiveSample | None = None
+
+    def add(self, sample: LiveSample) -> None:
+        """The newest one."""
+        self.sample = sample
+        seconds = sample.node.seconds
+        self._nodes.append(sample.node)
+        while len(self._nodes) > 2 and seconds - self._nodes[0].seconds > MINUTE_SECONDS:
+            self._nodes.popleft()
+        past: dict[str, _GroupPast] = {}
+        for group in sample.groups:
+            one = self._past.get(group.path) or _GroupPast()
+            one.add(seconds, group)
+            past[group.path] = one
+        self._past = past
+
+    # --- the node -----------------------------------------------------------------------
+
+    def headroom_minute(self, columns: int) -> list[int | None]:
+        """Bytes left, one value for each of so many equal parts of the last minute, the newest
+        last: the least of each part; None where nobody looked.
+        """
+        parts: list[int | None] = [None] * columns
+        now = self._nodes[-1].seconds if self._nodes else 0.0
+        before: int | None = None
+        for earlier, node in zip([None, *self._nodes], self._nodes, strict=False):
+            at = columns - 1 - int((now - node.seconds) / MINUTE_SECONDS * columns)
+            if earlier is not None and node.seconds - earlier.seconds > self._gap_seconds:
+                before = None
+            if before is not None and earlier is not None and earlier.left is not None:
+                for between in range(before + 1, at):
+                    parts[between] = earlier.left.bytes
+            if node.left is not None and 0 <= at < columns:
+                known = parts[at]
+                parts[at] = node.left.bytes if known is None else min(known, node.left.bytes)
+                before = at
+        return parts
+
+    def pace(self) -> float | None:
+        """Bytes a second by which memory that is left changes; None before two seconds passed, 0.0
+        where it moves no more than it always does.
+        """
+        now = self._nodes[-1].seconds if self._nodes else 0.0
+        known = [
+            (node.seconds, node.left) for node in self._nodes
+            if node.left is not None and now - node.seconds <= _PACE_SECONDS
+        ]  # fmt: skip
+        known = known[:: max(1, len(known) // _PACE_SAMPLES)]
+        if len(known) < 2 or known[-1][0] - known[0][0] < _PACE_LEAST_SECONDS:
+            return None
+        slopes = sorted(
+            (after.bytes - before.bytes) / (later - earlier)
+            for i, (earlier, before) in enumerate(known)
+            for later, after in known[i + 1 :]
+            if later > earlier
+        )
+        if not slopes:
+            return None
+        median = slopes[len(slopes) // 2]
+        lost = abs(median) * (known[-1][0] - known[0][0])
+        return median if lost >= _PACE_LEAST_SHARE * known[-1][1].total_bytes else 0.0
+
+    def seconds_left(self) -> float | None:
+        """Until nothing is left at this pace; None: it does not shrink, or that is not known."""
+        pace, left = self.pace(), self._nodes[-1].left if self._nodes else None
+        return left.bytes / -pace if pace is not None and pace < 0 and left is not None else None
+
+    def new_kills(self) -> int | None:
+        """Of the whole machine in the last minute, as far as it was watched; None: not counted."""
+        known = [node.kills for node in self._nodes if node.kills is not None]
+        return max(0, known[-1] - known[0]) if known else None
+
+    def watched_seconds(self) -> float:
+        """How much of the last minute was watched."""
+        return self._nodes[-1].seconds - self._nodes[0].seconds if self._nodes else 0.0
+
+    # --- workloads ----------------------------------------------------------------------
+
+    def rows(
+        self, known: Mapping[str, KnownWorkload], *, uncounted_is_known: bool
+    ) -> list[LiveRow]:
+        """One for each workload, in no order.  ``uncounted_is_known``: who is not in ``known``
+        holds none, and is not merely unseen.
+        """
+        if self.sample is None:
+            return []
+        chosen = [group for group in self.sample.groups if self._is_row(group, known)]
+        own = _own_charges(chosen)
+        unknown = 0 if uncounted_is_known else None
+        return [self._row(group, own[group.path], known, unknown) for group in chosen]
+
+    def _row(
+        self, group: GroupSample, charge: int | None, known: Mapping[str, KnownWorkload],
+        uncounted: int | None,
+    ) -> LiveRow:  # fmt: skip
+        past, told = self._past[group.path], known.get(group.path)
+        kills = group.kills
+        if told is not None:
+            uncounted = told.uncounted_bytes
+            if told.kills is not None:
+                kills = max(told.kills, kills or 0)
+        return LiveRow(
+            group.path, told.name if told else self._place(group.path)[0], charge,
+            group.limit_bytes, group.clean_bytes, past.growth(), uncounted, group.stall, kills,
+            sum(number for _, number in past.new),
+        )  # fmt: skip
+
+    def _is_row(self, group: GroupSample, known: Mapping[str, KnownWorkload]) -> bool:
+        told = known.get(group.path)
+        if told is not None:
+            return told.is_leaf
+        kind = self._place(group.path)[1]
+        return kind in ("container", "unit") or (
+            kind == "cgroup" and (group.charge_bytes or 0) >= _PLAIN_LEAST_BYTES
+        )
+
+    def _place(self, path: str) -> tuple[str, Kind]:
+        """A name by the path alone, until somebody knows more: as ``accounts/workloads.py``
+        names what the node's files do not.
+        """
+        if path not in self._places:
+            if len(self._places) > 4 * len(self._past) + 1024:
+                self._places.clear()
+            place = place_of(path)
+            name = f"unit:{place.unit}" if place.unit else path
+            if place.kind == "container":
+                runtime, identity = place.runtime, (place.container_id or "")[:_SHORT_ID]
+                named = runtime and place.machine
+                name = f"{runtime}:{place.machine}" if named else f"container:{identity}"
+            self._places[path] = name, place.kind
+        return self._places[path]
+
+
+def _own_charges(groups: Iterable[GroupSample]) -> dict[str, int | None]:
+    """What each is charged with, without the rows below it."""
+    charges = {group.path: group.charge_bytes for group in groups}
+    own = dict(charges)
+    for path, charge in charges.items():
+        above = path.rpartition("/")[0]
+        while above and above not in charges:
+            above = above.rpartition("/")[0]
+        if above:
+            whole = own[above]
+            own[above] = None if whole is None or charge is None else max(0, whole - charge)
+    return own

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall top``: how long memory lasts and who takes it, from one second to the next.
+
+For a node that may be dying: one process, the standard library alone, everything opened at the
+start.  What may hang is asked by a child (``top_look.py``), and its answer is shown with its age.
+"""
+
+import os
+import signal
+import time
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from contextlib import suppress
+from typing import Final
+
+from seawall.accounts.live_view.live_history import KnownWorkload, LiveHistory
+from seawall.cli.console import console_for
+from seawall.cli.top_look import SlowLook
+from seawall.cli.top_terminal import TerminalGone, TopTerminal, check_terminal
+from seawall.host.vitals import line_of as heading_of
+from seawall.sources.live_sampler import LiveSampler
+from seawall.views.screen_cells import line_of
+from seawall.views.top_screen import (
+    HEIGHT_LEAST,
+    WIDTH_LEAST,
+    Shown,
+    TopPage,
+    UncountedLook,
+    screen,
+    shown_name,
+)
+from seawall.views.top_state import SORT_WORDS, TopState, keys_of
+
+WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
+"""Capabilities without which something stays unseen: see ``pods``."""
+INTERVAL_SECONDS: Final = 1.0
+_INTERVAL_LEAST: Final = 0.1
+_INTERVAL_MOST: Final = 3600.0
+_MINUTE_PARTS: Final = 60
+_ONCE_SECONDS: Final = 20.0
+_ONCE_NAME: Final = 120
+_ONCE_NUMBERS: Final = 66
+"""Columns of a screen that is printed: for a name, and beside it."""
+_ONCE_FRAME: Final = 8
+"""Lines around the table."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of ``seawall top`` to its parser."""
+    parser.add_argument(
+        "--root", metavar="DIR", help="the root of the host: /host in a DaemonSet, a tree of files"
+    )
+    parser.add_argument(
+        "--interval", type=_interval, default=INTERVAL_SECONDS, metavar="SECONDS",
+        help=f"between two screens (default {INTERVAL_SECONDS:g})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--once",
+        action="store_true",
+        help="one screen as text, every workload in it, after one interval; needs no terminal",
+    )
+    parser.add_argument(
+        "--sort", choices=SORT_WORDS, default="charge", help="default: charge; keys change it"
+    )
+    parser.add_argument(
+        "--filter", default="", metavar="TEXT", help="only workloads with TEXT in their name"
+    )
+    parser.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="default: auto"
+    )
+
+
+def _interval(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not _INTERVAL_LEAST <= seconds <= _INTERVAL_MOST:
+        raise ArgumentTypeError(f"expected {_INTERVAL_LEAST:g} to {_INTERVAL_MOST:g} seconds,"
+                                f" not {text!r}")  # fmt: skip
+    return seconds
+
+
+def run(arguments: Namespace) -> int:
+    """Until ``q``; the exit status."""
+    if not arguments.once:
+        check_terminal()
+    view = TopView(arguments)
+    try:
+        if arguments.once:
+            return view.print_once()
+        with TopTerminal() as terminal, suppress(TerminalGone):
+            view.run(terminal)
+            return 128 + terminal.ended_by if terminal.ended_by else 0
+        return 128 + signal.SIGHUP
+    finally:
+        view.close()
+
+
+class TopView:
+    """What is watched, and what of it is on the screen."""
+
+    def __init__(self, arguments: Namespace) -> None:
+        root = arguments.root or "/"
+        self._root: str | None = arguments.root
+        self._interval: float = arguments.interval
+        self._sampler = LiveSampler(root)
+        self._look = SlowLook(root, time.monotonic())
+        self._history = LiveHistory(arguments.interval)
+        self._known: dict[str, KnownWorkload] = {}
+        self._state = TopState(sort=arguments.sort, filter=arguments.filter)
+        self._is_painted = console_for(arguments.color).colour
+        self._has_blocks = _has_blocks()
+        self._page: TopPage | None = None
+        self._shown = Shown([], [], 1)
+
+    def close(self) -> None:
+        """Give everything back."""
+        self._look.close()
+        self._sampler.close()
+
+    # --- on a terminal ------------------------------------------------------------------
+
+    def run(self, terminal: TopTerminal) -> None:
+        """Look and draw until somebody ends it."""
+        self._take_sample()
+        self._draw(terminal)
+        due = time.monotonic() + self._interval
+        while not terminal.ended_by:
+            now = time.monotonic()
+            if now >= due:
+                self._take_sample()
+                due = max(due + self._interval, now + self._interval / 2)
+            fd = self._look.fd
+            typed, ready = terminal.wait(due - time.monotonic(), *((fd,) if fd >= 0 else ()))
+            self._go_on_looking(is_ready=bool(ready))
+            for key in keys_of(typed):
+                order = self._state.press(key, self._shown.rows, self._shown.height)
+                if order == "quit" or (order == "why" and not self._ask_why(terminal)):
+                    return
+                if order == "redraw":
+                    terminal.forget()
+                self._draw(terminal)
+            self._draw(terminal)
+
+    def _take_sample(self) -> None:
+        self._history.add(self._sampler.sample())
+        if self._sampler.has_new:
+            self._look.hurry()
+        if not self._state.is_paused or self._page is None:
+            self._page = self._new_page()
+
+    def _go_on_looking(self, *, is_ready: bool) -> bool:
+        """Whether the slow look brought something."""
+        if not self._look.go_on(time.monotonic(), is_ready=is_ready):
+            return False
+        if self._look.answer is not None:
+            self._known = self._look.answer.known
+            self._sampler.also(path for path, one in self._known.items() if one.is_leaf)
+        if not self._state.is_paused:
+            self._page = self._new_page()
+        return True
+
+    def _draw(self, terminal: TopTerminal) -> None:
+        if self._page is None:
+            return
+        columns, rows = terminal.size()
+        width, height = max(columns, WIDTH_LEAST), max(rows, HEIGHT_LEAST)
+        self._shown = screen(self._page, self._state, width, height, has_blocks=self._has_blocks)
+        lines = [
+            line_of(line, columns, is_painted=self._is_painted) for line in self._shown.lines[:rows]
+        ]
+        terminal.show(lines)
+
+    def _ask_why(self, terminal: TopTerminal) -> bool:
+        """False: the whole verb is to end."""
+        from seawall.cli.top_why import WhyPager  # noqa: PLC0415 - only when it is asked for
+
+        row = next((row for row in self._shown.rows if row.path == self._state.selected), None)
+        if row is None:
+            return True
+        pager = WhyPager(terminal, row.name, row.path, self._root, is_painted=self._is_painted)
+        goes_on = pager.run()
+        self._take_sample()
+        return goes_on
+
+    # --- one screen ---------------------------------------------------------------------
+
+    def print_once(self) -> int:
+        """As text: two looks, so that there are rates, and the slow one."""
+        self._take_sample()
+        began = time.monotonic()
+        self._go_on_looking(is_ready=False)
+        while time.monotonic() - began < _ONCE_SECONDS and self._look.fd >= 0:
+            if self._go_on_looking(is_ready=_is_ready(self._look.fd)):
+                break
+            time.sleep(0.02)
+        time.sleep(max(0.0, began + self._interval - time.monotonic()))
+        self._take_sample()
+        page = self._page
+        if page is None:
+            return 0
+        longest = max((len(shown_name(row)) for row in page.rows), default=0)
+        width = max(console_for("never").width, min(longest, _ONCE_NAME) + _ONCE_NUMBERS)
+        height = len(page.rows) + _ONCE_FRAME
+        shown = screen(page, self._state, width, height, has_blocks=self._has_blocks)
+        lines = ["".join(part for part, _ in line).rstrip() for line in shown.lines[:-1]]
+        print("\n".join(lines).rstrip("\n"))
+        return 0
+
+    # --- what is known now --------------------------------------------------------------
+
+    def _new_page(self) -> TopPage | None:
+        history, kernel = self._history, self._sampler.kernel
+        if history.sample is None:
+            return None
+        node = history.sample.node
+        left = node.left
+        stalls = {name: share * 100 for name, share in node.stalls.items() if name != "cpu"}
+        heading = heading_of(
+            kernel.node_name or "", kernel.release or "", "", left and left.total_bytes,
+            left and left.bytes, stalls, left.how if left else "left",
+            left.beside_bytes if left else 0,
+        )  # fmt: skip
+        look = self._look.answer
+        has_uncounted = look is not None and look.has_uncounted
+        return TopPage(
+            heading=heading, clock=time.strftime("%H:%M:%SZ", time.gmtime(node.unix_seconds)),
+            node=node, minute=history.headroom_minute(_MINUTE_PARTS), pace=history.pace(),
+            seconds_left=history.seconds_left(), new_kills=history.new_kills(),
+            watched_seconds=history.watched_seconds(), uncounted=self._uncounted(node.seconds),
+            guard="", rows=history.rows(self._known, uncounted_is_known=has_uncounted),
+            unseen=history.sample.unseen,
+        )  # fmt: skip
+
+    def _uncounted(self, now: float) -> UncountedLook:
+        look = self._look.answer
+        if look is None:
+            return UncountedLook(problem=self._look.problem)
+        return UncountedLook(
+            look.node_bytes, max(0.0, now - look.seconds), "a look of its own", look.is_whole,
+            self._look.problem,
+        )  # fmt: skip
+
+
+def _has_blocks() -> bool:
+    """Whether whoever looks is likely to see block characters: a UTF-8 locale that somebody chose,
+    and no console, whose font lacks most of them.
+    """
+    names = (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    chosen = next((name for name in names if name), "")
+    is_utf8 = chosen.upper().replace("-", "").endswith("UTF8") and chosen != "C.UTF-8"
+    return is_utf8 and os.environ.get("TERM", "") not in ("linux", "vt100", "vt220")
+
+
+def _is_ready(fd: int) -> bool:
+    import select  # noqa: PLC0415 - of --once alone
+
+    return bool(select.select((fd,), (), (), 0)[0])

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The slow look of ``seawall top``: names of workloads and their uncounted memory, from a child.
+
+It reads what may hang (files of runtimes on the node's disk, other processes) and takes tens of
+megabytes for a moment: neither belongs into the process that has the terminal.  The child is the
+first that the kernel ends when memory runs out.
+"""
+
+import os
+import time
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+from seawall.accounts.live_view.live_history import KnownWorkload
+from seawall.cgroup_paths import Kind
+from seawall.cli.top_terminal import leave_signals_to_parent
+from seawall.host.background_question import BackgroundQuestion
+from seawall.host.host import JSON, Unread
+
+EVERY_SECONDS: Final = 30.0
+NAMES_SECONDS: Final = 5.0
+"""At least between two looks because of new workloads."""
+SHARE_MOST: Final = 0.005
+"""Of a processor: where one look costs more than 0.15 s, the next one is later."""
+DEADLINE_SECONDS: Final = 25.0
+_NAME_MOST: Final = 1024
+
+
+class LookAnswer(NamedTuple):
+    """What it found."""
+
+    known: dict[str, KnownWorkload]
+    """By cgroup."""
+    node_bytes: int | None
+    """Uncounted memory of the whole node."""
+    has_uncounted: bool
+    """Whether claims could be had at all."""
+    is_whole: bool
+    """Every source could be asked."""
+    seconds: float
+    """Of the monotonic clock, when it began."""
+
+
+class SlowLook:
+    """One child at a time, and when the next one is due."""
+
+    def __init__(self, root: str, now: float) -> None:
+        self._root = root
+        self._question: BackgroundQuestion | None = None
+        self._began = 0.0
+        self._next = now
+        self._is_hurried = False
+        self._ended: list[int] = []
+        self.problem = ""
+        """Why the last one brought nothing."""
+        self.answer: LookAnswer | None = None
+
+    @property
+    def fd(self) -> int:
+        """To be polled; -1: nobody was asked."""
+        return -1 if self._question is None else self._question.fd
+
+    def hurry(self) -> None:
+        """There are workloads without a name."""
+        self._is_hurried = True
+
+    def go_on(self, now: float, *, is_ready: bool) -> bool:
+        """Take the answer, begin the next one; whether something is new.  Never waits.
+
+        ``is_ready``: ``fd`` can be read.
+        """
+        self._ended = [pid for pid in self._ended if not _is_over(pid)]
+        if self._question is not None:
+            if not is_ready and now - self._began < DEADLINE_SECONDS:
+                return False
+            self._take(now)
+            return True
+        is_early = self._is_hurried and now - self._began >= NAMES_SECONDS
+        if now >= self._next or is_early:
+            self._is_hurried = False
+            self._began, self._next = now, now + EVERY_SECONDS
+            root = self._root
+            self._question = BackgroundQuestion("top", lambda: _look(root), DEADLINE_SECONDS)
+        return False
+
+    def _take(self, now: float) -> None:
+        question, self._question = self._question, None
+        if question is None:
+            return
+        self._ended.append(question.pid)
+        found = question.answer() if now - self._began < DEADLINE_SECONDS else None
+        question.drop()
+        if found is None:
+            self.problem = f"no answer in {DEADLINE_SECONDS:.0f} s"
+        elif isinstance(found, Unread):
+            self.problem = found.detail or found.why
+        elif isinstance(found, dict) and isinstance(found.get("problem"), str):
+            self.problem = str(found["problem"])
+        elif isinstance(found, dict):
+            self.problem = ""
+            self.answer = _answer_of(found, self._began)
+            self._next = self._began + max(EVERY_SECONDS, _cost(found) / SHARE_MOST)
+
+    def close(self) -> None:
+        """End the child."""
+        if self._question is not None:
+            self._question.drop()
+            self._question = None
+
+
+def _is_over(pid: int) -> bool:
+    """Whether a child that was dropped has ended by now; one in state D may stay for long."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True
+
+
+def _cost(found: dict[str, Any]) -> float:
+    cost = found.get("cpu_seconds")
+    return float(cost) if isinstance(cost, (int, float)) else 0.0
+
+
+def _answer_of(found: dict[str, Any], began: float) -> LookAnswer:
+    """Of a child of ours: its shape is known."""
+    known = {
+        path: KnownWorkload(name, kind, is_leaf, uncounted, kills)
+        for path, name, kind, is_leaf, uncounted, kills in found["rows"]
+    }
+    return LookAnswer(
+        known, found["node_bytes"], found["has_uncounted"], found["is_whole"], began
+    )  # fmt: skip
+
+
+def _look(root: str) -> JSON:
+    """In the child."""
+    leave_signals_to_parent()
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+        file.write("1000")
+    begun = os.times()
+    # Here and not above: on a stuck disk they may never come.
+    from seawall.accounts.claims.claims import Claims  # noqa: PLC0415
+    from seawall.accounts.node_memory.ledger import Ledger  # noqa: PLC0415
+    from seawall.cli.pods import largest_processes, table_of  # noqa: PLC0415
+    from seawall.host.live import LiveHost  # noqa: PLC0415
+    from seawall.problems import UsageProblem  # noqa: PLC0415
+    from seawall.sources.source import Source  # noqa: PLC0415
+    from seawall.views.pods_text import row_name  # noqa: PLC0415
+
+    host = LiveHost(root, until=time.monotonic() + DEADLINE_SECONDS - 5)
+    try:
+        source = Source(host, None, live=None)
+        names = largest_processes(source)
+        table, _ = table_of(source, with_stalls=True)
+        claims, ledger = source.first.get(Claims), source.first.get(Ledger)
+        rows: list[JSON] = []
+        for row in table.rows:
+            kind: Kind = row.workload.kind
+            rows.append([
+                row.workload.cgroup, row_name(row.workload, names)[:_NAME_MOST], kind,
+                row.is_leaf or bool(row.undivided), row.own.uncounted, row.oom_kills,
+            ])  # fmt: skip
+        spent = os.times()
+        return {
+            "rows": rows,
+            "node_bytes": None if isinstance(ledger, Unread) else ledger.residual_bytes,
+            "has_uncounted": not isinstance(claims, Unread),
+            "is_whole": not isinstance(claims, Unread) and not claims.refused(),
+            "cpu_seconds": sum(spent[:4]) - sum(begun[:4]),
+        }
+    except UsageProblem as problem:
+        return {"problem": str(problem)}
+    finally:
+        host.close()
