@@ -16,6 +16,7 @@ from seawall.cgroup_paths import Kind
 from seawall.cli.top_terminal import leave_signals_to_parent
 from seawall.host.background_question import BackgroundQuestion
 from seawall.host.host import JSON, Unread
+from seawall.proc.forked_child import bury
 
 EVERY_SECONDS: Final = 30.0
 NAMES_SECONDS: Final = 5.0
@@ -50,7 +51,6 @@ class SlowLook:
         self._began = 0.0
         self._next = now
         self._is_hurried = False
-        self._ended: list[int] = []
         self.problem = ""
         """Why the last one brought nothing."""
         self.answer: LookAnswer | None = None
@@ -69,7 +69,7 @@ class SlowLook:
 
         ``is_ready``: ``fd`` can be read.
         """
-        self._ended = [pid for pid in self._ended if not _is_over(pid)]
+        bury()
         if self._question is not None:
             if not is_ready and now - self._began < DEADLINE_SECONDS:
                 return False
@@ -87,7 +87,6 @@ class SlowLook:
         question, self._question = self._question, None
         if question is None:
             return
-        self._ended.append(question.pid)
         found = question.answer() if now - self._began < DEADLINE_SECONDS else None
         question.drop()
         if found is None:
@@ -106,14 +105,6 @@ class SlowLook:
         if self._question is not None:
             self._question.drop()
             self._question = None
-
-
-def _is_over(pid: int) -> bool:
-    """Whether a child that was dropped has ended by now; one in state D may stay for long."""
-    try:
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:
-        return True
 
 
 def _cost(found: dict[str, Any]) -> float:

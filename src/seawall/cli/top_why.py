@@ -2,15 +2,16 @@
 """Enter in ``seawall top``: ``seawall why WORKLOAD`` by a child, in a pager on the same screen."""
 
 import os
-import signal
+import sys
 import time
 import traceback
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 from typing import Final
 
 from seawall.cli.top_terminal import TopTerminal, leave_signals_to_parent
 from seawall.problems import UsageProblem
+from seawall.proc.forked_child import ForkedChild
 from seawall.views.pager_lines import pager_lines
 from seawall.views.screen_cells import Segment, ascii_only, line_of
 from seawall.views.terminal import plain
@@ -34,19 +35,15 @@ class WhyPager:
         words = [cgroup, "--color", "always" if is_painted else "never"]
         if root is not None:
             words += ["--root", root]
-        self._fd, out = os.pipe2(os.O_CLOEXEC)
-        self._pid = os.fork()
-        if self._pid:
-            os.close(out)
-            return
-        _answer(out, words)
+        self._child = ForkedChild(lambda to: _answer(to, words))
+        self._is_whole = False
 
     def run(self) -> bool:
         """Until it is left; False: the whole verb is to end."""
         try:
             while not self._terminal.ended_by:
                 height = self._draw()
-                waited = (self._fd,) if self._fd >= 0 else ()
+                waited = () if self._is_whole else (self._child.fd,)
                 # Once the answer is whole nothing moves but by a key.
                 typed, ready = self._terminal.wait(_REDRAW_SECONDS if waited else 3600.0, *waited)
                 if ready:
@@ -61,14 +58,12 @@ class WhyPager:
                     self._move(key, height)
             return False
         finally:
-            self._end()
+            self._child.give_up()
 
     def _take(self) -> None:
-        part = os.read(self._fd, _READ_BYTES)
+        part = os.read(self._child.fd, _READ_BYTES)
         self._data = (self._data + part)[:_TEXT_BYTES_MOST]
-        if not part:
-            os.close(self._fd)
-            self._fd = -1
+        self._is_whole = not part
 
     def _draw(self) -> int:
         columns, rows = self._terminal.size()
@@ -92,7 +87,7 @@ class WhyPager:
         if lines > height:
             place = f"   lines {self._first + 1}-{min(lines, self._first + height)} of {lines}"
         waits = ""
-        if self._fd >= 0:
+        if not self._is_whole:
             waits = f"   asking, {time.monotonic() - self._began:.0f} s"
         return f"q back  arrows, PgUp, PgDn{place}{waits}"
 
@@ -101,41 +96,22 @@ class WhyPager:
                  "home": -(1 << 30), "end": 1 << 30}  # fmt: skip
         self._first = max(0, self._first + steps.get(key, 0))
 
-    def _end(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-        with suppress(ProcessLookupError, ChildProcessError):
-            if os.waitpid(self._pid, os.WNOHANG)[0] == 0:
-                os.kill(self._pid, signal.SIGKILL)
-                # One in state D stays behind; whoever ends this process inherits it.
-                time.sleep(0.02)
-                os.waitpid(self._pid, os.WNOHANG)
-
 
 def _answer(out: int, words: list[str]) -> None:
-    """In the child; never returns."""
-    status = 1
+    """In the child."""
+    leave_signals_to_parent()
+    for fd in (1, 2):
+        os.dup2(out, fd)
     try:
-        leave_signals_to_parent()
-        null = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(null, 0)
-        os.dup2(out, 1)
-        os.dup2(out, 2)
         from seawall.cli import why  # noqa: PLC0415 - forty files: the child reads them
 
         parser = ArgumentParser(prog="seawall why")
         why.add_arguments(parser)
-        arguments = parser.parse_args(words)
-        arguments.verb = "why"
-        status = why.run(arguments)
+        why.run(parser.parse_args(words, Namespace(verb="why")))
     except UsageProblem as problem:
         print(f"seawall: {plain(str(problem))}")
-    except BaseException:  # noqa: BLE001 - the border of the process
+    except Exception:  # noqa: BLE001 - the border of the process: a bug keeps its traceback
         traceback.print_exc()
-    finally:
-        import sys  # noqa: PLC0415 - see above
-
-        with suppress(OSError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(status)
+    with suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()

@@ -42,14 +42,9 @@ class BackgroundQuestion:
         return max(0.0, self._until - time.monotonic())
 
     @property
-    def pid(self) -> int:
-        """Of the child; 0 once it was dropped."""
-        return self._pid
-
-    @property
     def fd(self) -> int:
         """Can be read once the answer comes, which then is whole in no time."""
-        return self._back
+        return self._child.fd
 
     def answer(self) -> JSON | Unread:
         """What the child said; ``no_answer`` where its time is over."""
