@@ -15,7 +15,7 @@ from typing import Final
 from seawall.accounts.live_view.live_history import KnownWorkload, LiveHistory
 from seawall.cli.console import console_for
 from seawall.cli.top_look import SlowLook
-from seawall.cli.top_terminal import TerminalGone, TopTerminal, check_terminal
+from seawall.cli.top_terminal import TerminalGone, TopTerminal, check_terminal, readable
 from seawall.host.vitals import line_of as heading_of
 from seawall.sources.live_sampler import LiveSampler
 from seawall.views.screen_cells import line_of
@@ -123,7 +123,7 @@ class TopView:
     def run(self, terminal: TopTerminal) -> None:
         """Look and draw until somebody ends it."""
         self._take_sample()
-        self._draw(terminal)
+        self.draw(terminal)
         due = time.monotonic() + self._interval
         while not terminal.ended_by:
             now = time.monotonic()
@@ -139,8 +139,8 @@ class TopView:
                     return
                 if order == "redraw":
                     terminal.forget()
-                self._draw(terminal)
-            self._draw(terminal)
+                self.draw(terminal)
+            self.draw(terminal)
 
     def _take_sample(self) -> None:
         self._history.add(self._sampler.sample())
@@ -160,7 +160,8 @@ class TopView:
             self._page = self._new_page()
         return True
 
-    def _draw(self, terminal: TopTerminal) -> None:
+    def draw(self, terminal: TopTerminal) -> None:
+        """The screen as it is now; what of it has changed is sent."""
         if self._page is None:
             return
         columns, rows = terminal.size()
@@ -253,6 +254,4 @@ def _has_blocks() -> bool:
 
 
 def _is_ready(fd: int) -> bool:
-    import select  # noqa: PLC0415 - of --once alone
-
-    return bool(select.select((fd,), (), (), 0)[0])
+    return bool(readable((fd,), 0.0))

@@ -11,6 +11,7 @@ import select
 import signal
 import termios
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Final
@@ -42,7 +43,8 @@ class TopTerminal:
         self._before: list[int | list[bytes | int]] = []
         self._handlers: dict[int, object] = {}
         self._wake: tuple[int, int] = (-1, -1)
-        self._lines: list[ScreenLine] = []
+        self.lines: list[ScreenLine] = []
+        """What stands on it; empty: it is not known."""
         self._is_inside = False
         self.ended_by = 0
         """The signal that asks for the end; 0: none."""
@@ -84,7 +86,7 @@ class TopTerminal:
         with suppress(termios.error):
             termios.tcsetattr(self._in, termios.TCSADRAIN, mode)
         self._is_inside = True
-        self._lines = []
+        self.lines = []
         self._write(_ENTER)
 
     def _go_out(self) -> None:
@@ -132,14 +134,14 @@ class TopTerminal:
 
     def show(self, lines: list[ScreenLine]) -> None:
         """Send what has changed."""
-        text = changes(self._lines, lines)
-        self._lines = lines
+        text = changes(self.lines, lines)
+        self.lines = lines
         if text:
             self._write(text)
 
     def forget(self) -> None:
         """The next screen is drawn whole."""
-        self._lines = []
+        self.lines = []
 
     def _write(self, text: str) -> None:
         rest = memoryview(text.encode("utf-8", "backslashreplace"))
@@ -151,7 +153,9 @@ class TopTerminal:
             except BlockingIOError:  # ssh set it to non-blocking
                 if time.monotonic() > until:
                     raise TerminalGone from None
-                select.select((), (self._out,), (), 1.0)
+                poll = select.poll()
+                poll.register(self._out, select.POLLOUT)
+                poll.poll(1000)
             except OSError as error:
                 raise TerminalGone from error
 
@@ -161,14 +165,14 @@ class TopTerminal:
         """What was typed until ``seconds`` have passed, and which of ``others`` can be read;
         returns at the first of any, and after a signal.
         """
-        ready, _, _ = select.select((self._in, self._wake[0], *others), (), (), max(0.0, seconds))
+        ready = readable((self._in, self._wake[0], *others), seconds)
         if self._wake[0] in ready:
             with suppress(BlockingIOError):
                 os.read(self._wake[0], _READ_BYTES)
         typed = b""
         if self._in in ready:
             typed = self._read()
-            if typed.endswith(b"\x1b") and select.select((self._in,), (), (), _ESCAPE_SECONDS)[0]:
+            if typed.endswith(b"\x1b") and readable((self._in,), _ESCAPE_SECONDS):
                 typed += self._read()
         return typed, {fd for fd in ready if fd in others}
 
@@ -182,6 +186,14 @@ class TopTerminal:
         if not data:
             raise TerminalGone
         return data
+
+
+def readable(fds: Iterable[int], seconds: float) -> set[int]:
+    """Not by select(2), which ends at descriptor 1023: each workload has five files open."""
+    poll = select.poll()
+    for fd in fds:
+        poll.register(fd, select.POLLIN)
+    return {fd for fd, _ in poll.poll(max(0.0, seconds) * 1000)}
 
 
 def check_terminal() -> None:

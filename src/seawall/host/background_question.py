@@ -35,7 +35,9 @@ class BackgroundQuestion:
     @property
     def is_over(self) -> bool:
         """Whether ``answer`` would not wait long: it has begun to come, or its time is over."""
-        return bool(select.select((self._child.fd,), (), (), 0)[0]) or not self._seconds_left
+        poll = select.poll()  # select(2) ends at descriptor 1023
+        poll.register(self._child.fd, select.POLLIN)
+        return bool(poll.poll(0)) or not self._seconds_left
 
     @property
     def _seconds_left(self) -> float:
