@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
+from tests.case_host import RuleCase, parse_case
 from tests.generate_schemas import all_documents, schema_of
 
 from seawall.accounts.scene import Scene, TopicWindow
@@ -23,7 +24,6 @@ from seawall.findings.rule import Rule, load_rules
 from seawall.findings.rule_runner import judge
 from seawall.guard.keys import KEYS, written
 from seawall.guard.keys import example as guard_example
-from seawall.host.case_host import RuleCase, parse_case
 from seawall.readings.snapshot import Snapshot, needs_of
 from seawall.views.why_text import shown_value
 

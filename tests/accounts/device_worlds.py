@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tests.case_host import parse_case
+
 from seawall.accounts.devices.device_table import DeviceTable, tabulate
 from seawall.accounts.devices.layers import LAYERS, ContainerDevices, DeviceRow, LayerAnswer
 from seawall.accounts.workloads import Workload, Workloads
-from seawall.host.case_host import parse_case
 from seawall.host.host import JSON, Unread
 from seawall.readings.boot_time import BootTime
 from seawall.readings.cdi_specs import CdiSpecs

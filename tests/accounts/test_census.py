@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.case_host import parse_case
 from tests.host.page_files import page_files, word
 from tests.host.test_page_census import machine
 
@@ -18,7 +19,6 @@ from seawall.accounts.census.frame_census import (
     frames_of,
 )
 from seawall.accounts.census.frame_kinds import bits, kind_of
-from seawall.host.case_host import parse_case
 from seawall.host.page_census.count import PageFiles
 from seawall.host.page_census.page_census_probe import scan
 from seawall.host.page_census.sampling_order import Range, SamplingOrder

@@ -329,7 +329,8 @@ def test_a_hundred_containers_are_quick() -> None:
 
 
 def test_the_topic_is_found_by_its_class() -> None:
-    from seawall.host.case_host import parse_case
+    from tests.case_host import parse_case
+
     from seawall.readings.snapshot import Snapshot
 
     nothing = parse_case(b"why: no cgroups\nverdict: quiet\n").rounds[0]

@@ -1,6 +1,7 @@
 """Dirty limits as the kernel computes them, and whose dirty pages they are."""
 
 import pytest
+from tests.case_host import parse_case
 from tests.readings.kernel_files import DEBIAN_6_1, this_machine, tree
 
 from seawall.accounts.cache.dirty import Dirty
@@ -11,7 +12,6 @@ from seawall.accounts.cache.dirty_thresholds import (
     group_limits,
     node_limits,
 )
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.snapshot import Snapshot

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.accounts.test_ledger import ledger_of, meminfo, zoneinfo
+from tests.case_host import parse_case
 
 from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims
 from seawall.accounts.claim_sources import (
@@ -16,7 +17,6 @@ from seawall.accounts.claim_sources import (
 )
 from seawall.accounts.node_memory.ledger import Ledger
 from seawall.accounts.workloads import Workload, Workloads
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings import kernel as kernel_file
 from seawall.readings import meminfo as meminfo_file

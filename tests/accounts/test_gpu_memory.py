@@ -4,11 +4,11 @@
 import pytest
 from tests.accounts.numactl_machines import CXL, GB200, GH200, case, machine
 from tests.accounts.test_ledger import ledger_of, size_of
+from tests.case_host import parse_case
 
 from seawall.accounts.node_memory.gpu_memory import GpuMemory
 from seawall.accounts.node_memory.headroom import Headroom
 from seawall.accounts.node_memory.ledger import Ledger
-from seawall.host.case_host import parse_case
 from seawall.readings.gpu_memory_nodes import FOLDER, GpuMemoryNodes
 from seawall.readings.snapshot import Snapshot
 

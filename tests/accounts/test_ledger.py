@@ -5,6 +5,7 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.case_host import parse_case
 from tests.readings.kernel_files import (
     DEBIAN_6_1,
     EL8_64K,
@@ -18,7 +19,6 @@ from tests.readings.kernel_files import (
 
 from seawall.accounts.node_memory.full_ledger import FullLedger
 from seawall.accounts.node_memory.ledger import Ledger
-from seawall.host.case_host import parse_case
 from seawall.readings.meminfo import FIELDS
 from seawall.readings.snapshot import Snapshot
 

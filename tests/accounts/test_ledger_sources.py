@@ -2,9 +2,9 @@
 
 import pytest
 from tests.accounts.test_ledger import GIB, KIB, MIB, ledger_of, meminfo, size_of, zoneinfo
+from tests.case_host import parse_case
 
 from seawall.accounts.claims.claims import Claims
-from seawall.host.case_host import parse_case
 from seawall.readings.snapshot import Snapshot
 
 STACK = b"0x0000000000000000-0x0000000000000000   20480 %s+0x1/0x2 pages=4 vmalloc N0=4\n"

@@ -2,6 +2,8 @@
 
 import time
 
+from tests.case_host import parse_case
+
 from seawall.accounts.cgroup_memory.memory_groups import (
     MemoryGroup,
     MemoryGroups,
@@ -10,7 +12,6 @@ from seawall.accounts.cgroup_memory.memory_groups import (
     parent,
 )
 from seawall.accounts.rates import gained
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.memcg import Memcg
 from seawall.readings.snapshot import Snapshot

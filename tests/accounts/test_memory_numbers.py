@@ -1,5 +1,7 @@
 """The sums over a cgroup's counters, against published ones."""
 
+from tests.case_host import parse_case
+
 from seawall.accounts.cgroup_memory.memory_numbers import (
     docker_stats,
     docker_stats_17_06,
@@ -7,7 +9,6 @@ from seawall.accounts.cgroup_memory.memory_numbers import (
     held_bytes,
     working_set,
 )
-from seawall.host.case_host import parse_case
 from seawall.readings.memcg import Memcg, Memcgs
 from seawall.readings.snapshot import Snapshot
 

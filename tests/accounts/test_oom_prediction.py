@@ -3,17 +3,17 @@
 from typing import TypeVar
 
 import pytest
+from tests.case_host import parse_case
 
 from seawall.accounts.cgroup_memory.memory_groups import MemoryGroups
 from seawall.accounts.limits.kill_prospects import KillProspects
 from seawall.accounts.oom.agreement import agree
 from seawall.accounts.oom.badness import formula_named
 from seawall.accounts.oom.contenders import Contenders, ProcessMoment, contenders
-from seawall.accounts.oom.prediction import Field, Ranked, group_returns, rank
-from seawall.accounts.oom.returns import Returns, returns_of
+from seawall.accounts.oom.prediction import Field, Ranked, rank
+from seawall.accounts.oom.returns import Returns, returns_of, together
 from seawall.accounts.oom.salvage import Hopeless
 from seawall.accounts.oom.scope import memcg_pages, node_scope, scope_of
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.limit_members import LimitMembers
 from seawall.readings.meminfo import Meminfo
@@ -194,7 +194,7 @@ def test_oom_group_takes_all_of_the_outermost_one() -> None:
     field = Field(contenders(moment_of(snap)), groups, get(snap, Meminfo), 4096)
     rows = rank(field, node_scope(2_621_440), formula_named("6.1"))
     assert [(row.one.pid, row.group) for row in rows] == [(10, "/pod"), (11, "/pod"), (12, None)]
-    assert group_returns("/pod", rows, field).likely == 300 * MIB
+    assert together(row.returns for row in rows if row.group == "/pod").likely == 300 * MIB
     # At the limit of b alone nothing outside b is looked at.
     inside = scope_of(groups.by_path["/pod/b"], groups, get(snap, Meminfo), 4096, 60)
     assert inside.kind == "node"

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.accounts.test_claim_join import claim
 from tests.accounts.test_claims_properties import NO_BASE, ledger
+from tests.case_host import parse_case
 
 from seawall.accounts.cgroup_memory.memory_groups import MemoryGroups
 from seawall.accounts.claim import Claim, SourceClaims
@@ -13,7 +14,6 @@ from seawall.accounts.claims.claims import Claims, joined
 from seawall.accounts.claims.shadow_charge import ShadowCharges, account, overrun_of, sum_of
 from seawall.accounts.pods.pod_outside import with_outside
 from seawall.accounts.pods.pod_table import PodTable
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.snapshot import Snapshot
 from seawall.views.documents.claims_shapes import node_uncounted

@@ -2,6 +2,7 @@
 
 import re
 
+from tests.case_host import parse_case
 from tests.readings.kernel_files import EL8, content
 
 from seawall.accounts.cgroup_memory.memory_groups import MemoryGroups
@@ -9,7 +10,6 @@ from seawall.accounts.claim import RESIDUAL, Claim, SourceClaims
 from seawall.accounts.claim_sources import allocation_site_claims, dying, hugetlb, pinned, vmalloc
 from seawall.accounts.node_memory.ledger import Ledger
 from seawall.accounts.workloads import Workloads
-from seawall.host.case_host import parse_case
 from seawall.readings.allocinfo import Allocinfo
 from seawall.readings.hugetlb_groups import HugetlbGroups
 from seawall.readings.kernel import Kernel

@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from tests.case_host import parse_case
 
 from seawall.accounts.claims.claims import Claims
 from seawall.accounts.tracing.trace_rows import TracedRow, TraceSum
 from seawall.accounts.tracing.traced_memory import Traced
-from seawall.host.case_host import parse_case
 from seawall.host.host import JSON, Unread
 from seawall.host.overlay_host import OverlayHost
 from seawall.readings.finished_trace import PROBE

@@ -1,6 +1,7 @@
+from tests.case_host import parse_case
+
 from seawall.accounts.scene import TopicWindow
 from seawall.findings.rules.node.reclaim_storm import faulters
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.readings.process import Processes

@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.case_host import parse_case
 
 from seawall.accounts.scene import Scene, TopicWindow
 from seawall.findings.blindness import not_seen
@@ -8,7 +9,6 @@ from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.policy import Mute, Policy
 from seawall.findings.rule import FOUND, Rule, rule
 from seawall.findings.rule_runner import judge, needs_window, window_topics
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.slabinfo import Slabinfo

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.case_host import CaseHost, parse_case
 from tests.readings.kernel_files import EL8, content
 
 from seawall.accounts.node_memory.full_ledger import FullLedger
@@ -12,7 +13,6 @@ from seawall.accounts.scene import Scene
 from seawall.findings.policy import Policy
 from seawall.findings.rule import load_rules
 from seawall.findings.rule_runner import judge
-from seawall.host.case_host import CaseHost, parse_case
 from seawall.host.host import Unread
 from seawall.host.recording import Round
 from seawall.readings.snapshot import Snapshot

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.case_host import parse_case
 
 from seawall.accounts.scene import Scene
 from seawall.cli import recent_event_sources
@@ -18,7 +19,6 @@ from seawall.findings.finding import Finding, quiet
 from seawall.findings.policy import Policy
 from seawall.findings.rule import FOUND, rule
 from seawall.findings.rule_runner import judge
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.problems import OutputProblem, ParseProblem
 from seawall.readings import own_fault, snapshot

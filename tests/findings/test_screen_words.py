@@ -4,13 +4,13 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.case_host import parse_case
 
 from seawall.accounts.scene import Scene
 from seawall.findings.finding import Judged
 from seawall.findings.policy import Policy
 from seawall.findings.rule import load_rules
 from seawall.findings.rule_runner import judge
-from seawall.host.case_host import parse_case
 from seawall.readings.snapshot import Snapshot
 from seawall.views.terminal import Console
 from seawall.views.why_screen import Answer, columns, lines

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.case_host import parse_case
 
 from seawall.accounts.scene import Scene
 from seawall.findings.finding import Judged
@@ -13,7 +14,6 @@ from seawall.findings.policy import Policy
 from seawall.findings.rule import load_rules
 from seawall.findings.rule_runner import judge
 from seawall.findings.shell import quote
-from seawall.host.case_host import parse_case
 from seawall.readings.snapshot import Snapshot
 
 RULES_HOME = Path(__file__).parents[2] / "src/seawall/findings/rules"

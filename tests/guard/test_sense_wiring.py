@@ -242,7 +242,6 @@ def test_while_somebody_protected_stands_still_it_does_not_either(machine: Machi
     machine.look()
     machine.stand_still(600_000)
     assert machine.look(2.0).protected_stall == pytest.approx(0.3)
-    assert machine.sense.stalled_name == "ourselves"
     assert machine.sense.is_near
     assert machine.sense.breath_seconds == 0.25
     machine.stand_still(700_000)

@@ -6,10 +6,10 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from tests.case_host import parse_case
 
 from seawall.host.bundle import Bundle, open_bundle
 from seawall.host.bundle_writer import write_bundle
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.host.recording import Recording, Round

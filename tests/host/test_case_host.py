@@ -1,6 +1,6 @@
 import pytest
+from tests.case_host import parse_case
 
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 from tests.accounts.numactl_machines import CXL, GH200, case, machine
+from tests.case_host import parse_case
 from tests.end_to_end.verbs import seawall
 from tests.readings.kernel_files import DEBIAN_6_1, EL8, FILES, UBUNTU_3_2, VM_6_18, content, tree
 
 from seawall.accounts.node_memory.gpu_memory import without_cpus
 from seawall.accounts.node_memory.headroom import Headroom
 from seawall.host import vitals
-from seawall.host.case_host import parse_case
 from seawall.readings.numa import NumaNodes
 from seawall.readings.snapshot import Snapshot
 

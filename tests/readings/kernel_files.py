@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from seawall.host.case_host import CaseHost, parse_case
+from tests.case_host import CaseHost, parse_case
+
 from seawall.host.live import LiveHost
 
 FILES = Path(__file__).parent / "files"

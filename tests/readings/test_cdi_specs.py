@@ -6,9 +6,9 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.case_host import CaseHost
 from tests.readings.device_samples import CDI_JSON, CDI_NEW, CDI_OLD
 
-from seawall.host.case_host import CaseHost
 from seawall.host.host import Unread
 from seawall.host.recording import Round
 from seawall.problems import ParseProblem

@@ -4,13 +4,14 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
+from tests.case_host import parse_case
 from tests.readings.kernel_files import this_machine
 
-from seawall.host.case_host import parse_case
 from seawall.host.host import Host, Unread
 from seawall.problems import ParseProblem
 from seawall.readings import cgroup, cgroup_tree
 from seawall.readings.cgroup import CgroupLayout, Cgroups
+from seawall.readings.reading import read_as
 
 V1_MOUNTS = b"""\
 30 23 0:25 / /sys/fs/cgroup ro - tmpfs tmpfs ro,mode=755
@@ -243,7 +244,7 @@ def test_this_process_is_where_the_kernel_says() -> None:
             pytest.skip(
                 f"no cgroup tree here ({tree.detail}): mount -t cgroup2 none /sys/fs/cgroup"
             )
-        own = cgroup.read_proc_cgroup(host, os.getpid())
+        own = read_as(host, f"/proc/{os.getpid()}/cgroup", cgroup.parse_proc_cgroup)
     assert not isinstance(own, Unread)
     version = tree.layout.memory_version
     key = {1: "memory", 2: ""}.get(version or 0, "" if tree.layout.v2 else "name=systemd")

@@ -1,8 +1,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.case_host import parse_case
 
-from seawall.host.case_host import parse_case
 from seawall.problems import ParseProblem
 from seawall.readings import cgroup_cpu, oom_score_adj
 from seawall.readings.cgroup_cpu import CpuCgroups, parse_max, parse_quota

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from tests.case_host import CaseHost
 from tests.readings.device_samples import PROC_DEVICES
 
-from seawall.host.case_host import CaseHost
 from seawall.host.recording import Round
 from seawall.problems import ParseProblem
 from seawall.readings import char_devices

@@ -2,7 +2,8 @@
 
 import json
 
-from seawall.host.case_host import CaseHost
+from tests.case_host import CaseHost
+
 from seawall.host.host import READ_LIMIT_BYTES, Unread
 from seawall.host.recording import Recording, Round
 from seawall.readings import container_files

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.case_host import CaseHost
 from tests.readings.device_samples import CONFIG_V2, HOSTCONFIG, OCI_CONFIG, RUNC_STATE
 
 from seawall.host import sieve
-from seawall.host.case_host import CaseHost
 from seawall.host.host import Unread
 from seawall.host.recording import Round
 from seawall.problems import ParseProblem

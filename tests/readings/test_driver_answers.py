@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.case_host import parse_case
 from tests.readings.parser_samples import NVIDIA_GPU, NVIDIA_VERSION, TTM_POOL
 
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings import driver_files, driver_mappings, driver_modules, driver_pools, nvml
 from seawall.readings.driver_files import DriverFile, DriverFiles, Holder

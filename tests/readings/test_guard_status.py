@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 import pytest
+from tests.case_host import parse_case
 from tests.readings.parser_samples import GUARD_STATUS
 
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.problems import ParseProblem
 from seawall.readings.guard_status import PATH, GuardStatus, parse, read

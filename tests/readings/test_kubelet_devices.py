@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.case_host import CaseHost
 from tests.readings.device_samples import CHECKPOINT, TEGRA
 
 from seawall.formats.protobuf_wire import field, fields
-from seawall.host.case_host import CaseHost
 from seawall.host.host import Unread
 from seawall.host.recording import Round
 from seawall.host.sieve import sieve_for

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pytest
+from tests.case_host import parse_case
 from tests.end_to_end import cgroups
 from tests.readings.kernel_files import this_machine
 
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings import cgroup, memcg
 from seawall.readings.cgroup import Cgroups

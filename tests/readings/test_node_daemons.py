@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.case_host import parse_case
 
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.problems import ParseProblem

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.case_host import parse_case
 from tests.readings.kernel_files import this_machine
 
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.problems import ParseProblem
 from seawall.readings import oom_score, process_status

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.case_host import parse_case
 
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.page_census import CHARGED, PageCensus, take
 

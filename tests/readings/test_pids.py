@@ -4,9 +4,9 @@ import os
 import subprocess
 
 import pytest
+from tests.case_host import parse_case
 from tests.readings.kernel_files import this_machine
 
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings import pids
 from seawall.readings.pids import PidsCgroup, PidsCgroups

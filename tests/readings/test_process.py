@@ -9,10 +9,10 @@ from contextlib import contextmanager
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.case_host import parse_case
 from tests.readings.kernel_files import this_machine
 from tests.readings.test_second_source import output
 
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.problems import ParseProblem
 from seawall.readings import process

@@ -9,8 +9,9 @@ from tests.readings.kernel_files import this_machine
 
 from seawall.host.host import Unread
 from seawall.problems import ParseProblem
-from seawall.readings import process_extra
+from seawall.readings import oom_score, process_extra
 from seawall.readings.process_extra import ProcessIo, SmapsRollup
+from seawall.readings.reading import read_as
 
 IO = (
     b"rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\n"
@@ -55,10 +56,10 @@ def test_malformed_rollup(data: bytes) -> None:
 
 def test_io_counts_what_this_process_reads_and_writes(tmp_path: Path) -> None:
     with this_machine() as host:
-        before = process_extra.read_io(host, os.getpid())
+        before = read_as(host, f"/proc/{os.getpid()}/io", process_extra.parse_io)
         (tmp_path / "file").write_bytes(b"x" * (1 << 20))
         (tmp_path / "file").read_bytes()
-        after = process_extra.read_io(host, os.getpid())
+        after = read_as(host, f"/proc/{os.getpid()}/io", process_extra.parse_io)
     if isinstance(before, Unread):
         pytest.skip(f"no /proc/PID/io here ({before.detail}): CONFIG_TASK_IO_ACCOUNTING=y")
     assert isinstance(after, ProcessIo)
@@ -70,10 +71,12 @@ def test_rollup_of_this_process() -> None:
     private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     with mmap.mmap(-1, 4 << 20, private) as held, this_machine() as host:
         held.madvise(mmap.MADV_NOHUGEPAGE)
-        before = process_extra.read_smaps_rollup(host, os.getpid())
+        before = read_as(
+            host, f"/proc/{os.getpid()}/smaps_rollup", process_extra.parse_smaps_rollup
+        )
         for page in range(0, 4 << 20, 4096):
             held[page] = 1
-        after = process_extra.read_smaps_rollup(host, os.getpid())
+        after = read_as(host, f"/proc/{os.getpid()}/smaps_rollup", process_extra.parse_smaps_rollup)
     assert isinstance(before, SmapsRollup), before
     assert isinstance(after, SmapsRollup)
     assert after.anonymous - before.anonymous == pytest.approx(4 << 20, abs=256 << 10)
@@ -84,7 +87,7 @@ def test_rollup_of_this_process() -> None:
 
 def test_oom_score_and_adj() -> None:
     with this_machine() as host:
-        score = process_extra.read_oom_score(host, os.getpid())
+        score = read_as(host, f"/proc/{os.getpid()}/oom_score", oom_score.parse)
         adj = process_extra.read_oom_score_adj(host, os.getpid())
     assert isinstance(score, int)
     assert 0 <= score <= 1334
@@ -93,11 +96,6 @@ def test_oom_score_and_adj() -> None:
 
 def test_a_process_that_is_not_there() -> None:
     with this_machine() as host:
-        for read in (
-            process_extra.read_io,
-            process_extra.read_smaps_rollup,
-            process_extra.read_oom_score,
-        ):
-            found = read(host, 2**22 + 1)  # over the largest pid_max
-            assert isinstance(found, Unread)
-            assert found.why == "absent"
+        found = process_extra.read_oom_score_adj(host, 2**22 + 1)  # over the largest pid_max
+    assert isinstance(found, Unread)
+    assert found.why == "absent"

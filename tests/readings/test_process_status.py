@@ -5,10 +5,10 @@ import os
 import resource
 
 import pytest
+from tests.case_host import parse_case
 from tests.readings.kernel_files import this_machine
 from tests.readings.test_process import sleeper
 
-from seawall.host.case_host import parse_case
 from seawall.problems import ParseProblem
 from seawall.readings import process, process_status
 from seawall.readings.process import Process

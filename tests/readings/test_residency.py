@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from tests.case_host import parse_case
 
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.residency import FilePages, measure, measure_each, walk
 

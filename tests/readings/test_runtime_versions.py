@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.case_host import CaseHost
 from tests.readings.device_samples import DPKG as STATUS
 
-from seawall.host.case_host import CaseHost
 from seawall.host.host import JSON, Unread
 from seawall.host.recording import Round
 from seawall.readings import runtime_versions

@@ -4,9 +4,9 @@ import json
 from dataclasses import replace
 
 import pytest
+from tests.case_host import parse_case
 
 from seawall.accounts.claims.claims import Claims
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.problems import ParseProblem
 from seawall.readings.saved_claims import (

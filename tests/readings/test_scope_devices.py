@@ -1,8 +1,8 @@
 """DeviceAllow= of transient units, put together as systemd does."""
 
+from tests.case_host import CaseHost
 from tests.readings.device_samples import SCOPE
 
-from seawall.host.case_host import CaseHost
 from seawall.host.host import Unread
 from seawall.host.recording import Round
 from seawall.host.sieve import is_sieved, sieve_for

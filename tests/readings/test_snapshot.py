@@ -1,6 +1,7 @@
 """One moment of a host: each topic once, and what is known from the moment before."""
 
-from seawall.host.case_host import parse_case
+from tests.case_host import parse_case
+
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.snapshot import Snapshot
 

@@ -13,7 +13,6 @@ def test_swap_on_zram() -> None:
     assert area == SwapArea(
         filename="/dev/zram0", type="partition", size_bytes=131068 * 1024, used_bytes=0, priority=-2
     )
-    assert area.is_zram
     memory = meminfo.parse(content(DEBIAN_6_1, "/proc/meminfo"))
     assert memory.swap_total == area.size_bytes
 
@@ -33,7 +32,6 @@ def test_names_are_unescaped() -> None:
         "/var/swap one (deleted)", "/a\\b\tc\nd", "/dev/mapper/zram0-not",
     ]  # fmt: skip
     assert [a.priority for a in areas] == [-2, 5, 100]
-    assert [a.is_zram for a in areas] == [False, False, False]
     assert (areas[0].size_bytes, areas[0].used_bytes) == (1 << 20, 1 << 19)
 
 

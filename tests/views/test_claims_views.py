@@ -11,12 +11,12 @@ import jsonschema
 import pytest
 from tests.accounts.test_claim_join import claim
 from tests.accounts.test_claims_properties import NO_BASE, ledger
+from tests.case_host import parse_case
 from tests.end_to_end.warm_verbs import seawall
 
 from seawall.accounts.claim import Claim, SourceClaims, Suspect
 from seawall.accounts.claims.claims import Claims, joined
 from seawall.accounts.pods.pod_table import PodTable
-from seawall.host.case_host import parse_case
 from seawall.views.claims_text import holders
 from seawall.views.documents.pods_document import PODS, PodsPage
 from seawall.views.memory_page import claims_unseen

@@ -3,8 +3,8 @@
 import json
 
 import pytest
+from tests.case_host import parse_case
 
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.guard_status import GuardStatus, LastDecision
 from seawall.readings.guard_status import read as read_status

@@ -3,10 +3,10 @@
 
 import pytest
 from tests.accounts.numactl_machines import CXL, GB200, GH200, case, machine
+from tests.case_host import parse_case
 
 from seawall.accounts.node_memory.full_ledger import FullLedger
 from seawall.accounts.node_memory.headroom import Headroom
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.snapshot import Snapshot
 from seawall.views.documents.memory_document import MEMORY

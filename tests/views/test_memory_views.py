@@ -12,11 +12,11 @@ import jsonschema
 import pytest
 from tests.accounts.test_ledger import meminfo, zoneinfo
 from tests.accounts.test_ledger_sources import HALF, node
+from tests.case_host import parse_case
 from tests.end_to_end.warm_verbs import seawall
 from tests.readings.kernel_files import FILES, KERNELS, SEED_5_10
 
 from seawall.cli import base_file
-from seawall.host.case_host import parse_case
 from seawall.problems import UsageProblem
 from seawall.readings import base
 from seawall.readings.base import Base

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 from tests.accounts.test_claim_join import claim
 from tests.accounts.test_claims_properties import NO_BASE, ledger
+from tests.case_host import parse_case
 from tests.end_to_end.verbs import Ran
 from tests.end_to_end.warm_verbs import seawall
 from tests.views.test_pods_views import HOST, POD, A, B, memory
@@ -20,7 +21,6 @@ from seawall.accounts.claims.shadow_charge import sum_of, uncounted_claims
 from seawall.accounts.node_memory.headroom import Headroom
 from seawall.accounts.pods.pod_outside import with_outside
 from seawall.accounts.pods.pod_table import PodTable
-from seawall.host.case_host import parse_case
 from seawall.host.host import Unread
 from seawall.readings.snapshot import Snapshot
 from seawall.views.documents.memory_document import MEMORY

@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 from tests.accounts.test_claim_join import claim
 from tests.accounts.test_claims_properties import NO_BASE, ledger
+from tests.case_host import parse_case
 from tests.end_to_end.warm_verbs import seawall
 
 from seawall.accounts.claim import SourceClaims
@@ -20,7 +21,6 @@ from seawall.accounts.pods.pod_danger import danger_of
 from seawall.accounts.pods.pod_outside import with_outside
 from seawall.accounts.pods.pod_table import PodTable
 from seawall.cli import pods
-from seawall.host.case_host import parse_case
 from seawall.problems import UsageProblem
 from seawall.readings.reading import UNLIMITED
 from seawall.readings.snapshot import Snapshot

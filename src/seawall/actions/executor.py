@@ -37,24 +37,9 @@ class Executor:
     """Acts.  One order at a time; each checks identity first."""
 
     __slots__ = (
-        "_clamps",
-        "_killing",
-        "_kills",
-        "_limits",
-        "_look_due",
-        "_own",
-        "_pursuits",
-        "_releases",
-        "_releasing",
-        "_signals",
-        "_spare",
-        "_trees",
-        "freezes",
-        "identity",
-        "journal",
-        "mounts",
-        "noted",
-        "words",
+        "_clamps", "_killing", "_kills", "_limits", "_look_due", "_own", "_pursuits", "_releases",
+        "_releasing", "_signals", "_spare", "_trees", "freezes", "identity", "journal", "mounts",
+        "noted", "words",
     )  # fmt: skip
 
     def __init__(

@@ -15,7 +15,7 @@ from seawall.problems import ParseProblem
 from seawall.readings import mountinfo
 from seawall.readings.cgroup_tree import CgroupWalk, CgroupWalkResult, file_path
 from seawall.readings.mountinfo import Mount
-from seawall.readings.reading import decode_name, read_as
+from seawall.readings.reading import decode_name
 
 USUAL_PLACE: Final = "/sys/fs/cgroup"
 # Words among the super options of a v1 mount that are no controllers.
@@ -87,11 +87,6 @@ def parse_proc_cgroup(data: bytes) -> Mapping[str, str]:
         for name in decode_name(words[1]).split(","):
             paths[name] = decode_name(words[2])
     return paths
-
-
-def read_proc_cgroup(host: Host, pid: int) -> Mapping[str, str] | Unread:
-    """In which cgroup of each tree one process is."""
-    return read_as(host, f"/proc/{pid}/cgroup", parse_proc_cgroup)
 
 
 def read_layout(host: Host) -> CgroupLayout | Unread:

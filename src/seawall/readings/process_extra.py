@@ -86,21 +86,6 @@ def parse_smaps_rollup(data: bytes) -> SmapsRollup:
     return SmapsRollup(**values)
 
 
-def read_io(host: Host, pid: int) -> ProcessIo | Unread:
-    """What one process read and wrote; ``refused`` without CAP_SYS_PTRACE or the same user."""
-    return read_as(host, f"/proc/{pid}/io", parse_io)
-
-
-def read_smaps_rollup(host: Host, pid: int) -> SmapsRollup | Unread:
-    """Memory of one process by kind; ``no_answer`` while its address space is locked."""
-    return read_as(host, f"/proc/{pid}/smaps_rollup", parse_smaps_rollup)
-
-
-def read_oom_score(host: Host, pid: int) -> int | Unread:
-    """The kernel's own rating; its scale differs by version, see the OOM account."""
-    return read_as(host, f"/proc/{pid}/oom_score", _number)
-
-
 def read_oom_score_adj(host: Host, pid: int) -> int | Unread:
     """-1000 (never killed) to 1000."""
     return read_as(host, f"/proc/{pid}/oom_score_adj", _number)

@@ -17,7 +17,6 @@ COST: Final = 0
 """One small file (``findings/rule_costs.py``)."""
 PATH: Final = "/proc/swaps"
 _OCTAL: Final = re.compile(rb"\\([0-3][0-7]{2})")
-_ZRAM: Final = re.compile(r"/(?:dev/|dev/block/)?zram[0-9]+\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +30,6 @@ class SwapArea:
     used_bytes: int
     priority: int
     """Higher ones are filled first; negative ones were given by the kernel."""
-
-    @property
-    def is_zram(self) -> bool:
-        """Whether it lies in RAM: what is swapped there still takes memory."""
-        return bool(_ZRAM.match(self.filename))
 
 
 @dataclass(frozen=True, slots=True)

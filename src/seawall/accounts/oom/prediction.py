@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who would the OOM killer choose now, in which order, and what would each death give back."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -127,13 +127,6 @@ def play(ranking: Sequence[Ranked], scope: Scope, formula: Formula, page_bytes: 
     herd = [Member(row.one.pid, row.one.comm, row.one.candidate, row.returns.likely) for row in met]
     needed = int(NEEDED_SHARE * scope.total_pages * page_bytes)
     return relief(formula, herd, scope.total_pages, needed)
-
-
-def group_returns(group: str, ranking: Iterable[Ranked], field: Field) -> Returns:
-    """What comes back when everything in a cgroup dies at once."""
-    found = None if field.groups is None else field.groups.by_path.get(group)
-    pids = set(found.pids or ()) if found else set()
-    return together(row.returns for row in ranking if row.one.pid in pids)
 
 
 def _homes(groups: MemoryGroups | None) -> dict[int, MemoryGroup]:

@@ -136,11 +136,6 @@ class Sense:
         return self._merge.dropped
 
     @property
-    def stalled_name(self) -> str:
-        """Who of the protected stood still longest when somebody last did."""
-        return self._stalled.worst_name
-
-    @property
     def is_near(self) -> bool:
         """Whether the slow files are read in each tick."""
         return self._is_near

@@ -101,23 +101,8 @@ class GroupTree:
     """All folders that lead to workloads, and those that are."""
 
     __slots__ = (
-        "_delegated",
-        "_found",
-        "_inner",
-        "_mount",
-        "_of_users",
-        "_rescan",
-        "_rescans",
-        "_tick",
-        "_todo",
-        "_was",
-        "_whole",
-        "born",
-        "folders",
-        "gone",
-        "problem",
-        "turned",
-        "watches",
+        "_delegated", "_found", "_inner", "_mount", "_of_users", "_rescan", "_rescans", "_tick",
+        "_todo", "_was", "_whole", "born", "folders", "gone", "problem", "turned", "watches",
     )  # fmt: skip
 
     def __init__(self, mount: str) -> None:

@@ -96,4 +96,4 @@ def pmsg_record(words: str, unix_seconds: float, frame: int | None = None) -> by
     """One line with its time, for pstore keeps none, and the frame of the black box."""
     at = f"{moment(unix_seconds)} seawall-guard"
     at += f" frame {frame}" if frame is not None else ""
-    return f"{at}: {plain(words, LINE_MOST)}\n".encode()
+    return f"{at}: {plain(words, PMSG_MOST)}\n".encode()
