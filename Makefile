@@ -21,6 +21,10 @@ $(VENV)/dev.ready: requirements-dev.lock $(VENV)/seawall.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	touch $@
 
+$(VENV)/dist.ready: requirements-dist.lock $(VENV)/dev.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dist.lock
+	touch $@
+
 # The main job, on this very machine.
 why: $(VENV)/seawall.ready
 	@$(BIN)/python -m seawall why
@@ -93,7 +97,7 @@ bench-guards: $(VENV)/dev.ready
 	$(BIN)/python -m bench.guards
 
 # What people download, into dist/ (docs/install.md); `make dist ONLY=pyz`: one of them.
-dist: $(VENV)/dev.ready
+dist: $(VENV)/dist.ready
 	$(BIN)/python -m release $(ONLY)
 
 docs: $(VENV)/dev.ready
@@ -104,6 +108,8 @@ lock: $(VENV)/dev.ready
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
 	  --group pyproject.toml:dev -o requirements-dev.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
+	  --group pyproject.toml:dist -o requirements-dist.lock
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

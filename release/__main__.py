@@ -6,11 +6,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from release import pyz
+from release import checksums, linux_packages, python_packages, pyz
 from release.shipped_files import DIST, REPOSITORY
 
 BUILDERS: dict[str, Callable[[Path], list[Path]]] = {
     "pyz": lambda folder: [pyz.build(folder)],
+    "python": python_packages.build,
+    "linux": linux_packages.build,
+    "sums": checksums.build,
 }
 
 

@@ -14,7 +14,8 @@ from seawall.cli import statuses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import Namespace
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Collection
     from types import ModuleType
     from typing import NoReturn
 
@@ -178,15 +179,26 @@ def _hung(arguments: "Namespace", *, has_spoken: bool) -> int:
 
 def parse(argv: list[str]) -> "Namespace":
     """Only the chosen verb's module is imported: each one not imported is a file not read."""
-    from argparse import Namespace, RawDescriptionHelpFormatter
+    from argparse import Namespace
+
+    chosen = next((word for word in argv if not word.startswith("-")), None)
+    if chosen is not None and chosen not in VERBS:
+        raise _no_verb(chosen)
+    parser = parser_of(() if chosen is None else (chosen,))
+    if not argv:
+        parser.print_help()
+        return Namespace(verb=None)
+    return parser.parse_args(_with_times(argv))
+
+
+def parser_of(chosen: "Collection[str]") -> "ArgumentParser":
+    """The whole command line, with the options of the verbs that are named."""
+    from argparse import RawDescriptionHelpFormatter
     from importlib import import_module
 
     from seawall.cli.verb_parser import VerbParser
     from seawall.version import VERSION
 
-    chosen = next((word for word in argv if not word.startswith("-")), None)
-    if chosen is not None and chosen not in VERBS:
-        raise _no_verb(chosen)
     parser = VerbParser(
         prog="seawall",
         description="Explains a Linux container host in plain words.",
@@ -198,12 +210,9 @@ def parse(argv: list[str]) -> "Namespace":
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, prog="seawall")
     for name, words in VERBS.items():
         verb_parser = verbs.add_parser(name, help=words, description=words[0].upper() + words[1:])
-        if name == chosen:
+        if name in chosen:
             import_module(f"seawall.cli.{name}").add_arguments(verb_parser)
-    if not argv:
-        parser.print_help()
-        return Namespace(verb=None)
-    return parser.parse_args(_with_times(argv))
+    return parser
 
 
 def _no_verb(word: str) -> Exception:
