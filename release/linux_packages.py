@@ -99,9 +99,9 @@ def _contents(kind: str, stage: Path) -> list[dict[str, Any]]:
 
 def _made(kind: str) -> dict[str, bytes]:
     pages = command_pages.packed_man_pages()
-    for shell, place in command_pages.COMPLETION_PLACES.items():
-        where = _ZSH_ON_FEDORA if (kind, shell) == ("rpm", "zsh") else place
-        pages[where] = command_pages.completions()[shell].encode()
+    for shell, text in command_pages.completions().items():
+        place = command_pages.COMPLETION_PLACES[shell]
+        pages[_ZSH_ON_FEDORA if (kind, shell) == ("rpm", "zsh") else place] = text.encode()
     changes = (REPOSITORY / "CHANGELOG.md").read_bytes()
     return {**pages, f"{_DOCS}/changelog.gz": gzip.compress(changes, 9, mtime=0)}
 
