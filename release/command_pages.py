@@ -78,6 +78,16 @@ def _children(parser: argparse.ArgumentParser) -> dict[str, Any]:
     return dict(found[0].choices) if found else {}
 
 
+def long_options() -> set[str]:
+    """Of all verbs together."""
+    return {
+        option
+        for parser in _all_parsers(whole_parser())
+        for option in parser._option_string_actions
+        if option.startswith("--")
+    }
+
+
 def completions() -> dict[str, str]:
     """By shell."""
     import shtab
