@@ -55,7 +55,7 @@ SIMPLE: dict[Any, dict[str, str]] = {
 }
 SIGNED = frozenset({
     "kubelet_gap_bytes", "base_bytes", "base_residual_bytes", "default",
-    "headroom_bytes", "residual_bytes", "growth_bytes_per_second", "value", "points",
+    "headroom_bytes", "residual_bytes", "growth_bytes_per_second", "value", "points", "order",
     "oom_score_adj",
     "difference_bytes", "ledger_bytes", "grows_bytes", "distance_bytes", "residual_growth_bytes",
 })  # fmt: skip
@@ -135,11 +135,11 @@ def object_schema(kind: type, shapes: Shapes) -> dict[str, Any]:
         hint, words = typed(kind, field)
         if not field.name:
             inner = object_schema(bare(hint), shapes)
-            properties |= {k: v for k, v in inner["properties"].items() if k != "unread"}
+            if "unread" in inner["properties"]:
+                properties.pop("unread", None)
+            properties |= inner["properties"]
             needed = () if field.part else inner["required"]
             required += [name for name in needed if name != "unread"]
-            if "unread" in inner["properties"]:
-                properties["unread"] = UNREAD
         else:
             if field.missing != "null":
                 hint = without_none(hint)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from seawall.accounts.oom.explanation import explain_all
 from seawall.readings.oom_log.parser import read_reports
 from seawall.views.document import render
-from seawall.views.oom_explain_json import report_document
+from seawall.views.documents.document_fields import object_of
+from seawall.views.documents.oom_explain_document import EXPLAIN
 from seawall.views.oom_explain_text import lines, summary
 from seawall.views.terminal import Console
 
@@ -37,4 +38,7 @@ def test_mutated_log_is_explained(name: str, edits: list[tuple[float, bytes, int
     for told in explain_all(read_reports(log.splitlines(keepends=True))):
         for line in [*lines(told, Console()), summary(told, Console())]:
             assert line.isprintable()
-        assert json.loads(render(report_document(told), indent=None))["number"] == told.number
+        assert (
+            json.loads(render(object_of(told, EXPLAIN.shapes), indent=None))["number"]
+            == told.number
+        )

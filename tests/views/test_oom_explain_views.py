@@ -12,7 +12,8 @@ from seawall.accounts.oom import explanation
 from seawall.accounts.oom.explanation import explain, explain_all
 from seawall.readings.oom_log.oom_report import OomReport
 from seawall.views.document import render
-from seawall.views.oom_explain_json import Tail, report_document, stream
+from seawall.views.documents.document_fields import object_of
+from seawall.views.documents.oom_explain_document import EXPLAIN, LogTail, stream
 from seawall.views.oom_explain_text import ending, lines, summary
 from seawall.views.oom_explain_unseen import unknown
 from seawall.views.terminal import Console
@@ -38,7 +39,7 @@ def hostile() -> OomReport:
 def document(*reports: OomReport) -> dict[str, Any]:
     """As it is streamed, held against the schema: every field of it is described there."""
     told = [explain(one, number=number) for number, one in enumerate(reports, 1)]
-    tail = Tail()
+    tail = LogTail()
 
     def counted() -> Any:
         yield from tail.counting(told)
@@ -178,7 +179,7 @@ def test_null_is_no_limit_and_absent_is_not_told() -> None:
 
 def test_a_report_is_one_line_of_the_document() -> None:
     told = explain(hostile())
-    assert "\n" not in render(report_document(told), indent=None)
+    assert "\n" not in render(object_of(told, EXPLAIN.shapes), indent=None)
 
 
 def test_ending_without_any_report() -> None:

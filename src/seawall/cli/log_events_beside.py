@@ -5,7 +5,7 @@ The log passes through on its way to the reader of reports; what is not a report
 """
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from seawall.views.terminal import Console
 
@@ -55,15 +55,9 @@ class LogEvents:
             print(line)
         return True
 
-    def objects(self) -> list[dict[str, Any]]:
-        """The events as JSON objects, newest first, for the document of ``--json``."""
-        from seawall.accounts.log_episodes.recent_events import RecentEvent  # noqa: PLC0415 - JSON alone
-        from seawall.views.documents.document_fields import (  # noqa: PLC0415 - see above
-            RECENT_EVENT,
-            object_of,
-        )
-
-        return [object_of(event, {RecentEvent: RECENT_EVENT}) for event in self._events()[0]]
+    def newest_first(self) -> "list[RecentEvent]":
+        """The events, for the document of ``--json``."""
+        return self._events()[0]
 
     def _events(self) -> "tuple[list[RecentEvent], LogTime]":
         """Newest first; the kernel's OOM kills are told by their reports."""

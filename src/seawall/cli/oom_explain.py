@@ -160,11 +160,9 @@ def _tell_json(
     arguments: Namespace, log: Log, explanations: Iterable[Explanation], top: dict[str, Any],
     box: "BoxBesideLog | None",
 ) -> int:  # fmt: skip
-    from seawall.views.oom_explain_json import Tail, stream  # noqa: PLC0415 - only one of the two
+    from seawall.views.documents.oom_explain_document import LogTail, stream  # noqa: PLC0415 - only one of the two
 
-    if box is not None:
-        from seawall.views.documents.uncounted_shapes import moment_object  # noqa: PLC0415 - few ask for it
-    tail = Tail()
+    tail = LogTail()
 
     def chosen() -> Iterator[Explanation]:
         last = None
@@ -175,8 +173,8 @@ def _tell_json(
         if box is not None:
             then = box.moment(last)
             log.add([then] if isinstance(then, NotSeen) else [])
-            tail.uncounted_then = None if isinstance(then, NotSeen) else moment_object(then)
-        events = log.events.objects() if log.events else None
+            tail.uncounted_then = None if isinstance(then, NotSeen) else then
+        events = log.events.newest_first() if log.events else None
         log.close(tail.reports_found)
         tail.close(log.name, log.lines_read, log.unseen, events)
 

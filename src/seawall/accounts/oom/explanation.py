@@ -43,6 +43,7 @@ class _Told:
     anomalies: tuple[Anomaly, ...]
 
 
+@dataclass(eq=False)
 class Explanation:
     """A report and everything that can be said about it.
 
@@ -50,11 +51,10 @@ class Explanation:
     one.
     """
 
-    def __init__(self, number: int, facts: ReportFacts, tell: Callable[[], _Told]) -> None:
-        self.number = number
-        """Of the report in its log, from 1."""
-        self.facts = facts
-        self._tell = tell
+    number: int
+    """Of the report in its log, from 1."""
+    facts: ReportFacts
+    _tell: Callable[[], _Told]
 
     @cached_property
     def _told(self) -> _Told:

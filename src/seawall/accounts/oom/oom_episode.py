@@ -9,11 +9,12 @@ is an episode of its own.  Kills of one cgroup's limit are never counted to the 
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from seawall.accounts.oom.limit_role import role_of
 from seawall.accounts.oom.report_facts import ReportFacts
 from seawall.accounts.oom.series import GAP_SECONDS, KILLS_LEAST, SMALL_SHARE, moment
+from seawall.readings.oom_log.oom_report import Kind
 
 KEPT: Final = 100
 """The last episodes, one by one; the ones before them are counted."""
@@ -25,7 +26,7 @@ _NAMES_MOST: Final = 64
 class OomEpisode:
     """One episode: OOM kills of one limit, or of the machine, one soon after the other."""
 
-    kind: str | None
+    kind: Kind | None
     """As a report's; None where the log does not tell whose memory ran out."""
     where: str
     """Whose limit; empty for the machine."""
@@ -46,7 +47,7 @@ class OomEpisode:
     """Of the killed."""
 
     @property
-    def relief(self) -> str:
+    def relief(self) -> Literal["", "none", "not lasting"]:
         """``none``: every kill returned next to nothing; ``not lasting``: each but the last was
         followed by another; empty: nothing follows from so few.
         """

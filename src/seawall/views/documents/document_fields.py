@@ -239,7 +239,6 @@ _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 def _fields_of(value: Any, shape: Shape, shapes: Shapes) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     missing: list[str] = []
-    has_unread = False
     for field in shape:
         found = _found(value, field)
         is_missing = found is None or isinstance(found, Unread)
@@ -249,14 +248,15 @@ def _fields_of(value: Any, shape: Shape, shapes: Shapes) -> dict[str, Any]:
             raise TypeError(f"{type(value).__name__}.{field.name} can be unread")
         elif not field.name:
             inner = object_of(found, shapes)
-            has_unread |= "unread" in inner
-            missing += inner.pop("unread", ())
+            if "unread" in inner:
+                shown.pop("unread", None)
+                missing += inner["unread"]
+                inner["unread"] = missing
             shown |= inner
         elif not is_missing or field.missing == "null":
             shown[field.name] = object_of(found, shapes)
-        has_unread |= field.missing == "unread"
-        if has_unread and (field.missing == "unread" or not field.name):  # behind the last of them
-            shown.pop("unread", None)
+        if field.missing == "unread":
+            shown.pop("unread", None)  # it stands behind the last of them
             shown["unread"] = missing
     return shown
 
