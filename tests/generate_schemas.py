@@ -190,7 +190,7 @@ def schema_of_type(hint: Any, shapes: Shapes) -> dict[str, Any]:
     if issubclass(kind, Mapping):
         inner = int if len(parts) == 1 else parts[1]  # a Counter
         return {"type": "object", "additionalProperties": schema_of_type(inner, shapes)}
-    if shape_of(kind, shapes) is None and issubclass(kind, Sequence):
+    if shape_of(kind, shapes) is None and issubclass(kind, Sequence | Iterator):
         if kind is tuple and (len(parts) != 2 or parts[1] is not ...):
             raise TypeError(f"{hint}: its places have no names")
         return {"type": "array", "items": schema_of_type(parts[0], shapes)}

@@ -13,7 +13,7 @@ from seawall.accounts.oom.explanation import explain, explain_all
 from seawall.readings.oom_log.oom_report import OomReport
 from seawall.views.document import render
 from seawall.views.documents.document_fields import object_of
-from seawall.views.documents.oom_explain_document import EXPLAIN, LogTail, stream
+from seawall.views.documents.oom_explain_document import EXPLAIN, ReportTally, stream
 from seawall.views.oom_explain_text import ending, lines, summary
 from seawall.views.oom_explain_unseen import unknown
 from seawall.views.terminal import Console
@@ -39,7 +39,7 @@ def hostile() -> OomReport:
 def document(*reports: OomReport) -> dict[str, Any]:
     """As it is streamed, held against the schema: every field of it is described there."""
     told = [explain(one, number=number) for number, one in enumerate(reports, 1)]
-    tail = LogTail()
+    tail = ReportTally()
 
     def counted() -> Any:
         yield from tail.counting(told)

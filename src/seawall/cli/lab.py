@@ -199,12 +199,14 @@ def run(arguments: Namespace) -> int:
 
 def _clean(arguments: Namespace) -> int:
     from seawall.cli.console import console_for  # noqa: PLC0415
-    from seawall.lab import lab_json, lab_text  # noqa: PLC0415
+    from seawall.lab import lab_text  # noqa: PLC0415
     from seawall.lab.leftovers import clean  # noqa: PLC0415
 
     found = clean(dry=arguments.dry_run)
     if arguments.json:
-        _print(lab_json.clean_document(_head(), found, dry=arguments.dry_run))
+        from seawall.lab.lab_document import LAB, LabCleaning  # noqa: PLC0415
+
+        _print(LAB.of(_head(), LabCleaning(arguments.dry_run, found)))
     else:
         print(
             "\n".join(
@@ -218,7 +220,7 @@ def _clean(arguments: Namespace) -> int:
 def _reproduce(arguments: Namespace) -> int:
     from seawall.cli.console import console_for  # noqa: PLC0415
     from seawall.cli.lab_run import Session, judged_plan  # noqa: PLC0415
-    from seawall.lab import lab_json, lab_text, leftovers  # noqa: PLC0415
+    from seawall.lab import lab_text, leftovers  # noqa: PLC0415
     from seawall.lab.group import LabGroup  # noqa: PLC0415
 
     plan, home = judged_plan(arguments)
@@ -226,14 +228,18 @@ def _reproduce(arguments: Namespace) -> int:
     path = LabGroup(home, leftovers.own_name()).path
     if arguments.dry_run:
         if arguments.json:
-            _print(lab_json.plan_document(_head(), plan, home, path))
+            from seawall.lab.lab_document import LAB, PlannedRun  # noqa: PLC0415
+
+            _print(LAB.of(_head(), PlannedRun(plan, home, path)))
         else:
             print("\n".join(lab_text.plan_lines(plan, home, path, paper)))
         return 0
     session = Session(plan, home, paper, quiet=arguments.json)
     report = session.perform(path)
     if arguments.json:
-        _print(lab_json.report_document(_head(report.seconds), report, session.removed))
+        from seawall.lab.lab_document import LAB, LabRun  # noqa: PLC0415
+
+        _print(LAB.of(_head(report.seconds), LabRun(report, session.removed)))
     else:
         print("\n".join(lab_text.report_lines(report, paper)))
     if session.stop.signal is not None:

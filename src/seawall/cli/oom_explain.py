@@ -160,9 +160,9 @@ def _tell_json(
     arguments: Namespace, log: Log, explanations: Iterable[Explanation], top: dict[str, Any],
     box: "BoxBesideLog | None",
 ) -> int:  # fmt: skip
-    from seawall.views.documents.oom_explain_document import LogTail, stream  # noqa: PLC0415 - only one of the two
+    from seawall.views.documents.oom_explain_document import ReportTally, stream  # noqa: PLC0415 - only one of the two
 
-    tail = LogTail()
+    tail = ReportTally()
 
     def chosen() -> Iterator[Explanation]:
         last = None

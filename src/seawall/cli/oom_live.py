@@ -194,9 +194,9 @@ def _coming() -> Iterator[bytes | None]:
 def _print(arguments: Namespace, explanation: Explanation, top: dict[str, Any]) -> None:
     """As soon as it is there; as JSON a document each."""
     if arguments.json:
-        from seawall.views.documents.oom_explain_document import LogTail, stream  # noqa: PLC0415 - one of the two
+        from seawall.views.documents.oom_explain_document import ReportTally, stream  # noqa: PLC0415 - one of the two
 
-        tail = LogTail()
+        tail = ReportTally()
         tail.close("live", 0, ())
         print("".join(stream(top, [explanation], tail)), flush=True)
         return

@@ -56,13 +56,17 @@ class Plan:
     each_bytes: int
     """What one process wants: anonymous memory, file pages written, or code."""
     limit_bytes: int
+    """Of the lab's cgroup."""
     seconds: float
+    """At most."""
     step_bytes: int | None = None
     """hog: so much, then a second of waiting.  rings, egl, cuda: so much each second."""
     respawn: bool = False
     """A killed process is replaced, as a supervisor does."""
     uid: int | None = None
+    """User of the processes; None: that of the lab."""
     swap: bool = False
+    """False: the cgroup may not swap."""
     swap_bytes: int = 0
     """At most so much of it."""
     killer_off: bool = False

@@ -47,7 +47,9 @@ class Available:
 
     before: int | None = None
     least: int | None = None
+    """While it ran."""
     after: int | None = None
+    """When everything was removed."""
 
     def look(self, now: int | None) -> None:
         """Take in MemAvailable of a moment during the run, in bytes; None: it could not be read."""
@@ -91,26 +93,36 @@ class LabReport:
     path: str
     """The cgroup, as ``seawall pods`` shows it."""
     folders: Sequence[str]
-    version: int
+    version: Literal[1, 2]
     ended: Ended
     seconds: float
     last: LabMoment
+    """The last look before the end."""
     peak_bytes: int | None
     peak_is_sampled: bool
     """No file tells the peak here (memory.peak is 6.0+): the highest that was seen."""
     started: int
     killed: int
+    """By a SIGKILL that the lab did not send: the kernel's, or somebody else's."""
     failed: int
+    """Ended by an error; see notes."""
     replaced: int
+    """Of those started, in the place of a killed one."""
     survived: int
+    """Alive when the lab ended it."""
     done_bytes: int
     """What all that were started have taken, written or run through."""
     hung_seconds: float
+    """The longest time at the limit in which nothing was taken and nobody killed; 0 when less than
+    3 s."""
     held: DiskLimit | None
+    """thrash: whether the disk was held slow; None when that was not asked for."""
     first_turn_seconds: float | None
     notes: Sequence[str]
+    """What was not done as planned, and what failed processes said."""
     moments: Sequence[LabMoment]
+    """One a second or so, 600 at most."""
     available: Available | None = None
-    """For memory that no cgroup counts."""
+    """MemAvailable of the machine, for memory that no cgroup counts; others move it too."""
     left: Sequence[str] = field(default_factory=tuple)
     """What could not be removed; empty when everything is gone, as was looked at."""

@@ -10,7 +10,7 @@ exceptions stand in the tables of this folder, and in none else.
 and the docstrings of their fields; nothing of that is needed here.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, partial
 from types import MethodType
@@ -228,7 +228,7 @@ def object_of(value: Any, shapes: Shapes) -> Any:
     shape = shape_of(kind, shapes)
     if shape is not None:
         return _fields_of(value, shape, shapes)
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | Iterator):
         return [object_of(inner, shapes) for inner in value]
     raise TypeError(f"{kind.__name__} has no place in a document")
 

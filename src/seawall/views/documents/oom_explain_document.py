@@ -261,7 +261,7 @@ EXPLAIN: Final = Document(
 # --- written piece by piece ----------------------------------------------------------------
 
 
-class LogTail:
+class ReportTally:
     """Counts reports and episodes while they pass."""
 
     def __init__(self) -> None:
@@ -291,7 +291,9 @@ class LogTail:
         self.fields = object_of(end, EXPLAIN.shapes)
 
 
-def stream(head: Mapping[str, Any], reports: Iterable[Explanation], tail: LogTail) -> Iterator[str]:
+def stream(
+    head: Mapping[str, Any], reports: Iterable[Explanation], tail: ReportTally
+) -> Iterator[str]:
     """The document in pieces; ``tail`` is read when the last report has been written."""
     yield render(head)[:-2] + ',\n  "reports": ['
     comma = "\n"
