@@ -56,10 +56,11 @@ SIMPLE: dict[Any, dict[str, str]] = {
 SIGNED = frozenset({
     "kubelet_gap_bytes", "base_bytes", "base_residual_bytes", "default",
     "headroom_bytes", "residual_bytes", "growth_bytes_per_second", "value", "points", "order",
+    "EndedWorkload.seconds", "earlier_seconds",
     "oom_score_adj",
     "difference_bytes", "ledger_bytes", "grows_bytes", "distance_bytes", "residual_growth_bytes",
 })  # fmt: skip
-"""Numbers that may be below zero: outside names."""
+"""Numbers that may be below zero: outside names, or those of one class."""
 ROW = "Row"
 ABOVE_ONE = frozenset({"largest_difference_fraction"})
 SHARES = ("share", "fraction")
@@ -147,7 +148,7 @@ def object_schema(kind: type, shapes: Shapes) -> dict[str, Any]:
                 raise TypeError(f"{kind.__name__}.{field.name} can be unread: unread(...)")
             else:
                 required.append(field.name)
-            inner = numbered(schema_of_type(hint, shapes), field.name)
+            inner = numbered(schema_of_type(hint, shapes), kind, field.name)
             inner |= {"pattern": TIME["pattern"]} if field.turn is taken_at else {}
             inner |= {"description": words} if words else {}
             properties[field.name] = inner
@@ -163,13 +164,13 @@ def can_be_unread(hint: Any) -> bool:
     return hint is Unread or hint != without(hint, Unread)
 
 
-def numbered(schema: dict[str, Any], name: str) -> dict[str, Any]:
+def numbered(schema: dict[str, Any], kind: type, name: str) -> dict[str, Any]:
     """With the bounds that follow from the name."""
     kinds = schema.get("type", ())
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if "number" in kinds and name.endswith(SHARES) and name not in ABOVE_ONE:
         return {**schema, "minimum": 0, "maximum": 1}
-    if {"number", "integer"} & set(kinds) and name not in SIGNED:
+    if {"number", "integer"} & set(kinds) and not SIGNED & {name, f"{kind.__name__}.{name}"}:
         return {**schema, "minimum": 0}
     return schema
 

@@ -17,8 +17,8 @@ from seawall.guard.tick_facts import Group, Outside
 from seawall.guard.verdict import Verdict
 from seawall.host.host import Unread
 from seawall.replay.report_all_nodes import report_of
+from seawall.replay.report_document import REPORT
 from seawall.replay.report_files import read
-from seawall.replay.report_json import document
 from seawall.replay.report_limits import over_limits
 from seawall.replay.report_model import GuardReport
 from seawall.replay.report_text import lines
@@ -52,7 +52,7 @@ def text(report: GuardReport, *, whole: bool = False) -> str:
 
 
 def page(report: GuardReport) -> dict[str, Any]:
-    shown = json.loads(render(document(head("guard-report", NOBODY, None), report)))
+    shown = json.loads(render(REPORT.of(head("guard-report", NOBODY, None), report)))
     schema = Path(seawall.__file__).parent / "views/schemas/guard-report.json"
     jsonschema.validate(shown, json.loads(schema.read_text()))
     assert isinstance(shown, dict)

@@ -18,7 +18,7 @@ from seawall.host.host import Unread
 from seawall.host.input_file import open_input
 from seawall.problems import UsageProblem
 from seawall.replay.replay import replay as judge_again
-from seawall.replay.replay_json import document
+from seawall.replay.replay_document import REPLAY
 from seawall.replay.replay_results import BoxReplay
 from seawall.replay.replay_text import lines
 from seawall.sources.box_source import box_time, whole_span
@@ -37,7 +37,7 @@ def replay(arguments: Namespace) -> int:
     moment = box_time(box, arguments.at, span) if arguments.at else None
     found = _judged(box, policy, arguments.config or "", moment)
     if arguments.json:
-        print(render(document(_top(found), found)))
+        print(render(REPLAY.of(_top(found), found)))
         return 0
     print_page(paper := console_for(arguments.color), _top(found), (), lines(found, paper), [])
     return 0

@@ -19,8 +19,8 @@ from seawall.guard.tell.paths import DECISIONS, OLDER_DECISIONS, Paths
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.replay.report_all_nodes import ReportSource, report_of
+from seawall.replay.report_document import REPORT
 from seawall.replay.report_files import read
-from seawall.replay.report_json import document
 from seawall.replay.report_text import lines
 from seawall.views.document import head, render
 
@@ -39,7 +39,7 @@ def report(arguments: Namespace) -> int:
     found = report_of(_read(paths, own), now - since, now)
     if arguments.json:
         absent = Unread("journals", "absent", "of several nodes")
-        print(render(document(head("guard-report", absent, None), found)))
+        print(render(REPORT.of(head("guard-report", absent, None), found)))
         return 0
     paper = console_for(arguments.color)
     print(f"guard report since {rfc3339_of(found.since_unix_seconds)}")
