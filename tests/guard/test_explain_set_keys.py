@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.guard.test_guard_explain import DATA, HERE, V1, V2, flat, of, text
 
+from seawall.guard.explain_document import EXPLAIN
 from seawall.guard.explain_paths import cannot_work
-from seawall.guard.explain_text import document
 from seawall.guard.settings import Settings
 
 STALLED = Settings(stalled=("/system.slice/mine.service",))
@@ -75,7 +75,7 @@ def test_words_by_which_nobody_is_meant() -> None:
     assert found.for_nobody == (("protect", "shop/gone"), ("unprotect", "/old.slice/*"))
     shown = flat(text(found))
     assert "Nobody is meant at present by: 2 shop/gone (protect) /old.slice/* (unprotect)" in shown
-    page = document({}, found)
+    page = EXPLAIN.of({}, found)
     assert page["for_nobody"][0] == {"key": "protect", "word": "shop/gone"}
     assert "Nobody is meant" not in text(of(Settings(protect=(DATA.path,))))
 

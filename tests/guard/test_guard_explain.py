@@ -8,7 +8,8 @@ import pytest
 
 from seawall.actions.orders import Mounts
 from seawall.guard.explain import ExplainedWorkload, PolicyExplanation, ThisMachine, explanation_of
-from seawall.guard.explain_text import document, lines
+from seawall.guard.explain_document import EXPLAIN
+from seawall.guard.explain_text import lines
 from seawall.guard.settings import Settings
 from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM
 from seawall.views.terminal import Console
@@ -178,7 +179,7 @@ def test_what_the_settings_name_is_there(settings: Settings, tmp_path: Path) -> 
     assert f"after '{tmp_path}/told' --page: run after a kill" in shown
     assert f"textfile {tmp_path}/seawall.prom: metrics for the node exporter" in shown
     assert f"kubelet {tmp_path}/kubelet/pods: termination messages" in shown
-    assert [row["problem"] for row in document({}, of(settings))["paths"]] == ["", "", ""]
+    assert [row["problem"] for row in EXPLAIN.of({}, of(settings))["paths"]] == ["", "", ""]
     assert of(Settings()).paths == ()
     assert not re.search("^(after|textfile|kubelet) ", text(of(Settings())), re.MULTILINE)
 
@@ -192,7 +193,7 @@ def test_what_the_settings_name_is_not_there(settings: Settings, tmp_path: Path)
     assert "after /nonexist is not there: nothing is run after a kill (run_after_kill)" in shown
     assert f"textfile {tmp_path}/told is no folder: no metrics are written (textfile)" in shown
     assert f"kubelet {tmp_path}/pods is not there: no termination message is written" in shown
-    assert document({}, of(wrong))["paths"][0] == {
+    assert EXPLAIN.of({}, of(wrong))["paths"][0] == {
         "key": "run_after_kill", "path": "/nonexist", "problem": "is not there",
     }  # fmt: skip
 
@@ -232,7 +233,7 @@ def test_it_fits_80_columns() -> None:
 
 
 def test_the_document() -> None:
-    page = document({}, of(Settings()))
+    page = EXPLAIN.of({}, of(Settings()))
     assert page["settings"]["act_at_most"] == 2 * GIB
     assert page["scope"] == [
         {"path": "/kubepods.slice", "workloads": 5}, {"path": "/kubepods", "workloads": 0},
@@ -243,5 +244,5 @@ def test_the_document() -> None:
 
 def test_what_could_not_be_seen_is_told() -> None:
     row = ("other guards", "refused", "root")
-    page = document({}, of(Settings(), HERE._replace(unseen=(row,))))
+    page = EXPLAIN.of({}, of(Settings(), HERE._replace(unseen=(row,))))
     assert page["could_not_see"] == [dict(zip(("what", "why", "provide"), row, strict=True))]

@@ -7,10 +7,10 @@ from argparse import Namespace
 from seawall.cli.console import console_for
 from seawall.cli.guard_here import here
 from seawall.cli.verb import print_page
-from seawall.findings.blindness import NotSeen
 from seawall.guard.config import PATH, chosen_path, read
 from seawall.guard.explain import explanation_of
-from seawall.guard.explain_text import document, lines
+from seawall.guard.explain_document import EXPLAIN, could_not_see
+from seawall.guard.explain_text import lines
 from seawall.host.live import LiveHost
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
@@ -27,9 +27,8 @@ def explain(arguments: Namespace) -> int:
     found = explanation_of(settings, here(settings, snapshot, host), path, is_default=is_default)
     top = head("guard-explain", snapshot.get(Kernel), None)
     if arguments.json:
-        print(render(document(top, found)))
+        print(render(EXPLAIN.of(top, found)))
         return 0
     paper = console_for(arguments.color)
-    unseen = [NotSeen(*row) for row in found.here.unseen]
-    print_page(paper, top, (), lines(found, paper, whole=arguments.whole), unseen)
+    print_page(paper, top, (), lines(found, paper, whole=arguments.whole), could_not_see(found))
     return 0

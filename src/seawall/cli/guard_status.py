@@ -12,6 +12,7 @@ from seawall.host.live import LiveHost
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
 from seawall.views.document import head, render
+from seawall.views.documents.guard_status_document import STATUS, GuardAnswer
 from seawall.views.guard_line import AHEAD_SECONDS, OLD_SECONDS
 from seawall.views.terminal import Console, plain
 from seawall.words import duration
@@ -27,7 +28,8 @@ def status(*, as_json: bool, fail_on: str | None = None, folder: str = FOLDER) -
     words = _state_words(pid, text, age, folder, is_earlier=is_earlier)
     if as_json:
         top = head("guard-status", Snapshot(LiveHost("/")).get(Kernel), None)
-        print(render(_document(top, pid, age, words, folder, is_earlier=is_earlier)))
+        answer = _answer(pid, age, words, folder, is_earlier=is_earlier)
+        print(render(STATUS.of(top, answer)))
     else:
         print("\n".join(Console().wrap(words, "  ", "")))
         for line in (text or "").rstrip().splitlines():
@@ -106,19 +108,17 @@ def _page(path: str) -> tuple[str | None, float | None]:
     return data.decode("utf-8", "replace"), None if age < -AHEAD_SECONDS else max(0.0, age)
 
 
-def _document(
-    top: dict[str, Any], pid: int | None, age: float | None, words: str, folder: str,
-    *, is_earlier: bool,
-) -> dict[str, Any]:  # fmt: skip
-    return {
-        **top,
-        "runs": None if pid is None else bool(pid),
-        "pid": pid if pid and pid > 0 else None,
-        "age_seconds": None if age is None else round(age, 1),
-        "is_old": is_earlier or age is None or age > OLD_SECONDS,
-        "words": words.rstrip(":"),
-        "page": _json_page(folder),
-    }
+def _answer(
+    pid: int | None, age: float | None, words: str, folder: str, *, is_earlier: bool
+) -> GuardAnswer:
+    return GuardAnswer(
+        runs=None if pid is None else bool(pid),
+        pid=pid if pid and pid > 0 else None,
+        age_seconds=None if age is None else round(age, 1),
+        is_old=is_earlier or age is None or age > OLD_SECONDS,
+        words=words.rstrip(":"),
+        page=_json_page(folder),
+    )
 
 
 def _json_page(folder: str) -> dict[str, Any] | None:

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``seawall guard explain`` as text and as JSON (``seawall.guard-explain/1``)."""
+"""``seawall guard explain`` as text."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from seawall.guard.explain import PolicyExplanation
 from seawall.guard.explain_paths import NamedPath
 from seawall.guard.judge.suspects import hold_seconds
-from seawall.guard.keys import KEYS
 from seawall.guard.settings import Settings
 from seawall.views.terminal import Console
 from seawall.words import count, percent, size
@@ -190,36 +189,3 @@ def _listed(paper: Console, title: str, rows: Sequence[str]) -> Iterator[str]:
         yield paper.paint(title, "bold")
     for words in rows:
         yield from paper.wrap(words, "    ", "  ")
-
-
-def document(head: dict[str, Any], found: PolicyExplanation) -> dict[str, Any]:
-    """As ``schemas/guard-explain.json`` has it."""
-    here = found.here
-    return {
-        **head,
-        "mode": found.settings.mode,
-        "config": {"path": found.config_path, "is_default": found.is_default},
-        "settings": {key.name: getattr(found.settings, key.field) for key in KEYS},
-        "total_bytes": here.total_bytes,
-        "floor_bytes": found.floor_bytes,
-        "floor_by": found.floor_by,
-        "target_bytes": found.target_bytes,
-        "scope": [{"path": path, "workloads": inside} for path, inside in found.scope],
-        "may_act_on": [
-            {"cgroup": seen.path, "name": seen.name, "class": seen.class_name}
-            for seen in found.may_act_on
-        ],
-        "protected": [
-            {"cgroup": seen.path, "name": seen.name, "why": seen.protected_by}
-            for seen in found.protected
-        ],
-        "outside_scope": found.outside,
-        "kills_by": found.kills_by,
-        "cannot": list(found.cannot),
-        "paths": [named._asdict() for named in found.paths],
-        "for_nobody": [{"key": key, "word": word} for key, word in found.for_nobody],
-        "other_guards": list(here.others),
-        "could_not_see": [
-            {"what": what, "why": why, "provide": provide} for what, why, provide in here.unseen
-        ],
-    }
