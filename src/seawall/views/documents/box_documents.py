@@ -37,11 +37,7 @@ def finite(value: float) -> float | None:
 
 
 _EVENT: Final = (
-    *shown("unix_seconds:3"),
-    *shown("at=unix_seconds:time"),
-    *shown("frame=tick:filled"),
-    *shown("kind"),
-    *shown("decision:filled"),
+    *shown("unix_seconds:3 at=unix_seconds:time frame=tick:filled kind decision:filled"),
     *shown("sentence=words"),
 )
 
@@ -57,8 +53,7 @@ LIST: Final = Document(
             *shown("boot_id"), *spread("span"), *shown("frames bytes gaps bursts"),
         ),
         Stretch: (
-            *shown("from=first_unix_seconds:time to=last_unix_seconds:time"),
-            *shown("seconds:3"),
+            *shown("from=first_unix_seconds:time to=last_unix_seconds:time seconds:3"),
         ),
         BoxEvent: _EVENT,
     },
@@ -72,18 +67,13 @@ SHOW: Final = Document(
     pages=(ShowPage,),
     shapes={
         ShowPage: (
-            *shown("path"),
-            *shown("from=first_unix_seconds:time to=last_unix_seconds:time"),
-            *shown("ticks=rows:count"),
+            *shown("path from=first_unix_seconds:time to=last_unix_seconds:time ticks=rows:count"),
             *shown("rows events notes"),
         ),
         BoxRow: (
-            *shown("unix_seconds:3"),
-            *shown("at=unix_seconds:time"),
-            *shown("frame=tick state headroom_bytes"),
+            *shown("unix_seconds:3 at=unix_seconds:time frame=tick state headroom_bytes"),
             *shown("growth_bytes_per_second stall", turn=finite),
-            *unread("residual_bytes"),
-            *unread(most_memory),
+            *unread("residual_bytes", most_memory),
         ),
         BoxEvent: _EVENT,
     },

@@ -89,8 +89,7 @@ GPU: Final = Document(
     shapes={
         GpuPage: (
             *shown("workload=wanted.name opened=opens plugin=plugins containers"),
-            *shown("about_to_break=soon host_nodes"),
-            *shown(host_diagnosis),
+            *shown("about_to_break=soon host_nodes", host_diagnosis),
             *shown("refused_pods unhealthy_devices could_not_see=unseen bundle_notes moments"),
             *shown("at_last_moment=at_last"),
         ),
@@ -98,17 +97,10 @@ GPU: Final = Document(
         Plugin: (*_WHOSE, *shown("pid lacks names_nodes")),
         ContainerDevices: (
             *_WHOSE,
-            *shown("device_class promised_by"),
-            *shown({"state": state_of}),
-            *shown("devices"),
-            *shown(diagnosis),
-            *shown("unseen"),
+            *shown("device_class promised_by", {"state": state_of}, "devices", diagnosis, "unseen"),
         ),
         DeviceRow: (
-            *shown("path kind major minor is_needed"),
-            *shown(layers),
-            *shown("errno"),
-            *shown({"errno_name": errno_word}),
+            *shown("path kind major minor is_needed", layers, "errno", {"errno_name": errno_word}),
             *shown("broken_at"),
         ),
         DiagnosisRow: shown(
@@ -118,18 +110,12 @@ GPU: Final = Document(
         UpcomingLoss: (*_WHOSE, *shown("device why when remedy")),
         HostNode: (*shown("path driver major minor is_there"), *shown("found:filled")),
         RefusedPod: (
-            *shown("namespace pod"),
-            *shown("pod_uid=uid:filled"),
-            *shown("resource"),
-            *shown("refused_at=at:time"),
+            *shown("namespace pod pod_uid=uid:filled resource refused_at=at:time"),
             *shown("mode", turn=one_of(_FAULTS)),
-            *shown("why"),
-            *shown("registered_at:time"),
+            *shown("why registered_at:time"),
         ),
         UnhealthyDevice: (
-            *shown("resource device"),
-            *shown("since:time"),
-            *shown("xid"),
+            *shown("resource device since:time xid"),
             *shown("mode", turn=one_of(_FAULTS)),
             *shown("why"),
         ),
@@ -160,10 +146,7 @@ REPAIR: Final = Document(
     pages=(RepairPage,),
     shapes={
         RepairPage: (
-            *shown("target=scope verdict"),
-            *shown(sentence, broken, notes),
-            *shown("steps"),
-            *shown(verified),
+            *shown("target=scope verdict", sentence, broken, notes, "steps", verified),
             *shown("could_not_see=unseen bundle_notes"),
         ),
         RepairScope: shown("what workload=workload.name"),

@@ -71,14 +71,10 @@ PREDICT: Final = Document(
     shapes={
         PredictPage: (
             *spread("prediction", Prediction),
-            *shown(missing),
-            *shown("could_not_see=unseen bundle_notes"),
+            *shown(missing, "could_not_see=unseen bundle_notes"),
         ),
         Prediction: (
-            *unread("scope=scope.kind limit=scope"),
-            *unread(formula),
-            *unread("killable why"),
-            *unread(ranking, left_out),
+            *unread("scope=scope.kind limit=scope", formula, "killable why", ranking, left_out),
             *unread("immune kernel_threads hangs relief agreement notes"),
         ),
         Scope: shown(
@@ -91,11 +87,12 @@ PREDICT: Final = Document(
         ),
         Ranked: (
             *shown("pid=one.pid comm=one.comm points oom_score returns_bytes=returns.likely"),
-            *shown("returns_least_bytes=returns.least returns_most_bytes=returns.most"),
-            *shown("oom_score_adj=one.candidate.oom_score_adj swap_bytes=one.swap"),
-            *shown("page_tables_bytes=one.page_tables hugetlb_bytes=one.hugetlb"),
+            *shown("returns_least=least returns_most=most", of="returns", unit="bytes"),
+            *shown("oom_score_adj=one.candidate.oom_score_adj"),
+            *shown("swap page_tables hugetlb", of="one", unit="bytes"),
             *shown("dies_with_cgroup=group shares_memory_with=shares ends_container"),
-            *unread("workload anon_bytes=one.anon file_bytes=one.file shmem_bytes=one.shmem"),
+            *unread("workload"),
+            *unread("anon file shmem", of="one", unit="bytes"),
             *unread("kernel_oom_score=one.kernel_score"),
         ),
         Contender: (*shown("pid comm"), *shown({"why": why_immune})),

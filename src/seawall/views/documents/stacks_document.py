@@ -81,18 +81,12 @@ STACKS: Final = Document(
     shapes={
         StacksPage: (
             *shown("samples every_seconds workload=wanted threads"),
-            *shown("observations=found.observations groups=found.groups"),
-            *shown(sysrq),
+            *shown("observations=found.observations groups=found.groups", sysrq),
             *shown("could_not_see=unseen bundle_notes"),
         ),
         StackGroup: (
-            *shown("kind=place.kind"),
-            *shown(title),
-            *shown("name=place.name"),
-            *shown("share:6"),
-            *shown("observations samples"),
-            *shown("tasks_average:3"),
-            *shown(blocked_share),
+            *shown("kind=place.kind", title, "name=place.name share:6 observations samples"),
+            *shown("tasks_average:3", blocked_share),
             *shown("frames", turn=functions),
             *shown("frames_observations"),
             *shown("drivers", turn=columns("name observations")),
@@ -104,8 +98,7 @@ STACKS: Final = Document(
             *shown("pid=task.pid tid=task.tid comm=task.comm"),
             *shown("state=task.state", turn=one_of("R D")),
             *shown("is_kernel_thread=task.is_kernel_thread"),
-            *shown("workload=workload.name cgroup=workload.cgroup observations"),
-            *shown("still_seconds:3"),
+            *shown("workload=workload.name cgroup=workload.cgroup observations still_seconds:3"),
         ),
         SysrqRow: (
             *shown("question cpu=trace.cpu pid=trace.pid comm=trace.comm state=trace.state"),

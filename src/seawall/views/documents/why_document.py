@@ -145,8 +145,7 @@ WHY: Final = Document(
         WhyPage: (*shown("guard"), *known("workload others"), *_JUDGED),
         GuardNow: (
             *shown("mode=status.mode", turn=one_of("observe enforce")),
-            *shown("state=status.state can_kill=status.can_kill"),
-            *shown("age_seconds:1"),
+            *shown("state=status.state can_kill=status.can_kill age_seconds:1"),
             *shown("is_old headroom_bytes=status.headroom_bytes decisions=status.decisions"),
             *shown("kills=status.kills returned_bytes=status.returned_bytes"),
             *shown("last_decision=status.last_decision"),
