@@ -156,7 +156,7 @@ def test_a_cgroup_that_is_gone_and_comes_again(cgroup: Path, writers: Writers) -
 
 @system
 def test_the_listener_ends_with_us_and_its_end_is_seen(writers: Writers) -> None:
-    listener = writers._pid
+    listener = writers._child.pid
     os.kill(listener, signal.SIGTERM)
     os.kill(listener, signal.SIGINT)
     time.sleep(0.1)

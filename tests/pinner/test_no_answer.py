@@ -15,6 +15,7 @@ from seawall.pinner.pinner_process import Pinner
 from seawall.pinner.pinner_rounds import Rounds
 from seawall.pinner.program_choice import ChosenProgram
 from seawall.pinner.residency_child import ResidencyChild
+from seawall.proc.forked_child import bury
 
 PAGE = os.sysconf("SC_PAGESIZE")
 SIZE = 4 * PAGE
@@ -121,16 +122,15 @@ def test_a_child_that_hangs_is_killed_and_buried(monkeypatch: pytest.MonkeyPatch
     assert time.monotonic() - began < 0.1
     made.close()
     until = time.monotonic() + 5
-    while time.monotonic() < until and made._left:
+    while time.monotonic() < until and bury():
         made.close()
         time.sleep(0.01)
-    assert not made._left
+    assert not bury()
 
 
 def test_nobody_is_asked_while_too_many_hang(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(residency_child, "_is_gone", lambda _: False)
+    monkeypatch.setattr(residency_child, "bury", lambda: residency_child.LEFT_MOST)
     made = ResidencyChild(0.2)
-    made._left = set(range(residency_child.LEFT_MOST))
     told, _ = made.ask("pid 1", do="maps", pid=os.getpid())
     assert told["is_silent"]
     assert "still hang" in told["why"]

@@ -6,7 +6,6 @@ to it.  Both are opened once, looked at through their descriptors, and locked (f
 long as it is written, the folder while a file is looked for or made.
 """
 
-import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from seawall.problems import BlackboxProblem
+from seawall.proc.file_lock import try_lock
 
 _FILE: Final = os.O_RDWR | os.O_DSYNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -76,10 +76,8 @@ def _kind(mode: int) -> str:
 
 
 def _lock(fd: int, words: str) -> None:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise BlackboxProblem(words) from error
+    if not try_lock(fd):
+        raise BlackboxProblem(words)
 
 
 def _sync(folder: str) -> None:

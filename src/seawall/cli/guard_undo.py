@@ -5,7 +5,6 @@ Works without a guard, after one was killed, and twice.  It also sweeps the trac
 watcher left; ``--all`` removes the guard's own files, and lets no guard start meanwhile.
 """
 
-import fcntl
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -25,6 +24,7 @@ from seawall.host.page_trace.tracing_problem import TracingProblem
 from seawall.pinner.pin_request import FILES as PIN_FILES
 from seawall.pinner.pin_request import LOCK, UNDO
 from seawall.problems import UsageProblem
+from seawall.proc.file_lock import try_lock
 from seawall.replaced_file import parts_of
 from seawall.views.terminal import plain
 
@@ -216,9 +216,6 @@ def is_held(path: str) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return not try_lock(fd)
     finally:
         os.close(fd)
-    return False

@@ -91,21 +91,17 @@ class WatchLock:
     """One watcher a machine; whoever has it wrote its pid into the file."""
 
     def __init__(self, path: str) -> None:
-        import fcntl  # noqa: PLC0415 - only for this option
-        import os  # noqa: PLC0415
-        from contextlib import suppress  # noqa: PLC0415
+        import os  # noqa: PLC0415 - only for this option
+
+        from seawall.proc.file_lock import pid_in, try_lock, write_pid  # noqa: PLC0415
 
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pid = os.pread(self._fd, 20, 0).decode("ascii", "replace").strip()
+        if not try_lock(self._fd):
+            pid = pid_in(self._fd)
             os.close(self._fd)
-            who = f"pid {pid}" if pid.isdecimal() else "another process"
-            raise UsageProblem(f"{who} watches already ({path}); there is one a machine") from None
-        with suppress(OSError):  # a full /run: the lock holds without words
-            os.ftruncate(self._fd, 0)
-            os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+            who = f"pid {pid}" if pid else "another process"
+            raise UsageProblem(f"{who} watches already ({path}); there is one a machine")
+        write_pid(self._fd)
 
     def close(self) -> None:
         """Let the next one in."""

@@ -6,13 +6,13 @@ that ended.
 """
 
 import errno
-import fcntl
 import os
 import time
 from typing import NamedTuple
 
 from seawall.guard.same_file import is_at
 from seawall.problems import UsageProblem
+from seawall.proc.file_lock import pid_in, try_lock
 
 FOLDER = "/run/seawall"
 NAME = "guard.lock"
@@ -67,7 +67,7 @@ def hold(folder: str) -> Lock:
         if is_at(path, fd):
             if is_ours:
                 return Lock(fd, 0)
-            pid = _pid(fd)
+            pid = pid_in(fd)
             os.close(fd)
             return Lock(-1, pid or -1)
         os.close(fd)
@@ -77,12 +77,9 @@ def hold(folder: str) -> Lock:
 def _is_taken(fd: int) -> bool:
     """Whoever asks (``holder``) has it for a moment, and so has a guard that just ends."""
     for _ in range(_TRIES):
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(_PAUSE_SECONDS)
-        else:
+        if try_lock(fd):
             return True
+        time.sleep(_PAUSE_SECONDS)
     return False
 
 
@@ -95,15 +92,6 @@ def holder(folder: str = FOLDER) -> int | None:
     except OSError:
         return None
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _pid(fd) or -1
+        return 0 if try_lock(fd, shared=True) else pid_in(fd) or -1
     finally:
         os.close(fd)
-    return 0
-
-
-def _pid(fd: int) -> int:
-    """0: not written yet, or not a number."""
-    text = os.pread(fd, 32, 0).strip()
-    return int(text) if text.isdigit() else 0

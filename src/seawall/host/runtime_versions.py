@@ -19,8 +19,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from seawall.host.device_access.apart import die_with_parent, problem, problem_of
+from seawall.host.device_access.apart import problem, problem_of
 from seawall.host.host import JSON
+from seawall.proc.parent_death import die_with_parent
 
 _BOOTED: Final = "/run/systemd/system"
 _UNITS_LOAD: Final = "/run/systemd/systemd-units-load"

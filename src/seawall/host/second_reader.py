@@ -10,13 +10,12 @@ import errno
 import os
 import re
 import select
-import signal
-import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from seawall.proc.forked_child import let_go
+from seawall.proc.forked_child import ForkedChild
+from seawall.proc.pipe_frames import FrameParts, packed, write_all
 
 SILENCE_SECONDS: Final = 1.0
 _OUR_SHARE: Final = 0.38  # the parent parses as well
@@ -25,7 +24,6 @@ _CLOCK_EVERY: Final = 64  # files between two looks at the clock
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC
 _STAT_MOST: Final = 4096  # 52 numbers and a name
 _STATS: Final = re.compile(r"(?:/proc/[0-9]{1,10}/stat\n)+")
-_HEAD: Final = struct.Struct("=iI")  # errno or 0; length
 _PIPE_BYTES: Final = 1 << 20  # fs.pipe-max-size as it comes: an ordinary user may ask for it
 _PART_BYTES: Final = 128 << 10
 _SET_PIPE_SIZE: Final = 1031  # F_SETPIPE_SZ
@@ -97,56 +95,27 @@ class SecondReader:
     """Reads ``paths`` with ``read_one`` from the moment it is made; OSError when none can be."""
 
     def __init__(self, paths: Sequence[str], read_one: Callable[[str], bytes]) -> None:
-        self._count = len(paths)
-        self._from, to = os.pipe()
-        self._owner = os.getpid()
+        self._child = ForkedChild(lambda to: _serve(to, paths, read_one))
         self._has_ended = False
-        try:
-            self._pid = os.fork()
-        except OSError:
-            os.close(self._from)
-            os.close(to)
-            raise
-        if self._pid:
-            os.close(to)
-            return
-        try:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            let_go({to})
-            _serve(to, paths, read_one)
-        finally:
-            os._exit(0)
 
     def answers(self) -> Iterator[Answer]:
         """In order; fewer than were asked when the child fell silent or died."""
+        parts = FrameParts()
         poll = select.poll()
-        poll.register(self._from, select.POLLIN)
-        rest = b""
+        poll.register(self._child.fd, select.POLLIN)
         while poll.poll(SILENCE_SECONDS * 1000):
-            part = os.read(self._from, _PIPE_BYTES)
-            if not part:
+            if not parts.read(self._child.fd, _PIPE_BYTES):
                 self._has_ended = True
                 return
-            data = rest + part
-            at = 0
-            while len(data) - at >= _HEAD.size:
-                code, length = _HEAD.unpack_from(data, at)
-                end = at + _HEAD.size + length
-                if end > len(data):
-                    break
-                yield code or data[at + _HEAD.size : end]
-                at = end
-            rest = data[at:]
+            while (frame := parts.take()) is not None:
+                yield frame.code or frame.body
 
     def close(self) -> None:
         """End the child and let go of it; safe to call twice."""
-        if self._pid and self._owner == os.getpid():
-            os.close(self._from)
-            with suppress(ProcessLookupError, ChildProcessError):
-                os.kill(self._pid, signal.SIGKILL)
-                # One that is stuck in the kernel is not waited for.
-                os.waitpid(self._pid, 0 if self._has_ended else os.WNOHANG)
-        self._pid = 0
+        if self._has_ended:
+            self._child.wait()
+        else:  # it may be stuck in the kernel
+            self._child.give_up()
 
 
 def _serve(to: int, paths: Sequence[str], read_one: Callable[[str], bytes]) -> None:
@@ -164,15 +133,9 @@ def _serve(to: int, paths: Sequence[str], read_one: Callable[[str], bytes]) -> N
             code, data = error.errno or errno.EIO, b""
         except ValueError:  # a NUL in a name
             code, data = errno.EINVAL, b""
-        parts += (_HEAD.pack(code, len(data)), data)
+        parts.append(packed(data, code))
         size += len(data)
         if size > _PART_BYTES:
-            _write(to, b"".join(parts))
+            write_all(to, b"".join(parts))
             parts, size = [], 0
-    _write(to, b"".join(parts))
-
-
-def _write(to: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(to, view) :]
+    write_all(to, b"".join(parts))

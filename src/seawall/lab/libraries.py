@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from seawall.lab.parent import die_with
+from seawall.proc.parent_death import die_with_parent
 
 ASK_SECONDS: Final = 30.0
 """A driver that was never used since boot loads its modules now."""
@@ -94,7 +94,7 @@ def _end(child: int) -> int | None:
 def _answer(question: Callable[[], Mapping[str, Any]], writing: int, asker: int) -> None:
     """The child's whole life."""
     try:
-        die_with(asker)
+        die_with_parent(asker)
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 1)
         os.dup2(silent, 2)

@@ -6,13 +6,13 @@ mount and cgroup namespace; pids and start times are other ones there.  Folders 
 locked as any folder can.
 """
 
-import fcntl
 import os
 import time
 from collections.abc import Callable
 from typing import Final
 
 from seawall.problems import UsageProblem
+from seawall.proc.file_lock import try_lock
 
 _TRIES: Final = 50
 _AGAIN_SECONDS: Final = 0.02
@@ -32,7 +32,7 @@ def make_held(path: str, make: Callable[[str], int]) -> int:
             if not os.path.isdir(os.path.dirname(path)):
                 raise
             continue
-        if _lock(fd, fcntl.LOCK_EX) and is_same(fd, path):
+        if try_lock(fd) and is_same(fd, path):
             return fd
         os.close(fd)
         if os.path.exists(path):
@@ -63,18 +63,10 @@ def take(path: str, *, shared: bool = False) -> int | None:
     ``shared``: only to look, beside others that only look.
     """
     fd = os.open(path, _FOLDER if os.path.isdir(path) else _FILE)
-    if _lock(fd, fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
+    if try_lock(fd, shared=shared):
         return fd
     os.close(fd)
     return None
-
-
-def _lock(fd: int, kind: int) -> bool:
-    try:
-        fcntl.flock(fd, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def is_same(fd: int, path: str) -> bool:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from seawall.lab import uncounted
-from seawall.lab.parent import die_with
 from seawall.lab.plan import UNCOUNTED, Plan
 from seawall.lab.slots import Progress, Slots
+from seawall.proc.parent_death import die_with_parent
 
 DONE: Final = 0
 NOT_INSIDE: Final = 3
@@ -80,7 +80,7 @@ def _prepare(stage: Stage) -> None:
         signal.signal(number, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
-    die_with(stage.lab_pid)
+    die_with_parent(stage.lab_pid)
     for fd in stage.locks:
         os.close(fd)
     os.nice(NICE)
@@ -116,7 +116,7 @@ def _become(stage: Stage) -> None:
         os.setgroups([])
         os.setgid(stage.plan.uid)
         os.setuid(stage.plan.uid)
-        die_with(stage.lab_pid)  # the kernel forgets it when the user changes
+        die_with_parent(stage.lab_pid)  # the kernel forgets it when the user changes
 
 
 def _note(stage: Stage, words: str) -> None:

@@ -7,7 +7,6 @@ memory is locked, it is spared by the kernel's OOM killer, and it ends with the 
 PR_SET_PDEATHSIG).  What it does is told in /run/seawall/pins.  There is one on a machine.
 """
 
-import fcntl
 import json
 import os
 import select
@@ -20,7 +19,7 @@ from typing import Any, Final, NoReturn
 
 from seawall import own_process
 from seawall.actions.journal import Journal
-from seawall.companion import die_with_parent, settle
+from seawall.companion import settle
 from seawall.pinner import pin_request as asking
 from seawall.pinner.holding import LockedRanges
 from seawall.pinner.memory_low_setting import MemoryLowSetting
@@ -28,6 +27,8 @@ from seawall.pinner.node_programs import SHELLS
 from seawall.pinner.pin_request import PinRequest
 from seawall.pinner.pinner_rounds import Rounds
 from seawall.pinner.program_choice import task_of
+from seawall.proc.file_lock import pid_in, try_lock, write_pid
+from seawall.proc.parent_death import die_with_parent
 from seawall.replaced_file import replace_file
 
 ROUND_SECONDS: Final = 30.0
@@ -44,7 +45,8 @@ _TAKE_OVER_SECONDS: Final = 5.0
 def main(fd: int) -> int:
     """The whole life of the process; ``fd`` is for ``asked.take``."""
     parent = os.getppid()
-    die_with_parent(parent)
+    # So that what was made is taken away, and what waits is written.
+    die_with_parent(parent, signal.SIGTERM)
     own_process.be_ordinary()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
@@ -186,21 +188,16 @@ def _take_lock(path: str, parent: int) -> int:
     """The lock, or -1.  A pinner of the same guard, which started afresh, makes room."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640)
     until = time.monotonic() + _TAKE_OVER_SECONDS
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            text = os.pread(fd, 32, 0).strip()
-            other = task_of(int(text)) if text.isdigit() else None
-            if other is not None and other.parent == parent:
-                with suppress(ProcessLookupError):
-                    os.kill(other.pid, signal.SIGTERM)
-            if time.monotonic() > until:
-                sys.stderr.write(f"seawall pinner: another one runs: {path} is locked\n")
-                os.close(fd)
-                return -1
-            time.sleep(0.1)
-        else:
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, b"%d\n" % os.getpid(), 0)
-            return fd
+    while not try_lock(fd):
+        pid = pid_in(fd)
+        other = task_of(pid) if pid else None
+        if other is not None and other.parent == parent:
+            with suppress(ProcessLookupError):
+                os.kill(other.pid, signal.SIGTERM)
+        if time.monotonic() > until:
+            sys.stderr.write(f"seawall pinner: another one runs: {path} is locked\n")
+            os.close(fd)
+            return -1
+        time.sleep(0.1)
+    write_pid(fd)
+    return fd

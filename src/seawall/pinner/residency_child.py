@@ -10,15 +10,13 @@ import array
 import errno
 import json
 import os
-import signal
 import socket
 import struct
 import time
-from contextlib import suppress
 from typing import Any, Final
 
 from seawall.pinner.looking import answer
-from seawall.proc.forked_child import let_go
+from seawall.proc.forked_child import ForkedChild, bury, hangs
 
 DEADLINE_SECONDS: Final = 5.0
 AGAIN_SECONDS: Final = 300.0
@@ -33,10 +31,8 @@ class ResidencyChild:
 
     def __init__(self, deadline_seconds: float = DEADLINE_SECONDS) -> None:
         self._deadline = deadline_seconds
-        self._pid = 0
+        self._child: ForkedChild | None = None
         self._socket: socket.socket | None = None
-        self._left: set[int] = set()
-        """Children that were killed and are not gone yet."""
         self._refused: dict[str, tuple[float, int]] = {}
         """Until when, and the child that it cost."""
         self.losses = 0
@@ -47,16 +43,17 @@ class ResidencyChild:
 
         ``about``: who is not asked about again for a while if it hangs.
         """
-        self._reap()
+        self._forget_refusals()
         if about in self._refused:
             return _silent("not asked: it did not answer the last time"), -1
-        if len(self._left) >= LEFT_MOST:
-            return _silent(f"not asked: {len(self._left)} questions before it still hang"), -1
+        if (left := bury()) >= LEFT_MOST:
+            return _silent(f"not asked: {left} questions before it still hang"), -1
         try:
             return self._asked(json.dumps(question).encode())
         except TimeoutError:
             self.losses += 1
-            self._refused[about] = time.monotonic() + AGAIN_SECONDS, self._pid
+            pid = self._child.pid if self._child is not None else 0
+            self._refused[about] = time.monotonic() + AGAIN_SECONDS, pid
             self.close()
             return _silent(f"no answer in {self._deadline:g} s"), -1
         except (EOFError, OSError) as error:
@@ -67,20 +64,16 @@ class ResidencyChild:
         """Kill the child without waiting for it; safe to call twice."""
         if self._socket is not None:
             self._socket.close()
-        if self._pid:
-            with suppress(ProcessLookupError):
-                os.kill(self._pid, signal.SIGKILL)
-            self._left.add(self._pid)
-        self._pid, self._socket = 0, None
-        self._reap()
+        if self._child is not None:
+            self._child.give_up()
+        self._child = self._socket = None
 
-    def _reap(self) -> None:
-        self._left = {pid for pid in self._left if not _is_gone(pid)}
+    def _forget_refusals(self) -> None:
         now = time.monotonic()
         self._refused = {
             about: (until, pid)
             for about, (until, pid) in self._refused.items()
-            if now < until or pid in self._left
+            if now < until or hangs(pid)
         }
 
     def _asked(self, question: bytes) -> tuple[dict[str, Any], int]:
@@ -106,26 +99,11 @@ class ResidencyChild:
 
     def _fork(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._pid = os.fork()
-        if self._pid:
-            theirs.close()
-            ours.settimeout(self._deadline)
-            self._socket = ours
-            return ours
-        try:
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, signal.SIG_DFL)
-            let_go({theirs.fileno()})
-            _serve(theirs)
-        finally:
-            os._exit(0)
-
-
-def _is_gone(pid: int) -> bool:
-    try:
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:
-        return True
+        with theirs:
+            self._child = ForkedChild(lambda _: _serve(theirs), (theirs.fileno(),))
+        ours.settimeout(self._deadline)
+        self._socket = ours
+        return ours
 
 
 def _silent(why: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Final
 
 from seawall.proc.own_name import take_name
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_ENDS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _left_behind: dict[int, int] = {}
 """Children that were killed and were not seen to end, with the process that forked them."""
 
@@ -45,8 +45,9 @@ class ForkedChild:
             os.close(to)
             return
         try:
-            for number in _SIGNALS if survives else (signal.SIGINT,):  # Ctrl-C is for the owner
-                signal.signal(number, signal.SIG_IGN)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner
+            for number in _ENDS:  # and so are the owner's handlers
+                signal.signal(number, signal.SIG_IGN if survives else signal.SIG_DFL)
             gc.freeze()  # a collection would write to every page, and each would become a copy
             let_go({to, *keep})
             if name:
@@ -77,6 +78,11 @@ class ForkedChild:
             with suppress(ChildProcessError):
                 os.waitpid(self.pid, 0)
         self.fd = -1
+
+
+def hangs(pid: int) -> bool:
+    """Whether this child was given up and has not ended."""
+    return bury() > 0 and pid in _left_behind
 
 
 def bury() -> int:

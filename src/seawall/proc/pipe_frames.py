@@ -28,9 +28,14 @@ def packed(body: bytes, code: int = 0) -> bytes:
 
 def write_frame(fd: int, body: bytes, code: int = 0) -> None:
     """Into a pipe that waits until there is room."""
-    data = memoryview(packed(body, code))
-    while data:
-        data = data[os.write(fd, data) :]
+    write_all(fd, packed(body, code))
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """What is packed already, one frame or more."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
 
 
 class FrameParts:

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from seawall import own_process, resident_files
-from seawall.companion import die_with_parent, settle
+from seawall.companion import settle
 from seawall.host.host import JSON
+from seawall.proc.parent_death import die_with_parent
 
 if TYPE_CHECKING:
     from seawall.actions.orders import Mounts
@@ -27,7 +28,8 @@ def main(fd: int, path: str, size_bytes: int, folder: str = "") -> int:
     ``folder``.
     """
     parent = os.getppid()
-    die_with_parent(parent)
+    # So that what was made is taken away, and what waits is written.
+    die_with_parent(parent, signal.SIGTERM)
     own_process.be_ordinary()
     own_process.use_one_heap()
     # After the guard is gone there is nothing to record; the import may take a second.

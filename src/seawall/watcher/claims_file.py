@@ -4,7 +4,6 @@
 The file is written in peace alone: making one asks for memory.
 """
 
-import fcntl
 import os
 import time
 from contextlib import suppress
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from seawall.accounts.watch.tracing_pace import LedgerMoment
 from seawall.accounts.watch.watched_claims import key_of
+from seawall.proc.file_lock import pid_in, try_lock, write_pid
 from seawall.readings.saved_claims import PATH, document_of
 from seawall.replaced_file import make_folder, replace_file
 
@@ -49,18 +49,14 @@ class ClaimsFile:
         except OSError as error:
             self.problem = f"{self._lock_path}: {error.strerror}"
             return self.problem
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            pid = os.pread(fd, 20, 0).decode("ascii", "replace").strip()
+        if not try_lock(fd):
+            pid = pid_in(fd)
             os.close(fd)
-            who = f"pid {pid}" if pid.isdecimal() else "another process"
+            who = f"pid {pid}" if pid else "another process"
             self.problem = f"{who} traces already (seawall memory --watch): end it"
             return self.problem
         self._fd, self.problem = fd, ""
-        with suppress(OSError):  # a full /run: the lock holds without words
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        write_pid(fd)
         return ""
 
     def write(self, learning: "MemoryLearner", moment: LedgerMoment) -> None:

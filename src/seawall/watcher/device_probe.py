@@ -6,10 +6,8 @@ containers), and the host's control nodes by lstat(2).  A container that holds u
 its own deadline twice, and is asked again a while later.
 """
 
-import os
 import time
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from typing import Final, TypeVar
 
 from seawall.accounts.devices import host_nodes
@@ -30,6 +28,7 @@ from seawall.accounts.workloads import Workload, Workloads
 from seawall.host import control_nodes
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
+from seawall.proc.forked_child import bury
 from seawall.readings import char_devices, device_access, device_cgroups
 from seawall.readings.cgroup import Cgroups
 from seawall.readings.char_devices import CharDevices
@@ -107,7 +106,7 @@ class DeviceProbe:
         """A child that was lost too often is not asked any more: this one begins anew."""
         self._host.close()
         self._host = LiveHost("/")
-        _bury()
+        bury()  # a watch of weeks must not collect them
         own = {one.workload.cgroup for one in self.containers}
         self._silent = {path: at for path, at in self._silent.items() if path in own}
         self._tried = {path: told for path, told in self._tried.items() if path in own}
@@ -212,13 +211,6 @@ def _boot() -> DeviceMoment:
     """When CLOCK_BOOTTIME was 0, on both clocks of now."""
     age = time.clock_gettime(time.CLOCK_BOOTTIME)
     return DeviceMoment(time.time() - age, time.monotonic() - age)
-
-
-def _bury() -> None:
-    """Children that were let go are dead by now: a watch of weeks must not collect them."""
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
 
 
 def _known(value: T | Unread) -> T | None:

@@ -10,13 +10,15 @@ import os
 import signal
 
 from seawall import own_process, resident_files
-from seawall.companion import die_with_parent, settle
+from seawall.companion import settle
+from seawall.proc.parent_death import die_with_parent
 
 
 def main(fd: int) -> int:
     """The whole life of the process; ``fd`` is its end of the pair."""
     parent = os.getppid()
-    die_with_parent(parent)
+    # So that what was made is taken away, and what waits is written.
+    die_with_parent(parent, signal.SIGTERM)
     own_process.use_one_heap()
     # After the guard is gone there is nothing to watch for; the import may take a second.
     from seawall.watcher.guard_endpoint import GuardEndpoint  # noqa: PLC0415 - see above

@@ -7,34 +7,27 @@ another goes on with the next, so that a hung one costs only itself; past its de
 killed and left behind.  Workers die with their parent and hold none of its descriptors.
 """
 
-import ctypes
 import gc
 import json
 import os
 import select
-import signal
-import struct
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from errno import EINVAL, EIO
 from typing import Final, Generic, TypeVar
 
 from seawall.host.expendable import unread_for
 from seawall.host.host import JSON, Why
-from seawall.proc.forked_child import let_go
+from seawall.proc.forked_child import ForkedChild, bury
+from seawall.proc.parent_death import die_with_parent
+from seawall.proc.pipe_frames import FrameParts, write_frame
 
 T = TypeVar("T")
 
 _PATIENCE_SECONDS: Final = 0.03
 _ASIDE_MOST: Final = 32
 _GRACE_SECONDS: Final = 0.02  # for the killed to die; one in state D may take for ever
-_HEAD: Final = struct.Struct("=I")
 _ANSWER_MOST: Final = 1 << 20
-_PART_BYTES: Final = 64 << 10
-_PR_SET_PDEATHSIG: Final = 1
-_CALLS: Final = ctypes.CDLL(None, use_errno=True)
-_left_behind: set[int] = set()
 
 
 def problem(why: Why, words: str) -> dict[str, JSON]:
@@ -46,11 +39,6 @@ def problem_of(code: int) -> dict[str, JSON]:
     """The same for an errno."""
     unread = unread_for("", code)
     return problem(unread.why, unread.detail)
-
-
-def die_with_parent() -> None:
-    """Be killed as soon as the parent ends: prctl(2).  A change of ids takes that away."""
-    _CALLS.prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL))
 
 
 def ask_apart(
@@ -78,45 +66,17 @@ class _Worker:
     def __init__(self, at: int, work: Callable[[int, int], None]) -> None:
         self.at = at
         self.since = time.monotonic()
-        self.data = b""
-        self.fd, to = os.pipe()
-        try:
-            self.pid = os.fork()
-        except OSError:
-            os.close(self.fd)
-            os.close(to)
-            raise
-        if self.pid:
-            os.close(to)
-            return
-        try:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            let_go({to})
-            work(at, to)
-        finally:
-            os._exit(0)
+        self.child = ForkedChild(lambda to: work(at, to))
+        self._parts = FrameParts(_ANSWER_MOST)
 
     def records(self) -> list[bytes] | None:
         """Answers that have come; None at the end of it."""
-        part = os.read(self.fd, _PART_BYTES)
-        if not part:
+        if not self._parts.read(self.child.fd):
             return None
-        self.data += part
         found = []
-        while len(self.data) >= _HEAD.size:
-            end = _HEAD.size + _HEAD.unpack_from(self.data)[0]
-            if len(self.data) < end:
-                break
-            found.append(self.data[_HEAD.size : end])
-            self.data = self.data[end:]
+        while (frame := self._parts.take()) is not None:
+            found.append(frame.body)
         return found
-
-    def end(self) -> None:
-        """Kill it; it is not waited for longer than a moment."""
-        os.close(self.fd)
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
-        _left_behind.add(self.pid)
 
 
 class _Crew(Generic[T]):
@@ -152,7 +112,7 @@ class _Crew(Generic[T]):
     def close(self) -> None:
         """End whoever is left."""
         for worker in (*self._aside, *((self._front,) if self._front else ())):
-            worker.end()
+            worker.child.give_up()
         self._aside, self._front = [], None
         _bury()
 
@@ -164,10 +124,10 @@ class _Crew(Generic[T]):
             ends.append(self._front.since + self._patience())
         poll = select.poll()
         for worker in workers:
-            poll.register(worker.fd, select.POLLIN)
+            poll.register(worker.child.fd, select.POLLIN)
         ready = {fd for fd, _ in poll.poll(max(1, 1000 * (min(ends) - time.monotonic())))}
         for worker in workers:
-            if worker.fd in ready:
+            if worker.child.fd in ready:
                 self._take(worker)
 
     def _patience(self) -> float:
@@ -203,7 +163,7 @@ class _Crew(Generic[T]):
             self._end(worker)
 
     def _end(self, worker: _Worker) -> None:
-        worker.end()
+        worker.child.give_up()
         if worker is self._front:
             self._front = None
         else:
@@ -211,9 +171,7 @@ class _Crew(Generic[T]):
 
     def _work(self, first: int, to: int) -> None:
         """A worker's whole life."""
-        die_with_parent()
-        if os.getppid() != self._parent:  # it died before that was set
-            return
+        die_with_parent(self._parent)
         gc.disable()  # it would touch every page, and each becomes a copy
         for question in self._questions[first:]:
             try:
@@ -225,21 +183,11 @@ class _Crew(Generic[T]):
             data = json.dumps(told).encode()
             if len(data) > _ANSWER_MOST:
                 data = json.dumps(problem("too_big", "the answer is over a MiB")).encode()
-            view = memoryview(_HEAD.pack(len(data)) + data)
-            while view:
-                view = view[os.write(to, view) :]
+            write_frame(to, data)
 
 
 def _bury() -> None:
     """Reap the dead, of earlier calls too."""
     until = time.monotonic() + _GRACE_SECONDS
-    while True:
-        for pid in tuple(_left_behind):
-            try:
-                if os.waitpid(pid, os.WNOHANG)[0]:
-                    _left_behind.discard(pid)
-            except ChildProcessError:
-                _left_behind.discard(pid)
-        if not _left_behind or time.monotonic() > until:
-            return
+    while bury() and time.monotonic() < until:
         time.sleep(0.001)

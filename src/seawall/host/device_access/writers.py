@@ -14,15 +14,13 @@ once: at its opening first.  Nobody is held up: events that wait for an answer a
 import ctypes
 import errno
 import os
-import signal
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Final
 
-from seawall.host.device_access.apart import die_with_parent
 from seawall.host.device_access.device_cgroup import Hierarchy, JoinError
 from seawall.host.device_access.listening import FAN_MODIFY, FAN_OPEN, listen
-from seawall.proc.forked_child import let_go
+from seawall.proc.forked_child import ForkedChild
+from seawall.proc.parent_death import die_with_parent
 
 FILES: Final = ("devices.allow", "devices.deny")
 NEEDS: Final = "CAP_SYS_ADMIN and a kernel with CONFIG_FANOTIFY"
@@ -30,7 +28,6 @@ _FAN_CLOEXEC: Final = 0x01
 _FAN_NONBLOCK: Final = 0x02  # and FAN_CLASS_NOTIF, which is 0
 _FAN_REPORT_PIDFD: Final = 0x80
 _FAN_MARK_ADD: Final = 0x01
-_ENDS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AT_FDCWD: Final = -100
 _PART_BYTES: Final = 64 << 10
 _LINES_BYTES_MOST: Final = 4 << 20
@@ -46,26 +43,20 @@ class Writers:
         self._group = self._open_group()
         self._marked: set[str] = set()
         self._data = b""
-        self.fd, to = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        """Readable as soon as there is a line, or the listener ended."""
-        os.set_blocking(to, True)
         parent = os.getpid()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
-        self._pid = os.fork()
-        if self._pid:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            os.close(to)
-            return
-        try:
-            for number in _ENDS:  # it ends with its parent, who has to say what it saw
-                signal.signal(number, signal.SIG_IGN)
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            let_go({self._group, to})
-            die_with_parent()
-            if os.getppid() == parent:  # it died before that was set
-                listen(self._group, to)
-        finally:
-            os._exit(0)
+
+        def live(to: int) -> None:
+            die_with_parent(parent)
+            listen(self._group, to)
+
+        # Signals are for the parent, who has to say what it saw.
+        self._child = ForkedChild(live, (self._group,), survives=True)
+        os.set_blocking(self._child.fd, False)
+
+    @property
+    def fd(self) -> int:
+        """Readable as soon as there is a line, or the listener ended."""
+        return self._child.fd
 
     def _open_group(self) -> int:
         """The descriptor of a notification group."""
@@ -125,14 +116,9 @@ class Writers:
 
     def close(self) -> None:
         """End the listener; safe to call twice."""
-        if not self._pid:
-            return
-        for fd in (self._group, self.fd):
-            os.close(fd)
-        with suppress(ProcessLookupError, ChildProcessError):
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
-        self._pid = 0
+        if self._child.fd >= 0:
+            os.close(self._group)
+            self._child.give_up()
 
 
 def folders_of(hierarchy: Hierarchy, pid: int) -> tuple[str, ...]:

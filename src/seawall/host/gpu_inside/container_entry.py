@@ -17,7 +17,6 @@ from contextlib import suppress
 from errno import EIO, EPIPE
 from typing import Any, Final, NoReturn
 
-from seawall.host.device_access.apart import die_with_parent
 from seawall.host.device_access.device_cgroup import Hierarchy, JoinError, join
 from seawall.host.expendable import unread_for
 from seawall.host.gpu_inside.process_namespaces import ProcessNamespaces
@@ -32,6 +31,7 @@ from seawall.host.gpu_inside.syscalls import refuse_calls
 from seawall.host.gpu_libraries import Loaded, load
 from seawall.host.gpu_query import answer_of, told
 from seawall.host.host import JSON
+from seawall.proc.parent_death import die_with_parent
 
 QUESTION: Final = 0
 ANSWER: Final = 3

@@ -8,7 +8,6 @@ makes the kernel itself stop the recording and free the buffers at that moment.
 """
 
 import errno
-import fcntl
 import os
 import re
 import time
@@ -18,6 +17,7 @@ from typing import Final
 from seawall.host.host import Why
 from seawall.host.page_trace.tracefs import FOLDER, has, read_text, write_text
 from seawall.host.page_trace.tracing_problem import TracingProblem
+from seawall.proc.file_lock import try_lock
 
 PREFIX: Final = "seawall-"
 _NAME: Final = re.compile(r"^seawall-\d{1,10}-\d{1,20}-[a-z]{1,12}(-\d{1,4})?$")
@@ -50,12 +50,11 @@ class Instance:
             folder = -1
             try:
                 folder = os.open(path, FOLDER, dir_fd=root)
-                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if has(path, root):
+                if try_lock(folder) and has(path, root):
                     made = cls(root, tried, folder)
                     made.prepare()
                     return made
-            except (BlockingIOError, FileNotFoundError):
+            except FileNotFoundError:
                 pass  # somebody sweeps it, or did, for it had no lock yet
             except BaseException:
                 _close(folder)
@@ -174,7 +173,8 @@ def names_of_ours(root: int) -> list[str]:
 def _sweep_one(root: int, name: str) -> bool:
     fd = os.open(f"instances/{name}", FOLDER, dir_fd=root)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not try_lock(fd):
+            return False
         disarm(fd)
         return remove(root, name)
     finally:

@@ -7,7 +7,6 @@ their names compressed in blocks: 1.2 MB for 122,000 functions, where plain name
 only when other modules are loaded (``refresh``), which is asked in peace.
 """
 
-import os
 import struct
 import zlib
 from array import array
@@ -16,6 +15,7 @@ from contextlib import suppress
 from typing import Final
 
 from seawall.host.page_trace.symbols import SUFFIX, TEXT, Symbols
+from seawall.proc.forked_child import ForkedChild
 
 _CHUNK_BYTES: Final = 1 << 20
 _SYMBOLS_MOST: Final = 1 << 19
@@ -78,29 +78,25 @@ class SymbolTable(Symbols):
 
 def _from_child(path: str) -> "tuple[int, array[int], array[int], bytes]":
     """First address, offsets, ends, blocks; nothing where the file cannot be read."""
-    ours, theirs = os.pipe2(os.O_CLOEXEC)
-    child = os.fork()
-    if not child:
-        try:
-            os.close(ours)
-            with open(theirs, "wb") as out:
-                out.writelines(_packed(path))
-        finally:
-            os._exit(0)
-    os.close(theirs)
-    with open(ours, "rb", buffering=_CHUNK_BYTES) as told:
+    child = ForkedChild(lambda to: _write(to, path))
+    with open(child.fd, "rb", buffering=_CHUNK_BYTES, closefd=False) as told:
         head = told.read(_HEAD.size)
         is_headed = len(head) == _HEAD.size
         base, kind, *sizes = _HEAD.unpack(head) if is_headed else (0, b"I", 0, 0)
         parts = [told.read(size) for size in sizes if 0 <= size <= _BYTES_MOST]
         blocks = told.read(_BYTES_MOST)
-    os.waitpid(child, 0)
+    child.wait()
     is_whole = [len(part) for part in parts] == list(sizes)
     if is_whole:
         offsets, ends = array(kind.decode(), parts[0]), array("I", parts[1])
         if len(blocks) == (ends[-1] if ends else 0):
             return base, offsets, ends, blocks
     return 0, array("I"), array("I"), b""
+
+
+def _write(to: int, path: str) -> None:
+    with open(to, "wb") as out:
+        out.writelines(_packed(path))
 
 
 def _packed(path: str) -> list[bytes]:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 from seawall.host.page_trace.tracing_problem import TracingProblem
+from seawall.proc.forked_child import ForkedChild
 
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _LOCKDOWN: Final = "/sys/kernel/security/lockdown"
@@ -147,13 +148,7 @@ def attach_through_child() -> int | None:
     """By a child with mounts of its own; the descriptor keeps the mount when the child ends."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     with ours, theirs:
-        child = os.fork()
-        if not child:
-            try:
-                _mount_and_send(theirs)
-            finally:
-                os._exit(0)
-        os.waitpid(child, 0)
+        ForkedChild(lambda _: _mount_and_send(theirs), (theirs.fileno(),)).wait()
         ours.setblocking(False)
         try:
             answer, handed, _, _ = socket.recv_fds(ours, 16, 1)
