@@ -36,7 +36,8 @@ test: $(VENV)/dev.ready
 
 # Every seed of the films, and of each property many more examples than `make test` draws.
 thorough: $(VENV)/dev.ready
-	$(BIN)/python -m pytest -m "(campaign or hypothesis) and not system" --hypothesis-profile=thorough -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "(campaign or hypothesis) and not system" --hypothesis-profile=thorough -n 2 --dist loadfile \
+	  --timeout=1200
 
 # As on a machine with git, make and Python alone, in an empty Debian root, as an ordinary user: a
 # fresh clone of what is committed, `make why`, and `make test` of what may depend on a machine.

@@ -1,6 +1,6 @@
 """For every test: a fault of Seawall's own is a traceback, not a line under "Could not see".
 
-``--hypothesis-profile=thorough`` (`make campaigns`) draws as many examples as a night has room for.
+``--hypothesis-profile=thorough`` (`make thorough`) draws as many examples as a night has room for.
 """
 
 import gc
