@@ -17,7 +17,9 @@ from seawall.cli.console import console_for
 from seawall.cli.top_look import SlowLook
 from seawall.cli.top_terminal import TerminalGone, TopTerminal, check_terminal, readable
 from seawall.host.vitals import line_of as heading_of
+from seawall.readings.guard_status import GuardStatus
 from seawall.sources.live_sampler import LiveSampler
+from seawall.views.guard_line import OLD_SECONDS, age_seconds, guard_words
 from seawall.views.screen_cells import line_of
 from seawall.views.top_screen import (
     HEIGHT_LEAST,
@@ -107,6 +109,7 @@ class TopView:
         self._look = SlowLook(root, time.monotonic())
         self._history = LiveHistory(arguments.interval)
         self._known: dict[str, KnownWorkload] = {}
+        self._with_guard: tuple[GuardStatus | None, dict[str, KnownWorkload]] = (None, {})
         self._state = TopState(sort=arguments.sort, filter=arguments.filter)
         self._is_painted = console_for(arguments.color).colour
         self._has_blocks = _has_blocks()
@@ -155,6 +158,7 @@ class TopView:
             return False
         if self._look.answer is not None:
             self._known = self._look.answer.known
+            self._with_guard = (None, self._known)
             self._sampler.also(path for path, one in self._known.items() if one.is_leaf)
         if not self._state.is_paused:
             self._page = self._new_page()
@@ -180,7 +184,7 @@ class TopView:
         if row is None:
             return True
         pager = WhyPager(terminal, row.name, row.path, self._root, is_painted=self._is_painted)
-        goes_on = pager.run()
+        goes_on = pager.run(self._interval, self._take_sample)
         self._take_sample()
         return goes_on
 
@@ -224,14 +228,32 @@ class TopView:
         )  # fmt: skip
         look = self._look.answer
         has_uncounted = look is not None and look.has_uncounted
+        status = self._sampler.guard()
+        is_running = status is not None and status.state != "stopped"
+        guard = guard_words(status, node.unix_seconds) if status and is_running else ""
+        known = self._known_now(status, node.unix_seconds)
         return TopPage(
             heading=heading, clock=time.strftime("%H:%M:%SZ", time.gmtime(node.unix_seconds)),
             node=node, minute=history.headroom_minute(_MINUTE_PARTS), pace=history.pace(),
             seconds_left=history.seconds_left(), new_kills=history.new_kills(),
             watched_seconds=history.watched_seconds(), uncounted=self._uncounted(node.seconds),
-            guard="", rows=history.rows(self._known, uncounted_is_known=has_uncounted),
+            guard=guard, rows=history.rows(known, uncounted_is_known=has_uncounted),
             unseen=history.sample.unseen,
         )  # fmt: skip
+
+    def _known_now(self, status: GuardStatus | None, now: float) -> dict[str, KnownWorkload]:
+        """With what a guard that runs is certain of, which is newer than our own look."""
+        age = None if status is None else age_seconds(status, now)
+        if status is None or age is None or age > OLD_SECONDS or status.state == "stopped":
+            return self._known
+        if self._with_guard[0] is not status:
+            known = dict(self._known)
+            for held in status.top:
+                one = known.get(held.cgroup)
+                if one is not None and held.outside_certain_bytes > (one.uncounted_bytes or 0):
+                    known[held.cgroup] = one._replace(uncounted_bytes=held.outside_certain_bytes)
+            self._with_guard = status, known
+        return self._with_guard[1]
 
     def _uncounted(self, now: float) -> UncountedLook:
         look = self._look.answer

@@ -20,9 +20,9 @@ from seawall.proc.forked_child import bury
 
 EVERY_SECONDS: Final = 30.0
 NAMES_SECONDS: Final = 5.0
-"""At least between two looks because of new workloads."""
-SHARE_MOST: Final = 0.005
-"""Of a processor: where one look costs more than 0.15 s, the next one is later."""
+"""At least between two looks for the names of new workloads."""
+SHARE_MOST: Final = 0.0025
+"""Of a processor, each kind of look: where one costs more than 0.075 s, the next one is later."""
 DEADLINE_SECONDS: Final = 25.0
 _NAME_MOST: Final = 1024
 
@@ -49,8 +49,8 @@ class SlowLook:
         self._root = root
         self._question: BackgroundQuestion | None = None
         self._began = 0.0
-        self._next = now
-        self._is_hurried = False
+        self._next = self._next_names = now
+        self._is_hurried = self._is_for_names = False
         self.problem = ""
         """Why the last one brought nothing."""
         self.answer: LookAnswer | None = None
@@ -75,13 +75,22 @@ class SlowLook:
                 return False
             self._take(now)
             return True
-        is_early = self._is_hurried and now - self._began >= NAMES_SECONDS
-        if now >= self._next or is_early:
-            self._is_hurried = False
-            self._began, self._next = now, now + EVERY_SECONDS
-            root = self._root
-            self._question = BackgroundQuestion("top", lambda: _look(root), DEADLINE_SECONDS)
+        if now >= self._next:
+            self._ask(now, is_for_names=False)
+        elif self._is_hurried and now >= self._next_names:
+            self._ask(now, is_for_names=True)
         return False
+
+    def _ask(self, now: float, *, is_for_names: bool) -> None:
+        self._is_hurried, self._is_for_names, self._began = False, is_for_names, now
+        self._next_names = now + NAMES_SECONDS
+        if not is_for_names:
+            self._next = now + EVERY_SECONDS
+        root, look = self._root, _names if is_for_names else _look
+        try:
+            self._question = BackgroundQuestion("top", lambda: look(root), DEADLINE_SECONDS)
+        except OSError as error:  # no memory, or no pid, for a child
+            self.problem = f"fork: {error.strerror}"
 
     def _take(self, now: float) -> None:
         question, self._question = self._question, None
@@ -95,10 +104,16 @@ class SlowLook:
             self.problem = found.detail or found.why
         elif isinstance(found, dict) and isinstance(found.get("problem"), str):
             self.problem = str(found["problem"])
+        elif isinstance(found, dict) and self._is_for_names:
+            self._next_names = self._began + max(NAMES_SECONDS, _cost(found) / SHARE_MOST)
+            if self.answer is not None:
+                known = {**_known_of(found), **self.answer.known}
+                self.answer = self.answer._replace(known=known)
         elif isinstance(found, dict):
             self.problem = ""
             self.answer = _answer_of(found, self._began)
             self._next = self._began + max(EVERY_SECONDS, _cost(found) / SHARE_MOST)
+            _load()
 
     def close(self) -> None:
         """End the child."""
@@ -112,23 +127,62 @@ def _cost(found: dict[str, Any]) -> float:
     return float(cost) if isinstance(cost, (int, float)) else 0.0
 
 
-def _answer_of(found: dict[str, Any], began: float) -> LookAnswer:
+def _known_of(found: dict[str, Any]) -> dict[str, KnownWorkload]:
     """Of a child of ours: its shape is known."""
-    known = {
+    return {
         path: KnownWorkload(name, kind, is_leaf, uncounted, kills)
         for path, name, kind, is_leaf, uncounted, kills in found["rows"]
     }
+
+
+def _answer_of(found: dict[str, Any], began: float) -> LookAnswer:
     return LookAnswer(
-        known, found["node_bytes"], found["has_uncounted"], found["is_whole"], began
+        _known_of(found), found["node_bytes"], found["has_uncounted"], found["is_whole"], began
     )  # fmt: skip
 
 
-def _look(root: str) -> JSON:
-    """In the child."""
+def _load() -> None:
+    """What a child needs, once a child has had it from the disk: the next ones need not."""
+    import seawall.cli.pods  # noqa: PLC0415
+    import seawall.views.pods_text  # noqa: F401, PLC0415
+    from seawall.accounts.claims.claims import load_sources  # noqa: PLC0415
+
+    load_sources()
+
+
+def _begin() -> float:
+    """In a child, before anything else: processor seconds until here."""
     leave_signals_to_parent()
     with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
         file.write("1000")
-    begun = os.times()
+    return sum(os.times()[:4])
+
+
+def _names(root: str) -> JSON:
+    """In the child: names of workloads alone."""
+    begun = _begin()
+    from seawall.accounts.workloads import Workloads  # noqa: PLC0415
+    from seawall.host.live import LiveHost  # noqa: PLC0415
+    from seawall.readings.snapshot import Snapshot  # noqa: PLC0415
+    from seawall.views.pods_text import row_name  # noqa: PLC0415
+
+    host = LiveHost(root, until=time.monotonic() + DEADLINE_SECONDS - 5)
+    try:
+        found = Snapshot(host).get(Workloads)
+        if isinstance(found, Unread):
+            return {"problem": found.detail or found.why}
+        rows: list[JSON] = [
+            [path, row_name(one, {})[:_NAME_MOST], one.kind, True, None, None]
+            for path, one in found.by_cgroup.items() if one.kind in ("container", "unit")
+        ]  # fmt: skip
+        return {"rows": rows, "cpu_seconds": sum(os.times()[:4]) - begun}
+    finally:
+        host.close()
+
+
+def _look(root: str) -> JSON:
+    """In the child: names, uncounted memory, kills in cgroups that are gone."""
+    begun = _begin()
     # Here and not above: on a stuck disk they may never come.
     from seawall.accounts.claims.claims import Claims  # noqa: PLC0415
     from seawall.accounts.node_memory.ledger import Ledger  # noqa: PLC0415
@@ -151,13 +205,12 @@ def _look(root: str) -> JSON:
                 row.workload.cgroup, row_name(row.workload, names)[:_NAME_MOST], kind,
                 row.is_leaf or bool(row.undivided), row.own.uncounted, row.oom_kills,
             ])  # fmt: skip
-        spent = os.times()
         return {
             "rows": rows,
             "node_bytes": None if isinstance(ledger, Unread) else ledger.residual_bytes,
             "has_uncounted": not isinstance(claims, Unread),
             "is_whole": not isinstance(claims, Unread) and not claims.refused(),
-            "cpu_seconds": sum(spent[:4]) - sum(begun[:4]),
+            "cpu_seconds": sum(os.times()[:4]) - begun,
         }
     except UsageProblem as problem:
         return {"problem": str(problem)}

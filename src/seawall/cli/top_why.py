@@ -6,6 +6,7 @@ import sys
 import time
 import traceback
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -19,7 +20,6 @@ from seawall.views.top_state import keys_of
 
 _READ_BYTES: Final = 1 << 16
 _TEXT_BYTES_MOST: Final = 1 << 20
-_REDRAW_SECONDS: Final = 1.0
 
 
 class WhyPager:
@@ -38,14 +38,19 @@ class WhyPager:
         self._child = ForkedChild(lambda to: _answer(to, words))
         self._is_whole = False
 
-    def run(self) -> bool:
-        """Until it is left; False: the whole verb is to end."""
+    def run(self, interval_seconds: float, look: Callable[[], None]) -> bool:
+        """Until it is left; False: the whole verb is to end.  ``look`` is called meanwhile, so that
+        the minute of the table behind it has no hole.
+        """
+        due = time.monotonic() + interval_seconds
         try:
             while not self._terminal.ended_by:
                 height = self._draw()
                 waited = () if self._is_whole else (self._child.fd,)
-                # Once the answer is whole nothing moves but by a key.
-                typed, ready = self._terminal.wait(_REDRAW_SECONDS if waited else 3600.0, *waited)
+                typed, ready = self._terminal.wait(due - time.monotonic(), *waited)
+                if time.monotonic() >= due:
+                    look()
+                    due = time.monotonic() + interval_seconds
                 if ready:
                     self._take()
                 for key in keys_of(typed):

@@ -25,7 +25,8 @@ from seawall.guard.sense.tree import GroupTree
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.problems import ParseProblem, UsageProblem
-from seawall.readings import cgroup, meminfo, numa, zoneinfo
+from seawall.readings import cgroup, guard_status, meminfo, numa, zoneinfo
+from seawall.readings.guard_status import GuardStatus
 from seawall.readings.kernel import Kernel
 from seawall.readings.kernel import read as read_kernel
 from seawall.readings.numa import NumaNode, NumaNodes
@@ -55,7 +56,7 @@ _CHARGE, _LIMIT, _EVENTS, _PRESSURE, _STAT = range(5)
 class _Member:
     """The files of one cgroup, and of what is read in turns the last values."""
 
-    __slots__ = ("clean", "fds", "folder", "limit", "paths", "turn")
+    __slots__ = ("charge", "clean", "fds", "folder", "kills", "limit", "paths", "sample", "turn")
 
     def __init__(self, folder: Folder, paths: Sequence[str], turn: int) -> None:
         self.folder, self.paths, self.turn = folder, paths, turn
@@ -63,6 +64,11 @@ class _Member:
                     for path in paths]  # fmt: skip
         self.limit: int | Unlimited | None = None
         self.clean: int | None = None
+        self.kills: int | None = None
+        self.charge: bytes | None = b""
+        """As it was read last."""
+        self.sample: GroupSample | None = None
+        """The last one, which is good as long as nothing has changed."""
 
     def read(self, which: int, most: int) -> bytes | None:
         """None where it is not there or may not be read; OSError ENODEV when its cgroup is gone."""
@@ -112,7 +118,14 @@ class LiveSampler:
         self._members: dict[str, _Member] = {}
         self._tree: GroupTree | None = None
         self._wanted: frozenset[str] = frozenset()
+        self._is_changed = True
         self._turn = 0
+        self._guard: GuardStatus | None = None
+        self._guard_written = 0
+        self._kills: int | None = None
+        self._stalled: bytes | None = None
+        self._is_killed = self._is_stalled = True
+        """Whether the OOM killer ended anybody, or anybody waited for memory, since the last look."""
         self.has_new = False
         """Whether workloads came in the last look: somebody may want to know their names."""
         if isinstance(layout, Unread):
@@ -146,9 +159,26 @@ class LiveSampler:
             for node in nodes if node.has_cpus is False
         }  # fmt: skip
 
+    def guard(self) -> GuardStatus | None:
+        """What a guard of this boot last wrote; opened only when that is new.  None without one."""
+        path = self._inside(guard_status.PATH)
+        try:
+            written = os.stat(path).st_mtime_ns
+        except OSError:
+            return None
+        if written != self._guard_written:
+            self._guard_written, self._guard = written, None
+            text = first_bytes(path, guard_status.LIMIT_BYTES)
+            with suppress(ParseProblem):
+                self._guard = guard_status.parse(text or b"")
+        status = self._guard
+        return status if status is not None and status.boot_id == self.kernel.boot_id else None
+
     def also(self, paths: Iterable[str]) -> None:
         """Cgroups that are rows although others lie below them, as somebody found meanwhile."""
-        self._wanted = frozenset(paths)
+        wanted = frozenset(paths)
+        self._is_changed |= wanted != self._wanted
+        self._wanted = wanted
 
     # --- one look -----------------------------------------------------------------------
 
@@ -156,12 +186,15 @@ class LiveSampler:
         """Read node and cgroups once."""
         now = time.monotonic()
         self._turn += 1
-        if self._tree is not None and (self.is_live or self._turn == 1):
-            self._tree.update(now)
         if self._tree is not None:
-            self._follow(self._tree)
-        groups = tuple(self._groups())
+            if self.is_live:
+                self._tree.update(now)
+            if self._tree.born or self._tree.gone or self._tree.turned or self._is_changed:
+                self._follow(self._tree)
+            else:
+                self.has_new = False
         node = self._node(now)
+        groups = tuple(self._groups())
         unseen = list(self._unseen)
         if self._tree is not None and self._tree.blind:
             unseen.append(self._tree.blind)
@@ -171,6 +204,7 @@ class LiveSampler:
 
     def _follow(self, tree: GroupTree) -> None:
         """Open what came, close what went."""
+        self._is_changed = False
         folders = tree.folders
         rows = [f for f in folders.values() if f.is_group or f.path in self._wanted]
         self.has_new = False
@@ -205,18 +239,32 @@ class LiveSampler:
                 self._tree.check(path)
 
     def _group(self, path: str, member: _Member) -> GroupSample:
-        charge = _number(member.read(_CHARGE, _NUMBER_BYTES))
-        turn = self._turn + member.turn
-        is_first = member.limit is None
-        if is_first or turn % LIMIT_TURNS == 0:
+        """The very same object where nothing has changed: no one need look at it again.
+
+        No cgroup counts a kill, or stalls, without the whole machine doing so.
+        """
+        charge = member.read(_CHARGE, _NUMBER_BYTES)
+        before, turn = member.sample, self._turn + member.turn
+        is_stalled = self._is_stalled or (before is not None and bool(before.stall))
+        if before is None or self._is_killed:
+            events = member.read(_EVENTS, _TEXT_BYTES)
+            member.kills = None if events is None else _keyed(events, b"oom_kill")
+        elif charge == member.charge and not is_stalled and turn % LIMIT_TURNS:
+            return before
+        if before is None or turn % LIMIT_TURNS == 0:
             member.limit = _limit(member.read(_LIMIT, _NUMBER_BYTES))
-        if is_first or turn % STAT_TURNS == 0:
+        if before is None or turn % STAT_TURNS == 0:
             member.clean = self._clean(member.read(_STAT, _STAT_BYTES))
-        events = member.read(_EVENTS, _TEXT_BYTES)
-        return GroupSample(
-            path, charge, member.limit, None if events is None else _keyed(events, b"oom_kill"),
-            _avg10(member.read(_PRESSURE, _TEXT_BYTES)), member.clean,
+        stall = before.stall if before is not None else None
+        if before is None or is_stalled:
+            stall = _avg10(member.read(_PRESSURE, _TEXT_BYTES))
+        member.charge = charge
+        sample = GroupSample(
+            path, _number(charge), member.limit, member.kills, stall, member.clean
         )  # fmt: skip
+        if sample != before:
+            member.sample = sample
+        return member.sample or sample
 
     def _clean(self, stat: bytes | None) -> int | None:
         """As ``accounts/pods/pod_table.py`` counts it: file pages on the LRU lists without those
@@ -243,10 +291,13 @@ class LiveSampler:
         if self._vmstat.read():
             text = bytes(self._vmstat.buffer[: self._vmstat.size])
             kills = _keyed(text, b"oom_kill")
+        self._is_killed, self._kills = kills is None or kills != self._kills, kills
+        texts = {name: _pread(fd) for name, fd in self._stalls.items() if fd >= 0}
+        total = (texts.get("memory") or b"").partition(b"total=")[2].partition(b"\n")[0]
+        self._is_stalled, self._stalled = not total or total != self._stalled, total
         stalls = {
-            name: share for name, fd in self._stalls.items()
-            if fd >= 0 and (share := _avg10(_pread(fd))) is not None
-        }  # fmt: skip
+            name: share for name, text in texts.items() if (share := _avg10(text)) is not None
+        }
         left = None
         if known is not None:
             estimate = self._estimate(known) if known.mem_available is None else None

@@ -5,7 +5,7 @@ No clock of its own: every sample brings its time.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from seawall.accounts.live_view.live_sample import GroupSample, LiveSample, NodeSample
@@ -20,6 +20,8 @@ _PACE_LEAST_SECONDS: Final = 2.0
 _PACE_LEAST_SHARE: Final = 0.002
 """Of the total: what headroom must have lost over the window before anybody counts seconds."""
 _GROWTH_SECONDS: Final = 5.0
+_GROWTH_LEAST_SECONDS: Final = 0.05
+_CHANGES_MOST: Final = 64
 _GAP_SECONDS: Final = 5.0
 _SAMPLES_MOST: Final = 1200
 _PLAIN_LEAST_BYTES: Final = 1 << 20
@@ -74,33 +76,51 @@ class LiveRow(NamedTuple):
 
 
 class _GroupPast:
-    """Of one cgroup: charges of the last seconds, kills of the last minute."""
+    """Of one cgroup: how its charge changed in the last seconds, kills of the last minute."""
 
-    __slots__ = ("charges", "kills", "new")
+    __slots__ = ("changes", "group", "is_row", "new", "row")
 
-    def __init__(self) -> None:
-        self.charges: deque[tuple[float, int]] = deque(maxlen=64)
-        self.kills: int | None = None
-        self.new: deque[tuple[float, int]] = deque(maxlen=64)
+    def __init__(self, seconds: float, group: GroupSample) -> None:
+        self.group = group
+        self.changes: deque[tuple[float, int]] = deque(maxlen=_CHANGES_MOST)
+        """When the charge became what; the first one is that of before the last seconds."""
+        self.new: deque[tuple[float, int]] = deque(maxlen=_CHANGES_MOST)
+        self.is_row: bool | None = None
+        self.row: LiveRow | None = None
+        """As it was made last."""
+        if group.charge_bytes is not None:
+            self.changes.append((seconds, group.charge_bytes))
 
     def add(self, seconds: float, group: GroupSample) -> None:
-        if group.charge_bytes is not None:
-            charges = self.charges
-            charges.append((seconds, group.charge_bytes))
-            while len(charges) > 2 and seconds - charges[1][0] >= _GROWTH_SECONDS:
-                charges.popleft()
-        if group.kills is not None:
-            if self.kills is not None and group.kills > self.kills:
-                self.new.append((seconds, group.kills - self.kills))
-            self.kills = group.kills
+        before, self.group = self.group, group
+        self.is_row = self.row = None
+        if group.charge_bytes is not None and group.charge_bytes != before.charge_bytes:
+            self.changes.append((seconds, group.charge_bytes))
+        if group.kills is not None and before.kills is not None and group.kills > before.kills:
+            self.new.append((seconds, group.kills - before.kills))
+
+    def is_at_rest(self, seconds: float) -> bool:
+        """Whether a row that was made before is still right."""
+        return len(self.changes) == 1 and not self.new and (
+            seconds - self.changes[0][0] > _GROWTH_SECONDS
+        )  # fmt: skip
+
+    def growth(self, seconds: float) -> float | None:
+        """Bytes a second since what was five seconds ago; None: known for less than half a one."""
+        changes = self.changes
+        while len(changes) > 1 and seconds - changes[1][0] >= _GROWTH_SECONDS:
+            changes.popleft()
+        if not changes:
+            return None
+        since = max(changes[0][0], seconds - _GROWTH_SECONDS)
+        if seconds - since < _GROWTH_LEAST_SECONDS:
+            return None
+        return (changes[-1][1] - changes[0][1]) / (seconds - since)
+
+    def new_kills(self, seconds: float) -> int:
         while self.new and seconds - self.new[0][0] > MINUTE_SECONDS:
             self.new.popleft()
-
-    def growth(self) -> float | None:
-        if len(self.charges) < 2:
-            return None
-        (then, before), (now, after) = self.charges[0], self.charges[-1]
-        return (after - before) / (now - then) if now > then else None
+        return sum(number for _, number in self.new)
 
 
 class LiveHistory:
@@ -112,6 +132,11 @@ class LiveHistory:
         self._nodes: deque[NodeSample] = deque(maxlen=_SAMPLES_MOST)
         self._past: dict[str, _GroupPast] = {}
         self._places: dict[str, tuple[str, Kind]] = {}
+        self._known: Mapping[str, KnownWorkload] = {}
+        self._is_known = False
+        self._chosen: tuple[str, ...] = ()
+        self._above: dict[str, str] = {}
+        """Row -> the row that it lies in."""
         self.sample: LiveSample | None = None
 
     def add(self, sample: LiveSample) -> None:
@@ -121,12 +146,17 @@ class LiveHistory:
         self._nodes.append(sample.node)
         while len(self._nodes) > 2 and seconds - self._nodes[0].seconds > MINUTE_SECONDS:
             self._nodes.popleft()
-        past: dict[str, _GroupPast] = {}
+        past = self._past
         for group in sample.groups:
-            one = self._past.get(group.path) or _GroupPast()
-            one.add(seconds, group)
-            past[group.path] = one
-        self._past = past
+            one = past.get(group.path)
+            if one is None:
+                past[group.path] = _GroupPast(seconds, group)
+            elif one.group is not group:  # most of them have not changed: they are not looked at
+                one.add(seconds, group)
+        if len(past) > len(sample.groups):
+            there = {group.path for group in sample.groups}
+            for path in [path for path in past if path not in there]:
+                del past[path]
 
     # --- the node -----------------------------------------------------------------------
 
@@ -198,35 +228,56 @@ class LiveHistory:
         """
         if self.sample is None:
             return []
-        chosen = [group for group in self.sample.groups if self._is_row(group, known)]
-        own = _own_charges(chosen)
-        unknown = 0 if uncounted_is_known else None
-        return [self._row(group, own[group.path], known, unknown) for group in chosen]
+        if known is not self._known or uncounted_is_known != self._is_known:
+            self._known, self._is_known = known, uncounted_is_known
+            for past in self._past.values():
+                past.is_row = past.row = None
+        chosen = [past for past in self._past.values() if self._is_row(past)]
+        inner = self._inner_charges(chosen)
+        seconds = self.sample.node.seconds
+        return [self._row(past, inner.get(past.group.path), seconds) for past in chosen]
 
-    def _row(
-        self, group: GroupSample, charge: int | None, known: Mapping[str, KnownWorkload],
-        uncounted: int | None,
-    ) -> LiveRow:  # fmt: skip
-        past, told = self._past[group.path], known.get(group.path)
-        kills = group.kills
+    def _row(self, past: _GroupPast, inner: int | None, seconds: float) -> LiveRow:
+        if past.row is not None and inner is None and past.is_at_rest(seconds):
+            return past.row
+        group = past.group
+        told = self._known.get(group.path)
+        uncounted = 0 if self._is_known else None
+        kills, charge = group.kills, group.charge_bytes
         if told is not None:
             uncounted = told.uncounted_bytes
             if told.kills is not None:
                 kills = max(told.kills, kills or 0)
-        return LiveRow(
+        if charge is not None and inner is not None:
+            charge = max(0, charge - inner)
+        past.row = LiveRow(
             group.path, told.name if told else self._place(group.path)[0], charge,
-            group.limit_bytes, group.clean_bytes, past.growth(), uncounted, group.stall, kills,
-            sum(number for _, number in past.new),
+            group.limit_bytes, group.clean_bytes, past.growth(seconds), uncounted, group.stall,
+            kills, past.new_kills(seconds),
         )  # fmt: skip
+        return past.row
 
-    def _is_row(self, group: GroupSample, known: Mapping[str, KnownWorkload]) -> bool:
-        told = known.get(group.path)
-        if told is not None:
-            return told.is_leaf
-        kind = self._place(group.path)[1]
-        return kind in ("container", "unit") or (
-            kind == "cgroup" and (group.charge_bytes or 0) >= _PLAIN_LEAST_BYTES
-        )
+    def _is_row(self, past: _GroupPast) -> bool:
+        if past.is_row is None:
+            group = past.group
+            told, kind = self._known.get(group.path), self._place(group.path)[1]
+            past.is_row = told.is_leaf if told is not None else (
+                kind in ("container", "unit")
+                or (kind == "cgroup" and (group.charge_bytes or 0) >= _PLAIN_LEAST_BYTES)
+            )  # fmt: skip
+        return past.is_row
+
+    def _inner_charges(self, chosen: Sequence[_GroupPast]) -> dict[str, int]:
+        """By row, what the rows below it are charged with, no other row in between."""
+        paths = tuple(past.group.path for past in chosen)
+        if paths != self._chosen:
+            self._chosen, known = paths, frozenset(paths)
+            self._above = {path: above for path in paths if (above := _row_above(path, known))}
+        inner: dict[str, int] = {}
+        for path, above in self._above.items():
+            charge = self._past[path].group.charge_bytes or 0
+            inner[above] = inner.get(above, 0) + charge
+        return inner
 
     def _place(self, path: str) -> tuple[str, Kind]:
         """A name by the path alone, until somebody knows more: as ``accounts/workloads.py``
@@ -245,15 +296,9 @@ class LiveHistory:
         return self._places[path]
 
 
-def _own_charges(groups: Iterable[GroupSample]) -> dict[str, int | None]:
-    """What each is charged with, without the rows below it."""
-    charges = {group.path: group.charge_bytes for group in groups}
-    own = dict(charges)
-    for path, charge in charges.items():
-        above = path.rpartition("/")[0]
-        while above and above not in charges:
-            above = above.rpartition("/")[0]
-        if above:
-            whole = own[above]
-            own[above] = None if whole is None or charge is None else max(0, whole - charge)
-    return own
+def _row_above(path: str, rows: Container[str]) -> str:
+    """The nearest one that has a row; empty: none."""
+    above = path.rpartition("/")[0]
+    while above and above not in rows:
+        above = above.rpartition("/")[0]
+    return above
