@@ -125,7 +125,7 @@ class LiveSampler:
         self._kills: int | None = None
         self._stalled: bytes | None = None
         self._is_killed = self._is_stalled = True
-        """Whether the OOM killer ended anybody, or anybody waited for memory, since the last look."""
+        """Whether anybody was OOM-killed, or waited for memory, since the last look."""
         self.has_new = False
         """Whether workloads came in the last look: somebody may want to know their names."""
         if isinstance(layout, Unread):

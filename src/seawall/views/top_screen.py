@@ -35,7 +35,8 @@ _BAR: Final = "OF LIMIT"
 _BAR_LEAST: Final = 8
 _BAR_MOST: Final = 30
 _SOON_SECONDS: Final = 60.0
-_LONG_SECONDS: Final = 3600.0
+_LONG_SECONDS: Final = 300.0
+"""The pace of ten seconds foretells no more."""
 _NOTABLE_GROWTH: Final = 4096.0
 
 HELP: Final = (

@@ -131,7 +131,7 @@ class LiveHistory:
         """Between two samples: after more, nobody has looked."""
         self._nodes: deque[NodeSample] = deque(maxlen=_SAMPLES_MOST)
         self._past: dict[str, _GroupPast] = {}
-        self._places: dict[str, tuple[str, Kind]] = {}
+        self._places: dict[str, tuple[str, Kind, bool]] = {}
         self._known: Mapping[str, KnownWorkload] = {}
         self._is_known = False
         self._chosen: tuple[str, ...] = ()
@@ -262,7 +262,7 @@ class LiveHistory:
             group = past.group
             told, kind = self._known.get(group.path), self._place(group.path)[1]
             past.is_row = told.is_leaf if told is not None else (
-                kind in ("container", "unit")
+                (self._place(group.path)[2] and kind in ("container", "unit"))
                 or (kind == "cgroup" and (group.charge_bytes or 0) >= _PLAIN_LEAST_BYTES)
             )  # fmt: skip
         return past.is_row
@@ -279,9 +279,9 @@ class LiveHistory:
             inner[above] = inner.get(above, 0) + charge
         return inner
 
-    def _place(self, path: str) -> tuple[str, Kind]:
+    def _place(self, path: str) -> tuple[str, Kind, bool]:
         """A name by the path alone, until somebody knows more: as ``accounts/workloads.py``
-        names what the node's files do not.
+        names what the node's files do not; and whether it is that workload's own cgroup.
         """
         if path not in self._places:
             if len(self._places) > 4 * len(self._past) + 1024:
@@ -292,7 +292,7 @@ class LiveHistory:
                 runtime, identity = place.runtime, (place.container_id or "")[:_SHORT_ID]
                 named = runtime and place.machine
                 name = f"{runtime}:{place.machine}" if named else f"container:{identity}"
-            self._places[path] = name, place.kind
+            self._places[path] = name, place.kind, place.cgroup == path
         return self._places[path]
 
 
