@@ -77,7 +77,7 @@ def test_screen_of_frozen_host(host: Path) -> None:
             + "22:13:20Z".rjust(17)
         )
         assert lines[2].startswith("stalls     memory 25 %  io 1 %  OOM kills 0 in ")
-        assert "4 workloads  !! unit:ssh.service: 1.0 MiB left of 21.0 MiB; 1 more marked" in lines
+        assert "4 workloads  !! unit:ssh.service: 1.0 MiB left of 21.0 MiB (+1)" in lines
         table = lines.index(next(line for line in lines if "WORKLOAD" in line))
         assert [" ".join(line.split()) for line in lines[table : table + 5]] == [
             "WORKLOAD CHARGEv LIMIT OF LIMIT GROWTH/S STALL KILLS",

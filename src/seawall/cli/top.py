@@ -31,6 +31,7 @@ from seawall.views.top_screen import (
     shown_name,
 )
 from seawall.views.top_state import SORT_WORDS, TopState, keys_of
+from seawall.words import duration
 
 WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
 """Capabilities without which something stays unseen: see ``pods``."""
@@ -229,8 +230,7 @@ class TopView:
         look = self._look.answer
         has_uncounted = look is not None and look.has_uncounted
         status = self._sampler.guard()
-        is_running = status is not None and status.state != "stopped"
-        guard = guard_words(status, node.unix_seconds) if status and is_running else ""
+        guard = _guard_line(status, node.unix_seconds)
         known = self._known_now(status, node.unix_seconds)
         return TopPage(
             heading=heading, clock=time.strftime("%H:%M:%SZ", time.gmtime(node.unix_seconds)),
@@ -263,6 +263,16 @@ class TopView:
             look.node_bytes, max(0.0, now - look.seconds), "a look of its own", look.is_whole,
             self._look.problem,
         )  # fmt: skip
+
+
+def _guard_line(status: GuardStatus | None, now: float) -> str:
+    """Nothing of one that was stopped."""
+    if status is None or status.state == "stopped":
+        return ""
+    age = age_seconds(status, now)
+    if age is not None and age > OLD_SECONDS:
+        return f"silent for {duration(age)}: it has ended, or it hangs"
+    return guard_words(status, now)
 
 
 def _has_blocks() -> bool:

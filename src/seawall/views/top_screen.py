@@ -238,7 +238,11 @@ def _uncounted_words(page: TopPage) -> Iterator[Segment]:
         return
     held = [row.uncounted_bytes for row in page.rows if row.uncounted_bytes]
     node = "of the node not known" if look.node_bytes is None else brief(max(look.node_bytes, 0))
-    yield f"{node}, {brief(sum(held))} of it held by {counted(len(held), 'workload')}", ""
+    yield (
+        (f"{node}, {brief(sum(held))} of it held by {counted(len(held), 'workload')}", "")
+        if held
+        else (f"{node}, none of it held by anybody known", "")
+    )
     yield f"; {duration(look.age_seconds)} ago by {look.by}", "dim"
     if look.problem:
         yield f"; since then: {ascii_only(plain(look.problem))}", "warning"
@@ -259,7 +263,7 @@ def _attention_line(
         line.append((f"; could not see: {ascii_only(plain(page.unseen[0]))}", "warning"))
     elif found:
         row, (level, words) = found[0]
-        more = f"; {len(found) - 1} more marked" if len(found) > 1 else ""
+        more = f" (+{len(found) - 1})" if len(found) > 1 else ""
         room = width - len(head) - len(words) - len(more) - 6
         name = shorten(shown_name(row), max(room, 12))
         line.append((f"  !! {name}: {words}{more}" if level == "critical"
