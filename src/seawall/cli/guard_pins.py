@@ -21,7 +21,8 @@ from seawall.pinner.pinner_rounds import Rounds
 from seawall.pinner.pins_page import SCHEMA
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
-from seawall.views.document import head, not_seen_rows, render
+from seawall.views.document import head, render
+from seawall.views.documents.document_fields import object_of
 from seawall.views.pins_text import lines
 
 _PAGE_MOST: Final = 4 << 20
@@ -38,7 +39,7 @@ def pins(arguments: Namespace, folder: str = FOLDER) -> int:
     top = head("guard-pins", Snapshot(LiveHost("/")).get(Kernel), None)
     if arguments.json:
         page.pop("schema")
-        print(render({**top, **page, "could_not_see": not_seen_rows(unseen)}))
+        print(render({**top, **page, "could_not_see": object_of(unseen, {})}))
         return 0
     paper = console_for("auto")
     print_page(paper, top, (), lines(page, paper, hidden), unseen)

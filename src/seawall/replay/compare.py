@@ -9,7 +9,9 @@ from seawall.guard.tell import decision_lines
 from seawall.guard.tell.plain import finite
 from seawall.replay.replay_results import (
     DecisionComparison,
+    DifferentDecision,
     JournalDecision,
+    MissingDecision,
     ReplayResult,
     ReplayStretch,
 )
@@ -46,12 +48,12 @@ def comparison_of(
     for line in live:
         one = by_tick.get(_key(line.decision, line.document.get("seconds")))
         if one is None:
-            result.missing.append((line, _why(line, stretches)))
+            result.missing.append(MissingDecision(line, _why(line, stretches)))
             continue
         left.pop(id(one), None)
         differs = difference(line, one)
         if differs:
-            result.differ.append((line, one, differs))
+            result.differ.append(DifferentDecision(line, one, differs))
         else:
             result.same.append((line, one))
     result.extra = list(left.values())

@@ -345,7 +345,7 @@ def _run_in(run: ReplayRun, one: ReplayStretch) -> ReplayRun:
 def _compared_in(found: DecisionComparison, one: ReplayStretch) -> DecisionComparison:
     return DecisionComparison(
         [pair for pair in found.same if one.holds(pair[1].number)],
-        [row for row in found.differ if one.holds(row[1].number)],
-        [row for row in found.missing if one.holds(row[0].number)],
+        [row for row in found.differ if one.holds(row.here.number)],
+        [row for row in found.missing if one.holds(row.then.number)],
         [extra for extra in found.extra if one.holds(extra.number)],
     )

@@ -9,7 +9,9 @@ from seawall.replay.incidents import Incident, WhatIf, in_peace, incidents
 from seawall.replay.replay_results import (
     BootReplay,
     BoxReplay,
+    DifferentDecision,
     JournalDecision,
+    MissingDecision,
     ReplayResult,
     ReplayVictim,
 )
@@ -23,22 +25,6 @@ class BesideJournal(NamedTuple):
     """A boot judged again with the settings of then."""
 
     boot: BootReplay
-
-
-class DifferentDecision(NamedTuple):
-    """Taken here and then, and not the same."""
-
-    here: ReplayResult
-    why: str
-    """What differs."""
-    then: JournalDecision
-
-
-class MissingDecision(NamedTuple):
-    """Taken then and not here."""
-
-    then: JournalDecision
-    why: str
 
 
 class KernelKillLine(NamedTuple):
@@ -84,17 +70,6 @@ def changed_settings(boot: BootReplay) -> list[str]:
 def as_live(boot: BootReplay) -> BesideJournal:
     """Judged again with the settings of then, beside the journal of the black box."""
     return BesideJournal(boot)
-
-
-def different(one: BesideJournal) -> list[DifferentDecision]:
-    """In both, and not the same."""
-    found = one.boot.compared.differ
-    return [DifferentDecision(here, differs, then) for then, here, differs in found]
-
-
-def not_judged(one: BesideJournal) -> list[MissingDecision]:
-    """In the journal, and not taken here."""
-    return [MissingDecision(*row) for row in one.boot.compared.missing]
 
 
 def kernel_kills(incident: Incident) -> list[KernelKillLine]:
@@ -144,7 +119,9 @@ REPLAY: Final = Document(
         ),
         BesideJournal: (
             *shown("decisions=boot.live:count same=boot.compared.same:count"),
-            *shown(different, not_judged, "not_in_the_journal=boot.compared.extra"),
+            *shown(
+                "different=differ not_judged=missing not_in_the_journal=extra", of="boot.compared"
+            ),
         ),
         DifferentDecision: (*spread("here"), *shown("why then")),
         MissingDecision: (*spread("then"), *shown("why")),

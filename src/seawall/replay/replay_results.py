@@ -84,15 +84,29 @@ class ReplayRun:
     problems: list[str] = field(default_factory=list)
 
 
+class DifferentDecision(NamedTuple):
+    """Taken then and here, and not the same."""
+
+    then: JournalDecision
+    here: ReplayResult
+    why: str
+    """What differs, in words."""
+
+
+class MissingDecision(NamedTuple):
+    """Taken then and not here."""
+
+    then: JournalDecision
+    why: str
+
+
 @dataclass
 class DecisionComparison:
     """Journal and replay, decision by decision."""
 
     same: list[tuple[JournalDecision, ReplayResult]] = field(default_factory=list)
-    differ: list[tuple[JournalDecision, ReplayResult, str]] = field(default_factory=list)
-    """With what differs, in words."""
-    missing: list[tuple[JournalDecision, str]] = field(default_factory=list)
-    """Taken live and not here, with the reason."""
+    differ: list[DifferentDecision] = field(default_factory=list)
+    missing: list[MissingDecision] = field(default_factory=list)
     extra: list[ReplayResult] = field(default_factory=list)
     """Taken here, and no line of the box tells of it."""
 

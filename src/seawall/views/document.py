@@ -6,17 +6,14 @@ Unlimited is null; a field that could not be read is absent and named in its obj
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from seawall.host.host import Unread
 from seawall.readings.kernel import Kernel
 from seawall.readings.reading import Unlimited
 from seawall.version import VERSION
-
-if TYPE_CHECKING:
-    from seawall.findings.blindness import NotSeen
 
 
 def head(name: str, kernel: Kernel | Unread, window_seconds: float | None) -> dict[str, Any]:
@@ -64,20 +61,6 @@ def with_unread(values: Mapping[str, Any]) -> dict[str, Any]:
         else:
             shown[name] = None if isinstance(value, Unlimited) else value
     return {**shown, "unread": missing}
-
-
-def unread_rows(unread: list[Unread]) -> list[dict[str, str]]:
-    """``[{path, why, detail}]`` for documents that list what could not be read."""
-    return [{"path": u.path, "why": u.why, "detail": u.detail} for u in unread]
-
-
-def not_seen_rows(rows: "Iterable[NotSeen]") -> list[dict[str, str]]:
-    """Rows of ``could_not_see``, which every document has."""
-    return [
-        {"what": row.what, "why": row.why, "provide": row.provide}
-        | ({"kind": row.kind} if row.kind else {})
-        for row in rows
-    ]
 
 
 def render(document: Mapping[str, Any], indent: int | None = 2) -> str:
