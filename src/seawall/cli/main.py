@@ -30,6 +30,7 @@ VERBS = {
     "stacks": "what the machine is doing while it hangs: kernel stacks, grouped",
     "gpu": "which container cannot use the GPU that it was promised, who refuses it, and why",
     "guard": "keep the node alive: the culprit goes first, nobody else goes",
+    "report": "one page for the ticket: what happened, the evidence, what to do (HTML)",
     "blackbox": "what a node's last minutes were: list, show, export",
     "lab": "reproduce an incident inside a cgroup with a limit of its own",
     "capture": "record what every reading asks into a bundle for another machine",

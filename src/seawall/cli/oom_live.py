@@ -6,6 +6,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 from seawall.accounts.oom.explanation import Explanation, explain_all
@@ -72,6 +73,18 @@ def own_log(arguments: Namespace) -> OwnLog:
     return OwnLog(whole, found, top)
 
 
+def own_kills(arguments: Namespace, source: Source) -> Iterator[Explanation]:
+    """OOM kills of a source, oldest first; none where no log of it could be read."""
+    ways = _recorded(source) if source.live is None else _here(arguments, source)
+    for log, lines in ways:
+        reports = read_reports(log.counted(lines), log.tally)
+        kills = explain_all(reports, hints_of(arguments, source), is_guarded=True)
+        first = list(islice(kills, 1))
+        yield from chain(first, kills)
+        if first:
+            return
+
+
 def _names_unseen(source: Source) -> list[NotSeen]:
     rows = unread_rows([source.first])
     if source.cut:
@@ -86,8 +99,8 @@ def hints_of(arguments: Namespace, source: Source) -> Hints:
     meminfo = source.first.get(Meminfo)
     known = None if isinstance(kernel, Unread) else kernel
     return Hints(
-        kernel=arguments.kernel,
-        page_bytes=arguments.page_size,
+        kernel=getattr(arguments, "kernel", None),
+        page_bytes=getattr(arguments, "page_size", None),
         host_page_bytes=known.page_size if known else None,
         host_kernel=known.release if known else None,
         files=None if isinstance(files, Unread) else files,

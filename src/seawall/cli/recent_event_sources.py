@@ -150,8 +150,9 @@ def with_guard_verbs(recent: "RecentEvents", host: "Host") -> "RecentEvents":
     from seawall.cli.source_options import BOX  # noqa: PLC0415 - see above
     from seawall.findings.shell import quote  # noqa: PLC0415 - see above
 
-    names = host.names(BOX)  # asked as all that may hang: a folder on a disk
-    has_box = not isinstance(names, Unread) and bool(names)
+    folder, _, name = BOX.rpartition("/")
+    names = host.names(folder)  # asked as all that may hang: a folder on a disk
+    has_box = not isinstance(names, Unread) and name in names
     events = []
     for event in recent.events:
         more = event.more

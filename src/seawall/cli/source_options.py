@@ -27,7 +27,9 @@ INTERIM: Final = Interim()
 """Tells it what is certain so far."""
 
 
-def add_source_arguments(parser: ArgumentParser, *, has_window: bool = False) -> None:
+def add_source_arguments(
+    parser: ArgumentParser, *, has_window: bool = False, has_json: bool = True
+) -> None:
     """The options that every reading verb has; ``has_window``: it has a --for of its own, which
     comes on top of the default for --timeout (see ``complete_timeout``).
     """
@@ -44,7 +46,8 @@ def add_source_arguments(parser: ArgumentParser, *, has_window: bool = False) ->
         help="which moment of the black box: 10:00:31, 2026-11-23T10:00:31Z, -90s, a decision "
         "(1a2b3c4d-0007) or a frame (#4711); default its last",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    if has_json:
+        parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     default = f"--for and {TIMEOUT_SECONDS:g}" if has_window else f"{TIMEOUT_SECONDS:g}"
     parser.add_argument(
         "--timeout", type=seconds_of, default=None if has_window else TIMEOUT_SECONDS,
@@ -75,7 +78,7 @@ def seconds_of(text: str) -> float:
 def box_of(root: str | None) -> str:
     """Where --at looks when no --from says where; UsageProblem when no black box is there."""
     path = os.path.join(root or "/", BOX.lstrip("/"))
-    if not os.path.isdir(path):
+    if not os.path.isfile(path):
         raise UsageProblem(
             f"--at needs a record to look into, and {path} is not there: no guard has kept a "
             "black box here; name one with --from"

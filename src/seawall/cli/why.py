@@ -129,6 +129,10 @@ class Asking:
         self._pending = begin_recent_events(source, arguments)
         self._events: RecentEvents | None = None
 
+    def judge(self) -> None:
+        """Everything, after the whole window."""
+        self.judged = list(self._judging.everything())
+
     def print_json(self) -> None:
         """Print the JSON document of ``seawall why``, after the whole window."""
         from seawall.views.documents.why_document import (  # noqa: PLC0415 - only one of the forms
@@ -137,7 +141,7 @@ class Asking:
         )
         from seawall.views.guard_line import guard_now  # noqa: PLC0415
 
-        self.judged = list(self._judging.everything())
+        self.judge()
         shown, left_out = self._about(self.judged)
         top = head("why", self._source.first.get(Kernel), self._judging.scene.window_seconds)
         named = self._workload
@@ -148,7 +152,7 @@ class Asking:
             judged=shown,
             unseen=self._unseen(),
             bundle_notes=self._source.notes,
-            recent=self._recent(),
+            recent=self.recent(),
         )
         print(render(WHY.of(top, page)))
 
@@ -156,10 +160,10 @@ class Asking:
         """One line for a fleet."""
         from seawall.views.why_oneline import line  # noqa: PLC0415 - only one of the forms
 
-        self.judged = list(self._judging.everything())
+        self.judge()
         kernel = self._source.first.get(Kernel)
         node = None if isinstance(kernel, Unread) else kernel.node_name
-        print(line(node or "unknown node", self.judged, self._recent()))
+        print(line(node or "unknown node", self.judged, self.recent()))
 
     def print_screen(self) -> None:
         """At most 24 lines, once and in order."""
@@ -174,7 +178,7 @@ class Asking:
             if self._judging.waits and item.finding.verdict == "fires":
                 certain.append(item)
                 INTERIM.write("\n".join(interim_lines(self._interim(certain), paper)))
-        for line in lines(self._answer(), paper):
+        for line in lines(self.answer(), paper):
             print(line)
 
     def print_whole(self, rule: Rule | None) -> None:
@@ -191,7 +195,7 @@ class Asking:
         if rule is not None:
             self._pending.drop()
         paper = console_for(self._arguments.color)
-        self.judged = list(self._judging.everything())
+        self.judge()
         shown, others = self._about(self.judged)
         text = self._top_lines(paper, is_whole=rule is None)
         if rule is not None:
@@ -201,7 +205,7 @@ class Asking:
                 text += paper.wrap(f"guard: {words}", "       ", "")
             for cause in causes(shown):
                 text += cause_lines(cause, paper)
-            text += event_lines(self._recent(), paper)
+            text += event_lines(self.recent(), paper)
             if others:
                 text += ["", f"{others} findings about others: seawall why"]
         window = self._judging.scene.window_seconds
@@ -217,7 +221,7 @@ class Asking:
 
         text: list[str] = []
         if not (is_whole and self._is_announced()):
-            line = plain(self._machine_line(is_whole=True))
+            line = plain(self.machine_line(is_whole=True))
             parts = [line] if len(line) <= paper.width else paper.wrap(line)
             text += [paper.paint(part, "bold") for part in parts]
         if is_whole:
@@ -231,13 +235,14 @@ class Asking:
 
         return Answer(judged=self._about(certain)[0])
 
-    def _answer(self) -> "Answer":
+    def answer(self) -> "Answer":
+        """What the screen shows; ``judged`` has to be complete."""
         from seawall.views.guard_line import guard_words  # noqa: PLC0415 - only one of the forms
         from seawall.views.why_screen import Answer  # noqa: PLC0415 - imported by the caller
 
         judged, others = self._about(self.judged)
-        heading = "" if self._is_announced() else self._machine_line()
-        workload, recent = self._workload_lines(), self._recent()
+        heading = "" if self._is_announced() else self.machine_line()
+        workload, recent = self._workload_lines(), self.recent()
         guard = guard_words(*self._guard())
         return Answer(
             judged=judged,
@@ -272,7 +277,7 @@ class Asking:
         asked = self._arguments
         return not (asked.bundle or asked.root or asked.subject or asked.at)
 
-    def _machine_line(self, *, is_whole: bool = False) -> str:
+    def machine_line(self, *, is_whole: bool = False) -> str:
         """``is_whole``: with the kernel's whole release."""
         first = self._source.first
         kernel, meminfo, pressure = first.get(Kernel), first.get(Meminfo), first.get(HostPressure)
@@ -324,7 +329,7 @@ class Asking:
                 return "" if found is None else f"{found.name}, {size(found.held_bytes or 0)}"
         return ""
 
-    def _recent(self) -> RecentEvents:
+    def recent(self) -> RecentEvents:
         """What the last minutes held; begun to be read with the first moment."""
         if self._events is None:
             self._events = self._pending.events()

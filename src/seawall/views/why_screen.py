@@ -103,7 +103,7 @@ def interim_lines(answer: Answer, paper: Console) -> list[str]:
         return []
     item = found[0].item
     told = list(_headline(found[0], paper, 1))
-    if who := _who(item, answer):
+    if who := holder_words(item, answer):
         told += _section(paper, "  who", who, 1)
     return [*told, *_steps(item, paper, INTERIM_LINES - len(told))]
 
@@ -166,7 +166,7 @@ def _cause_lines(
 ) -> Iterator[str]:
     item = cause.item
     yield from _headline(cause, paper, most.headline)
-    if who := _who(item, answer):
+    if who := holder_words(item, answer):
         yield from _section(paper, "  who", who, most.who)
     yield from _why_lines(item, paper, most.why[place])
     yield from _steps(item, paper, most.steps[place])
@@ -180,7 +180,7 @@ def _headline(cause: Cause, paper: Console, most: int) -> Iterator[str]:
         yield paper.paint(line, cause.severity)
 
 
-def _who(item: Judged, answer: Answer) -> str:
+def holder_words(item: Judged, answer: Answer) -> str:
     """Whose it is; where nobody can be named that is said too."""
     finding = item.finding
     if finding.workload or finding.brief.who:
