@@ -57,9 +57,9 @@ def test_the_verb_that_tells_more_is_one_that_works(tmp_path: Path, source: str)
     recent = RecentEvents(since_seconds=1800.0, events=(event,))
     report = "seawall guard report" if source == "guard" else ""
     assert with_guard_verbs(recent, LiveHost(str(tmp_path))).events[0].more == report
-    (tmp_path / "var/lib/seawall/blackbox").mkdir(parents=True)
+    (tmp_path / "var/lib/seawall").mkdir(parents=True)
     assert with_guard_verbs(recent, LiveHost(str(tmp_path))).events[0].more == report  # empty
-    (tmp_path / "var/lib/seawall/blackbox/ring").touch()
+    (tmp_path / "var/lib/seawall/blackbox").touch()
     more = with_guard_verbs(recent, LiveHost(str(tmp_path))).events[0].more
     assert more == "seawall why --at 1a2b3c4d-0007"
 

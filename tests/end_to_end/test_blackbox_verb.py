@@ -207,7 +207,7 @@ def test_an_export_never_half_written(box: tuple[str, Told], tmp_path: Path) -> 
         (["blackbox", "list", "/no/such"], b"/no/such"),
         (["blackbox", "export", "BOX", "--for", "5000"], b"at most 900"),
         (["blackbox"], b"usage: seawall blackbox VERB"),
-        (["why", "--at", "-3s"], b"--at needs a record"),
+        (["why", "--root", "/usr", "--at", "-3s"], b"--at needs a record"),
         (["why", "--from", "BOX", "--at", "never\x1b[2J"], b"expected a time"),
     ],
 )
@@ -217,6 +217,15 @@ def test_wrong_words(box: tuple[str, Told], words: list[str], expected: bytes) -
     assert expected in ran.err
     assert b"\x1b" not in ran.err
     assert b"Traceback" not in ran.err
+
+
+def test_a_moment_of_the_hosts_own_box(box: tuple[str, Told], tmp_path: Path) -> None:
+    """Where a guard writes it: a file, and no folder."""
+    place = tmp_path / BOX.lstrip("/")
+    place.parent.mkdir(parents=True)
+    place.write_bytes(Path(box[0]).read_bytes())
+    ran = seawall("why", "--root", str(tmp_path), "--at", "-3s").answered()
+    assert b"2026-11-23T10:00:28Z" in ran.out
 
 
 @pytest.mark.skipif(os.path.exists(BOX), reason="a guard of this machine keeps a black box")

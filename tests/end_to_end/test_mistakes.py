@@ -65,9 +65,10 @@ def test_a_time_without_a_record_says_what_is_missing(at: str) -> None:
 
 
 def test_a_time_alone_means_the_hosts_black_box(tmp_path: Path) -> None:
-    """Its folder is looked into; that it holds no record is told of it by name."""
+    """That it holds no record is told of it by name."""
     box = tmp_path / "var/lib/seawall/blackbox"
-    box.mkdir(parents=True)
+    box.parent.mkdir(parents=True)
+    box.touch()
     done = seawall("why", "--root", str(tmp_path), "--at", "-90s")
     assert (done.status, done.out) == (2, b"")
     assert str(box) in done.err.decode()

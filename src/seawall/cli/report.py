@@ -26,7 +26,7 @@ from seawall.problems import BundleProblem, UsageProblem
 from seawall.readings.kernel import Kernel
 from seawall.sources.box_source import BoxSource, box_time, whole_span
 from seawall.sources.incident_record import (
-    Decisions,
+    DecisionRecord,
     box_decisions,
     box_history,
     journal_decisions,
@@ -132,7 +132,7 @@ def _page(arguments: Namespace, began: float, progress: ProgressLine) -> Inciden
 
 def _past(
     source: Source, arguments: Namespace
-) -> tuple[IncidentHistory | Unread, Decisions | Unread]:
+) -> tuple[IncidentHistory | Unread, DecisionRecord | Unread]:
     """From the box that was named, else from the one of this machine, else from what there is."""
     since = arguments.since
     if isinstance(source, BoxSource) and source.box is not None:
@@ -156,7 +156,7 @@ def _past(
 
 def _of_box(
     box: "Box", until: float, since: float
-) -> tuple[IncidentHistory | Unread, Decisions | Unread]:
+) -> tuple[IncidentHistory | Unread, DecisionRecord | Unread]:
     return box_history(box, until, HISTORY_SECONDS), box_decisions(box, until, since)
 
 
@@ -168,7 +168,7 @@ def _own_box(root: str | None) -> "Box | None":
     return Box.open(path) if os.path.exists(path) and is_box(path) else None
 
 
-def _journal(source: Source, since: float) -> Decisions | Unread:
+def _journal(source: Source, since: float) -> DecisionRecord | Unread:
     data = source.first.host.read(JOURNAL, _JOURNAL_MOST_BYTES)
     if isinstance(data, Unread):
         if data.why != "absent":

@@ -90,20 +90,20 @@ def _residual(ledger: Ledger | Unread) -> int | None:
     return None if isinstance(ledger, Unread) or ledger.missing else ledger.residual_bytes
 
 
-class Decisions(NamedTuple):
+class DecisionRecord(NamedTuple):
     """Of a journal or a black box."""
 
     stories: list[DecisionStory]
     unread: int
     """Lines that are not as the guard writes them."""
 
-    def between(self, since: float, until: float) -> "Decisions":
+    def between(self, since: float, until: float) -> "DecisionRecord":
         """Those of a time, Unix seconds; the journal has whole seconds."""
         stories = [s for s in self.stories if since - 1 <= s.unix_seconds <= until + 1]
-        return Decisions(stories, self.unread)
+        return DecisionRecord(stories, self.unread)
 
 
-def box_decisions(box: Box, until_unix_seconds: float, seconds: float) -> Decisions:
+def box_decisions(box: Box, until_unix_seconds: float, seconds: float) -> DecisionRecord:
     """What the guard decided in that time, by time."""
     since, last = until_unix_seconds - seconds, until_unix_seconds + LATE_MOST_SECONDS
     texts: list[bytes] = []
@@ -119,13 +119,13 @@ def box_decisions(box: Box, until_unix_seconds: float, seconds: float) -> Decisi
     return stories_of(texts).between(since, until_unix_seconds)
 
 
-def journal_decisions(data: bytes, since_unix_seconds: float) -> Decisions:
+def journal_decisions(data: bytes, since_unix_seconds: float) -> DecisionRecord:
     """The same from a decision journal (``decisions.jsonl``)."""
     texts = [text for text in data.split(b"\n")[-_LINES_MOST:] if text]
     return stories_of(texts).between(since_unix_seconds, math.inf)
 
 
-def stories_of(texts: Iterable[bytes]) -> Decisions:
+def stories_of(texts: Iterable[bytes]) -> DecisionRecord:
     """Lines of a journal by decision."""
     unread = 0
     verdicts: dict[str, DecisionLine] = {}
@@ -156,7 +156,7 @@ def stories_of(texts: Iterable[bytes]) -> Decisions:
         )
         for name, line in sorted(verdicts.items(), key=lambda pair: pair[1].unix_seconds)
     ]  # fmt: skip
-    return Decisions(stories, unread)
+    return DecisionRecord(stories, unread)
 
 
 def _ranking(text: bytes) -> tuple[list[Any], int]:
