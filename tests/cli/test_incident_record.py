@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from seawall.host.case_host import parse_case
+from tests.case_host import parse_case
+
 from seawall.host.host import Unread
 from seawall.sources.incident_record import (
     journal_decisions,
