@@ -150,10 +150,11 @@ def _compile(root: Path, folder: str) -> None:
     """By the image's own Python, which needs no root for that: the image can only be read."""
     words = [
         root / _LOADER, "--library-path", root / "usr/lib" / _LIBRARIES,
-        root / "usr/bin/python3.11", "-S", "-m", "compileall", "-q",
+        root / "usr/bin/python3.11", "-S", "-B", "-m", "compileall", "-q",
         "--invalidation-mode", "unchecked-hash", "-s", root, "-p", "/", root / folder,
     ]  # fmt: skip
     environment = {"PYTHONHOME": str(root / "usr"), "PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"}
+    # -B: what it imports itself would be written with this folder's name, and as if by chance.
     # Of the standard library some files are templates, which no Python compiles.
     subprocess.run([str(word) for word in words], env=environment, check=False, timeout=300)
 
