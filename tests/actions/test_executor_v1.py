@@ -28,7 +28,6 @@ from seawall.actions.undo import undo
 
 pytestmark = [
     pytest.mark.system,
-    pytest.mark.beside,
     pytest.mark.skipif(missing() is not None, reason=str(missing())),
 ]
 NAME = f"/seawall-TEST-hands-{os.getpid()}"

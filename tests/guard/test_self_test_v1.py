@@ -24,7 +24,6 @@ from seawall.guard.self_test import NAME, SelfTest, remove_leftovers
 
 pytestmark = [
     pytest.mark.system,
-    pytest.mark.beside,
     pytest.mark.skipif(missing() is not None, reason=str(missing())),
 ]
 OWN = f"/seawall-TEST-own-{os.getpid()}"
