@@ -22,6 +22,9 @@ pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(600)]
 PACKAGING = Path(__file__).parents[2] / "packaging"
 UNIT = "seawall-guard.service"
 WATCHDOG_SECONDS = 12
+PEACE_SECONDS = 15
+"""After the start: the first ledger is made, and what the start took is given back."""
+PSS_MOST_BYTES = 50 << 20
 SHOWN = "MainPID,ActiveState,SubState,Result,NRestarts,WatchdogTimestampMonotonic,ControlGroup"
 VOLATILE = r"^fs\.\(aio-nr\|dentry-state\|file-nr\|inode\)\|^kernel\.\(random\|ns_last_pid\|pty\)"
 JOB = f"""
@@ -52,6 +55,8 @@ echo {UNIT} > $OUT/began; systemctl start {UNIT} 2>> $OUT/began; echo $? >> $OUT
 until_said '"can_kill": *true'; show started
 M=$(systemctl show {UNIT} -p MainPID --value)
 for f in status stat oom_score_adj; do cat /proc/$M/$f > $OUT/main-$f; done
+sleep {PEACE_SECONDS}; until_said '"watcher": *"heard'
+/usr/bin/seawall guard status > $OUT/shares; /usr/bin/seawall guard status --json > $OUT/shares.json
 sed -i 's/^mode = .*/mode = "enforce"/; s/^#scope = .*/scope = ["\\/test.slice"]/
     s/^#tick_most_seconds = .*/tick_most_seconds = 1/' /etc/seawall/guard.toml
 systemctl reload {UNIT}
@@ -157,6 +162,18 @@ def test_the_sandbox_takes_nothing_that_it_needs(node: Outcome) -> None:
     fields = node.text("main-stat").rpartition(") ")[2].split()
     assert (fields[37], fields[38]) == ("1", "1"), "SCHED_FIFO 1"
     assert "seawall-guard: version" in node.text("dmesg")
+
+
+def test_its_processes_hold_50_mib_together(node: Outcome) -> None:
+    """In observe mode, on Debian 12: README, the unit's comment and ``guard status`` say so."""
+    memory = json.loads(node.text("shares.json"))["memory"]
+    assert memory["unread"] == []
+    held = {one["name"]: one["pss_bytes"] for one in memory["processes"]}
+    assert set(held) == {"guard", "helper", "watcher", "reader", "record"}
+    assert sum(held.values()) == memory["pss_bytes"]
+    assert memory["pss_bytes"] <= PSS_MOST_BYTES, held
+    assert "Its 5 processes hold " in node.text("shares")
+    assert "together (PSS): guard " in " ".join(node.text("shares").split())
 
 
 def test_systemd_hears_that_it_lives(node: Outcome) -> None:

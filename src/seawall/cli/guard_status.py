@@ -8,12 +8,14 @@ from typing import Any, Final
 
 from seawall.cli import statuses
 from seawall.guard.lock_file import FOLDER, NAME, holder
+from seawall.host.host import Unread
 from seawall.host.live import LiveHost
+from seawall.readings.guard_processes import GuardProcesses, read_guard_processes
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
 from seawall.views.document import head, render
 from seawall.views.documents.guard_status_document import STATUS, GuardAnswer
-from seawall.views.guard_line import AHEAD_SECONDS, OLD_SECONDS
+from seawall.views.guard_line import AHEAD_SECONDS, OLD_SECONDS, memory_words
 from seawall.views.terminal import Console, plain
 from seawall.words import duration
 
@@ -26,14 +28,18 @@ def status(*, as_json: bool, fail_on: str | None = None, folder: str = FOLDER) -
     text, age = _page(f"{folder}/status")
     is_earlier = bool(pid) and _is_of_an_earlier_guard(folder)
     words = _state_words(pid, text, age, folder, is_earlier=is_earlier)
+    host = LiveHost("/")
+    held = _held(host, pid)
     if as_json:
-        top = head("guard-status", Snapshot(LiveHost("/")).get(Kernel), None)
-        answer = _answer(pid, age, words, folder, is_earlier=is_earlier)
+        top = head("guard-status", Snapshot(host).get(Kernel), None)
+        answer = _answer(pid, age, words, folder, held, is_earlier=is_earlier)
         print(render(STATUS.of(top, answer)))
     else:
         print("\n".join(Console().wrap(words, "  ", "")))
         for line in (text or "").rstrip().splitlines():
             print(plain(line.rstrip()))
+        if pid:
+            print("\n".join(Console().wrap(memory_words(held), "  ", "")))
     if fail_on is None:
         return 0
     return exit_status(pid, None if is_earlier else age, _json_page(folder), fail_on)
@@ -109,8 +115,9 @@ def _page(path: str) -> tuple[str | None, float | None]:
 
 
 def _answer(
-    pid: int | None, age: float | None, words: str, folder: str, *, is_earlier: bool
-) -> GuardAnswer:
+    pid: int | None, age: float | None, words: str, folder: str, held: GuardProcesses | Unread,
+    *, is_earlier: bool,
+) -> GuardAnswer:  # fmt: skip
     return GuardAnswer(
         runs=None if pid is None else bool(pid),
         pid=pid if pid and pid > 0 else None,
@@ -118,7 +125,16 @@ def _answer(
         is_old=is_earlier or age is None or age > OLD_SECONDS,
         words=words.rstrip(":"),
         page=_json_page(folder),
+        memory=held,
     )
+
+
+def _held(host: LiveHost, pid: int | None) -> GuardProcesses | Unread:
+    if pid == 0:
+        return GuardProcesses(())
+    if pid is None or pid < 0:
+        return Unread("/proc", "refused", "its pid is not known here")
+    return read_guard_processes(host, pid)
 
 
 def _json_page(folder: str) -> dict[str, Any] | None:

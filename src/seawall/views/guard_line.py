@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``seawall why`` says of the guard of a host: one sentence."""
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seawall.host.host import Unread
 from seawall.readings.guard_status import GuardStatus
-from seawall.words import duration, size
+from seawall.views.terminal import plain
+from seawall.words import counted, duration, size
+
+if TYPE_CHECKING:  # only ``guard status`` reads them
+    from seawall.readings.guard_processes import GuardProcess, GuardProcesses
 
 OLD_SECONDS: Final = 30.0
 """It is written at every tick; the guard itself says the same number in its page."""
@@ -41,6 +45,25 @@ def guard_words(
     if last is not None:
         words += f"; last decision {last.decision} at {last.at}, {last.how}: {last.sentence}"
     return words
+
+
+def memory_words(found: "GuardProcesses | Unread") -> str:
+    """What the guard's processes hold together, and each of them."""
+    if isinstance(found, Unread):
+        return f"What its processes hold could not be seen: {found.detail or found.why}."
+    held = ", ".join(map(_held_words, found.processes))
+    total = found.pss_bytes
+    many = counted(len(found.processes), "process", "processes")
+    if isinstance(total, Unread):
+        return f"What its {many} hold together could not be seen: {held}."
+    return f"Its {many} hold {size(total)} together (PSS): {held}."
+
+
+def _held_words(process: "GuardProcess") -> str:
+    name = plain(process.name)
+    if isinstance(process.pss_bytes, Unread):
+        return f"{name} not seen ({process.pss_bytes.detail or process.pss_bytes.why})"
+    return f"{name} {size(process.pss_bytes)}"
 
 
 def _mode_words(status: GuardStatus) -> str:

@@ -14,8 +14,6 @@ from typing import Any, Final
 from seawall.accounts.node_memory.ledger import Ledger
 from seawall.host.background_question import BackgroundQuestion
 from seawall.host.host import JSON
-from seawall.host.live import LiveHost
-from seawall.host.slow_probes import SLOW_PROBES
 from seawall.proc.forked_child import bury
 from seawall.watcher.claim_rows import ClaimReport, ClaimRows, LearnedClaims
 from seawall.watcher.claims_file import ClaimsFile
@@ -72,11 +70,11 @@ def pause_seconds(pace: float, spent: float, *, is_armed: bool) -> float:
 class GuardFeed:
     """One watcher at work for one guard."""
 
-    def __init__(self, endpoint: GuardEndpoint) -> None:
+    def __init__(self, endpoint: GuardEndpoint, reader: WatcherReader | None = None) -> None:
         self._to = endpoint
-        self._reader = WatcherReader(lambda probe, argument: SLOW_PROBES[probe].answer(argument))
+        self._reader = reader or WatcherReader()
         self._stuck: BackgroundQuestion | None = None
-        self._live = LiveHost("/", reader=self._reader.child)
+        self._live = self._reader.host
         self._host = DeferredHost(self._live, self._reader)
         self._inventory = WorkloadInventory(self._live)
         self._learning = MemoryLearner(self._live, self._inventory)

@@ -21,12 +21,16 @@ def main(fd: int) -> int:
     die_with_parent(parent, signal.SIGTERM)
     own_process.use_one_heap()
     # After the guard is gone there is nothing to watch for; the import may take a second.
+    from seawall.watcher.watcher_reader import WatcherReader  # noqa: PLC0415 - see above
+
+    reader = WatcherReader()
+    settle()  # what both only read stays one page
+    reader.start()  # while this process is small: it needs nothing of what is imported below
     from seawall.watcher.guard_endpoint import GuardEndpoint  # noqa: PLC0415 - see above
     from seawall.watcher.guard_feed import GuardFeed  # noqa: PLC0415
 
-    settle()  # before its reader is forked: what both only read stays one page
     endpoint = GuardEndpoint(fd)
-    feed = GuardFeed(endpoint)
+    feed = GuardFeed(endpoint, reader)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda _number, _frame: endpoint.end())
     try:

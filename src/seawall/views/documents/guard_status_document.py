@@ -4,7 +4,9 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from seawall.views.documents.document_fields import Document
+from seawall.host.host import Unread
+from seawall.readings.guard_processes import GuardProcess, GuardProcesses
+from seawall.views.documents.document_fields import Document, shown, unread
 
 
 class GuardAnswer(NamedTuple):
@@ -21,6 +23,8 @@ class GuardAnswer(NamedTuple):
     """The same in a sentence."""
     page: Mapping[str, Any] | None
     """/run/seawall/status.json as the guard wrote it; None: none that can be read."""
+    memory: GuardProcesses | Unread
+    """What its processes hold; where none runs there are no processes."""
 
 
 STATUS: Final = Document(
@@ -29,5 +33,9 @@ STATUS: Final = Document(
     about="Whether a guard runs on this machine, and what it says. Additive within the major "
     "number.",
     pages=(GuardAnswer,),
-    shapes={},
+    shapes={
+        GuardAnswer: (*shown("runs pid age_seconds is_old words page"), *unread("memory")),
+        GuardProcesses: (*unread("pss_bytes"), *shown("processes")),
+        GuardProcess: (*shown("name pid"), *unread("pss_bytes")),
+    },
 )
