@@ -159,6 +159,7 @@ def test_status_of_a_guard_that_writes_and_of_one_that_hangs(
             f"A guard runs (pid {os.getpid()}); written 0 s ago:",
             "seawall guard OBSERVE",
             "\\x1b[2J",
+            "What its processes hold could not be seen: no guard is seen under this pid here.",
         ],
     )
     for path in (page, tmp_path / lock_file.NAME):
@@ -172,6 +173,7 @@ def test_status_of_a_guard_that_writes_and_of_one_that_hangs(
     assert document["is_old"] is True
     assert document["pid"] == os.getpid()
     assert document["page"] == {"mode": "observe"}
+    assert document["memory"] == {"unread": ["pss_bytes", "processes"]}
     os.close(lock.fd)
 
 
@@ -297,7 +299,7 @@ def test_a_guard_starts_observes_reloads_and_ends(tmp_path: Path) -> None:
         assert shown.startswith(f"A guard runs (pid {process.pid}); written ")
         assert "seawall guard OBSERVE" in shown
         command = Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")
-        assert command[1:3] == [b"-I", b"-S"], "it became the lean process, under the same pid"
+        assert command[1:3] == [b"-I", b"-S"], "it became that process, under the same pid"
         page = valid(guard("status", "--json").stdout, "guard-status")
         assert page["page"]["mode"] == "observe"
         assert page["page"]["pid"] == process.pid

@@ -165,6 +165,8 @@ def _slow_probe(probe: str, argument: str) -> JSON:
 
 
 def _begin() -> None:
+    import fcntl  # noqa: F401, PLC0415 - a lane may fork a second reader, which must import nothing
+
     take_role("reader")
     be_first()
 
