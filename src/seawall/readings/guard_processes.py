@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from seawall.host.host import Host, Unread
 from seawall.readings.process import Process, Processes
 from seawall.readings.process import read as read_processes
-from seawall.readings.process_extra import read_smaps_rollup
+from seawall.readings.process_extra import parse_smaps_rollup
+from seawall.readings.reading import read_as
 
 NAME_PREFIX = "seawall-"
 _GUARD = "seawall-guard"
@@ -55,7 +56,7 @@ def read_guard_processes(host: Host, guard_pid: int) -> GuardProcesses | Unread:
         return Unread(f"/proc/{guard_pid}/stat", "absent", "no guard is seen under this pid here")
     shown = []
     for process in (guard, *_descendants(found, guard_pid)):
-        rollup = read_smaps_rollup(host, process.pid)
+        rollup = read_as(host, f"/proc/{process.pid}/smaps_rollup", parse_smaps_rollup)
         if isinstance(rollup, Unread):
             if rollup.why not in ("absent", "vanished"):
                 shown.append(_one(process, rollup))
