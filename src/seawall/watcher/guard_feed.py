@@ -21,7 +21,6 @@ from seawall.watcher.deferred_host import DeferredHost
 from seawall.watcher.guard_endpoint import GuardEndpoint, word
 from seawall.watcher.ledger_looks import FreeMemoryLook
 from seawall.watcher.memory_learner import MemoryLearner
-from seawall.watcher.stuck_groups import DEADLINE_SECONDS, stuck
 from seawall.watcher.watcher_reader import WatcherReader, be_first
 from seawall.watcher.workload_inventory import WorkloadInventory
 
@@ -52,6 +51,7 @@ _DRIVERS_SECONDS: Final = 60.0
 _DRIVERS_LEAST_BYTES: Final = 256 << 20
 _RINGS_LEAST_BYTES: Final = 32 << 20
 _SLOW_SECONDS: Final = 60.0
+_STUCK_SECONDS: Final = 12.0
 _NOTHING: Final = ClaimReport([], [], 0)
 
 
@@ -111,7 +111,6 @@ class GuardFeed:
         self._host.may_ask = True
         self._rehearse_claims()
         self._rehearse_answers()
-        stuck([])
 
     def _rehearse_answers(self) -> None:
         until = time.monotonic() + 3.0
@@ -273,15 +272,19 @@ class GuardFeed:
             self._inventory.told(rows, gone)
 
     def _ask_stuck(self, paths: list[str]) -> None:
-        """By a child that ends with its answer: it is asked once an hour, and takes 15 MB."""
+        """By a child that ends with its answer, once an hour at most.  What it predicts by, 0.8 MB,
+        only the child imports.
+        """
 
         def answer() -> JSON:
             be_first()
+            from seawall.watcher.stuck_groups import stuck  # noqa: PLC0415 - see above
+
             return stuck(paths)
 
         if self._stuck is None:
             with suppress(OSError):  # no memory for it: the guard asks again
-                self._stuck = BackgroundQuestion("stuck", answer, DEADLINE_SECONDS)
+                self._stuck = BackgroundQuestion("stuck", answer, _STUCK_SECONDS)
 
     def _tell_stuck(self) -> None:
         if self._stuck is None or not self._stuck.is_over:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups
 from seawall.accounts.limits.group_progress import GroupProgress, progress_of, refused_per_s
 from seawall.accounts.limits.kill_prospects import KillProspects
-from seawall.accounts.oom import badness, contenders, prediction, salvage, scope
+from seawall.accounts.oom import salvage
 from seawall.accounts.scene import TopicWindow
 from seawall.findings.kill_words import hopeless_words
 from seawall.host.host import JSON, Unread
@@ -23,7 +23,6 @@ from seawall.readings.snapshot import Snapshot
 from seawall.watcher.guard_endpoint import word
 
 WINDOW_SECONDS: Final = 2.0
-DEADLINE_SECONDS: Final = 12.0
 _GROUPS_MOST: Final = 16
 _NEAR: Final = 0.95
 _BACK_FRACTION: Final = 0.10
@@ -31,8 +30,6 @@ _KILLS_MOST: Final = 200
 _FULL_SHARE: Final = 0.5
 _USER_CPUS: Final = 0.05
 _REFUSED_LEAST: Final = 1.0
-REHEARSED: Final = (badness, contenders, prediction, salvage, scope)
-"""Imported by ``KillProspects`` when it is asked, and here before memory is short."""
 
 
 def stuck(cgroups: list[str]) -> JSON:

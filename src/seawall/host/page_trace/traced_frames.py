@@ -16,6 +16,8 @@ _MASK: Final = _CHUNK - 1
 _FRAME_MOST: Final = 1 << 44
 ORDER_MOST: Final = 13  # the largest of any architecture (64 KiB pages: 512 MiB blocks)
 _ENTRY_BYTES: Final = 4
+_ZEROS: Final = 11
+"""Sizes of blocks for which zeros are kept: the larger ones, 250 KB, only huge pages have."""
 _RUNS_MOST: Final = 256
 _RUN_MOST: Final = 64
 
@@ -29,7 +31,7 @@ class TracedFrames:
         """Frames were dropped for want of room; whoever makes room sets it back."""
         self._chunks: dict[int, array[int]] = {}
         self._chunks_most = max(1, bytes_most // (_ENTRY_BYTES * _CHUNK))
-        self._zeros = [array("I", bytes(_ENTRY_BYTES << order)) for order in range(_BITS + 1)]
+        self._zeros = [array("I", bytes(_ENTRY_BYTES << order)) for order in range(_ZEROS)]
         self._runs: dict[int, array[int]] = {}
         """Entries for a block, by group: a sender takes the same one 100,000 times a second."""
 
@@ -78,7 +80,9 @@ class TracedFrames:
             chunk[at] = 0
         elif order <= ORDER_MOST:
             count = min(1 << order - self.shift, _CHUNK - at)
-            zeros = self._zeros[order - self.shift]
+            order -= self.shift
+            is_kept = order < _ZEROS
+            zeros = self._zeros[order] if is_kept else array("I", bytes(_ENTRY_BYTES << order))
             chunk[at : at + count] = zeros if len(zeros) == count else zeros[:count]
 
     def _new_chunk(self, number: int) -> "array[int] | None":
