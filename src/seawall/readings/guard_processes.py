@@ -35,7 +35,7 @@ class GuardProcesses:
 
     @property
     def pss_bytes(self) -> int | Unread:
-        """Of all together; Unread where one could not be read."""
+        """Of all together, each page counted once; not read where that of one was not."""
         total = 0
         for process in self.processes:
             if isinstance(process.pss_bytes, Unread):
