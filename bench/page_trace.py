@@ -136,9 +136,9 @@ def _follower(condition: str, stack: ExitStack) -> Callable[[], int] | None:
         tracer.narrow(SPARE_STEP)
 
     def pump() -> int:
-        before = tracer.follower.told.events
+        before = tracer.follower.statistics.events
         tracer.pump(0.1)
-        return tracer.follower.told.events - before
+        return tracer.follower.statistics.events - before
 
     return pump
 

@@ -22,7 +22,7 @@ from seawall.findings.finding import Judged
 from seawall.findings.policy import Policy
 from seawall.findings.rule import Rule, load_rules
 from seawall.findings.rule_runner import judge
-from seawall.guard.keys import KEYS, written
+from seawall.guard.keys import KEYS, toml_text
 from seawall.guard.keys import example as guard_example
 from seawall.readings.snapshot import Snapshot, needs_of
 from seawall.views.why_text import shown_value
@@ -93,7 +93,7 @@ def guard_keys() -> Iterator[str]:
     yield "guard does with them; [packaging/guard.toml](../packaging/guard.toml) has them all."
     yield from ("", "| key | default | expected | meaning |", "| --- | --- | --- | --- |")
     for key in KEYS:
-        default = written(key, key.default)
+        default = toml_text(key, key.default)
         yield f"| `{key.name}` | `{default}` | {cell(key.expected)} | {cell(key.sentence)} |"
 
 

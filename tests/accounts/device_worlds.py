@@ -149,7 +149,7 @@ def versions(*said: str, systemd: int | None = 252, reloaded: float | None = Non
     """``runc version 1.1.5``: what the programs print."""
     found = [runtime_of(f"/usr/bin/{number}", one) for number, one in enumerate(said)]
     return RuntimeVersions(
-        runtimes=tuple(one for one in found if one is not None), told=(), systemd=systemd,
+        runtimes=tuple(one for one in found if one is not None), bundle_paths=(), systemd=systemd,
         systemd_text=str(systemd or ""), units_loaded=reloaded,
     )  # fmt: skip
 

@@ -54,8 +54,8 @@ def test_of_several_it_is_only_sure_where_the_bundle_names_one() -> None:
     both = versions(OLD, NEW)
     assert skips_links(both) == VersionVerdict("maybe", "runc 1.1.5 (there is runc 1.3.0 too)")
     for told, says in (("/usr/bin/0", "yes"), ("/usr/bin/1", "no")):
-        named = type(both)(runtimes=both.runtimes, told=(told,), systemd=252, systemd_text="252",
-                           units_loaded=None)  # fmt: skip
+        named = type(both)(runtimes=both.runtimes, bundle_paths=(told,), systemd=252,
+                           systemd_text="252", units_loaded=None)  # fmt: skip
         assert skips_links(named).says == says
     assert skips_links(Unread("x", "no_answer")) == UNKNOWN
 

@@ -78,7 +78,7 @@ def test_a_decision_is_one_event_and_begins_with_the_deed(
 ) -> None:
     node = Node(tmp_path)
     act(node, step("ml/llm-0", "freeze"), step("ml/llm-0"))
-    node.teller.told(
+    node.teller.update_decision(
         DecisionUpdate(verdict().decision, 100.5, None, 1 << 30, "1.0 GiB came back in 0.4 s")
     )
     recent = node.lately(with_journal=journal, with_kmsg=kmsg)

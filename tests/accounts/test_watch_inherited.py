@@ -19,7 +19,7 @@ def kept(size: int = GIB, residual: int = 3 * GIB) -> SavedClaims:
     watch.see(LedgerMoment(0.0, residual - size - 200 * MIB, ERROR))
     assert watch.see(LedgerMoment(1.0, residual - size, ERROR)) == ("arm",)
     watch.learn(LedgerMoment(2.0, residual, ERROR), [row("culprit", size)], place())
-    file = watch.kept(LedgerMoment(2.0, residual, ERROR), place())
+    file = watch.saved_claims(LedgerMoment(2.0, residual, ERROR), place())
     assert [claim.least_bytes for claim in file.claims] == [size]
     return file
 
@@ -56,11 +56,14 @@ def test_a_watcher_that_is_not_told_the_time_learns_it_with_the_first_place() ->
     watch = MemoryWatch(kept())
     see(watch, 7.0)
     assert leasts(watch) == [0]
-    written = watch.kept(LedgerMoment(7.0, 3 * GIB, ERROR), place(5.0))
+    written = watch.saved_claims(LedgerMoment(7.0, 3 * GIB, ERROR), place(5.0))
     assert [claim.least_bytes for claim in written.claims] == leasts(watch) == [GIB]
     late = MemoryWatch(kept())
     see(late, 7.0)
-    assert late.kept(LedgerMoment(7.0, 3 * GIB, ERROR), place(500.0)).claims[0].least_bytes == 0
+    assert (
+        late.saved_claims(LedgerMoment(7.0, 3 * GIB, ERROR), place(500.0)).claims[0].least_bytes
+        == 0
+    )
 
 
 def test_from_one_watcher_to_the_next_it_does_not_get_younger() -> None:
@@ -69,7 +72,7 @@ def test_from_one_watcher_to_the_next_it_does_not_get_younger() -> None:
         watch = MemoryWatch(file, now_unix_seconds=LEARNED + 50 * number)
         see(watch, 0.0)
         assert leasts(watch) == [GIB if 50 * number <= INHERITED_SECONDS else 0]
-        file = watch.kept(LedgerMoment(1.0, 3 * GIB, ERROR), place(50.0 * number + 1))
+        file = watch.saved_claims(LedgerMoment(1.0, 3 * GIB, ERROR), place(50.0 * number + 1))
         assert file.written_at_unix_seconds == LEARNED + 50 * number + 1
 
 
@@ -87,7 +90,7 @@ def test_what_a_lost_tracer_told_is_as_old_as_its_last_look() -> None:
     watch.see(LedgerMoment(1.0, GIB + 100 * MIB, ERROR))
     rows = [row("culprit", GIB)]
     watch.learn(LedgerMoment(2.0, 2 * GIB + 100 * MIB, ERROR), rows, place(2.0))
-    watch.lost()
+    watch.drop_tracer()
     see(watch, 60.0, 2 * GIB + 100 * MIB)
     assert leasts(watch) == [GIB]
     see(watch, 3.0 + INHERITED_SECONDS, 2 * GIB + 100 * MIB)

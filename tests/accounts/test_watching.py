@@ -187,7 +187,7 @@ def test_following_fewer_frames_takes_neither_bytes_nor_certainty() -> None:
 
 def test_the_tracer_is_lost_and_what_it_told_stays() -> None:
     film = grown()
-    film.watch.lost()
+    film.watch.drop_tracer()
     film.traced.clear()
     film.tick()
     assert sizes(film.watch.claims) == {"culprit": 704}

@@ -93,7 +93,7 @@ class Film:
         self.watch.learn(self.moment, rows, place(self.seconds))
 
     def file(self) -> SavedClaims:
-        return self.watch.kept(self.moment, place(self.seconds))
+        return self.watch.saved_claims(self.moment, place(self.seconds))
 
     def restart(self) -> None:
         """The watcher is killed, and another one begins with its file."""

@@ -153,7 +153,7 @@ def test_a_frozen_one_is_killed_and_thawed(tmp_path: Path) -> None:
         outcome = made.perform(top.order())
         assert (outcome.is_done, outcome.processes, outcome.left) == (True, 3, 0)
         assert [child.wait(5) for child in children] == [-signal.SIGKILL] * 3
-        made.noted.told()
+        made.signal_journal.settle()
         assert in_force(tmp_path) == []
 
 

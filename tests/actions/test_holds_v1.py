@@ -102,5 +102,5 @@ def test_the_proof_comes_and_the_frozen_one_dies(tmp_path: Path) -> None:
         scene.tick()
         assert scene.steps == ["freeze", "kill", "thaw"]
         assert [child.wait(5) for child in children] == [-signal.SIGKILL] * 3
-        scene.hands.noted.told()
+        scene.hands.signal_journal.settle()
         assert in_force(tmp_path) == []

@@ -64,7 +64,7 @@ def ended(scene: Scene, request: pytest.FixtureRequest) -> Scene:
 def is_over(scene: Scene) -> bool:
     """Nothing is held, nothing is left to undo, and nobody else's limit was touched."""
     is_theirs = not scene.limit.exists() or scene.limit.read_text() == VERSION_2["memory.max"]
-    return is_theirs and not scene.hands._clamps.held and read(scene.journal) == []
+    return is_theirs and not scene.hands._clamps.active and read(scene.journal) == []
 
 
 def test_of_one_that_ended_nobody_is_accused(ended: Scene) -> None:

@@ -138,7 +138,7 @@ def test_a_limit(tmp_path: Path, folder: int, seen: Seen) -> None:
             time.sleep(0.001)
         # The kernel reads back what was written, and nothing of the value before.
         limit.write_text(f"{new}\n")
-    assert clamps.unclamp(clamps.held[0]) == ""
+    assert clamps.unclamp(clamps.active[0]) == ""
     assert seen == [
         ("memory.max", ["40960000"]),
         ("memory.max", ["40960000", "20480000"]),
@@ -154,7 +154,7 @@ def test_a_freeze(tmp_path: Path, folder: int, seen: Seen) -> None:
     freezes = Freezes(journal, 2.0)
     work = Work(Order("b0-1", "freeze", Target("/c", 0, "c"), "node_short", 0))
     assert freezes.freeze((folder, 2), str(tmp_path / "c"), work)
-    assert freezes.thaw(freezes.held[0])
+    assert freezes.thaw(freezes.active[0])
     assert seen == [("cgroup.freeze", ["1"]), ("cgroup.freeze", ["1"])]
     assert read(tmp_path / "guard.undo") == []
     journal.close()
@@ -188,14 +188,14 @@ def test_a_limit_that_comes_late_does_not_stay(
         clamps._text = b"40960000"
     if is_taken_back:
         with pytest.raises(Refused):
-            clamps.unclamp(clamps.held[0])
+            clamps.unclamp(clamps.active[0])
     assert clamps.tend() == []
     thread.jobs[0]()
     thread.is_busy = False
     told = clamps.tend()
     assert told == (["/c: its new limit came late, memory.max is max again"] if has_begun else [])
     assert limit.read_text().startswith("max")
-    assert clamps.held == []
+    assert clamps.active == []
     assert journal.changes() == []
     journal.close()
 

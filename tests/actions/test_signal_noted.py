@@ -66,13 +66,13 @@ def test_of_an_absurd_path_nothing_is_noted(scene: Scene) -> None:
     """It would take the room of who has to stand still."""
     order = scene.order()
     long = order._replace(target=order.target._replace(path="/" + "\x01" * 2000))
-    assert scene.hands.noted.note(long) is None
+    assert scene.hands.signal_journal.note(long) is None
     assert scene.next_one() == []
 
 
 def test_what_was_told_is_not_said_again(scene: Scene) -> None:
     scene.hands.perform(scene.order())
-    scene.hands.noted.told()
+    scene.hands.signal_journal.settle()
     assert scene.next_one() == []
 
 
@@ -93,4 +93,4 @@ def test_of_a_self_test_and_of_what_was_refused_nothing_is_said(scene: Scene) ->
 def test_on_a_full_run_it_kills_all_the_same(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Journal, "note", lambda _self, _change: None)
     assert scene.hands.perform(scene.order()).processes == 5
-    scene.hands.noted.told()
+    scene.hands.signal_journal.settle()

@@ -11,7 +11,7 @@ from seawall.formats import toml
 from seawall.guard import config, entry
 from seawall.guard.config import chosen_path, parse, read
 from seawall.guard.handover import from_json, to_json
-from seawall.guard.keys import BY_NAME, KEYS, example, written
+from seawall.guard.keys import BY_NAME, KEYS, example, toml_text
 from seawall.guard.settings import START_ONLY, Settings
 from seawall.problems import UsageProblem
 
@@ -84,7 +84,7 @@ def test_a_key_is_read_and_handed_on(name: str) -> None:
     assert getattr(settings, BY_NAME[name].field) == value
     assert value != BY_NAME[name].default
     assert from_json(to_json(settings)) == settings
-    again = f"{NEEDS.get(name, '')}{name} = {written(BY_NAME[name], value)}\n"
+    again = f"{NEEDS.get(name, '')}{name} = {toml_text(BY_NAME[name], value)}\n"
     assert parsed(again) == settings
 
 

@@ -233,7 +233,7 @@ def test_a_slow_guard_kills_whom_the_aide_has_thawed(
         assert works[0].may_have_forked
         assert (outcome.is_done, outcome.processes, outcome.left) == (True, 3, 0)
         assert [child.wait(5) for child in children] == [-signal.SIGKILL] * 3
-        made.noted.told()
+        made.signal_journal.settle()
         assert in_force(tmp_path) == []
 
 
@@ -246,15 +246,15 @@ def test_who_thawed_it_before_is_no_freeze_of_ours(tmp_path: Path) -> None:
         fd = os.open(top.freezer().parent, os.O_RDONLY)
         work = Work(top.order("freeze"))
         assert freezes.freeze((fd, 1), str(top.freezer().parent), work)
-        first = freezes.held[0].deadline
+        first = freezes.active[0].deadline
         assert freezes.freeze((fd, 1), str(top.freezer().parent), work)
-        assert freezes.held[0].deadline == first
+        assert freezes.active[0].deadline == first
         top.freezer().write_text("THAWED")
         assert freezes.freeze((fd, 1), str(top.freezer().parent), work)
         assert top.freezer().read_text() == FROZEN
-        assert len(freezes.held) == len(in_force(tmp_path)) == 1
-        assert freezes.held[0].deadline > first
-        assert freezes.thaw(freezes.held[0])
+        assert len(freezes.active) == len(in_force(tmp_path)) == 1
+        assert freezes.active[0].deadline > first
+        assert freezes.thaw(freezes.active[0])
         os.close(fd)
 
 

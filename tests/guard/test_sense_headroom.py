@@ -11,7 +11,7 @@ from seawall.accounts.node_memory.full_ledger import FullLedger
 from seawall.accounts.node_memory.ledger import Ledger
 from seawall.guard.sense.files import KernelFile
 from seawall.guard.sense.residual import TickResidual
-from seawall.guard.sense.swap import Swap, given
+from seawall.guard.sense.swap import Swap, gain_bytes
 from seawall.guard.sense.tick_headroom import TickHeadroom
 from seawall.guard.sense.tick_meminfo import TickMeminfo
 from seawall.host.host import Host
@@ -131,7 +131,7 @@ def test_zram_that_stores_nothing_well_gives_nothing(tmp_path: Path) -> None:
     swap = Swap(str(tmp_path), str(tmp_path))
     swap.zram_free, swap.zram_cost = 100 * MIB, 1.0
     _, memory = looked(tmp_path)
-    assert given(swap.rooms(50 * MIB), swap.gains(memory, is_zswap=False)) == 0
+    assert gain_bytes(swap.rooms(50 * MIB), swap.gains(memory, is_zswap=False)) == 0
 
 
 def test_a_new_price_is_told_apart_from_what_was_taken(tmp_path: Path) -> None:

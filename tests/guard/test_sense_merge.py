@@ -92,7 +92,7 @@ def test_claims_are_all_of_now(scene: Scene) -> None:
     assert scene.hear("claims", 102.0, rows=[scene.claim(1, 9 * MIB)], refused=["no tracefs"]) == 0
     assert scene.one.outside_slope == 2 * MIB
     assert scene.two.outside == NOTHING_OUTSIDE
-    assert scene.merge.refused == ("no tracefs",)
+    assert scene.merge.refusals == ("no tracefs",)
     assert scene.merge.claims_seconds == 102.0
 
 

@@ -217,7 +217,7 @@ def test_pressure_of_units_on_v2(tmp_path: Path) -> None:
     assert {watched.name for watched in stalled.by_key.values()} == {
         "kubelet", "ourselves", "/extra",
     }  # fmt: skip
-    assert len(stalled.fresh) == 3
+    assert len(stalled.new_pressure_files) == 3
     (folder / "memory.pressure").write_text("some avg10=0 total=0\nfull avg10=0 total=600000\n")
     assert stalled.look(3.0, paths) == pytest.approx(0.3)
     fake.remove("/system.slice/kubelet.service")

@@ -54,14 +54,14 @@ class Watched:
 
     def open(self) -> None:
         self.tree.open(self.now)
-        self.tree.born.clear()
+        self.tree.new_folders.clear()
 
     def tick(self, seconds: float = TICK) -> set[str]:
         """Who was found in it."""
         self.now += seconds
         self.tree.update(self.now)
-        found = {folder.path for folder in self.tree.born}
-        self.tree.born.clear()
+        found = {folder.path for folder in self.tree.new_folders}
+        self.tree.new_folders.clear()
         return found
 
     def minutes(self) -> int:

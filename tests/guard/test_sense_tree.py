@@ -37,7 +37,7 @@ def test_what_is_a_workload(fake: FakeTree) -> None:
         f"{manager}/app.slice/browser.scope", "/plain/inner/leaf", "/alone", f"/docker/{ID(3)}",
     ):  # fmt: skip
         fake.make(path)
-    assert paths(opened(fake).born) == {
+    assert paths(opened(fake).new_folders) == {
         container(1), scope, "/system.slice/kubelet.service", "/system.slice/foo.service",
         f"{manager}/app.slice/browser.scope", "/plain/inner/leaf", "/alone", f"/docker/{ID(3)}",
     }  # fmt: skip
@@ -46,14 +46,14 @@ def test_what_is_a_workload(fake: FakeTree) -> None:
 def test_pods_come_and_go(fake: FakeTree) -> None:
     fake.make(container(1))
     tree = opened(fake)
-    paths(tree.born)
+    paths(tree.new_folders)
     fake.make(container(2))
     fake.make(container(3, "besteffort"))
     tree.update(1.0)
-    assert paths(tree.born) == {container(2), container(3, "besteffort")}
+    assert paths(tree.new_folders) == {container(2), container(3, "besteffort")}
     fake.remove(pod(2))
     tree.update(2.0)
-    assert paths(tree.gone) == {container(2)}
+    assert paths(tree.removed_folders) == {container(2)}
     assert pod(2) not in tree.folders
     assert tree.blind == ""
 
@@ -63,40 +63,40 @@ def test_one_that_came_and_went_between_two_ticks_was_never_there(fake: FakeTree
     fake.make(container(2))
     fake.remove(pod(2))
     tree.update(1.0)
-    assert not tree.born
-    assert not tree.gone
+    assert not tree.new_folders
+    assert not tree.removed_folders
 
 
 def test_a_path_that_comes_again_is_another_one(fake: FakeTree) -> None:
     fake.make(container(1))
     tree = opened(fake)
     before = tree.folders[container(1)].inode
-    tree.born.clear()
+    tree.new_folders.clear()
     fake.remove(container(1))
     fake.make("/keeps-the-inode-taken")
     fake.make(container(1))
     tree.update(1.0)
     assert tree.folders[container(1)].inode != before
-    assert paths(tree.gone) == {container(1)}
-    assert container(1) in paths(tree.born)
+    assert paths(tree.removed_folders) == {container(1)}
+    assert container(1) in paths(tree.new_folders)
 
 
 def test_a_plain_cgroup_stops_being_one_when_something_is_made_in_it(fake: FakeTree) -> None:
     fake.make("/hog")
     tree = opened(fake)
-    assert paths(tree.born) == {"/hog"}
+    assert paths(tree.new_folders) == {"/hog"}
     fake.make("/hog/child")
     tree.update(1.0)
-    assert (paths(tree.gone), paths(tree.born)) == ({"/hog"}, {"/hog/child"})
+    assert (paths(tree.removed_folders), paths(tree.new_folders)) == ({"/hog"}, {"/hog/child"})
     fake.remove("/hog/child")
     tree.update(2.0)
-    assert (paths(tree.gone), paths(tree.born)) == ({"/hog/child"}, {"/hog"})
+    assert (paths(tree.removed_folders), paths(tree.new_folders)) == ({"/hog/child"}, {"/hog"})
 
 
 def test_hostile_names(fake: FakeTree) -> None:
     name = "/evil\n0::\x1b[31m \udcff"
     fake.make(name)
-    assert paths(opened(fake).born) == {name}
+    assert paths(opened(fake).new_folders) == {name}
 
 
 def test_without_inotify_the_rescan_finds_them(
@@ -107,14 +107,14 @@ def test_without_inotify_the_rescan_finds_them(
     monkeypatch.setattr(tree.watches, "_init", lambda _flags: -1)
     tree.open(0.0)
     assert "max_user_instances" in tree.blind
-    tree.born.clear()
+    tree.new_folders.clear()
     fake.make(container(2))
     fake.remove(pod(1))
     tree.update(30.0)
-    assert not tree.born
+    assert not tree.new_folders
     tree.update(61.0)
-    assert paths(tree.born) == {container(2)}
-    assert paths(tree.gone) == {container(1)}
+    assert paths(tree.new_folders) == {container(2)}
+    assert paths(tree.removed_folders) == {container(1)}
 
 
 def test_lost_events_are_made_up_for_in_the_same_tick(
@@ -125,7 +125,7 @@ def test_lost_events_are_made_up_for_in_the_same_tick(
     tree.watches.events()
     monkeypatch.setattr(type(tree.watches), "events", lambda _: [(-1, 0x4000, b"")])
     tree.update(1.0)
-    assert paths(tree.born) == {container(5)}
+    assert paths(tree.new_folders) == {container(5)}
 
 
 def test_too_many_are_said(fake: FakeTree, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,29 +153,29 @@ def test_a_users_cgroups_hide_no_pod(
     if not is_told:
         monkeypatch.setattr(tree.watches, "_init", lambda _flags: -1)
         tree.open(0.0)
-    assert paths(tree.born) == {f"{ONE}/app.slice/a.service"}
+    assert paths(tree.new_folders) == {f"{ONE}/app.slice/a.service"}
     for number in range(20):
         fake.make(f"{ONE}/app.slice/deep/x{number}")
     fake.make(container(1))
     fake.make(f"{MANAGER.format(1001)}/b.service")
     for now in (61.0, 122.0, 183.0):
         tree.update(now)
-    assert paths(tree.gone) == {f"{ONE}/app.slice/a.service"}
-    assert paths(tree.born) == {ONE, container(1), f"{MANAGER.format(1001)}/b.service"}
+    assert paths(tree.removed_folders) == {f"{ONE}/app.slice/a.service"}
+    assert paths(tree.new_folders) == {ONE, container(1), f"{MANAGER.format(1001)}/b.service"}
     assert not [path for path in tree.folders if path.startswith(f"{ONE}/")]
     if is_told:
         assert tree.blind == f"{fake.mount}{ONE}: more than 8 cgroups: taken as one"
     fake.make(f"{ONE}/still-more/of-them")
     tree.update(244.0)
-    assert not tree.born
+    assert not tree.new_folders
     # Until it goes.
     fake.remove(ONE)
     tree.update(305.0)
-    assert paths(tree.gone) == {ONE}
+    assert paths(tree.removed_folders) == {ONE}
     assert "taken as one" not in tree.blind
     fake.make(f"{ONE}/app.slice/a.service")
     tree.update(366.0)
-    assert paths(tree.born) == {f"{ONE}/app.slice/a.service"}
+    assert paths(tree.new_folders) == {f"{ONE}/app.slice/a.service"}
     tree.close()
 
 
@@ -187,8 +187,8 @@ def test_too_many_of_a_user_are_one_from_the_start(
         fake.make(f"{ONE}/app.slice/x{number}/y")
     fake.make(container(1))
     tree = opened(fake)
-    assert paths(tree.born) == {ONE, container(1)}
-    assert not tree.gone
+    assert paths(tree.new_folders) == {ONE, container(1)}
+    assert not tree.removed_folders
     assert set(tree.watches.by_watch.values()) == {
         path for path, folder in tree.folders.items() if not folder.is_leaf
     }
@@ -223,11 +223,11 @@ def test_many_users_have_no_more_than_a_host(
         for number in range(8):
             fake.make(f"{MANAGER.format(user)}/x{number}")
     tree = opened(fake)
-    whole = {path for path in paths(tree.born) if path.endswith(".service")}
+    whole = {path for path in paths(tree.new_folders) if path.endswith(".service")}
     assert len(whole) == len(tree._whole) == 8 - 3
     fake.make(container(1))
     tree.update(1.0)
-    assert paths(tree.born) == {container(1)}
+    assert paths(tree.new_folders) == {container(1)}
     tree.close()
 
 
@@ -244,8 +244,8 @@ def test_nothing_is_left_of_those_that_went(fake: FakeTree) -> None:
             for number in range(3):
                 fake.remove(pod(number + 3 * round_))
             tree.update(round_ + 0.6)
-            tree.born.clear()
-            tree.gone.clear()
+            tree.new_folders.clear()
+            tree.removed_folders.clear()
         assert gc.collect() == 0  # no reference cycles
     finally:
         gc.enable()

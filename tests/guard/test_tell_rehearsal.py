@@ -123,8 +123,8 @@ def tell(number):
     faults()
     before = faults()
     teller.verdict(verdict, made)
-    teller.told(outcome)
-    teller.told(back)
+    teller.update_decision(outcome)
+    teller.update_decision(back)
     teller.status(node, parts.sense.groups, "short", loop._extra)
     now = faults()
     return [now[0] - before[0], now[1] - before[1]]

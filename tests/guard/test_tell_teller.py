@@ -113,8 +113,10 @@ def test_another_address_waits_for_a_start_and_the_old_one_hears_nothing(
 
 def test_one_id_ties_everything_together(made: Teller, tmp_path: Path, aide: Heard) -> None:
     made.verdict(verdict())
-    made.told(DecisionUpdate("5eed0000-0001", 100.1, outcome(), None, "killed shop/cart/worker"))
-    made.told(
+    made.update_decision(
+        DecisionUpdate("5eed0000-0001", 100.1, outcome(), None, "killed shop/cart/worker")
+    )
+    made.update_decision(
         DecisionUpdate("5eed0000-0001", 100.5, None, 1380 * MIB, "1.3 GiB came back in 0.4 s")
     )
     made.status(node(), groups(), "holding", {"can kill": "can kill: proved 1 s ago in 4 ms"})
@@ -308,7 +310,9 @@ def test_the_trigger_goes_out_by_udp(tmp_path: Path) -> None:
 def test_hostile_words_reach_nobody_as_they_are(made: Teller, tmp_path: Path) -> None:
     made.event(HOSTILE)
     made.verdict(verdict(sentence=HOSTILE, refused=HOSTILE))
-    made.told(DecisionUpdate("5eed0000-0001", 1.0, outcome(problem=HOSTILE), None, HOSTILE))
+    made.update_decision(
+        DecisionUpdate("5eed0000-0001", 1.0, outcome(problem=HOSTILE), None, HOSTILE)
+    )
     made.status(node(), groups(), HOSTILE, {"blind": HOSTILE, "x" + HOSTILE: HOSTILE})
     for name in ("status", "status.json", "decisions.jsonl", "kmsg", "pmsg0"):
         assert is_harmless((tmp_path / name).read_bytes()), name
@@ -350,7 +354,7 @@ def round(number):
     if number % 50 == 0:
         name = "5eed0000-%04d" % number
         teller.verdict(verdict(ranking[:32], decision=name), ranking[32:])
-        teller.told(DecisionUpdate(name, 1.0, outcome(), 5, "it came back"))
+        teller.update_decision(DecisionUpdate(name, 1.0, outcome(), 5, "it came back"))
 
 def resident():  # statm lags by a batch for each CPU since 6.2
     return int(open("/proc/self/status").read().split("VmRSS:")[1].split()[0]) << 10

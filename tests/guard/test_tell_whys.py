@@ -36,7 +36,7 @@ def freeze_then_kill(teller: Teller) -> tuple[Verdict, Verdict]:
         verdicts.append(judged(judge, seconds, slope, groups))
         teller.verdict(verdicts[-1], judge.rest)
         for told in judge.updates(short(seconds, 50, slope), groups):
-            teller.told(told)
+            teller.update_decision(told)
     teller.status(short(1005.2), groups, "holding", {})
     first, second = verdicts
     return first, second

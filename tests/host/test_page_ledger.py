@@ -66,8 +66,8 @@ def told(
     """Rows of the report by thread."""
     symbols = Symbols("/nowhere")
     material = Material(
-        ledger=book, told=about or FollowerStatistics(), found=held(book), settled_before=settled,
-        stacks={b"": 0}, symbols=symbols, drivers=(), sums=sums,
+        ledger=book, statistics=about or FollowerStatistics(), flags=held(book),
+        settled_before=settled, stacks={b"": 0}, symbols=symbols, drivers=(), sums=sums,
     )  # type: ignore[arg-type]  # fmt: skip
     answer = report(material)
     return {answer["tasks"][row["task"]]["tid"]: row for row in answer["held"]}
@@ -228,9 +228,9 @@ def test_sums_of_the_kernel_bound_what_was_lost_and_a_full_map_is_blind() -> Non
     book = ledger()
     book.apply([taken(1, frame) for frame in range(100)])
     material = Material(
-        ledger=book, told=FollowerStatistics(lost_taken=50), found=held(book), stacks={b"": 0},
-        settled_before=book.next_stretch(), symbols=Symbols("/nowhere"), drivers=(),
-        sums=Sums({US: 340}, dropped=17),
+        ledger=book, statistics=FollowerStatistics(lost_taken=50), flags=held(book),
+        stacks={b"": 0}, settled_before=book.next_stretch(), symbols=Symbols("/nowhere"),
+        drivers=(), sums=Sums({US: 340}, dropped=17),
     )  # fmt: skip
     answer = report(material)
     assert answer["mechanism"] == "ring+hist"

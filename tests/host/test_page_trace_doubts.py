@@ -142,7 +142,7 @@ def test_a_kernel_that_shows_no_names_is_said_and_so_is_being_stopped(
     book = ledger()
     book.apply([taken(1, frame, stack=1) for frame in range(10)])
     material = Material(
-        ledger=book, told=FollowerStatistics(stops=2), found=held(book),
+        ledger=book, statistics=FollowerStatistics(stops=2), flags=held(book),
         settled_before=book.next_stretch(),
         stacks={b"": 0, struct.pack("<Q", 0xFFFFFFFF81000010): 1}, symbols=Symbols(str(hidden)),
         drivers=(),
@@ -202,11 +202,11 @@ def test_a_follower_that_runs_short_of_stacks_keeps_those_of_what_is_held() -> N
         assert tracer.follower._stacks_most >= most_after(0)
         tracer.follower.forget_stacks()
         said = tracer.look()
-        assert len(tracer.follower.taken.stacks) < decode.STACKS_MOST // 2
+        assert len(tracer.follower.allocations.stacks) < decode.STACKS_MOST // 2
         largest = max(said["held"], key=lambda row: row["pages"])
         assert "packet_set_ring" in said["stacks"][largest["stack"]]
         tracer.forget()
-        assert tracer.follower.taken.stacks == {b"": decode.NO_STACK}
+        assert tracer.follower.allocations.stacks == {b"": decode.NO_STACK}
 
 
 def test_it_is_not_gone_through_again_and_again_for_a_few() -> None:

@@ -276,15 +276,15 @@ def test_nothing_is_applied_while_somebody_looks() -> None:
     """What the look has found goes by numbers that a round may change."""
     with tracing() as tracer:
         tracer.pump(0.1)
-        known, read = tracer.follower.told.events, len(tracer.follower._read)
+        known, read = tracer.follower.statistics.events, len(tracer.follower._read)
         deadline = time.monotonic() + 5
         while len(tracer.follower._read) == read and time.monotonic() < deadline:
             mmap.mmap(-1, MIB).write(bytes(MIB))  # pages are freed
             tracer._keep_pace()
         assert len(tracer.follower._read) > read
-        assert tracer.follower.told.events == known
+        assert tracer.follower.statistics.events == known
         tracer.pump(0.1)
-        assert tracer.follower.told.events > known
+        assert tracer.follower.statistics.events > known
 
 
 @pytest.mark.system

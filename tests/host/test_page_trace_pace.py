@@ -40,7 +40,7 @@ def happenings(order: int, count: int) -> Sequence[Happening]:
 def paced(pace: TracerPace, order: int, used: float, step: int = 1) -> int:
     """The step after one second of such blocks, for which so much of a CPU was used."""
     pace.saw(happenings(order, 4000))
-    pace.used(used)
+    pace.add_cpu(used)
     return pace.step(pace._since + 1.0, step)
 
 
@@ -54,7 +54,7 @@ def test_it_is_narrowed_when_that_helps_and_only_when_it_is_needed() -> None:
 def test_it_is_asked_once_a_second() -> None:
     pace = TracerPace()
     pace.saw(happenings(0, 4000))
-    pace.used(0.9)
+    pace.add_cpu(0.9)
     assert pace.step(pace._since + 0.9, 1) == 1
     assert pace.step(pace._since + 1.0, 1) == 2
     assert pace.step(pace._since + 0.5, 2) == 2
@@ -63,5 +63,5 @@ def test_it_is_asked_once_a_second() -> None:
 def test_forks_moves_and_probes_are_no_pages() -> None:
     pace = TracerPace()
     pace.saw([(n, decode.PROBED, 7, 1, 4096) for n in range(4000)])
-    pace.used(0.9)
+    pace.add_cpu(0.9)
     assert pace.step(pace._since + 1.0, 1) == 1

@@ -146,14 +146,16 @@ def test_help_says_what_no_limit_holds(kind: str) -> None:
 
 
 def test_an_answer_comes_back() -> None:
-    assert libraries.asked(lambda: {"name": "x", "pid": os.getpid()})["pid"] != os.getpid()
+    assert (
+        libraries.answer_in_child(lambda: {"name": "x", "pid": os.getpid()})["pid"] != os.getpid()
+    )
 
 
 def test_a_problem_is_words() -> None:
     def question() -> dict[str, str]:
         raise libraries.DriverProblem("nobody there")
 
-    assert libraries.asked(question) == {"problem": "nobody there"}
+    assert libraries.answer_in_child(question) == {"problem": "nobody there"}
 
 
 def test_a_crash_is_the_childs() -> None:
@@ -161,7 +163,7 @@ def test_a_crash_is_the_childs() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
         return {}
 
-    assert libraries.asked(question) == {
+    assert libraries.answer_in_child(question) == {
         "problem": "the driver's library ended the process that asked it (-9)"
     }
 
@@ -175,7 +177,7 @@ def test_a_hang_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
         time.sleep(60)
         return {}
 
-    assert "did not answer" in libraries.asked(question)["problem"]
+    assert "did not answer" in libraries.answer_in_child(question)["problem"]
     assert time.monotonic() - began < 10
 
 
@@ -186,7 +188,7 @@ def test_what_no_kill_ends_is_told_and_not_waited_for(monkeypatch: pytest.Monkey
     killed: list[int] = []
     with monkeypatch.context() as patched:
         patched.setattr(libraries.os, "kill", lambda pid, _number: killed.append(pid))
-        said_words = libraries.asked(lambda: time.sleep(60) or {})["problem"]
+        said_words = libraries.answer_in_child(lambda: time.sleep(60) or {})["problem"]
     (child,) = killed
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
@@ -205,7 +207,7 @@ def test_a_question_ends_with_whoever_asked(number: signal.Signals) -> None:
     asker = os.fork()
     if not asker:
         signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None
-        libraries.asked(question)
+        libraries.answer_in_child(question)
         os._exit(1)
     os.close(writing)
     with open(reading, "rb", buffering=0) as pipe:

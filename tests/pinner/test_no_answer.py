@@ -84,7 +84,7 @@ def test_what_nobody_answers_for_stays_within_the_budget(
 ) -> None:  # fmt: skip
     rounds.run()
     answers.told = {"maps": SILENT}
-    rounds.asked = rounds.asked._replace(pin_at_most_bytes=SIZE // 2)
+    rounds.request = rounds.request._replace(pin_at_most_bytes=SIZE // 2)
     assert rounds.run()["pinned_bytes"] == 0
     rounds.close()
 
@@ -144,7 +144,7 @@ def test_a_changed_file_leaves_the_other_problems(tmp_path: Path) -> None:
     pinner._problems = ["its memory is not locked: no"]
     problems = []
     for argv in (("false",), asked.config_argv):
-        pinner._rounds.asked = asked._replace(config_argv=argv)
+        pinner._rounds.request = asked._replace(config_argv=argv)
         config.write_text(f"{argv}")
         pinner._look_at_config()
         pinner._round()
@@ -152,4 +152,4 @@ def test_a_changed_file_leaves_the_other_problems(tmp_path: Path) -> None:
     pinner.close()
     assert problems[0] == [*problems[1], f"{config} could not be read: what was holds"]
     assert problems[1] == ["its memory is not locked: no"]
-    assert pinner._rounds.asked.pin == ("nobody-is-called-so",)
+    assert pinner._rounds.request.pin == ("nobody-is-called-so",)

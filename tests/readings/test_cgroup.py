@@ -198,7 +198,7 @@ class Endless:
 def test_the_walk_is_bounded_in_depth(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cgroup_tree, "CGROUPS_MOST", 500)
     walk = cgroup_tree.CgroupWalk(Endless(), "/cg")  # type: ignore[arg-type]
-    paths = [found.path for found in walk.found()]
+    paths = [found.path for found in walk.results()]
     assert len(paths) == len(set(paths)) == 500
     assert max(path.count("/") for path in paths) == cgroup_tree.DEPTH_MOST
     assert {unread.why for unread in walk.unread} == {"too_big"}

@@ -39,7 +39,7 @@ def test_below_one_owner_the_walk_ends(
     monkeypatch.setattr(cgroup_tree, "BELOW_MOST", 50)
     leaves = [f"{many}/s{n:04}" for n in range(400)]
     walk = cgroup_tree.CgroupWalk(Tree(*leaves, last), "/cg")  # type: ignore[arg-type]
-    paths = [found.path for found in walk.found()]
+    paths = [found.path for found in walk.results()]
     assert last in paths
     assert len([path for path in paths if path.startswith(owner + "/")]) == 50
     (unread,) = walk.unread
@@ -50,7 +50,7 @@ def test_each_owner_has_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cgroup_tree, "BELOW_MOST", 50)
     leaves = [f"{owner}/s{n:04}" for owner in (FIRST, LAST) for n in range(50)]
     walk = cgroup_tree.CgroupWalk(Tree(*leaves), "/cg")  # type: ignore[arg-type]
-    assert {found.path for found in walk.found()} >= set(leaves)
+    assert {found.path for found in walk.results()} >= set(leaves)
     assert not walk.unread
 
 
@@ -58,4 +58,4 @@ def test_what_the_host_made_itself_is_not_counted(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(cgroup_tree, "BELOW_MOST", 5)
     leaves = [f"/system.slice/s{n}.service" for n in range(60)]
     walk = cgroup_tree.CgroupWalk(Tree(*leaves), "/cg")  # type: ignore[arg-type]
-    assert {found.path for found in walk.found()} >= set(leaves)
+    assert {found.path for found in walk.results()} >= set(leaves)

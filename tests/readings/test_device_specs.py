@@ -107,7 +107,9 @@ def test_paths_without_numbers_are_not_a_container_without_devices() -> None:
 
 def test_privileged_docker_allows_all() -> None:
     config = docker_devices.parse_hostconfig(b'{"Privileged": true}')
-    assert docker_devices.told(config, {}, {}).rules == (DeviceRule(None, None, None, "rwm"),)
+    assert docker_devices.as_oci_devices(config, {}, {}).rules == (
+        DeviceRule(None, None, None, "rwm"),
+    )
 
 
 @pytest.mark.parametrize(

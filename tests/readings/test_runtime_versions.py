@@ -51,7 +51,7 @@ def test_debians() -> None:
     found = read(answer(told=["/usr/sbin/runc", "/gone"]))
     assert found == RuntimeVersions(
         runtimes=(Runtime("/usr/sbin/runc", "runc", (1, 1, 5), False, True, "1.1.5+ds1"),),
-        told=("/usr/sbin/runc",), systemd=252, systemd_text="252.39-1",
+        bundle_paths=("/usr/sbin/runc",), systemd=252, systemd_text="252.39-1",
         units_loaded=1_700_000_000.25,
     )  # fmt: skip
 

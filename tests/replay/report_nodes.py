@@ -70,7 +70,7 @@ def lines_of(
         if moment.verdict is not None:
             lines.append(decision_lines.verdict_line(moment.verdict, stamp))
         for outcome in moment.outcomes:
-            words = guard_sentences.ended(outcome)
+            words = guard_sentences.outcome_sentence(outcome)
             lines.append(decision_lines.outcome_line(outcome, words, node.seconds, stamp))
     return lines
 

@@ -38,7 +38,7 @@ def replayed(path: Path, policy: Settings | None = None) -> BootReplay:
 
 def assert_as_live(lives: list[Lived], boot: BootReplay) -> None:
     decided = [decision for lived in lives for decision in lived.decided]
-    found = [(one.number, one.verdict) for one in boot.as_live.found if one.is_exact]
+    found = [(one.number, one.verdict) for one in boot.as_live.results if one.is_exact]
     assert found == decided
     compared = boot.compared
     assert len(compared.same) == len(decided) == len(boot.live)
@@ -138,7 +138,7 @@ def test_torn_frames_cost_their_ticks_and_nothing_else(seed: int, tmp_path: Path
     assert without(path, hit) == len(hit)
     boot = replayed(path)
     decided = {(number, v.sentence) for lived in lives for number, v in lived.decided}
-    found = {(one.number, one.verdict.sentence) for one in boot.as_live.found if one.is_exact}
+    found = {(one.number, one.verdict.sentence) for one in boot.as_live.results if one.is_exact}
     assert found <= decided
     assert not boot.compared.differ
     for line, why in boot.compared.missing:

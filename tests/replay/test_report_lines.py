@@ -76,7 +76,7 @@ def test_hostile_files_are_counted(journal: list[bytes], tmp_path: Path) -> None
     (tmp_path / "decisions.jsonl").write_bytes(b"".join([*journal, *bad]))
     (source,) = read([str(tmp_path)])
     assert source.malformed == len(bad)
-    assert len(source.stories[BOOT].said) == len({line_of(line).mark for line in journal})
+    assert len(source.stories[BOOT].decision_lines) == len({line_of(line).mark for line in journal})
 
 
 def test_twice_is_once(journal: list[bytes], tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_twice_is_once(journal: list[bytes], tmp_path: Path) -> None:
     (tmp_path / "n/decisions.jsonl.1").write_bytes(data)
     (tmp_path / "copy.jsonl.gz").write_bytes(gzip.compress(data))
     (source,) = read([str(tmp_path)])
-    assert len(source.stories[BOOT].said) == len({line_of(line).mark for line in journal})
+    assert len(source.stories[BOOT].decision_lines) == len({line_of(line).mark for line in journal})
     assert len(source.stories) == 1
 
 

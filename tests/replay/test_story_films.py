@@ -96,7 +96,7 @@ def test_what_the_recorder_writes_is_judged_as_then(
     ring.close()
     (boot,) = replay(Box.open(str(tmp_path / "box")), None).boots
     decided = [decision for lived in lives for decision in lived.decided]
-    assert [(one.number, one.verdict) for one in boot.as_live.found if one.is_exact] == decided
+    assert [(one.number, one.verdict) for one in boot.as_live.results if one.is_exact] == decided
     assert len(boot.compared.same) == len(decided) == len(boot.live)
     assert not any("ticks follow" in note for note in boot.notes)
     spans = [(stretch.first, stretch.last) for stretch in boot.stretches]

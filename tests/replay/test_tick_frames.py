@@ -177,7 +177,7 @@ def test_after_a_frame_that_is_missing_nothing_is_read_until_a_key() -> None:
     bodies = [writer.body([tick], is_key=tick.number == 7) for tick in ticks]
     found = [t.number for at, body in enumerate(bodies) if at != 3 for t in reader.take(body)]
     assert found == [1, 2, 3, 7, 8, 9]
-    assert reader.lost == 2
+    assert reader.lost_ticks == 2
 
 
 # --- hostile ----------------------------------------------------------------------------------

@@ -119,11 +119,11 @@ def test_what_the_guard_says_is_bounded_and_checked(
     end, guard = pair
     for data in (b'{"t":"pace","seconds":0.5}', b"[1]", b"no json", b"[" * 5000, b'{"t":"look"}'):
         guard.send(data)
-    assert [m["t"] for m in end.heard()] == ["pace", "look"]
+    assert [m["t"] for m in end.messages()] == ["pace", "look"]
     for _ in range(100):
         guard.send(b"{}")
-    assert len(list(end.heard())) == 64
+    assert len(list(end.messages())) == 64
     guard.close()
-    assert len(list(end.heard())) == 36
+    assert len(list(end.messages())) == 36
     assert not end.is_open
     assert not end.tell("hello")

@@ -52,7 +52,7 @@ def trace(*tasks: TracedTask) -> PageTrace:
 
 def told(inodes: Inodes, *tasks: TracedTask) -> list[tuple[tuple[str, ...], int | None]]:
     places = TaskWorkloads(TREE, ContainerFiles({}, {}, ()), WORKLOADS)
-    found = inodes.told(trace(*tasks), places, TREE, PLACE)
+    found = inodes.with_workload_cgroups(trace(*tasks), places, TREE, PLACE)
     return [(one.cgroups, one.cgroup_inode) for one in found.tasks]
 
 
@@ -114,5 +114,5 @@ def test_in_a_part_of_the_tree_the_kernel_writes_the_whole_path() -> None:
     layout = CgroupLayout(v1={}, v2=MOUNT, v2_controllers=("memory",), roots={MOUNT: "/part"})
     part = replace(TREE, layout=layout)
     places = TaskWorkloads(part, ContainerFiles({}, {}, ()), WORKLOADS)
-    found = inodes.told(trace(task(f"/part{SUB}", OLD_SUB)), places, part, PLACE)
+    found = inodes.with_workload_cgroups(trace(task(f"/part{SUB}", OLD_SUB)), places, part, PLACE)
     assert (found.tasks[0].cgroups, found.tasks[0].cgroup_inode) == ((f"0::/part{HOME}",), OLD)

@@ -53,7 +53,7 @@ def disk(node: Node, monkeypatch: pytest.MonkeyPatch) -> Disk:
 def told(inventory: WorkloadInventory) -> dict[str, dict[str, Any]]:
     """What is news, and is told with that."""
     found = rows(inventory)
-    inventory.told(found.values(), ())
+    inventory.mark_sent(found.values(), ())
     return found
 
 

@@ -59,8 +59,8 @@ def test_who_gave_everything_back_is_not_looked_up_for_a_glance() -> None:
     told: dict[bool, Any] = {}
     for tells_gross in (True, False):
         told[tells_gross] = report(Material(
-            ledger=book, told=FollowerStatistics(), found={}, settled_before=1, stacks={b"": 0},
-            symbols=Symbols("/nowhere"), drivers=(), tells_gross=tells_gross,
+            ledger=book, statistics=FollowerStatistics(), flags={}, settled_before=1,
+            stacks={b"": 0}, symbols=Symbols("/nowhere"), drivers=(), tells_gross=tells_gross,
         ))  # fmt: skip
     assert (len(told[True]["tasks"]), len(told[True]["gross"])) == (50, 50)
     assert (told[False]["tasks"], told[False]["gross"]) == ([], [])

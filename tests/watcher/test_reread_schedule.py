@@ -33,7 +33,7 @@ def test_a_container_that_had_the_runtimes_wish_for_a_moment_is_not_critical(
     workload_inventory = node.inventory()
     web = node.container(POD, "web", RUNTIMES_ADJ)
     assert "node-critical" in rows(workload_inventory)[web]["role"]
-    workload_inventory.told(workload_inventory.row_updates()[0], ())
+    workload_inventory.mark_sent(workload_inventory.row_updates()[0], ())
     for file in adj_files(node):
         if file.read_text().strip() == str(RUNTIMES_ADJ):
             file.write_text(f"{PODS_ADJ}\n")
@@ -47,8 +47,8 @@ def test_nor_is_one_whose_runtime_tells_nothing_of_it(node: Node, clock: Clock) 
     """What was told of a container's folders stays while they cannot be read: not its adj."""
     workload_inventory = node.inventory()
     web = node.container(POD, "web", RUNTIMES_ADJ, tasks="run/another-runtime")
-    workload_inventory.told(rows(workload_inventory).values(), ())
-    workload_inventory.told(rows(workload_inventory).values(), ())  # its name
+    workload_inventory.mark_sent(rows(workload_inventory).values(), ())
+    workload_inventory.mark_sent(rows(workload_inventory).values(), ())  # its name
     assert "node-critical" in workload_inventory._known[web]["role"]
     for file in adj_files(node):
         file.write_text(f"{PODS_ADJ}\n")
@@ -82,7 +82,7 @@ def test_the_watcher_looks_for_it_by_itself(
 def test_one_that_is_critical_stays_so(node: Node, clock: Clock) -> None:
     workload_inventory = node.inventory()
     web = node.container(POD, "web", RUNTIMES_ADJ)
-    workload_inventory.told(rows(workload_inventory).values(), ())
+    workload_inventory.mark_sent(rows(workload_inventory).values(), ())
     for seconds in (SETTLED_SECONDS, REREAD_SECONDS, REREAD_SECONDS):
         clock.now += seconds
         workload_inventory.refresh()

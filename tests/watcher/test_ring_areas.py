@@ -36,17 +36,17 @@ def see(areas: RingAreas, host: File, vmalloc: int, *, may_read: bool = True) ->
 def test_areas_of_rings_alone_are_kept() -> None:
     areas, host = RingAreas(), File((OTHER + STRAY * 3 + OTHER).encode())
     assert see(areas, host, 300) == 0
-    assert isinstance(areas.found, Vmallocinfo)
-    assert [area.pages for area in areas.found.areas] == [256] * 3
+    assert isinstance(areas.areas, Vmallocinfo)
+    assert [area.pages for area in areas.areas.areas] == [256] * 3
 
 
 def test_without_rings_in_it_the_file_is_whole_all_the_same() -> None:
     areas = RingAreas()
     see(areas, File(OTHER.encode()), 300)
-    assert areas.found == Vmallocinfo(())
+    assert areas.areas == Vmallocinfo(())
     areas = RingAreas()
     assert see(areas, File(b""), 300) == 300
-    assert isinstance(areas.found, Unread)
+    assert isinstance(areas.areas, Unread)
 
 
 def test_what_came_since_is_unsure_until_it_is_read_again(
@@ -83,6 +83,6 @@ def test_a_ring_of_small_blocks_stays_certain_but_for_what_came() -> None:
 def test_what_is_known_to_be_in_vmalloc_is_as_certain_as_before() -> None:
     areas = RingAreas()
     see(areas, File((STRAY * 100).encode()), 300)
-    told = found(rings([ring(7, HOST, 60, mib=100)], [holder(60, PLAIN)]), areas.found)
+    told = found(rings([ring(7, HOST, 60, mib=100)], [holder(60, PLAIN)]), areas.areas)
     (claim,) = less_sure(told, 50 * MIB).claims
     assert (claim.within, claim.least_bytes) == ("vmalloc", 100 * MIB)

@@ -22,7 +22,7 @@ def test_who_was_told_longest_ago_is_told_again(clock: list[float]) -> None:
     one, known = RowUpdates(), rows(100)
     told, gone = one.of(known)
     assert (len(told), gone) == (100, [])
-    one.told(told, gone)
+    one.mark_sent(told, gone)
     assert one.of(known) == ([], [])
     again: list[str] = []
     for _ in range(2):
@@ -30,7 +30,7 @@ def test_who_was_told_longest_ago_is_told_again(clock: list[float]) -> None:
         told, gone = one.of(known)
         assert (len(told), gone) == (REPEAT_ROWS, [])
         assert one.of(known)[0] == told, "as long as it was not taken"
-        one.told(told, ())
+        one.mark_sent(told, ())
         assert one.of(known) == ([], [])
         again += [row["cgroup"] for row in told]
     assert set(again) == set(known)
@@ -38,8 +38,8 @@ def test_who_was_told_longest_ago_is_told_again(clock: list[float]) -> None:
 
 def test_who_is_gone_is_told_whether_he_was_to_be_told_again_or_not(clock: list[float]) -> None:
     one, known = RowUpdates(), rows(3)
-    one.told(known.values(), ())
+    one.mark_sent(known.values(), ())
     clock[0] += 61
     assert one.of({}) == ([], list(known))
-    one.told((), known)
+    one.mark_sent((), known)
     assert one.of({}) == ([], [])

@@ -95,11 +95,11 @@ def test_only_what_changed_is_told_again(node: Node) -> None:
     inventory = node.inventory()
     web = node.container(POD, "web", 937)
     first = rows(inventory)
-    inventory.told(first.values(), ())
+    inventory.mark_sent(first.values(), ())
     assert rows(inventory) == {}
     node.cgroup("system.slice/new.service", 5)
     assert set(rows(inventory)) == {"/system.slice/new.service"}
-    inventory.told(inventory.row_updates()[0], ())
+    inventory.mark_sent(inventory.row_updates()[0], ())
     for file in (node.root / f"sys/fs/cgroup{web}").iterdir():
         file.unlink()
     (node.root / f"sys/fs/cgroup{web}").rmdir()
@@ -110,7 +110,7 @@ def test_only_what_changed_is_told_again(node: Node) -> None:
 def test_a_path_that_comes_again_is_another_group(node: Node) -> None:
     inventory = node.inventory()
     node.cgroup("system.slice/shop.service", 0)
-    inventory.told(rows(inventory).values(), ())
+    inventory.mark_sent(rows(inventory).values(), ())
     home = node.root / "sys/fs/cgroup/system.slice/shop.service"
     home.rename(home.with_name("kept-so-that-its-inode-is-not-used-again"))
     node.cgroup("system.slice/shop.service", 0)

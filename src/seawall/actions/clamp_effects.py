@@ -43,12 +43,12 @@ class Clamped(NamedTuple):
 class Clamps:
     """What we lowered, until it is raised again."""
 
-    __slots__ = ("_background", "_fd", "_journal", "_late", "_text", "held")
+    __slots__ = ("_background", "_fd", "_journal", "_late", "_text", "active")
 
     def __init__(self, journal: Journal, background: Background) -> None:
         self._journal = journal
         self._background = background
-        self.held: list[Clamped] = []
+        self.active: list[Clamped] = []
         self._fd = -1
         self._text = b""
         """What the thread has to write; empty: nothing any more."""
@@ -68,17 +68,17 @@ class Clamps:
         place = f"{mounts.memory}{path}"
         self._note(folder, Change(KIND, place, inode, old, str(new), order.decision), path)
         work.touch()
-        is_done = self._write(self.held[-1], work)
+        is_done = self._write(self.active[-1], work)
         if before and is_done:  # only now: else the first one is still in force
             self._forget(before)
         return is_done
 
     def _note(self, folder: int, change: Change, path: str) -> None:
-        number = self._journal.begin(change) if len(self.held) < HELD_MOST else None
+        number = self._journal.begin(change) if len(self.active) < HELD_MOST else None
         if number is None:
             raise Refused("it cannot be journalled, so nothing could undo it")
         kept = os.dup(folder)
-        self.held.append(Clamped(kept, change.inode, path, change.new, change.old, number))
+        self.active.append(Clamped(kept, change.inode, path, change.new, change.old, number))
 
     def _write(self, held: Clamped, work: Work) -> bool:
         """Have the thread write; True once the new value is in force."""
@@ -119,7 +119,7 @@ class Clamps:
 
     def find(self, inode: int) -> Clamped | None:
         """The clamp that we hold on the cgroup with this inode; None without one."""
-        for held in self.held:
+        for held in self.active:
             if held.inode == inode:
                 return held
         return None
@@ -144,16 +144,16 @@ class Clamps:
         are forgotten, and one that came late is taken back.  Of a cgroup that is gone nothing is
         said: that is what a limit is lowered for.
         """
-        if not self.held:
+        if not self.active:
             return []
         self._journal.keep()  # a limit may be in force for days
         if self._background.is_busy:
             return []
         try:
             late, self._late = self._late, None
-            if late is not None and late in self.held and not self.unclamp(late):
+            if late is not None and late in self.active and not self.unclamp(late):
                 return [f"{late.path}: its new limit came late, memory.max is {late.old} again"]
-            found = [(held, cgroup_files.read(held.fd, LIMIT)) for held in self.held]
+            found = [(held, cgroup_files.read(held.fd, LIMIT)) for held in self.active]
         except OSError as problem:
             self._late = late
             return [f"memory.max cannot be read: {refusal(problem)}"]
@@ -168,7 +168,7 @@ class Clamps:
 
     def _forget(self, held: Clamped) -> None:
         self._journal.end(held.number)
-        self.held.remove(held)
+        self.active.remove(held)
         os.close(held.fd)
 
 

@@ -39,7 +39,7 @@ class Executor:
     __slots__ = (
         "_clamps", "_killing", "_kills", "_limits", "_look_due", "_own", "_pursuits", "_releases",
         "_releasing", "_signals", "_spare", "_trees", "freezes", "identity", "journal", "mounts",
-        "noted", "words",
+        "signal_journal", "words",
     )  # fmt: skip
 
     def __init__(
@@ -76,7 +76,7 @@ class Executor:
         self._kills = KillEffects(self._signals, self._trees, self.freezes, self._releases)
         self._pursuits = Pursuits(self._signals, self._releases, mounts.version)
         self._spare: list[int] = []
-        self.noted = SignalJournal(journal, mounts.memory)
+        self.signal_journal = SignalJournal(journal, mounts.memory)
 
     # --- before ready ----------------------------------------------------------------------
 
@@ -98,9 +98,9 @@ class Executor:
         self.perform(order)
         self.perform(order._replace(target=Target("/seawall-is-not-there", 0, "rehearsal")))
         self._signals.rehearse(self.identity.tree, self.mounts.version, Work(order))
-        noted = self.noted.note(order._replace(why="rehearsal"))
+        noted = self.signal_journal.note(order._replace(why="rehearsal"))
         if noted is not None:
-            self.noted.forget(noted)
+            self.signal_journal.forget(noted)
         # Where cgroup.kill does it, the first freeze would be the journal's first line.
         number = self.journal.begin(Change("freeze2", "/seawall-is-not-there", 0, "0", "1", ""))
         if number is not None:
@@ -146,7 +146,7 @@ class Executor:
         if self._is_idle:
             return
         descriptor_reserve.let_go(self._spare)
-        for held in [h for h in self.freezes.held if now >= h.deadline]:
+        for held in [h for h in self.freezes.active if now >= h.deadline]:
             try:
                 self.freezes.thaw(held)
                 self._say(f"{held.path}: thawed, its time of standing still was over")
@@ -160,7 +160,7 @@ class Executor:
     @property
     def _is_idle(self) -> bool:
         """Nothing is in force and nobody is looked after."""
-        is_held = self.freezes.held or self._clamps.held
+        is_held = self.freezes.active or self._clamps.active
         return not is_held and self._pursuits.is_idle and self._releases.is_idle
 
     def undo_all(self) -> list[str]:
@@ -169,15 +169,15 @@ class Executor:
         """
         words: list[str] = []
         late: set[int] = set()
-        self.noted.told()
+        self.signal_journal.settle()
         descriptor_reserve.let_go(self._spare)
         self._pursuits.drop()
-        for held in list(self.freezes.held):
+        for held in list(self.freezes.active):
             try:
                 words += [f"{held.path}: thawed"] if self.freezes.thaw(held) else []
             except OSError as problem:
                 words.append(f"{held.path}: {refusal(problem)}")
-        for clamp in list(self._clamps.held):
+        for clamp in list(self._clamps.active):
             try:
                 why = self._clamps.unclamp(clamp)
                 words.append(f"{clamp.path}: {why or f'memory.max is {clamp.old} again'}")
@@ -201,13 +201,13 @@ class Executor:
         if order.step == "unclamp":
             return self._unclamp(order, work)
         folder = self.identity.open(order.target)
-        number = self.noted.note(order)
+        number = self.signal_journal.note(order)
         try:
             return self._do_to(folder, order, work)
         finally:
             os.close(folder)
             if number is not None and not (work.pids or work.more):
-                self.noted.forget(number)
+                self.signal_journal.forget(number)
 
     def _do_to(self, folder: int, order: Order, work: Work) -> bool:
         if order.step == "freeze":
@@ -254,7 +254,7 @@ class Executor:
         )
 
     def _thaw(self, order: Order, work: Work) -> bool:
-        for held in [h for h in self.freezes.held if h.path == order.target.path]:
+        for held in [h for h in self.freezes.active if h.path == order.target.path]:
             work.touch()
             if not self.freezes.thaw(held):
                 work.say("somebody thawed it before, or it is gone")

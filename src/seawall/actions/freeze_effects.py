@@ -40,13 +40,13 @@ class FreezeHold(NamedTuple):
 class Freezes:
     """What we froze, until it is thawed."""
 
-    __slots__ = ("_journal", "_tell", "held", "seconds")
+    __slots__ = ("_journal", "_tell", "active", "seconds")
 
     def __init__(self, journal: Journal, seconds: float, tell: Tell | None = None) -> None:
         self._journal = journal
         self._tell = tell
         self.seconds = seconds
-        self.held: list[FreezeHold] = []
+        self.active: list[FreezeHold] = []
 
     def freeze(self, place: tuple[int, int], folder: str, work: Work) -> bool:
         """Freeze ``place``, (descriptor, version); True when it is frozen by us.
@@ -69,7 +69,7 @@ class Freezes:
         self._note(place, inode, folder, work)
         work.touch()
         if not _write(fd, version, is_on=True):
-            self.thaw(self.held[-1])
+            self.thaw(self.active[-1])
             raise Refused("it is gone")
         return True
 
@@ -77,18 +77,20 @@ class Freezes:
         fd, version = place
         old, new = ("THAWED", "FROZEN") if version == 1 else ("0", "1")
         change = Change(KIND[version], folder, inode, old, new, work.order.decision)
-        number = self._journal.begin(change) if len(self.held) < HELD_MOST else None
+        number = self._journal.begin(change) if len(self.active) < HELD_MOST else None
         if number is None:
             raise Refused("it cannot be journalled, so nothing could undo it")
         deadline = time.monotonic() + self.seconds
         if self._tell:
             self._tell(self._journal.path, change, deadline)
         kept = os.dup(fd)
-        self.held.append(FreezeHold(kept, version, inode, work.order.target.path, number, deadline))
+        self.active.append(
+            FreezeHold(kept, version, inode, work.order.target.path, number, deadline)
+        )
 
     def find(self, inode: int, version: int) -> FreezeHold | None:
         """The freeze that we hold on the cgroup with this inode; None without one."""
-        for held in self.held:
+        for held in self.active:
             if held.inode == inode and held.version == version:
                 return held
         return None
@@ -100,7 +102,7 @@ class Freezes:
         else:
             is_done = False
         self._journal.end(held.number)
-        self.held.remove(held)
+        self.active.remove(held)
         os.close(held.fd)
         return is_done
 

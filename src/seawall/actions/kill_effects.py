@@ -115,7 +115,7 @@ class KillEffects:
             work.more = self._signals.members.strangers or int(not there)
             # In whichever tree: on a hybrid host it was frozen in that of v1, where nobody dies.
             path = work.order.target.path
-            for held in [h for h in self._freezes.held if h.path == path]:
+            for held in [h for h in self._freezes.active if h.path == path]:
                 self._freezes.thaw(held)
         return is_done
 

@@ -27,7 +27,16 @@ pages that were never touched."""
 
 
 class _One:
-    __slots__ = ("_after", "_starts", "began", "fd", "may_have_forked", "meant", "order", "unseen")
+    __slots__ = (
+        "_after",
+        "_starts",
+        "began",
+        "fd",
+        "may_have_forked",
+        "order",
+        "targets",
+        "unseen",
+    )
 
     def __init__(self, fd: int, work: Work, meant: Pids) -> None:
         self.fd = fd
@@ -36,7 +45,7 @@ class _One:
         self.may_have_forked = work.may_have_forked
         self.unseen = ""
         """Why somebody may be there whom nobody finds."""
-        self.meant = Pids()
+        self.targets = Pids()
         self._starts = Gathered("Q")
         """When each of them started."""
         self._after = 0
@@ -45,23 +54,23 @@ class _One:
 
     def mean(self, pids: Pids) -> dict[int, str]:
         """These too; gives back whom it did not know, with their start times."""
-        if not (new := pids - self.meant):
+        if not (new := pids - self.targets):
             return {}
-        self._know(self.meant | new)
-        return {pid: self.known_of(pid) for pid in new & self.meant}
+        self._know(self.targets | new)
+        return {pid: self.known_of(pid) for pid in new & self.targets}
 
     def known_of(self, pid: int) -> str:
         """As ``started`` tells it; empty: it is not meant."""
-        if pid not in self.meant:
+        if pid not in self.targets:
             return ""
-        return str(self._starts.numbers()[self.meant.place(pid)])
+        return str(self._starts.numbers()[self.targets.place(pid)])
 
     def next_of(self, left: Pids) -> dict[int, str]:
         """Whose turn it is."""
         turn: dict[int, str] = {}
-        first = self.meant.place(self._after + 1)
-        for place in range(len(self.meant)):
-            pid = self.meant[(first + place) % len(self.meant)]
+        first = self.targets.place(self._after + 1)
+        for place in range(len(self.targets)):
+            pid = self.targets[(first + place) % len(self.targets)]
             if len(turn) == LOOKS_MOST:
                 break
             if pid in left:
@@ -73,7 +82,7 @@ class _One:
         """Who is not listed may live all the same: the list may be cut."""
         gone = Pids(pid for pid in pids if start_of(pid) != self.known_of(pid))
         if gone:
-            self._know(self.meant - gone)
+            self._know(self.targets - gone)
 
     def _know(self, pids: Pids) -> None:
         """With the start times that are known, or that they have now."""
@@ -82,7 +91,7 @@ class _One:
             if start := self.known_of(pid) or start_of(pid):
                 known.add(pid)
                 starts.add(int(start))
-        self.meant, self._starts = Pids(known.numbers()), starts
+        self.targets, self._starts = Pids(known.numbers()), starts
 
 
 class Pursuits:
@@ -139,7 +148,7 @@ class Pursuits:
             strangers, is_cut = members.strangers, members.is_cut
             is_forking = one.may_have_forked and now < one.began + FORKED_SECONDS
             new = one.mean(there) if is_forking else {}
-            left = there & one.meant
+            left = there & one.targets
             if left:
                 left -= self._signal(one, one.next_of(left) | new)
             is_empty = not is_cut or is_populated(one.fd) is False

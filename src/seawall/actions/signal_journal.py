@@ -42,7 +42,7 @@ class SignalJournal:
         self._numbers.remove(number)
         self._journal.end(number)
 
-    def told(self) -> None:
+    def settle(self) -> None:
         """What was done until now stands in decisions.jsonl."""
         for number in self._numbers:
             self._journal.end(number)

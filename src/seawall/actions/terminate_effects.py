@@ -24,7 +24,7 @@ def terminate(
         work.say(unseen)
     path = work.order.target.path
     twin = os.dup(folder) if version == 2 else trees.freezer(path, folder)
-    for held in [h for h in freezes.held if h.path == path]:
+    for held in [h for h in freezes.active if h.path == path]:
         freezes.thaw(held)
     if twin is not None:
         try:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from seawall.lab import disk, lab_text, leftovers, rings
 from seawall.lab.cgroup_parent import CgroupParent, find_cgroup_parent, pids_left, room_above
-from seawall.lab.libraries import asked
+from seawall.lab.libraries import answer_in_child
 from seawall.lab.plan import SWAP_SHARE, UNCOUNTED, Driver, Kind, MachineFacts, Plan, problems
 from seawall.lab.run import Run, Stop
 from seawall.lab.run_report import LabMoment, LabReport
@@ -89,7 +89,7 @@ def _driven(plan: Plan) -> Plan:
         if why := rings.why_not():
             raise UsageProblem(f"lab rings: {why}")
         return plan
-    answer = asked(QUESTIONS[plan.kind])
+    answer = answer_in_child(QUESTIONS[plan.kind])
     if "problem" in answer:
         raise UsageProblem(f"lab {plan.kind}: {answer['problem']}")
     driver = Driver(

@@ -243,7 +243,7 @@ class _Text:
             if (worth := wholeness(explanation.facts.report)) >= most:
                 best, most = explanation, worth
         for line in episode_lines(
-            episodes.last(), episodes.found, episodes.kills, self.found, self._paper
+            episodes.last(), episodes.count, episodes.kills, self.found, self._paper
         ):
             print(line)
         self._shown = best

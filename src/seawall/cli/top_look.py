@@ -209,7 +209,7 @@ def _look(root: str) -> JSON:
             "rows": rows,
             "node_bytes": None if isinstance(ledger, Unread) else ledger.residual_bytes,
             "has_uncounted": not isinstance(claims, Unread),
-            "is_whole": not isinstance(claims, Unread) and not claims.refused(),
+            "is_whole": not isinstance(claims, Unread) and not claims.refusals(),
             "cpu_seconds": sum(os.times()[:4]) - begun,
         }
     except UsageProblem as problem:

@@ -54,7 +54,7 @@ def guard(
         guard_memory.settle()
         mode, scope = handed.settings.mode, handed.settings.scope
         loop.begin(guard_sentences.started(mode, scope, VERSION), words)
-        for text in parts.hands.noted.cut_short():
+        for text in parts.hands.signal_journal.cut_short():
             parts.teller.event(text)
         return loop.run(), loop.settings
     finally:

@@ -26,7 +26,7 @@ def value_of(key: Key, value: object) -> Any:
     return _READERS[key.kind](key, value)
 
 
-def shown(value: object) -> str:
+def value_text(value: object) -> str:
     """As a person wrote it, cut."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -41,29 +41,29 @@ def shown(value: object) -> str:
 
 def _choice(key: Key, value: object) -> str:
     if not isinstance(value, str) or value not in key.choices:
-        raise WrongValue(shown(value))
+        raise WrongValue(value_text(value))
     return value
 
 
 def _truth(_key: Key, value: object) -> bool:
     if not isinstance(value, bool):
-        raise WrongValue(shown(value))
+        raise WrongValue(value_text(value))
     return value
 
 
 def _number(key: Key, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise WrongValue(shown(value))
+        raise WrongValue(value_text(value))
     if isinstance(value, float) and math.isnan(value):
-        raise WrongValue(shown(value))
-    _check_bounds(key, value, shown(value))
+        raise WrongValue(value_text(value))
+    _check_bounds(key, value, value_text(value))
     return float(value)  # in bounds, so it is no whole number that is too large for that
 
 
 def _count(key: Key, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise WrongValue(shown(value))
-    _check_bounds(key, value, shown(value))
+        raise WrongValue(value_text(value))
+    _check_bounds(key, value, value_text(value))
     return value
 
 
@@ -72,15 +72,15 @@ def _size(key: Key, value: object) -> int:
     if isinstance(value, str):
         match = _SIZE.fullmatch(value.strip())
         if match is None or (match[2] and not match[3]):
-            raise WrongValue(shown(value))
+            raise WrongValue(value_text(value))
         scale = 1 << _SHIFT.get(match[3] or "", 0)
         part = match[2] or ""
         count = int(match[1]) * scale + (int(part) * scale // 10 ** len(part) if part else 0)
     elif isinstance(value, int) and not isinstance(value, bool):
         count = value
     else:
-        raise WrongValue(shown(value))
-    _check_bounds(key, count, shown(value))
+        raise WrongValue(value_text(value))
+    _check_bounds(key, count, value_text(value))
     return count
 
 
@@ -93,20 +93,20 @@ def _check_bounds(key: Key, number: float, words: str) -> None:
 def _names(_key: Key, value: object) -> tuple[str, ...]:
     """Without a name that matches nothing, or everything by accident."""
     if not isinstance(value, list):
-        raise WrongValue(shown(value))
+        raise WrongValue(value_text(value))
     if len(value) > _LIST_MOST:
         raise WrongValue(f"{len(value)} of them, more than {_LIST_MOST}")
     for word in value:
         if not isinstance(word, str) or not word.strip() or len(word) > _TEXT_MOST:
-            raise WrongValue(f"{shown(word)} in it")
+            raise WrongValue(f"{value_text(word)} in it")
         if "\0" in word:  # the guard could not even ask the kernel for such a path
             escaped = word.replace("\0", r"\u0000")
-            raise WrongValue(f"{shown(escaped)} in it, with a NUL")
+            raise WrongValue(f"{value_text(escaped)} in it, with a NUL")
         if word != word.strip():
-            raise WrongValue(f"{shown(word)} in it, with blanks around it")
+            raise WrongValue(f"{value_text(word)} in it, with blanks around it")
         first, slash, _ = word.partition("/")
         if slash and _UNIT.search(first) and not word.startswith("unit:"):  # no namespace
-            raise WrongValue(f'{shown(word)} in it: a cgroup path begins with "/"')
+            raise WrongValue(f'{value_text(word)} in it: a cgroup path begins with "/"')
     return tuple(dict.fromkeys(value))
 
 
@@ -117,7 +117,7 @@ def _cgroups(key: Key, value: object) -> tuple[str, ...]:
         parts = path.split("/")[1:]
         is_plain = all(part not in ("", ".", "..") and "*" not in part for part in parts)
         if not path.startswith("/") or not (path == "/" or is_plain):
-            raise WrongValue(f"{shown(path)} in it")
+            raise WrongValue(f"{value_text(path)} in it")
     return paths
 
 
@@ -131,7 +131,7 @@ def _subtrees(key: Key, value: object) -> tuple[str, ...]:
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or len(value) > _TEXT_MOST or not value.isprintable():
-        raise WrongValue(shown(value))
+        raise WrongValue(value_text(value))
     return value
 
 
@@ -141,9 +141,9 @@ def _command(_key: Key, value: object) -> str:
     try:
         words = shlex.split(text)
     except ValueError:
-        raise WrongValue(f"{shown(value)}, whose quotes do not end") from None
+        raise WrongValue(f"{value_text(value)}, whose quotes do not end") from None
     if text and not (words and words[0].startswith("/")):
-        raise WrongValue(shown(value))
+        raise WrongValue(value_text(value))
     return text
 
 
@@ -151,14 +151,14 @@ def _folder(_key: Key, value: object) -> str:
     text = _text(value)
     parts = text.split("/")[1:]
     if text and not (text.startswith("/") and all(part not in ("", ".", "..") for part in parts)):
-        raise WrongValue(shown(value))
+        raise WrongValue(value_text(value))
     return text
 
 
 def _textfile(_key: Key, value: object) -> str:
     text = _text(value)
     if text and not (text.startswith("/") and text.endswith(".prom")):
-        raise WrongValue(shown(value))
+        raise WrongValue(value_text(value))
     return text
 
 
@@ -173,9 +173,9 @@ def _address(_key: Key, value: object) -> str:
     try:
         version = ipaddress.ip_address(bare).version
     except ValueError:
-        raise WrongValue(shown(value)) from None
+        raise WrongValue(value_text(value)) from None
     if not colon or not is_port or (version == 6) != (bare != host):
-        raise WrongValue(shown(value))
+        raise WrongValue(value_text(value))
     return text
 
 

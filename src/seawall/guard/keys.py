@@ -172,7 +172,7 @@ KEYS: Final = (
 BY_NAME: Final = {key.name: key for key in KEYS}
 
 
-def written(key: Key, value: object) -> str:
+def toml_text(key: Key, value: object) -> str:
     """The value as it stands in a TOML file: ``"2 GiB"``, ``["/kubepods"]``, ``true``."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -197,7 +197,9 @@ def example() -> str:
     for key in KEYS:
         lines.append("")
         lines += _comment(f"{key.sentence}  Expected: {key.expected}.")
-        lines.append(f"{'' if key.name == 'mode' else '#'}{key.name} = {written(key, key.default)}")
+        lines.append(
+            f"{'' if key.name == 'mode' else '#'}{key.name} = {toml_text(key, key.default)}"
+        )
     return "\n".join(lines) + "\n"
 
 

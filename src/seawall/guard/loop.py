@@ -123,7 +123,7 @@ class Loop:
         if verdict is not None:
             parts.teller.verdict(verdict, judge.rest)
         self._tell(now, node)
-        parts.hands.noted.told()
+        parts.hands.signal_journal.settle()
         self._test(now)
         self._ask(now, wanted)
         self._settle_pace(now, node)
@@ -143,7 +143,7 @@ class Loop:
         parts = self.parts
         teller, groups = parts.teller, parts.sense.groups
         for told in self.judge.updates(node, groups):
-            teller.told(told)
+            teller.update_decision(told)
         for text in parts.hands.words:
             teller.event(text)
         parts.hands.words.clear()

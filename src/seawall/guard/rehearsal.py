@@ -67,11 +67,11 @@ def cgroup_on_paper(folder: str) -> int:
         tree.open(0.0)
         os.mkdir(pod, 0o700)
         tree.update(0.0)
-        heard = len(tree.born)
-        tree.born.clear()
+        heard = len(tree.new_folders)
+        tree.new_folders.clear()
         os.rmdir(pod)
         tree.update(0.0)
-        return heard + len(tree.gone)
+        return heard + len(tree.removed_folders)
     except OSError:
         return 0
     finally:

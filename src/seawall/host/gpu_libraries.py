@@ -31,7 +31,7 @@ class Loaded(NamedTuple):
     library: ctypes.CDLL | None
     path: str | None
     """The file itself, links resolved: its name ends with the driver's version."""
-    tried: tuple[tuple[str, str], ...]
+    attempts: tuple[tuple[str, str], ...]
     """(place, what the loader said) of each that had none."""
 
 

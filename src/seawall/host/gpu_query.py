@@ -52,7 +52,11 @@ def gpu_query(_: str = "") -> JSON:
         calls = LibraryCalls(runtime.library)
         version = calls.number("cudaRuntimeGetVersion", kind=ctypes.c_int)
     return {
-        "libraries": {"nvml": told(nvml), "cuda": told(cuda), "runtime": told(runtime)},
+        "libraries": {
+            "nvml": library_row(nvml),
+            "cuda": library_row(cuda),
+            "runtime": library_row(runtime),
+        },
         **answer_of(nvml, cuda),
         "runtime_version": version,
     }
@@ -67,9 +71,9 @@ def answer_of(nvml: Loaded, cuda: Loaded) -> dict[str, JSON]:
     }
 
 
-def told(loaded: Loaded) -> dict[str, JSON]:
+def library_row(loaded: Loaded) -> dict[str, JSON]:
     """Which library it is, or where it was looked for."""
-    tried: list[JSON] = [[place, words] for place, words in loaded.tried]
+    tried: list[JSON] = [[place, words] for place, words in loaded.attempts]
     return {"name": loaded.name, "path": loaded.path, "tried": tried}
 
 

@@ -92,7 +92,7 @@ class Meter:
             return {**row, "method": method}  # not known: neither 0 nor all of it
         finally:
             os.close(fd)
-        return {**row, "method": method, **told(counts)}
+        return {**row, "method": method, **counts_row(counts)}
 
     def counts(self, fd: int, size: int, method: str) -> Counts:
         """Pages of an open file; OSError (EPERM: the kernel tells only its owner)."""
@@ -150,7 +150,7 @@ class Meter:
         return fd if fd >= 0 else None
 
 
-def told(counts: Counts) -> Row:
+def counts_row(counts: Counts) -> Row:
     """Those counts that are known."""
     return {name: value for name, value in counts._asdict().items() if value is not None}
 

@@ -72,7 +72,7 @@ def task_stacks() -> JSON:
     scan.run()
     stacks: dict[str, int] = {}
     return {
-        "tasks": [_row(*found, stacks) for found in scan.found],
+        "tasks": [_row(*found, stacks) for found in scan.answers],
         "stacks": list(stacks),
         "threads": scan.count,
         "threads_left_out": scan.threads_left_out,
@@ -114,7 +114,7 @@ class _Scan:
         self._looking_at: _Thread | None = None
         self._steps = 0
         self._end: _thread.LockType | None = None
-        self.found: list[tuple[_Thread, _Answer]] = []
+        self.answers: list[tuple[_Thread, _Answer]] = []
         self.count = self.threads_left_out = self.processes_left_out = self.stacks_left_out = 0
         self._full_at: tuple[int, int] | None = None
 
@@ -133,7 +133,7 @@ class _Scan:
             if not is_done and held is not None:
                 self._end = None
                 _MEMORY.silent.add(held.key)
-                self.found.append((held, _Answer(why="no_answer")))
+                self.answers.append((held, _Answer(why="no_answer")))
         self._end = None
         self._remember()
 
@@ -177,7 +177,7 @@ class _Scan:
         thread = _look_at(pid, name)
         if thread is None:
             return True
-        if len(self.found) >= _STACKS_MOST:
+        if len(self.answers) >= _STACKS_MOST:
             self.stacks_left_out += 1
             self._full_at = self._full_at or (pid, self._skipped + self._next_thread - 1)
             return True
@@ -187,7 +187,7 @@ class _Scan:
             _MEMORY.silent.discard(thread.key)  # slow, and not held
             return False
         self._looking_at = None
-        self.found.append((thread, answer))
+        self.answers.append((thread, answer))
         return True
 
     def _step_process(self) -> bool:

@@ -56,7 +56,7 @@ def function(library: ctypes.CDLL, name: str, result: Any, *arguments: Any) -> A
     return found
 
 
-def asked(question: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+def answer_in_child(question: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
     """``question()`` in a child; its answer, or {"problem": words}."""
     reading, writing = os.pipe()
     asker, child = os.getpid(), os.fork()

@@ -122,7 +122,7 @@ class Pinner:
 
     def _round(self) -> None:
         told = self._rounds.run()
-        self._lows.keep(self._rounds.asked.pin_slices)
+        self._lows.keep(self._rounds.request.pin_slices)
         told |= {"slices": self._lows.rows, "problems": [*self._problems, *self._config_problem],
                  "since_unix_seconds": self._since}  # fmt: skip
         _publish(self._path, told)
@@ -130,7 +130,7 @@ class Pinner:
     def _wait(self, seconds: float) -> bool:
         """Whether a process of the set has ended; else after ``seconds``."""
         poll, fds = select.poll(), []
-        lasting = [one for one in self._rounds.chosen if one.word != "node" or one.rank < SHELLS]
+        lasting = [one for one in self._rounds.programs if one.word != "node" or one.rank < SHELLS]
         try:
             for one in lasting:
                 with suppress(OSError):
@@ -145,7 +145,7 @@ class Pinner:
 
     def _look_at_config(self) -> None:
         """The file is read by a child that ends; a wrong one changes nothing."""
-        asked = self._rounds.asked
+        asked = self._rounds.request
         stamp = _stamp(asked.config_path)
         if stamp == self._config_seen or not asked.config_argv:
             return
@@ -155,7 +155,7 @@ class Pinner:
                 asked.config_argv, stdin=subprocess.DEVNULL, capture_output=True,
                 timeout=_CONFIG_SECONDS, check=True,
             )  # fmt: skip
-            self._rounds.asked = asked.with_settings(json.loads(done.stdout))
+            self._rounds.request = asked.with_settings(json.loads(done.stdout))
         except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
             self._config_problem = (f"{asked.config_path} could not be read: what was holds",)
         else:

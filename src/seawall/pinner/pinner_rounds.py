@@ -24,7 +24,7 @@ class Rounds:
     """``run`` again and again; ``close`` lets go of everything."""
 
     def __init__(self, asked: PinRequest, holding: LockedRanges | None, guard_pid: int = 0) -> None:
-        self.asked, self.holding, self._guard_pid = asked, holding, guard_pid
+        self.request, self.holding, self._guard_pid = asked, holding, guard_pid
         self._looker = ResidencyChild()
         self._base = by_kernel()
         """What else looks like a pin to the kernel: the C library's tables."""
@@ -32,20 +32,20 @@ class Rounds:
         """Bytes that were in memory at the first look, by file."""
         self._held_files: dict[Key, File] = {}
         """Of the round before."""
-        self.chosen: list[program_choice.ChosenProgram] = []
+        self.programs: list[program_choice.ChosenProgram] = []
         self._number = 0
 
     def run(self) -> dict[str, Any]:
         """The page of this round."""
         began, cpu = time.monotonic(), time.process_time()
         self._number += 1
-        self.chosen, unstarted = program_choice.chosen_programs(self.asked.pin, self._guard_pid)
+        self.programs, unstarted = program_choice.chosen_programs(self.request.pin, self._guard_pid)
         look = PinnerReadings(self._looker)
-        look.processes(self.chosen)
+        look.processes(self.programs)
         look.contents()
         look.programs(unstarted)
         total_bytes = memory_total_bytes()
-        most = budget(self.asked.pin_at_most_bytes, total_bytes)
+        most = budget(self.request.pin_at_most_bytes, total_bytes)
         kept = self._unanswered(look, most)
         left = most - sum(map(total, kept.values()))
         found = plan([file for file in look.files.values() if not file.why], left)
@@ -53,7 +53,7 @@ class Rounds:
         if self.holding is not None:
             self._hold(self.holding, look, found, kept, most)
         seen = pins_page.PinsState(
-            self.asked, look, found, self.chosen, self._before, self.holding, most, total_bytes
+            self.request, look, found, self.programs, self._before, self.holding, most, total_bytes
         )  # fmt: skip
         return {
             **pins_page.document(seen), "pid": os.getpid(), "written_unix_seconds": time.time(),

@@ -21,10 +21,10 @@ _SUMMED: Final = ("mapped_bytes", "before_bytes", "would_bytes", "pinned_bytes",
 class PinsState(NamedTuple):
     """What one round of the pinner asked, saw, planned and holds."""
 
-    asked: PinRequest
+    request: PinRequest
     look: PinnerReadings
     plan: PinPlan
-    chosen: list[program_choice.ChosenProgram]
+    programs: list[program_choice.ChosenProgram]
     before: dict[tuple[str, int], int]
     holding: LockedRanges | None
     budget_bytes: int
@@ -44,8 +44,8 @@ def document(seen: PinsState) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "tool_version": VERSION,
-        "pin": list(seen.asked.pin),
-        "pin_at_most_bytes": seen.asked.pin_at_most_bytes,
+        "pin": list(seen.request.pin),
+        "pin_at_most_bytes": seen.request.pin_at_most_bytes,
         "total_bytes": seen.total_bytes,
         "budget_bytes": seen.budget_bytes,
         "would_bytes": seen.plan.bytes,
@@ -56,7 +56,9 @@ def document(seen: PinsState) -> dict[str, Any]:
         "files": rows[:FILES_TOLD],
         "files_left_out": max(0, len(files) - FILES_TOLD),
         "refused": _refused(seen, files)[:REFUSED_TOLD],
-        "names_nobody": program_choice.missing(seen.asked.pin, seen.chosen, seen.look.found_words),
+        "names_nobody": program_choice.missing(
+            seen.request.pin, seen.programs, seen.look.found_words
+        ),
     }
 
 
@@ -64,7 +66,7 @@ def _programs(seen: PinsState, files: list[dict[str, Any]]) -> list[dict[str, An
     """A row each, most important first, the libraries of several last."""
     rows: dict[str, dict[str, Any]] = {}
     pids: dict[str, set[int]] = {}
-    for one in seen.chosen:
+    for one in seen.programs:
         rows.setdefault(one.program, _empty(one.program, one.word))
         pids.setdefault(one.program, set()).add(one.pid)
     for file in files:

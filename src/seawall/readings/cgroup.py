@@ -162,7 +162,7 @@ def read(host: Host) -> Cgroups | Unread:
     if mount_point is None:
         return Unread(USUAL_PLACE, "absent", "no cgroup tree that counts memory or units")
     walk = CgroupWalk(host, mount_point)
-    found = list(walk.found())
+    found = list(walk.results())
     if not found:
         return walk.unread[0] if walk.unread else Unread(mount_point, "absent", "nothing there")
     pids, gone, unread = _read_procs(host, mount_point, found)

@@ -74,7 +74,7 @@ def read(host: Host) -> CpuCgroups | Unread:
     names = _V1_FILES if version == 1 else _V2_FILES
     walk = CgroupWalk(host, mount_point)
     paths = [
-        found.path for found in walk.found() if found.files is None or names[-1] in found.files
+        found.path for found in walk.results() if found.files is None or names[-1] in found.files
     ]
     files = [file_path(mount_point, path, name) for path in paths for name in names]
     answers = host.read_each(files)

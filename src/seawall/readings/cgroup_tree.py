@@ -47,7 +47,7 @@ class CgroupWalk:
         self._mount_point = mount_point.rstrip("/")
         self.unread: list[Unread] = []
 
-    def found(self) -> Iterator[CgroupWalkResult]:
+    def results(self) -> Iterator[CgroupWalkResult]:
         """Every cgroup, parents first, names in order."""
         todo = ["/"]
         count = 0

@@ -82,7 +82,7 @@ def read(host: Host, cgroups: Cgroups | Unread) -> DeviceCgroups | Unread:
         if mount_point is None:
             return cgroups
         pids: Mapping[str, tuple[int, ...]] = {}
-        paths: Sequence[str] = [found.path for found in CgroupWalk(host, mount_point).found()]
+        paths: Sequence[str] = [found.path for found in CgroupWalk(host, mount_point).results()]
     else:
         layout, pids = cgroups.layout, cgroups.pids
         paths = list(pids)

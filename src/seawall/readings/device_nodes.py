@@ -45,7 +45,7 @@ class DeviceNodes:
     char_links: Mapping[tuple[int, int], str]
     """(major, minor) -> target text of /dev/char/M:m."""
     left_out: int
-    changed: Mapping[str, int] = field(default_factory=dict)
+    ctime_by_path: Mapping[str, int] = field(default_factory=dict)
     """Path -> the Unix second at which the node was made, or last had its mode or owner changed
     (ctime); what is not in it was not told."""
 

@@ -24,7 +24,7 @@ from seawall.readings.container_files import (
 )
 from seawall.readings.device_nodes import DeviceNodes
 from seawall.readings.device_rule import DeviceRule
-from seawall.readings.docker_devices import parse_environment, parse_hostconfig, told
+from seawall.readings.docker_devices import as_oci_devices, parse_environment, parse_hostconfig
 from seawall.readings.oci_devices import (
     LIMIT_BYTES,
     OciDevices,
@@ -163,7 +163,7 @@ def _docker(host: Host, key: str, nodes: DeviceNodes | Unread) -> DeviceSpec | U
             return environment
         environment = {}
     by_path = {} if isinstance(nodes, Unread) else nodes.by_path
-    return spec_of(key, source, told(config, environment, by_path))
+    return spec_of(key, source, as_oci_devices(config, environment, by_path))
 
 
 def spec_of(key: str, source: str, found: OciDevices) -> DeviceSpec:

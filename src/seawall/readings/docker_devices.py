@@ -77,7 +77,7 @@ def parse_environment(data: bytes) -> Mapping[str, str]:
     return environment_of((config or {}).get("Env"))
 
 
-def told(
+def as_oci_devices(
     config: HostConfig, environment: Mapping[str, str], nodes: Mapping[str, DeviceNode]
 ) -> OciDevices:
     """The same as an OCI config would tell it.  A device that the host has not is left out:

@@ -61,7 +61,7 @@ def read(host: Host, meminfo: Meminfo) -> HugetlbGroups | Unread:
         )
     walk = CgroupWalk(host, mount_point)
     asked = [
-        (g.path, name) for g in walk.found() for name in g.files or () if _NAME.fullmatch(name)
+        (g.path, name) for g in walk.results() for name in g.files or () if _NAME.fullmatch(name)
     ]
     paths = [file_path(mount_point, path, name) for path, name in asked]
     by_path: dict[str, int] = {}

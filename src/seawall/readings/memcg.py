@@ -161,7 +161,7 @@ def read(host: Host) -> Memcgs | Unread:
         return Unread(mount_point or cgroup.USUAL_PLACE, "absent", "no cgroup tree counts memory")
     files = _V1_FILES if version == 1 else _V2_FILES
     walk = CgroupWalk(host, mount_point)
-    asked = [(found, names) for found in walk.found() if (names := _names(found, files))]
+    asked = [(found, names) for found in walk.results() if (names := _names(found, files))]
     if not asked:
         return walk.unread[0] if walk.unread else Unread(mount_point, "absent", "nothing there")
     build = _v1 if version == 1 else _v2

@@ -47,7 +47,9 @@ def read(host: Host) -> PidsCgroups | Unread:
         return Unread(layout.v2 or cgroup.USUAL_PLACE, "absent", "no pids controller is mounted")
     walk = CgroupWalk(host, where[1])
     paths = [
-        found.path for found in walk.found() if found.files is None or "pids.current" in found.files
+        found.path
+        for found in walk.results()
+        if found.files is None or "pids.current" in found.files
     ]
     if not paths and walk.unread:
         return walk.unread[0]

@@ -61,7 +61,7 @@ class WalkSlice:
     """Folders that are still to be walked."""
     mounts: tuple[str, ...]
     """Mount points that were not entered."""
-    refused: tuple[str, ...]
+    refusals: tuple[str, ...]
     goes_on: bool
     """It ended inside a folder: the next slice is asked for without one."""
     at: str = ""
@@ -106,7 +106,7 @@ def walk(host: Host, request: Mapping[str, Any]) -> WalkSlice | Unread:
         rows=tuple(row for row in rows if isinstance(row, FilePages)),
         rest=_words(values.get("rest")),
         mounts=_words(values.get("mounts")),
-        refused=_words(values.get("first_refused")),
+        refusals=_words(values.get("first_refused")),
         goes_on=values.get("goes_on") is True,
         at=at if isinstance(at := values.get("at"), str) else "",
     )

@@ -48,7 +48,7 @@ class RuntimeVersions:
     """The topic: versions of runc, crun and systemd, and when systemd last loaded its units."""
 
     runtimes: tuple[Runtime, ...]
-    told: tuple[str, ...]
+    bundle_paths: tuple[str, ...]
     """Paths in ``runtimes`` that running containers' own bundles name."""
     systemd: int | None
     """252; None: not its manager, or not told."""
@@ -106,7 +106,7 @@ def read(host: Host) -> RuntimeVersions | Unread:
     found = tuple(one for path, words in rows if (one := runtime_of(path, words)) is not None)
     return RuntimeVersions(
         runtimes=found[:_PROGRAMS_MOST],
-        told=tuple(path for path in told if any(one.path == path for one in found)),
+        bundle_paths=tuple(path for path in told if any(one.path == path for one in found)),
         systemd=int(match[1]) if match else None,
         systemd_text=(match[2] or match[1]) if match else "",
         units_loaded=seconds(values.get("units_loaded")) or None,
@@ -130,7 +130,7 @@ def _packages(host: Host, absent: Unread) -> RuntimeVersions | Unread:
     major = _MAJOR.match(found.get("systemd", ""))
     return RuntimeVersions(
         runtimes=tuple(_installed(found)),
-        told=(),
+        bundle_paths=(),
         systemd=int(major[1]) if major else None,
         systemd_text=found.get("systemd", ""),
         units_loaded=None,

@@ -93,7 +93,7 @@ class _Draft:
         self.is_traced = False
         self.is_over = False
 
-    def done(self) -> Backtrace:
+    def backtrace(self) -> Backtrace:
         self._leave_question_out()
         names = {frame.function.partition(".")[0] for frame in self.frames}
         state: Literal["running", "user_mode", "idle", "blocked", "own"] = "running"
@@ -138,7 +138,7 @@ def parse(data: bytes) -> Backtraces:
                 drafts.append(draft)
         elif draft is not None and not draft.is_over:
             _take(line, draft)
-    kept = (draft.done() for draft in drafts)
+    kept = (draft.backtrace() for draft in drafts)
     return Backtraces(tuple(one for one in kept if one.frames or one.state != "running"))
 
 

@@ -66,7 +66,7 @@ class BootDecoder:
     @property
     def lost_ticks(self) -> int:
         """That could not be read because what they differ from is not there."""
-        return self._reader.lost
+        return self._reader.lost_ticks
 
     def __iter__(self) -> Iterator[Event]:
         last = None

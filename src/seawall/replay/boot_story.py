@@ -59,7 +59,7 @@ class BootStory:
     has_box: bool = False
     is_followed: bool = False
     """The node booted again after it."""
-    said: list[DecisionLine] = field(default_factory=list)
+    decision_lines: list[DecisionLine] = field(default_factory=list)
     kernel: list[KernelLogLine] = field(default_factory=list)
     ticks: list[StoryMoment] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
@@ -78,13 +78,17 @@ class BootStory:
 
     def hear(self, said: DecisionLine) -> None:
         """A line of the journal, once."""
-        if said.kind == "ranking" or said.mark in self._marks or len(self.said) >= LINES_MOST:
+        if (
+            said.kind == "ranking"
+            or said.mark in self._marks
+            or len(self.decision_lines) >= LINES_MOST
+        ):
             return
         self._marks.add(said.mark)
         if self.offset is None and said.seconds is not None:
             self.offset = said.unix_seconds - said.seconds
         self.ranking = said.ranking or self.ranking
-        self.said.append(said._replace(ranking=b""))
+        self.decision_lines.append(said._replace(ranking=b""))
         for aim in said.aims:
             self.names.setdefault(aim.path, aim.name)
             mark = (aim.path, aim.inode)
@@ -116,7 +120,7 @@ class BootStory:
 
     def join(self, other: "BootStory") -> None:
         """The same boot from another file."""
-        for said in other.said:
+        for said in other.decision_lines:
             self.hear(said)
         if other.has_box:
             self.has_box, self.offset = True, other.offset
@@ -146,7 +150,7 @@ class BootStory:
     @property
     def by_time(self) -> list[DecisionLine]:
         """The journal's lines of this boot, oldest first."""
-        return sorted(self.said, key=self.seconds_of)
+        return sorted(self.decision_lines, key=self.seconds_of)
 
     @cached_property
     def _kills(self) -> list[StoryKill]:
@@ -157,7 +161,7 @@ class BootStory:
         begin = bisect_left(self._kills, since, key=lambda kill: kill.seconds)
         return self._kills[begin : bisect_right(self._kills, until, key=lambda kill: kill.seconds)]
 
-    def counted(self, since: float, until: float) -> list[tuple[float, int]]:
+    def counted_kills(self, since: float, until: float) -> list[tuple[float, int]]:
         """Kills that were only counted, with the moment: by the ticks, else by the journal."""
         ticks = _between(self._tick_kills, since, until)
         lines = _between(self._told_kills, since, until)
@@ -174,13 +178,13 @@ class BootStory:
 
     @cached_property
     def _told_kills(self) -> list[tuple[float, int]]:
-        told = [said for said in self.said if said.kernel_kills > 0]
+        told = [said for said in self.decision_lines if said.kernel_kills > 0]
         return sorted((self.seconds_of(said), said.kernel_kills) for said in told)
 
     @cached_property
     def end_seconds(self) -> float:
         """Of the last that is known of it; asked when all of it was read."""
-        ends = [self.last_frame_seconds, *map(self.seconds_of, self.said)]
+        ends = [self.last_frame_seconds, *map(self.seconds_of, self.decision_lines)]
         return max(ends + [moment.seconds for moment in self.ticks[-1:]])
 
     def name_of(self, path: str) -> str:
@@ -201,7 +205,11 @@ class BootStory:
 
     @cached_property
     def _stopped_seconds(self) -> float:
-        stops = [said for said in self.said if said.kind == "event" and said.sentence == STOPPED]
+        stops = [
+            said
+            for said in self.decision_lines
+            if said.kind == "event" and said.sentence == STOPPED
+        ]
         return max(map(self.seconds_of, stops), default=float("-inf"))
 
     @property
@@ -209,13 +217,13 @@ class BootStory:
         """Unix seconds of the boot; None: nothing is known of it."""
         if self.offset is not None:
             return self.offset
-        return min((said.unix_seconds for said in self.said), default=None)
+        return min((said.unix_seconds for said in self.decision_lines), default=None)
 
     @cached_property
     def is_mute(self) -> bool:
         """It decided something, and a kill of the kernel would stand nowhere."""
-        is_told = bool(self.ticks) or any(said.tells_kills for said in self.said)
-        return not is_told and any(said.kind == "verdict" for said in self.said)
+        is_told = bool(self.ticks) or any(said.tells_kills for said in self.decision_lines)
+        return not is_told and any(said.kind == "verdict" for said in self.decision_lines)
 
 
 def _between(rows: list[tuple[float, int]], since: float, until: float) -> list[tuple[float, int]]:

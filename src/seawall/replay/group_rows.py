@@ -100,7 +100,7 @@ def change_json(at: int, was: Any, now: Any) -> JSON:
     return write_float(now) if isinstance(now, float) else now
 
 
-def changed(at: int, was: Any, change: JSON) -> Any:
+def apply_change(at: int, was: Any, change: JSON) -> Any:
     """What ``change_json`` meant; ValueError."""
     if at not in WHOLE:
         return READERS[at](change)

@@ -21,7 +21,7 @@ class WhatIf:
     """Another policy over one incident, beside what was decided then."""
 
     kind: Kind
-    found: list[ReplayResult]
+    results: list[ReplayResult]
     both: list[tuple[ReplayVictim, ReplayVictim]] = field(default_factory=list)
     """Then, and with the policy."""
     spared: list[ReplayVictim] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Incident:
     """One stretch in which something was decided, then or now."""
 
     stretch: ReplayStretch
-    found: list[ReplayResult]
+    results: list[ReplayResult]
     """With the settings of then."""
     kernel_kills: list[tuple[float, str]]
     what_if: WhatIf | None = None
@@ -47,7 +47,7 @@ def incidents(boot: BootReplay) -> list[Incident]:
     """In their order; stretches in which nobody decides anything are left out."""
     made = []
     for stretch in boot.stretches:
-        then = within(boot.as_live.found, stretch)
+        then = within(boot.as_live.results, stretch)
         kills = [
             kill
             for kill in boot.kernel_kills
@@ -56,8 +56,8 @@ def incidents(boot: BootReplay) -> list[Incident]:
         ]
         what_if = None
         if boot.other is not None:
-            what_if = what_if_of(then, within(boot.other.found, stretch))
-        if then or kills or (what_if is not None and what_if.found):
+            what_if = what_if_of(then, within(boot.other.results, stretch))
+        if then or kills or (what_if is not None and what_if.results):
             made.append(Incident(stretch, then, kills, what_if))
     return made
 
@@ -73,10 +73,10 @@ def in_peace(boot: BootReplay) -> list[ReplayResult]:
     """
     if boot.other is None:
         return []
-    then = {(one.number, *map(_act, one.verdict.orders)) for one in boot.as_live.found}
+    then = {(one.number, *map(_act, one.verdict.orders)) for one in boot.as_live.results}
     return [
         one
-        for one in boot.other.found
+        for one in boot.other.results
         if not one.is_exact
         and one.acts
         and (one.number, *map(_act, one.verdict.orders)) not in then
@@ -145,7 +145,7 @@ def victims(found: Iterable[ReplayResult]) -> dict[str, ReplayVictim]:
     return made
 
 
-def held(found: Iterable[ReplayResult]) -> list[ReplayVictim]:
+def hold_victims(found: Iterable[ReplayResult]) -> list[ReplayVictim]:
     """Who stands still on suspicion, each time."""
     return [
         ReplayVictim(order.target.path, order.target.name, "hold", one.unix_seconds, order.decision)

@@ -84,7 +84,7 @@ class Track:
 
     def rewind(self, number: int) -> None:
         """What was decided from this tick on, on less than is known now, does not count."""
-        found = self.run.found
+        found = self.run.results
         while found and found[-1].number >= number:
             found.pop()
 
@@ -108,8 +108,8 @@ class Track:
         """Of what stands on few ticks only what orders something."""
         if not found.is_exact and not found.acts:
             return
-        if len(self.run.found) < FOUND_MOST:
-            self.run.found.append(found)
+        if len(self.run.results) < FOUND_MOST:
+            self.run.results.append(found)
         else:
             note(self.run.problems, f"more than {FOUND_MOST:,} decisions: the rest is left out")
 
@@ -133,7 +133,7 @@ class BootRun:
         self._was_lost = False
         self.stretches: list[ReplayStretch] = []
         self.lines: list[JournalDecision] = []
-        self.told: dict[str, str] = {}
+        self.outcomes: dict[str, str] = {}
         self.kernel_kills: list[tuple[float, str]] = []
         self._line_bytes = 0
         self._coarse: list[int] = []
@@ -148,10 +148,10 @@ class BootRun:
         other = self._other.run if self._other is not None else None
         coarse = len(self._coarse)
         ticks = coarse + sum(stretch.ticks for stretch in self.stretches)
-        found = comparison_of(live, self._live.run.found, self.stretches)
+        found = comparison_of(live, self._live.run.results, self.stretches)
         return BootReplay(
             self._boot.boot_id, self._first_start, min(times), max(times), ticks, coarse,
-            self.stretches, live, self.told, self.kernel_kills, self._live.run, other, found,
+            self.stretches, live, self.outcomes, self.kernel_kills, self._live.run, other, found,
             self._notes(),
         )  # fmt: skip
 
@@ -269,7 +269,7 @@ class BootRun:
                 number = number if type(number) is int else line.tick
                 self.lines.append(JournalDecision(number, line.unix_seconds, document))
             case {"kind": "told", "decision": str(decision), "sentence": str(sentence)}:
-                self.told[decision] = sentence[:1000]
+                self.outcomes[decision] = sentence[:1000]
 
 
 def _key(line: JournalDecision) -> tuple[str, str, str]:
@@ -339,7 +339,7 @@ def _seconds_away(first: float, last: float, moment: float) -> float:
 
 
 def _run_in(run: ReplayRun, one: ReplayStretch) -> ReplayRun:
-    return replace(run, found=within(run.found, one))
+    return replace(run, results=within(run.results, one))
 
 
 def _compared_in(found: DecisionComparison, one: ReplayStretch) -> DecisionComparison:

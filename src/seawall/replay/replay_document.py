@@ -128,11 +128,11 @@ REPLAY: Final = Document(
         Incident: (
             *shown("from=first_unix_seconds:time to=last_unix_seconds:time", of="stretch"),
             *shown("first_frame=first last_frame=last ends", of="stretch"),
-            *shown("decisions=found", kernel_kills, what_if),
+            *shown("decisions=results", kernel_kills, what_if),
         ),
         KernelKillLine: shown("unix_seconds:3 line"),
         OtherPolicy: (
-            *shown("kind=what_if.kind decisions=what_if.found", both, spared),
+            *shown("kind=what_if.kind decisions=what_if.results", both, spared),
             *shown("beside parts_unix_seconds:3", of="what_if"),
             *shown(sentences),
         ),

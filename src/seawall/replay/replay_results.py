@@ -80,7 +80,7 @@ class ReplayRun:
 
     settings: Settings
     """Of the policy; of the guard's own, the last ones."""
-    found: list[ReplayResult] = field(default_factory=list)
+    results: list[ReplayResult] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -125,7 +125,7 @@ class BootReplay:
     """Of them, those between which others are missing."""
     stretches: list[ReplayStretch]
     live: list[JournalDecision]
-    told: dict[str, str]
+    outcomes: dict[str, str]
     """By decision, what came of it, as the journal says."""
     kernel_kills: list[tuple[float, str]]
     as_live: ReplayRun

@@ -9,7 +9,7 @@ from seawall.blackbox.record_times import rfc3339_of
 from seawall.guard.keys import KEYS, Key
 from seawall.guard.settings import Settings
 from seawall.replay.compare import SILENT
-from seawall.replay.incidents import Incident, WhatIf, held, in_peace, incidents
+from seawall.replay.incidents import Incident, WhatIf, hold_victims, in_peace, incidents
 from seawall.replay.replay_results import (
     BootReplay,
     BoxReplay,
@@ -170,11 +170,11 @@ def _incident(boot: BootReplay, number: int, incident: Incident, paper: Console)
         title += f" ({stretch.ends})"
     for words in paper.wrap(title, "  ", ""):
         yield paper.paint(words, "bold")
-    if not incident.found:
+    if not incident.results:
         yield from _then(paper, "nothing was decided")
-    for one in incident.found[:ROWS_MOST]:
+    for one in incident.results[:ROWS_MOST]:
         yield from _decided(boot, one, paper)
-    yield from _more(len(incident.found))
+    yield from _more(len(incident.results))
     for unix_seconds, text in incident.kernel_kills[:ROWS_MOST]:
         yield from _then(paper, f"{clock(unix_seconds)}  the kernel: {text}")
     if incident.what_if is not None:
@@ -193,7 +193,7 @@ def _more(number: int) -> Iterator[str]:
 def _decided(boot: BootReplay, one: ReplayResult, paper: Console) -> Iterator[str]:
     verdict = one.verdict
     yield from _then(paper, f"{clock(one.unix_seconds)}  {verdict.decision}: {verdict.sentence}")
-    told = boot.told.get(verdict.decision)
+    told = boot.outcomes.get(verdict.decision)
     if told and verdict.orders:
         yield from paper.wrap(told, " " * 14, " " * 12 + "> ")
 
@@ -207,7 +207,7 @@ def _what_if(incident: Incident, found: WhatIf, paper: Console) -> Iterator[str]
 def what_if_words(incident: Incident, found: WhatIf) -> Iterator[str]:
     """Sentence by sentence: the answer first, then who, then what cannot be known."""
     if found.kind == "same":
-        number = len(found.found)
+        number = len(found.results)
         yield f"the same {number} decision{'s' if number != 1 else ''} in the same ticks"
         return
     if found.kind == "silent":
@@ -216,7 +216,7 @@ def what_if_words(incident: Incident, found: WhatIf) -> Iterator[str]:
         what = "the same orders in the same ticks" if _acts(found) else "nobody is touched either"
         yield f"{what}; only what it says differs, or when"
     yield from _people(incident, found)
-    for one in found.found[:ROWS_MOST]:
+    for one in found.results[:ROWS_MOST]:
         yield f"{clock(one.unix_seconds)}  {one.verdict.sentence}"
     if found.parts_unix_seconds is not None:
         words = NO_FURTHER_SILENT if found.kind == "silent" else NO_FURTHER
@@ -224,8 +224,8 @@ def what_if_words(incident: Incident, found: WhatIf) -> Iterator[str]:
 
 
 def _people(incident: Incident, found: WhatIf) -> Iterator[str]:
-    is_observed = any(one.mode == "observe" for one in found.found)
-    was_observed = any(one.mode == "observe" for one in incident.found)
+    is_observed = any(one.mode == "observe" for one in found.results)
+    was_observed = any(one.mode == "observe" for one in incident.results)
     for was, would in found.both:
         lead = _lead(was.unix_seconds - would.unix_seconds)
         yield (
@@ -239,10 +239,10 @@ def _people(incident: Incident, found: WhatIf) -> Iterator[str]:
     for victim in found.beside:
         at = clock(victim.unix_seconds)
         yield f"{victim.name}: {_fate(victim, is_observed=is_observed)} at {at} (live: left alone)"
-    for victim in held(found.found):
+    for victim in hold_victims(found.results):
         yield f"{victim.name}: stands still from {clock(victim.unix_seconds)}, until it is known"
     kills = [unix for unix, _ in incident.kernel_kills]
-    acts = [one.unix_seconds for one in found.found if one.acts]
+    acts = [one.unix_seconds for one in found.results if one.acts]
     if kills and acts and acts[0] < kills[0]:
         yield f"its first order is {kills[0] - acts[0]:.1f} s before the kernel killed"
     elif kills and not acts:
@@ -250,7 +250,7 @@ def _people(incident: Incident, found: WhatIf) -> Iterator[str]:
 
 
 def _acts(found: WhatIf) -> bool:
-    return any(one.acts for one in found.found)
+    return any(one.acts for one in found.results)
 
 
 def is_after(victim: ReplayVictim, found: WhatIf) -> bool:

@@ -51,7 +51,7 @@ class OverLimitRow(NamedTuple):
 def reported_in(node: str, story: BootStory, since: float) -> list[LimitReport]:
     """Of one boot since then (Unix seconds); also those that came just before an occasion."""
     return [
-        _reported(node, said) for said in story.said
+        _reported(node, said) for said in story.decision_lines
         if said.kind == "verdict" and not said.aims and said.trigger != "node_short"
         and said.unix_seconds >= since
     ]  # fmt: skip

@@ -138,7 +138,7 @@ def _count_unnamed(
     kills: Sequence[StoryKill],
 ) -> None:  # fmt: skip
     """Counters tell of kills that no line names; one is not counted twice."""
-    rows = story.counted(*window)
+    rows = story.counted_kills(*window)
     rest = sum(number for _, number in rows) - len(kills)
     if rest <= 0:
         return

@@ -10,7 +10,7 @@ from seawall.replay.report_limits import OverLimitRow, over_limits
 from seawall.replay.report_model import GuardReport, Occasion
 from seawall.replay.report_words import (
     did_words,
-    judged,
+    judgement_sentence,
     killed_words,
     outcome_words,
     verdict,
@@ -117,7 +117,7 @@ def _block(occasion: Occasion, paper: Console) -> Iterator[str]:
     if at_limits and occasion.trigger == "node_short":
         words = killed_words(at_limits, 0, 0.0).removeprefix("the kernel killed ")
         yield from _row(paper, "beside", f"at limits of their own the kernel killed {words}")
-    if words := judged(occasion):
+    if words := judgement_sentence(occasion):
         style = _STYLES.get(occasion.judgement)
         for line in _row(paper, "so it is", words):
             yield paper.paint(line, style) if style else line

@@ -199,7 +199,7 @@ def _when(seconds: float) -> str:
     return f"{brief(-seconds)} s before it" if seconds < 0 else f"{brief(seconds)} s later"
 
 
-def judged(occasion: Occasion) -> str:
+def judgement_sentence(occasion: Occasion) -> str:
     """What follows from it for the guard; empty: nothing does."""
     names = _targets(occasion)
     match occasion.judgement:

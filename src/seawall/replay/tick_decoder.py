@@ -10,7 +10,7 @@ from typing import Any, Final
 from seawall.guard.tick_facts import Group, Node
 from seawall.host.host import JSON
 from seawall.problems import BundleProblem
-from seawall.replay.group_rows import COLUMNS, PATH, changed, group_of, read_row
+from seawall.replay.group_rows import COLUMNS, PATH, apply_change, group_of, read_row
 from seawall.replay.tick import Tick
 from seawall.replay.tick_encoder import GROUP_COLUMNS, NODE, NODE_COLUMNS, OUTCOME
 from seawall.replay.typed_codec import (
@@ -33,13 +33,13 @@ _CHANGES: Final = frozenset(("whole", "gone", "set", "new"))
 class TickDecoder:
     """Takes the bodies in the order of the file."""
 
-    __slots__ = ("_groups", "_last", "_rows", "lost")
+    __slots__ = ("_groups", "_last", "_rows", "lost_ticks")
 
     def __init__(self) -> None:
         self._last: int | None = None
         self._rows: list[list[Any]] = []
         self._groups: dict[str, Group] = {}
-        self.lost = 0
+        self.lost_ticks = 0
         """Ticks that were a difference to one that was not there."""
 
     def take(self, body: dict[str, JSON]) -> list[Tick]:
@@ -56,7 +56,7 @@ class TickDecoder:
             _check_columns(body.get("columns"))
             self._rows, self._groups = [], {}
         elif self._last is None or body.get("from") != self._last:
-            self.lost += len(ticks)
+            self.lost_ticks += len(ticks)
             self._last = None
             return []
         made, groups = [], 0
@@ -120,7 +120,7 @@ def _set(rows: list[list[Any]], columns: JSON) -> set[int]:
         places = _places(accumulate(_whole_numbers(steps)), len(rows))
         for place, change in zip(places, items_of(values, len(places)), strict=True):
             row = rows[place]
-            row[at] = changed(at, row[at], change)
+            row[at] = apply_change(at, row[at], change)
         found.update(places)
     return found
 

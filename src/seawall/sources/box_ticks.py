@@ -46,7 +46,7 @@ def ticks_between(box: Box, since: float, until: float) -> Ticks:
                 lost += 1
             if head.unix_seconds >= since - 1:
                 _add(found, boot.boot_id, [t for t in ticks if since <= t.unix_seconds <= until])
-        lost += reader.lost
+        lost += reader.lost_ticks
     rows = sorted(found.rows.values(), key=lambda row: row.unix_seconds)
     kills = sorted(found.kills.values(), key=lambda event: event.unix_seconds)
     return Ticks(rows, kills, lost)

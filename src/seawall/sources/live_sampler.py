@@ -222,9 +222,9 @@ class LiveSampler:
             kept = {folder.path for folder in rows}
             for path in [path for path in self._members if path not in kept]:
                 self._members.pop(path).close()
-        tree.born.clear()
-        tree.gone.clear()
-        tree.turned.clear()
+        tree.new_folders.clear()
+        tree.removed_folders.clear()
+        tree.turned_units.clear()
 
     def _groups(self) -> Iterator[GroupSample]:
         gone = []

@@ -47,7 +47,7 @@ class ClaimReport(NamedTuple):
     """What goes into ``claims``, and what of uncounted memory is explained."""
 
     rows: list[dict[str, Any]]
-    refused: list[str]
+    refusals: list[str]
     explained_bytes: int
     """Of uncounted memory, by exact and traced evidence, whoever it names."""
     oldest: float | None = None
@@ -60,7 +60,7 @@ class LearnedClaims(NamedTuple):
     ledger: Ledger
     followed: Sequence[SavedClaim] = ()
     """Page by page, at this moment."""
-    kept: Sequence[SavedClaim] = ()
+    earlier_claims: Sequence[SavedClaim] = ()
     """Of before: the trace is paused, or was another watcher's."""
 
 
@@ -80,7 +80,7 @@ class ClaimRows:
         found: list[SourceClaims] = []
         unread: list[Unread] = []
         ages: list[float] = []
-        kept = learned.kept
+        kept = learned.earlier_claims
         for source in (self._rings, self._drivers) if with_drivers else (self._rings,):
             self._host.oldest = None
             answer = source(snapshot, ledger)
@@ -110,7 +110,7 @@ class ClaimRows:
         self._areas.see(self._host, ledger, may_read=may_read)
         inventory = self._inventory
         told = packet_ring_claims.claims(
-            kernel, rings, inventory.workloads, inventory.cgroups, self._areas.found
+            kernel, rings, inventory.workloads, inventory.cgroups, self._areas.areas
         )  # fmt: skip
         return less_sure(told, self._areas.unsure_bytes(ledger))
 
@@ -224,7 +224,7 @@ def _refused(claims: Claims) -> list[str]:
     """What could not be asked, in words; what is only on its way is not meant."""
     words = [
         f"{one.path}: {one.detail or one.why}"
-        for one in claims.refused()
+        for one in claims.refusals()
         if one.why != "not_reached"
     ]
     return [word(one, 200) for one in (*words, *claims.unseen)][:_REFUSALS_MOST]
@@ -247,7 +247,7 @@ class RingAreas:
     """Areas of packet rings in /proc/vmallocinfo, as they were read last."""
 
     def __init__(self) -> None:
-        self.found: Vmallocinfo | Unread = Unread(PATH, "not_captured")
+        self.areas: Vmallocinfo | Unread = Unread(PATH, "not_captured")
         """Areas of packet rings alone."""
         self._due = 0.0
         self._low: int | None = None
@@ -258,7 +258,7 @@ class RingAreas:
         now = time.monotonic()
         if not self._due or (may_read and now >= self._due):
             self._due = now + AGAIN_SECONDS
-            self.found = _read(host)
+            self.areas = _read(host)
             self._low = None
         line = ledger.line(_LINE)
         if line is not None:
@@ -269,7 +269,7 @@ class RingAreas:
         line = ledger.line(_LINE)
         if line is None:
             return 0  # then no line has it, and it is in uncounted memory
-        if isinstance(self.found, Unread):
+        if isinstance(self.areas, Unread):
             return line.bytes
         return line.bytes - (line.bytes if self._low is None else self._low)
 

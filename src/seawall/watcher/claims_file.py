@@ -63,7 +63,7 @@ class ClaimsFile:
         """When what is claimed has changed, and once a minute as long as there is any."""
         if self._fd < 0:
             return
-        kept = learning.watch.kept(moment, learning.place(), learning.blind)
+        kept = learning.watch.saved_claims(moment, learning.place(), learning.blind)
         state = [(key_of(c), c.bytes, c.is_gone) for c in kept.claims], kept.blind
         is_due = bool(kept.claims) and time.monotonic() >= self._write_at
         if not kept.boot_id or (state == self._written and not is_due):

@@ -127,7 +127,7 @@ class DeviceWrites:
         own = {cgroup: tuple(rows) for cgroup, rows in self._pending.items()}
         return own, {cgroup: tuple(rows) for cgroup, rows in self._pending_above.items()}
 
-    def seen(self, only: Iterable[str] | None, began: float) -> None:
+    def forget_before(self, only: Iterable[str] | None, began: float) -> None:
         """A look at these (None: at all) that began then has seen what was written before."""
         for pending in (self._pending, self._pending_above):
             for cgroup in list(pending) if only is None else only:

@@ -154,7 +154,7 @@ class GpuLoop:
             above = {cgroup: rows for cgroup, rows in above.items() if cgroup in only}
         self._looks += 1
         events = self._changes.see(replace(look, writes=own, writes_above=above))
-        self._writes.seen(only, look.began)
+        self._writes.forget_before(only, look.began)
         if self._sight.has_gone or any(one.layer == "kernel" for one in events):
             self._table_soon()
         self._say(events)

@@ -57,7 +57,7 @@ class GuardEndpoint(GuardEnd):
                 size += length
         yield piece
 
-    def heard(self) -> Iterator[Row]:
+    def messages(self) -> Iterator[Row]:
         """What the guard said since the last time; ``is_open`` is False after its end."""
         for data in self._received(_HEARD_MOST, _HEARD_BYTES):
             try:

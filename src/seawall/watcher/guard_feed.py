@@ -169,7 +169,7 @@ class GuardFeed:
                 return
 
     def _hear(self) -> None:
-        for message in self._to.heard():
+        for message in self._to.messages():
             kind = message.get("t")
             if kind == "pace":
                 self._set_pace(message.get("seconds"))
@@ -194,7 +194,7 @@ class GuardFeed:
 
     def _look(self) -> None:
         self._seen = self._learning.see(is_calm=self._is_calm)
-        self._glimpse.looked()
+        self._glimpse.note_look()
         if self._seen is not None:
             self._residual.see(self._seen.moment.seconds, self._seen.moment.residual_bytes)
 
@@ -263,13 +263,13 @@ class GuardFeed:
             now = max(self._claims_seconds, told.oldest)
         self._claims_seconds = now
         self._to.tell_rows(
-            "claims", told.rows, seconds=now, refused=[*told.refused, *self._inventory.blind]
+            "claims", told.rows, seconds=now, refused=[*told.refusals, *self._inventory.blind]
         )
 
     def _tell_inventory(self) -> None:
         rows, gone = self._inventory.row_updates()
         if (rows or gone) and self._to.tell_rows("groups", rows, gone=gone):
-            self._inventory.told(rows, gone)
+            self._inventory.mark_sent(rows, gone)
 
     def _ask_stuck(self, paths: list[str]) -> None:
         """By a child that ends with its answer, once an hour at most.  What it predicts by, 0.8 MB,

@@ -45,7 +45,7 @@ class Inodes:
             if folder is not None and isinstance(inode, int):
                 self._begun[folder] = inode
 
-    def told(
+    def with_workload_cgroups(
         self, trace: PageTrace, places: TaskWorkloads, cgroups: Cgroups, place: ClaimPlace
     ) -> PageTrace:
         """The same trace, with tasks of cgroups below a workload's own as if they were in it."""

@@ -58,7 +58,7 @@ class FreeMemoryLook:
         self._free = max(self._free, free)
         return False
 
-    def looked(self) -> None:
+    def note_look(self) -> None:
         """A look was taken: from here on a fall of free memory counts from what is free now."""
         self._free = self._read()
 

@@ -110,13 +110,15 @@ class MemoryLearner:
         if isinstance(trace, Unread):
             self.problem = trace.detail
             if had and not self.following.is_on:
-                self.watch.lost()
+                self.watch.drop_tracer()
             return look
         self.problem = ""
         self._meet(trace)
         later = self.looks.look(whole=True) or look
         sight, place = self._sight(), self.place()
-        trace = self._inodes.told(trace, sight.places, self._inventory.cgroups, place)
+        trace = self._inodes.with_workload_cgroups(
+            trace, sight.places, self._inventory.cgroups, place
+        )
         self.watch.learn(later.moment, sum_trace(trace, sight, UncountedGrowth()).rows, place)
         if not self.watch.is_armed and not self.watch.live:
             self.following.disarm(keeps=False)

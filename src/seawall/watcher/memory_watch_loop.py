@@ -214,7 +214,7 @@ class MemoryWatchLoop:
         sight, cgroups = TraceInputs.of(self._snapshot), self._snapshot.get(Cgroups)
         place = self._place(time.monotonic() - self._opened)
         if isinstance(cgroups, Cgroups):
-            trace = self._inodes.told(trace, sight.places, cgroups, place)
+            trace = self._inodes.with_workload_cgroups(trace, sight.places, cgroups, place)
         self._watch.learn(later, sum_trace(trace, sight, UncountedGrowth()).rows, place)
         return later
 
@@ -245,7 +245,7 @@ class MemoryWatchLoop:
 
     def _write(self, moment: LedgerMoment) -> None:
         """When what is claimed has changed, and once in a while as long as there is any."""
-        kept = self._watch.kept(moment, self._place(), self._blind)
+        kept = self._watch.saved_claims(moment, self._place(), self._blind)
         if not kept.boot_id:
             return
         state = _state(kept.claims, kept.blind)
@@ -288,7 +288,7 @@ class MemoryWatchLoop:
 
     def _say(self, event: str, words: str, moment: LedgerMoment | None) -> None:
         place = self._place()
-        kept = None if moment is None else self._watch.kept(moment, place, self._blind)
+        kept = None if moment is None else self._watch.saved_claims(moment, place, self._blind)
         self._tell_one(WatchEvent(event, place.unix_seconds or None, words, kept))
 
 

@@ -274,9 +274,9 @@ class WorkloadInventory:
         """Rows that are to be told, and the cgroups that are gone."""
         return self._news.of(self._known)
 
-    def told(self, rows: Iterable[Row], gone: Iterable[str]) -> None:
+    def mark_sent(self, rows: Iterable[Row], gone: Iterable[str]) -> None:
         """The guard has them."""
-        self._news.told(rows, gone)
+        self._news.mark_sent(rows, gone)
 
 
 def _seen(folder: str) -> tuple[int, int]:
@@ -312,7 +312,7 @@ class RowUpdates:
         rows = [row for path, row in known.items() if self._told.get(path) != row]
         return rows, [path for path in self._told if path not in known]
 
-    def told(self, rows: Iterable[Row], gone: Iterable[str]) -> None:
+    def mark_sent(self, rows: Iterable[Row], gone: Iterable[str]) -> None:
         """Note that the guard has these rows, and knows who is ``gone``."""
         for row in rows:
             self._told.pop(row["cgroup"], None)

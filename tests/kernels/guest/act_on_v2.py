@@ -176,7 +176,7 @@ def clamps(hands: Executor, journal: Journal) -> None:
     found["changed_to"] = get(path, "memory.max")
     found["clamp"] = {name: short(outcome) for name, outcome in rows.items()}
     found["untold"] = [change.new for _, change in journal.changes()]
-    hands.noted.told()  # as the loop does once its decisions are written
+    hands.signal_journal.settle()  # as the loop does once its decisions are written
     found["journal_after"] = len(journal.changes())
 
 

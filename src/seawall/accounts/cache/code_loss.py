@@ -35,7 +35,7 @@ class CodeLoss:
     pages: FilePages
     faults_per_second: float
     program_pages: int
-    lost: int | None
+    lost_pages: int | None
     """Pages of its program that were dropped too early; None before 6.5."""
     is_dropped: bool
     """Whether pages that it needs are missing."""
@@ -64,7 +64,7 @@ def losses(
         whole = max(1, -(-program.pages.size_bytes // kernel.page_size))
         yield CodeLoss(
             program=program, pages=program.pages, faults_per_second=faults / tasks.seconds,
-            program_pages=whole, lost=program.pages.recently_evicted,
+            program_pages=whole, lost_pages=program.pages.recently_evicted,
             is_dropped=_is_dropped(program.pages, whole),
         )  # fmt: skip
 

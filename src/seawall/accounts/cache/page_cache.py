@@ -130,11 +130,11 @@ class CacheTable:
             file = self._file(FileUse(row.path, 0, None, ""), replace(row, path=""))
             self.files.setdefault((file.device, file.inode), file)
         self._trim()
-        if part.refused:
-            rest = sums["refused"] - len(part.refused)
+        if part.refusals:
+            rest = sums["refused"] - len(part.refusals)
             more = f", and {rest} more files or folders" if rest > 0 else ""
             self.unread += [Unread(path, "refused", f"may not be opened{more}")
-                            for path in part.refused[:1]]  # fmt: skip
+                            for path in part.refusals[:1]]  # fmt: skip
         bytes_of = {name: sums[name] * self.page_bytes for name in (*_PAGES, "shmem")}
         self._sum(
             files=sums["files"], unknown_files=sums["unknown"], size_bytes=sums["size"],

@@ -42,7 +42,7 @@ class Claims:
     unseen: tuple[str, ...]
     unread: tuple[Unread, ...]
 
-    def refused(self) -> list[Unread]:
+    def refusals(self) -> list[Unread]:
         """What sources were kept from reading: then more may be held than is claimed.  What this
         kernel does not have is not meant.
         """

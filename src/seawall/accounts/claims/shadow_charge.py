@@ -132,7 +132,7 @@ def account(claims: Claims, groups: MemoryGroups) -> ShadowCharges:
         group.memcg.usage for path, group in groups.by_path.items() if not groups.above(path)
     ]  # fmt: skip
     charged = None if None in tops else sum(usage or 0 for usage in tops)
-    return ShadowCharges(charges, sum_of(uncounted), charged, is_whole=not claims.refused())
+    return ShadowCharges(charges, sum_of(uncounted), charged, is_whole=not claims.refusals())
 
 
 def uncounted_claims(claims: Iterable[Claim]) -> Iterator[Claim]:

@@ -82,7 +82,7 @@ class HostSide:
 
     def changed_at(self, path: str) -> int | None:
         """Unix second at which a node of the host was made, or its mode was changed."""
-        return None if isinstance(self.nodes, Unread) else self.nodes.changed.get(path)
+        return None if isinstance(self.nodes, Unread) else self.nodes.ctime_by_path.get(path)
 
     def node(self, path: str) -> DeviceNode | None:
         """On the host; None: not there, or not known."""

@@ -10,7 +10,7 @@ from seawall.accounts.devices.promised.promises import PromisedDevice
 from seawall.readings.device_specs import DeviceSpec, SpecDevice
 
 
-def asked(side: ContainerSide, host: HostSide) -> list[DeviceRequest]:
+def device_requests(side: ContainerSide, host: HostSide) -> list[DeviceRequest]:
     """Control nodes first, then the devices: each path once."""
     found: dict[str, DeviceRequest] = {}
     for path, is_needed in _paths(side, host):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from seawall.accounts.devices.device_inputs import ContainerSide, DeviceRequest, HostSide
-from seawall.accounts.devices.device_questions import asked, spec_device
+from seawall.accounts.devices.device_questions import device_requests, spec_device
 from seawall.accounts.devices.kernel_rules.cgroup_rules import allowed
 from seawall.accounts.devices.kernel_rules.device_rules import (
     USE,
@@ -34,7 +34,7 @@ _WORDS: Final = {
 
 def rows(side: ContainerSide, host: HostSide) -> tuple[DeviceRow, ...]:
     """A row for each device path that the container should have; those it needs come first."""
-    found = [_row(one, side, host) for one in asked(side, host)]
+    found = [_row(one, side, host) for one in device_requests(side, host)]
     return tuple(sorted(found, key=lambda row: not row.is_needed))
 
 

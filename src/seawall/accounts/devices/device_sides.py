@@ -14,7 +14,7 @@ from seawall.accounts.devices import plugins
 from seawall.accounts.devices.classes import CLASSES
 from seawall.accounts.devices.container_processes import ContainerProcesses
 from seawall.accounts.devices.device_inputs import Clock, ContainerSide, HostSide
-from seawall.accounts.devices.device_questions import asked
+from seawall.accounts.devices.device_questions import device_requests
 from seawall.accounts.devices.device_rows import rows
 from seawall.accounts.devices.host_nodes import host_nodes
 from seawall.accounts.devices.layers import ContainerDevices, HostNode, UpcomingLoss
@@ -83,7 +83,9 @@ def sides_of(snapshot: Snapshot, *, opens: bool) -> DeviceSides | Unread:
         host = replace(host, clock=Clock.of(*times, members.start_ticks))
     pids = {pid for one in promised if (pid := members.pid_of(one.workload)) is not None}
     nodes = device_nodes.ask(snapshot.host, tuple(sorted(pids | own.keys())))
-    found_plugins = plugins.judged(plugins.plugins_of(own, nodes, host), promised, sources)
+    found_plugins = plugins.without_needless_lacks(
+        plugins.plugins_of(own, nodes, host), promised, sources
+    )
     host = replace(host, plugins=tuple(found_plugins))
     sides = [_side(one, sources, members, nodes) for one in promised]
     sides = _tried(sides, members, host, snapshot.host, opens=opens)
@@ -149,7 +151,7 @@ def _tried(
     for side in sides:
         if side.pid is not None:
             wanted.setdefault(side.pid, {}).update(
-                (one.path, None) for one in asked(side, host) if not one.stands_for_any
+                (one.path, None) for one in device_requests(side, host) if not one.stands_for_any
             )
     targets = [
         AccessTarget(pid, members.start_ticks[pid], tuple(paths)) for pid, paths in wanted.items()

@@ -51,7 +51,7 @@ def plugins_of(
         yield Plugin(workload=workload, pid=pid, lacks=lacks)
 
 
-def judged(
+def without_needless_lacks(
     found: Iterable[Plugin], promised: Sequence[Promise], sources: Sources
 ) -> Iterator[Plugin]:  # fmt: skip
     """The same, without what a plugin lacks that does not hand out nodes at all."""

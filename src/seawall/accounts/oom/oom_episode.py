@@ -79,7 +79,7 @@ class Episodes:
     def __init__(self) -> None:
         self._open: dict[str, tuple[OomEpisode, float | None, str]] = {}
         self._closed: deque[OomEpisode] = deque(maxlen=KEPT)
-        self.found = 0
+        self.count = 0
         self.kills = 0
 
     def add(self, facts: ReportFacts, number: int) -> None:
@@ -95,7 +95,7 @@ class Episodes:
         if known is None or gap is None or not 0 <= gap <= GAP_SECONDS:
             if known is not None:
                 self._closed.append(known[0])
-            self.found += 1
+            self.count += 1
             kind = report.kind if facts.is_domain_known else None
             episode = OomEpisode(kind, _where(facts), number, number, report.at, report.at)
             gap = None

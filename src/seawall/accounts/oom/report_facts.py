@@ -187,7 +187,7 @@ class ReportFacts:
 
     def freed_bytes(self, kill: Kill) -> int | None:
         """What a kill gave back of RAM; None: no sizes, or the reaper could not reap it."""
-        held = freed(kill)
+        held = freed_bytes(kill)
         if held is None or kill.pid in self.unreaped_pids:
             return None
         return max(0, held - self.left_bytes(kill))
@@ -214,7 +214,7 @@ class ReportFacts:
         return size(pages * self.page_bytes)
 
 
-def freed(kill: Kill) -> int | None:
+def freed_bytes(kill: Kill) -> int | None:
     """Private memory and page tables of one kill; its file pages are cache all the same."""
     if kill.anon_rss_bytes is None:
         return None

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.accounts.oom.report_facts import ReportFacts, freed
+from seawall.accounts.oom.report_facts import ReportFacts, freed_bytes
 from seawall.readings.oom_log.oom_report import Kill, Reaped
 from seawall.words import size
 
@@ -51,7 +51,7 @@ def _others_reaped(others: list[Reaped]) -> Iterator[str]:
 def _counted(facts: ReportFacts) -> str:
     """Of a cgroup's kill: rss may hold pages on another's account, and runs ahead of charges."""
     kills, charged = facts.report.kills, facts.charged_bytes
-    held = sum(freed(kill) or 0 for kill in kills)
+    held = sum(freed_bytes(kill) or 0 for kill in kills)
     if not charged or held <= charged:
         return ""
     return f", of which at most {size(charged)} counted against this limit"

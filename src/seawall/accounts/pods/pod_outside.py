@@ -22,7 +22,7 @@ def with_outside(table: PodTable, claims: Claims) -> PodTable:
     nearest parent: a pod, when whose of its containers it is cannot be told.  Where a source was
     refused, nothing seen is not nothing.
     """
-    is_whole = not claims.refused()
+    is_whole = not claims.refusals()
     rows = {row.workload.cgroup: row for row in table.rows}
     own: dict[str, list[Claim]] = {}
     whole: dict[str, list[Claim]] = {}

@@ -208,14 +208,14 @@ class MemoryWatch:
         self._slack = self._slack + self._slack_now if self.live else 0
         self._slack_now = 0
 
-    def lost(self) -> None:
+    def drop_tracer(self) -> None:
         """The tracer is gone with its frames: what it told is now inherited."""
         self._inherited.become(merged((*self.live, *self._inherited.raw)))
         self.live = ()
         self.disarmed()
         self._floors.forget()
 
-    def kept(self, moment: LedgerMoment, place: ClaimPlace, blind: str = "") -> SavedClaims:
+    def saved_claims(self, moment: LedgerMoment, place: ClaimPlace, blind: str = "") -> SavedClaims:
         """What goes into the file."""
         self._inherited.set_clock(moment.seconds, place.unix_seconds)
         base = self.base_bytes if self.base_bytes is not None else moment.residual_bytes

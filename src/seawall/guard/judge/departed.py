@@ -81,7 +81,7 @@ class DepartedGroups:
         """The most that they can have held."""
         return sum(one.most for one in self._held.values() if _counts(one.seconds, (until,)))
 
-    def left(self, until: float) -> list[DepartedGroup]:
+    def groups_before(self, until: float) -> list[DepartedGroup]:
         """Those that went before ``until``."""
         return [
             DepartedGroup(key[0], one.certain, one.taken, one.class_rank)

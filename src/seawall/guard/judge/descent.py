@@ -64,7 +64,7 @@ class DescentMoment:
         inode, most = self.most.get(group.path, (group.inode, 0))
         return most if inode == group.inode else 0
 
-    def gone(self, rows: Sequence[Row]) -> int:
+    def departed_bytes(self, rows: Sequence[Row]) -> int:
         """The most of those that are not there any more: they may be there in new cgroups."""
         there = {(row.group.path, row.group.inode) for row in rows}
         return sum(most for path, (inode, most) in self.most.items() if (path, inode) not in there)
@@ -129,7 +129,7 @@ class Descent:
         went = max(lost, residual - min(then.residual, self.newer.residual))
         if lost < enough_of(need):
             return causes
-        back = then.gone(rows) + gone.most(then.seconds)
+        back = then.departed_bytes(rows) + gone.most(then.seconds)
         for row in rows:
             took = row.certain - then.most_of(row.group) - then.unclaimed
             if is_young(row.group, node.seconds):

@@ -253,5 +253,5 @@ def _refuse(
         state.rest = rest
     return state.verdict(
         state.next_decision(), node, "node_short", ranking=ranking, need=shortage.need_bytes,
-        refused=choice.refused, sentence=f"{left}. Nobody is killed: {choice.refused}",
+        refused=choice.refusal, sentence=f"{left}. Nobody is killed: {choice.refusal}",
     )  # fmt: skip

@@ -75,7 +75,7 @@ def is_over_limit(row: Row) -> bool:
 def grow(rows: Sequence[Row], look: Look, window: LookHistory) -> TakenTotal:
     """Fills what every group took since ``look``; the sum of it."""
     since = left_since(look, rows)
-    left = since + window.gone.left(look.seconds)
+    left = since + window.gone.groups_before(look.seconds)
     gone = sum(one.certain for one in left)
     for row in rows:
         outside = row.certain - look.before(row.group).certain

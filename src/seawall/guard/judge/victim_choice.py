@@ -39,7 +39,7 @@ class VictimChoice(NamedTuple):
     code: str
     """Of the refusal, stable: ``unseen``, ``protected``, ``kept``, ``too_little``, ``young``,
     ``unripe``, ``spent``, ``nobody``, ``limits``."""
-    refused: str
+    refusal: str
 
 
 class ChoiceContext(NamedTuple):

@@ -108,14 +108,14 @@ class GroupTable:
 
     def _take_in(self, now: float, *, has_swap: bool) -> int:
         tree, gone = self.tree, 0
-        for folder in tree.gone:
+        for folder in tree.removed_folders:
             member = self.members.pop(folder.path, None)
             if member is not None:
                 member.close()
                 self.by_path.pop(folder.path, None)
                 gone += not member.is_empty
-        tree.gone.clear()
-        for folder in tree.born:
+        tree.removed_folders.clear()
+        for folder in tree.new_folders:
             charge = self.names.of(folder.path, self.names.charge)
             member = GroupMember(folder, now, charge, self._unknown)
             if member.charge_fd < 0:
@@ -124,7 +124,7 @@ class GroupTable:
             self.by_path[folder.path] = member.group
             read_promises(member, self.names, has_swap=has_swap)
             self._read_limit_of(member)
-        tree.born.clear()
+        tree.new_folders.clear()
         _show_or_hide_units(tree, self.members, self.by_path)
         return gone
 
@@ -390,7 +390,7 @@ def _show_or_hide_units(
     tree: GroupTree, members: dict[str, GroupMember], by_path: dict[str, Group]
 ) -> None:
     """Of the units that turned since the last tick: what the judge sees."""
-    for unit in tree.turned:
+    for unit in tree.turned_units:
         member = members.get(unit.path)
         if member is None or member.folder is not unit:
             continue
@@ -400,4 +400,4 @@ def _show_or_hide_units(
         else:
             by_path[unit.path] = member.group
             member.is_new = True
-    tree.turned.clear()
+    tree.turned_units.clear()

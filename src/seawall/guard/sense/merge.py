@@ -38,7 +38,7 @@ class Merge:
     """Takes messages in; the members are the table's own."""
 
     __slots__ = ("_account", "_given_up", "_gpu", "_made_up", "_members", "_part", "_residual",
-                 "_round", "_waiting", "certain_bytes", "claims_seconds", "dropped", "refused",
+                 "_round", "_waiting", "certain_bytes", "claims_seconds", "dropped", "refusals",
                  "stuck_seconds", "unlearned", "watcher_pid")  # fmt: skip
 
     def __init__(
@@ -59,7 +59,7 @@ class Merge:
         """When the claims that hold now were made, monotonic."""
         self.certain_bytes = 0
         """The sum of all certain claims."""
-        self.refused: tuple[str, ...] = ()
+        self.refusals: tuple[str, ...] = ()
         """What the watcher could not see, in words."""
         self.unlearned = ""
         """Why it learns less than it could (no tracing), in words; empty: it does not."""
@@ -127,7 +127,7 @@ class Merge:
             self._claim(row, float(seconds))
         refused = message.get("refused")
         if isinstance(refused, list):
-            self.refused = tuple(word(text) for text in refused[:32])
+            self.refusals = tuple(word(text) for text in refused[:32])
         if self._part >= parts:
             self._forget_others()
             self.claims_seconds = float(seconds)

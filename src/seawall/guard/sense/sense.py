@@ -114,7 +114,7 @@ class Sense:
         told = (
             self.memory.problem, self.vmstat.problem, self.headroom.problem,
             self._pressure_problem, self.triggers.problem, table.problem, table.swap_problem,
-            table.tree.blind, self._canary.problem, self._merge.unlearned, *self._merge.refused,
+            table.tree.blind, self._canary.problem, self._merge.unlearned, *self._merge.refusals,
         )  # fmt: skip
         found = [words for words in told if words]
         if not self.table.names.unified:
@@ -171,7 +171,7 @@ class Sense:
         else:
             self.residual.could_not_see()
         stall = self._stalled.look(now, self.groups)
-        self.triggers.follow(self._stalled.fresh, now)
+        self.triggers.follow(self._stalled.new_pressure_files, now)
         return self._node(now, stall, is_counted=is_counted)
 
     def _node(self, now: float, stall: float, *, is_counted: bool) -> Node:

@@ -79,7 +79,7 @@ class StandstillWatch:
     """All of them; ``worst`` is asked each tick."""
 
     __slots__ = ("_names", "_own", "_pids", "_proc", "_verify", "_walk", "_wanted", "by_key",
-                 "fresh", "worst_name")  # fmt: skip
+                 "new_pressure_files", "worst_name")  # fmt: skip
 
     def __init__(self, names: Names, proc: str, own_cgroup: str, wanted: tuple[str, ...]) -> None:
         self._names = names
@@ -91,7 +91,7 @@ class StandstillWatch:
         self._pids: Iterator[int] | None = None
         self.by_key: dict[str, StalledGroup] = {}
         """By the pressure file's path, or ``pid N``."""
-        self.fresh: list[str] = []
+        self.new_pressure_files: list[str] = []
         """Pressure files that were found since somebody cleared it: for triggers."""
         self.worst_name = ""
 
@@ -151,7 +151,7 @@ class StandstillWatch:
         watched = StalledGroup(name)
         watched.pressure = pressure
         self.by_key[file] = watched
-        self.fresh.append(file)
+        self.new_pressure_files.append(file)
         return True
 
     def _go_on(self, pids: Iterator[int]) -> None:

@@ -109,6 +109,6 @@ def zswap_is_on(sys: str) -> bool:
     return first_bytes(f"{sys}/module/zswap/parameters/enabled", 8) in (b"Y\n", b"1\n")
 
 
-def given(rooms: tuple[int, int], gains: tuple[float, float]) -> int:
+def gain_bytes(rooms: tuple[int, int], gains: tuple[float, float]) -> int:
     """What swapping so much out would give back at most."""
     return int(rooms[0] * gains[0]) + int(rooms[1] * gains[1])

@@ -27,7 +27,7 @@ from typing import Final
 
 from seawall.guard.sense.cadence import Cadence
 from seawall.guard.sense.files import KernelFile
-from seawall.guard.sense.swap import Swap, given, zswap_is_on
+from seawall.guard.sense.swap import Swap, gain_bytes, zswap_is_on
 from seawall.guard.sense.tick_gpu_nodes import TickGpuNodes
 from seawall.guard.sense.tick_meminfo import TickMeminfo
 from seawall.guard.sense.tick_zoneinfo import TickZoneinfo
@@ -170,9 +170,9 @@ class TickHeadroom:
     def _look_at_swap(self, memory: TickMeminfo, could_go: int) -> None:
         rooms = self._swap.rooms(could_go)
         gains = self._swap.gains(memory, is_zswap=self.is_zswap)
-        self.swap_bytes = given(rooms, gains)
+        self.swap_bytes = gain_bytes(rooms, gains)
         if self._gains is not None:
-            self._repriced += given(rooms, self._gains) - self.swap_bytes
+            self._repriced += gain_bytes(rooms, self._gains) - self.swap_bytes
         self._gains = gains
 
     def _look_at_areas(self, memory: TickMeminfo) -> None:

@@ -101,8 +101,23 @@ class GroupTree:
     """All folders that lead to workloads, and those that are."""
 
     __slots__ = (
-        "_delegated", "_found", "_inner", "_mount", "_of_users", "_rescan", "_rescans", "_tick",
-        "_todo", "_was", "_whole", "born", "folders", "gone", "problem", "turned", "watches",
+        "_delegated",
+        "_found",
+        "_inner",
+        "_mount",
+        "_of_users",
+        "_rescan",
+        "_rescans",
+        "_tick",
+        "_todo",
+        "_was",
+        "_whole",
+        "folders",
+        "new_folders",
+        "problem",
+        "removed_folders",
+        "turned_units",
+        "watches",
     )  # fmt: skip
 
     def __init__(self, mount: str) -> None:
@@ -123,10 +138,10 @@ class GroupTree:
         """Folders that lead to others, when the round began."""
         self._was = self._tick = 0.0
         """When the last tick was, and how long before it the one before."""
-        self.born: list[Folder] = []
+        self.new_folders: list[Folder] = []
         """Workloads that are new; whoever reads it clears it."""
-        self.gone: list[Folder] = []
-        self.turned: list[Folder] = []
+        self.removed_folders: list[Folder] = []
+        self.turned_units: list[Folder] = []
         """Units whose first workload came, or whose last one went."""
         self.problem = self._found = ""
         """Of the last round and of this one; what was met in neither is over."""
@@ -316,7 +331,7 @@ class GroupTree:
             return
         folder.is_group = is_group
         if is_group:
-            self.born.append(folder)
+            self.new_folders.append(folder)
         else:
             self._say_gone(folder)
         self._note_inner(folder, 1 if is_group else -1)
@@ -325,14 +340,14 @@ class GroupTree:
         if folder.is_within_unit and (unit := self.folders.get(folder.manager)) is not None:
             before, unit.inner = unit.inner, unit.inner + change
             if not before or not unit.inner:
-                self.turned.append(unit)
+                self.turned_units.append(unit)
 
     def _say_gone(self, folder: Folder) -> None:
         """One that came and went within one tick was never there."""
-        if folder in self.born:
-            self.born.remove(folder)
+        if folder in self.new_folders:
+            self.new_folders.remove(folder)
         else:
-            self.gone.append(folder)
+            self.removed_folders.append(folder)
 
     def _is_charged(self, path: str) -> bool:
         """Whether memory is counted there: v2 does only where the unit passed the controller on."""

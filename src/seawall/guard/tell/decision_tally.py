@@ -71,7 +71,7 @@ class DecisionTally:
         ends = [mark for mark in self._known if mark[1] in ENDS]
         return sum([(mark[0], mark[2], mark[3]) == here for mark in ends]) == 1
 
-    def told(self, told: DecisionUpdate) -> None:
+    def add_update(self, told: DecisionUpdate) -> None:
         """What came back of one decision is told more than once: the last word counts."""
         if told.returned_bytes is None:
             return

@@ -130,7 +130,7 @@ def with_step(before: str, sentence: str) -> str:
     return before[: STEPS_MOST - len(last)] + last
 
 
-def ended(outcome: Outcome) -> str:
+def outcome_sentence(outcome: Outcome) -> str:
     """What was done to whom."""
     order = outcome.order
     done, would = _STEPS[order.step]

@@ -195,7 +195,7 @@ class Teller:
         if not self._tally.outcome(o):
             return
         now, seconds = time.time(), time.monotonic() if seconds is None else seconds
-        words = words or guard_sentences.ended(o)
+        words = words or guard_sentences.outcome_sentence(o)
         self._add(decision_lines.outcome_line(o, words, seconds, self._stamp(now)))
         level = WARNING if o.order.step in (*ENDS, "clamp") or o.problem else NOTICE
         self._say(level, f"{o.order.decision}: {words}")
@@ -203,9 +203,9 @@ class Teller:
         if o.order.step in ENDS and o.processes and not o.is_observed:
             self._after_kill(o, now, seconds)
 
-    def told(self, t: DecisionUpdate) -> None:
+    def update_decision(self, t: DecisionUpdate) -> None:
         """How a decision went on."""
-        self._tally.told(t)
+        self._tally.add_update(t)
         if t.outcome is not None:
             self.outcome(t.outcome, t.sentence, t.seconds)
             return

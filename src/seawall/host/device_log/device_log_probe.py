@@ -90,7 +90,7 @@ class Collected:
         self.events += thin
         return len(thin)
 
-    def told(
+    def add_log(
         self, what: str, path: str, kept: int, back: float | None, error: OSError | None
     ) -> None:
         """One log, and why it or its rest could not be read."""
@@ -171,7 +171,7 @@ def _journal(found: Collected) -> bool:
     if not count and error is None and os.geteuid():
         error = PermissionError(errno.EACCES, "only root and the groups adm and systemd-journal")
     if count or not isinstance(error, FileNotFoundError):
-        found.told("kubelet", "journal", kept, back, error)
+        found.add_log("kubelet", "journal", kept, back, error)
     return count > 0
 
 
@@ -203,15 +203,15 @@ def _plugins(found: Collected, open_: Open) -> None:
     try:
         paths, left_out = plugin_logs(open_)
     except OSError as error:
-        found.told("plugin", PODS, 0, None, error)
+        found.add_log("plugin", PODS, 0, None, error)
         return
     for path in paths:
         _file(found, "plugin", path, open_, _of_plugin)
     if left_out:
-        found.told("plugin", PODS, 0, None, OSError(errno.EFBIG, left_out))
+        found.add_log("plugin", PODS, 0, None, OSError(errno.EFBIG, left_out))
     if not paths:
         missing = FileNotFoundError(errno.ENOENT, "no log of a device plugin's pod")
-        found.told("plugin", PODS, 0, None, missing)
+        found.add_log("plugin", PODS, 0, None, missing)
 
 
 def _of_plugin(line: bytes, changed: float) -> Iterator[DeviceLogEvent]:
@@ -236,7 +236,7 @@ def _file(
         if what == "kubelet" and not _SPEAKS.search(end.data):
             return
         for line in hinted_lines(end.data, found.limit()):
-            newest += read(line, end.changed)
+            newest += read(line, end.mtime_seconds)
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as problem:
@@ -245,8 +245,8 @@ def _file(
     if end is not None:
         line = first_line(end.data, is_cut=end.is_cut)
         is_plugin = what == "plugin"
-        back = (container_line if is_plugin else service_line)(line, end.changed).at
-    found.told(what, path, found.keep(newest), back, error)
+        back = (container_line if is_plugin else service_line)(line, end.mtime_seconds).at
+    found.add_log(what, path, found.keep(newest), back, error)
 
 
 # --- the kernel, the driver -----------------------------------------------------------------
@@ -266,9 +266,9 @@ def _kmsg(found: Collected) -> bool:
             if time.monotonic() > until:
                 break
     except OSError as error:
-        found.told("kernel", "/dev/kmsg", 0, None, error)
+        found.add_log("kernel", "/dev/kmsg", 0, None, error)
         return False
-    found.told("kernel", "/dev/kmsg", found.keep(newest), booted, None)
+    found.add_log("kernel", "/dev/kmsg", found.keep(newest), booted, None)
     return True
 
 

@@ -44,7 +44,7 @@ class LogTail(NamedTuple):
     """The end of one file."""
 
     data: bytes
-    changed: float
+    mtime_seconds: float
     """Unix seconds."""
     is_cut: bool
 

@@ -29,7 +29,7 @@ from seawall.host.gpu_inside.standing import (
 )
 from seawall.host.gpu_inside.syscalls import refuse_calls
 from seawall.host.gpu_libraries import Loaded, load
-from seawall.host.gpu_query import answer_of, told
+from seawall.host.gpu_query import answer_of, library_row
 from seawall.host.host import JSON
 from seawall.proc.parent_death import die_with_parent
 
@@ -92,7 +92,7 @@ def _say(**words: JSON) -> None:
 
 def _library(loaded: Loaded) -> JSON:
     """As the probe tells it, and which file it is."""
-    row = told(loaded)
+    row = library_row(loaded)
     status = None if loaded.path is None else os.stat(loaded.path)
     row["file"] = None if status is None else [status.st_dev, status.st_ino]
     return row

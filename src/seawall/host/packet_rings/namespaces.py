@@ -41,7 +41,7 @@ class Namespaces:
     of_thread: dict[int, str] = field(default_factory=dict)
     """Of processes whose first thread has ended while others run on (pthread_exit): /proc/PID
     tells no namespace, file, mapping or cgroup of them, the folder of a thread does."""
-    refused: list[int] = field(default_factory=list)
+    refusals: list[int] = field(default_factory=list)
     """Processes whose namespace may not be seen."""
     left_out: int = 0
     """Processes for which there was no time."""
@@ -70,7 +70,7 @@ def network_namespaces(until: float) -> Namespaces:
         except ProcessLookupError:
             continue
         except OSError:
-            found.refused.append(pid)
+            found.refusals.append(pid)
             continue
         found.by_pid[pid] = inode
         found.paths.setdefault(inode, f"{found.folder(pid)}/ns/net")

@@ -60,7 +60,7 @@ def packet_rings() -> JSON:
         "host": spaces.host,
         "namespaces": asked.namespaces,
         "namespaces_left_out": asked.left_out,
-        "processes_left_out": spaces.left_out + len(spaces.refused),
+        "processes_left_out": spaces.left_out + len(spaces.refusals),
         "others": [len(others), sum(map(_size, others))],
         "is_looked": is_asked,
         "sockets": [
@@ -68,7 +68,7 @@ def packet_rings() -> JSON:
         ],
         **_told_holders(holders, spaces),
         "inhabitants": inhabitants(apart, spaces, time.monotonic() + _LOOK_SECONDS),
-        "hidden": hidden(spaces.refused) if apart else [],
+        "hidden": hidden(spaces.refusals) if apart else [],
     }
 
 

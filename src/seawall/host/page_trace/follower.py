@@ -65,7 +65,7 @@ class FollowerStatistics:
     lost_tasks: int = 0
 
     @property
-    def lost(self) -> int:
+    def lost_events(self) -> int:
         """Events of all kinds."""
         return self.lost_taken + self.lost_freed + self.lost_tasks
 
@@ -76,8 +76,8 @@ class Follower:
     def __init__(self, armed: Armed, ledger: FrameLedger, probes: list[EventFormat]) -> None:
         self.armed = armed
         self.ledger = ledger
-        self.told = FollowerStatistics(since=time.monotonic())
-        self.taken = TakenPages(armed.page_format, armed.stack_format, armed.compound_flag())
+        self.statistics = FollowerStatistics(since=time.monotonic())
+        self.allocations = TakenPages(armed.page_format, armed.stack_format, armed.compound_flag())
         self._freed = FreedPages(armed.free_format)
         self._tasks = TaskEvents(armed.fork_format, armed.move_format)
         for event, probe in zip(probes, armed.probes, strict=True):
@@ -115,13 +115,13 @@ class Follower:
         horizon = time.monotonic_ns()
         self._gather()
         read, self._read, self._read_bytes = self._read, [], 0
-        self.taken.give_up(horizon - _LATE_STACK_NANOSECONDS, self._late)
+        self.allocations.give_up(horizon - _LATE_STACK_NANOSECONDS, self._late)
         missing = [False, False, False]
         for pages, until in in_time(read, horizon):
             self._follow(pages, until, missing)
         self._look_for_losses(missing)
         self._make_room()
-        self._pace.used(time.thread_time() - began)
+        self._pace.add_cpu(time.thread_time() - began)
         self.narrow(self._pace.step(time.monotonic(), self.ledger.frames.step))
 
     def _follow(self, pages: list[Raw], until: int, missing: list[bool]) -> None:
@@ -133,11 +133,11 @@ class Follower:
             try:
                 missing[raw.stream] |= self._decode(raw, batch)
             except ParseProblem:
-                self.told.unreadable_pages += 1
+                self.statistics.unreadable_pages += 1
                 missing[raw.stream] = True
             self._count(raw.stream, len(batch) - known)
         # What was freed must not be applied before the taking that waits for its stack.
-        if (open_since := self.taken.oldest_open()) is not None:
+        if (open_since := self.allocations.oldest_open()) is not None:
             until = min(until, open_since - 1)
         if batch and max(batch, key=_time_of)[0] > until:
             self._late = [happening for happening in batch if happening[0] > until]
@@ -146,14 +146,14 @@ class Follower:
         self.ledger.apply(batch, self.gather_if_due)
 
     def _count(self, stream: int, happenings: int) -> None:
-        self.told.events += happenings
-        self.told.taken += happenings if stream == _TAKEN else 0
-        self.told.freed += happenings if stream == _FREED else 0
+        self.statistics.events += happenings
+        self.statistics.taken += happenings if stream == _TAKEN else 0
+        self.statistics.freed += happenings if stream == _FREED else 0
 
     def _decode(self, raw: Raw, into: list[Happening]) -> bool:
         """Whether events were lost before this page."""
         if raw.stream == _TAKEN:
-            return self.taken.decode(raw.cpu, raw.page, into).is_missing
+            return self.allocations.decode(raw.cpu, raw.page, into).is_missing
         decoder = self._freed if raw.stream == _FREED else self._tasks
         return decoder.decode(raw.page, into).is_missing
 
@@ -162,12 +162,12 @@ class Follower:
         if frames.is_full:
             self.narrow(frames.step * 2)
             frames.is_full = False  # also where it cannot be narrowed: room may come
-        if len(self.taken.stacks) >= self._stacks_most:
+        if len(self.allocations.stacks) >= self._stacks_most:
             self.forget_stacks()
 
     def forget_stacks(self) -> None:
         """Make room for others: those through which nothing is held any more go."""
-        self._late, kept = without_unused(self.taken, self.ledger, self._late)
+        self._late, kept = without_unused(self.allocations, self.ledger, self._late)
         self._stacks_most = most_after(kept)
 
     def _gather(self) -> None:
@@ -195,10 +195,10 @@ class Follower:
 
     def count_losses(self, missing: list[bool] | None = None) -> None:
         """Compare the counters with those of the last time."""
-        counts = [stream.lost() for stream in self.armed.streams]
+        counts = [stream.lost_events() for stream in self.armed.streams]
         lost = [max(0, now - then) for now, then in zip(counts, self._lost_before, strict=True)]
         self._lost_before = counts
-        told = self.told
+        told = self.statistics
         told.lost_taken += lost[0]
         told.lost_freed += lost[1]
         told.lost_tasks += lost[2]
@@ -215,7 +215,7 @@ class Follower:
     def check_recording(self) -> None:
         """What was taken before somebody stopped us may have been freed unseen."""
         if not self.armed.is_recording():
-            self.told.stops += 1
+            self.statistics.stops += 1
             self.ledger.pause()
             self.armed.record_again()
             self.ledger.tasks.mistrust()
@@ -245,16 +245,16 @@ class Follower:
 
     def forget_time(self) -> None:
         """A new window begins."""
-        self.told = FollowerStatistics(since=time.monotonic())
+        self.statistics = FollowerStatistics(since=time.monotonic())
 
     def skip(self) -> None:
         """What lies in the buffers is of a time that was not followed."""
         for stream in self.armed.streams:
             stream.drain()
-        self.taken.give_up(time.monotonic_ns(), [])
+        self.allocations.give_up(time.monotonic_ns(), [])
         self._read, self._read_bytes = [], 0
         self._late = []
-        self._lost_before = [stream.lost() for stream in self.armed.streams]
+        self._lost_before = [stream.lost_events() for stream in self.armed.streams]
 
 
 def most_after(kept: int) -> int:

@@ -68,7 +68,7 @@ class Streams:
                 pages.append((cpu, page))
         return pages
 
-    def lost(self) -> int:
+    def lost_events(self) -> int:
         """Events that were overwritten or refused since the instance was made."""
         total = 0
         for cpu in self._raw:

@@ -50,8 +50,8 @@ class Material:
     """All that a report is made of."""
 
     ledger: FrameLedger
-    told: FollowerStatistics
-    found: dict[int, FrameFlags]
+    statistics: FollowerStatistics
+    flags: dict[int, FrameFlags]
     settled_before: int
     """Stretches before this one are old enough."""
     stacks: dict[bytes, int]
@@ -87,12 +87,12 @@ def report(material: Material) -> dict[str, Any]:
     kprobes = _driver_rows(material, tasks)
     named = _named(material, stacks)  # before the notes, which tell that there are no names
     return {
-        "seconds": round(time.monotonic() - material.told.since, 3),
+        "seconds": round(time.monotonic() - material.statistics.since, 3),
         "page_size": os.sysconf("SC_PAGE_SIZE"),
         "mechanism": "ring+hist" if material.sums else "ring",
-        "events": material.told.events,
+        "events": material.statistics.events,
         # How many it were while somebody else had switched us off is not known: some.
-        "lost_events": material.told.lost + material.told.stops,
+        "lost_events": material.statistics.lost_events + material.statistics.stops,
         "sampled_one_in": ledger.frames.step,
         "notes": [*material.notes, *_notes(material, list(rows.values()))],
         "free_list_pages": listed,
@@ -125,7 +125,7 @@ def rows_of(material: Material) -> dict[tuple[int, int], TraceRow]:
     """Frames by task and stack."""
     rows: defaultdict[tuple[int, int], TraceRow] = defaultdict(TraceRow)
     ledger = material.ledger
-    for number, found in material.found.items():
+    for number, found in material.flags.items():
         group = ledger.groups[number]
         row = rows[group.task, group.stack]
         if group.stretch >= material.settled_before:
@@ -164,11 +164,13 @@ def _held(
     # Blocks, not frames, come by chance, and their places are not all alike.
     error = (_SAMPLING_MARGIN * isqrt(row.kept + row.young) + 1) * (step - 1)
     least = row.kept - row.unfollowed
-    least -= min(row.doubtful, material.told.lost_freed * _lost_with_each(material, key[0]))
+    least -= min(row.doubtful, material.statistics.lost_freed * _lost_with_each(material, key[0]))
     pages = (row.kept - min(row.doubtful, ghosts.get(key[0], 0))) * step
     most = (row.kept + row.young) * step + error + _missed(material, key[0])
     most = max(pages, min(most, _pages_of_machine()))
-    others = others_pages(material.ledger, material.told, material.sums, key[0], row.by_chance)
+    others = others_pages(
+        material.ledger, material.statistics, material.sums, key[0], row.by_chance
+    )
     certain = min(pages, least * step - error, row.kept * step - others)
     if key[0] in material.ledger.tasks.doubted:
         certain = 0
@@ -186,7 +188,7 @@ def _lost_with_each(material: Material, task: int) -> int:
     The flags of a free block tell that it is free, but on the lists of a CPU; if somebody took
     it again, and that was lost too, they tell nothing.
     """
-    if not material.told.lost_taken:
+    if not material.statistics.lost_taken:
         return _LIST_ORDERS
     return max(_LIST_ORDERS, 1 << material.ledger.orders.get(task, 0))
 
@@ -196,7 +198,7 @@ def _ghosts(material: Material, rows: Mapping[tuple[int, int], TraceRow]) -> dic
 
     Whoever frees nothing has none; a sender that frees all has as many as were lost of it.
     """
-    told, ledger = material.told, material.ledger
+    told, ledger = material.statistics, material.ledger
     if not told.lost_freed:
         return {}
     share = _GHOST_MARGIN * told.lost_freed / (told.freed + told.lost_freed)
@@ -212,7 +214,7 @@ def _missed(material: Material, task: int) -> int:
     By the kernel's own sums where they are whole, else in the measure in which it was seen to
     take; who was never seen is in no row.
     """
-    ledger, sums, told = material.ledger, material.sums, material.told
+    ledger, sums, told = material.ledger, material.sums, material.statistics
     unkept = ledger.unkept.get(task, 0)
     lost = -(-told.lost_taken // _RECORDS_OF_ONE)
     if not lost:
@@ -265,7 +267,7 @@ def _driver_rows(material: Material, tasks: NumberTable) -> list[dict[str, Any]]
 
 def _notes(material: Material, rows: list[TraceRow]) -> list[str]:
     """What could not be seen, one sentence each."""
-    told, ledger, step = material.told, material.ledger, material.ledger.frames.step
+    told, ledger, step = material.statistics, material.ledger, material.ledger.frames.step
     words = {
         f"{told.lost_taken} records of pages being taken were lost, two for each block: who took "
         "them is not known": told.lost_taken,

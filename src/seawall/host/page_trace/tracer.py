@@ -146,10 +146,10 @@ class PageTracer:
     ) -> dict[str, Any]:  # fmt: skip
         material = Material(
             ledger=self.ledger,
-            told=self.follower.told,
-            found=found,
+            statistics=self.follower.statistics,
+            flags=found,
             settled_before=settled,
-            stacks=self.follower.taken.stacks,
+            stacks=self.follower.allocations.stacks,
             symbols=self.symbols,
             drivers=self.armed.options.drivers,
             sums=self.armed.sums(),

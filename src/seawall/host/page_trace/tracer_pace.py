@@ -32,7 +32,7 @@ class TracerPace:
         self._used_seconds = 0.0
         self._orders: Counter[int] = Counter()
 
-    def used(self, seconds: float) -> None:
+    def add_cpu(self, seconds: float) -> None:
         """So much of a CPU was spent on following."""
         self._used_seconds += seconds
 

@@ -74,7 +74,7 @@ def _is_within(one: Runtime, first: tuple[int, int, int], fixed: tuple[int, int,
 
 
 def _verdict(versions: RuntimeVersions, is_meant: Callable[[Runtime], bool]) -> VersionVerdict:
-    told = [one for one in versions.runtimes if one.path in versions.told]
+    told = [one for one in versions.runtimes if one.path in versions.bundle_paths]
     found = told or list(versions.runtimes)
     if not found:
         return UNKNOWN

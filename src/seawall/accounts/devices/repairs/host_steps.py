@@ -24,7 +24,7 @@ from seawall.accounts.devices.repairs.step import (
     RepairFacts,
     RepairScope,
     Step,
-    broken,
+    diagnosed,
 )
 from seawall.host.host import Unread
 from seawall.readings.device_nodes import DeviceNode
@@ -47,7 +47,7 @@ def steps(
 
 def classes_of(containers: list[ContainerDevices], *modes: str) -> set[str]:
     """Names of classes of which one is broken in one of these ways."""
-    return {one.device_class for one in broken(containers, *modes)}
+    return {one.device_class for one in diagnosed(containers, *modes)}
 
 
 # --- 1: modules -------------------------------------------------------------------------

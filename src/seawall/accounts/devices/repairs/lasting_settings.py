@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from seawall.accounts.devices.classes import CLASSES
 from seawall.accounts.devices.device_table import DeviceTable
 from seawall.accounts.devices.layers import ContainerDevices
-from seawall.accounts.devices.repairs.step import Step, broken
+from seawall.accounts.devices.repairs.step import Step, diagnosed
 
 
 class _Setting(NamedTuple):
@@ -48,12 +48,12 @@ _SETTINGS: Final[dict[str, _Setting]] = {
 
 def steps(table: DeviceTable, containers: list[ContainerDevices]) -> Iterator[Step]:
     """One for each mode that has any."""
-    modes = {one.diagnosis.mode for one in broken(containers) if one.diagnosis}
+    modes = {one.diagnosis.mode for one in diagnosed(containers) if one.diagnosis}
     for mode, setting in _SETTINGS.items():
         if mode in modes:
             yield _step(setting, mode)
     for one in CLASSES:
-        f1 = [c for c in broken(containers, "F1") if c.device_class == one.name]
+        f1 = [c for c in diagnosed(containers, "F1") if c.device_class == one.name]
         is_plugins = any(c.workload.pod_uid for c in f1) and bool(table.plugins)
         if one.answer and is_plugins and not any(plugin.lacks for plugin in table.plugins):
             told = _Setting(

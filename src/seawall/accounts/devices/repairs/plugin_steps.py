@@ -17,7 +17,7 @@ from seawall.accounts.devices.repairs.step import (
     RepairFacts,
     RepairScope,
     Step,
-    broken,
+    diagnosed,
     is_asked,
     taken_away,
 )
@@ -28,7 +28,7 @@ def steps(
 ) -> Iterator[Step]:
     """Those that cannot hand out what the host has, or will not be able to."""
     table = facts.table
-    served = [one for one in broken(containers, "F1", "F2") if one.workload.pod_uid is not None]
+    served = [one for one in diagnosed(containers, "F1", "F2") if one.workload.pod_uid is not None]
     wounded = {class_name(one.device) for one in taken_away(table, scope)} - {None}
     wounded.update(one.device_class for one in served)
     for plugin in table.plugins if scope.what != "host" else ():
@@ -123,7 +123,7 @@ _BY_DOCKER: Final = (
 
 def _unseen_plugin(table: DeviceTable, containers: list[ContainerDevices]) -> Iterator[Step]:
     """By class: a plugin of another one, which runs, gives these no devices."""
-    served = [one for one in broken(containers, "F1", "F2", "F10") if _is_served(one)]
+    served = [one for one in diagnosed(containers, "F1", "F2", "F10") if _is_served(one)]
     unseen = {one.device_class for one in served if not _has_plugin(one.device_class, table)}
     if unseen:
         yield Step(

@@ -8,7 +8,13 @@ from typing import Final
 
 from seawall.accounts.devices.layers import ContainerDevices
 from seawall.accounts.devices.repairs.removal_commands import delete_named, delete_pod, docker
-from seawall.accounts.devices.repairs.step import RepairFacts, RepairScope, Step, broken, taken_away
+from seawall.accounts.devices.repairs.step import (
+    RepairFacts,
+    RepairScope,
+    Step,
+    diagnosed,
+    taken_away,
+)
 from seawall.words import first
 
 _NAMES_SHOWN: Final = 6
@@ -25,7 +31,7 @@ def steps(
     if scope.what != "workload":
         yield from _named(facts, scope, containers)
         return
-    known = sorted(broken(containers), key=_is_unsure)
+    known = sorted(diagnosed(containers), key=_is_unsure)
     wounded = {one.workload.cgroup: (one, "") for one in known}
     for soon in taken_away(facts.table, scope):
         for one in containers:
@@ -110,7 +116,7 @@ def _named(
     """Who is still to be mended when the host or the plugin is."""
     is_host_whole = all(node.is_there for node in facts.table.host_nodes)
     is_others = scope.what == "host" and is_host_whole
-    found = broken(containers, "F2", *(() if is_others else ("F1", "F10")))
+    found = diagnosed(containers, "F2", *(() if is_others else ("F1", "F10")))
     if scope.what == "plugin":
         found = [one for one in found if one.workload.pod_uid is not None]
     told = {one.workload.name: one.workload.name for one in found}

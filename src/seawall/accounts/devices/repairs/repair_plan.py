@@ -19,7 +19,7 @@ from seawall.accounts.devices.repairs.step import (
     RepairPlan,
     RepairScope,
     Step,
-    broken,
+    diagnosed,
     is_asked,
     is_below,
     of_scope,
@@ -158,7 +158,7 @@ def _rule_steps(
     """Where somebody would be tempted to write into the cgroup, or has."""
     refused = [
         one
-        for one in broken(containers, "F1", "F3", "F4", "F6")
+        for one in diagnosed(containers, "F1", "F3", "F4", "F6")
         if any(row.broken_at and row.layers["access"].says == "no" for row in one.devices)
     ]
     if not refused and not taken_away(table, scope):
@@ -182,7 +182,7 @@ def _rule_steps(
 
 def _process_steps(containers: list[ContainerDevices]) -> Iterator[Step]:
     """What only the container's user can do."""
-    if broken(containers):
+    if diagnosed(containers):
         yield Step(
             kind="process",
             what="Restart the process in the container, when it is not made anew anyway",

@@ -160,7 +160,7 @@ def of_scope(facts: RepairFacts, scope: RepairScope) -> list[ContainerDevices]:
     return [one for one in found if scope.what != "workload" or is_below(one.workload, scope)]
 
 
-def broken(containers: list[ContainerDevices], *modes: str) -> list[ContainerDevices]:
+def diagnosed(containers: list[ContainerDevices], *modes: str) -> list[ContainerDevices]:
     """Those with a diagnosis, of these modes when any are named."""
     return [
         one

@@ -57,7 +57,7 @@ def judge(
 def _nobody(claims: Claims, shadows: ShadowCharges, outside_least_bytes: int) -> Finding:
     """Blind where a source was refused and what nobody claims would be enough."""
     left = claims.unexplained_bytes
-    missing = claims.refused()
+    missing = claims.refusals()
     if missing and left >= outside_least_bytes:
         return blind(f"whose {size(left)} of kernel memory is could not be asked", *missing)
     return quiet(f"{size(shadows.node.bytes)} is uncounted, held by nobody near its limit")

@@ -87,6 +87,6 @@ def _rows(seen: list[CodeLoss]) -> list[Evidence]:
         rows.append(Evidence(f"major faults of {who}", rate, "per second", stat))
         text = f"of the program of {who} in memory (cachestat of its exe)"
         rows.append(Evidence(text, one.share, "fraction", stat))
-        if one.lost:
-            rows.append(Evidence(f"pages of {who} dropped lately", one.lost, "pages", stat))
+        if one.lost_pages:
+            rows.append(Evidence(f"pages of {who} dropped lately", one.lost_pages, "pages", stat))
     return rows
