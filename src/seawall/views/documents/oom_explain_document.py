@@ -285,7 +285,7 @@ class ReportTally:
     ) -> None:  # fmt: skip
         """The log was read; ``events``: what it tells beside the reports, where it was a file."""
         end = LogEnd(
-            name, lines_read, self.reports_found, self._episodes.found, self._episodes.last(),
+            name, lines_read, self.reports_found, self._episodes.count, self._episodes.last(),
             unseen, self.uncounted_then, events,
         )  # fmt: skip
         self.fields = object_of(end, EXPLAIN.shapes)
