@@ -60,7 +60,7 @@ class Observer:
         return work.outcome(is_done)._replace(is_observed=True)
 
     def tend(self, now: float) -> None:
-        """Nothing is under way."""
+        """An observer has nothing under way."""
 
     def undo_all(self) -> list[str]:
         """An empty list: an observer changed nothing, so there is nothing to undo."""

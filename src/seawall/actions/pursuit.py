@@ -66,7 +66,7 @@ class _One:
         return str(self._starts.numbers()[self.targets.place(pid)])
 
     def next_of(self, left: Pids) -> dict[int, str]:
-        """Whose turn it is."""
+        """The processes that are looked at in this tick, at most ``LOOKS_MOST``, in turn."""
         turn: dict[int, str] = {}
         first = self.targets.place(self._after + 1)
         for place in range(len(self.targets)):

@@ -49,7 +49,7 @@ class Log:
     """A line was of a log: with a time, a kernel's words, or a record's fields."""
 
     def add(self, rows: Iterable[NotSeen]) -> None:
-        """Each of them once."""
+        """Adds what could not be seen, each reason once."""
         self.unseen += [row for row in rows if row not in self.unseen]
 
     def counted(self, blocks: Iterable[bytes]) -> Iterator[bytes]:

@@ -134,7 +134,7 @@ class StacksVerb(SourceVerb["StacksPage"]):
         )
 
     def window_seconds(self, page: "StacksPage") -> float | None:
-        """Of the samples."""
+        """Seconds between the first sample and the last; None: there is one."""
         return page.tally.window_seconds if len(page.tally.seconds) > 1 else None
 
 

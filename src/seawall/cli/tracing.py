@@ -111,7 +111,7 @@ class _Low:
         return found
 
     def told(self) -> dict[str, JSON]:
-        """Nothing without a ledger."""
+        """Bytes of uncounted memory before, during and after the trace; empty without a ledger."""
         if not self._before:
             return {}
         return {

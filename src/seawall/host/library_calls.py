@@ -39,7 +39,7 @@ class LibraryCalls:
         self.failed: list[JSON] = []
 
     def ask(self, name: str, *given: Any) -> bool:
-        """Whether it returned success."""
+        """Calls a function of the library; whether it is there and returned 0."""
         function = getattr(self.library, name, None)
         code = None if function is None else function(*given)
         if code == 0:

@@ -122,7 +122,7 @@ class WorkerPool:
                 self.fates.notes.append(line)
 
     def progress(self) -> list[Progress]:
-        """Of those that live."""
+        """The progress of the workers that live."""
         return [self._stage.slots.read(place) for place in self._places.values()]
 
     def end(self) -> bool:

@@ -163,7 +163,7 @@ class RecorderLoop:
             self._tell_state()
 
     def _look_fully(self, now: float) -> None:
-        """A slice of it."""
+        """Goes on with a full sample of the machine for ``SLICE_SECONDS``."""
         if self._full is None and self._story.wants_full(now):
             self._full = self._samples.full(self._story.groups)
         until = now + SLICE_SECONDS

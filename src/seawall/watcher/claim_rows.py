@@ -65,7 +65,7 @@ class LearnedClaims(NamedTuple):
 
 
 class ClaimRows:
-    """One account after another."""
+    """Makes the rows of the message ``claims``, one account after another."""
 
     def __init__(self, host: DeferredHost, inventory: WorkloadInventory) -> None:
         self._host = host

@@ -111,7 +111,7 @@ class WorkloadInventory:
         self._read_rows(is_new=is_new)
 
     def _read_files(self) -> bool:
-        """Whether they were read."""
+        """Reads names from the files of container runtimes; whether that was done."""
         if not self._silence.is_over() or not (self._unnamed or self.files is _NO_FILES):
             return False
         files = container_files.read(self._host)

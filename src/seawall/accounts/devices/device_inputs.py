@@ -167,7 +167,7 @@ class ContainerSide:
         return self.own_nodes.get(path) if isinstance(self.own_nodes, Mapping) else None
 
     def own_paths(self) -> tuple[str, ...] | None:
-        """Sorted; None: not seen."""
+        """Paths of the nodes in its own /dev, sorted; None: it was not seen."""
         return tuple(sorted(self.own_nodes)) if isinstance(self.own_nodes, Mapping) else None
 
 

@@ -185,7 +185,7 @@ def _refined(place: StackPlace, stack: Stack) -> StackPlace:
 
 
 def _reclaim(names: list[str]) -> StackPlace:
-    """Who made it necessary."""
+    """Reclaim by what made it necessary: somebody asked, a limit, or the node."""
     if any(map(_RECLAIM_ASKED.label, names)):
         return StackPlace("reclaim_asked")
     is_cgroup = any(name.startswith(_CGROUP_RECLAIM) for name in names)

@@ -75,7 +75,7 @@ def merged(claims: Iterable[SavedClaim]) -> tuple[SavedClaim, ...]:
 
 
 def worth(claim: SavedClaim) -> bool:
-    """Whether it is kept."""
+    """Whether a claim is large enough to stand in the file of claims."""
     return claim.bytes >= CLAIM_LEAST_BYTES
 
 

@@ -88,7 +88,7 @@ class Inherited:
 
     @property
     def raw(self) -> tuple[SavedClaim, ...]:
-        """Whatever the time is."""
+        """The claims with what was certain when they were learned, however old they are."""
         return self._claims
 
 
@@ -105,7 +105,7 @@ Step: TypeAlias = Literal["arm", "disarm", "look"]
 
 
 class MemoryWatch:
-    """One watcher's whole memory."""
+    """What one watcher knows of who took uncounted memory: traced, saved and inherited claims."""
 
     def __init__(
         self,

@@ -132,7 +132,7 @@ class LookHistory:
             self.moved_from, self.moved_seconds = residual, node.seconds
 
     def _remember(self, node: Node, groups: Mapping[str, Group]) -> None:
-        """Once for each account."""
+        """Notes what each group holds outside its charge, once for each account of the watcher."""
         self.late.clear()
         if node.claims_seconds is None:
             return

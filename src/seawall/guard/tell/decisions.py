@@ -223,7 +223,7 @@ def _ids(fd: int) -> list[str]:
 
 
 def _before(line: bytes) -> list[str]:
-    """What a heading tells."""
+    """The id of the decision before, where a heading names one."""
     try:
         document = json.loads(line)
     except (ValueError, RecursionError):

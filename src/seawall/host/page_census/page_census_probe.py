@@ -141,7 +141,7 @@ def zones_of(zoneinfo: str) -> list[Range]:
 
 
 def _merged(ranges: Iterable[Range]) -> list[Range]:
-    """In order, none twice."""
+    """The ranges in order, those that touch or overlap made one."""
     merged: list[Range] = []
     for begin, end in sorted(ranges):
         if merged and begin <= merged[-1].end:

@@ -244,7 +244,7 @@ class Follower:
         self.narrow(step)
 
     def forget_time(self) -> None:
-        """A new window begins."""
+        """Statistics count from now on: a new window begins."""
         self.statistics = FollowerStatistics(since=time.monotonic())
 
     def skip(self) -> None:

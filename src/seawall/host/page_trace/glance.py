@@ -43,7 +43,7 @@ class Settling:
         return self._before
 
     def forget(self) -> None:
-        """A new window begins."""
+        """Forgets the frames that were examined: a new window begins."""
         self._marks.clear()
         self._before = 0
 

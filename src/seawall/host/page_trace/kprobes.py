@@ -168,11 +168,11 @@ class KprobedPages:
             self.freed[owner, asked_by] += pages
 
     def tasks(self) -> set[int]:
-        """All that are named."""
+        """Numbers of all tasks that took pages or asked for some."""
         return {task for _, task in self.taken} | self._asked.keys()
 
     def renumber(self, rows: dict[int, int]) -> None:
-        """Tasks got other numbers."""
+        """``rows``: the new number of each task."""
         for sums in (self.taken, self.freed):
             items = [((driver, rows[task]), pages) for (driver, task), pages in sums.items()]
             sums.clear()

@@ -100,7 +100,7 @@ def _write(to: int, path: str) -> None:
 
 
 def _packed(path: str) -> list[bytes]:
-    """What ``_from_child`` reads."""
+    """Functions of a kallsyms file, packed as ``_from_child`` reads them."""
     functions: list[tuple[int, bytes]] = []
     with open(path, "rb", buffering=_CHUNK_BYTES) as file:
         for line in file:

@@ -89,7 +89,7 @@ class EventLogReader:
         return data[cut:]
 
     def end(self, clock: LogClock) -> EventLog:
-        """After the last line."""
+        """The log that was taken line by line; call it once, after the last one."""
         data = self._tail()
         raw: list[tuple[int, bytes]] = []
         before: dict[int, LogLine] = {}

@@ -53,7 +53,7 @@ def finish(draft: ReportDraft) -> OomReport:
 
 
 def _invoker_of(draft: ReportDraft) -> dict[str, Any]:
-    """Who asked for what."""
+    """Fields of the report: which process asked for memory, and for what."""
     head, invoker = draft.head.request, draft.head.invoker
     comm = invoker.comm if invoker else None
     return {
