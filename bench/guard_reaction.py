@@ -23,7 +23,7 @@ import sys
 sys.path.insert(0, {sources!r})
 import json, os, socket, time
 from seawall.actions.orders import Mounts
-from seawall.guard import aide as aide_process, guard_memory, rehearsal
+from seawall.guard import aide_process, guard_memory, rehearsal
 from seawall.guard.handover import GuardHandover
 from seawall.guard.watcher_link import WatcherLink
 from seawall.guard.settings import Settings

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from seawall.guard import aide as aide_process
+from seawall.guard import aide_process
 from seawall.guard.aide import Aide
 
 PATIENCE = 20.0

@@ -15,7 +15,7 @@ import pytest
 from tests.guard.aides import answer, lives, until
 from tests.guard.telling import CGROUP, CONTAINER, HOSTILE, POD_UID
 
-from seawall.guard import aide as aide_process
+from seawall.guard import aide_process
 from seawall.guard.aide import DATAGRAM_MOST_BYTES, Aide
 
 

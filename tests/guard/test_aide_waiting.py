@@ -11,7 +11,7 @@ from tests.guard.aides import answer, lives, started, until
 from tests.guard.telling import CGROUP, POD_UID, groups, lines_of, node, outcome, verdict
 from tests.guard.test_tell_teller import ENFORCE, Heard, opened
 
-from seawall.guard import aide as aide_process
+from seawall.guard import aide_process
 from seawall.guard.aide import Aide
 from seawall.guard.tell import waiting_requests
 from seawall.guard.tell.child import LIMITS

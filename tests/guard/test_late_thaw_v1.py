@@ -25,7 +25,7 @@ from seawall.actions.journal import Change, Journal
 from seawall.actions.signal_effects import SignalEffects
 from seawall.actions.undo import undo
 from seawall.actions.work import Work
-from seawall.guard import aide as aide_process
+from seawall.guard import aide_process
 from seawall.guard.assembly import assemble
 from seawall.guard.handover import GuardHandover
 from seawall.guard.settings import Settings

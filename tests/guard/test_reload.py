@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from seawall.guard import aide as aide_process
-from seawall.guard import config, entry
+from seawall.guard import aide_process, config, entry
 from seawall.guard.aide import Aide
 from seawall.guard.handover import SETTINGS_MOST_BYTES, from_json, quoted_bytes, to_json
 from seawall.guard.loop import Loop

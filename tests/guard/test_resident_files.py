@@ -15,7 +15,7 @@ from tests.guard.test_aide import answer
 
 from seawall import resident_files
 from seawall.guard.aide import Aide
-from seawall.guard.aide import start as start_aide
+from seawall.guard.aide_process import start as start_aide
 
 SOURCES = str(Path(__file__).resolve().parents[2] / "src")
 PAGE = os.sysconf("SC_PAGE_SIZE")

@@ -18,8 +18,8 @@ from seawall.actions.executor import Executor
 from seawall.actions.journal import Journal
 from seawall.actions.observer import Observer
 from seawall.actions.orders import Mounts
-from seawall.guard import aide as aide_process
-from seawall.guard import pid_namespace
+from seawall.guard import aide_process, pid_namespace
+from seawall.guard.aide import Aide
 from seawall.guard.self_test import NAME, SelfTest, remove_leftovers
 
 pytestmark = [
@@ -30,7 +30,7 @@ OWN = f"/seawall-TEST-own-{os.getpid()}"
 
 
 @pytest.fixture
-def aide() -> Iterator[aide_process.Aide]:
+def aide() -> Iterator[Aide]:
     made = aide_process.start()
     yield made
     made.close()
@@ -54,7 +54,7 @@ def finished(test: SelfTest) -> str:
     pytest.fail("the test does not end")
 
 
-def test_it_can(tmp_path: Path, own: str, aide: aide_process.Aide) -> None:
+def test_it_can(tmp_path: Path, own: str, aide: Aide) -> None:
     """Nothing else is in the scope, and what was made goes away again."""
     test = SelfTest(hands("/nowhere", tmp_path), aide, mounts(), own)
     assert test.words(0) == "can kill: not proved yet"
@@ -70,9 +70,7 @@ def test_it_can(tmp_path: Path, own: str, aide: aide_process.Aide) -> None:
     assert not (ROOT / "memory" / own[1:] / NAME).exists()
 
 
-def test_what_it_hangs_on_in_the_freezer_is_removed_too(
-    tmp_path: Path, aide: aide_process.Aide
-) -> None:
+def test_what_it_hangs_on_in_the_freezer_is_removed_too(tmp_path: Path, aide: Aide) -> None:
     """systemd's units have no cgroup of their own there."""
     with group(OWN, ("memory",)):
         test = SelfTest(hands("/nowhere", tmp_path), aide, mounts(), OWN)
@@ -83,7 +81,7 @@ def test_what_it_hangs_on_in_the_freezer_is_removed_too(
         assert not (ROOT / "freezer" / OWN[1:]).exists()
 
 
-def test_a_guard_that_may_not_signal(tmp_path: Path, own: str, aide: aide_process.Aide) -> None:
+def test_a_guard_that_may_not_signal(tmp_path: Path, own: str, aide: Aide) -> None:
     """The identity check is what refuses here; any other refusal is told the same way."""
     made = hands("/nowhere", tmp_path)
     test = SelfTest(made, aide, mounts(), own)
@@ -203,7 +201,7 @@ def test_in_a_pid_namespace_of_its_own_it_would_reach_only_its_own_child(
 
 @pytest.mark.parametrize("trees", [("memory", "freezer"), ("freezer",), ("memory",)])
 def test_a_cgroup_that_somebody_swept_away_is_made_anew(
-    tmp_path: Path, own: str, aide: aide_process.Aide, trees: tuple[str, ...]
+    tmp_path: Path, own: str, aide: Aide, trees: tuple[str, ...]
 ) -> None:
     """It is empty: a release agent or a sweeper of empty cgroups may take it."""
     test = SelfTest(hands("/nowhere", tmp_path), aide, mounts(), own)
@@ -295,7 +293,7 @@ def test_no_place_is_told(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_guard_left_is_removed_and_a_living_ones_stays(
-    own: str, tmp_path: Path, aide: aide_process.Aide
+    own: str, tmp_path: Path, aide: Aide
 ) -> None:
     test = SelfTest(hands("/nowhere", tmp_path), aide, mounts(), own)
     assert test.prepare() == ""
@@ -310,9 +308,7 @@ def test_what_a_killed_guard_left_is_removed_and_a_living_ones_stays(
     test.close()
 
 
-def test_two_guards_of_one_cgroup_have_a_test_each(
-    own: str, tmp_path: Path, aide: aide_process.Aide
-) -> None:
+def test_two_guards_of_one_cgroup_have_a_test_each(own: str, tmp_path: Path, aide: Aide) -> None:
     first = SelfTest(hands("/nowhere", tmp_path), aide, mounts(), own)
     second = SelfTest(hands("/nowhere", tmp_path), aide, mounts(), own, f"{NAME}-second")
     assert (first.prepare(), second.prepare()) == ("", "")
@@ -334,9 +330,7 @@ def test_one_that_is_put_off_takes_nothing_back(tmp_path: Path, own: str) -> Non
     test.close()
 
 
-def test_what_an_earlier_guard_left_is_used(
-    tmp_path: Path, own: str, aide: aide_process.Aide
-) -> None:
+def test_what_an_earlier_guard_left_is_used(tmp_path: Path, own: str, aide: Aide) -> None:
     left = ROOT / "memory" / own[1:] / NAME
     left.mkdir()
     test = SelfTest(hands("/nowhere", tmp_path), aide, mounts(), own)

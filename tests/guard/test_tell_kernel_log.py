@@ -13,7 +13,7 @@ import pytest
 from tests.guard.aides import answer, until
 from tests.guard.telling import BOOT, groups, lines_of, node
 
-from seawall.guard import aide as aide_process
+from seawall.guard import aide_process
 from seawall.guard.aide import Aide
 from seawall.guard.settings import Settings
 from seawall.guard.tell import errands

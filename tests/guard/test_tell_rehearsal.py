@@ -24,7 +24,7 @@ def test_all_of_it_is_told_and_nothing_of_it_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: dict[str, Any] = {}
-    remove = dry_run._remove
+    remove = dry_run.remove_dry_run
 
     def look_first(paths: Any) -> None:
         seen["lines"] = lines_of(Path(paths.folder, "decisions.jsonl"))
@@ -32,7 +32,7 @@ def test_all_of_it_is_told_and_nothing_of_it_is_left(
         seen["status"] = Path(paths.folder, "status").read_text()
         remove(paths)
 
-    monkeypatch.setattr(dry_run, "_remove", look_first)
+    monkeypatch.setattr(dry_run, "remove_dry_run", look_first)
     tell_on_paper(Settings(), str(tmp_path), node(), groups())
     assert os.listdir(tmp_path) == []
     assert [line["kind"] for line in seen["lines"][:6]] == KINDS
@@ -69,7 +69,7 @@ import sys
 sys.path.insert(0, {sources!r})
 import json, os, resource, socket, time
 from seawall.actions.orders import Mounts, Order, Outcome, Target
-from seawall.guard import aide as aide_process, guard_memory, rehearsal
+from seawall.guard import aide_process, guard_memory, rehearsal
 from seawall.guard.handover import GuardHandover
 from seawall.guard.watcher_link import WatcherLink
 from seawall.guard.settings import Settings

@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 
-from seawall.guard import aide as aide_process
+from seawall.guard import aide_process
 from seawall.guard.entry import start_argv
 from seawall.guard.handover import settings_descriptor, take_handover
 from seawall.guard.signals import Signals
