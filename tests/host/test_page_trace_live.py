@@ -151,9 +151,9 @@ def test_a_pause_costs_nothing_and_what_is_freed_meanwhile_is_seen() -> None:
         stays.go()
         tracer.pump(0.8)
         tracer.pause()
-        enabled = [one.read("events/enable").strip() for one in tracer._armed._instances]
+        enabled = [one.read("events/enable").strip() for one in tracer.armed.instances]
         assert enabled == ["0", "0", "0"]
-        assert tracer._armed.buffer_bytes() < MIB
+        assert tracer.armed.buffer_bytes() < MIB
         hog.process.kill()
         hog.process.wait()
         time.sleep(0.3)
@@ -257,12 +257,12 @@ def test_a_recording_that_somebody_stopped_goes_on_and_it_is_said(path: str) -> 
     with tracing() as tracer:
         tracer.pump(0.2)
         if path == "free_buffer":
-            os.close(os.open(path, os.O_RDONLY, dir_fd=tracer._armed.pages.folder))
+            os.close(os.open(path, os.O_RDONLY, dir_fd=tracer.armed.pages.folder))
         else:
-            tracer._armed.pages.write(path, "0")
-        assert not tracer._armed.is_recording()
+            tracer.armed.pages.write(path, "0")
+        assert not tracer.armed.is_recording()
         tracer.pump(1.2)
-        assert tracer._armed.is_recording()
+        assert tracer.armed.is_recording()
         with ring_hog(size) as hog:
             hog.go()
             answer = tracer.look()
