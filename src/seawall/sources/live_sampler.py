@@ -189,7 +189,12 @@ class LiveSampler:
         if self._tree is not None:
             if self.is_live:
                 self._tree.update(now)
-            if self._tree.born or self._tree.gone or self._tree.turned or self._is_changed:
+            if (
+                self._tree.new_folders
+                or self._tree.removed_folders
+                or self._tree.turned_units
+                or self._is_changed
+            ):
                 self._follow(self._tree)
             else:
                 self.has_new = False
