@@ -54,8 +54,8 @@ def _headline(prediction: Prediction, described: str) -> str:
         return _described(prediction, described)
     where = "If the node ran out of memory now"
     if scope.group is not None:
-        whose = "its own limit" if scope.group == scope.target else f"the limit of {scope.name}"
-        asked = scope.target.name if scope.target else scope.name
+        whose = "its own limit" if scope.group == scope.asked else f"the limit of {scope.name}"
+        asked = scope.asked.name if scope.asked else scope.name
         where = f"If {asked} reached {whose}, {size(scope.group.limit or 0)}, now"
     if not prediction.killable:
         return f"{where}, nobody would be killed: {prediction.why}."

@@ -136,9 +136,9 @@ def _notes(scope: Scope, settings: VmSysctls | None) -> list[str]:
             "vm.oom_kill_allocating_task is 1: whoever happens to ask for memory dies, not the"
             " first of this list."
         )
-    if scope.kind == "node" and scope.target is not None:
+    if scope.kind == "node" and scope.asked is not None:
         notes.append(
-            f"{scope.target.name} has no limit, nor has anything above it: only the node's own"
+            f"{scope.asked.name} has no limit, nor has anything above it: only the node's own"
             " shortage kills in it."
         )
     return notes

@@ -29,7 +29,7 @@ class Scope:
     """RAM and swap of the node: what /proc/PID/oom_score counts shares of."""
     group: MemoryGroup | None = None
     """Whose limit would be hit."""
-    target: MemoryGroup | None = None
+    asked: MemoryGroup | None = None
     """Which one was asked about."""
 
     @property
@@ -45,7 +45,7 @@ def node_pages(meminfo: Meminfo, page_bytes: int) -> int:
 
 def node_scope(pages: int, asked: MemoryGroup | None = None) -> Scope:
     """The scope of an OOM kill by the whole node; ``pages``: its RAM and swap."""
-    return Scope(kind="node", name="the node", total_pages=pages, node_pages=pages, target=asked)
+    return Scope(kind="node", name="the node", total_pages=pages, node_pages=pages, asked=asked)
 
 
 def tightest(group: MemoryGroup, groups: MemoryGroups) -> MemoryGroup | None:
@@ -69,7 +69,7 @@ def scope_of(
         return node_scope(pages, group)
     total = memcg_pages(hit, meminfo, page_bytes, swappiness)
     return Scope(kind="memcg", name=hit.name, total_pages=total, node_pages=pages, group=hit,
-                 target=group)  # fmt: skip
+                 asked=group)  # fmt: skip
 
 
 def memcg_pages(hit: MemoryGroup, meminfo: Meminfo, page_bytes: int, swappiness: int) -> int:

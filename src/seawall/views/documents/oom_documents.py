@@ -79,7 +79,7 @@ PREDICT: Final = Document(
         ),
         Scope: shown(
             "name total_pages cgroup=group.path bytes=group.limit file=group.limit_file "
-            "asked=target.name"
+            "asked=asked.name"
         ),
         FormulaRow: shown(
             "name=formula.name holds_for=formula.holds_for text=formula.text unit=formula.unit "
