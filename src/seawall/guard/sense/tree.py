@@ -101,23 +101,9 @@ class GroupTree:
     """All folders that lead to workloads, and those that are."""
 
     __slots__ = (
-        "_delegated",
-        "_found",
-        "_inner",
-        "_mount",
-        "_of_users",
-        "_rescan",
-        "_rescans",
-        "_tick",
-        "_todo",
-        "_was",
-        "_whole",
-        "folders",
-        "new_folders",
-        "problem",
-        "removed_folders",
-        "turned_units",
-        "watches",
+        "_delegated", "_found", "_inner", "_mount", "_of_users", "_rescan", "_rescans", "_tick",
+        "_todo", "_was", "_whole", "folders", "new_folders", "problem", "removed_folders",
+        "turned_units", "watches",
     )  # fmt: skip
 
     def __init__(self, mount: str) -> None:
