@@ -34,11 +34,11 @@ ROUNDS = 3
 # `why` as it is, with the moments written down at which its phases end.
 _WATCHED = """
 import os, sys, time
-from seawall.cli import judging
+from seawall.findings import rule_schedule
 from seawall.sources import source
 def note(word):
     os.write({fd}, b"%s %.6f\\n" % (word, time.monotonic()))
-judge, later = judging.judge, source.Source.later_scene
+judge, later = rule_schedule.judge, source.Source.later_scene
 def noted_judge(*arguments):
     for item in judge(*arguments):
         note(b"verdict")
@@ -57,7 +57,7 @@ def noted_exit(status):
         os.write({fd}, b"kib %d\\n" % peak)
     finally:
         leave(status)
-judging.judge, source.Source.later_scene, os._exit = noted_judge, noted_later, noted_exit
+rule_schedule.judge, source.Source.later_scene, os._exit = noted_judge, noted_later, noted_exit
 from seawall.cli.main import console
 sys.argv = ["seawall", "why", "--color=never"]
 console()

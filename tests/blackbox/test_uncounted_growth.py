@@ -17,10 +17,11 @@ from seawall.accounts.scene import Middle, TopicWindow
 from seawall.blackbox.moments import choose, passes_until
 from seawall.blackbox.reader import Box
 from seawall.cli.blackbox_export import chosen
-from seawall.cli.judging import Judging
 from seawall.cli.source_options import open_source
-from seawall.findings.finding import Finding
+from seawall.findings.finding import Finding, Judged
+from seawall.findings.policy import Policy
 from seawall.findings.rule import load_rules
+from seawall.findings.rule_schedule import RuleSchedule
 from seawall.host.bundle import BundleHost
 from seawall.host.bundle_writer import write_bundle
 from seawall.host.host import JSON, READ_LIMIT_BYTES, Unread
@@ -44,9 +45,12 @@ def model_load(before_end: float) -> float:
     return 0.1 + 0.6 * going / LOAD_SECONDS
 
 
+def all_judged(source: Source) -> list[Judged]:
+    return list(RuleSchedule(source, [RULE], Policy(), time.monotonic, audit=False).everything())
+
+
 def judged(path: Path, at: str) -> Finding:
-    judging = Judging(box_source(str(path), at), [RULE], None, audit=False)
-    [item] = judging.everything()
+    [item] = all_judged(box_source(str(path), at))
     return item.finding
 
 
@@ -133,7 +137,7 @@ def test_of_a_bundle_the_pass_nearest_to_the_middle_counts(
     with (tmp_path / "bundle.tgz").open("wb") as file:
         write_bundle(rounds, {"tool_version": "test"}, file)
     asked = argparse.Namespace(bundle=str(tmp_path / "bundle.tgz"), root=None, at=None, timeout=20)
-    [item] = Judging(open_source(asked), [RULE], None, audit=False).everything()
+    [item] = all_judged(open_source(asked))
     assert (item.finding.verdict, item.finding.severity) == ("fires", severity)
 
 
@@ -154,7 +158,7 @@ def test_of_a_bundle_a_load_that_ended_is_at_most_a_warning(
     with (tmp_path / "bundle.tgz").open("wb") as file:
         write_bundle(rounds, {"tool_version": "test"}, file)
     asked = argparse.Namespace(bundle=str(tmp_path / "bundle.tgz"), root=None, at=None, timeout=20)
-    [item] = Judging(open_source(asked), [RULE], None, audit=False).everything()
+    [item] = all_judged(open_source(asked))
     fired = ("quiet", "info") if severity is None else ("fires", severity)
     assert (item.finding.verdict, item.finding.severity) == fired
 
@@ -189,7 +193,7 @@ class WorldNow:
 def judged_live(plot: Plot, before_end: float) -> Finding:
     """By the two moments for which ``why`` waits on a live machine, and the one between them."""
     host = cast("LiveHost", WorldNow(plot, before_end))
-    [item] = Judging(Source(host, None, live=host), [RULE], None, audit=False).everything()
+    [item] = all_judged(Source(host, None, live=host))
     return item.finding
 
 

@@ -5,16 +5,18 @@ The plugin protocol (node-problem-detector, docs/custom_plugin_monitor.md): exit
 1 a problem, 2 unknown; the message is the first line of stdout, of at most 80 characters.
 """
 
+import time
 from argparse import ArgumentParser, Namespace
 from typing import Any, Final
 
 from seawall.cli.console import console_for
-from seawall.cli.judging import Judging
+from seawall.cli.policy_file import load_policy
 from seawall.cli.rules import rule_named
 from seawall.cli.source_options import add_source_arguments, open_source
 from seawall.cli.statuses import NPD_OK, NPD_PROBLEM, NPD_UNKNOWN
 from seawall.cli.why import add_judging_arguments, exit_status
 from seawall.findings.blindness import not_seen
+from seawall.findings.rule_schedule import RuleSchedule
 from seawall.readings.kernel import Kernel
 from seawall.views.document import head, render
 from seawall.views.documents.why_document import WHY, CheckPage, order
@@ -37,14 +39,15 @@ def run(arguments: Namespace) -> int:
     """Judge the one rule and print its answer; the exit status."""
     rule = rule_named(arguments.id)
     source = open_source(arguments)
-    judging = Judging(source, [rule], arguments.rules, audit=True)
-    judged = [*judging.at_once(), *judging.over_window()]
+    policy = load_policy(arguments.rules)
+    schedule = RuleSchedule(source, [rule], policy, time.monotonic, audit=True)
+    judged = [*schedule.at_once(), *schedule.over_window()]
     if arguments.npd:
         status, line = npd_answer(judged)
         print(line)
         return status
-    unseen = not_seen(judged, judging.snapshots())
-    window = judging.scene.window_seconds
+    unseen = not_seen(judged, schedule.snapshots())
+    window = schedule.scene.window_seconds
     if arguments.json:
         page = CheckPage(judged=judged, unseen=unseen, bundle_notes=source.notes)
         print(render(WHY.of(head("check", source.first.get(Kernel), window), page)))

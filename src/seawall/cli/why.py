@@ -2,6 +2,7 @@
 """``seawall why``: what is wrong, the numbers that prove it, what comes next, what to do."""
 
 import re
+import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -14,13 +15,14 @@ from seawall.accounts.node_memory.memory_left import MemoryLeft, memory_left
 from seawall.cli import statuses
 from seawall.cli.base_file import learn_if_idle
 from seawall.cli.console import console_for
-from seawall.cli.judging import Judging
+from seawall.cli.policy_file import load_policy
 from seawall.cli.recent_event_sources import add_since_argument, begin_recent_events
 from seawall.cli.source_options import INTERIM, add_source_arguments, open_source
 from seawall.findings.blindness import NotSeen, not_seen
 from seawall.findings.causes import about, causes
 from seawall.findings.finding import Judged
 from seawall.findings.rule import Rule, load_rules
+from seawall.findings.rule_schedule import RuleSchedule
 from seawall.host.host import Unread
 from seawall.host.vitals import line_of
 from seawall.problems import UsageProblem
@@ -85,8 +87,9 @@ def run(arguments: Namespace) -> int:
     workload = None if name is None else _named(source, name)
     asked = rules if rule is None else [rule]
     audit = arguments.audit or rule is not None
-    judging = Judging(source, asked, arguments.rules, audit=audit)
-    asking = Asking(arguments, source, judging, workload)
+    policy = load_policy(arguments.rules)
+    schedule = RuleSchedule(source, asked, policy, time.monotonic, audit=audit)
+    asking = Asking(arguments, source, schedule, workload)
     if arguments.json:
         asking.print_json()
     elif arguments.oneline:
@@ -119,11 +122,15 @@ class Asking:
     """One run: what was judged, and the forms in which it can be printed."""
 
     def __init__(
-        self, arguments: Namespace, source: Source, judging: Judging, workload: "Workload | None"
+        self,
+        arguments: Namespace,
+        source: Source,
+        schedule: RuleSchedule,
+        workload: "Workload | None",
     ) -> None:
         self._arguments = arguments
         self._source = source
-        self._judging = judging
+        self._schedule = schedule
         self._workload = workload
         self.judged: list[Judged] = []
         self._pending = begin_recent_events(source, arguments)
@@ -131,7 +138,7 @@ class Asking:
 
     def judge(self) -> None:
         """Everything, after the whole window."""
-        self.judged = list(self._judging.everything())
+        self.judged = list(self._schedule.everything())
 
     def print_json(self) -> None:
         """Print the JSON document of ``seawall why``, after the whole window."""
@@ -143,7 +150,7 @@ class Asking:
 
         self.judge()
         shown, left_out = self._about(self.judged)
-        top = head("why", self._source.first.get(Kernel), self._judging.scene.window_seconds)
+        top = head("why", self._source.first.get(Kernel), self._schedule.scene.window_seconds)
         named = self._workload
         page = WhyPage(
             guard=guard_now(*self._guard()),
@@ -172,10 +179,10 @@ class Asking:
 
         paper = console_for(self._arguments.color)
         certain: list[Judged] = []
-        for item, is_settled in self._judging.as_certain():
+        for item, is_settled in self._schedule.as_certain():
             if is_settled:
                 self.judged.append(item)
-            if self._judging.waits and item.finding.verdict == "fires":
+            if self._schedule.waits and item.finding.verdict == "fires":
                 certain.append(item)
                 INTERIM.write("\n".join(interim_lines(self._interim(certain), paper)))
         for line in lines(self.answer(), paper):
@@ -208,7 +215,7 @@ class Asking:
             text += event_lines(self.recent(), paper)
             if others:
                 text += ["", f"{others} findings about others: seawall why"]
-        window = self._judging.scene.window_seconds
+        window = self._schedule.scene.window_seconds
         if rule is None:
             text += closing(shown, self._unseen(), window, paper)
         elif any(item.finding.verdict == "blind" for item in shown):
@@ -251,7 +258,7 @@ class Asking:
             recent=recent,
             suspects=self._suspects(),
             largest=self._largest(),
-            is_live=self._judging.waits,
+            is_live=self._schedule.waits,
             guard=guard,
             notes=sum(note != self._source.cut for note in self._source.notes),
             cut=self._source.cut or "",
@@ -306,11 +313,11 @@ class Asking:
         return memory_left(meminfo, numa, estimate)
 
     def _unseen(self) -> list[NotSeen]:
-        return not_seen(self.judged, self._judging.snapshots())
+        return not_seen(self.judged, self._schedule.snapshots())
 
     def _suspects(self) -> list[str]:
         """Who may hold uncounted memory, where some rule asked for it."""
-        for snapshot in reversed(self._judging.snapshots()):
+        for snapshot in reversed(self._schedule.snapshots()):
             if snapshot.has(Claims) and isinstance(claims := snapshot.get(Claims), Claims):
                 return [f"{s.workload or 'a process of the host'} ({s.why})"
                         for s in claims.suspects]  # fmt: skip
@@ -320,7 +327,7 @@ class Asking:
         """Who holds most of what cgroups count, where the node's memory is short."""
         if not any(i.is_of_node_memory and i.finding.verdict == "fires" for i in self.judged):
             return ""
-        for snapshot in reversed(self._judging.snapshots()):
+        for snapshot in reversed(self._schedule.snapshots()):
             if not snapshot.has(MemoryGroups) or not snapshot.has(Meminfo):
                 continue  # on a node that is short nothing is asked once more for this
             groups, meminfo = snapshot.get(MemoryGroups), snapshot.get(Meminfo)

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules over a source, in the order in which they can be certain."""
+"""Rules over a machine or a recording, in the order in which they can be certain.
 
-import time
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+Cheap and severe ones first; those that need a second moment last, and before them what of theirs
+fires at one.  Where so much time is gone that a machine must be in trouble, what is dear waits.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Protocol
 
 from seawall.accounts.scene import Scene
-from seawall.cli.policy_file import load_policy
 from seawall.findings.finding import Judged
+from seawall.findings.policy import Policy
 from seawall.findings.rule import Rule
 from seawall.findings.rule_costs import cost_of, cost_of_topic, order
 from seawall.findings.rule_runner import (
@@ -18,24 +21,50 @@ from seawall.findings.rule_runner import (
 )
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot, needs_of
-from seawall.sources.source import Source
 
 UNHURRIED_SECONDS: Final = {1: 3.0, 2: 1.5}
 """By cost; a healthy machine with 5,000 processes has answered everything by then."""
 
 
-class Judging:
+class JudgedMoments(Protocol):
+    """What is judged: ``sources/source.Source``."""
+
+    first: Snapshot
+
+    @property
+    def live(self) -> object | None:
+        """Set where the second moment has to be waited for."""
+
+    def scene(self) -> Scene:
+        """The first moment alone."""
+
+    def later_scene(self) -> Scene:
+        """Both moments; waits for the second one."""
+
+    def mark_first_moment(self) -> None:
+        """The window begins now."""
+
+
+class RuleSchedule:
     """One run of the rules: what is certain at once, then what needs the window."""
 
     def __init__(
-        self, source: Source, rules: Iterable[Rule], rules_file: str | None, *, audit: bool
+        self,
+        source: JudgedMoments,
+        rules: Iterable[Rule],
+        policy: Policy,
+        clock: Callable[[], float],
+        *,
+        audit: bool,
     ) -> None:
+        """``clock``: monotonic seconds."""
         self._source = source
-        self._began = time.monotonic()
+        self._clock = clock
+        self._began = clock()
         self._postponed: list[Rule] = []
         self._left_out: set[type[Any]] = set()
         self.scene: Scene = source.scene()
-        self._policy = load_policy(rules_file)
+        self._policy = policy
         self.rules = [rule for rule in rules if audit or not rule.audit]
 
     def everything(self) -> Iterator[Judged]:
@@ -98,7 +127,7 @@ class Judging:
 
     def _is_too_slow_for(self, cost: int) -> bool:
         """Whether so much time is gone that what costs this much has to wait."""
-        seconds = time.monotonic() - self._began
+        seconds = self._clock() - self._began
         return self.waits and cost > 0 and seconds > UNHURRIED_SECONDS[cost]
 
     @property
