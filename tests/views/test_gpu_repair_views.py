@@ -10,12 +10,12 @@ import pytest
 from tests.accounts.test_gpu_repair_plans import GONE, LACKING, TENANT, broken, facts, planned
 
 from seawall.accounts.devices.repairs.repair_plan import plan
-from seawall.accounts.devices.repairs.step import RepairPlan, RepairScope
+from seawall.accounts.devices.repairs.step import RepairOutcome, RepairPlan, RepairScope
 from seawall.accounts.workloads import Workload
 from seawall.host.host import Unread
 from seawall.views.document import head, render
 from seawall.views.documents.gpu_documents import REPAIR
-from seawall.views.gpu_repair_page import RepairOutcome, RepairPage, sentence
+from seawall.views.gpu_repair_page import RepairPage, sentence
 from seawall.views.gpu_repair_text import lines, result_lines
 from seawall.views.terminal import Console
 

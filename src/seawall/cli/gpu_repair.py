@@ -13,19 +13,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from seawall.accounts.devices.repairs.step import KINDS, RepairPlan, RepairScope
+from seawall.accounts.devices.repairs.repair_plan import plan_of
+from seawall.accounts.devices.repairs.step import KINDS, RepairOutcome, RepairPlan, RepairScope
+from seawall.actions.device_repairs.repair_run import RepairRun
+from seawall.actions.device_repairs.repair_steps import do, doable
 from seawall.cli import statuses
 from seawall.cli.console import console_for
-from seawall.cli.gpu_repair_doing import do, doable
-from seawall.cli.gpu_repair_plan import plan_of
-from seawall.cli.gpu_repair_run import RepairRun
-from seawall.cli.source_options import TIMEOUT_SECONDS, seconds_of
+from seawall.cli.source_options import SLOT, TIMEOUT_SECONDS, seconds_of
 from seawall.cli.verb import SourceVerb
 from seawall.findings.blindness import NotSeen, asked_by_root, unread_rows
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.sources.source import Source
-from seawall.views.gpu_repair_page import RepairOutcome, RepairPage
+from seawall.views.gpu_repair_page import RepairPage
 from seawall.views.gpu_unseen import rows_of
 from seawall.views.terminal import Console, plain
 
@@ -160,7 +160,7 @@ def _done(arguments: Namespace, source: Source, page: RepairPage, first: RepairP
     tell, say = _tellers(arguments)
     reserved = min(_RESERVED_SECONDS, arguments.timeout / 3)
     until = time.monotonic() + arguments.timeout - reserved
-    repair = RepairRun(page.scope, until, arguments.kubeconfig, say, source.first)
+    repair = RepairRun(page.scope, until, arguments.kubeconfig, say, source.first, SLOT)
     wanted = set(arguments.do) or doable()
     results = []
     for result in do(repair, first, wanted, is_all=not arguments.do):

@@ -2,26 +2,13 @@
 """What both forms of ``seawall gpu repair`` are made from: the plan, what was done, the verdict."""
 
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from seawall.accounts.devices.repairs.step import KINDS, RepairPlan, RepairScope, Step
+from seawall.accounts.devices.repairs.step import KINDS, RepairOutcome, RepairPlan, RepairScope
 from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 
-State: TypeAlias = Literal["planned", "done", "failed", "refused", "skipped"]
 Verdict: TypeAlias = Literal["nothing", "unseen", "planned", "verified", "unverified"]
-
-
-class RepairOutcome(NamedTuple):
-    """A step with what became of it."""
-
-    step: Step
-    state: State
-    """Skipped: not needed any more."""
-    words: str
-    """How it went; empty while it is planned."""
-    is_verified: bool = False
-    """By looking, and trying, after it was done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

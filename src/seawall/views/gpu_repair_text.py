@@ -4,10 +4,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.accounts.devices.repairs.step import By, RepairScope, Step
+from seawall.accounts.devices.repairs.step import By, RepairOutcome, RepairScope, Step
 from seawall.findings.shell import quote
 from seawall.host.host import Unread
-from seawall.views.gpu_repair_page import RepairOutcome, RepairPage, is_left, sentence
+from seawall.views.gpu_repair_page import RepairPage, is_left, sentence
 from seawall.views.terminal import Console, plain
 
 _INDENT: Final = " " * 12

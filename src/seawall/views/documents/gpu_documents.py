@@ -15,7 +15,7 @@ from seawall.accounts.devices.layers import (
     UnhealthyDevice,
     UpcomingLoss,
 )
-from seawall.accounts.devices.repairs.step import RepairPlan, RepairScope
+from seawall.accounts.devices.repairs.step import RepairOutcome, RepairPlan, RepairScope
 from seawall.views.document import taken_at
 from seawall.views.documents.document_fields import (
     Document,
@@ -23,7 +23,7 @@ from seawall.views.documents.document_fields import (
     shown,
 )
 from seawall.views.gpu_page import GpuPage, errno_name, state_of
-from seawall.views.gpu_repair_page import RepairOutcome, RepairPage, sentence
+from seawall.views.gpu_repair_page import RepairPage, sentence
 
 
 class RefusedSince(NamedTuple):

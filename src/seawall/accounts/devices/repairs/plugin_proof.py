@@ -6,16 +6,36 @@ mounted into it (k8s.io/kubelet/pkg/apis/deviceplugin).  Whoever may mount the h
 given that by the cluster's owner; a pod may be called anything.
 """
 
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
+from seawall.host.host import Unread
+from seawall.readings import mountinfo
 from seawall.readings.mountinfo import Mount, Mountinfo
+from seawall.readings.process import Processes
+from seawall.readings.reading import read_as
+from seawall.readings.snapshot import Snapshot
 
+Proof: TypeAlias = Literal["proven", "disproven", "unseen"]
+_OWN_MOUNTS: Final = "/proc/self/mountinfo"
 KUBELET: Final = "/var/lib/kubelet"
 FOLDER: Final = f"{KUBELET}/device-plugins"
 """A constant of the kubelet's, whatever its --root-dir."""
 STARTING: Final = ("runc:[", "crun", "youki")
 """What a runtime's own process is called before it becomes the container's: its mounts and its
 /dev may still be the host's."""
+
+
+def proof(snapshot: Snapshot, pid: int) -> Proof:
+    """Whether a process is in a device plugin's container, by what is mounted there."""
+    processes = snapshot.get(Processes)
+    seen = None if isinstance(processes, Unread) else processes.by_pid.get(pid)
+    if seen is not None and seen.comm.startswith(STARTING):
+        return "unseen"
+    own = read_as(snapshot.host, _OWN_MOUNTS, mountinfo.parse)
+    its = read_as(snapshot.host, f"/proc/{pid}/mountinfo", mountinfo.parse)
+    if isinstance(own, Unread) or isinstance(its, Unread) or is_hosts(own, its):
+        return "unseen"
+    return "proven" if has_kubelets_folder(own, its) else "disproven"
 
 
 def has_kubelets_folder(own: Mountinfo, its: Mountinfo) -> bool:

@@ -13,7 +13,7 @@ from seawall.accounts.devices.device_table import DeviceTable
 from seawall.accounts.devices.layers import ContainerDevices, Plugin
 from seawall.accounts.devices.reasons.upcoming_loss import NEXT_POD, NEXT_START, NEXT_WITH_IT
 from seawall.accounts.devices.repairs import host_steps, lasting_settings, plugin_steps, pod_steps
-from seawall.accounts.devices.repairs.plugin_proof import FOLDER
+from seawall.accounts.devices.repairs.plugin_proof import FOLDER, proof
 from seawall.accounts.devices.repairs.step import (
     RepairFacts,
     RepairPlan,
@@ -26,6 +26,9 @@ from seawall.accounts.devices.repairs.step import (
     taken_away,
 )
 from seawall.host.host import Unread
+from seawall.readings.char_devices import CharDevices
+from seawall.readings.device_nodes import DeviceNodes
+from seawall.readings.snapshot import Snapshot
 
 _STRANGER: Final = (
     f"is called a device plugin and does not mount {FOLDER}, as every plugin does: it is taken for"
@@ -38,6 +41,20 @@ _MODES: Final = {"host": ("F2", "F10"), "plugin": ("F8", "F9")}
 _HOSTS: Final = ("/proc/devices", "the host's /dev")
 _CONCERNED: Final = {"host": _HOSTS, "plugin": (*_HOSTS, "/dev of the device plugin")}
 """How the words begin that tell of a gap there; of a workload any may be one."""
+
+
+def plan_of(snapshot: Snapshot, scope: RepairScope) -> RepairPlan | Unread:
+    """Of one moment of a machine; Unread: nothing can be told of devices."""
+    table = snapshot.get(DeviceTable)
+    if isinstance(table, Unread):
+        return table
+    only_called = frozenset(
+        plugin.workload.cgroup
+        for plugin in table.plugins
+        if plugin.workload.pod_uid is not None and proof(snapshot, plugin.pid) == "disproven"
+    )
+    drivers, nodes = snapshot.get(CharDevices), snapshot.get(DeviceNodes)
+    return plan(RepairFacts(table, drivers, nodes, only_called), scope)
 
 
 def plan(facts: RepairFacts, scope: RepairScope) -> RepairPlan:

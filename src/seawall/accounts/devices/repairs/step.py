@@ -25,6 +25,7 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 By: TypeAlias = Literal["seawall", "you", "user", "nobody"]
 """``seawall``: when it is told to; ``user``: whoever runs the container; ``nobody``: explained,
 not done."""
+State: TypeAlias = Literal["planned", "done", "failed", "refused", "skipped"]
 
 
 class Modules(NamedTuple):
@@ -91,6 +92,18 @@ class Step:
     def comes_first(self) -> bool:
         """Whether what is started before it is done is started for nothing."""
         return self.kind in ("modules", "nodes", "links", "cdi", "plugin")
+
+
+class RepairOutcome(NamedTuple):
+    """A step with what became of it."""
+
+    step: Step
+    state: State
+    """Skipped: not needed any more."""
+    words: str
+    """How it went; empty while it is planned."""
+    is_verified: bool = False
+    """By looking, and trying, after it was done."""
 
 
 class RepairScope(NamedTuple):

@@ -7,10 +7,10 @@ import pytest
 from tests.accounts.device_worlds import process
 from tests.accounts.test_gpu_repair_plans import ITS, LACKING, OWN
 
-from seawall.cli import gpu_repair_plugin
-from seawall.cli.gpu_repair_plan import proof
-from seawall.cli.gpu_repair_plugin import restart
-from seawall.cli.gpu_repair_run import RepairRun, RepairStepOutcome
+from seawall.accounts.devices.repairs.plugin_proof import proof
+from seawall.actions.device_repairs import plugin_restart
+from seawall.actions.device_repairs.plugin_restart import restart
+from seawall.actions.device_repairs.repair_run import RepairRun, RepairStepOutcome
 from seawall.host.own_commands import Ran
 from seawall.host.process_ending import Stranger
 from seawall.readings.process import Processes
@@ -50,11 +50,11 @@ def repair(monkeypatch: pytest.MonkeyPatch) -> RepairRun:
     def gone(*_: object) -> str:
         raise Stranger("process 815 is gone")
 
-    monkeypatch.setattr(gpu_repair_plugin, "end", gone)
-    monkeypatch.setattr(gpu_repair_plugin, "find", lambda _: "/bin/crictl")
-    monkeypatch.setattr(gpu_repair_plugin, "run", lambda *_: Ran(None, "", "crictl did not end"))
+    monkeypatch.setattr(plugin_restart, "end", gone)
+    monkeypatch.setattr(plugin_restart, "find", lambda _: "/bin/crictl")
+    monkeypatch.setattr(plugin_restart, "run", lambda *_: Ran(None, "", "crictl did not end"))
     waited = RepairStepOutcome("done", "waited", is_verified=True)
-    monkeypatch.setattr(gpu_repair_plugin, "_wait", lambda *_: waited)
+    monkeypatch.setattr(plugin_restart, "_wait", lambda *_: waited)
     return RepairRun(None, time.monotonic() + 9, None, print, Now())  # type: ignore[arg-type]
 
 
@@ -68,6 +68,6 @@ def test_what_crictl_stopped_without_saying_so_is_waited_for(
 def test_without_crictl_nothing_was_sent(
     repair: RepairRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu_repair_plugin, "find", lambda _: None)
+    monkeypatch.setattr(plugin_restart, "find", lambda _: None)
     found = restart(repair, LACKING)
     assert (found.state, found.words) == ("failed", "nothing was sent: process 815 is gone")

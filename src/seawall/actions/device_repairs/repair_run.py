@@ -6,13 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from seawall.accounts.devices.repairs.step import RepairPlan, RepairScope
-from seawall.cli.gpu_repair_plan import plan_of
-from seawall.cli.source_options import SLOT
+from seawall.accounts.devices.repairs.repair_plan import plan_of
+from seawall.accounts.devices.repairs.step import RepairPlan, RepairScope, State
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
+from seawall.host.watchdog import Slot
 from seawall.readings.snapshot import Snapshot
-from seawall.views.gpu_repair_page import State
 
 HOST_ROOT: Final = "/"
 
@@ -36,6 +35,8 @@ class RepairRun:
     kubeconfig: str | None
     say: Callable[[str], None]
     snapshot: Snapshot
+    slot: Slot | None = None
+    """Where the open question is noted."""
 
     def seconds_left(self) -> float:
         """At least a little: who asks for none is told that it took too long."""
@@ -43,7 +44,7 @@ class RepairRun:
 
     def look(self) -> Snapshot:
         """A new snapshot of the live host, kept in ``snapshot``."""
-        self.snapshot = Snapshot(LiveHost(HOST_ROOT, until=self.until, slot=SLOT))
+        self.snapshot = Snapshot(LiveHost(HOST_ROOT, until=self.until, slot=self.slot))
         return self.snapshot
 
     def plan(self) -> RepairPlan | Unread:

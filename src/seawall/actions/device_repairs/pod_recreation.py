@@ -15,7 +15,7 @@ from seawall.accounts.devices.device_table import DeviceTable
 from seawall.accounts.devices.layers import ContainerDevices
 from seawall.accounts.devices.repairs.removal_commands import delete_pod
 from seawall.accounts.workloads import Workload, Workloads
-from seawall.cli.gpu_repair_run import RepairRun, RepairStepOutcome
+from seawall.actions.device_repairs.repair_run import RepairRun, RepairStepOutcome
 from seawall.host.host import Unread
 from seawall.host.own_commands import find, run
 

@@ -19,20 +19,20 @@ from seawall.accounts.devices.repairs.step import (
     By,
     Link,
     Modules,
+    RepairOutcome,
     RepairPlan,
     Step,
 )
 from seawall.accounts.workloads import Workload
-from seawall.cli.gpu_repair_plugin import restart
-from seawall.cli.gpu_repair_pod import recreate
-from seawall.cli.gpu_repair_run import HOST_ROOT, RepairRun, RepairStepOutcome
+from seawall.actions.device_repairs.plugin_restart import restart
+from seawall.actions.device_repairs.pod_recreation import recreate
+from seawall.actions.device_repairs.repair_run import HOST_ROOT, RepairRun, RepairStepOutcome
 from seawall.host.char_links import leads_to, make_link
 from seawall.host.control_nodes import look, make
 from seawall.host.host import Unread
 from seawall.host.own_commands import find, run
 from seawall.host.own_devices import try_each
 from seawall.readings.char_devices import CharDevices
-from seawall.views.gpu_repair_page import RepairOutcome
 
 SEAWALLS: Final = ("modules", "nodes", "links", "plugin", "recreate")
 """Kinds of which it can do any."""

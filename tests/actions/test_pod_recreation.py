@@ -11,9 +11,9 @@ from tests.accounts.test_gpu_repair_plans import FINE, facts
 
 from seawall.accounts.devices.device_table import DeviceTable
 from seawall.accounts.workloads import Workload, Workloads
-from seawall.cli import gpu_repair_pod
-from seawall.cli.gpu_repair_pod import recreate
-from seawall.cli.gpu_repair_run import RepairRun, RepairStepOutcome
+from seawall.actions.device_repairs import pod_recreation
+from seawall.actions.device_repairs.pod_recreation import recreate
+from seawall.actions.device_repairs.repair_run import RepairRun, RepairStepOutcome
 from seawall.host.own_commands import Ran
 
 OLD_UID, NEW_UID, OTHER_UID = "0dbd65af-1", "0dbd65af-2", "0dbd65af-3"
@@ -54,11 +54,11 @@ class Cluster(RepairRun):
 
 @pytest.fixture
 def repaired(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(gpu_repair_pod, "EVERY_SECONDS", 0.01)
-    monkeypatch.setattr(gpu_repair_pod, "find", lambda _: "/bin/kubectl")
+    monkeypatch.setattr(pod_recreation, "EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(pod_recreation, "find", lambda _: "/bin/kubectl")
 
     def _repaired(cluster: Cluster) -> RepairStepOutcome:
-        monkeypatch.setattr(gpu_repair_pod, "run", cluster.answer)
+        monkeypatch.setattr(pod_recreation, "run", cluster.answer)
         return recreate(cluster, cluster.old)
 
     return _repaired

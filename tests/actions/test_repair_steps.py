@@ -11,9 +11,9 @@ from tests.accounts.test_gpu_repair_whose import RDMA
 
 from seawall.accounts.devices.repairs.repair_plan import plan
 from seawall.accounts.devices.repairs.step import RepairPlan, RepairScope
-from seawall.cli import gpu_repair_doing
-from seawall.cli.gpu_repair_doing import do
-from seawall.cli.gpu_repair_run import RepairRun, RepairStepOutcome
+from seawall.actions.device_repairs import repair_steps
+from seawall.actions.device_repairs.repair_run import RepairRun, RepairStepOutcome
+from seawall.actions.device_repairs.repair_steps import do
 from seawall.host.host import Unread
 
 BOTH = planned(broken("F1"), plugins=(LACKING,))
@@ -50,8 +50,8 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         done.append(step.number)
         return RepairStepOutcome("done", "it is", is_verified=True)
 
-    monkeypatch.setattr(gpu_repair_doing, "_AGAIN_SECONDS", 0.0)
-    monkeypatch.setattr(gpu_repair_doing, "_perform", perform)
+    monkeypatch.setattr(repair_steps, "_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(repair_steps, "_perform", perform)
     return done
 
 
@@ -98,7 +98,7 @@ def test_each_is_done_once_and_out_of_turn_not_at_all(no_pause: list[int]) -> No
 def test_all_is_what_seawall_does_and_nothing_else(no_pause: list[int]) -> None:
     """Somebody else restarted the plugin meanwhile."""
     after = planned(broken("F1"), plugins=(replace(LACKING, lacks=()),))
-    found = told(Scripted(BOTH, after), sorted(gpu_repair_doing.doable()), is_all=True)
+    found = told(Scripted(BOTH, after), sorted(repair_steps.doable()), is_all=True)
     assert [(number, state) for number, state, _ in found] == [(6, "skipped"), (7, "done")]
     assert no_pause == [7]
 
@@ -141,7 +141,7 @@ def test_no_pod_is_deleted_after_a_plugin_that_was_not_restarted(
 ) -> None:
     """Even where the plan of that moment knows of nothing in the way."""
     monkeypatch.setattr(
-        gpu_repair_doing,
+        repair_steps,
         "_perform",
         lambda *_: RepairStepOutcome(state, "no new one came"),
     )

@@ -15,10 +15,9 @@ from typing import Final
 from seawall.accounts.devices import plugins
 from seawall.accounts.devices.container_processes import ContainerProcesses
 from seawall.accounts.devices.layers import Plugin
-from seawall.accounts.devices.repairs.plugin_proof import FOLDER, STARTING
+from seawall.accounts.devices.repairs.plugin_proof import FOLDER, STARTING, proof
 from seawall.accounts.workloads import Workload, Workloads
-from seawall.cli.gpu_repair_plan import proof
-from seawall.cli.gpu_repair_run import RepairRun, RepairStepOutcome
+from seawall.actions.device_repairs.repair_run import RepairRun, RepairStepOutcome
 from seawall.host.host import Unread
 from seawall.host.own_commands import find, run
 from seawall.host.process_ending import GRACE_SECONDS, ProcessIdentity, Stranger, end
