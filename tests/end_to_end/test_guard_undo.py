@@ -12,9 +12,8 @@ import pytest
 from tests.end_to_end.guard_room import within
 
 from seawall.actions.journal import Change, Journal
-from seawall.cli import guard_undo
 from seawall.cli.guard_undo import undo
-from seawall.guard import lock_file
+from seawall.guard import guard_leftovers, lock_file
 from seawall.guard.launcher import own_mounts
 from seawall.problems import UsageProblem
 
@@ -88,7 +87,7 @@ def test_undo_all_removes_what_a_guard_killed_in_its_rehearsal_left(
     (folder / "second").mkdir(parents=True)
     told = "tell_on_paper(Settings(), sys.argv[1], node(), groups())"
     for place in (folder, folder / "second"):
-        killed_in(place, told, "seawall.guard.tell.dry_run.remove_dry_run")
+        killed_in(place, told, "seawall.guard.tell.dry_run._remove")
         killed_in(place, "cgroup_on_paper(sys.argv[1])", "os.rmdir")
         assert (place / ".rehearsal/kmsg").exists()
         assert (place / ".rehearsal-tree/pod").exists()
@@ -241,7 +240,7 @@ def test_while_undo_all_works_no_guard_starts(
         unlink(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(guard_undo, "sweep_tracing", lambda: seen("sweep") or [])
+        patch.setattr(guard_leftovers, "sweep_tracing", lambda: seen("sweep") or [])
         patch.setattr(os, "unlink", removes)
         assert undo(everything=True, folder=str(tmp_path)) == 0
     assert moments[0] == "sweep"

@@ -9,10 +9,10 @@ from argparse import Namespace
 from typing import Any, Final
 
 from seawall.cli.console import console_for
-from seawall.cli.guard_undo import is_held
 from seawall.cli.verb import print_page
 from seawall.findings.blindness import NotSeen
 from seawall.guard.config import chosen_path, read
+from seawall.guard.guard_leftovers import is_held
 from seawall.guard.lock_file import FOLDER
 from seawall.guard.settings import Settings
 from seawall.host.live import LiveHost
