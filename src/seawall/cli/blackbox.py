@@ -2,13 +2,15 @@
 """``seawall blackbox list|show|export``: what a node's guard wrote down before the node went."""
 
 import os
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from functools import cached_property
 from importlib import import_module
 from typing import Final
 
-from seawall.cli import statuses
-from seawall.cli.source_options import BOX, TIMEOUT_SECONDS, seconds_of
+from seawall.blackbox.reader import Box
+from seawall.cli.source_options import BOX, TIMEOUT_SECONDS, add_color_argument, seconds_of
+from seawall.cli.verb import Shown, Verb
+from seawall.cli.verb_parser import usage_of_verbs
 from seawall.problems import UsageProblem
 
 WANTED: Final = ("DAC_READ_SEARCH",)
@@ -52,10 +54,7 @@ def add_arguments(parser: ArgumentParser) -> None:
             )  # fmt: skip
         else:
             verb.add_argument("--whole", action="store_true", help="leave nothing out")
-            verb.add_argument(
-                "--color", choices=("auto", "always", "never"), default="auto",
-                help="default: auto",
-            )  # fmt: skip
+            add_color_argument(verb)
         verb.add_argument("--json", action="store_true", help="one JSON document on stdout")
         verb.add_argument(
             "--timeout", type=seconds_of, default=TIMEOUT_SECONDS, metavar="SECONDS",
@@ -86,6 +85,17 @@ def _exported(text: str) -> float:
     return seconds
 
 
+class BoxVerb(Verb[Shown]):
+    """A verb that looks into one black box; its text names the machine by itself."""
+
+    is_framed = False
+
+    @cached_property
+    def box(self) -> Box:
+        """Opened when it is asked for first; UsageProblem."""
+        return Box.open(self.arguments.file)
+
+
 def check_is_there(path: str) -> None:
     """UsageProblem: nobody named a file, and the usual one is not there."""
     if path != BOX:
@@ -104,9 +114,6 @@ def check_is_there(path: str) -> None:
 def run(arguments: Namespace) -> int:
     """Do what was asked; the exit status."""
     if arguments.box_verb is None:
-        lines = [f"  {name:7} {words}" for name, words in VERBS.items()]
-        sys.stderr.write("usage: seawall blackbox VERB ...   (seawall blackbox VERB --help)\n\n")
-        sys.stderr.write("\n".join(lines) + "\n")
-        return statuses.USAGE
+        return usage_of_verbs("blackbox", VERBS, 7)
     check_is_there(arguments.file)
     return int(import_module(f"seawall.cli.blackbox_{arguments.box_verb}").run(arguments))

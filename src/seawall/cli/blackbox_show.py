@@ -1,34 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall blackbox show``: a node's last minute, or another one, on a screen."""
 
-from argparse import Namespace
+from collections.abc import Iterable
 
 from seawall.blackbox.reader import Box
 from seawall.blackbox.record_times import rfc3339_of
-from seawall.cli.console import console_for
+from seawall.cli.blackbox import BoxVerb
+from seawall.cli.verb import Head
 from seawall.sources.box_lines import lines_between
 from seawall.sources.box_source import box_head, box_time, whole_span
 from seawall.sources.box_ticks import Ticks, ticks_between
 from seawall.views.blackbox_page import ShowPage
-from seawall.views.document import render
+from seawall.views.terminal import Console
 
 
-def run(arguments: Namespace) -> int:
-    """Print it; the exit status."""
-    box = Box.open(arguments.file)
-    until = box_time(box, arguments.at, whole_span(box))
-    page = _page(box, until - arguments.seconds, until)
-    top = box_head("blackbox-show", box, until)
-    if arguments.json:
-        from seawall.views.documents.box_documents import SHOW  # noqa: PLC0415 - one of the two
+class BoxShowVerb(BoxVerb[ShowPage]):
+    """The moments before one time of a black box."""
 
-        print(render(SHOW.of(top, page)))
-        return 0
-    from seawall.views.blackbox_show_text import lines  # noqa: PLC0415
+    name = "blackbox-show"
+    document_table = "seawall.views.documents.box_documents:SHOW"
 
-    for line in lines(top, page, console_for(arguments.color), whole=arguments.whole):
-        print(line)
-    return 0
+    def page(self) -> ShowPage:
+        until = box_time(self.box, self.arguments.at, whole_span(self.box))
+        return _page(self.box, until - self.arguments.seconds, until)
+
+    def head(self, page: ShowPage) -> Head:
+        return box_head(self.name, self.box, page.last_unix_seconds)
+
+    def text(self, page: ShowPage, paper: Console) -> Iterable[str]:
+        from seawall.views.blackbox_show_text import lines  # noqa: PLC0415 - text alone
+
+        return lines(self.head(page), page, paper, whole=self.arguments.whole)
+
+
+run = BoxShowVerb.run
 
 
 def _page(box: Box, since: float, until: float) -> ShowPage:

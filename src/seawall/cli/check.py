@@ -7,20 +7,21 @@ The plugin protocol (node-problem-detector, docs/custom_plugin_monitor.md): exit
 
 import time
 from argparse import ArgumentParser, Namespace
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Final
 
-from seawall.cli.console import console_for
 from seawall.cli.policy_file import load_policy
 from seawall.cli.rules import rule_named
-from seawall.cli.source_options import add_source_arguments, open_source
+from seawall.cli.source_options import add_source_arguments
 from seawall.cli.statuses import NPD_OK, NPD_PROBLEM, NPD_UNKNOWN
+from seawall.cli.verb import SourceVerb
 from seawall.cli.why import add_judging_arguments, exit_status
 from seawall.findings.blindness import not_seen
+from seawall.findings.finding import Judged
 from seawall.findings.rule_schedule import RuleSchedule
-from seawall.readings.kernel import Kernel
-from seawall.views.document import head, render
-from seawall.views.documents.why_document import WHY, CheckPage, order
-from seawall.views.terminal import plain
+from seawall.views.documents.why_document import CheckPage, order
+from seawall.views.terminal import Console, plain
 from seawall.views.why_text import closing, finding_lines
 
 WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
@@ -35,34 +36,53 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_judging_arguments(parser)
 
 
+class CheckVerb(SourceVerb[CheckPage]):
+    """What one rule says."""
+
+    name = "check"
+    document_table = "seawall.views.documents.why_document:WHY"
+    is_framed = False
+
+    @cached_property
+    def schedule(self) -> RuleSchedule:
+        """Of the one rule; UsageProblem where there is none of that name."""
+        rule, source = rule_named(self.arguments.id), self.source
+        policy = load_policy(self.arguments.rules)
+        return RuleSchedule(source, [rule], policy, time.monotonic, audit=True)
+
+    def page(self) -> CheckPage:
+        schedule = self.schedule
+        judged = [*schedule.at_once(), *schedule.over_window()]
+        unseen = not_seen(judged, schedule.snapshots())
+        return CheckPage(judged=judged, unseen=unseen, bundle_notes=self.source.notes)
+
+    def window_seconds(self, _page: CheckPage) -> float | None:
+        """Between the two moments, where the rule wants two."""
+        return self.schedule.scene.window_seconds
+
+    def text(self, page: CheckPage, paper: Console) -> Iterator[str]:
+        for item in sorted(page.judged, key=order):
+            if item.finding.verdict == "fires":
+                yield from finding_lines(item, paper)
+            elif item.finding.verdict == "quiet":
+                yield from paper.wrap(item.finding.headline, "    ", f"{item.id} quiet: ")
+        yield from closing(page.judged, page.unseen, self.window_seconds(page), paper)
+
+    def status(self, page: CheckPage) -> int:
+        """As ``--fail-on`` has it."""
+        return exit_status(page.judged, self.arguments.fail_on)
+
+
 def run(arguments: Namespace) -> int:
     """Judge the one rule and print its answer; the exit status."""
-    rule = rule_named(arguments.id)
-    source = open_source(arguments)
-    policy = load_policy(arguments.rules)
-    schedule = RuleSchedule(source, [rule], policy, time.monotonic, audit=True)
-    judged = [*schedule.at_once(), *schedule.over_window()]
-    if arguments.npd:
-        status, line = npd_answer(judged)
-        print(line)
-        return status
-    unseen = not_seen(judged, schedule.snapshots())
-    window = schedule.scene.window_seconds
-    if arguments.json:
-        page = CheckPage(judged=judged, unseen=unseen, bundle_notes=source.notes)
-        print(render(WHY.of(head("check", source.first.get(Kernel), window), page)))
-        return exit_status(judged, arguments.fail_on)
-    paper = console_for(arguments.color)
-    for item in sorted(judged, key=order):
-        if item.finding.verdict == "fires":
-            print("\n".join(finding_lines(item, paper)))
-        elif item.finding.verdict == "quiet":
-            print("\n".join(paper.wrap(item.finding.headline, "    ", f"{item.id} quiet: ")))
-    print("\n".join(closing(judged, unseen, window, paper)))
-    return exit_status(judged, arguments.fail_on)
+    if not arguments.npd:
+        return CheckVerb.run(arguments)
+    status, line = npd_answer(CheckVerb(arguments).page().judged)
+    print(line)
+    return status
 
 
-def npd_answer(judged: list[Any]) -> tuple[int, str]:
+def npd_answer(judged: Sequence[Judged]) -> tuple[int, str]:
     """Status and line: the worst finding speaks; muted ones do not."""
     live = sorted((item for item in judged if item.muted is None), key=order)
     if not live:

@@ -19,7 +19,7 @@ from seawall.actions.device_repairs.repair_run import RepairRun
 from seawall.actions.device_repairs.repair_steps import do, doable
 from seawall.cli import statuses
 from seawall.cli.console import console_for
-from seawall.cli.source_options import SLOT, TIMEOUT_SECONDS, seconds_of
+from seawall.cli.source_options import SLOT, TIMEOUT_SECONDS, add_color_argument, seconds_of
 from seawall.cli.verb import SourceVerb
 from seawall.findings.blindness import NotSeen, asked_by_root, unread_rows
 from seawall.host.host import Unread
@@ -60,9 +60,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="stop asking, and waiting for new containers, after this long"
         f" (default {TIMEOUT_SECONDS:g}, with --do {DOING_SECONDS:g})",
     )  # fmt: skip
-    parser.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="default: auto"
-    )
+    add_color_argument(parser)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -23,7 +23,6 @@ from seawall.readings.snapshot import Snapshot
 from seawall.sources.source import Source
 from seawall.views.gpu_page import GpuPage
 from seawall.views.gpu_unseen import unseen_rows
-from seawall.views.terminal import Console
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -66,6 +65,8 @@ class GpuVerb(SourceVerb[GpuPage]):
     """What each container was promised."""
 
     name = "gpu"
+    text_view = "seawall.views.gpu_text:lines"
+    text_options = ("whole",)
     document_table = "seawall.views.documents.gpu_documents:GPU"
 
     def page(self) -> GpuPage:
@@ -73,11 +74,6 @@ class GpuVerb(SourceVerb[GpuPage]):
         if self.arguments.open and self.source.live is None:
             raise UsageProblem("--open: a bundle or a tree of files opens no devices; leave it out")
         return _page(self.source, self.arguments)
-
-    def text(self, page: GpuPage, paper: Console) -> Iterable[str]:
-        from seawall.views.gpu_text import lines  # noqa: PLC0415 - text alone
-
-        return lines(page, paper, whole=self.arguments.whole)
 
 
 def _page(source: Source, arguments: Namespace) -> GpuPage:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall guard``: run it, check its file, explain what it means here, undo, status."""
 
-import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from typing import Final
 
-from seawall.cli import statuses
+from seawall.cli.source_options import add_color_argument, add_form_arguments
+from seawall.cli.verb_parser import usage_of_verbs
 
 WANTED: Final = ()
 VERBS: Final = {
@@ -68,10 +68,7 @@ def add_arguments(parser: ArgumentParser) -> None:
             )  # fmt: skip
         if name == "explain":
             verb.add_argument("--whole", action="store_true", help="every workload by name")
-            verb.add_argument(
-                "--color", choices=("auto", "always", "never"), default="auto",
-                help="default: auto",
-            )  # fmt: skip
+            add_color_argument(verb)
         if name == "replay":
             _add_replay(verb)
         if name == "report":
@@ -98,10 +95,7 @@ def _add_replay(verb: ArgumentParser) -> None:
         "--at", metavar="TIME",
         help="only the burst at this moment: a time, a decision, a frame (#4711), -90s",
     )  # fmt: skip
-    verb.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    verb.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="default: auto"
-    )
+    add_form_arguments(verb)
 
 
 def _add_report(verb: ArgumentParser) -> None:
@@ -115,47 +109,20 @@ def _add_report(verb: ArgumentParser) -> None:
         help="how far back: 12h, 30d, 2w or a date (default 30d)",
     )  # fmt: skip
     verb.add_argument("--whole", action="store_true", help="every occasion, not the last 40")
-    verb.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    verb.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="default: auto"
-    )
+    add_form_arguments(verb)
 
 
 def run(arguments: Namespace) -> int:
     """Do what was asked; the exit status."""
-    match arguments.guard_verb:
-        case "run":
-            return _run(arguments)
-        case "check":
-            return _check(arguments)
-        case "explain":
-            from seawall.cli.guard_explain import explain  # noqa: PLC0415 - only this verb's
+    if arguments.guard_verb == "run":
+        return _run(arguments)
+    if arguments.guard_verb == "check":
+        return _check(arguments)
+    if arguments.guard_verb is not None:
+        from importlib import import_module  # noqa: PLC0415 - the verb that was asked for
 
-            return explain(arguments)
-        case "status":
-            from seawall.cli.guard_status import status  # noqa: PLC0415 - only this verb's
-
-            return status(as_json=arguments.json, fail_on=arguments.fail_on)
-        case "pins":
-            from seawall.cli.guard_pins import pins  # noqa: PLC0415 - only this verb's
-
-            return pins(arguments)
-        case "replay":
-            from seawall.cli.guard_replay import replay  # noqa: PLC0415 - only this verb's
-
-            return replay(arguments)
-        case "report":
-            from seawall.cli.guard_report import report  # noqa: PLC0415 - only this verb's
-
-            return report(arguments)
-        case "undo":
-            from seawall.cli.guard_undo import undo  # noqa: PLC0415 - only this verb's
-
-            return undo(everything=arguments.all, is_after_stop=arguments.after_stop)
-    lines = [f"  {name:9} {words}" for name, words in VERBS.items()]
-    sys.stderr.write("usage: seawall guard VERB ...   (seawall guard VERB --help)\n\n")
-    sys.stderr.write("\n".join(lines) + "\n")
-    return statuses.USAGE
+        return int(import_module(f"seawall.cli.guard_{arguments.guard_verb}").run(arguments))
+    return usage_of_verbs("guard", VERBS, 9)
 
 
 def _run(arguments: Namespace) -> int:

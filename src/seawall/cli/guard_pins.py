@@ -5,11 +5,10 @@ import errno
 import json
 import os
 import time
-from argparse import Namespace
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
-from seawall.cli.console import console_for
-from seawall.cli.verb import print_page
+from seawall.cli.verb import Head, Verb
 from seawall.findings.blindness import NotSeen
 from seawall.guard.config import chosen_path, read
 from seawall.guard.guard_leftovers import is_held
@@ -21,29 +20,53 @@ from seawall.pinner.pinner_rounds import Rounds
 from seawall.pinner.pins_page import SCHEMA
 from seawall.readings.kernel import Kernel
 from seawall.readings.snapshot import Snapshot
-from seawall.views.document import head, render
+from seawall.views.document import head
 from seawall.views.documents.document_fields import object_of
-from seawall.views.pins_text import lines
+from seawall.views.terminal import Console
 
 _PAGE_MOST: Final = 4 << 20
 _SUGGESTED: Final = ("node",)
 _SLICE: Final = "would be raised to its present use, on cgroup v2"
 
 
-def pins(arguments: Namespace, folder: str = FOLDER) -> int:
-    """Print it.  0: answered, whether or not a pinner runs; UsageProblem: a wrong guard.toml."""
-    told = published(folder)
-    hidden = told if isinstance(told, str) else ""
-    page = computed(read(chosen_path(arguments.config))) if isinstance(told, str) else told
-    unseen = _unseen(page, hidden)
-    top = head("guard-pins", Snapshot(LiveHost("/")).get(Kernel), None)
-    if arguments.json:
-        page.pop("schema")
-        print(render({**top, **page, "could_not_see": object_of(unseen, {})}))
-        return 0
-    paper = console_for("auto")
-    print_page(paper, top, (), lines(page, paper, hidden), unseen)
-    return 0
+class Pins(NamedTuple):
+    """What the pinner tells, or what it would tell."""
+
+    row: dict[str, Any]
+    hidden: str
+    """Why what it tells cannot be seen; empty: it can, or none runs."""
+
+
+class GuardPinsVerb(Verb[Pins]):
+    """Whether or not a pinner runs."""
+
+    name = "guard-pins"
+
+    def page(self) -> Pins:
+        """UsageProblem: a wrong guard.toml."""
+        told = published(FOLDER)
+        if isinstance(told, str):
+            return Pins(computed(read(chosen_path(self.arguments.config))), told)
+        return Pins(told, "")
+
+    def head(self, _page: Pins) -> Head:
+        return head(self.name, Snapshot(LiveHost("/")).get(Kernel), None)
+
+    def text(self, page: Pins, paper: Console) -> Iterable[str]:
+        from seawall.views.pins_text import lines  # noqa: PLC0415 - text alone
+
+        return lines(page.row, paper, page.hidden)
+
+    def document(self, top: Head, page: Pins) -> Head:
+        page.row.pop("schema")
+        return {**top, **page.row, "could_not_see": object_of(self.unseen(page), {})}
+
+    def unseen(self, page: Pins) -> Sequence[NotSeen]:
+        """Of this machine's pins, or of what would be pinned."""
+        return _unseen(page.row, page.hidden)
+
+
+run = GuardPinsVerb.run
 
 
 def published(folder: str) -> dict[str, Any] | str:

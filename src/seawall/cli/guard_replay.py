@@ -3,44 +3,60 @@
 
 import itertools
 import sys
-from argparse import Namespace
-from typing import Any, Final
+from typing import Final
 
 from seawall.blackbox.reader import Box
 from seawall.cli.blackbox import check_is_there
-from seawall.cli.console import console_for
 from seawall.cli.progress import ProgressLine
 from seawall.cli.source_options import BOX
-from seawall.cli.verb import print_page
+from seawall.cli.verb import Head, Verb
 from seawall.guard.config import parse
 from seawall.guard.settings import Settings
 from seawall.host.host import Unread
 from seawall.host.input_file import open_input
 from seawall.problems import UsageProblem
 from seawall.replay.replay import replay as judge_again
-from seawall.replay.replay_document import REPLAY
 from seawall.replay.replay_results import BoxReplay
-from seawall.replay.replay_text import lines
 from seawall.sources.box_source import box_time, whole_span
-from seawall.views.document import head, render, taken_at, with_unread
+from seawall.views.document import head, taken_at, with_unread
 
 _CONFIG_MOST: Final = 256 << 10
 
 
-def replay(arguments: Namespace) -> int:
-    """Print it; UsageProblem when the box, the time or the settings are unusable."""
-    policy = policy_at(arguments.config) if arguments.config else None
-    path = arguments.file or BOX
-    check_is_there(path)
-    box = Box.open(path)
-    span = whole_span(box)
-    moment = box_time(box, arguments.at, span) if arguments.at else None
-    found = _judged(box, policy, arguments.config or "", moment)
-    if arguments.json:
-        print(render(REPLAY.of(_top(found), found)))
-        return 0
-    print_page(paper := console_for(arguments.color), _top(found), (), lines(found, paper), [])
-    return 0
+class GuardReplayVerb(Verb[BoxReplay]):
+    """The decisions of one black box, once more."""
+
+    name = "guard-replay"
+    text_view = "seawall.replay.replay_text:lines"
+    document_table = "seawall.replay.replay_document:REPLAY"
+
+    def page(self) -> BoxReplay:
+        """UsageProblem when the box, the time or the settings are unusable."""
+        asked = self.arguments
+        policy = policy_at(asked.config) if asked.config else None
+        path = asked.file or BOX
+        check_is_there(path)
+        box = Box.open(path)
+        span = whole_span(box)
+        moment = box_time(box, asked.at, span) if asked.at else None
+        return _judged(box, policy, asked.config or "", moment)
+
+    def head(self, page: BoxReplay) -> Head:
+        """Of the machine that was recorded, not of this one."""
+        last = page.boots[-1] if page.boots else None
+        start = last.start if last is not None else None
+        host = {
+            "node": start and start.host,
+            "boot_id": last and last.boot_id,
+            "kernel": start and start.kernel,
+            "page_size": None,
+        }
+        top = head(self.name, Unread("kernel", "not_captured"), None)
+        moment = None if last is None else taken_at(last.last_unix_seconds)
+        return {**top, **with_unread({"taken_at": moment}), "host": with_unread(host)}
+
+
+run = GuardReplayVerb.run
 
 
 def _judged(box: Box, policy: Settings | None, path: str, moment: float | None) -> BoxReplay:
@@ -69,18 +85,3 @@ def policy_at(path: str) -> Settings:
     if len(data) > _CONFIG_MOST:
         raise UsageProblem(f"{path}: expected at most {_CONFIG_MOST:,} bytes, found more")
     return parse(data, path)
-
-
-def _top(found: BoxReplay) -> dict[str, Any]:
-    """Of the machine that was recorded, not of this one."""
-    last = found.boots[-1] if found.boots else None
-    start = last.start if last is not None else None
-    host = {
-        "node": start and start.host,
-        "boot_id": last and last.boot_id,
-        "kernel": start and start.kernel,
-        "page_size": None,
-    }
-    top = head("guard-replay", Unread("kernel", "not_captured"), None)
-    moment = None if last is None else taken_at(last.last_unix_seconds)
-    return {**top, **with_unread({"taken_at": moment}), "host": with_unread(host)}

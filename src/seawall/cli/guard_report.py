@@ -6,45 +6,63 @@ import os
 import re
 import sys
 import time
-from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Final
 
 from seawall.blackbox.record_times import DAY_SECONDS, rfc3339_of
-from seawall.cli.console import console_for
 from seawall.cli.progress import ProgressLine
 from seawall.cli.source_options import BOX
-from seawall.cli.verb import print_page
+from seawall.cli.verb import Head, Verb
+from seawall.findings.blindness import NotSeen
 from seawall.guard.tell.paths import DECISIONS, OLDER_DECISIONS, Paths
 from seawall.host.host import Unread
 from seawall.problems import UsageProblem
 from seawall.replay.report_all_nodes import ReportSource, report_of
-from seawall.replay.report_document import REPORT
 from seawall.replay.report_files import read
-from seawall.replay.report_text import lines
-from seawall.views.document import head, render
+from seawall.replay.report_model import GuardReport
+from seawall.views.document import head
+from seawall.views.terminal import Console
 
 _SINCE: Final = re.compile(r"(\d{1,6})(s|min|h|d|w)?\Z", re.ASCII)
 _DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)\Z", re.ASCII)
 _UNITS: Final = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": DAY_SECONDS, "w": 7 * DAY_SECONDS}
 
 
-def report(arguments: Namespace) -> int:
-    """Print it; UsageProblem when nothing of what is given can be used."""
-    since = since_seconds(arguments.since)
-    own = "" if arguments.files else os.uname().nodename
-    paths = arguments.files or _own_files()
-    gc.disable()  # a hundred thousand lines are kept, and none of them is in a cycle
-    now = time.time()
-    found = report_of(_read(paths, own), now - since, now)
-    if arguments.json:
-        absent = Unread("journals", "absent", "of several nodes")
-        print(render(REPORT.of(head("guard-report", absent, None), found)))
-        return 0
-    paper = console_for(arguments.color)
-    print(f"guard report since {rfc3339_of(found.since_unix_seconds)}")
-    print_page(paper, None, (), lines(found, paper, whole=arguments.whole), found.unseen)
-    return 0
+class GuardReportVerb(Verb[GuardReport]):
+    """Of this machine's own files, or of those that are given."""
+
+    name = "guard-report"
+    document_table = "seawall.replay.report_document:REPORT"
+
+    def page(self) -> GuardReport:
+        """UsageProblem when nothing of what is given can be used."""
+        since = since_seconds(self.arguments.since)
+        own = "" if self.arguments.files else os.uname().nodename
+        paths = self.arguments.files or _own_files()
+        gc.disable()  # a hundred thousand lines are kept, and none of them is in a cycle
+        now = time.time()
+        return report_of(_read(paths, own), now - since, now)
+
+    def head(self, _page: GuardReport) -> Head:
+        return head(self.name, Unread("journals", "absent", "of several nodes"), None)
+
+    def has_heading(self, _page: GuardReport) -> bool:
+        """It is of several nodes."""
+        return False
+
+    def text(self, page: GuardReport, paper: Console) -> Iterator[str]:
+        from seawall.replay.report_text import lines  # noqa: PLC0415 - text alone
+
+        yield f"guard report since {rfc3339_of(page.since_unix_seconds)}"
+        yield from lines(page, paper, whole=self.arguments.whole)
+
+    def unseen(self, page: GuardReport) -> Sequence[NotSeen]:
+        """Files that could not be used."""
+        return page.unseen
+
+
+run = GuardReportVerb.run
 
 
 def _read(paths: list[str], own: str) -> list[ReportSource]:

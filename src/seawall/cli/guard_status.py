@@ -4,6 +4,7 @@
 import json
 import os
 import time
+from argparse import Namespace
 from typing import Any, Final
 
 from seawall.cli import statuses
@@ -20,6 +21,11 @@ from seawall.views.terminal import Console, plain
 from seawall.words import duration
 
 _PAGE_MOST: Final = 64 << 10
+
+
+def run(arguments: Namespace) -> int:
+    """Print what the guard says of itself; the exit status."""
+    return status(as_json=arguments.json, fail_on=arguments.fail_on)
 
 
 def status(*, as_json: bool, fail_on: str | None = None, folder: str = FOLDER) -> int:

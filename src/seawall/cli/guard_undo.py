@@ -4,6 +4,7 @@
 Not a ``Verb``: it answers no question, it acts, and tells a line for each thing that it did.
 """
 
+from argparse import Namespace
 from typing import Final
 
 from seawall.cli import statuses
@@ -20,6 +21,11 @@ from seawall.pinner.pin_request import FILES, LOCK, UNDO
 from seawall.views.terminal import plain
 
 NEIGHBOURS: Final = (Neighbour(LOCK, FILES, UNDO), WATCHER)
+
+
+def run(arguments: Namespace) -> int:
+    """Take back what the options say; the exit status."""
+    return undo(everything=arguments.all, is_after_stop=arguments.after_stop)
 
 
 def undo(*, everything: bool, is_after_stop: bool = False, folder: str = FOLDER) -> int:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall lab KIND``: an incident on demand, inside a limit; and ``seawall lab clean``."""
 
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable
 from typing import Any, Final
 
 from seawall.cli import statuses
 from seawall.cli.lab_about import ABOUT, COMMON, UNCOUNTED, VERBS
+from seawall.cli.source_options import add_color_argument
+from seawall.cli.verb_parser import usage_of_verbs
 
 WANTED: Final = ()
 SECONDS: Final = 20.0
@@ -141,9 +142,7 @@ def _add_common(verb: ArgumentParser, *, is_run: bool, seconds: float) -> None:
         )
     verb.add_argument("--dry-run", action="store_true", help="say what would be done, do nothing")
     verb.add_argument("--json", action="store_true", help="one JSON document at the end")
-    verb.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="default: auto"
-    )
+    add_color_argument(verb)
 
 
 def _size(text: str) -> int:
@@ -188,10 +187,7 @@ def _seconds(text: str) -> float:
 def run(arguments: Namespace) -> int:
     """Do it, or say why not; the exit status."""
     if arguments.lab_verb is None:
-        lines = [f"  {name:12} {words}" for name, words in VERBS.items()]
-        sys.stderr.write("usage: seawall lab VERB ...   (seawall lab VERB --help)\n\n")
-        sys.stderr.write("\n".join(lines) + "\n")
-        return statuses.USAGE
+        return usage_of_verbs("lab", VERBS, 12)
     if arguments.lab_verb == "clean":
         return _clean(arguments)
     return _reproduce(arguments)

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Final
 
 from seawall.accounts.oom.explanation import Explanation
 from seawall.cli.console import terminal_columns
-from seawall.cli.judging import Judging
 from seawall.cli.oom_live import own_kills
 from seawall.cli.output_file import check_output, write_whole
 from seawall.cli.pods import table_of
+from seawall.cli.policy_file import load_policy
 from seawall.cli.progress import ProgressLine
 from seawall.cli.recent_event_sources import add_since_argument
 from seawall.cli.source_options import BOX, add_source_arguments, open_source
 from seawall.cli.why import Asking
 from seawall.findings.rule import load_rules
+from seawall.findings.rule_schedule import RuleSchedule
 from seawall.host.host import Unread
 from seawall.problems import BundleProblem, UsageProblem
 from seawall.readings.kernel import Kernel
@@ -94,9 +95,9 @@ def run(arguments: Namespace) -> int:
 def _page(arguments: Namespace, began: float, progress: ProgressLine) -> IncidentPage:
     progress.tell("the machine")
     source = open_source(arguments)
-    asking = Asking(
-        arguments, source, Judging(source, load_rules(), arguments.rules, audit=False), None
-    )
+    rules, policy = load_rules(), load_policy(arguments.rules)
+    schedule = RuleSchedule(source, rules, policy, time.monotonic, audit=False)
+    asking = Asking(arguments, source, schedule, None)
     asking.judge()
     answer, recent = asking.answer(), asking.recent()
     progress.tell("workloads")

@@ -2,15 +2,16 @@
 """``seawall rules list`` and ``seawall rules show SW101``."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
 from importlib.resources import files
 from typing import Final
 
-from seawall.cli.console import console_for
+from seawall.cli.verb import Head, Verb
 from seawall.findings.rule import Rule, load_rules
 from seawall.problems import UsageProblem
-from seawall.views.document import render
 from seawall.views.documents.rules_document import RULES, RulesPage
 from seawall.views.rules_text import list_lines, show_lines
+from seawall.views.terminal import Console
 
 WANTED: Final = ()
 
@@ -27,23 +28,35 @@ def add_arguments(parser: ArgumentParser) -> None:
         verb.add_argument("--color", choices=("auto", "always", "never"), default="auto")
 
 
+class RulesVerb(Verb[RulesPage]):
+    """All rules, or the one that was named."""
+
+    name = "rules"
+    is_framed = False
+
+    def page(self) -> RulesPage:
+        is_list = self.arguments.rules_verb == "list"
+        return RulesPage(load_rules() if is_list else (rule_named(self.arguments.id),))
+
+    def text(self, page: RulesPage, paper: Console) -> Iterable[str]:
+        if self.arguments.rules_verb == "list":
+            return list_lines(page.rules, paper)
+        return show_lines(page.rules[0], paper)
+
+    def head(self, _page: RulesPage) -> Head:
+        """Of no machine."""
+        return {}
+
+    def document(self, _top: Head, page: RulesPage) -> Head:
+        return RULES.alone(page)
+
+
 def run(arguments: Namespace) -> int:
     """Print the list or the rule."""
-    paper = console_for(arguments.color)
-    if arguments.rules_verb == "list":
-        if arguments.json:
-            print(render(RULES.alone(RulesPage(load_rules()))))
-        else:
-            print("\n".join(list_lines(load_rules(), paper)))
+    if arguments.rules_verb == "show" and arguments.example:
+        print(_example(rule_named(arguments.id)), end="")
         return 0
-    rule = rule_named(arguments.id)
-    if arguments.example:
-        print(_example(rule), end="")
-    elif arguments.json:
-        print(render(RULES.alone(RulesPage((rule,)))))
-    else:
-        print("\n".join(show_lines(rule, paper)))
-    return 0
+    return RulesVerb.run(arguments)
 
 
 def rule_named(rule_id: str) -> Rule:

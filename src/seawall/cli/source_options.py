@@ -53,6 +53,17 @@ def add_source_arguments(
         "--timeout", type=seconds_of, default=None if has_window else TIMEOUT_SECONDS,
         metavar="SECONDS", help=f"stop asking after this long (default {default})",
     )  # fmt: skip
+    add_color_argument(parser)
+
+
+def add_form_arguments(parser: ArgumentParser) -> None:
+    """``--json`` and ``--color``, of a verb that has not all of the above."""
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    add_color_argument(parser)
+
+
+def add_color_argument(parser: ArgumentParser) -> None:
+    """Whether the text has colours."""
     parser.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="default: auto"
     )

@@ -60,6 +60,10 @@ class Verb(ABC, Generic[Shown]):
     """Of the document: ``seawall.NAME/1``."""
     text_view: ClassVar[str]
     """``module:function``, which makes lines of a page and a console; imported for text alone."""
+    text_options: ClassVar[tuple[str, ...]] = ()
+    """Options of the command line that it takes too."""
+    is_framed: ClassVar[bool] = True
+    """Whether the text has a heading, and at its end what could not be seen."""
     document_table: ClassVar[str]
     """``module:TABLE``, a ``Document``; imported for JSON alone."""
 
@@ -88,7 +92,8 @@ class Verb(ABC, Generic[Shown]):
 
     def text(self, page: Shown, paper: "Console") -> Iterable[str]:
         """Its lines, without the heading and what could not be seen."""
-        lines: Iterable[str] = _imported(self.text_view)(page, paper)
+        options = {name: getattr(self.arguments, name) for name in self.text_options}
+        lines: Iterable[str] = _imported(self.text_view)(page, paper, **options)
         return lines
 
     def document(self, top: Head, page: Shown) -> Head:
@@ -126,9 +131,11 @@ class Verb(ABC, Generic[Shown]):
 
         paper = console_for(getattr(self.arguments, "color", "auto"))
         page = self.fitted(page, paper)
-        top = self.head(page) if self.has_heading(page) else None
-        body, unseen = self.text(page, paper), self.unseen(page)
-        for line in page_lines(paper, top, self.notes(), body, unseen):
+        lines = self.text(page, paper)
+        if self.is_framed:
+            top = self.head(page) if self.has_heading(page) else None
+            lines = page_lines(paper, top, self.notes(), lines, self.unseen(page))
+        for line in lines:
             print(line)
 
 
@@ -206,15 +213,3 @@ def folded(rows: "Sequence[NotSeen]", whole: str) -> "list[NotSeen]":
     lacking = sorted({name for row in others for name in re.findall("CAP_[A-Z_]+", row.provide)})
     needs = f"root, or {', '.join(lacking)}" if lacking else ""
     return [*bugs, NotSeen(what, whole, needs)]
-
-
-def print_page(
-    paper: "Console",
-    top: Head | None,
-    notes: tuple[str, ...],
-    body: Iterable[str],
-    unseen: "Sequence[NotSeen]",
-) -> None:
-    """Print the text of a page."""
-    for line in page_lines(paper, top, notes, body, unseen):
-        print(line)

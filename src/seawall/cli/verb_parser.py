@@ -5,7 +5,9 @@ argparse writes the words of the command line to the terminal as they are, and t
 option of a verb with the usage of the whole program.
 """
 
+import sys
 from argparse import ArgumentParser
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from seawall.views.terminal import plain
@@ -33,3 +35,11 @@ class VerbParser(ArgumentParser):
         first = next((word for word in unknown if word.startswith("--")), "").partition("=")[0]
         near = get_close_matches(first, options, n=1)
         return f"; did you mean {near[0]}?" if near else ""
+
+
+def usage_of_verbs(name: str, verbs: Mapping[str, str], columns: int) -> int:
+    """What ``seawall NAME`` says without one of its verbs; the exit status."""
+    sys.stderr.write(f"usage: seawall {name} VERB ...   (seawall {name} VERB --help)\n\n")
+    for verb, words in verbs.items():
+        sys.stderr.write(f"  {verb:{columns}} {words}\n")
+    return 2  # argparse's own

@@ -365,7 +365,7 @@ def _now(source: Source) -> float | None:
     return None if isinstance(kernel, Unread) else kernel.taken_at_unix_seconds
 
 
-def exit_status(judged: list[Judged], fail_on: str | None) -> int:
+def exit_status(judged: Sequence[Judged], fail_on: str | None) -> int:
     """0, or with ``--fail-on`` 10 for a firing and 11 for a blind rule at that level."""
     if fail_on is None:
         return 0
