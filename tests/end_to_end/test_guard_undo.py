@@ -87,7 +87,7 @@ def test_undo_all_removes_what_a_guard_killed_in_its_rehearsal_left(
     (folder / "second").mkdir(parents=True)
     told = "tell_on_paper(Settings(), sys.argv[1], node(), groups())"
     for place in (folder, folder / "second"):
-        killed_in(place, told, "seawall.guard.tell.dry_run._remove")
+        killed_in(place, told, "seawall.guard.tell.dry_run.remove_dry_run")
         killed_in(place, "cgroup_on_paper(sys.argv[1])", "os.rmdir")
         assert (place / ".rehearsal/kmsg").exists()
         assert (place / ".rehearsal-tree/pod").exists()
