@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``seawall capture``: every question that any reading asks, with its answer, in a bundle."""
+"""``seawall capture``: every question that any reading asks, with its answer, in a bundle.
+
+Not a ``Verb``: it looks at no page; its answer is a file.
+"""
 
 import io
 import os

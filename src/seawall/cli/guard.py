@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``seawall guard``: run it, check its file, explain what it means here, undo, status."""
+"""``seawall guard``: run it, check its file, explain what it means here, undo, status.
+
+``run``, ``check`` and ``undo`` are no ``Verb``s: they act, or say one sentence.
+"""
 
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from typing import Final

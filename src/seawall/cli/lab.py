@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``seawall lab KIND``: an incident on demand, inside a limit; and ``seawall lab clean``."""
+"""``seawall lab KIND``: an incident on demand, inside a limit; and ``seawall lab clean``.
+
+Not a ``Verb``: it acts, tells how it goes, and its document is what came of it.
+"""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable

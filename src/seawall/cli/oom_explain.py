@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``seawall oom explain``: every OOM kill of a kernel log, in plain words."""
+"""``seawall oom explain``: every OOM kill of a kernel log, in plain words.
+
+Not a ``Verb``: a log may be larger than the memory, so reports are printed as they are read.
+"""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import deque

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``seawall why``: what is wrong, the numbers that prove it, what comes next, what to do."""
+"""``seawall why``: what is wrong, the numbers that prove it, what comes next, what to do.
+
+Not a ``Verb``: it prints while it judges, and says what is certain before a page is whole.
+"""
 
 import re
 import time
