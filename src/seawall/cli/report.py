@@ -95,8 +95,8 @@ def run(arguments: Namespace) -> int:
 def _page(arguments: Namespace, began: float, progress: ProgressLine) -> IncidentPage:
     progress.tell("the machine")
     source = open_source(arguments)
-    rules, policy = load_rules(), load_policy(arguments.rules)
-    schedule = RuleSchedule(source, rules, policy, time.monotonic, audit=False)
+    policy = load_policy(arguments.rules)
+    schedule = RuleSchedule(source, load_rules(), policy, time.monotonic, audit=False)
     asking = Asking(arguments, source, schedule, None)
     asking.judge()
     answer, recent = asking.answer(), asking.recent()
