@@ -26,13 +26,8 @@ PAGES = sorted(
 )
 COMMAND = re.compile(r"^(?:\$ )?(?:sudo )?(seawall [^\n]+)$|`(seawall [^`\n]+)`", re.MULTILINE)
 PLACEHOLDERS = {
-    "N": "5",
-    "TIME": "-30s",
-    "SECONDS": "5",
-    "SPAN": "30min",
-    "SIZE": "1GiB",
-    "KIND": "hog",
-}
+    "N": "5", "TIME": "-30s", "SECONDS": "5", "SPAN": "30min", "SIZE": "1GiB", "KIND": "hog",
+}  # fmt: skip
 SHELL = re.compile(r"\s+(?:&&|\|\||[|;<>]|2>).*$|\s+#.*$")
 WORDS_ALONE = re.compile(r"[A-Za-z0-9_./:,=~*@#{}%+-]+")
 
