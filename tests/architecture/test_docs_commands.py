@@ -29,7 +29,6 @@ PLACEHOLDERS = {
     "N": "5", "TIME": "-30s", "SECONDS": "5", "SPAN": "30min", "SIZE": "1GiB", "KIND": "hog",
 }  # fmt: skip
 SHELL = re.compile(r"\s+(?:&&|\|\||[|;<>]|2>).*$|\s+#.*$")
-WORDS_ALONE = re.compile(r"[A-Za-z0-9_./:,=~*@#{}%+-]+")
 
 
 def commands(text: str) -> Iterator[list[str]]:
@@ -46,8 +45,8 @@ def commands(text: str) -> Iterator[list[str]]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(REPOSITORY)))
 def test_what_a_page_says_to_type_can_be_typed(page: Path) -> None:
     for words in commands(page.read_text()):
-        if not words or not all(WORDS_ALONE.fullmatch(word) for word in words[:1]):
-            continue
+        if len(words) < 2 and words != ["why"]:
+            continue  # the name of a verb, of which some want a word more
         try:
             parse(words)
         except SystemExit as end:
