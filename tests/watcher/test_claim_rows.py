@@ -107,7 +107,7 @@ def test_a_container_that_was_seen_taking_it_is_certain(tmp_path: Path) -> None:
     assert rows.get(SIDE_A, (0,))[0] == 0
 
 
-@pytest.mark.parametrize(("how", "certain"), [("kept", 200), ("followed", 1024)])
+@pytest.mark.parametrize(("how", "certain"), [("earlier_claims", 200), ("followed", 1024)])
 def test_what_is_not_followed_any_more_is_at_most_what_the_kernel_counts(
     tmp_path: Path, how: str, certain: int
 ) -> None:
