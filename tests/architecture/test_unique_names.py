@@ -16,8 +16,8 @@ PROBES = {
     "pipes", "pod_resources", "residency", "runtime_versions", "task_stacks",
 }  # fmt: skip
 """``host/NAME.py`` asks, ``readings/NAME.py`` reads the answer, ``cli/NAME.py`` is its verb."""
-VERBS = {"guard_status"}
-"""``cli/NAME.py`` shows what ``readings/NAME.py`` reads."""
+VERBS = {"guard_status", "version"}
+"""``cli/NAME.py`` shows what another room's ``NAME.py`` reads or says."""
 
 
 def twins(pairs: Iterable[tuple[str, Path]]) -> dict[str, list[str]]:

@@ -35,6 +35,7 @@ VERBS = {
     "lab": "reproduce an incident inside a cgroup with a limit of its own",
     "capture": "record what every reading asks into a bundle for another machine",
     "rules": "list or show the rules that judge",
+    "version": "which Seawall this is, by which Python it runs and from where",
     "check": "judge one rule, for scripts and node-problem-detector",
 }
 
