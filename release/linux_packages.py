@@ -24,6 +24,7 @@ _DOCS: Final = "usr/share/doc/seawall"
 _BY_HAND: Final = {
     "usr/bin/seawall": _PACKAGING / "seawall",
     "usr/lib/systemd/system/seawall-guard.service": _PACKAGING / "seawall-guard.service",
+    "usr/lib/systemd/system/seawall-metrics.service": _PACKAGING / "seawall-metrics.service",
     f"{_DOCS}/copyright": REPOSITORY / "LICENSE",
     f"{_DOCS}/guard.md": REPOSITORY / "docs/guard.md",
     f"{_DOCS}/install.md": REPOSITORY / "docs/install.md",

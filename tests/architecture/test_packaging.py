@@ -52,6 +52,22 @@ def test_the_unit_runs_undoes_and_watches() -> None:
     assert int(unit["WatchdogSec"][0]) >= 3 * slowest
 
 
+def test_the_metrics_unit_is_one_that_systemd_takes() -> None:
+    """And changes nothing on the machine: it reads two files."""
+    text = (PACKAGING / "seawall-metrics.service").read_text()
+    assert "ExecStart=/usr/bin/seawall guard metrics\n" in text
+    assert {"CapabilityBoundingSet=", "ProtectSystem=strict"} <= set(text.splitlines())
+    verify = shutil.which("systemd-analyze")
+    if verify is None:
+        pytest.skip("no systemd-analyze: apt-get install systemd")
+    done = subprocess.run(
+        [verify, "verify", "--man=no", str(PACKAGING / "seawall-metrics.service")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    words = [line for line in done.stderr.splitlines() if "seawall-metrics" in line]
+    assert not [line for line in words if "is not executable" not in line], done.stderr
+
+
 def test_the_unit_hides_nothing_that_the_guard_looks_at() -> None:
     unit = directives()
     forbidden = {

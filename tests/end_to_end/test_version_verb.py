@@ -2,8 +2,9 @@
 
 import platform
 
-from seawall.version import VERSION
 from tests.end_to_end.warm_verbs import seawall
+
+from seawall.version import VERSION
 
 
 def test_it_says_what_a_report_needs() -> None:

@@ -16,6 +16,7 @@ VERBS: Final = {
     "check": "is the configuration right? exit 2 and one sentence if not",
     "explain": "what the configuration means on this very machine",
     "status": "what the guard that runs here says of itself",
+    "metrics": "serve its metrics and its health over HTTP (what seawall-metrics.service starts)",
     "pins": "whose program text is kept in memory, how much, and what was left out",
     "replay": "what was recorded, judged again: as then, and with other settings",
     "report": "what it did or would have done, held against what really happened",
@@ -30,6 +31,9 @@ _ABOUT: Final = {
     "done here, which other guards live.  Reads only.",
     "status": "Prints /run/seawall/status, and says whether a guard runs and how old it is.\n"
     "Exit 0 whatever it says, unless --fail-on is given.",
+    "metrics": "GET /metrics: the guard's textfile, as Prometheus takes it; 503 when it is older\n"
+    "than two minutes.  GET /healthz: 200 while a guard runs, writes and can do what\n"
+    "its mode says, else 503 with a sentence.  A process of its own; the guard has no socket.",
     "pins": "By program: its text, how much of it was in memory, what is pinned, what is left\n"
     "out and why.  Where no pinner runs: what would be pinned.  Reads only.",
     "replay": "Judges the ticks of a black box once more, and holds every decision against the\n"
@@ -56,7 +60,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         )  # fmt: skip
         if name == "check":
             verb.add_argument("file", metavar="FILE", nargs="?", help="instead of the usual one")
-        if name in ("run", "explain", "pins"):
+        if name in ("run", "explain", "metrics", "pins"):
             verb.add_argument(
                 "--config", metavar="FILE",
                 help="default $SEAWALL_CONFIG, else /etc/seawall/guard.toml",
@@ -72,12 +76,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         if name == "explain":
             verb.add_argument("--whole", action="store_true", help="every workload by name")
             add_color_argument(verb)
-        if name == "replay":
-            _add_replay(verb)
-        if name == "report":
-            _add_report(verb)
-        if name == "undo":
-            _add_undo(verb)
+        if name in _MORE:
+            _MORE[name](verb)
 
 
 def _add_undo(verb: ArgumentParser) -> None:
@@ -113,6 +113,18 @@ def _add_report(verb: ArgumentParser) -> None:
     )  # fmt: skip
     verb.add_argument("--whole", action="store_true", help="every occasion, not the last 40")
     add_form_arguments(verb)
+
+
+def _add_metrics(verb: ArgumentParser) -> None:
+    verb.add_argument(
+        "--listen", metavar="ADDRESS:PORT", default="127.0.0.1:9464",
+        help="default %(default)s; other machines reach it only where you say so",
+    )  # fmt: skip
+
+
+_MORE: Final = {
+    "metrics": _add_metrics, "replay": _add_replay, "report": _add_report, "undo": _add_undo,
+}  # fmt: skip
 
 
 def run(arguments: Namespace) -> int:

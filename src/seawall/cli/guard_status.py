@@ -68,6 +68,20 @@ def exit_status(
     return statuses.FIRES if fail_on == "warning" and has_problem else 0
 
 
+def health(folder: str = FOLDER) -> tuple[bool, str]:
+    """Whether a guard runs, writes, and can do what its mode says; and the sentence about it.
+    What could not be seen is not well.
+    """
+    pid = holder(folder)
+    text, age = _page(f"{folder}/status")
+    is_earlier = bool(pid) and _is_of_an_earlier_guard(folder)
+    words = _state_words(pid, text, age, folder, is_earlier=is_earlier).rstrip(":;")
+    page = _json_page(folder)
+    status = exit_status(pid, None if is_earlier else age, page, "critical")
+    is_killer = page is None or page.get("mode") != "enforce" or page.get("can_kill") is True
+    return status == 0, words if is_killer else f"{words}; it cannot kill"
+
+
 def _is_of_an_earlier_guard(folder: str) -> bool:
     """Whether the guard that runs took its lock just now and has written no page since.  One
     that should have written long ago hangs, whoever wrote the page.
