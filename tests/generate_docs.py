@@ -41,6 +41,8 @@ TOPIC_TITLES = {
     "settings": "Settings (only with `why --audit`)",
 }
 
+EXAMPLE_TEXT_MOST = 90
+
 
 def main(arguments: list[str]) -> int:
     """Write the pages, or with ``--check`` compare them; the exit status."""
@@ -257,6 +259,29 @@ def schema_page(name: str, schema: dict[str, Any]) -> Iterator[str]:
     for path, inner, needed in fields("", schema, schema):
         words = cell(inner.get("description", ""))
         yield f"| `{path}` | {type_words(inner)}{'' if needed else ', may be absent'} | {words} |"
+    yield from example_of(name)
+
+
+def example_of(name: str) -> Iterator[str]:
+    """An answer that the tests keep, of each list its first element; nothing where none is kept."""
+    for path in sorted((REPOSITORY / "tests/outside/answers").glob("*.json")):
+        answer = json.loads(path.read_text()).get("document") or {}
+        if answer.get("schema", "").startswith(f"seawall.{name}/"):
+            yield from ("", "An answer, of each list its first element alone:", "", "```json")
+            yield from json.dumps(abridged(answer), indent=1, ensure_ascii=True).splitlines()
+            yield "```"
+            return
+
+
+def abridged(value: Any) -> Any:
+    """Of each list the first element, of a text what fits on a line."""
+    if isinstance(value, dict):
+        return {name: abridged(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [abridged(inner) for inner in value[:1]]
+    if isinstance(value, str) and len(value) > EXAMPLE_TEXT_MOST:
+        return value[:EXAMPLE_TEXT_MOST] + "..."
+    return value
 
 
 def fields(path: str, schema: dict[str, Any], whole: Any) -> Iterator[tuple[str, Any, bool]]:
