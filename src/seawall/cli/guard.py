@@ -31,9 +31,9 @@ _ABOUT: Final = {
     "done here, which other guards live.  Reads only.",
     "status": "Prints /run/seawall/status, and says whether a guard runs and how old it is.\n"
     "Exit 0 whatever it says, unless --fail-on is given.",
-    "metrics": "GET /metrics: the guard's textfile, as Prometheus takes it; 503 when it is older\n"
-    "than two minutes.  GET /healthz: 200 while a guard runs, writes and can do what\n"
-    "its mode says, else 503 with a sentence.  A process of its own; the guard has no socket.",
+    "metrics": "GET /metrics: the guard's textfile, as Prometheus takes it; 503 when it is\n"
+    "older than two minutes.  GET /healthz: 200 while a guard runs, writes and can do\n"
+    "what its mode says, else 503 with a sentence.  A process of its own.",
     "pins": "By program: its text, how much of it was in memory, what is pinned, what is left\n"
     "out and why.  Where no pinner runs: what would be pinned.  Reads only.",
     "replay": "Judges the ticks of a black box once more, and holds every decision against the\n"
