@@ -28,8 +28,8 @@ STATUS_SECONDS = 1.0
 GROWN_MOST_KIB = 4096
 FIRST_USE_KIB = 32
 """Buffers that are used for the first time."""
-RESIDENT_MOST_BYTES = 14_000_000
-"""The black box's recorder beside it included in the run, not in the figure."""
+RESIDENT_MOST_BYTES = 16_000_000
+"""Of the guard alone; 15.3 were measured.  The mark is the sum of its processes (decision 0032)."""
 MAPPED_AROUND_BYTES = 1 << 20
 """Pages of programs that the kernel maps with those beside them, when they are in its cache."""
 FIRST_ACTION_SECONDS = 0.02
