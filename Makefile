@@ -107,10 +107,9 @@ docs: $(VENV)/dev.ready
 # Hashes for every platform, no addresses.
 lock: $(VENV)/dev.ready
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
-	  --group pyproject.toml:dev -o requirements-dev.lock
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
-	  --group pyproject.toml:dist -o requirements-dist.lock
+	for group in dev dist; do $(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-header \
+	  --group pyproject.toml:$$group -o requirements-$$group.lock || exit 1; done
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -128,13 +128,15 @@ def imported_by(source: str) -> Iterator[str]:
             yield (node.module or "").partition(".")[0]
 
 
-def test_the_lock_file_has_hashes_and_no_addresses() -> None:
-    wanted = re.split(r"\n(?=\S)", re.sub(r"^#.*\n", "", LOCK, flags=re.MULTILINE).strip())
+@pytest.mark.parametrize("group", ["dev", "dist"])
+def test_a_lock_file_has_hashes_and_no_addresses(group: str) -> None:
+    lock = (REPOSITORY / f"requirements-{group}.lock").read_text()
+    wanted = re.split(r"\n(?=\S)", re.sub(r"^#.*\n", "", lock, flags=re.MULTILINE).strip())
     assert len(wanted) > 5
     bare = [entry.split()[0] for entry in wanted if "--hash=sha256:" not in entry]
     assert not bare
-    assert "://" not in LOCK
-    assert "--index-url" not in LOCK
+    assert "://" not in lock
+    assert "--index-url" not in lock
 
 
 def test_the_lock_file_holds_every_development_tool() -> None:

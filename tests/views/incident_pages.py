@@ -10,6 +10,7 @@ from seawall.readings.oom_log.parser import read_reports
 from seawall.views.blackbox_page import BoxEvent
 from seawall.views.html_report.incident_page import (
     ConsideredWorkload,
+    DecisionRecord,
     DecisionStory,
     HistoryPoint,
     IncidentHistory,
@@ -59,11 +60,11 @@ def page_of(name: str) -> IncidentPage:
             stall_words=name, events=[BoxEvent(5.0, name, 1, "verdict", name, name)]),
         recent=RecentEvents(since_seconds=60.0, events=(event,), unread=(missing,)),
         oom_kills=kills, oom_left_out=3,
-        decisions=[DecisionStory(
+        unseen=[NotSeen(name, name, name)],
+        decisions=DecisionRecord([DecisionStory(
             decision=name, unix_seconds=5.0, mode="observe", sentence=name, outcomes=[name],
             considered=[ConsideredWorkload(name=name, place=1, why=name, charge_bytes=1,
-                                           uncounted_bytes=2)], left_out=1)],
-        decisions_unread=2,
+                                           uncounted_bytes=2)], left_out=1)], unread=2),
         origin=ReportOrigin(command=name, version="0", source=name, took_seconds=1.0, notes=[name],
                             rules=1, rules_that_looked=1),
     )  # fmt: skip

@@ -12,9 +12,9 @@ from xml.etree.ElementTree import Element
 import pytest
 from tests.views.incident_pages import page_of
 
-from seawall.views.blackbox_page import BoxEvent
+from seawall.views.blackbox_page import BoxEvent, thinned
 from seawall.views.html_report.html_elements import element, html_bytes, style_sheet
-from seawall.views.html_report.incident_html import _history, _thinned, incident_html
+from seawall.views.html_report.incident_html import _history, incident_html
 from seawall.views.html_report.incident_page import HistoryPoint, IncidentHistory, IncidentPage
 from seawall.views.html_report.line_chart import ChartMark, ChartSeries, line_chart
 
@@ -176,7 +176,7 @@ def test_thinning_keeps_the_worst_moment_and_both_ends() -> None:
                      residual_bytes=None, stall=None)
         for n in range(5000)
     ]  # fmt: skip
-    kept = _thinned(points)
+    kept = thinned(points, 240)
     assert len(kept) <= 240
     assert (kept[0], kept[-1]) == (points[0], points[-1])
     assert points[1777] in kept

@@ -5,7 +5,7 @@ import json
 import os
 import time
 from argparse import Namespace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from seawall.cli import statuses
 from seawall.guard.lock_file import FOLDER, NAME, holder
@@ -30,10 +30,7 @@ def run(arguments: Namespace) -> int:
 
 def status(*, as_json: bool, fail_on: str | None = None, folder: str = FOLDER) -> int:
     """Print it.  0: answered, whatever was found; with ``fail_on`` see ``exit_status``."""
-    pid = holder(folder)
-    text, age = _page(f"{folder}/status")
-    is_earlier = bool(pid) and _is_of_an_earlier_guard(folder)
-    words = _state_words(pid, text, age, folder, is_earlier=is_earlier)
+    pid, text, age, is_earlier, words = _look(folder)
     host = LiveHost("/")
     held = _held(host, pid)
     if as_json:
@@ -68,14 +65,32 @@ def exit_status(
     return statuses.FIRES if fail_on == "warning" and has_problem else 0
 
 
+class _GuardLook(NamedTuple):
+    """At the guard's lock and its page."""
+
+    pid: int | None
+    """Of who holds the lock; 0: nobody; None: it could not be seen."""
+    text: str | None
+    age_seconds: float | None
+    is_earlier: bool
+    """The page is of a guard before the one that runs."""
+    words: str
+
+
+def _look(folder: str) -> _GuardLook:
+    pid = holder(folder)
+    text, age = _page(f"{folder}/status")
+    is_earlier = bool(pid) and _is_of_an_earlier_guard(folder)
+    words = _state_words(pid, text, age, folder, is_earlier=is_earlier)
+    return _GuardLook(pid, text, age, is_earlier, words)
+
+
 def health(folder: str = FOLDER) -> tuple[bool, str]:
     """Whether a guard runs, writes, and can do what its mode says; and the sentence about it.
     What could not be seen is not well.
     """
-    pid = holder(folder)
-    text, age = _page(f"{folder}/status")
-    is_earlier = bool(pid) and _is_of_an_earlier_guard(folder)
-    words = _state_words(pid, text, age, folder, is_earlier=is_earlier).rstrip(":;")
+    pid, _, age, is_earlier, words = _look(folder)
+    words = words.rstrip(":;")
     page = _json_page(folder)
     status = exit_status(pid, None if is_earlier else age, page, "critical")
     is_killer = page is None or page.get("mode") != "enforce" or page.get("can_kill") is True

@@ -6,7 +6,6 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 from seawall.accounts.oom.explanation import Explanation, explain_all
@@ -46,7 +45,11 @@ def own_log(arguments: Namespace) -> OwnLog:
     """Of this machine, of --root or of --from."""
     if arguments.follow:
         arguments.timeout = TIMEOUT_SECONDS
-    source = open_source(arguments)
+    return log_of(arguments, open_source(arguments))
+
+
+def log_of(arguments: Namespace, source: Source) -> OwnLog:
+    """The first log of the source that tells of an OOM kill, and what could not be read."""
     hints = hints_of(arguments, source)
     ways = _recorded(source) if source.live is None else _here(arguments, source)
     top = head("oom-explain", source.first.get(Kernel), None)
@@ -71,18 +74,6 @@ def own_log(arguments: Namespace) -> OwnLog:
         is_like_a_log=True,
     )
     return OwnLog(whole, found, top)
-
-
-def own_kills(arguments: Namespace, source: Source) -> Iterator[Explanation]:
-    """OOM kills of a source, oldest first; none where no log of it could be read."""
-    ways = _recorded(source) if source.live is None else _here(arguments, source)
-    for log, lines in ways:
-        reports = read_reports(log.counted(lines), log.tally)
-        kills = explain_all(reports, hints_of(arguments, source), is_guarded=True)
-        first = list(islice(kills, 1))
-        yield from chain(first, kills)
-        if first:
-            return
 
 
 def _names_unseen(source: Source) -> list[NotSeen]:

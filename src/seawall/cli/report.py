@@ -7,27 +7,26 @@ import shlex
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from seawall.accounts.oom.explanation import Explanation
+from seawall.blackbox.reader import Box
 from seawall.cli.console import terminal_columns
-from seawall.cli.oom_live import own_kills
+from seawall.cli.oom_live import log_of
 from seawall.cli.output_file import check_output, write_whole
 from seawall.cli.pods import table_of
 from seawall.cli.policy_file import load_policy
 from seawall.cli.progress import ProgressLine
 from seawall.cli.recent_event_sources import add_since_argument
-from seawall.cli.source_options import BOX, add_source_arguments, open_source
-from seawall.cli.why import Asking
+from seawall.cli.source_options import add_source_arguments, box_place, open_source
+from seawall.cli.why import Asking, add_rules_argument
 from seawall.findings.rule import load_rules
 from seawall.findings.rule_schedule import RuleSchedule
+from seawall.host.event_log.probe import DECISIONS
 from seawall.host.host import Unread
 from seawall.problems import BundleProblem, UsageProblem
 from seawall.readings.kernel import Kernel
 from seawall.sources.box_source import BoxSource, box_time, whole_span
 from seawall.sources.incident_record import (
-    DecisionRecord,
     box_decisions,
     box_history,
     journal_decisions,
@@ -38,6 +37,7 @@ from seawall.version import VERSION
 from seawall.views.document import taken_at
 from seawall.views.html_report.incident_html import incident_html
 from seawall.views.html_report.incident_page import (
+    DecisionRecord,
     IncidentHistory,
     IncidentPage,
     ReportOrigin,
@@ -46,15 +46,10 @@ from seawall.views.memory_page import MemoryPage
 from seawall.views.pods_choice import PodChoice, choose
 from seawall.views.why_text import rules_that_looked
 
-if TYPE_CHECKING:
-    from seawall.blackbox.reader import Box
-
 WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
 """Capabilities without which something stays unseen; it runs without any."""
 HISTORY_SECONDS: Final = 600.0
 KILLS_MOST: Final = 10
-JOURNAL: Final = "/run/seawall/decisions.jsonl"
-"""Of the guard of this boot, where no black box is kept."""
 _JOURNAL_MOST_BYTES: Final = 4 << 20
 
 
@@ -66,10 +61,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="write the page there, readable by its owner alone; '-' for stdout",
     )  # fmt: skip
     add_since_argument(parser)
-    parser.add_argument(
-        "--rules", metavar="FILE", default=None,
-        help="mutes and thresholds (default /etc/seawall/rules.toml, where it exists)",
-    )  # fmt: skip
+    add_rules_argument(parser)
     parser.set_defaults(subject=None, json=False)
 
 
@@ -93,39 +85,36 @@ def run(arguments: Namespace) -> int:
 
 
 def _page(arguments: Namespace, began: float, progress: ProgressLine) -> IncidentPage:
+    rules, policy = load_rules(), load_policy(arguments.rules)  # before the clock of --timeout
     progress.tell("the machine")
     source = open_source(arguments)
-    policy = load_policy(arguments.rules)
-    schedule = RuleSchedule(source, load_rules(), policy, time.monotonic, audit=False)
+    schedule = RuleSchedule(source, rules, policy, time.monotonic, audit=False)
     asking = Asking(arguments, source, schedule, None)
     asking.judge()
     answer, recent = asking.answer(), asking.recent()
     progress.tell("workloads")
-    table, _ = table_of(source, with_stalls=False)
+    table, unseen = table_of(source, with_stalls=False)
     memory = MemoryPage.of(source.first, source.notes)
     progress.tell("OOM kills in the logs")
-    kills = deque[Explanation](maxlen=KILLS_MOST)
-    count = 0
-    for kill in own_kills(arguments, source):
-        kills.append(kill)
-        count += 1
+    oom = log_of(arguments, source)
+    kills = list(oom.explanations)
     progress.tell("the last minutes")
     history, decisions = _past(source, arguments)
     kernel = source.first.get(Kernel)
     known = None if isinstance(kernel, Unread) else kernel
-    looked, rules = rules_that_looked(asking.judged)
+    looked, count = rules_that_looked(asking.judged)
+    rows = (*answer.unseen, *memory.unseen, *unseen, *oom.log.unseen)
     return IncidentPage(
         node=(known.node_name if known else None) or "an unknown node",
         taken_at=taken_at(known.taken_at_unix_seconds if known else None) or "an unknown time",
         heading=asking.machine_line(is_whole=True), answer=answer, memory=memory, table=table,
         workloads=choose(table, PodChoice()), history=history, recent=recent,
-        oom_kills=tuple(kills), oom_left_out=count - len(kills),
-        decisions=decisions if isinstance(decisions, Unread) else decisions.stories,
-        decisions_unread=0 if isinstance(decisions, Unread) else decisions.unread,
+        oom_kills=kills[-KILLS_MOST:], oom_left_out=max(0, len(kills) - KILLS_MOST),
+        decisions=decisions, unseen=tuple({(row.what, row.why): row for row in rows}.values()),
         origin=ReportOrigin(
             command=shlex.join(["seawall", *sys.argv[1:]]), version=VERSION,
             source=arguments.bundle or arguments.root or "this machine itself",
-            took_seconds=time.monotonic() - began, notes=source.notes, rules=rules,
+            took_seconds=time.monotonic() - began, notes=source.notes, rules=count,
             rules_that_looked=looked,
         ),
     )  # fmt: skip
@@ -142,37 +131,30 @@ def _past(
         history = passes_history(source.rounds, "the passes of this record")
         words = "this record holds no decisions: a guard's black box does, and its journal"
         return history, Unread("decisions", "not_captured", words)
+    path = box_place(arguments.root)
+    if not os.path.isfile(path):
+        words = (
+            "Not recorded: no guard keeps a black box on this machine (seawall guard run begins "
+            "one), so the minutes before are not known."
+        )
+        return Unread(path, "absent", words), _journal(source, since)
     try:
-        box = _own_box(arguments.root)
-        if box is not None:
-            return _of_box(box, box_time(box, None, whole_span(box)), since)
+        box = Box.open(path)
+        return _of_box(box, box_time(box, None, whole_span(box)), since)
     except (BundleProblem, UsageProblem) as problem:
-        return Unread(BOX, "malformed", str(problem)), _journal(source, since)
-    words = (
-        "Not recorded: no guard keeps a black box on this machine (seawall guard run begins one), "
-        "so the minutes before are not known."
-    )
-    return Unread(BOX, "absent", words), _journal(source, since)
+        return Unread(path, "malformed", str(problem)), _journal(source, since)
 
 
 def _of_box(
-    box: "Box", until: float, since: float
+    box: Box, until: float, since: float
 ) -> tuple[IncidentHistory | Unread, DecisionRecord | Unread]:
     return box_history(box, until, HISTORY_SECONDS), box_decisions(box, until, since)
 
 
-def _own_box(root: str | None) -> "Box | None":
-    from seawall.blackbox.reader import Box, is_box  # noqa: PLC0415 - a bundle has none
-
-    folder = os.path.join(root or "/", BOX.lstrip("/"))
-    path = folder if not os.path.isdir(folder) else os.path.join(folder, "blackbox")
-    return Box.open(path) if os.path.exists(path) and is_box(path) else None
-
-
 def _journal(source: Source, since: float) -> DecisionRecord | Unread:
-    data = source.first.host.read(JOURNAL, _JOURNAL_MOST_BYTES)
+    data = source.first.host.read(DECISIONS, _JOURNAL_MOST_BYTES)
     if isinstance(data, Unread):
         if data.why != "absent":
             return data
-        return Unread(JOURNAL, "absent", f"no guard has written {JOURNAL} in this boot")
+        return Unread(DECISIONS, "absent", f"no guard has written {DECISIONS} in this boot")
     return journal_decisions(data, time.time() - since)

@@ -86,9 +86,14 @@ def seconds_of(text: str) -> float:
     return seconds
 
 
+def box_place(root: str | None) -> str:
+    """Where the guard of this host, or of the one at ``root``, keeps its black box, if it does."""
+    return os.path.join(root or "/", BOX.lstrip("/"))
+
+
 def box_of(root: str | None) -> str:
     """Where --at looks when no --from says where; UsageProblem when no black box is there."""
-    path = os.path.join(root or "/", BOX.lstrip("/"))
+    path = box_place(root)
     if not os.path.isfile(path):
         raise UsageProblem(
             f"--at needs a record to look into, and {path} is not there: no guard has kept a "

@@ -76,6 +76,11 @@ def add_judging_arguments(parser: ArgumentParser) -> None:
         "--fail-on", choices=("critical", "warning"),
         help="exit 10 if something at that level fires, 11 if blind there",
     )  # fmt: skip
+    add_rules_argument(parser)
+
+
+def add_rules_argument(parser: ArgumentParser) -> None:
+    """Which rules count, and from where on."""
     parser.add_argument(
         "--rules", metavar="FILE", default=None,
         help="mutes and thresholds (default /etc/seawall/rules.toml, where it exists)",

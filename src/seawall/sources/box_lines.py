@@ -35,8 +35,7 @@ _SAME_LOOK: Final = 0.01
 
 def note(line: BoxEvent) -> str:
     """When, who says it, and what."""
-    who = "kernel" if line.kind == "kernel" else f"guard {line.decision}".rstrip()
-    return f"{rfc3339_of(line.unix_seconds)} {who}: {line.words}"
+    return f"{rfc3339_of(line.unix_seconds)} {line.speaker}: {line.words}"
 
 
 def lines_between(box: Box, since: float, until: float) -> list[BoxEvent]:

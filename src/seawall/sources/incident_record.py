@@ -6,7 +6,7 @@ of a bundle and a decision journal.
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from seawall.accounts.node_memory.headroom import Headroom
 from seawall.accounts.node_memory.ledger import Ledger
@@ -22,6 +22,7 @@ from seawall.sources.box_lines import LISTED, lines_between
 from seawall.sources.box_ticks import ticks_between
 from seawall.views.html_report.incident_page import (
     ConsideredWorkload,
+    DecisionRecord,
     DecisionStory,
     HistoryPoint,
     IncidentHistory,
@@ -88,19 +89,6 @@ def _point(moment: Snapshot) -> HistoryPoint | None:
 
 def _residual(ledger: Ledger | Unread) -> int | None:
     return None if isinstance(ledger, Unread) or ledger.missing else ledger.residual_bytes
-
-
-class DecisionRecord(NamedTuple):
-    """Of a journal or a black box."""
-
-    stories: list[DecisionStory]
-    unread: int
-    """Lines that are not as the guard writes them."""
-
-    def between(self, since: float, until: float) -> "DecisionRecord":
-        """Those of a time, Unix seconds; the journal has whole seconds."""
-        stories = [s for s in self.stories if since - 1 <= s.unix_seconds <= until + 1]
-        return DecisionRecord(stories, self.unread)
 
 
 def box_decisions(box: Box, until_unix_seconds: float, seconds: float) -> DecisionRecord:

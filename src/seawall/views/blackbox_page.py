@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the views of a black box show, as values."""
 
+import math
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from seawall.blackbox.overview import BootSummary
 
@@ -21,6 +22,11 @@ class BoxEvent(NamedTuple):
     decision: str
     """Its id; empty: none."""
     words: str
+
+    @property
+    def speaker(self) -> str:
+        """``kernel``, or ``guard`` with the id of its decision."""
+        return "kernel" if self.kind in ("kernel", "kill") else f"guard {self.decision}".rstrip()
 
 
 class BoxRow(NamedTuple):
@@ -75,7 +81,22 @@ class ShowPage(NamedTuple):
     """What has to be known before a number is believed."""
 
 
-def thinned(rows: Sequence[BoxRow], most: int = ROWS_SHOWN) -> list[BoxRow]:
+class NodeMoment(Protocol):
+    """The node at one moment."""
+
+    @property
+    def unix_seconds(self) -> float:
+        """When it was looked at."""
+
+    @property
+    def headroom_bytes(self) -> int | None:
+        """What programs could still have; None: it was not seen then."""
+
+
+Moment = TypeVar("Moment", bound=NodeMoment)
+
+
+def thinned(rows: Sequence[Moment], most: int = ROWS_SHOWN) -> list[Moment]:
     """At most so many, spread over the time: of each part the one with the least headroom, and
     always the first and the last.
     """
@@ -83,12 +104,16 @@ def thinned(rows: Sequence[BoxRow], most: int = ROWS_SHOWN) -> list[BoxRow]:
         return list(rows)
     first, last = rows[0].unix_seconds, rows[-1].unix_seconds
     step = max((last - first) / (most - 2), 1e-9)
-    worst: dict[int, BoxRow] = {}
+    worst: dict[int, Moment] = {}
     for row in rows[1:-1]:
         part = max(0, min(int((row.unix_seconds - first) / step), most - 3))
-        if part not in worst or row.headroom_bytes < worst[part].headroom_bytes:
+        if part not in worst or _headroom(row) < _headroom(worst[part]):
             worst[part] = row
     return [rows[0], *(worst[part] for part in sorted(worst)), rows[-1]]
+
+
+def _headroom(row: NodeMoment) -> float:
+    return math.inf if row.headroom_bytes is None else row.headroom_bytes
 
 
 def woven(rows: Iterable[BoxRow], events: Iterable[BoxEvent]) -> list[BoxRow | BoxEvent]:

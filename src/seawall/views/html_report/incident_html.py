@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 from xml.etree.ElementTree import Element
 
-from seawall.accounts.claim import RESIDUAL, Claim
+from seawall.accounts.claim import Claim
 from seawall.accounts.pods.pod_danger import attention_of
 from seawall.accounts.pods.pod_table import PodRow
 from seawall.findings.causes import Cause, causes
 from seawall.findings.finding import Evidence, Judged
 from seawall.host.host import Unread
-from seawall.views.blackbox_page import BoxEvent
+from seawall.views.blackbox_page import BoxEvent, thinned
 from seawall.views.document import taken_at
 from seawall.views.html_report.html_elements import (
     Child,
@@ -23,7 +23,6 @@ from seawall.views.html_report.html_elements import (
 )
 from seawall.views.html_report.incident_page import (
     DecisionStory,
-    HistoryPoint,
     IncidentHistory,
     IncidentPage,
 )
@@ -187,7 +186,7 @@ def _history(page: IncidentPage) -> Element:
 
 
 def _series(history: IncidentHistory) -> Iterator[ChartSeries]:
-    points = _thinned(history.points)
+    points = thinned(history.points, _POINTS_MOST)
     yield ChartSeries(title="Headroom: what programs can still have", unit="bytes", points=[
         (one.unix_seconds, one.headroom_bytes) for one in points
         if one.headroom_bytes is not None])  # fmt: skip
@@ -198,37 +197,14 @@ def _series(history: IncidentHistory) -> Iterator[ChartSeries]:
         (one.unix_seconds, one.stall) for one in points if one.stall is not None])  # fmt: skip
 
 
-def _thinned(points: Sequence[HistoryPoint]) -> Sequence[HistoryPoint]:
-    """Of each part of the time the moment with the least headroom; the first and the last."""
-    if len(points) <= _POINTS_MOST:
-        return points
-    first, span = points[0].unix_seconds, points[-1].unix_seconds - points[0].unix_seconds
-    worst: dict[int, HistoryPoint] = {}
-    for one in points[1:-1]:
-        part = int((one.unix_seconds - first) / max(span, 1e-9) * (_POINTS_MOST - 2))
-        known = worst.get(part)
-        if known is None or _headroom(one) < _headroom(known):
-            worst[part] = one
-    return [points[0], *(worst[part] for part in sorted(worst)), points[-1]]
-
-
-def _headroom(point: HistoryPoint) -> float:
-    return float("inf") if point.headroom_bytes is None else point.headroom_bytes
-
-
 def _marks(events: Sequence[BoxEvent]) -> list[ChartMark]:
     return [
         ChartMark(
-            unix_seconds=event.unix_seconds, number=number, words=_event_words(event),
+            unix_seconds=event.unix_seconds, number=number, words=f"{event.speaker}: {event.words}",
             kind="kill" if event.kind in ("kill", "kernel") else "decision",
         )
         for number, event in enumerate(events[-_MARKS_MOST:], start=1)
     ]  # fmt: skip
-
-
-def _event_words(event: BoxEvent) -> str:
-    who = "kernel" if event.kind in ("kill", "kernel") else f"guard {event.decision}".rstrip()
-    return f"{who}: {event.words}"
 
 
 def _clock(unix_seconds: float) -> str:
@@ -270,19 +246,17 @@ def _decisions(page: IncidentPage) -> Element:
     title = "What the guard decided"
     if isinstance(found, Unread):
         return _section(title, element("p", f"Not known: {found.detail or found.why}."))
-    if not found:
-        words = (
-            "No decision that can be read." if page.decisions_unread else "Nothing in this time."
-        )
+    if not found.stories:
+        words = "No decision that can be read." if found.unread else "Nothing in this time."
         section = _section(title, element("p", words))
     else:
         section = _section(title)
-    if page.decisions_unread:
-        words = f"{counted(page.decisions_unread, 'line')} of the journal could not be read."
+    if found.unread:
+        words = f"{counted(found.unread, 'line')} of the journal could not be read."
         section.append(element("p", words, class_="soft"))
-    shown = found[-_DECISIONS_MOST:]
-    if len(shown) < len(found):
-        words = f"The last {len(shown)}; {len(found) - len(shown)} earlier ones left out."
+    shown = found.stories[-_DECISIONS_MOST:]
+    if len(shown) < len(found.stories):
+        words = f"The last {len(shown)}; {len(found.stories) - len(shown)} earlier ones left out."
         section.append(element("p", words, class_="soft"))
     section.extend(map(_decision, shown))
     return section
@@ -340,7 +314,8 @@ def _ledger(page: IncidentPage) -> Element:
             f"(+- {size(ledger.residual_error_bytes)})."
         )
     section.extend((element("p", words), _stacked(shown, total, styles), _table(head, rows)))
-    claims = [claim for claim in page.memory.claims if claim.within == RESIDUAL]
+    claimed = page.memory.claimed
+    claims = [] if isinstance(claimed, Unread) else claimed.of_residual()
     if claims:
         section.append(element("h3", "Who holds uncounted memory"))
         section.append(_claims(claims))
@@ -450,10 +425,7 @@ def _share_bar(share: float) -> Element:
 
 
 def _unseen(page: IncidentPage) -> Element:
-    rows = [*page.answer.unseen]
-    known = {(row.what, row.why) for row in rows}
-    rows += [row for row in page.memory.unseen if (row.what, row.why) not in known]
-    title = "What could not be seen"
+    rows, title = page.unseen, "What could not be seen"
     if not rows:
         return _section(title, element("p", "Nothing that was asked for was missing."))
     shown = [(row.what, row.why, row.provide) for row in rows]

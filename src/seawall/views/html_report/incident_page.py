@@ -3,10 +3,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from seawall.accounts.log_episodes.recent_events import RecentEvents
 from seawall.accounts.oom.explanation import Explanation
 from seawall.accounts.pods.pod_table import PodTable
+from seawall.findings.blindness import NotSeen
 from seawall.host.host import Unread
 from seawall.views.blackbox_page import BoxEvent
 from seawall.views.memory_page import MemoryPage
@@ -70,6 +72,20 @@ class DecisionStory:
     """Of those considered."""
 
 
+class DecisionRecord(NamedTuple):
+    """The guard's decisions, of a journal or a black box."""
+
+    stories: list[DecisionStory]
+    """By time."""
+    unread: int
+    """Lines that are not as the guard writes them."""
+
+    def between(self, since: float, until: float) -> "DecisionRecord":
+        """Those of a time, Unix seconds; the journal has whole seconds."""
+        stories = [s for s in self.stories if since - 1 <= s.unix_seconds <= until + 1]
+        return DecisionRecord(stories, self.unread)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOrigin:
     """How the report was made."""
@@ -103,7 +119,7 @@ class IncidentPage:
     oom_kills: Sequence[Explanation]
     """Newest last; the last ones of many."""
     oom_left_out: int
-    decisions: Sequence[DecisionStory] | Unread
-    decisions_unread: int
-    """Lines of the journal that are not as the guard writes them."""
+    decisions: DecisionRecord | Unread
+    unseen: Sequence[NotSeen]
+    """By the rules, of memory, of workloads and of logs; each once."""
     origin: ReportOrigin

@@ -9,7 +9,7 @@ from typing import Final
 from xml.etree.ElementTree import Element
 
 from seawall.views.html_report.html_elements import element
-from seawall.words import size
+from seawall.words import percent, size
 
 _WIDTH: Final = 720
 _HEIGHT: Final = 190
@@ -83,7 +83,7 @@ class _Frame:
 
 def shown_amount(value: float, unit: str) -> str:
     """With its unit, as on an axis."""
-    return size(value) if unit == "bytes" else f"{value:.0%}"
+    return size(value) if unit == "bytes" else percent(value)
 
 
 def _label(series: ChartSeries, end: str) -> str:
