@@ -61,7 +61,7 @@ footer { margin-top: 2.5rem; color: var(--soft); font-size: .9rem; }
 @media (max-width: 34rem) { dl { grid-template-columns: 1fr; } dt { margin-top: .3rem; } }
 @media print { :root { --ground: #fff; --panel: #fff; --line: #999; --ink: #000; --soft: #333;
     --critical: #900; --warning: #640; --info: #036; --good: #040; --curve: #036; }
-  body { max-width: none; padding: 0; font-size: 10.5pt; } h2 { break-after: avoid; }
+  body { max-width: none; padding: 0; font-size: 10.5pt; } h2, h3 { break-after: avoid; }
   tr, svg { break-inside: avoid; } pre { white-space: pre-wrap; }
   details::details-content { content-visibility: visible; height: auto; } }
 """
