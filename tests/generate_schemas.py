@@ -55,7 +55,8 @@ SIMPLE: dict[Any, dict[str, str]] = {
 }
 SIGNED = frozenset({
     "kubelet_gap_bytes", "base_bytes", "base_residual_bytes", "default",
-    "headroom_bytes", "residual_bytes", "growth_bytes_per_second", "value", "points", "order",
+    "headroom_bytes", "node_bytes", "pace_bytes_per_second", "residual_bytes",
+    "growth_bytes_per_second", "value", "points", "order",
     "EndedWorkload.seconds", "earlier_seconds",
     "oom_score_adj",
     "difference_bytes", "ledger_bytes", "grows_bytes", "distance_bytes", "residual_growth_bytes",

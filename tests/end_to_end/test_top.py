@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall top`` on a real pseudo-terminal: its keys, its sizes, and that it gives back."""
 
+import json
 import os
 import signal
 import subprocess
@@ -8,64 +9,17 @@ import sys
 import time
 from pathlib import Path
 
+import jsonschema
 import pytest
+from tests.end_to_end.frozen_host import GIB, frozen_node
 from tests.end_to_end.top_pty import SOURCE, TopRun
 
-ID = "1f" * 32
-GIB = 1 << 30
-
-
-def frozen(root: Path, groups: dict[str, dict[str, str]]) -> Path:
-    """A host as files: cgroup v2."""
-    files = {
-        "proc/meminfo": "MemTotal: 8388608 kB\nMemFree: 1048576 kB\nMemAvailable: 2097152 kB\n"
-        "Buffers: 0 kB\nCached: 1048576 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n",
-        "proc/vmstat": "nr_free_pages 262144\noom_kill 3\n",
-        "proc/pressure/memory": "some avg10=25.00 avg60=0.00 avg300=0.00 total=1\n"
-        "full avg10=1.00 avg60=0.00 avg300=0.00 total=1\n",
-        "proc/pressure/io": "some avg10=1.00 avg60=0.00 avg300=0.00 total=1\n"
-        "full avg10=1.00 avg60=0.00 avg300=0.00 total=1\n",
-        "proc/sys/kernel/osrelease": "6.1.0-42-cloud-amd64\n",
-        "proc/sys/kernel/hostname": "node-17\n",
-        "proc/sys/kernel/random/boot_id": "b0075d3d-0000-4000-8000-000000000000\n",
-        "proc/uptime": "1000.00 900.00\n",
-        "sys/fs/cgroup/cgroup.controllers": "cpu memory\n",
-        "sys/fs/cgroup/cgroup.procs": "1\n",
-    }  # fmt: skip
-    for path, values in groups.items():
-        for name, text in values.items():
-            files[f"sys/fs/cgroup{path}/{name}"] = text + "\n"
-        files[f"sys/fs/cgroup{path}/cgroup.procs"] = ""
-    for name, text in files.items():
-        place = root / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
-    os.utime(root / "proc/uptime", (1_700_000_000, 1_700_000_000))
-    return root
-
-
-def group(charge: int, limit: str = "max", kills: int = 0, stall: float = 0.0) -> dict[str, str]:
-    return {
-        "memory.current": str(charge), "memory.max": limit,
-        "memory.events": f"low 0\nhigh 0\nmax 0\noom 0\noom_kill {kills}\noom_group_kill 0",
-        "memory.pressure": f"some avg10={stall:.2f} avg60=0.00 avg300=0.00 total=0\n"
-        "full avg10=0.00 avg60=0.00 avg300=0.00 total=0",
-        "memory.stat": "anon 4096\nfile 8192\nactive_file 0\ninactive_file 0\nfile_dirty 0\n"
-        "file_writeback 0",
-    }  # fmt: skip
+SCHEMAS = SOURCE / "seawall/views/schemas"
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> Path:
-    return frozen(
-        tmp_path / "host",
-        {
-            f"/kubepods.slice/cri-containerd-{ID}.scope": group(3 * GIB, str(4 * GIB), kills=2),
-            "/system.slice/kubelet.service": group(300 << 20, stall=31.5),
-            "/system.slice/ssh.service": group(20 << 20, str(21 << 20)),
-            "/system.slice/e\x1b[31mvil\n.service": group(10 << 20),
-        },
-    )
+    return frozen_node(tmp_path / "host")
 
 
 def test_screen_of_frozen_host(host: Path) -> None:
@@ -76,15 +30,17 @@ def test_screen_of_frozen_host(host: Path) -> None:
             "node-17  Linux 6.1.0  8.0 GiB, 2.0 GiB left  memory stalls 25 %"
             + "22:13:20Z".rjust(17)
         )
-        assert lines[2].startswith("stalls     memory 25 %  io 1 %  OOM kills 0 in ")
+        assert lines[2].startswith("stalls     memory 25 %  io 1 %")
+        assert "OOM kills" not in lines[2]
+        assert lines[1].startswith("headroom   not told by files that stand still")
         assert "4 workloads  !! unit:ssh.service: 1.0 MiB left of 21.0 MiB (+1)" in lines
         table = lines.index(next(line for line in lines if "WORKLOAD" in line))
         assert [" ".join(line.split()) for line in lines[table : table + 5]] == [
             "WORKLOAD CHARGEv LIMIT OF LIMIT GROWTH/S STALL KILLS",
-            "container:1f1f1f1f1f1f 3.0G 4.0G ######.. 0 0% 2",
-            "! unit:kubelet.service 300M max 0 32% 0",
-            "!! unit:ssh.service 20M 21M ######## 0 0% 0",
-            r"/system.sl..[31mvil\x0a.service 10M max 0 0% 0",
+            "container:1f1f1f1f1f1f 3.0G 4.0G ######.. 0% 2",
+            "! unit:kubelet.service 300M max 32% 0",
+            "!! unit:ssh.service 20M 21M ######## 0% 0",
+            r"/system.sl..[31mvil\x0a.service 10M max 0% 0",
         ]  # fmt: skip
         assert lines[-1].startswith("q quit  Enter why  / filter")
         top.press("q")
@@ -301,6 +257,45 @@ def test_once(host: Path) -> None:
     assert "container:1f1f1f1f1f1f" in done.stdout
     assert r"/system.slice/e\x1b[31mvil\x0a.service" in done.stdout
     assert "could not be seen" in done.stdout or "of it held by" in done.stdout
+
+
+def test_document_of_frozen_host(host: Path) -> None:
+    done = run("--json", "--root", str(host), "--interval", "0.1", "--sort", "kills")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, json.loads((SCHEMAS / "top.json").read_text()))
+    assert document["headroom"]["left_bytes"] == 2 * GIB
+    assert document["headroom"]["seconds_left"] is None
+    # Of files that stand still nobody knows a rate, and zero would be one.
+    assert document["headroom"]["unread"] == ["pace_bytes_per_second"]
+    assert "oom_kills" in document["unread"]
+    assert "oom_kills" not in document
+    rows = document["workloads"]
+    assert [row["name"] for row in rows][:1] == ["container:1f1f1f1f1f1f"]
+    assert document["workloads_in_all"] == len(rows) == 4
+    assert {row["name"]: row["danger"] and row["danger"]["level"] for row in rows} == {
+        "container:1f1f1f1f1f1f": None, "unit:kubelet.service": "warning",
+        "unit:ssh.service": "critical", "/system.slice/e\x1b[31mvil\n.service": None,
+    }  # fmt: skip
+    first = rows[0]
+    assert (first["charge_bytes"], first["limit_bytes"]) == (3 * GIB, 4 * GIB)
+    assert first["oom_kills"] == 2
+    assert "growth_bytes_per_second" in first["unread"]
+    assert document["uncounted"]["source"] == "own_look"
+    assert first["uncounted_source"] == "own_look"
+    assert document["could_not_see"]
+
+
+def test_document_of_this_machine() -> None:
+    done = run("--json", "--filter", "there is none of that name")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, json.loads((SCHEMAS / "top.json").read_text()))
+    assert document["workloads"] == []
+    assert document["headroom"]["left_bytes"] > 0
+    assert "pace_bytes_per_second" in document["headroom"]
+    assert document["window_seconds"] >= 2
+    assert document["uncounted"]["source"] in ("own_look", "guard")
 
 
 def test_link_out_of_the_root_is_refused(host: Path) -> None:

@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.end_to_end.frozen_host import frozen_node
+
 from seawall.cli.main import main
 
 HOME = Path(__file__).parent
@@ -34,6 +36,8 @@ BUNDLES = {
 }
 VERBS = ("why", "memory", "pods", "gpu")
 OF_THIS_RUN = frozenset({"tool_version"})
+OF_THIS_LOOK = frozenset({"tool_version", "window_seconds", "age_seconds"})
+"""Of ``top``, which looks at a clock."""
 OF_TODAY = frozenset({"until", "verdict"})
 """Of ``guard report``, which counts the days until now."""
 
@@ -57,6 +61,8 @@ def commands(folder: Path) -> Iterator[tuple[str, list[str]]]:
     other = str(RECORDINGS / "other-policy.toml")
     yield "guard-replay-other-policy", ["guard", "replay", "--json", "--config", other, film]
     yield "guard-report-box", ["guard", "report", "--json", "--since", "2026-01-01", film]
+    host = str(frozen_node(folder / "host"))
+    yield "top-frozen", ["top", "--json", "--interval", "0.1", "--root", host]
     journal = str(RECORDINGS / "decisions.jsonl")
     yield "guard-report-journal", ["guard", "report", "--json", "--since", "2026-01-01", journal]
 
@@ -77,7 +83,8 @@ def answer(words: list[str], folder: Path) -> tuple[int, Any]:
         text = out.read().decode()
     for place, name in ((folder, "UNPACKED"), (RECORDINGS, "RECORDINGS"), (INCIDENTS, "INCIDENTS")):
         text = text.replace(str(place), name)
-    names = OF_THIS_RUN | OF_TODAY if words[:2] == ["guard", "report"] else OF_THIS_RUN
+    names = OF_THIS_LOOK if words[0] == "top" else OF_THIS_RUN
+    names |= OF_TODAY if words[:2] == ["guard", "report"] else frozenset()
     return status, without(json.loads(text), names) if text else None
 
 

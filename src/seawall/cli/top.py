@@ -10,9 +10,12 @@ import signal
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
-from seawall.accounts.live_view.live_history import KnownWorkload, LiveHistory
+from seawall.accounts.live_view.live_history import RATE_SECONDS, KnownWorkload, LiveHistory
+from seawall.accounts.live_view.live_sample import NodeSample
+from seawall.cgroup_paths import place_of
 from seawall.cli.console import console_for
 from seawall.cli.top_look import SlowLook
 from seawall.cli.top_terminal import TerminalGone, TopTerminal, check_terminal, readable
@@ -59,7 +62,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--once",
         action="store_true",
-        help="one screen as text, every workload in it, after one interval; needs no terminal",
+        help="one screen as text, every workload in it, after some 2 s; needs no terminal",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="the same as one JSON document on stdout"
     )
     parser.add_argument(
         "--sort", choices=SORT_WORDS, default="charge", help="default: charge; keys change it"
@@ -85,12 +91,13 @@ def _interval(text: str) -> float:
 
 def run(arguments: Namespace) -> int:
     """Until ``q``; the exit status."""
-    if not arguments.once:
+    is_once = arguments.once or arguments.json
+    if not is_once:
         check_terminal()
     view = TopView(arguments)
     try:
-        if arguments.once:
-            return view.print_once()
+        if is_once:
+            return view.print_once(is_document=arguments.json)
         with TopTerminal() as terminal, suppress(TerminalGone):
             view.run(terminal)
             return 128 + terminal.ended_by if terminal.ended_by else 0
@@ -108,7 +115,7 @@ class TopView:
         self._interval: float = arguments.interval
         self._sampler = LiveSampler(root)
         self._look = SlowLook(root, time.monotonic())
-        self._history = LiveHistory(arguments.interval)
+        self._history = LiveHistory(arguments.interval, is_live=self._sampler.is_live)
         self._known: dict[str, KnownWorkload] = {}
         self._with_guard: tuple[GuardStatus | None, dict[str, KnownWorkload]] = (None, {})
         self._state = TopState(sort=arguments.sort, filter=arguments.filter)
@@ -191,27 +198,51 @@ class TopView:
 
     # --- one screen ---------------------------------------------------------------------
 
-    def print_once(self) -> int:
-        """As text: two looks, so that there are rates, and the slow one."""
+    def print_once(self, *, is_document: bool) -> int:
+        """As text or JSON: as many looks as rates take, and the slow one."""
         self._take_sample()
-        began = time.monotonic()
+        began, due = time.monotonic(), time.monotonic() + self._interval
+        least = max(self._interval, RATE_SECONDS) if self._sampler.is_live else self._interval
         self._go_on_looking(is_ready=False)
-        while time.monotonic() - began < _ONCE_SECONDS and self._look.fd >= 0:
-            if self._go_on_looking(is_ready=_is_ready(self._look.fd)):
+        while time.monotonic() - began < _ONCE_SECONDS + self._interval:
+            fd = self._look.fd
+            if fd < 0 and time.monotonic() - began >= least:
                 break
-            time.sleep(0.02)
-        time.sleep(max(0.0, began + self._interval - time.monotonic()))
+            waits = min(due, began + least if fd < 0 else due) - time.monotonic()
+            ready = readable((fd,) if fd >= 0 else (), waits)
+            self._go_on_looking(is_ready=bool(ready))
+            if time.monotonic() >= due:
+                self._take_sample()
+                due = time.monotonic() + self._interval
         self._take_sample()
-        page = self._page
-        if page is None:
-            return 0
+        if self._page is not None:
+            print(self._document(self._page) if is_document else self._text(self._page))
+        return 0
+
+    def _text(self, page: TopPage) -> str:
         longest = max((len(shown_name(row)) for row in page.rows), default=0)
         width = max(console_for("never").width, min(longest, _ONCE_NAME) + _ONCE_NUMBERS)
         height = len(page.rows) + _ONCE_FRAME
         shown = screen(page, self._state, width, height, has_blocks=self._has_blocks)
         lines = ["".join(part for part, _ in line).rstrip() for line in shown.lines[:-1]]
-        print("\n".join(lines).rstrip("\n"))
-        return 0
+        return "\n".join(lines).rstrip("\n")
+
+    def _document(self, page: TopPage) -> str:
+        from seawall.findings.blindness import NotSeen  # noqa: PLC0415 - JSON alone
+        from seawall.views.document import head, render  # noqa: PLC0415 - likewise
+        from seawall.views.documents.top_document import TOP, TopAnswer  # noqa: PLC0415 - likewise
+
+        look = self._look.answer
+        unseen = [NotSeen("this look", why, "look at it by hand") for why in page.unseen]
+        if self._look.problem or look is None:
+            why = self._look.problem or f"no answer in {_ONCE_SECONDS:.0f} s"
+            unseen.append(NotSeen("names of workloads and uncounted memory", why, "look again"))
+        unseen += [NotSeen(*row) for row in (look.unseen if look is not None else ())]
+        kernel = self._sampler.kernel
+        if self._sampler.is_live:
+            kernel = replace(kernel, taken_at_unix_seconds=page.node.unix_seconds)
+        top = head("top", kernel, page.watched_seconds)
+        return render(TOP.of(top, TopAnswer(page, self._state.ordered(page.rows), unseen)))
 
     # --- what is known now --------------------------------------------------------------
 
@@ -231,38 +262,56 @@ class TopView:
         has_uncounted = look is not None and look.has_uncounted
         status = self._sampler.guard()
         guard = _guard_line(status, node.unix_seconds)
-        known = self._known_now(status, node.unix_seconds)
+        running = _running(status, node.unix_seconds)
+        known = self._known_now(running)
         return TopPage(
             heading=heading, clock=time.strftime("%H:%M:%SZ", time.gmtime(node.unix_seconds)),
             node=node, minute=history.headroom_minute(_MINUTE_PARTS), pace=history.pace(),
             seconds_left=history.seconds_left(), new_kills=history.new_kills(),
-            watched_seconds=history.watched_seconds(), uncounted=self._uncounted(node.seconds),
+            watched_seconds=history.watched_seconds(), uncounted=self._uncounted(running, node),
             guard=guard, rows=history.rows(known, uncounted_is_known=has_uncounted),
-            unseen=history.sample.unseen,
+            unseen=history.sample.unseen, is_live=self._sampler.is_live,
         )  # fmt: skip
 
-    def _known_now(self, status: GuardStatus | None, now: float) -> dict[str, KnownWorkload]:
+    def _known_now(self, status: GuardStatus | None) -> dict[str, KnownWorkload]:
         """With what a guard that runs is certain of, which is newer than our own look."""
-        age = None if status is None else age_seconds(status, now)
-        if status is None or age is None or age > OLD_SECONDS or status.state == "stopped":
+        if status is None:
             return self._known
         if self._with_guard[0] is not status:
             known = dict(self._known)
             for held in status.top:
                 one = known.get(held.cgroup)
-                if one is not None and held.outside_certain_bytes > (one.uncounted_bytes or 0):
-                    known[held.cgroup] = one._replace(uncounted_bytes=held.outside_certain_bytes)
+                certain = held.outside_certain_bytes
+                if one is not None and certain > (one.uncounted_bytes or 0):
+                    known[held.cgroup] = one._replace(uncounted_bytes=certain, source="guard")
+                elif one is None and self._look.answer is None:
+                    kind = place_of(held.cgroup).kind
+                    known[held.cgroup] = KnownWorkload(
+                        held.name, kind, True, certain, source="guard"
+                    )  # fmt: skip
             self._with_guard = status, known
         return self._with_guard[1]
 
-    def _uncounted(self, now: float) -> UncountedLook:
-        look = self._look.answer
-        if look is None:
-            return UncountedLook(problem=self._look.problem)
-        return UncountedLook(
-            look.node_bytes, max(0.0, now - look.seconds), "a look of its own", look.is_whole,
-            self._look.problem,
-        )  # fmt: skip
+    def _uncounted(self, status: GuardStatus | None, now: NodeSample) -> UncountedLook:
+        """By our own look; until it has answered by a guard that runs."""
+        look, problem = self._look.answer, self._look.problem
+        if look is not None:
+            age = max(0.0, now.seconds - look.seconds)
+            return UncountedLook(look.node_bytes, age, "own_look", look.is_whole, problem)
+        if status is not None and status.residual_bytes is not None:
+            by_guard = age_seconds(status, now.unix_seconds)
+            return UncountedLook(
+                status.residual_bytes, by_guard, "guard", not status.blind, problem
+            )
+        return UncountedLook(problem=problem)
+
+
+def _running(status: GuardStatus | None, now: float) -> GuardStatus | None:
+    """None of one that was stopped, hangs or has died."""
+    age = None if status is None else age_seconds(status, now)
+    if status is None or age is None or age > OLD_SECONDS or status.state == "stopped":
+        return None
+    return status
 
 
 def _guard_line(status: GuardStatus | None, now: float) -> str:
@@ -283,7 +332,3 @@ def _has_blocks() -> bool:
     chosen = next((name for name in names if name), "")
     is_utf8 = chosen.upper().replace("-", "").endswith("UTF8") and chosen != "C.UTF-8"
     return is_utf8 and os.environ.get("TERM", "") not in ("linux", "vt100", "vt220")
-
-
-def _is_ready(fd: int) -> bool:
-    return bool(readable((fd,), 0.0))

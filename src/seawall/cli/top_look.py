@@ -8,6 +8,7 @@ first that the kernel ends when memory runs out.
 
 import os
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -25,6 +26,7 @@ SHARE_MOST: Final = 0.0025
 """Of a processor, each kind of look: where one costs more than 0.075 s, the next one is later."""
 DEADLINE_SECONDS: Final = 25.0
 _NAME_MOST: Final = 1024
+_UNSEEN_MOST: Final = 64
 
 
 class LookAnswer(NamedTuple):
@@ -40,6 +42,8 @@ class LookAnswer(NamedTuple):
     """Every source could be asked."""
     seconds: float
     """Of the monotonic clock, when it began."""
+    unseen: Sequence[tuple[str, str, str]] = ()
+    """What, why, what would let it be seen: rows of "Could not see"."""
 
 
 class SlowLook:
@@ -137,7 +141,8 @@ def _known_of(found: dict[str, Any]) -> dict[str, KnownWorkload]:
 
 def _answer_of(found: dict[str, Any], began: float) -> LookAnswer:
     return LookAnswer(
-        _known_of(found), found["node_bytes"], found["has_uncounted"], found["is_whole"], began
+        _known_of(found), found["node_bytes"], found["has_uncounted"], found["is_whole"], began,
+        [(what, why, provide) for what, why, provide in found["unseen"]],
     )  # fmt: skip
 
 
@@ -196,7 +201,7 @@ def _look(root: str) -> JSON:
     try:
         source = Source(host, None, live=None)
         names = largest_processes(source)
-        table, _ = table_of(source, with_stalls=True)
+        table, unseen = table_of(source, with_stalls=True)
         claims, ledger = source.first.get(Claims), source.first.get(Ledger)
         rows: list[JSON] = []
         for row in table.rows:
@@ -210,6 +215,7 @@ def _look(root: str) -> JSON:
             "node_bytes": None if isinstance(ledger, Unread) else ledger.residual_bytes,
             "has_uncounted": not isinstance(claims, Unread),
             "is_whole": not isinstance(claims, Unread) and not claims.refusals(),
+            "unseen": [[row.what, row.why, row.provide] for row in unseen[:_UNSEEN_MOST]],
             "cpu_seconds": sum(os.times()[:4]) - begun,
         }
     except UsageProblem as problem:

@@ -12,7 +12,7 @@ from seawall.accounts.cgroup_memory.danger_thresholds import (
     NEAR_FRACTION,
     STALL_FRACTION,
 )
-from seawall.accounts.live_view.live_history import LiveRow
+from seawall.accounts.live_view.live_history import LiveRow, UncountedSource
 from seawall.accounts.live_view.live_sample import NodeSample
 from seawall.readings.reading import Unlimited
 from seawall.views.screen_cells import Segment, ascii_only
@@ -67,8 +67,8 @@ class UncountedLook(NamedTuple):
     """Of the whole node, in no line of the ledger; None: not known."""
     age_seconds: float | None = None
     """None: nobody has looked yet."""
-    by: str = ""
-    """``a look of its own``, ``the guard``."""
+    source: UncountedSource | None = None
+    """Who looked; None: nobody has yet."""
     is_whole: bool = True
     """False: some could not be seen."""
     problem: str = ""
@@ -94,6 +94,8 @@ class TopPage(NamedTuple):
     rows: Sequence[LiveRow]
     """All of them."""
     unseen: Sequence[str] = ()
+    is_live: bool = True
+    """False: files that somebody collected."""
     message: str = ""
     """Said once, at the bottom."""
 
@@ -174,6 +176,8 @@ def _headroom_line(page: TopPage, width: int, *, has_blocks: bool) -> list[Segme
 
 
 def _pace_words(page: TopPage) -> tuple[str, str]:
+    if not page.is_live:
+        return "not told by files that stand still", "dim"
     if page.pace is None:
         return "being measured", "dim"
     rate = f"{brief(abs(page.pace))}/s"
@@ -243,7 +247,8 @@ def _uncounted_words(page: TopPage) -> Iterator[Segment]:
         if held
         else (f"{node}, none of it held by anybody known", "")
     )
-    yield f"; {duration(look.age_seconds)} ago by {look.by}", "dim"
+    by = "the guard" if look.source == "guard" else "a look of its own"
+    yield f"; {duration(look.age_seconds)} ago by {by}", "dim"
     if look.problem:
         yield f"; since then: {ascii_only(plain(look.problem))}", "warning"
     elif not look.is_whole:

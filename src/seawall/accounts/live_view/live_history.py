@@ -6,7 +6,7 @@ No clock of its own: every sample brings its time.
 
 from collections import deque
 from collections.abc import Container, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from seawall.accounts.live_view.live_sample import GroupSample, LiveSample, NodeSample
 from seawall.cgroup_paths import Kind, place_of
@@ -16,7 +16,8 @@ MINUTE_SECONDS: Final = 60.0
 _PACE_SECONDS: Final = 10.0
 """Over which the pace of headroom is the median slope (Theil and Sen)."""
 _PACE_SAMPLES: Final = 20
-_PACE_LEAST_SECONDS: Final = 2.0
+RATE_SECONDS: Final = 2.0
+"""At least, before anybody speaks of a pace."""
 _PACE_LEAST_SHARE: Final = 0.002
 """Of the total: what headroom must have lost over the window before anybody counts seconds."""
 _GROWTH_SECONDS: Final = 5.0
@@ -27,6 +28,10 @@ _SAMPLES_MOST: Final = 1200
 _PLAIN_LEAST_BYTES: Final = 1 << 20
 """A cgroup that is nobody's, without a megabyte, is no row: as in ``seawall pods``."""
 _SHORT_ID: Final = 12
+
+
+UncountedSource: TypeAlias = Literal["own_look", "guard"]
+"""Who looked for uncounted memory: a child of ``top``, or the guard of this host."""
 
 
 class KnownWorkload(NamedTuple):
@@ -40,6 +45,8 @@ class KnownWorkload(NamedTuple):
     """Held and in no cgroup's charge; None: it could not be seen, or nobody asked yet."""
     kills: int | None = None
     """In it and below it, those of cgroups that are gone included."""
+    source: UncountedSource = "own_look"
+    """Of the uncounted bytes."""
 
 
 class LiveRow(NamedTuple):
@@ -56,8 +63,10 @@ class LiveRow(NamedTuple):
     uncounted_bytes: int | None
     stall: float | None
     kills: int | None
-    new_kills: int
+    new_kills: int | None
     """In the last minute, as far as it was watched."""
+    uncounted_source: UncountedSource | None = None
+    """Who looked for ``uncounted_bytes``."""
 
     @property
     def held_bytes(self) -> int | None:
@@ -126,7 +135,9 @@ class _GroupPast:
 class LiveHistory:
     """Takes in a sample each second, and says what is on the screen now."""
 
-    def __init__(self, interval_seconds: float) -> None:
+    def __init__(self, interval_seconds: float, *, is_live: bool = True) -> None:
+        """``is_live`` False: files that somebody collected, of which no rate can be told."""
+        self._is_live = is_live
         self._gap_seconds = max(_GAP_SECONDS, 3 * interval_seconds)
         """Between two samples: after more, nobody has looked."""
         self._nodes: deque[NodeSample] = deque(maxlen=_SAMPLES_MOST)
@@ -190,7 +201,7 @@ class LiveHistory:
             if node.left is not None and now - node.seconds <= _PACE_SECONDS
         ]  # fmt: skip
         known = known[:: max(1, len(known) // _PACE_SAMPLES)]
-        if len(known) < 2 or known[-1][0] - known[0][0] < _PACE_LEAST_SECONDS:
+        if not self._is_live or len(known) < 2 or known[-1][0] - known[0][0] < RATE_SECONDS:
             return None
         slopes = sorted(
             (after.bytes - before.bytes) / (later - earlier)
@@ -212,7 +223,7 @@ class LiveHistory:
     def new_kills(self) -> int | None:
         """Of the whole machine in the last minute, as far as it was watched; None: not counted."""
         known = [node.kills for node in self._nodes if node.kills is not None]
-        return max(0, known[-1] - known[0]) if known else None
+        return max(0, known[-1] - known[0]) if known and self._is_live else None
 
     def watched_seconds(self) -> float:
         """How much of the last minute was watched."""
@@ -242,18 +253,21 @@ class LiveHistory:
             return past.row
         group = past.group
         told = self._known.get(group.path)
+        is_live = self._is_live
         uncounted = 0 if self._is_known else None
+        source: UncountedSource | None = "own_look" if self._is_known else None
         kills, charge = group.kills, group.charge_bytes
         if told is not None:
             uncounted = told.uncounted_bytes
+            source = None if uncounted is None else told.source
             if told.kills is not None:
                 kills = max(told.kills, kills or 0)
         if charge is not None and inner is not None:
             charge = max(0, charge - inner)
         past.row = LiveRow(
             group.path, told.name if told else self._place(group.path)[0], charge,
-            group.limit_bytes, group.clean_bytes, past.growth(seconds), uncounted, group.stall,
-            kills, past.new_kills(seconds),
+            group.limit_bytes, group.clean_bytes, past.growth(seconds) if is_live else None,
+            uncounted, group.stall, kills, past.new_kills(seconds) if is_live else None, source,
         )  # fmt: skip
         return past.row
 
