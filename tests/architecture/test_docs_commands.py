@@ -1,63 +1,73 @@
-"""Commands that the documents show are commands: each parses, with the options it shows; and each
-link between the documents has its end.
+"""Commands that the documents show are commands: each parses, with the options it shows, and is run
+by a test or says why not; and each link between the documents has its end.
 """
 
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.architecture.page_commands import (
+    ELSEWHERE,
+    PAGES,
+    REPOSITORY,
+    Command,
+    commands,
+    current_commands,
+    elsewhere,
+)
 
 from seawall.cli.main import parse
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-
-PAGES = sorted(
-    path
-    for pattern in (
-        "*.md",
-        "docs/*.md",
-        "docs/incidents/**/*.md",
-        "docs/decisions/*.md",
-        "packaging/*.md",
-    )
-    for path in REPOSITORY.glob(pattern)
-)
-COMMAND = re.compile(r"^(?:\$ )?(?:sudo )?(seawall [^\n]+)$|`(seawall [^`\n]+)`", re.MULTILINE)
 PLACEHOLDERS = {
     "N": "5", "TIME": "-30s", "SECONDS": "5", "SPAN": "30min", "SIZE": "1GiB", "KIND": "hog",
+    "POD": "shop/web-0", "ID": "1a2b3c4d-0007",
 }  # fmt: skip
-SHELL = re.compile(r"\s+(?:&&|\|\||[|;<>]|2>).*$|\s+#.*$")
+SHELL = re.compile(r"\s+(?:&&|\|\||[|;<>]|2>).*$")
 
 
-def commands(text: str) -> Iterator[list[str]]:
-    """Each as words; what is left of a line after the shell's own signs is not its."""
-    for match in COMMAND.finditer(
-        re.sub(r"^    (?=(?:sudo )?seawall )", "", text, flags=re.MULTILINE)
-    ):
-        line = SHELL.sub("", match[1] or match[2])
-        if "..." in line or "VERB" in line or "[" in line or "|" in line:
-            continue
-        yield [PLACEHOLDERS.get(word, word) for word in shlex.split(line.rstrip("\\ "))[1:]]
+def words_of(command: Command) -> list[str]:
+    """What Seawall gets; nothing of what comes behind the shell's own signs."""
+    line = SHELL.sub("", re.sub(r"^(sudo|ssh node) ", "", command.text))
+    return [PLACEHOLDERS.get(word, word) for word in shlex.split(line)[1:]]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(REPOSITORY)))
 def test_what_a_page_says_to_type_can_be_typed(page: Path) -> None:
-    for words in commands(page.read_text()):
-        if len(words) < 2 and words != ["why"]:
+    name = str(page.relative_to(REPOSITORY))
+    for command in commands():
+        if command.page != name or not re.match(r"(?:sudo |ssh node )?seawall ", command.text):
+            continue
+        words = words_of(command)
+        if words[-1:] == ["--at"] or (len(words) < 2 and words != ["why"]):
             continue  # the name of a verb, of which some want a word more
         try:
             parse(words)
         except SystemExit as end:
-            assert not end.code, f"{page.name}: seawall {shlex.join(words)}"  # noqa: PT017 - of argparse
+            assert not end.code, f"{name}: {command.text}"  # noqa: PT017 - of argparse
 
 
 def test_there_are_commands_to_try() -> None:
-    """Else the patterns above have gone blind."""
-    found = [words for page in PAGES for words in commands(page.read_text())]
-    assert len(found) > 100
+    """Else the patterns have gone blind."""
+    found = [words_of(each) for each in commands() if "seawall" in each.text]
+    assert len(found) > 130
     assert ["why", "SW103"] in found
+
+
+def test_a_command_is_run_or_says_why_not() -> None:
+    """``tests/end_to_end/test_docs_run.py`` runs what is Seawall's and in no list."""
+    unknown = [
+        f"{each.page}: {each.text}"
+        for each in current_commands()
+        if not elsewhere(each) and not re.match(r"(sudo |ssh node )?seawall ", each.text)
+    ]
+    assert not unknown, "tests/architecture/page_commands.py, ELSEWHERE"
+
+
+def test_reasons_are_of_commands_that_there_are() -> None:
+    for each in ELSEWHERE:
+        assert any(elsewhere(command) == each for command in current_commands()), each.pattern
+        assert not each.tests or (REPOSITORY / each.tests).exists(), each.tests
 
 
 def anchors(text: str) -> set[str]:
