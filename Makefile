@@ -48,16 +48,11 @@ test-fresh:
 test-oldest:
 	tests/oldest_python || [ $$? = 75 ]
 
-# What needs root and Debian packages (installs them, says what it skips and why).  First what
-# may share the machine with others, two files at a time, then all that wants it to itself.  To
-# collect the other 600 files takes each of three processes as long as many a test.
+# What needs root and Debian packages (installs them, says what it skips and why).
 test-system: $(VENV)/dev.ready
 	tests/install_system_packages
 	$(BIN)/python -m compileall -q src
-	$(BIN)/python -m pytest -m "system and beside" -n 2 --dist loadfile -rs --durations=40 --durations-min=10 \
-	  $$(grep -rl "mark\.beside" tests --include="test_*.py")
-	$(BIN)/python -m pytest -m "system and not beside" -rs --durations=60 --durations-min=5 \
-	  $$(grep -rl "mark\.system" tests --include="test_*.py")
+	tests/system_tests $(BIN)/python
 
 # The 23 whole nodes of which `make test-system` runs seven: some twelve minutes.
 guard-nodes: $(VENV)/dev.ready

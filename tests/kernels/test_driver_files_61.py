@@ -84,7 +84,7 @@ look() {{ python3.11 $JOB/look.py > $OUT/$1.json 2> $OUT/$1.err; }}
 hold() {{ mkdir -p /sys/fs/cgroup/$5; mkfifo /run/in-$5-$4
           sleep 1000 > /run/in-$5-$4 & python3.11 $JOB/holder.py "$@" < /run/in-$5-$4 \\
               > /run/out-$5-$4 2>&1 &
-          tries=0; until grep -q ready /run/out-$5-$4 || [ $((tries += 1)) -gt 80 ]
+          tries=0; until grep -q ready /run/out-$5-$4 || [ $((tries += 1)) -gt 400 ]
           do sleep 0.1; done; cat /run/out-$5-$4; }}
 end() {{ while read pid; do kill -9 $pid; done < /sys/fs/cgroup/$1/cgroup.procs; sleep 1; }}
 mkdir /run/dev
@@ -106,7 +106,7 @@ look forgotten
 insmod $JOB/drm.ko && insmod $JOB/drm_shmem_helper.ko && insmod $JOB/vgem.ko || exit 1
 mkdir /sys/fs/cgroup/six; mkfifo /run/in-six; sleep 1000 > /run/in-six &
 python3.11 $JOB/exporter.py /dev/dri/card0 six < /run/in-six > /run/out-six 2>&1 &
-tries=0; until [ "$(grep -c ready /run/out-six)" = 2 ] || [ $((tries += 1)) -gt 80 ]
+tries=0; until [ "$(grep -c ready /run/out-six)" = 2 ] || [ $((tries += 1)) -gt 400 ]
 do sleep 0.1; done; cat /run/out-six
 look exported
 """

@@ -58,7 +58,7 @@ sh /run/deleg.sh > $OUT/deleg.json 2> $OUT/deleg.err; echo $? > $OUT/deleg.statu
 find deleg > $OUT/deleg.left
 echo "handed on: $(cat deleg/cgroup.subtree_control)" >> $OUT/deleg.left
 sh /run/deleg.sh 8MiB > /dev/null 2>> $OUT/dead.start & dead=$!; tries=0
-until ls deleg/*-outside-*/cgroup.procs > /dev/null 2>&1 || [ $((tries += 1)) -gt 60 ]
+until ls deleg/*-outside-*/cgroup.procs > /dev/null 2>&1 || [ $((tries += 1)) -gt 300 ]
 do sleep 0.5; done
 sleep 4; find deleg -name 'seawall-lab-*' > $OUT/dead.before
 cat deleg/cgroup.subtree_control >> $OUT/dead.before

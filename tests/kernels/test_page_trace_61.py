@@ -75,7 +75,9 @@ def test_the_drivers_own_functions_tell_who_got_and_who_gave_back(node: Outcome)
     holder, passer = rows[page["holder"]], rows[page["passer"]]
     assert (holder["driver"], holder["pages"], holder["freed_pages"]) == ("nvidia", pages, 0)
     assert (passer["pages"], passer["freed_pages"]) == (pages, pages)
-    assert pages <= pages_of(page, page["holder"]) <= 1.02 * pages
+    # The clocks of an emulator's two CPUs differ: a page that one frees and the other takes at
+    # once may look as if it had been freed last.
+    assert 0.99 * pages <= pages_of(page, page["holder"]) <= 1.02 * pages
     assert pages_of(page, page["passer"]) <= 0.02 * pages
 
 

@@ -15,11 +15,11 @@ from tests.end_to_end.innocents import guest_files, guest_innocents, in_shell
 from tests.kernels import built_modules, runc_in_guest
 from tests.kernels.vm import Image, Outcome, run_job
 
-pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(1500)]
 MIB = 1 << 20
-BEFORE, DURING, FORKED, CHURNED, DRIVEN = 256 * MIB, 2048 * MIB, 128 * MIB, 32 * MIB, 64 * MIB
+BEFORE, DURING, FORKED, CHURNED, DRIVEN = 256 * MIB, 1024 * MIB, 128 * MIB, 32 * MIB, 64 * MIB
 FORGOTTEN = 160 * MIB
-TRACE_SECONDS_MOST = 120
+TRACE_SECONDS_MOST = 280
 """Ctrl-C ends the trace as soon as all is held; how soon, the emulator's luck decides."""
 INNOCENTS_WEIGHT = 5
 """Software emulation has two slow CPUs; on a node Seawall does not wait for four busy programs."""
@@ -45,7 +45,7 @@ echo "== before"; seawall memory --json > $OUT/before.json 2> $OUT/before.err
 """
 WHO_JOB = rf"""
 echo "== who"
-seawall memory --who --for {TRACE_SECONDS_MOST} --timeout 240 --json \
+seawall memory --who --for {TRACE_SECONDS_MOST} --timeout 400 --json \
     > $OUT/who.json 2> $OUT/who.err & who=$!
 # Its instance stands there long before it is armed where the emulator is held up.
 tries=0; until grep -q "tracing, 0 of" $OUT/who.err || [ $((tries += 1)) -gt 600 ]
@@ -54,7 +54,7 @@ sleep 1; ls $T/instances > $OUT/instances.during; touch /run/go
 sleep 7; touch {runc_in_guest.HOME}/2/rootfs/go
 tries=0
 until [ "$(cat /run/hog-*.out {runc_in_guest.HOME}/2/rootfs/out | grep -c ready)" = 4 ] ||
-    [ $((tries += 1)) -gt 100 ]; do sleep 1; done
+    [ $((tries += 1)) -gt 240 ]; do sleep 1; done
 echo "== held after $tries"; sleep 4; kill -INT $who; wait $who; echo "who $?"
 cat /run/hog-*.out
 for n in receiver sender forker loader; do cat /run/inno-$n.done > $OUT/$n.done; done
@@ -112,7 +112,7 @@ def node(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     for _ in range(TRIES):
         folder = tmp_path_factory.mktemp("who")
         # Not ``traces``: on one thread the hogs do not get done within the trace.
-        outcome = run_job(image, job(), folder, files=files, memory_mib=5120, timeout_seconds=400)
+        outcome = run_job(image, job(), folder, files=files, memory_mib=5120, timeout_seconds=600)
         assert outcome.status == 0, outcome.console[-4000:]
         assert b"Traceback" not in outcome.files.get("who.err", b""), outcome.text("who.err")
         page = page_of(outcome, "who")
