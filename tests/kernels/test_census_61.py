@@ -38,7 +38,7 @@ census() { ask $1 memory --census --exact --json --timeout 60; }
 # What the boot itself took is given back a while later.
 free() { sed -n 's/^MemFree: *//p' /proc/meminfo | cut -d' ' -f1; }
 tries=0; last=0; echo 3 > /proc/sys/vm/drop_caches
-until now=$(free); [ $((now - last)) -lt 512 -a $((last - now)) -lt 512 ] || [ $((tries += 1)) -gt 20 ]
+until now=$(free); [ $((now - last)) -lt 512 -a $((last - now)) -lt 512 ] || [ $((tries+=1)) -gt 9 ]
 do last=$now; sleep 1; done
 census before
 mkdir -p /sys/fs/cgroup/pods/huge /sys/fs/cgroup/pods/gone /sys/fs/cgroup/planter
