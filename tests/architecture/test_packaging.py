@@ -195,3 +195,22 @@ def test_the_daemonsets_file_is_right_and_observes(manifest: dict[str, Any]) -> 
     config = manifest["ConfigMap"]
     assert volume["configMap"]["name"] == config["metadata"]["name"]
     assert parse(config["data"][name].encode(), name) == Settings()
+
+
+def test_system_priorities_are_for_named_namespaces_our_own_among_them(
+    manifest: dict[str, Any],
+) -> None:
+    found = read_manifest(PACKAGING / "kubernetes/system-priorities.yaml")
+    policy = found["ValidatingAdmissionPolicy"]
+    binding = found["ValidatingAdmissionPolicyBinding"]
+    assert policy["spec"]["failurePolicy"] == "Fail"
+    assert binding["spec"]["policyName"] == policy["metadata"]["name"]
+    (selector,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+    # Of all labels of a namespace the one that no tenant writes.
+    assert (selector["key"], selector["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
+    ours = manifest["DaemonSet"]
+    assert ours["metadata"]["namespace"] in selector["values"]
+    quota = read_manifest(PACKAGING / "kubernetes/tenant-quota.yaml")["ResourceQuota"]
+    classes = quota["spec"]["scopeSelector"]["matchExpressions"][0]["values"]
+    assert ours["spec"]["template"]["spec"]["priorityClassName"] in classes
+    assert quota["spec"]["hard"] == {"pods": "0"}

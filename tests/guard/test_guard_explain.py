@@ -12,6 +12,7 @@ from seawall.guard.explain_document import EXPLAIN
 from seawall.guard.explain_text import lines
 from seawall.guard.settings import Settings
 from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM
+from seawall.role_claims import claimed_role
 from seawall.views.terminal import Console
 
 GIB = 1 << 30
@@ -77,6 +78,25 @@ def test_who_may_be_acted_on_and_who_never() -> None:
     assert shown.index("lab/job/main: BestEffort") < shown.index("shop/web/nginx: Burstable")
     assert shown.index("shop/web/nginx: Burstable") < shown.index("shop/db/postgres: Guaranteed")
     assert "Never acted on: 1 outside the scope, 2 in it" in shown
+
+
+def test_a_name_or_a_priority_alone_protects_from_the_order_only() -> None:
+    uid = "3f0c9a4e_0b1d_4c61_9f4e_2d8a1c6b7e50"
+    path = f"{PODS}/kubepods-besteffort.slice/kubepods-besteffort-pod{uid}.slice/c"
+    critical = ExplainedWorkload(path, "team-a/hog/c", "", "", BEST_EFFORT, -997)
+    named = ExplainedWorkload(
+        f"{PODS}/f", "longhorn-system/hog/c", claimed_role("namespace", "storage daemon"), ""
+    )
+    found = of(Settings(), HERE._replace(seen=(critical, named, CSI)))
+    assert [seen.name for seen in found.may_act_on] == [critical.name, named.name]
+    assert [seen.name for seen in found.protected] == [CSI.name]
+    shown = flat(text(found))
+    assert "May be acted on: nothing Only if it is proved to be the cause: 2" in shown
+    assert "team-a/hog/c: only by its priority class: oom_score_adj -997" in shown
+    assert "longhorn-system/hog/c: only by its namespace: storage daemon" in shown
+    page = EXPLAIN.of({}, found)
+    assert [one["name"] for one in page["only_if_proved"]] == [critical.name, named.name]
+    assert page["only_if_proved"][1]["why"] == "only by its namespace: storage daemon"
 
 
 def test_protect_and_unprotect() -> None:

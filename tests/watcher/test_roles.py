@@ -6,6 +6,7 @@ from seawall.guard.tell import termination
 from seawall.host import pod_resources
 from seawall.kubelet_folders import ROOTS
 from seawall.readings import kubelet_devices
+from seawall.role_claims import is_claimed
 from seawall.watcher.roles import RoleFacts, role_of
 
 UID = "3f0c9a4e-0b1d-4c61-9f4e-2d8a1c6b7e50"
@@ -41,9 +42,7 @@ def unit(name: str, **told: object) -> RoleFacts:
         (container(folders=("/opt/cni/bin",)), "network (CNI)"),
         (container(folders=("/run/nvidia/driver",)), "GPU driver container"),
         (container(folders=("/var/lib/rook/mon-a/data",)), "storage daemon"),
-        (container(namespace="gpu-operator", pod="nvidia-driver-daemonset-x7x2p"), "GPU operator"),
-        (container(namespace="longhorn-system", pod="instance-manager-e"), "storage daemon"),
-        (container(adj=-997), "node-critical pod"),
+        (container(namespace="longhorn-system", folders=("/var/lib/longhorn",)), "storage daemon"),
         (container(adj=-999), "node-critical pod"),
         (unit("kubelet.service"), "kubelet"),
         (unit("k0scontroller.service"), "kubelet"),
@@ -67,6 +66,7 @@ def unit(name: str, **told: object) -> RoleFacts:
 )  # fmt: skip
 def test_evidence_of_the_host_protects(facts: RoleFacts, words: str) -> None:
     assert role_of(facts).startswith(words)
+    assert not is_claimed(role_of(facts))
 
 
 @pytest.mark.parametrize(
@@ -122,6 +122,24 @@ def test_evidence_of_the_host_protects(facts: RoleFacts, words: str) -> None:
 )  # fmt: skip
 def test_what_a_container_chooses_protects_nobody(facts: RoleFacts) -> None:
     assert role_of(facts) == ""
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        (container(namespace="gpu-operator", pod="nvidia-driver-daemonset-x7x2p"), "GPU operator"),
+        (container(namespace="longhorn-system", pod="instance-manager-e"), "storage daemon"),
+        (container(namespace="rook-ceph-mine", pod="hog"), "storage daemon"),
+        (container(namespace="cilium", pod="hog", qos="BestEffort"), "network (CNI)"),
+        (container(adj=-997), "node-critical pod"),
+        (container(adj=-997, qos="BestEffort", namespace="team-a"), "node-critical pod"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_a_tenant_may_write_down_is_a_claim(facts: RoleFacts, words: str) -> None:
+    role = role_of(facts)
+    assert is_claimed(role)
+    assert words in role
 
 
 def test_every_role_says_how_it_is_known() -> None:

@@ -75,6 +75,10 @@ class PolicyExplanation(NamedTuple):
     scope: tuple[tuple[str, int], ...]
     """Subtree, and how many workloads are in it."""
     may_act_on: tuple[ExplainedWorkload, ...]
+    only_if_proved: tuple[ExplainedWorkload, ...]
+    """Of ``may_act_on``, those whom a name or a priority takes out of the order; ``protected_by``
+    says which.
+    """
     protected: tuple[ExplainedWorkload, ...]
     """In the scope, each with its reason."""
     outside: int
@@ -103,6 +107,11 @@ def explanation_of(
         seen._replace(protected_by=_reason(seen, protection, is_told=settings.watch))
         for seen in inside
     ]
+    claims = [
+        seen._replace(protected_by=protection.claim(_judged(seen, is_told=settings.watch)))
+        for seen, found in zip(inside, judged, strict=True)
+        if not found.protected_by
+    ]
     return PolicyExplanation(
         settings=settings,
         config_path=config_path,
@@ -112,6 +121,7 @@ def explanation_of(
         floor_by=floor_by,
         scope=tuple(_scope_row(subtree, here, settings) for subtree in settings.scope),
         may_act_on=tuple(seen for seen in judged if not seen.protected_by),
+        only_if_proved=tuple(seen for seen in claims if seen.protected_by),
         protected=tuple(seen for seen in judged if seen.protected_by),
         outside=len(here.seen) - len(inside),
         kills_by=kills_by(here),
@@ -135,13 +145,16 @@ def _reason(seen: ExplainedWorkload, protection: Protection, *, is_told: bool) -
     """The judge's own words: why it is never acted on; empty: it may be.  ``is_told``: a watcher
     tells the guard names and roles.
     """
-    if seen.own_why:
-        return seen.own_why
-    group = _group(seen, is_told=is_told)
-    group.pod = place_of(seen.path).pod_uid or ""
+    return seen.own_why or protection.reason(_judged(seen, is_told=is_told))
+
+
+def _judged(seen: ExplainedWorkload, *, is_told: bool) -> Group:
+    """As the guard sees it."""
+    group, place = _group(seen, is_told=is_told), place_of(seen.path)
+    group.pod = "" if place.is_delegated else place.pod_uid or ""
     group.adj, group.class_rank = seen.adj, seen.class_rank
     group.protected_by = seen.protected_by if is_told else ""
-    return protection.reason(group)
+    return group
 
 
 def _group(seen: ExplainedWorkload, *, is_told: bool) -> Group:

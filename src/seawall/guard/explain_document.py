@@ -20,7 +20,7 @@ class SettingsFile(NamedTuple):
 
 
 class ProtectedWorkload(NamedTuple):
-    """One that is never acted on."""
+    """One that is never acted on, or only on proof."""
 
     cgroup: str
     name: str
@@ -37,6 +37,13 @@ def settings(found: PolicyExplanation) -> Mapping[str, Any]:
     mean.
     """
     return {key.name: getattr(found.settings, key.field) for key in KEYS}
+
+
+def only_if_proved(found: PolicyExplanation) -> list[ProtectedWorkload]:
+    """Of those that may be acted on: a name or a priority, which any tenant may write down, takes
+    them out of the order; who is proved to be the cause goes.
+    """
+    return [ProtectedWorkload(one.path, one.name, one.protected_by) for one in found.only_if_proved]
 
 
 def protected(found: PolicyExplanation) -> list[ProtectedWorkload]:
@@ -59,7 +66,8 @@ EXPLAIN: Final = Document(
             *shown("mode=settings.mode", config, settings, "total_bytes=here.total_bytes"),
             *shown("floor_bytes floor_by target_bytes"),
             *shown("scope", turn=columns("path workloads")),
-            *shown("may_act_on", protected, "outside_scope=outside kills_by cannot paths"),
+            *shown("may_act_on", only_if_proved, protected),
+            *shown("outside_scope=outside kills_by cannot paths"),
             *shown("for_nobody", turn=columns("key word")),
             *shown("other_guards=here.others", could_not_see),
         ),

@@ -14,13 +14,13 @@ from seawall.words import count, percent, size
 ROWS_MOST: Final = 20
 _LABEL: Final = 10
 _SPARED: Final = (
-    "always: what is outside the scope, the guard and what it is in, static pods, kube-system, "
-    "node-critical pods (not Guaranteed ones), CNI, CSI, device plugins and drivers, MPS, storage "
-    "daemons, slurmd"
+    "always: what is outside the scope, the guard and what it is in, protect, static pods, "
+    "kube-system, CNI, CSI, device plugins and drivers, MPS, storage daemons (by folders of the "
+    "host), slurmd; unless it is proved to be the cause: who is that by a name or priority alone"
 )
 _SPARED_UNTOLD: Final = (
-    "always: what is outside the scope, the guard and what it is in, oom_score_adj -997 and less "
-    "(but not a Guaranteed pod's -997), what protect names by its path"
+    "always: what is outside the scope, the guard and what it is in, oom_score_adj under -997, "
+    "what protect names by its path; unless it is proved to be the cause: a pod with -997"
 )
 """Without a watcher."""
 _OVER_LIMIT: Final = {
@@ -59,8 +59,13 @@ def lines(found: PolicyExplanation, paper: Console, *, whole: bool = False) -> I
     if settings.datagram_to:
         yield from _row(paper, "datagram", f"sent to {settings.datagram_to} at every trigger")
     yield ""
-    title = f"May be acted on: {count(len(found.may_act_on)) if found.may_act_on else 'nothing'}"
-    yield from _workloads(paper, title, _by_class(found), whole=whole)
+    plain = _by_class(found)
+    title = f"May be acted on: {count(len(plain)) if plain else 'nothing'}"
+    yield from _workloads(paper, title, plain, whole=whole)
+    claims = [f"{seen.name}: {seen.protected_by}" for seen in found.only_if_proved]
+    if claims:
+        title = f"Only if it is proved to be the cause: {count(len(claims))}"
+        yield from _workloads(paper, title, claims, whole=whole)
     never = [f"{seen.name}: {seen.protected_by}" for seen in found.protected]
     title = f"Never acted on: {count(found.outside)} outside the scope, {count(len(never))} in it"
     yield from _workloads(paper, title, never, whole=whole)
@@ -170,8 +175,12 @@ def _path_words(named: NamedPath, settings: Settings) -> str:
 
 
 def _by_class(found: PolicyExplanation) -> list[str]:
-    """In Kubernetes' order, as the ranking has it when nothing else speaks."""
-    rows = sorted(found.may_act_on, key=lambda seen: (seen.class_rank, seen.name))
+    """In Kubernetes' order, as the ranking has it when nothing else speaks; without those who are
+    in no order.
+    """
+    apart = {seen.path for seen in found.only_if_proved}
+    plain = [seen for seen in found.may_act_on if seen.path not in apart]
+    rows = sorted(plain, key=lambda seen: (seen.class_rank, seen.name))
     return [f"{seen.name}: {seen.class_name}" for seen in rows]
 
 

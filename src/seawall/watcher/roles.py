@@ -3,8 +3,10 @@
 
 A container chooses its image, its processes' names and what is in its files, so none of these
 protects it.  What it does not choose, best first: the cgroup in which the host put it, the uid
-that the kubelet made, the namespace in which it was allowed to be made, the host's folders that
-it was given, and the oom_score_adj that the kubelet wrote.  Every role says how it is known.
+that the kubelet made (the API server gives every pod an uid with dashes, whatever its annotations
+say of ``kubernetes.io/config.source``), kube-system, which is nobody's to make, and the host's
+folders that it was given.  A namespace called as an operator's, or the -997 of a priority class,
+is only claimed (``role_claims``).  Every role says how it is known.
 
 Pure.  Sources: pkg/kubelet/config/common.go (the uid of a static pod is a hash without dashes),
 pkg/kubelet/qos/policy.go (-997 for node-critical pods, and for all Guaranteed ones), the device
@@ -18,6 +20,7 @@ from typing import Final, NamedTuple
 from seawall import kubelet_names
 from seawall.cgroup_paths import Qos
 from seawall.kubelet_folders import FOLDER
+from seawall.role_claims import claimed_role
 
 _STATIC_UID: Final = re.compile(r"[0-9a-f]{32}\Z")
 _SYSTEM_NAMESPACES: Final = frozenset({"kube-system"})
@@ -53,7 +56,8 @@ _OF_KUBELET: Final = (
     ("pods", "CSI driver"),
     ("", "CSI driver"),
 )
-# (namespaces, beginnings of names of pods, role): made by whoever may make pods there.
+# (namespaces, beginnings of names of pods, role): any of these namespaces that is not there yet
+# is made by whoever may make one, so this is a claim.  The daemons themselves are given folders.
 _OPERATORS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     (r"(nvidia-)?gpu-operator(-resources)?",
      ("nvidia-device-plugin", "nvidia-driver", "nvidia-container-toolkit", "nvidia-mig",
@@ -155,7 +159,7 @@ def _of_container(facts: RoleFacts) -> str:
             return f"{role} (the host's {home.rstrip('/')} is mounted into it)"
     for namespaces, names, role in _OPERATORS_FOUND:
         if namespaces.match(facts.namespace) and facts.pod.startswith(names):
-            return f"{role} (namespace {facts.namespace})"
+            return claimed_role("namespace", f"{role} (namespace {facts.namespace})")
     return _by_adj(facts)
 
 
@@ -174,12 +178,15 @@ def _is_given(folder: str, home: str) -> bool:
 
 
 def _by_adj(facts: RoleFacts) -> str:
-    """The kubelet's word for a pod that the node needs; Guaranteed pods all have -997."""
+    """-997 is the kubelet's word for who asked for system-node-critical; Guaranteed pods all have
+    it.  Less than that takes CAP_SYS_RESOURCE of the host's own user namespace.
+    """
     if facts.adj is None or facts.is_sandbox:
         return ""
-    is_critical = facts.adj == _CRITICAL_ADJ and facts.qos not in (None, "Guaranteed")
-    if is_critical or (facts.adj <= _NEVER_ADJ and facts.qos is not None):
+    if facts.adj <= _NEVER_ADJ and facts.qos is not None:
         return f"node-critical pod (oom_score_adj {facts.adj}, which only root can set)"
+    if facts.adj == _CRITICAL_ADJ and facts.qos not in (None, "Guaranteed"):
+        return claimed_role("priority class", f"node-critical pod (oom_score_adj {facts.adj})")
     return ""
 
 

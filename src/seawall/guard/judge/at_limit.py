@@ -231,7 +231,7 @@ def judge_stuck(state: PolicyState, node: Node, groups: Mapping[str, Group]) -> 
         if group.at_limit_seconds and stuck.is_stuck(group, state.settings):
             if state.hold.why_done(group):
                 continue
-            against = state.protection.reason(group)
+            against = state.protection.bar(group)
             if not state.hold.bar(group, against):
                 continue
             verdict = _end_stuck(state, node, group, against)

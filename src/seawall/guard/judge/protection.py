@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reasons against acting on a group that no evidence outweighs.
+"""Reasons against acting on a group that no evidence outweighs, and those that proof outweighs.
+
+The node's owner protects: by ``protect``, by where the host put it, by what the host gave it.  A
+name or a priority that a tenant may write down (``role_claims``) takes a group out of the order
+only: who is proved to be the cause goes.
 
 The kubelet gives every Guaranteed pod oom_score_adj -997 (pkg/kubelet/qos/policy.go), and so
-does it to node-critical ones.  So -997 protects, except what the cgroup tree itself shows to be
-a Guaranteed pod and that has no role: those come last in the order instead.
+does it to those of the class system-node-critical.  What the cgroup tree itself shows to be a
+Guaranteed pod comes last in the order; of another pod of the kubelet's it is a claim; elsewhere
+root has set it, and it protects.
 """
 
 from collections.abc import Sequence
 
 from seawall.guard.settings import Settings
 from seawall.guard.tick_facts import GUARANTEED, Group
+from seawall.role_claims import claimed_role, is_claimed
 
 ADJ_PROTECTED = -997
 ADJ_NEVER = -1000
@@ -29,7 +35,7 @@ class Protection:
         self.unprotect = settings.unprotect
 
     def reason(self, group: Group) -> str:
-        """Why ``group`` is never acted on, in words; empty: it may be."""
+        """Why ``group`` is never acted on, in words; empty: it may be, if it is proved."""
         path = group.path
         if path in {"", "/"}:
             return "it is the root of all"
@@ -44,13 +50,29 @@ class Protection:
             return f"oom_score_adj {adj}: the kernel never kills it either"
         if matches(self.unprotect, group):
             return ""
-        if group.protected_by:
+        if group.protected_by and not is_claimed(group.protected_by):
             return f"protected: {group.protected_by}"
         if adj is not None and (
-            adj < ADJ_PROTECTED or (adj == ADJ_PROTECTED and group.class_rank != GUARANTEED)
+            adj < ADJ_PROTECTED or (adj == ADJ_PROTECTED and not _is_pod_or_guaranteed(group))
         ):
             return f"protected: oom_score_adj {adj}"
         return ""
+
+    def claim(self, group: Group) -> str:
+        """Why ``group`` goes only if it is proved, in words; empty: nothing is claimed for it, or
+        its owner does not care (``unprotect``).
+        """
+        if matches(self.unprotect, group):
+            return ""
+        if is_claimed(group.protected_by):
+            return group.protected_by
+        if group.adj == ADJ_PROTECTED and group.pod and group.class_rank != GUARANTEED:
+            return claimed_role("priority class", f"oom_score_adj {group.adj}")
+        return ""
+
+    def bar(self, group: Group) -> str:
+        """Why ``group`` is not acted on without proof; empty: it may be."""
+        return self.reason(group) or self.claim(group)
 
     def _is_spelt_out(self, group: Group) -> bool:
         """It or its pod, whole and by name: neither a namespace nor a slice."""
@@ -63,6 +85,11 @@ class Protection:
     def is_in_scope(self, path: str) -> bool:
         """Inside one of the subtrees of the settings; ``/`` is all."""
         return any(is_within(path, root) for root in self.scope)
+
+
+def _is_pod_or_guaranteed(group: Group) -> bool:
+    """Of the kubelet's, by its cgroup."""
+    return bool(group.pod) or group.class_rank == GUARANTEED
 
 
 def is_within(path: str, root: str) -> bool:

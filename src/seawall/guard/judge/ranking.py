@@ -23,7 +23,7 @@ from seawall.guard.judge.proof import (
     grow,
 )
 from seawall.guard.judge.protection import Protection
-from seawall.guard.judge.row import OVER_LIMIT, RANKED, SOURCE_OUTSIDE, WITHIN, Row
+from seawall.guard.judge.row import OVER_LIMIT, PROVED, RANKED, SOURCE_OUTSIDE, WITHIN, Row
 from seawall.guard.tick_facts import BURSTABLE, SYSTEM, Group, Node
 from seawall.guard.verdict import Rank
 
@@ -81,6 +81,9 @@ def rank(
             row.against.append(reason)
         if row.tier == RANKED and not is_over_promise(row):
             row.tier = WITHIN
+        row.claim = "" if reason else protection.claim(row.group)
+        if row.claim and row.tier > PROVED:
+            row.against.append(f"goes only if it is proved to be the cause: {row.claim}")
         row.score = score_of(row, causes)
         row.is_taker = is_taker(row, causes)
     only_source_within(rows, causes, need)
@@ -125,9 +128,13 @@ def score_of(row: Row, causes: Causes) -> float:
     return row.expected * (1 + min(OVERRUN_MOST, over)) * (1 + GROWTH_WEIGHT * share)
 
 
-def sort_key(row: Row, capacity_bytes: int) -> tuple[int, float, float, float, str]:
-    """Smaller goes first; paths decide between equals, so that two looks agree."""
+def sort_key(row: Row, capacity_bytes: int) -> tuple[float, float, float, float, str]:
+    """Smaller goes first; paths decide between equals, so that two looks agree.  Who claims to
+    be needed goes behind all others that are proved.
+    """
     path = row.group.path
+    if row.claim and row.tier <= PROVED:
+        return (PROVED + 0.5, -float(row.beyond), -float(row.grown), 0.0, path)
     if row.tier == OVER_LIMIT:
         return (row.tier, -float(row.over_limit + row.grown), 0.0, 0.0, path)
     if row.tier <= SOURCE_OUTSIDE:

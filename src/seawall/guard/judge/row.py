@@ -26,9 +26,9 @@ class Row:
     """Sums of one group; bytes."""
 
     __slots__ = (
-        "against", "back", "beyond", "certain", "expected", "group", "grown", "hard", "is_hollow",
-        "is_limit_alone", "is_read", "is_taker", "limit", "outside_grown", "over", "over_limit",
-        "promise", "score", "taken", "tier", "within_limit",
+        "against", "back", "beyond", "certain", "claim", "expected", "group", "grown", "hard",
+        "is_hollow", "is_limit_alone", "is_read", "is_taker", "limit", "outside_grown", "over",
+        "over_limit", "promise", "score", "taken", "tier", "within_limit",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +69,8 @@ class Row:
         self.score = 0.0
         self.tier = RANKED
         self.against: list[str] = []
+        self.claim = ""
+        """By what it asks to be spared that only proof outweighs (``Protection.claim``)."""
 
     @property
     def is_unpromised(self) -> bool:

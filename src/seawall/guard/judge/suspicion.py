@@ -91,7 +91,7 @@ def _guess(
 
 def _is_barred(state: PolicyState, row: Row) -> bool:
     return (
-        bool(state.protection.reason(row.group) or state.hold.why_done(row.group))
+        bool(state.protection.bar(row.group) or state.hold.why_done(row.group))
         or _key(row.group) in state.rests.resting
         or is_distrusted(row, state.hold.distrusted)
     )
@@ -135,7 +135,7 @@ def look_after(state: PolicyState, node: Node, groups: Mapping[str, Group]) -> V
     if state.is_observing or not hold_seconds(state.settings):
         return let_go(state, node, "the configuration holds nobody any more")
     there = [groups[t.path] for t in held.targets if t.path in groups]
-    if any(state.protection.reason(group) for group in there):
+    if any(state.protection.bar(group) for group in there):
         return let_go(state, node, "{they} may not be acted on")
     if _went_on(held, node):
         for target in held.targets:
