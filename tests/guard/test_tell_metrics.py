@@ -5,16 +5,23 @@ import re
 import shutil
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.guard.telling import HOSTILE, MIB
+from tests.guard.telling import HOSTILE, MIB, groups, node, verdict
+from tests.guard.test_tell_teller import Heard
 
+from seawall.guard.settings import Settings
+from seawall.guard.tell.decision_tally import HOWS, DecisionTally
+from seawall.guard.tell.paths import Paths
 from seawall.guard.tell.rivals import eviction_of, find
+from seawall.guard.tell.teller import Teller
 from seawall.guard.tell.textfile import METRICS, label, render, write
+from seawall.guard.verdict import NOT_OPTED_IN, POLICY_IS_REPORT, TRIGGERS, Verdict
 
 VALUES: dict[str, Any] = {
     "mode": "enforce", "can_kill": True, "config_taken": False, "headroom_bytes": 4096 * MIB,
@@ -24,6 +31,7 @@ VALUES: dict[str, Any] = {
     "kills": 2, "predicted_bytes": 5, "returned_bytes": 4, "reaction_seconds": 0.004,
     "last_tick_seconds": "0.003", "watcher_up": False, "own_major_faults": 0,
     "resident_bytes": 13 * MIB, "unix_seconds": 1_795_295_047.5,
+    "workloads": [["shop/cart/worker", 600 * MIB], ['evil"} 1\n# TYPE x\\', 5 * MIB]],
 }  # fmt: skip
 
 
@@ -60,7 +68,53 @@ def test_every_family_is_announced_once_before_its_samples() -> None:
             assert lines[number + 1].startswith(name)
             assert (kind == "counter") == name.endswith("_total")
     names = [line.split()[2] for line in lines if line.startswith("# TYPE")]
-    assert len(names) == len(set(names)) == len(METRICS) + 2 - 1
+    assert len(names) == len(set(names)) == len(METRICS) + 3 - 1
+
+
+def test_workloads_have_a_series_each_whatever_they_are_called() -> None:
+    found = samples(render(VALUES))
+    name = "seawall_workload_uncounted_bytes"
+    assert found[f'{name}{{workload="shop/cart/worker"}}'] == str(600 * MIB)
+    assert found[f'{name}{{workload="evil\\"}} 1\\n# TYPE x\\\\"}}'] == str(5 * MIB)
+    # Of two cgroups with one name: a series that stands twice spoils the whole scrape.
+    twice = render({**VALUES, "workloads": [["a/b/c", 7], ["a/b/c", 5], ["a/b/d", 1]]})
+    assert [line for line in twice.splitlines() if line.startswith(name)] == [
+        f'{name}{{workload="a/b/c"}} 12', f'{name}{{workload="a/b/d"}} 1',
+    ]  # fmt: skip
+    assert name not in render({**VALUES, "workloads": []})
+
+
+def test_the_guard_names_the_ten_that_hold_most(tmp_path: Path) -> None:
+    aide, settings = Heard(), Settings(textfile="/x/seawall.prom")
+    teller = Teller(settings, Paths(folder=str(tmp_path)), "5eed", aide)  # type: ignore[arg-type]
+    teller.open()
+    many = groups(30)
+    many["/kubepods/w29"].name = HOSTILE
+    teller.status(node(), many, "peace", {})
+    (request,) = aide.asked("textfile")
+    rows = request["values"]["workloads"]
+    assert [count for _, count in rows] == [n * MIB for n in range(29, 19, -1)]
+    assert all(name.isascii() and name.isprintable() for name, _ in rows)
+    pairs = {(trigger, how): n for trigger, how, n in request["values"]["decisions"]}
+    assert pairs == {(t, how): 0 for t in TRIGGERS for how in HOWS}, "from the first scrape on"
+    teller.close()
+
+
+@pytest.mark.parametrize(
+    ("refused", "how"),
+    [(POLICY_IS_REPORT, "reported"), (NOT_OPTED_IN, "reported"), ("", "reported"),
+     (f"{POLICY_IS_REPORT}, and protected: CNI", "reported"), ("protected: CNI", "refused")],
+)  # fmt: skip
+def test_a_report_is_no_refusal_and_steps_are_no_decisions(refused: str, how: str) -> None:
+    tally = DecisionTally()
+    report = Verdict("5eed0000-0001", 1.0, "over_limit", True, 5, 0.0, (), (), refused, "over")
+    assert tally.verdict(report, "enforce") == how
+    assert {pair: n for pair, n in tally.decisions.items() if n} == {("over_limit", how): 1}
+    for _ in ("freeze", "kill"):
+        acts = verdict()._replace(decision="5eed0000-0002")
+        assert tally.verdict(acts, "enforce") == "acted"
+    assert tally.decisions["node_short", "acted"] == 1
+    assert tally.counts()["decisions"] == 2
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf"), "x", [], None])
@@ -126,6 +180,28 @@ def test_a_writer_that_is_killed_leaves_what_the_next_ones_remove(tmp_path: Path
         os.utime(file, (time.time() - 61, time.time() - 61))
     assert write({"path": str(path), "values": VALUES}) == {"problem": ""}
     assert os.listdir(tmp_path) == ["seawall.prom"]
+
+
+@pytest.mark.system
+def test_a_folder_that_came_after_the_start_is_written_to(tmp_path: Path) -> None:
+    """As the unit has it: all that was not there is read-only in its own view, and stays so."""
+    if os.geteuid():
+        pytest.skip("needs root: it makes a mount namespace")
+    late, host = tmp_path / "late", f"/proc/{os.getpid()}/root"
+    late.mkdir()
+    script = (
+        f"mount --bind {tmp_path} {tmp_path} && mount -o remount,ro,bind {tmp_path} && "
+        f"exec {sys.executable} -c 'from seawall.guard.tell.textfile import write;"
+        f'asked = {{"path": "{late}/seawall.prom", "values": {{"mode": "observe"}}}};'
+        f'print(write(asked, ("",)), write(asked, ("", "{host}")))\''
+    )
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, check=False
+    )
+    told = f"{{'problem': '{late}/seawall.prom: Read-only file system'}} {{'problem': ''}}\n"
+    assert done.stdout == told, done.stderr
+    assert 'mode="observe"} 1' in (late / "seawall.prom").read_text()
+    assert os.listdir(late) == ["seawall.prom"]
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:

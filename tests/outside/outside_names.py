@@ -197,6 +197,7 @@ def metrics() -> Iterator[str]:
     """By the text that Prometheus reads, of a guard of which everything is known."""
     values: dict[str, Any] = {metric.key: 1 for metric in textfile.METRICS}
     values |= {"mode": "observe", "decisions": [("node_short", "acted", 1)]}
+    values["workloads"] = [("shop/web/app", 1)]
     for line in textfile.render(values).splitlines():
         if line.startswith("# TYPE "):
             yield f"metric {line.removeprefix('# TYPE ')}"

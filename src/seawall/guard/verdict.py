@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the judge says in one tick: why, whom it looked at, what is to be done."""
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from seawall.actions.orders import Order, Outcome
 
 Trigger: TypeAlias = Literal["node_short", "over_limit", "stuck_at_limit"]
+TRIGGERS: Final = ("node_short", "over_limit", "stuck_at_limit")
+POLICY_IS_REPORT: Final = 'the policy is "report"'
+NOT_OPTED_IN: Final = "over_limit_opt_in does not name it"
+"""So ``refused`` begins where nothing was wanted but the report."""
 
 
 class Rank(NamedTuple):
@@ -50,6 +54,11 @@ class Verdict(NamedTuple):
     """Why nothing, or nothing more, is done; empty when something is."""
     sentence: str
     """What a person reads first."""
+
+    @property
+    def is_refusal(self) -> bool:
+        """Something was to be done, and is not."""
+        return bool(self.refused) and not self.refused.startswith((POLICY_IS_REPORT, NOT_OPTED_IN))
 
 
 class DecisionUpdate(NamedTuple):

@@ -12,7 +12,7 @@ from seawall.guard.judge.policy_state import PolicyState
 from seawall.guard.judge.ranking import ranks_of, rows_of
 from seawall.guard.judge.sentences import plain
 from seawall.guard.tick_facts import Group, Node
-from seawall.guard.verdict import Verdict
+from seawall.guard.verdict import NOT_OPTED_IN, POLICY_IS_REPORT, Verdict
 from seawall.words import size
 
 UNTOLD_SECONDS = 60.0
@@ -119,9 +119,7 @@ def _over(state: PolicyState, node: Node, entry: Overrun, group: Group) -> Verdi
     if any(source in state.hold.distrusted for source in _sources(group)):
         against = against or "this kind of evidence did not hold a moment ago"
     if policy == "report":
-        why = 'the policy is "report"'
-        if state.settings.over_limit != "report":
-            why = "over_limit_opt_in does not name it"
+        why = POLICY_IS_REPORT if state.settings.over_limit == "report" else NOT_OPTED_IN
         return _report(state, node, entry, group, f"{why}, and {apart}" if apart else why)
     if against:
         return _report(state, node, entry, group, against)

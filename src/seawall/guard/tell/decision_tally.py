@@ -5,17 +5,18 @@ from typing import Any, Final
 
 from seawall.actions.orders import Order, Outcome
 from seawall.guard.tick_facts import Node
-from seawall.guard.verdict import DecisionUpdate, Verdict
+from seawall.guard.verdict import TRIGGERS, DecisionUpdate, Verdict
 
 _REMEMBERED: Final = 32
 ENDS: Final = ("terminate", "kill")
 """Steps after which a workload is told to be gone."""
+HOWS: Final = ("acted", "observed", "refused", "reported")
 
 
 def how_of(verdict: Verdict, mode: str) -> str:
     """``acted``, ``observed``, ``refused`` or ``reported``."""
     if verdict.is_report or not verdict.orders:
-        return "refused" if verdict.refused else "reported"
+        return "refused" if verdict.is_refusal else "reported"
     return "acted" if mode == "enforce" else "observed"
 
 
@@ -23,13 +24,15 @@ class DecisionTally:
     """Only ever grows, as counters do."""
 
     __slots__ = (
-        "_known", "_returned", "decisions", "kills", "own_major_faults", "predicted_bytes",
-        "reaction_seconds", "returned_bytes",
+        "_counted", "_known", "_returned", "decisions", "kills", "own_major_faults",
+        "predicted_bytes", "reaction_seconds", "returned_bytes",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.decisions: dict[tuple[str, str], int] = {}
-        """By trigger and by how it was taken; a dozen pairs at most."""
+        self.decisions = {(trigger, how): 0 for trigger in TRIGGERS for how in HOWS}
+        """By trigger and by how it was taken: every pair from the first scrape on, for a counter
+        that begins at 1 has no increase.
+        """
         self.kills = 0
         """Workloads that were told to end, by SIGTERM or SIGKILL."""
         self.predicted_bytes = 0
@@ -37,14 +40,17 @@ class DecisionTally:
         self.reaction_seconds: float | None = None
         """From the last order to its first write or signal."""
         self.own_major_faults = 0
+        self._counted: list[str] = []
         self._known: list[tuple[str, str, str, int]] = []
         self._returned: tuple[str, int] = ("", 0)
 
     def verdict(self, verdict: Verdict, mode: str) -> str:
-        """Count it; how it was taken."""
+        """Count it, once for all its steps; how it was taken."""
         how = how_of(verdict, mode)
-        pair = (verdict.trigger, how)
-        self.decisions[pair] = self.decisions.get(pair, 0) + 1
+        if verdict.decision not in self._counted:
+            self._counted.append(verdict.decision)
+            del self._counted[:-_REMEMBERED]
+            self.decisions[verdict.trigger, how] += 1
         return how
 
     def outcome(self, outcome: Outcome) -> bool:

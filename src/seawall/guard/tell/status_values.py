@@ -84,6 +84,12 @@ def top_shadow_charges(groups: Iterable[Group]) -> list[Group]:
     return sorted(groups, key=_shadow_charge, reverse=True)[:TOP]
 
 
+def top_uncounted(groups: Iterable[Group], most: int) -> list[Group]:
+    """So many at most of those that are known to hold uncounted memory, the largest first."""
+    held = [group for group in groups if group.outside.certain_bytes > 0]
+    return sorted(held, key=lambda group: (-group.outside.certain_bytes, group.path))[:most]
+
+
 def _shadow_charge(group: Group) -> int:
     return group.charge_bytes + group.outside.certain_bytes
 

@@ -37,6 +37,7 @@ from seawall.guard.tell.status_values import (
     lines_of,
     top_of,
     top_shadow_charges,
+    top_uncounted,
 )
 from seawall.guard.tick_facts import Group, Node
 from seawall.guard.verdict import DecisionUpdate, Rank, Verdict
@@ -51,6 +52,8 @@ AFTER_SECONDS: Final = 300.0
 that is killed again and again at its own limit would fill the journal.
 """
 _SENTENCES_KEPT: Final = 8
+_NAMED_WORKLOADS: Final = 10
+"""In the metrics."""
 _OWN_KEYS: Final = frozenset(
     {"can kill", "watcher", "black box", "blind", "others", "problem", "mode_why", "tick_seconds"}
 )
@@ -161,7 +164,7 @@ class Teller:
             self._decisions.tend()
         for words in news_of(self._page, self._json, self._decisions):
             self.event(words)
-        self._errands(shown, extra)
+        self._errands(shown, groups, extra)
 
     def is_time(self, now: float, judge_state: str) -> bool:
         """Whether ``status`` would write."""
@@ -280,7 +283,9 @@ class Teller:
     def _ask(self, request: dict[str, Any]) -> bool:
         return self._aide is not None and self._aide.send(request)
 
-    def _errands(self, shown: StatusValues, extra: dict[str, str]) -> None:
+    def _errands(
+        self, shown: StatusValues, groups: Mapping[str, Group], extra: dict[str, str]
+    ) -> None:
         """What the aide does now and then."""
         if self._aide is None:
             return
@@ -298,7 +303,7 @@ class Teller:
             self._listed = now
             self._ask({"do": "textfile", "path": self.settings.textfile,
                        "values": _textfile_values(
-                           shown, self._tally, self._footprint, extra.get("tick_seconds"),
+                           shown, self._tally, self._footprint, groups, extra.get("tick_seconds"),
                            is_config_taken=not self.failures.is_held("config"))})  # fmt: skip
 
     def _shown(
@@ -349,7 +354,7 @@ def _after_kill_requests(
 
 def _textfile_values(
     shown: StatusValues, tally: DecisionTally, footprint: Footprint | None,
-    tick_seconds: str | None, *,
+    groups: Mapping[str, Group], tick_seconds: str | None, *,
     is_config_taken: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """Bytes and seconds; None: not known."""
@@ -366,6 +371,8 @@ def _textfile_values(
         "own_major_faults": tally.own_major_faults,
         "resident_bytes": footprint and footprint.resident_bytes(),
         "unix_seconds": finite(shown.unix_seconds),
+        "workloads": [[plain(group.name, 256), group.outside.certain_bytes]
+                      for group in top_uncounted(groups.values(), _NAMED_WORKLOADS)],
     }  # fmt: skip
 
 

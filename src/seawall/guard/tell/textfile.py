@@ -4,18 +4,25 @@
 Rendered by the aide from what the guard sends, written beside and renamed over, so that the
 collector never reads half of it.  Whoever writes has 20 s for it: what lies beside for longer is of
 one that was killed.
+
+The unit's own view of the file system (ProtectSystem=strict) has for good only those folders that
+were there when it started: one that came later is written as the host's first process sees it.
 """
 
+import errno
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from seawall.replaced_file import parts_of, remove, replace_there
 
 MODE: Final = 0o644
 PART_SECONDS: Final = 60.0
+ROOTS: Final = ("", "/proc/1/root")
+"""Its own, then the host's: tried where its own is not to be written to."""
+UNCOUNTED: Final = "seawall_workload_uncounted_bytes"
 _MODES: Final = ("observe", "enforce")
 
 
@@ -66,7 +73,20 @@ def render(values: dict[str, Any]) -> str:
         if number is not None:
             lines += _heading(metric.name, metric.kind, metric.help)
             lines.append(f"seawall_guard_{metric.name} {number}")
+    lines += _workloads(values.get("workloads", ()))
     return "\n".join(lines) + "\n"
+
+
+def _workloads(rows: Iterable[tuple[str, int]]) -> Iterator[str]:
+    """A name stands once: two cgroups may have it, and a series that is there twice spoils all."""
+    held: dict[str, int] = {}
+    for name, count in rows:
+        held[name] = held.get(name, 0) + count
+    if held:
+        yield f"# HELP {UNCOUNTED} Least uncounted memory of a workload, of the ten with most."
+        yield f"# TYPE {UNCOUNTED} gauge"
+    for name, count in held.items():
+        yield f'{UNCOUNTED}{{workload="{label(name)}"}} {_number(count)}'
 
 
 def label(value: object) -> str:
@@ -75,15 +95,21 @@ def label(value: object) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def write(request: dict[str, Any]) -> dict[str, Any]:
+def write(request: dict[str, Any], roots: Sequence[str] = ROOTS) -> dict[str, Any]:
     """The file, replaced whole; what went wrong in ``problem``."""
-    path = str(request.get("path"))
-    _sweep(path)
-    try:
-        replace_there(path, render(request.get("values", {})).encode(), MODE)
-    except OSError as error:
-        return {"problem": f"{path}: {error.strerror}"}
-    return {"problem": ""}
+    path, problem = str(request.get("path")), ""
+    text = render(request.get("values", {})).encode()
+    for root in roots:
+        _sweep(root + path)
+        try:
+            replace_there(root + path, text, MODE)
+        except OSError as error:
+            problem = problem or f"{path}: {error.strerror}"
+            if error.errno != errno.EROFS:
+                break
+        else:
+            return {"problem": ""}
+    return {"problem": problem}
 
 
 def _sweep(path: str) -> None:
