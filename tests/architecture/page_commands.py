@@ -24,7 +24,7 @@ HISTORY = ("CHANGELOG.md", "docs/decisions/")
 """Pages about earlier days: what they name is parsed, and not run."""
 
 _PROGRAM = re.compile(
-    r"(seawall|sudo|ssh|scp|make|python3?|tar|cp|rm|mkdir|install|sed|grep|cat|jq|curl|kubectl|"
+    r"(PYTHONPATH=src|seawall|sudo|ssh|scp|make|python3?|tar|cp|rm|mkdir|install|sed|grep|cat|jq|curl|kubectl|"
     r"systemctl|systemd-run|journalctl|apt|apt-get|dnf|pip|pipx|uv|ctr|docker|sha256sum|gpg|git|man|"
     r"flock|kill|tmux|for|while|tests/[a-z_]+) "
 )

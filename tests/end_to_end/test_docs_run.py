@@ -61,6 +61,7 @@ STATUS = {
 PROGRAMS = {
     "seawall": 'exec "$PYTHON" -m seawall "$@"',
     "python": 'exec "$PYTHON" "$@"',
+    "python3": 'exec "$PYTHON" "$@"',
     "sudo": 'exec "$@"',
     "ssh": 'shift; exec "$@"',
 }
@@ -86,7 +87,8 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what the documents take for granted."""
     folder = tmp_path_factory.mktemp("reader")
     unpack(folder)
-    (folder / "docs").symlink_to(REPOSITORY / "docs")
+    for name in ("docs", "src"):
+        (folder / name).symlink_to(REPOSITORY / name)
     shutil.copy(RECORDINGS / "other-policy.toml", folder / "other.toml")
     shutil.copy(REPOSITORY / "packaging/guard.toml", folder / "guard.toml")
     shutil.copy(REPOSITORY / "docs/incidents/page-cache/oom.log", folder / "kern.log")

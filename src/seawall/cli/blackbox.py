@@ -21,8 +21,8 @@ VERBS: Final = {
     "export": "a moment and the minute before it as a bundle, for another machine",
 }
 _ABOUT: Final = {
-    "list": "Boots with their spans, times without frames, times in which every tick was kept,\n"
-    "decisions and kills.",
+    "list": "Boots with their spans, times without frames, times in which every tick was\n"
+    "kept, decisions and kills.",
     "show": "One line for each moment: state, headroom, uncounted memory and\n"
     "how fast it grows, who stands still, who has most; decisions between them.",
     "export": "Writes a bundle that every reading verb takes with --from, and --at with it.",

@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 VERBS = {
     "why": "what is wrong with this machine, worst first, and what to do",
-    "memory": "where the memory went: lines that add up, and what no line explains",
+    "memory": "where the memory went, and who holds uncounted memory",
     "pods": "workloads by memory: limit, charge, cache, pressure",
     "top": "a live view: how long memory lasts, and who takes it",
     "oom": "explain an OOM kill from a kernel log; say who would be killed now",
     "numbers": "one container's memory as each tool shows it, and why they differ",
     "cache": "what the page cache holds, file by file, and what is dirty",
-    "stacks": "what the machine is doing while it hangs: kernel stacks, grouped",
-    "gpu": "which container cannot use the GPU that it was promised, who refuses it, and why",
-    "guard": "keep the node alive: the culprit goes first, nobody else goes",
-    "report": "one page for the ticket: what happened, the evidence, what to do (HTML)",
-    "blackbox": "what a node's last minutes were: list, show, export",
-    "lab": "reproduce an incident inside a cgroup with a limit of its own",
+    "stacks": "what the machine does while it hangs: kernel stacks, grouped",
+    "gpu": "which container cannot use its GPU, who refuses it, and why",
+    "report": "one page for the ticket: what happened, evidence, what to do",
     "capture": "record what every reading asks into a bundle for another machine",
+    "blackbox": "what a node's last minutes were: list, show, export",
+    "guard": "keep the node alive: the culprit goes first, nobody else goes",
+    "lab": "reproduce an incident inside a cgroup with a limit of its own",
     "rules": "list or show the rules that judge",
-    "version": "which Seawall this is, by which Python it runs and from where",
     "check": "judge one rule, for scripts and node-problem-detector",
+    "version": "which Seawall this is, by which Python it runs and from where",
 }
 
 
@@ -195,21 +195,16 @@ def parse(argv: list[str]) -> "Namespace":
 
 def parser_of(chosen: "Collection[str]") -> "ArgumentParser":
     """The whole command line, with the options of the verbs that are named."""
-    from argparse import RawDescriptionHelpFormatter
     from importlib import import_module
 
-    from seawall.cli.verb_parser import VerbParser
+    from seawall.cli.verb_parser import ProgramParser, VerbParser
     from seawall.version import VERSION
 
-    parser = VerbParser(
-        prog="seawall",
-        description="Explains a Linux container host in plain words.",
-        formatter_class=RawDescriptionHelpFormatter,
-        epilog="First thing on a node that barely answers:  seawall why",
-    )
+    parser = ProgramParser(VERBS, prog="seawall")
     parser.add_argument("--version", action="version", version=f"seawall {VERSION}")
     # A prog of its own spares argparse a formatter, which imports shutil, bz2 and lzma.
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, prog="seawall")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, prog="seawall",
+                                  parser_class=VerbParser)  # fmt: skip
     for name, words in VERBS.items():
         verb_parser = verbs.add_parser(name, help=words, description=words[0].upper() + words[1:])
         if name in chosen:

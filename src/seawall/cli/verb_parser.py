@@ -37,6 +37,27 @@ class VerbParser(ArgumentParser):
         return f"; did you mean {near[0]}?" if near else ""
 
 
+class ProgramParser(VerbParser):
+    """Of the program: its help is one screen of 24 lines, whatever the terminal's width."""
+
+    def __init__(self, verbs: Mapping[str, str], **settings: Any) -> None:
+        super().__init__(description="Explains a Linux container host.", **settings)
+        self._verbs = verbs
+
+    def format_help(self) -> str:
+        """What a tired reader is to type first, then all verbs."""
+        return "\n".join((
+            f"usage: {self.prog} VERB ...",
+            "",
+            f"{self.description} On a node that barely answers: seawall why",
+            "",
+            *(f"  {name:9} {words}" for name, words in self._verbs.items()),
+            "",
+            "Options of a verb: seawall VERB --help. Which version: seawall --version",
+            "",
+        ))  # fmt: skip
+
+
 def usage_of_verbs(name: str, verbs: Mapping[str, str], columns: int) -> int:
     """What ``seawall NAME`` says without one of its verbs; the exit status."""
     sys.stderr.write(f"usage: seawall {name} VERB ...   (seawall {name} VERB --help)\n\n")
