@@ -55,7 +55,7 @@ class Scene:
         self.now = 100.0
         self.parts: Any = SimpleNamespace(
             aide=self.aide, teller=SimpleNamespace(event=self.events.append, failures=Failures()),
-            watcher=SimpleNamespace(messages=lambda _now: ()),
+            watcher=SimpleNamespace(messages=lambda _now: ()), config_watch=None,
         )  # fmt: skip
         self.loop = loop = Loop.__new__(Loop)
         loop.parts, loop._is_over = self.parts, False

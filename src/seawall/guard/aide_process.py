@@ -28,7 +28,8 @@ def start(**options: Any) -> Aide:
         return Aide(ours, pid)
     status = 70
     try:
-        given = (*options.get("watcher_fds", ()), *options.get("recorder_fds", ()))
+        given = (*options.get("watcher_fds", ()), *options.get("recorder_fds", ()),
+                 options.get("config_fd", -1))  # fmt: skip
         _forget_descriptors({theirs.fileno(), *given})
         _forget_signals()
         take_name("seawall-helper")

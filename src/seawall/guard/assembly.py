@@ -10,6 +10,7 @@ from seawall.actions.observer import Observer
 from seawall.actions.undo import undo
 from seawall.guard import guard_memory, pid_namespace
 from seawall.guard.aide import Aide
+from seawall.guard.config_watch import ConfigWatch
 from seawall.guard.handover import GuardHandover
 from seawall.guard.judge.judge import Judge
 from seawall.guard.loop import Loop
@@ -38,9 +39,13 @@ def guard(
     aide: Aide,
     watcher: WatcherLink,
     recorder: RecorderLink,
+    config_watch: ConfigWatch,
 ) -> tuple[int, Settings]:
     """Until told to end; the exit status, and the settings that were in force then."""
     parts, words = assemble(handed, aide, watcher, recorder)
+    parts = parts._replace(config_watch=config_watch)
+    if config_watch.problem:
+        words.append(guard_sentences.config_unwatched(config_watch.problem))
     loop = Loop(handed, parts, signals)
     try:
         aide.send({"do": "hold"})
@@ -128,3 +133,5 @@ def _end(loop: Loop) -> None:
     loop.recorder_life.close()
     parts.teller.close()
     parts.aide.close()
+    if parts.config_watch is not None:
+        parts.config_watch.close()

@@ -7,7 +7,6 @@ on, so nobody but its owner may be able to write it.
 """
 
 import difflib
-import errno
 import os
 import re
 import stat
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 from seawall.formats import toml
 from seawall.guard.config_values import WrongValue, value_of
+from seawall.guard.config_watch import way_steps
 from seawall.guard.handover import SETTINGS_MOST_BYTES, quoted_bytes, to_json
 from seawall.guard.keys import BY_NAME
 from seawall.guard.settings import Settings, first_name
@@ -25,8 +25,6 @@ from seawall.problems import UsageProblem
 PATH: Final = "/etc/seawall/guard.toml"
 VARIABLE: Final = "SEAWALL_CONFIG"
 _BYTES_MOST: Final = 256 << 10
-_LINKS_MOST: Final = 40
-"""As the kernel: path_resolution(7)."""
 
 
 def chosen_path(flag: str | None, environ: Mapping[str, str] = os.environ) -> str:
@@ -109,26 +107,10 @@ def _check_owner(fd: int, path: str) -> None:
 
 def _way(path: str) -> Iterator[str]:
     """Each folder in which the kernel takes a step to the file, and each link that it follows."""
-    at, links = "/", 0
-    ahead = (path if path.startswith("/") else f"{os.getcwd()}/{path}").split("/")[::-1]
-    while ahead:
-        name = ahead.pop()
-        if name == "..":
-            at = os.path.dirname(at)
-        if name in ("", ".", ".."):
-            continue
-        yield at
-        step = os.path.join(at, name)
-        if not os.path.islink(step):
-            at = step
-            continue
-        yield step
-        links += 1
-        if links > _LINKS_MOST:  # it is being changed
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        target = os.readlink(step)
-        at = "/" if target.startswith("/") else at
-        ahead += target.split("/")[::-1]
+    for folder, name in way_steps(path):
+        yield folder
+        if os.path.islink(step := os.path.join(folder, name)):
+            yield step
 
 
 def _check_hands(found: os.stat_result, path: str, words: str) -> None:

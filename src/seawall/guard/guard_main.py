@@ -10,6 +10,7 @@ import signal
 import socket
 
 from seawall.guard import aide_process
+from seawall.guard.config_watch import ConfigWatch
 from seawall.guard.entry import start_argv
 from seawall.guard.handover import settings_descriptor, take_handover
 from seawall.guard.signals import Signals
@@ -26,7 +27,11 @@ def main(handed_fd: int) -> int:
     spares, theirs = spare_pairs() if handed.settings.watch else ([], [])
     is_recorded = handed.recorder_fd >= 0
     recorder_spares, recorder_theirs = spare_pairs() if is_recorded else ([], [])
-    aide = aide_process.start(watcher_fds=theirs, recorder_fds=recorder_theirs)
+    config_watch = ConfigWatch(handed.config_path)
+    config_watch.open()
+    aide = aide_process.start(
+        watcher_fds=theirs, recorder_fds=recorder_theirs, config_fd=config_watch.fd
+    )
     for end in (*theirs, *recorder_theirs):
         os.close(end)
     watcher = WatcherLink(_end(handed.watcher_fd), handed.watcher_pid, spares)
@@ -36,7 +41,7 @@ def main(handed_fd: int) -> int:
 
     recorder = RecorderLink(_end(handed.recorder_fd), handed.recorder_pid, recorder_spares)
     watcher.says_version = recorder.says_version = True  # each begins in ``entry``
-    status, settings = guard(handed, signals, aide, watcher, recorder)
+    status, settings = guard(handed, signals, aide, watcher, recorder, config_watch)
     if status == AFRESH:
         if _is_to_end(signals):
             return 0

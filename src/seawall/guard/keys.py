@@ -191,7 +191,8 @@ def example() -> str:
         "# Seawall's guard.  This file goes to /etc/seawall/guard.toml, root's and mode 0644.",
         "# What it means on a machine:  seawall guard explain",
         "# Is it right?                 seawall guard check FILE",
-        "# Read again while it runs:    systemctl reload seawall-guard",
+        "# Read again while it runs:    by itself, if it does no more than before; else",
+        "#                              systemctl reload seawall-guard",
         "# A line that is commented out is as it comes.",
     ]
     for key in KEYS:

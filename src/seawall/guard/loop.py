@@ -87,6 +87,7 @@ class Loop:
         self._blind = "\n".join([text for text in notes if text != self._cannot_kill])
         self._young_until = time.monotonic() + YOUNG_SECONDS
         self.parts.notify.say(b"READY=1")
+        self._reload.ask(by_file=True)  # it may have changed since the launcher read it
 
     def run(self) -> int:
         """Until SIGTERM or SIGINT; the exit status."""
@@ -233,6 +234,9 @@ class Loop:
         fds.append(self._signals.fd)
         if parts.aide.fd >= 0:
             fds.append(parts.aide.fd)
+        now, config_watch = time.monotonic(), parts.config_watch
+        if config_watch is not None and (fd := config_watch.polled(now)) >= 0:
+            fds.append(fd)
         # What the watcher says is heard at the next tick, and wakes nobody: near a shortage
         # that is a tenth of a second, in deep peace nothing of it is urgent.
         pause = self._renewal.pause(parts.sense.pause_seconds)
@@ -244,6 +248,8 @@ class Loop:
             pause = min(pause, YOUNG_TICK_SECONDS)
             if time.monotonic() >= self._young_until:
                 self._young_until = 0.0
+        if config_watch is not None:
+            pause = config_watch.pause(now, pause)
         self.hear(time.monotonic(), parts.sense.wait(pause, fds))
 
     def hear(self, now: float, ready: Sequence[int]) -> None:
@@ -263,6 +269,9 @@ class Loop:
             self.recorder_life.tend(now)
             is_peace = self.judge.state() == "peace"
             self.companions.tend(now, watch=self.settings.watch, is_peace=is_peace)
+        watch = parts.config_watch
+        if watch is not None and watch.is_changed(now, is_ready=watch.fd in ready):
+            self._reload.ask(by_file=True)
         answer = self._reload.take(now, is_ready=parts.aide.fd in ready)
         if answer is not None:
             self._take_config(answer)
@@ -276,12 +285,18 @@ class Loop:
             self._reload.ask()
 
     def _take_config(self, answer: dict[str, object]) -> None:
-        """The file was read anew: by a process that has ended."""
-        settings, said, problem = read(answer, self.handed, self.settings)
-        if settings is not None:
+        """The file was read anew: by a process that has ended.  What nobody asked for by a signal
+        and changes nothing is no news.
+        """
+        by_file = bool(answer.get("by_file"))
+        settings, said, problem = read(answer, self.handed, self.settings, by_file=by_file)
+        is_same = settings == self.settings if settings is not None else True
+        if settings is not None and not (by_file and is_same):
             self._use(settings)
-        self.parts.teller.failures.hold("config", problem)
-        self.parts.teller.event(problem or said)
+        failures = self.parts.teller.failures
+        is_news = failures.hold("config", problem) or not is_same
+        if is_news or not by_file:
+            self.parts.teller.event(problem or said)
 
     def _use(self, settings: Settings) -> None:
         """From the next tick on."""

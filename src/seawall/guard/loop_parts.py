@@ -6,6 +6,7 @@ from typing import NamedTuple
 from seawall.actions.executor import Executor
 from seawall.actions.observer import Observer
 from seawall.guard.aide import Aide
+from seawall.guard.config_watch import ConfigWatch
 from seawall.guard.judge.judge import Judge
 from seawall.guard.notify import Notify
 from seawall.guard.recorder_link import RecorderLink
@@ -29,6 +30,8 @@ class LoopParts(NamedTuple):
     watcher: WatcherLink
     recorder: RecorderLink
     notify: Notify
+    config_watch: ConfigWatch | None = None
+    """None: a change of the file is told by SIGHUP alone."""
 
 
 def hands_scope(settings: Settings) -> tuple[str, ...]:

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGHUP: the aide reads the guard's file anew, one reading at a time, and none is lost.
+"""SIGHUP, or a file that changed: the aide reads it anew, one reading at a time, and none is lost.
+
+A change by itself never lets the guard do more than before, for a file that is edited, copied or
+brought by a ConfigMap arms a fleet at once where nobody looks: it waits for the signal.  What does
+no more, and above all ``observe``, is taken within seconds.
 
 A file that changes while it is read may be read as it was before.  So whoever asks during a
 reading is owed another one behind it; however many ask, one is enough.
@@ -20,7 +24,7 @@ LOST_SECONDS: Final = 30.0
 
 
 def read(
-    answer: dict[str, Any], handed: GuardHandover, now: Settings
+    answer: dict[str, Any], handed: GuardHandover, now: Settings, *, by_file: bool = False
 ) -> tuple[Settings | None, str, str]:  # fmt: skip
     """The settings that hold from here on, words for it, and what is wrong with it; or None, and
     why it is as ``now``.  The brake always works: where nothing else can be understood, a file that
@@ -30,6 +34,8 @@ def read(
     try:
         if not problem:
             new = reloaded_settings(text, handed, now)
+            if by_file and (keys := bolder(now, new)):
+                return None, "", guard_sentences.waits_for_reload(keys)
             words = guard_sentences.reloaded(new.mode, new.scope) + left_for_start(text, new)
             left = known_settings(text, now)[1]
             return new, words, f"{words}; {left}" if left else ""
@@ -40,10 +46,46 @@ def read(
     return None, "", guard_sentences.not_reloaded(problem)
 
 
+_MORE: Final = (
+    "act_fraction", "act_at_most_bytes", "target_fraction", "kills_per_minute", "freeze_seconds",
+    "hold_suspects", "stuck",
+)  # fmt: skip
+_LESS: Final = ("over_limit_seconds", "stuck_seconds", "terminate_seconds", "verify_seconds")
+_LISTS: Final = ("unprotect", "stalled", "over_limit_opt_in")
+"""Fields of which more, or less, or another word lets the guard end somebody whom it would not
+have, or sooner."""
+
+
+def bolder(now: Settings, new: Settings) -> list[str]:
+    """Keys by which a guard with ``new`` does more than with ``now``; empty: it does not."""
+    if new.mode == "observe":
+        return []
+    if now.mode == "observe":
+        return ["mode"]
+    keys = [name for name in _MORE if getattr(new, name) > getattr(now, name)]
+    keys += [name for name in _LESS if getattr(new, name) < getattr(now, name)]
+    keys += [name for name in _LISTS if set(getattr(new, name)) - set(getattr(now, name))]
+    if set(now.protect) - set(new.protect):
+        keys.append("protect")
+    if any(not _is_in(root, now.scope) for root in new.scope):
+        keys.append("scope")
+    if new.over_limit not in ("report", now.over_limit):
+        keys.append("over_limit")
+    return [name.removesuffix("_bytes") for name in keys]
+
+
+def _is_in(root: str, scope: tuple[str, ...]) -> bool:
+    ends = [f"{one.rstrip('/')}/" for one in scope]
+    return any(f"{root.rstrip('/')}/".startswith(end) for end in ends)
+
+
 class Reload:
     """``ask`` at a SIGHUP, ``take`` between two ticks."""
 
-    __slots__ = ("_asked", "_asked_at", "_is_owed", "_is_told", "_parts", "_path")
+    __slots__ = (
+        "_asked", "_asked_at", "_by_signal", "_is_owed", "_is_owed_by_signal", "_is_told",
+        "_parts", "_path",
+    )  # fmt: skip
 
     def __init__(self, parts: LoopParts, path: str) -> None:
         self._parts, self._path = parts, path
@@ -51,16 +93,19 @@ class Reload:
         """Whose answer is awaited."""
         self._asked_at = 0.0
         self._is_owed = self._is_told = False
+        self._is_owed_by_signal = self._by_signal = False
+        """Somebody asked for the reading that is owed; for the one that is awaited."""
 
-    def ask(self) -> None:
-        """The file is to be read; ``take`` sends for it."""
+    def ask(self, *, by_file: bool = False) -> None:
+        """The file is to be read; ``take`` sends for it.  ``by_file``: nobody asked, it changed."""
         self._is_owed, self._is_told = True, False
+        self._is_owed_by_signal = self._is_owed_by_signal or not by_file
 
     def hand_on(self) -> None:
         """The guard starts afresh: who asked and was not answered asks the one that comes, by a
         SIGHUP that ``main`` lets wait over the exec.
         """
-        if self._is_owed or self._asked is not None:
+        if self._is_owed_by_signal or (self._asked is not None and self._by_signal):
             os.kill(os.getpid(), signal.SIGHUP)
 
     def take(self, now: float, *, is_ready: bool) -> dict[str, Any] | None:
@@ -72,19 +117,27 @@ class Reload:
         if answer is not None and answer.get("is_busy"):
             # Of one that was sent a second time: the one that runs will answer.
             self._asked_at, self._is_owed, answer = now, True, None
+            self._is_owed_by_signal = self._is_owed_by_signal or self._by_signal
         elif answer is not None:
             self._asked = None
+            answer = {**answer, "by_file": not self._by_signal}
         is_lost = self._asked is not None and (
             self._asked is not aide or not aide.is_alive or now - self._asked_at >= LOST_SECONDS
         )
         if is_lost:
             self._asked, self._is_owed = None, True
+            self._is_owed_by_signal = self._is_owed_by_signal or self._by_signal
         if self._asked is None and self._is_owed:
             request = {"do": "config", "path": self._path}
             if aide.send(request):
                 # One that is only late may still answer, with what it read long ago.
                 self._asked, self._asked_at, self._is_owed = aide, now, is_lost
+                self._by_signal, self._is_owed_by_signal = (
+                    self._is_owed_by_signal,
+                    (is_lost and self._is_owed_by_signal),
+                )
             elif answer is None and not aide.is_alive and not self._is_told:
                 self._is_told = True
-                return {"problem": guard_sentences.AIDE_LOST}
+                by_file = not self._is_owed_by_signal
+                return {"problem": guard_sentences.AIDE_LOST, "by_file": by_file}
         return answer

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from seawall import resident_files
+from seawall.guard.config_watch import watch_way
 from seawall.guard.tell import kill_command, rivals, self_test_child, termination, textfile
 from seawall.guard.tell.child import COMPANIONS, LIMITS, Child, be_gentle, ending, parsed
 from seawall.guard.tell.late_thaw import LateThaw
@@ -38,11 +39,13 @@ class Errands:
         self, *, proc: str = "/proc", kubelet: tuple[str, ...] = termination.KUBELET,
         configs: tuple[str, ...] = termination.CONFIGS, kmsg: str = "/dev/kmsg",
         roots: tuple[str, ...] = ("", "/proc/1/root"), watcher_fds: list[int] | None = None,
-        recorder_fds: list[int] | None = None,
+        recorder_fds: list[int] | None = None, config_fd: int = -1,
     ) -> None:  # fmt: skip
         self.proc = proc
         self.places = termination.MessagePlaces(kubelet, configs, roots)
         self.kmsg = kmsg
+        self.config_fd = config_fd
+        """The guard's inotify descriptor, or -1: whoever reads the file watches the way to it."""
         self.companion_fds = {"watcher": watcher_fds or [], "recorder": recorder_fds or []}
         """Ends of pairs, one for each that is to come; -1 once it is given."""
 
@@ -145,6 +148,8 @@ class Desk:
         status = 70
         try:
             be_gentle(kind)
+            if kind == "config" and self._errands.config_fd >= 0:
+                watch_way(self._errands.config_fd, str(request.get("path")))
             if kind not in COMPANIONS:  # they exec; a copy of an end would hide that it was closed
                 os.closerange(3, answers)
                 os.closerange(answers + 1, kill_command.FDS_MOST)

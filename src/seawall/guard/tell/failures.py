@@ -33,9 +33,12 @@ class Failures:
         before, self._words[kind] = self._words.get(kind, ""), words
         return words if words != before else ""
 
-    def hold(self, kind: str, words: str) -> None:
-        """Of what the aide is not asked for: so until it is told otherwise; empty: it is well."""
-        self._words[kind] = plain(words, _CONFIG_MOST)
+    def hold(self, kind: str, words: str) -> bool:
+        """Of what the aide is not asked for: so until it is told otherwise; empty: it is well.
+        Whether that is news.
+        """
+        before, self._words[kind] = self._words.get(kind, ""), plain(words, _CONFIG_MOST)
+        return self._words[kind] != before
 
     def is_held(self, kind: str) -> bool:
         """The last one of its kind failed."""

@@ -4,6 +4,7 @@
 The sentence of a decision is the judge's own.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from seawall.actions.orders import Outcome
@@ -71,6 +72,19 @@ def _may(mode: str, scope: tuple[str, ...]) -> str:
 def not_reloaded(why: str) -> str:
     """The old configuration goes on."""
     return f"the configuration was not taken, the old one stays: {why}"
+
+
+def waits_for_reload(keys: Sequence[str]) -> str:
+    """A file that changed by itself makes nobody do more than before."""
+    return (
+        f"the changed file waits for a reload ({', '.join(keys)}: it would do more than now), the "
+        "old configuration stays: systemctl reload seawall-guard, or SIGHUP"
+    )
+
+
+def config_unwatched(why: str) -> str:
+    """A change is told by SIGHUP alone."""
+    return f"a change of its file is not noticed by itself, only at a reload: {why}"
 
 
 def braked(why: str) -> str:
