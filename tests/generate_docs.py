@@ -1,6 +1,7 @@
 """Writes docs/rules/ from the rules and their cases, the schemas from the tables of documents
 (``generate_schemas``), docs/json/ from the schemas, docs/guard-keys.md and packaging/guard.toml
-from the guard's keys, and the samples in README.md by running the commands that are named there.
+from the guard's keys, the samples in README.md and docs/first-incident.md by running the commands
+that are named there, and the tables of docs/benchmarks.md from ``bench/journals``.
 
 ``python -m tests.generate_docs`` writes; ``--check`` writes nothing, names the pages that are
 not current, and ends with status 1 when there are any.
@@ -10,12 +11,15 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from tests.case_host import RuleCase, parse_case
+from tests.generate_figures import with_figures
 from tests.generate_schemas import all_documents, schema_of
+from tests.outside.answers import unpack
 
 from seawall.accounts.scene import Scene, TopicWindow
 from seawall.findings.finding import Judged
@@ -83,7 +87,9 @@ def pages() -> Iterator[tuple[str, str]]:
         yield f"docs/json/{name}.md", document(schema_page(name, schema))
     yield "docs/guard-keys.md", document(guard_keys())
     yield "packaging/guard.toml", guard_example()
-    yield "README.md", with_samples((REPOSITORY / "README.md").read_text())
+    for name in ("README.md", "docs/first-incident.md"):
+        yield name, with_samples((REPOSITORY / name).read_text())
+    yield "docs/benchmarks.md", with_figures((REPOSITORY / "docs/benchmarks.md").read_text())
 
 
 def guard_keys() -> Iterator[str]:
@@ -110,16 +116,20 @@ def with_samples(page: str) -> str:
 
 
 def sample(words: list[str]) -> str:
+    """What the command prints in a folder with the documents and the recordings of the tests."""
     # The owner's mutes on the machine that writes the page are not the reader's.
-    command = [sys.executable, "-m", "seawall", *words, "--rules", "/dev/null"]
-    done = subprocess.run(
-        command,
-        cwd=REPOSITORY,
-        env={"PYTHONPATH": "src"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    rules = ["--rules", "/dev/null"] if words[0] == "why" else []
+    with tempfile.TemporaryDirectory() as folder:
+        unpack(Path(folder))
+        (Path(folder) / "docs").symlink_to(REPOSITORY / "docs")
+        done = subprocess.run(
+            [sys.executable, "-m", "seawall", *words, *rules],
+            cwd=folder,
+            env={"PYTHONPATH": str(REPOSITORY / "src")},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
     return done.stdout
 
 
