@@ -10,6 +10,7 @@ from tests.guard.test_judge_limits import over, run, stuck
 from tests.guard.test_judge_low import low, under_the_floor
 
 from seawall.actions.orders import Step
+from seawall.guard.judge.cooldown import tenant_of
 from seawall.guard.judge.judge import Judge
 from seawall.guard.sense.member import NOT_TOLD
 from seawall.guard.tick_facts import Group, Node
@@ -19,7 +20,9 @@ SPENT = {"kills_per_minute": 1}
 
 
 def spent(judge: Judge, now: float = CALM.seconds) -> Judge:
-    judge._mind.count_kills(now, 1)
+    """All kills of the minute, one of each of these tests' workloads among them."""
+    own = [tenant_of(group) for group in (over(), stuck(), hog())]
+    judge._mind.hold.count_kills(now, 1, own)
     return judge
 
 
@@ -92,10 +95,11 @@ def test_over_its_limit_waits_after_a_kill_of_the_kernel() -> None:
 def test_evidence_that_did_not_hold_kills_and_clamps_nobody(policy: str) -> None:
     given: dict[str, Any] = {**KILL, "over_limit": policy}
     judge = judge_of(**given)
-    judge._mind.hold.distrust(("packet rings (PACKET_DIAG)",), 1000.0)
+    place = over().path, over().inode
+    judge._mind.hold.distrust(*place, ("packet rings (PACKET_DIAG)",), 1000.0)
     found = run(judge, scene(over()), 60)
     assert [verdict.orders for verdict in found] == [()]
-    assert found[0].refused == "this kind of evidence did not hold a moment ago"
+    assert found[0].refused == "its own evidence of this kind did not hold a moment ago"
 
 
 def test_a_limit_is_not_lowered_further_on_evidence_that_did_not_hold() -> None:
@@ -103,7 +107,8 @@ def test_a_limit_is_not_lowered_further_on_evidence_that_did_not_hold() -> None:
     assert len(run(judge, scene(group), 15)) == 1
     group.limit_bytes = 100 * MIB
     run(judge, scene(group), 2, 1015.0)
-    judge._mind.hold.distrust(("packet rings (PACKET_DIAG)",), 1017.0)
+    place = group.path, group.inode
+    judge._mind.hold.distrust(*place, ("packet rings (PACKET_DIAG)",), 1017.0)
     group.charge_bytes, group.outside = 90 * MIB, over(390).outside
     assert run(judge, scene(group), 60, 1020.0) == []
 

@@ -5,10 +5,16 @@ from tests.guard.judge_scene import CALM, MIB, done, group_of, judge_of, scene, 
 from seawall.guard.judge.judge import Judge
 
 
-def killed_by(judge: Judge, names: list[str], each: int, left: int, slope: float) -> list[str]:
-    """Of workloads that hold ``each`` MiB outside, on a node with ``left`` that stays short."""
+def killed_by(
+    judge: Judge, names: list[str], each: int, left: int, slope: float, *, is_of_one: bool = True
+) -> list[str]:
+    """Of workloads that hold ``each`` MiB outside, on a node with ``left`` that stays short; pods
+    of one namespace, or each a tenant of its own.
+    """
     judge.step(CALM, scene(*(group_of(n, 5, limit=100) for n in names)))
-    groups = scene(*(group_of(n, 5, limit=100, certain=each) for n in names))
+    pods = [n if is_of_one else "" for n in names]
+    made = zip(names, pods, strict=True)
+    groups = scene(*(group_of(n, 5, limit=100, certain=each, pod=pod) for n, pod in made))
     killed: list[str] = []
     for tenth in range(50, 400):
         residual = (2000 - each * len(killed)) * MIB
@@ -24,6 +30,11 @@ def killed_by(judge: Judge, names: list[str], each: int, left: int, slope: float
 def test_never_more_than_so_many_a_minute() -> None:
     judge = judge_of(kills_per_minute=2)
     assert len(killed_by(judge, ["a", "bb", "ccc", "dddd"], 200, 50, 160)) == 2
+
+
+def test_other_tenants_hogs_go_as_well_and_never_more_than_twice_as_many() -> None:
+    judge, names = judge_of(kills_per_minute=2), ["a", "bb", "ccc", "dddd", "eeeee", "ffffff"]
+    assert len(killed_by(judge, names, 200, 50, 160, is_of_one=False)) == 4
 
 
 def test_several_in_one_decision_count_as_many() -> None:

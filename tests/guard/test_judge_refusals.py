@@ -55,7 +55,7 @@ def kept_by_a_driver(*others: Group) -> tuple[Judge, dict[str, Group], Node]:
     del groups[held.path]
     run(judge, groups, node._replace(seconds=1005.1), 3.0)
     told = judge.updates(node, groups)[-1].sentence
-    assert "the driver kept it; packet rings (PACKET_DIAG) prove nothing" in told
+    assert "the driver or another holder kept it; of ns/held, packet rings (PACKET_DIAG) " in told
     return judge, groups, node._replace(seconds=1009.0)
 
 
@@ -75,17 +75,28 @@ def test_who_would_have_gone_goes_once_it_came_back() -> None:
     assert names(run(judge, groups, node._replace(seconds=1010.0), 3.0)) == ["ns/batch"]
 
 
-@pytest.mark.parametrize(
-    ("sources", "goes"),
-    [(RINGS, []), (f"{TRACED}, {RINGS}", []), (TRACED, ["ns/other"])],
-    ids=["the same kind", "also that kind", "another kind"],
-)
-def test_evidence_that_did_not_hold_kills_nobody_and_another_kind_does(
-    sources: str, goes: list[str]
-) -> None:
+@pytest.mark.parametrize("sources", [RINGS, f"{TRACED}, {RINGS}", TRACED])
+def test_evidence_that_did_not_hold_of_one_holds_of_another(sources: str) -> None:
+    """Else whoever hands his sockets on before he is killed makes his next workload safe."""
     judge, groups, node = kept_by_a_driver()
     other = group_of("other", 5, limit=400, certain=700, sources=sources)
     groups[other.path] = other
+    assert names(run(judge, groups, node, 10.0, residual_bytes=1340 * MIB)) == ["ns/other"]
+
+
+@pytest.mark.parametrize(
+    ("sources", "goes"),
+    [(RINGS, []), (f"{TRACED}, {RINGS}", []), (TRACED, ["ns/held"])],
+    ids=["the same kind", "also that kind", "another kind"],
+)
+def test_evidence_that_did_not_hold_does_not_hold_of_the_same_one(
+    sources: str, goes: list[str]
+) -> None:
+    """Others are in its cgroup by now, and hold the same."""
+    judge, groups, node = kept_by_a_driver()
+    again = group_of("held", 5, hard=3, limit=400, certain=700, sources=sources)
+    judge._mind.hold.forget(again.path, again.inode)
+    groups[again.path] = again
     assert names(run(judge, groups, node, 10.0, residual_bytes=1340 * MIB)) == goes
 
 

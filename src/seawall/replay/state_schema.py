@@ -8,13 +8,13 @@ a replay decide otherwise than the guard did.  Of a NamedTuple the annotations a
 from typing import Any, Final
 
 from seawall.actions.orders import Target
-from seawall.guard.judge.cooldown import Cooldown, UnreturnedMemory
+from seawall.guard.judge.cooldown import Cooldown, Doubt, UnreturnedMemory
 from seawall.guard.judge.decision_case import CaseTarget, DecisionCase, Phase
 from seawall.guard.judge.departed import DepartedGroups, Departure
 from seawall.guard.judge.descent import Descent, DescentMoment
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.look import GroupAtLook, LastClaim, Look
-from seawall.guard.judge.look_history import LookHistory
+from seawall.guard.judge.look_history import LookHistory, MemoryFall
 from seawall.guard.judge.over_limit import OverLimitReports, OverLimitState
 from seawall.guard.judge.overrun import Overrun
 from seawall.guard.judge.policy_state import PolicyState
@@ -38,7 +38,8 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
         "suspicion": Suspicion | None, "told": list[DecisionUpdate], "window": LookHistory,
     },
     LookHistory: {
-        "claimed_seconds": float, "fell_seconds": float, "first_seconds": float | None,
+        "claimed_seconds": float, "falls": list[MemoryFall], "fell_seconds": float,
+        "first_seconds": float | None,
         "gone": DepartedGroups, "late": list[tuple[str, int, int]], "lately": dict[str, LastClaim],
         "looks": tuple[Look, Look, Look, Look],
         "moved_from": int | None, "moved_seconds": float, "peak": int, "residual_least": int | None,
@@ -58,8 +59,8 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     },
     Cooldown: {
         "_kept": list[UnreturnedMemory], "_kills": list[float], "_off_until": float,
-        "barred": dict[Place, str], "distrusted": dict[str, float], "done": dict[Place, str],
-        "emptied": dict[Place, str],
+        "barred": dict[Place, str], "doubts": dict[Place, Doubt], "done": dict[Place, str],
+        "emptied": dict[Place, str], "tenants": dict[str, float],
     },
     OverLimitState: {
         "entries": dict[str, Overrun], "opted_in": tuple[str, ...], "ranked_seconds": float,
@@ -80,9 +81,13 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
         "floor": int, "headroom": int, "is_asked": bool, "is_left": bool, "most": int,
         "most_seconds": float, "need": int, "others": int | None, "others_then": int | None,
         "phase": Phase, "possible_then": int, "relief": int, "residual": int | None,
-        "seconds": float, "sources": tuple[str, ...], "trigger": Trigger, "workloads": int,
+        "seconds": float, "sources": tuple[str, ...], "tenants": tuple[str, ...],
+        "trigger": Trigger, "workloads": int,
     },
-    CaseTarget: {"hard": int, "is_failed": bool, "predicted": int, "taken": int, "target": Target},
+    CaseTarget: {
+        "hard": int, "is_failed": bool, "predicted": int, "sources": tuple[str, ...], "taken": int,
+        "target": Target,
+    },
     Suspicion: {
         "decision": str, "floor": int, "is_whole": bool, "mark": int | None,
         "mark_seconds": float, "rate": float, "relief": int, "seconds": float,
@@ -90,6 +95,15 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     },
     SuspectRests: {"cleared": dict[Place, float], "resting": dict[Place, float]},
 }  # fmt: skip
+ADDED: Final[dict[type, dict[str, Any]]] = {
+    Cooldown: {"doubts": [], "tenants": []},
+    DecisionCase: {"tenants": []},
+    LookHistory: {"falls": []},
+    CaseTarget: {"sources": []},
+}
+"""Slots that boxes of an earlier version do not have, and what stands for them, as JSON."""
+DROPPED: Final[dict[type, frozenset[str]]] = {Cooldown: frozenset({"distrusted"})}
+"""And those that only they have: a kind of evidence that was not believed of anybody."""
 SCRATCH: Final[dict[type, dict[str, type]]] = {
     Judge: {"_wanted": list},
     PolicyState: {"rest": tuple},

@@ -12,7 +12,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from seawall.host.host import JSON
-from seawall.replay.state_schema import SCRATCH, SLOTS
+from seawall.replay.state_schema import ADDED, DROPPED, SCRATCH, SLOTS
 
 TEXT_MOST: Final = 16_384
 ITEMS_MOST: Final = 20_000
@@ -177,6 +177,7 @@ def _named(kind: Any) -> TypeCodec:
 def _object(kind: Any) -> TypeCodec:
     """An object with slots, as a JSON object with their names."""
     inner = {name: codec_of(shape) for name, shape in SLOTS[kind].items()}
+    added, dropped = ADDED.get(kind, {}), DROPPED.get(kind, frozenset())
 
     def write(value: Any) -> JSON:
         if type(value) is not kind:
@@ -184,6 +185,8 @@ def _object(kind: Any) -> TypeCodec:
         return {name: item.write(getattr(value, name)) for name, item in inner.items()}
 
     def read(values: JSON) -> Any:
+        if isinstance(values, dict):
+            values = {**added, **{n: value for n, value in values.items() if n not in dropped}}
         if not isinstance(values, dict) or values.keys() != inner.keys():
             raise ValueError(f"expected {kind.__name__} of this version, found another")
         made = kind.__new__(kind)

@@ -5,10 +5,13 @@ from collections.abc import Mapping
 
 from seawall.actions.orders import Order, Step, Target
 from seawall.guard.judge import over_limit, stuck
+from seawall.guard.judge.cooldown import is_distrusted
 from seawall.guard.judge.decision_case import DecisionCase
+from seawall.guard.judge.evidence import given_back_since
 from seawall.guard.judge.node_short import begin, step_words
 from seawall.guard.judge.overrun import LOWERED, Overrun, clamp_of, has_shrunk
 from seawall.guard.judge.policy_state import PolicyState
+from seawall.guard.judge.proof import least_overrun
 from seawall.guard.judge.ranking import ranks_of, rows_of
 from seawall.guard.judge.sentences import plain
 from seawall.guard.tick_facts import Group, Node
@@ -20,27 +23,61 @@ UNTOLD_SECONDS = 60.0
 
 
 def judge_over_limit(state: PolicyState, node: Node, groups: Mapping[str, Group]) -> Verdict | None:
-    """The first of them of which there is something to say or to do; old claims say nothing, but
-    a limit does not stay lowered on them.
+    """The first of them of which there is something to do; old claims say nothing, but a limit
+    does not stay lowered on them.  Before anything is said: many reports hold up nobody's end.
     """
     verdict = _judge_lowered(state, node, groups)
-    if verdict is not None or not state.is_believed:
+    given_back = given_back_since(node, state.window)
+    if verdict is not None or given_back is None:
         return verdict
-    for path, entry in state.overruns.entries.items():
-        if _is_to_tighten(state, node, entry, groups[path]):
-            return _clamp(state, node, entry, groups[path])
-    for path, entry in state.overruns.entries.items():
-        group = groups[path]
-        if entry.asked in LOWERED:
-            continue
-        if node.seconds - entry.since < state.settings.over_limit_seconds:
-            continue
+    if not given_back:
+        for path, entry in state.overruns.entries.items():
+            if _is_to_tighten(state, node, entry, groups[path]):
+                return _clamp(state, node, entry, groups[path])
+    able = [
+        row for row in _lasting(state, node, groups, given_back)
+        if not _why_reported(state, node, *row)
+    ]  # fmt: skip
+    # Who has many of his own over their limits does not keep another's waiting behind them.
+    able.sort(key=lambda row: not state.hold.has_own_kill(row[1], node.seconds))
+    for entry, group in able:
         is_first = state.overruns.said_of(group) is None
-        verdict = _over(state, node, entry, group)
+        verdict = _act(state, node, entry, group, given_back)
         if verdict is not None:
             is_news = is_first or verdict.orders
             return _with_ranking(verdict, state, node, groups, group) if is_news else verdict
     return None
+
+
+def report_over_limit(
+    state: PolicyState, node: Node, groups: Mapping[str, Group]
+) -> Verdict | None:  # fmt: skip
+    """The first of them of which there is something to say."""
+    given_back = given_back_since(node, state.window)
+    if given_back is None:
+        return None
+    for entry, group in _lasting(state, node, groups, given_back):
+        if why := _why_reported(state, node, entry, group):
+            is_first = state.overruns.said_of(group) is None
+            verdict = _report(state, node, entry, group, why)
+            if verdict is not None:
+                return (
+                    _with_ranking(verdict, state, node, groups, group) if is_first else verdict
+                )  # fmt: skip
+    return None
+
+
+def _lasting(
+    state: PolicyState, node: Node, groups: Mapping[str, Group], given_back: int
+) -> list[tuple[Overrun, Group]]:  # fmt: skip
+    """Who is over its limit for long enough, and by enough without what may be given back."""
+    return [
+        (entry, groups[path])
+        for path, entry in state.overruns.entries.items()
+        if entry.asked not in LOWERED
+        and node.seconds - entry.since >= state.settings.over_limit_seconds
+        and (not given_back or entry.bytes - given_back >= least_overrun(entry.limit))
+    ]  # fmt: skip
 
 
 def _judge_lowered(state: PolicyState, node: Node, groups: Mapping[str, Group]) -> Verdict | None:
@@ -79,7 +116,7 @@ def _is_to_tighten(state: PolicyState, node: Node, entry: Overrun, group: Group)
         return False
     if entry.refused or state.hold.why_done(group):
         return False
-    return not any(source in state.hold.distrusted for source in _sources(group))
+    return not is_distrusted(group, state.hold.doubts)
 
 
 def _with_ranking(
@@ -92,7 +129,7 @@ def _with_ranking(
     if not (state.overruns.takes_ranking(node.seconds) or is_end):
         return verdict
     own_limits = state.overruns.own_limits()
-    rows, _ = rows_of(node, groups.values(), state.window, state.hold.distrusted, own_limits)
+    rows, _ = rows_of(node, groups.values(), state.window, state.hold.doubts, own_limits)
     for row in rows:
         if row.group is meant:
             against = verdict.refused
@@ -112,28 +149,29 @@ def _why_not(verdict: Verdict, state: PolicyState, path: str) -> str:
     return "not over its own limit"
 
 
-def _over(state: PolicyState, node: Node, entry: Overrun, group: Group) -> Verdict | None:
+def _why_reported(state: PolicyState, node: Node, entry: Overrun, group: Group) -> str:
+    """Why it is only told; empty: something is to be done."""
     policy = state.overruns.policy_for(group, state.settings)
     apart = state.protection.reason(group)
     against = apart or state.hold.why_done(group) or entry.refused
-    if any(source in state.hold.distrusted for source in _sources(group)):
-        against = against or "this kind of evidence did not hold a moment ago"
+    if is_distrusted(group, state.hold.doubts):
+        against = against or "its own evidence of this kind did not hold a moment ago"
     if policy == "report":
         why = POLICY_IS_REPORT if state.settings.over_limit == "report" else NOT_OPTED_IN
-        return _report(state, node, entry, group, f"{why}, and {apart}" if apart else why)
-    if against:
-        return _report(state, node, entry, group, against)
-    if policy == "clamp":
-        return _clamp(state, node, entry, group)
-    if not state.hold.kills_left(node.seconds, state.settings.kills_per_minute):
-        return _report(state, node, entry, group, "no further kill is allowed in this minute")
+        return f"{why}, and {apart}" if apart else why
+    if not against and policy == "kill" and not state.may_kill(group, node.seconds):
+        return "no further kill is allowed in this minute"
+    return against
+
+
+def _act(
+    state: PolicyState, node: Node, entry: Overrun, group: Group, given_back: int
+) -> Verdict | None:  # fmt: skip
+    if state.overruns.policy_for(group, state.settings) == "clamp":
+        return None if given_back else _clamp(state, node, entry, group)
     if state.hold.is_off(node.seconds):
         return None  # the kernel ended something: it may have been what held it
-    return _kill(state, node, entry, group)
-
-
-def _sources(group: Group) -> tuple[str, ...]:
-    return tuple(part.strip() for part in group.outside.sources.split(","))
+    return _kill(state, node, entry, group, given_back)
 
 
 def _report(
@@ -153,11 +191,14 @@ def _report(
     )
 
 
-def _kill(state: PolicyState, node: Node, entry: Overrun, group: Group) -> Verdict:
+def _kill(
+    state: PolicyState, node: Node, entry: Overrun, group: Group, given_back: int
+) -> Verdict:  # fmt: skip
     step: Step = "terminate" if state.settings.terminate_seconds > 0 else "kill"
     case = DecisionCase(
-        state.next_decision(), "over_limit", node, [(group, group.outside.certain_bytes)]
-    )
+        state.next_decision(), "over_limit", node,
+        [(group, group.outside.certain_bytes - given_back)],
+    )  # fmt: skip
     case.need = max(0, entry.bytes)
     entry.asked = "kill"
     begin(state, case, node, step)
@@ -245,7 +286,7 @@ def _end_stuck(state: PolicyState, node: Node, group: Group, against: str) -> Ve
             state.next_decision(), node, "stuck_at_limit", refused=against,
             sentence=f"{seen}. Nothing is done: {against}",
         )  # fmt: skip
-    if not state.hold.kills_left(node.seconds, state.settings.kills_per_minute):
+    if not state.may_kill(group, node.seconds):
         return None
     case = DecisionCase(state.next_decision(), "stuck_at_limit", node, [(group, 0)])
     case.need = case.predicted

@@ -109,7 +109,7 @@ def _kill(state: PolicyState, case: DecisionCase, node: Node) -> Verdict:
     """On cgroup v1 SIGKILL waits for the thaw, so a thaw always follows."""
     was_frozen = case.phase == "frozen"
     if was_frozen:
-        state.count_kills(node.seconds, case.workloads)
+        state.count_kills(case, node.seconds)
     orders = case.orders("kill") + (case.orders("thaw") if was_frozen else ())
     did = "is frozen" if was_frozen else "got SIGTERM and is still there"
     case.start(node)  # not from the SIGTERM on
@@ -157,11 +157,23 @@ def _verify(
         elif case.sources and not case.is_little(case.returned_at_most(node, groups)):
             text += "others may have taken the rest meanwhile"
         else:
-            state.hold.distrust(case.sources, node.seconds)
-            text += "the driver kept it" if case.sources else "something else holds it"
-            if case.sources:
-                text += f"; {', '.join(case.sources)} prove nothing for the next ten minutes"
+            text += _distrust(state, case, node)
     state.tell(_told(case, node, text, returned))
+
+
+def _distrust(state: PolicyState, case: DecisionCase, node: Node) -> str:
+    """Of those alone who were killed for it: another one's memory is another one's."""
+    for aim in case.aims:
+        if aim.sources:
+            place = (aim.target.path, aim.target.inode)
+            state.hold.distrust(*place, aim.sources, node.seconds)
+    if not case.sources:
+        return "something else holds it"
+    kinds = ", ".join(case.sources)
+    return (
+        "the driver or another holder kept it; "
+        f"of {case.names}, {kinds} prove nothing for the next ten minutes"
+    )
 
 
 def _mark_ended(state: PolicyState, case: DecisionCase, groups: Mapping[str, Group]) -> None:

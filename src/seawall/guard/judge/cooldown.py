@@ -4,13 +4,16 @@
 Never the same workload (path and inode of its cgroup) twice; at most so many kills a minute; after
 the kernel killed, or groups went away by themselves, the node is measured again before anybody is
 chosen.
-Neither may hold it for long: containers that are killed at their own limit again and again, or
-pods that come and go, must not disarm it.
+None of it may decide for another (``tenant_states.py``): containers that are killed at their own
+limit again and again, pods that come and go, or a tenant that has all kills of a minute spent on
+its own must not disarm it.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from seawall.cgroup_paths import place_of
+from seawall.guard.judge.sources import sources_of
 from seawall.guard.tick_facts import Group, Node
 
 MINUTE = 60.0
@@ -20,8 +23,18 @@ NOT_AGAIN_SECONDS = 3.0
 """After a hold has ended, so long no further one begins."""
 DISTRUST_SECONDS = 600.0
 KEPT_SECONDS = 900.0
+TENANTS_TIMES = 2
+"""So many times the kills of a minute go when other tenants' hogs are proved beside one's own."""
 DONE_MOST = 4096
 KEPT_MOST = 16
+
+
+class Doubt(NamedTuple):
+    """Evidence of one workload that did not hold."""
+
+    until: float
+    sources: tuple[str, ...]
+    """The kinds of evidence, by the watcher's words."""
 
 
 class UnreturnedMemory(NamedTuple):
@@ -38,7 +51,9 @@ class UnreturnedMemory(NamedTuple):
 class Cooldown:
     """What a judge remembers of kills: whom not to take again, and how many a minute; bounded."""
 
-    __slots__ = ("_kept", "_kills", "_off_until", "barred", "distrusted", "done", "emptied")
+    __slots__ = (
+        "_kept", "_kills", "_off_until", "barred", "done", "doubts", "emptied", "tenants",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._kills: list[float] = []
@@ -51,8 +66,11 @@ class Cooldown:
         self.barred: dict[tuple[str, int], str] = {}
         """Who hangs at its limit and may not be acted on, and the reason that was told: it may be
         a passing one, as that nobody knows yet who it is."""
-        self.distrusted: dict[str, float] = {}
-        """Kinds of evidence, until when they are not believed."""
+        self.doubts: dict[tuple[str, int], Doubt] = {}
+        """Path and inode of whose end did not give back what was foretold.  Of nobody else:
+        whoever hands his sockets on before he is killed would clear all others that way."""
+        self.tenants: dict[str, float] = {}
+        """Of whom somebody was sent a signal in the last minute, and when last."""
 
     def look(self, node: Node) -> None:
         """Once a tick, before anything is judged."""
@@ -65,9 +83,11 @@ class Cooldown:
             if node.headroom_bytes > kept.headroom:
                 self._come_back(node)
                 break
-        if self.distrusted:
-            for source in [s for s, until in self.distrusted.items() if until <= now]:
-                del self.distrusted[source]
+        if self.doubts:
+            for place in [p for p, one in self.doubts.items() if one.until <= now]:
+                del self.doubts[place]
+        for tenant in [t for t, last in self.tenants.items() if now - last >= MINUTE]:
+            del self.tenants[tenant]
 
     def _come_back(self, node: Node) -> None:
         headroom = node.headroom_bytes
@@ -89,9 +109,23 @@ class Cooldown:
             del kills[0]
         return max(0, most - len(kills))
 
-    def count_kills(self, now: float, workloads: int) -> None:
-        """So many were sent a signal."""
+    def count_kills(self, now: float, workloads: int, tenants: Collection[str]) -> None:
+        """So many were sent a signal, of these tenants."""
         self._kills += [now] * workloads
+        self.tenants.update(dict.fromkeys(tenants, now))
+
+    def has_own_kill(self, group: Group, now: float) -> bool:
+        """Nobody of its tenant was sent a signal in the last minute."""
+        return now - self.tenants.get(tenant_of(group), float("-inf")) >= MINUTE
+
+    def may_kill(self, group: Group, now: float, most: int) -> bool:
+        """One who is proved may go: of ``most`` one is left; or others spent them, and none went
+        of its own tenant.  Those are as many again: so one tenant cannot spend another's.
+        """
+        if self.kills_left(now, most):
+            return True
+        is_room = self.kills_left(now, TENANTS_TIMES * most) > 0
+        return is_room and self.has_own_kill(group, now)
 
     def mark_done(self, path: str, inode: int, why: str) -> None:
         """It is never chosen again."""
@@ -132,10 +166,11 @@ class Cooldown:
             else self.done.get(place, "")
         )
 
-    def distrust(self, sources: Collection[str], now: float) -> None:
-        """What they said was there did not come back."""
-        for source in sources:
-            self.distrusted[source] = now + DISTRUST_SECONDS
+    def distrust(self, path: str, inode: int, sources: Collection[str], now: float) -> None:
+        """What they said was its own did not come back with its end."""
+        if len(self.doubts) >= DONE_MOST:
+            del self.doubts[next(iter(self.doubts))]
+        self.doubts[path, inode] = Doubt(now + DISTRUST_SECONDS, tuple(sources))
 
     def keep(self, node: Node, missing: int) -> None:
         """So much was foretold and has not come back."""
@@ -151,3 +186,23 @@ class Cooldown:
         while kept and node.seconds - kept[0].seconds > KEPT_SECONDS:
             del kept[0]
         return sum(max(0, k.bytes) for k in kept)
+
+
+def is_distrusted(group: Group, doubts: Mapping[tuple[str, int], Doubt]) -> bool:
+    """Its own evidence of the same kind did not hold a moment ago."""
+    found = doubts.get((group.path, group.inode)) if doubts else None
+    return found is not None and any(source in found.sources for source in sources_of(group))
+
+
+def tenant_of(group: Group) -> str:
+    """Whose a group is, as far as the host itself says so: a pod's namespace, the user below whose
+    manager it is, else itself.  No tenant can make itself look like several without the right to
+    make namespaces or users.
+    """
+    if group.pod:
+        namespace, slash, _ = group.name.partition("/")
+        return namespace if slash else group.pod
+    at = group.path.find("/user@")
+    if at >= 0 and place_of(group.path).is_delegated:
+        return group.path[: (group.path + "/").find("/", at + 1)]
+    return group.path

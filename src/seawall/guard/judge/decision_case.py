@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from seawall.actions.orders import Order, Step, Target
+from seawall.guard.judge.cooldown import tenant_of
 from seawall.guard.judge.sentences import plain
 from seawall.guard.judge.sources import sources_of
 from seawall.guard.tick_facts import Group, Node
@@ -23,7 +24,7 @@ EXTENDED = 10.0
 class CaseTarget:
     """One group that a decision is against, as it was then; no reference to the group itself."""
 
-    __slots__ = ("hard", "is_failed", "predicted", "taken", "target")
+    __slots__ = ("hard", "is_failed", "predicted", "sources", "taken", "target")
 
     def __init__(self, group: Group, certain: int) -> None:
         self.target = Target(group.path, group.inode, plain(group.name))
@@ -31,6 +32,8 @@ class CaseTarget:
         self.hard = group.hard_bytes
         self.predicted = self.hard + certain
         self.is_failed = False
+        self.sources = sources_of(group) if certain else ()
+        """The kinds of evidence of its uncounted memory; none where that is not certain."""
 
     def returned_of_taken(self, groups: Mapping[str, Group]) -> int:
         """Of what only its end gives back: all when it is gone."""
@@ -55,7 +58,8 @@ class DecisionCase:
     __slots__ = (
         "aims", "comparable", "counts_swap", "deadline", "decision", "floor", "headroom",
         "is_asked", "is_left", "most", "most_seconds", "need", "others", "others_then", "phase",
-        "possible_then", "relief", "residual", "seconds", "sources", "trigger", "workloads",
+        "possible_then", "relief", "residual", "seconds", "sources", "tenants", "trigger",
+        "workloads",
     )  # fmt: skip
 
     def __init__(
@@ -67,7 +71,8 @@ class DecisionCase:
         self.aims = tuple(CaseTarget(group, certain) for group, certain in chosen)
         self.workloads = len({group.pod or group.path for group, _ in chosen})
         """Containers of one pod go together."""
-        self.sources = tuple({s for g, certain in chosen if certain for s in sources_of(g)})
+        self.sources = tuple(dict.fromkeys(s for aim in self.aims for s in aim.sources))
+        self.tenants = tuple(dict.fromkeys(tenant_of(group) for group, _ in chosen))
         self.need = 0
         self.floor = 0
         self.relief = 0

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What of a group's memory may be believed, what was promised to it, what its end gives back.
 
-Only certain evidence (exact, or netted traced) that is young counts; what a driver did not give
-back once is not believed again for a while.
+Only certain evidence (exact, or netted traced) that is young counts; of whom it did not hold once
+it is not believed again for a while.
 """
 
-from collections.abc import Collection
+from collections.abc import Mapping
 
 from seawall.cgroup_paths import place_of
+from seawall.guard.judge.cooldown import Doubt, is_distrusted
 from seawall.guard.judge.look_history import LookHistory
-from seawall.guard.judge.sources import sources_of
 from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, GUARANTEED, Group, Node
 
 FRESH_SECONDS = 5.0
 FRESH_SECONDS_WHEN_STILL = 10.0
-"""Age up to which claims are evidence: always, and when uncounted memory has not moved since."""
+FRESH_SECONDS_AFTER_FALL = 2.0
+"""Age up to which claims are evidence: always, when uncounted memory has not moved since, and when
+it has fallen since."""
 LEAST_ADJ_OF_BURSTABLE, MOST_ADJ_OF_BURSTABLE = 3, 999
 """Between them the kubelet writes 1000 - 1000 * request / capacity, rounded down."""
 TOLERANCE_BYTES = 32 << 20
@@ -23,28 +25,37 @@ HOLLOW_SHARE = 0.5
 
 
 def is_fresh(node: Node, window: LookHistory) -> bool:
-    """The watcher's claims are young enough to be evidence.
+    """All of the watcher's claims is evidence."""
+    return given_back_since(node, window) == 0
 
-    What was claimed before uncounted memory fell may be just what was given back then, however
-    young; and seconds later, what was claimed before it moved at all.
+
+def given_back_since(node: Node, window: LookHistory) -> int | None:
+    """Of what the watcher claims of anybody, so much may have been given back since, in bytes;
+    None: its claims are too old to be evidence.
+
+    What was claimed before uncounted memory fell may be just what was given back then.  But no
+    more than that: who takes and gives back all the time makes nobody else's claim void.
     """
     age = node.claims_seconds
     if age is None or age > FRESH_SECONDS_WHEN_STILL:
-        return False
+        return None
     claimed = node.seconds - age
-    if claimed < window.fell_seconds:
-        return False
-    return age <= FRESH_SECONDS or claimed >= window.moved_seconds
+    if age > FRESH_SECONDS and claimed < window.moved_seconds:
+        return None
+    fallen = window.fallen_since(claimed)
+    return None if fallen and age > FRESH_SECONDS_AFTER_FALL else fallen
 
 
-def certain_of(group: Group, distrusted: Collection[str], *, is_believed: bool) -> int:
-    """Uncounted memory that the group holds beyond doubt; bytes."""
+def certain_of(
+    group: Group, doubts: Mapping[tuple[str, int], Doubt], given_back: int | None
+) -> int:  # fmt: skip
+    """Uncounted memory that the group holds beyond doubt; bytes.  ``given_back``: by anybody,
+    since it was claimed.
+    """
     held = group.outside.certain_bytes
-    if held <= 0 or not is_believed:
+    if held <= 0 or given_back is None or is_distrusted(group, doubts):
         return 0
-    if distrusted and any(source in distrusted for source in sources_of(group)):
-        return 0
-    return held
+    return max(0, held - given_back)
 
 
 def promised_to(group: Group, capacity_bytes: int, limit: int | None) -> int:

@@ -15,9 +15,10 @@ from seawall.guard.judge.at_limit import (
     judge_stuck,
     learn_clamp,
     learn_unclamp,
+    report_over_limit,
 )
 from seawall.guard.judge.case_steps import go_on, learn
-from seawall.guard.judge.evidence import is_fresh, promised_to
+from seawall.guard.judge.evidence import given_back_since, is_fresh, promised_to
 from seawall.guard.judge.node_short import judge_low, judge_short
 from seawall.guard.judge.policy_state import PolicyState
 from seawall.guard.judge.proof import LEAST_GROWTH
@@ -174,7 +175,7 @@ class Judge:
         state.descent.tick(node, state.window, 0.0 if is_short else shortage.budget_seconds)
         state.hold.look(node)
         state.is_believed = is_fresh(node, state.window)
-        state.overruns.look(groups, node.seconds, is_believed=state.is_believed)
+        state.overruns.look(groups, node.seconds, given_back_since(node, state.window))
         self._state = self._word(node)
         verdict = go_on(state, node, groups) if state.cases else None
         held = state.suspicion
@@ -183,8 +184,12 @@ class Judge:
         elif verdict is None and state.low_since is not None:
             verdict = judge_low(state, shortage, node, groups)
         verdict = verdict or look_after(state, node, groups)
-        if verdict is None and not state.is_busy and not shortage.is_short:
-            verdict = judge_over_limit(state, node, groups) or judge_stuck(state, node, groups)
+        if verdict is None and not state.is_acting(node.seconds) and not shortage.is_short:
+            verdict = (
+                judge_over_limit(state, node, groups)
+                or judge_stuck(state, node, groups)
+                or report_over_limit(state, node, groups)
+            )
         return verdict
 
     def _word(self, node: Node) -> str:

@@ -9,6 +9,7 @@ nothing.
 """
 
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 from seawall.guard.judge.departed import DepartedGroups
 from seawall.guard.judge.look import LastClaim, Look, are_of_now
@@ -22,19 +23,30 @@ MOVES_BYTES = 32 << 20
 """Uncounted memory that changes by less, in a second or in all, has not moved."""
 FALLS_SHARE = 256
 """Nor fallen, when by less than the node divided by that: counters blur more on large nodes."""
+FALLS_SECONDS = 20.0
+"""So long a fall is remembered: older claims are no evidence anyway."""
+FALLS_MOST = 64
 CAME_BACK = 0.05
 """By this share of the node more is left than at the newest look: it is taken again."""
 MEANS_SOMETHING = 0.03
 """A loss below this share of the node says nothing of who made it."""
 
 
+class MemoryFall(NamedTuple):
+    """Uncounted memory fell: somebody gave so much back, at the least; and when that was over."""
+
+    seconds: float
+    bytes: int
+    residual: int
+    """What was left."""
+
+
 class LookHistory:
     """The looks: the older and the newer one of each pair."""
 
     __slots__ = (
-        "claimed_seconds", "fell_seconds", "first_seconds", "gone", "late", "lately", "looks",
-        "moved_from",
-        "moved_seconds", "peak", "residual_least",
+        "claimed_seconds", "falls", "fell_seconds", "first_seconds", "gone", "late", "lately",
+        "looks", "moved_from", "moved_seconds", "peak", "residual_least",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -56,6 +68,8 @@ class LookHistory:
         self.moved_from: int | None = None
         self.fell_seconds = float("-inf")
         """When it last fell: somebody gave back what was claimed before that."""
+        self.falls: list[MemoryFall] = []
+        """Of the last seconds, the last one at the end."""
         self.peak = 0
         """Its highest since then."""
         self.residual_least: int | None = None
@@ -124,12 +138,26 @@ class LookHistory:
         if residual > self.peak:
             self.peak = residual
         elif self.peak - residual > max(MOVES_BYTES, node.total_bytes // FALLS_SHARE):
+            self._note_fall(node.seconds, residual)
             self.peak, self.fell_seconds = residual, node.seconds
         is_steady = abs(node.residual_slope_bytes_per_second) < MOVES_BYTES_PER_SECOND
         if self.moved_from is None:
             self.moved_from = residual
         elif not is_steady or abs(residual - self.moved_from) > MOVES_BYTES:
             self.moved_from, self.moved_seconds = residual, node.seconds
+
+    def _note_fall(self, now: float, residual: int) -> None:
+        """From the highest before it; a fall that goes on after a smaller rise is one with it."""
+        fallen, last = self.peak - residual, self.falls[-1] if self.falls else None
+        if last is not None:
+            fallen = max(fallen, last.bytes + last.residual - residual)
+        self.falls = [one for one in self.falls if now - one.seconds < FALLS_SECONDS]
+        self.falls.append(MemoryFall(now, fallen, residual))
+        del self.falls[:-FALLS_MOST]
+
+    def fallen_since(self, seconds: float) -> int:
+        """The most that somebody gave back at once since then; bytes."""
+        return max((one.bytes for one in self.falls if one.seconds > seconds), default=0)
 
     def _remember(self, node: Node, groups: Mapping[str, Group]) -> None:
         """Notes what each group holds outside its charge, once for each account of the watcher."""

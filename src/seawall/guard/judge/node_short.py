@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from seawall.actions.orders import Step
 from seawall.guard.judge import sentences, suspicion
 from seawall.guard.judge.case_steps import start_verifying
+from seawall.guard.judge.cooldown import TENANTS_TIMES, tenant_of
 from seawall.guard.judge.decision_case import DecisionCase
+from seawall.guard.judge.evidence import given_back_since
 from seawall.guard.judge.policy_state import DONE, OBSERVED, PolicyState
 from seawall.guard.judge.proof import (
     LASTS_SECONDS,
@@ -51,6 +53,10 @@ def judge_short(
     kills_left = state.hold.kills_left(node.seconds, state.settings.kills_per_minute)
     if is_beside or is_held:  # a hold decides nothing: only proof does
         able = [row for row in able if row.tier <= PROVED]
+    if not kills_left:
+        able = _with_own_kill(state, node, able)
+        most = TENANTS_TIMES * state.settings.kills_per_minute
+        kills_left = min(len(able), state.hold.kills_left(node.seconds, most))
     context = ChoiceContext(
         shortage, causes, kills_left, state.window.watched_seconds(node),
         state.short_seconds(node.seconds), state.hold.kept_bytes(node),
@@ -75,7 +81,8 @@ def judge_low(
     only who is over its own limit: nobody promised it a place in memory, or theirs in swap.
     """
     seconds = state.low_seconds(node.seconds)
-    if seconds < LOW_SECONDS or not state.is_believed or state.hold.is_off(node.seconds):
+    is_believed = given_back_since(node, state.window) is not None
+    if seconds < LOW_SECONDS or not is_believed or state.hold.is_off(node.seconds):
         return None
     if state.suspicion is not None or (state.cases and not _may_choose_beside(state, node)):
         return None
@@ -88,12 +95,24 @@ def judge_low(
     if state.cases:
         guilty = [row for row in guilty if takes_on(row)]
     is_most = 2 * sum(row.beyond for row in guilty) > causes.owed
-    if not is_most or not state.hold.kills_left(node.seconds, state.settings.kills_per_minute):
+    chosen = next((row for row in guilty if state.may_kill(row.group, node.seconds)), None)
+    if not is_most or chosen is None:
         return None
     without = " without swap" if shortage.is_swapping else ""
     words = f"less than the floor of {size(shortage.floor_bytes)}{without} for {seconds:.1f} s"
     state.shortage = shortage._replace(proof=words)
-    return _decide(state, node, VictimChoice((guilty[0],), "", ""), causes, RankedRows(rows, able))
+    return _decide(state, node, VictimChoice((chosen,), "", ""), causes, RankedRows(rows, able))
+
+
+def _with_own_kill(state: PolicyState, node: Node, able: list[Row]) -> list[Row]:
+    """The kills of this minute are spent: who is proved, of a tenant that had none of them; the
+    first of each.  Else whoever has his own killed one after the other would make all others safe.
+    """
+    found: dict[str, Row] = {}
+    for row in able:
+        if row.tier <= PROVED and state.may_kill(row.group, node.seconds):
+            found.setdefault(tenant_of(row.group), row)
+    return list(found.values())
 
 
 def _rows(
@@ -101,7 +120,7 @@ def _rows(
 ) -> tuple[list[Row], Causes]:  # fmt: skip
     """Who holds what, with the reasons against that only the judge's memory knows."""
     own_limits = state.overruns.own_limits()
-    rows, causes = rows_of(node, groups.values(), state.window, state.hold.distrusted, own_limits)
+    rows, causes = rows_of(node, groups.values(), state.window, state.hold.doubts, own_limits)
     if state.shortage is not None:
         accuse_of_all(rows, causes, state.shortage.need_bytes)
         acquit(rows, causes, state.shortage.need_bytes)
@@ -127,7 +146,10 @@ def _may_choose_beside(state: PolicyState, node: Node) -> bool:
     is_urgent = _is_urgent(state)
     return all(
         case.phase == "killed" and node.seconds - case.seconds >= BESIDE_SECONDS
-        and case.most >= case.predicted // 4
+        and (
+            case.most >= case.predicted // 4
+            or node.seconds - case.seconds >= state.settings.verify_seconds
+        )
         and (is_urgent or case.is_eaten(node))
         for case in state.cases
     )  # fmt: skip
@@ -215,7 +237,7 @@ def begin(state: PolicyState, case: DecisionCase, node: Node, step: Step) -> Non
         case.phase = "frozen" if step == "freeze" else "terminating"
         case.deadline = node.seconds + state.settings.terminate_seconds
     if step in ("kill", "terminate"):
-        state.count_kills(node.seconds, case.workloads)
+        state.count_kills(case, node.seconds)
     why = f"{OBSERVED if state.is_observing else DONE} ({case.decision}): never twice"
     for aim in case.aims:
         state.hold.mark_done(aim.target.path, aim.target.inode, why)

@@ -81,13 +81,13 @@ class OverLimitState:
             if entry.asked in ("clamp", "unclamp"):
                 entry.leave("left", float("inf"))
 
-    def look(self, groups: Mapping[str, Group], now: float, *, is_believed: bool) -> None:
+    def look(self, groups: Mapping[str, Group], now: float, given_back: int | None) -> None:
         """Once a tick: who is over, and since when.  Old claims neither begin nor end it."""
         entries = self.entries
-        if is_believed:
+        if given_back is not None:
             for path, group in groups.items():
                 if group.outside.certain_bytes > 0:
-                    self._note(path, group, now)
+                    self._note(path, group, now, given_back)
         if entries:
             for entry in entries.values():
                 if entry.asked == "left":  # from the first look on
@@ -124,7 +124,7 @@ class OverLimitState:
             del self.said[next(iter(self.said))]
         self.said[place] = made
 
-    def _note(self, path: str, group: Group, now: float) -> None:
+    def _note(self, path: str, group: Group, now: float, given_back: int) -> None:
         entry = self.entries.get(path)
         if entry is not None and entry.inode == group.inode:
             if entry.asked not in LOWERED and group.limit_bytes is not None:
@@ -135,11 +135,23 @@ class OverLimitState:
             entry.bytes = overrun_of(group, entry.limit)
             return
         limit = group.limit_bytes
-        if limit is None or overrun_of(group, limit) < least_overrun(limit):
+        if limit is None:
             return
-        if len(self.entries) < ENTRIES_MOST:
+        over_bytes = overrun_of(group, limit)
+        if over_bytes - given_back >= least_overrun(limit) and self._has_room(over_bytes):
             self.entries[path] = entry = Overrun(group.inode, now, limit)
-            entry.bytes = overrun_of(group, limit)
+            entry.bytes = over_bytes
+
+    def _has_room(self, over_bytes: int) -> bool:
+        """The smallest overrun makes room for a larger one: many small ones hide nobody."""
+        if len(self.entries) < ENTRIES_MOST:
+            return True
+        rest = [(one.bytes, path) for path, one in self.entries.items() if one.asked not in LOWERED]
+        least, path = min(rest, default=(over_bytes, ""))
+        if least >= over_bytes:
+            return False
+        del self.entries[path]
+        return True
 
     def takes_ranking(self, now: float) -> bool:
         """All that were looked at are told again by now; if so, it is now."""

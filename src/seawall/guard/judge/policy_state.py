@@ -13,7 +13,7 @@ from seawall.guard.judge.protection import Protection
 from seawall.guard.judge.shortage import Shortage
 from seawall.guard.judge.suspects import SuspectRests, Suspicion
 from seawall.guard.settings import Settings
-from seawall.guard.tick_facts import Node
+from seawall.guard.tick_facts import Group, Node
 from seawall.guard.verdict import DecisionUpdate, Rank, Trigger, Verdict
 
 TOLD_MOST = 64
@@ -83,15 +83,29 @@ class PolicyState:
         """Something that was decided is not over."""
         return bool(self.cases) or self.suspicion is not None
 
+    def is_acting(self, now: float) -> bool:
+        """A step of it is still to come, or it is not known yet whether memory comes back at all;
+        longer than that no decision holds up what others do at their own limits.
+        """
+        return self.suspicion is not None or any(
+            case.phase in ("terminating", "frozen")
+            or (case.phase == "killed" and now - case.seconds < self.settings.verify_seconds)
+            for case in self.cases
+        )
+
     @property
     def is_observing(self) -> bool:
         """Nothing is done: sentences say ``would be``."""
         return self.settings.mode == "observe"
 
-    def count_kills(self, now: float, workloads: int) -> None:
-        """So many are sent a signal, if it is not only observed."""
+    def count_kills(self, case: DecisionCase, now: float) -> None:
+        """All of it are sent a signal, if it is not only observed."""
         if not self.is_observing:
-            self.hold.count_kills(now, workloads)
+            self.hold.count_kills(now, case.workloads, case.tenants)
+
+    def may_kill(self, group: Group, now: float) -> bool:
+        """Who is proved may go: the node has a kill left in this minute, or its tenant has."""
+        return self.hold.may_kill(group, now, self.settings.kills_per_minute)
 
     def note(self, shortage: Shortage, now: float) -> None:
         """The shortage of this tick."""

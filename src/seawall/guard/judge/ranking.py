@@ -7,11 +7,12 @@ idea) times growth.  The oom_score_adj of a pod says its class and its request, 
 priority only beyond what these explain.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from seawall.guard.judge import sentences
-from seawall.guard.judge.evidence import certain_of, is_fresh, is_kubelets, tolerance_of
+from seawall.guard.judge.cooldown import Doubt
+from seawall.guard.judge.evidence import certain_of, given_back_since, is_kubelets, tolerance_of
 from seawall.guard.judge.look_history import LookHistory
 from seawall.guard.judge.proof import (
     BESIDE_SHARE,
@@ -50,18 +51,18 @@ def rows_of(
     node: Node,
     groups: Iterable[Group],
     window: LookHistory,
-    distrusted: Collection[str],
+    doubts: Mapping[tuple[str, int], Doubt],
     own_limits: Mapping[str, int] = NO_LIMITS,
 ) -> tuple[list[Row], Causes]:
     """Sums of every group against the look back, and what made the loss.
 
     ``own_limits``: of those whose limit was lowered by us.
     """
-    is_believed = is_fresh(node, window)
+    given_back = given_back_since(node, window)
     total, capacity = node.total_bytes, node.capacity_bytes
     rows = []
     for group in groups:
-        certain = certain_of(group, distrusted, is_believed=is_believed)
+        certain = certain_of(group, doubts, given_back)
         limit = own_limits.get(group.path, group.limit_bytes)
         rows.append(Row(group, certain, total, limit, capacity))
     look = window.best(node)

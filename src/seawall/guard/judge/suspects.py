@@ -12,7 +12,6 @@ from seawall.guard.judge.look import Look
 from seawall.guard.judge.proof import LEAST_GROWTH, Causes
 from seawall.guard.judge.row import Row
 from seawall.guard.judge.sentences import plain
-from seawall.guard.judge.sources import sources_of
 from seawall.guard.settings import Settings
 from seawall.guard.tick_facts import Group, Node
 
@@ -160,8 +159,3 @@ def unseen_when_told(unseen: int, node: Node) -> int:
     """A bound is as old as the claims, and is held against what was missing then."""
     since = max(0.0, node.residual_slope_bytes_per_second) * (node.claims_seconds or 0.0)
     return max(unseen - int(since), unseen // 2)
-
-
-def is_distrusted(row: Row, distrusted: Collection[str]) -> bool:
-    """Its kind of evidence did not hold a moment ago."""
-    return any(source in distrusted for source in sources_of(row.group))

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from seawall.actions.orders import Order, Outcome
 from seawall.guard.judge import sentences
+from seawall.guard.judge.cooldown import is_distrusted
 from seawall.guard.judge.policy_state import PolicyState
 from seawall.guard.judge.proof import Causes
 from seawall.guard.judge.ranking import RankedRows, ranks_of
@@ -23,7 +24,6 @@ from seawall.guard.judge.suspects import (
     Suspicion,
     guess,
     hold_seconds,
-    is_distrusted,
     is_outside,
 )
 from seawall.guard.tick_facts import Group, Node
@@ -93,7 +93,7 @@ def _is_barred(state: PolicyState, row: Row) -> bool:
     return (
         bool(state.protection.bar(row.group) or state.hold.why_done(row.group))
         or _key(row.group) in state.rests.resting
-        or is_distrusted(row, state.hold.distrusted)
+        or is_distrusted(row.group, state.hold.doubts)
     )
 
 
