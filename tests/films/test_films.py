@@ -18,6 +18,7 @@ from tests.films.scripts import (
 )
 
 from seawall.guard.judge import node_short, ranking, row, suspicion, victim_choice
+from seawall.guard.judge.cooldown import TENANTS_TIMES
 from seawall.guard.judge.descent import Descent
 
 CHUNK = 250
@@ -37,7 +38,7 @@ def test_only_the_right_ones_are_chosen(script: Callable[[Cast], Film], mix: str
         assert len(set(shown.chosen)) == len(shown.chosen)
         for at, (seconds, _) in enumerate(shown.killed):
             within = {name for later, name in shown.killed[at:] if later < seconds + 60}
-            assert len(within) <= shown.film.settings.kills_per_minute
+            assert len(within) <= TENANTS_TIMES * shown.film.settings.kills_per_minute
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def nothing(*_: object, **__: object) -> None:
 @pytest.mark.parametrize(
     ("module", "name", "instead"),
     [
-        (ranking, "certain_of", lambda g, _, is_believed: g.outside.most_bytes),
+        (ranking, "certain_of", lambda g, _, given_back: g.outside.most_bytes),
         (victim_choice, "blocked", nothing),
         (row, "promised_to", lambda g, total, limit: 0),
     ],
