@@ -47,6 +47,10 @@ _SLURM: Final = re.compile(r"slurm(?:_.+)?\Z")
 _JOB: Final = re.compile(r"(?:job_[0-9]+|s[0-9A-HJKMNP-TV-Z]{13})\Z")
 _JOBS_USER: Final = re.compile(r"uid_[0-9]+\Z")
 _UNIT: Final = re.compile(r".+\.(?:service|scope|slice|socket|mount|swap)\Z")
+# What a pattern needs is looked for first: most names fit none of ten patterns, and a pattern that
+# fails takes ten times as long.
+_UNIT_ENDS: Final = (".service", ".scope", ".slice", ".socket", ".mount", ".swap")
+_ID_LENGTH: Final = 64
 
 _RUNTIMES: Final = {
     "cri-containerd": "containerd", "nerdctl": "containerd", "containerd": "containerd",
@@ -123,19 +127,19 @@ class _Walk:
         if found is not None and found.kind == "container":
             self.context = []
             self.is_delegated = True
-        if not self.is_delegated and _USER_MANAGER.match(part):
+        if not self.is_delegated and part.startswith("user@") and _USER_MANAGER.match(part):
             self.manager = part
             self.is_delegated = True
 
     # --- pods ---------------------------------------------------------------------------
 
     def _pod(self, part: str) -> CgroupPlace | None:
-        if match := _POD_SLICE.match(part):
+        if "kubepods" in part and (match := _POD_SLICE.match(part)):
             return self._kubernetes_pod(match["uid"].replace("_", "-"), match["qos"])
-        if match := _PODMAN_POD.match(part):
+        if "libpod_pod_" in part and (match := _PODMAN_POD.match(part)):
             return self._at("pod", runtime="podman", pod_uid=match["id"])
         parents = self.context[-2:]
-        if match := _POD_FOLDER.match(part):
+        if part.startswith("pod") and (match := _POD_FOLDER.match(part)):
             if parents[-1:] == ["kubepods"]:
                 return self._kubernetes_pod(match["uid"], None)
             if len(parents) == 2 and parents[0] == "kubepods" and parents[1] in _QOS:
@@ -150,18 +154,18 @@ class _Walk:
     # --- containers ---------------------------------------------------------------------
 
     def _container(self, part: str) -> CgroupPlace | None:
-        if match := _CONTAINER.match(part):
+        if len(part) >= _ID_LENGTH and (match := _CONTAINER.match(part)):
             return self._by_id(match["prefix"], match["id"], bool(match["scope"]))
-        if match := _UNSPLIT.match(part):
+        if ":" in part and (match := _UNSPLIT.match(part)):
             pod = _POD_SLICE.match(match["slice"])
             return self._at(
                 "container", runtime=_RUNTIMES.get(match["prefix"]), container_id=match["id"],
                 pod_uid=pod["uid"].replace("_", "-") if pod else None,
                 qos=_QOS[pod["qos"]] if pod else None,
             )  # fmt: skip
-        if match := _KATA.match(part):
+        if part.startswith("kata_") and (match := _KATA.match(part)):
             return self._by_id(None, match["id"], is_scope=False)
-        if match := _NAMED_SCOPE.match(part):
+        if part.startswith(("runc-", "crun-")) and (match := _NAMED_SCOPE.match(part)):
             return self._inner("container", runtime=match["runtime"], container_id=match["id"])
         return self._lxc(part) or self._nspawn(part)
 
@@ -209,7 +213,7 @@ class _Walk:
 
     def _job(self, part: str) -> CgroupPlace | None:
         homes = self.context[-2:]
-        if not homes or not _JOB.match(part):
+        if not homes or part[0] not in "js" or not _JOB.match(part):
             return None
         if self.place.kind == "unit":
             is_job = self.place.unit == homes[-1] and bool(_STEPD.match(homes[-1]))
@@ -228,7 +232,7 @@ class _Walk:
         is_manager = self.place.unit is not None and self.place.unit == self.manager
         if self.place.job or (self.place.kind == "unit" and not is_manager):
             return None
-        if _UNIT.match(part):
+        if part.endswith(_UNIT_ENDS) and _UNIT.match(part):
             unit = f"{self.manager}/{part}" if self.manager else part
             return self._at("slice" if part.endswith(".slice") else "unit", unit=unit)
         if is_manager:
