@@ -49,6 +49,29 @@ def test_screen_of_frozen_host(host: Path) -> None:
         assert top.mode() == top.before
 
 
+def test_first_screen_has_the_node_alone_and_no_zero(host: Path) -> None:
+    slow = (
+        "import sys, time\n"
+        "import seawall.cli.top as top\n"
+        "from seawall.cli.main import console\n"
+        "look = top.TopView._take_sample\n"
+        "top.TopView._take_sample = lambda self: (time.sleep(2), look(self))\n"
+        f"sys.argv = ['seawall', 'top', '--root', {str(host)!r}]\n"
+        "console()\n"
+    )
+    with TopRun("--root", str(host), program=slow) as top:
+        top.wait_for("2.0 GiB left")
+        top.wait_for("q quit")
+        text = top.screen.text
+        assert "Workloads are being looked for." in text
+        assert "uncounted  asked for" in text
+        assert "0 workloads" not in text
+        assert "No workload" not in text
+        top.wait_for("4 workloads")
+        top.press("q")
+        assert top.end() == 0
+
+
 def test_keys(host: Path) -> None:
     def first_row(top: TopRun) -> str:
         lines = top.screen.lines

@@ -130,12 +130,15 @@ class PodsVerb(SourceVerb[PodsAnswer]):
 run = PodsVerb.run
 
 
-def table_of(source: Source, *, with_stalls: bool) -> tuple[PodTable, list[NotSeen]]:
+def table_of(
+    source: Source, *, with_stalls: bool, are_kills_wanted: bool = True
+) -> tuple[PodTable, list[NotSeen]]:
     """Every workload with its uncounted memory and its kills, and what could not be
-    seen of them; waits for a window where somebody was OOM-killed before.
+    seen of them; waits for a window where somebody was OOM-killed before.  Without kills the
+    kernel's log is not read.
     """
     table, claims = source.first.get(PodTable), source.first.get(Claims)
-    first = _kill_moment(source.first)
+    first = _kill_moment(source.first) if are_kills_wanted else None
     # Of the kernel's log that is refused the headline tells.
     topics = [row for row in unread_rows([source.first]) if row.what != LOG or row.kind == "bug"]
     rows = unseen(table, topics, claims, with_stalls=with_stalls)
@@ -143,7 +146,7 @@ def table_of(source: Source, *, with_stalls: bool) -> tuple[PodTable, list[NotSe
         table = PodTable((), 0, None, None, ())
     if not isinstance(claims, Unread):
         table = with_outside(table, claims)
-    return _with_kills(table, source, first), rows
+    return table if first is None else _with_kills(table, source, first), rows
 
 
 def _with_kills(table: PodTable, source: Source, first: KillMoment) -> PodTable:

@@ -111,10 +111,13 @@ class TopView:
 
     def __init__(self, arguments: Namespace) -> None:
         root = arguments.root or "/"
+        is_whole_at_once = arguments.once or arguments.json
         self._root: str | None = arguments.root
         self._interval: float = arguments.interval
         self._sampler = LiveSampler(root)
-        self._look = SlowLook(root, time.monotonic())
+        self._look = SlowLook(
+            root, time.monotonic(), None if is_whole_at_once else self._sampler.memcgs
+        )
         self._history = LiveHistory(arguments.interval, is_live=self._sampler.is_live)
         self._known: dict[str, KnownWorkload] = {}
         self._with_guard: tuple[GuardStatus | None, dict[str, KnownWorkload]] = (None, {})
@@ -132,7 +135,10 @@ class TopView:
     # --- on a terminal ------------------------------------------------------------------
 
     def run(self, terminal: TopTerminal) -> None:
-        """Look and draw until somebody ends it."""
+        """Look and draw until somebody ends it; the node first, and then its workloads."""
+        self._history.add(self._sampler.node_sample())
+        self._page = self._new_page()
+        self.draw(terminal)
         self._take_sample()
         self.draw(terminal)
         due = time.monotonic() + self._interval
@@ -271,6 +277,7 @@ class TopView:
             watched_seconds=history.watched_seconds(), uncounted=self._uncounted(running, node),
             guard=guard, rows=history.rows(known, uncounted_is_known=has_uncounted),
             unseen=history.sample.unseen, is_live=self._sampler.is_live,
+            has_workloads=self._sampler.has_groups,
         )  # fmt: skip
 
     def _known_now(self, status: GuardStatus | None) -> dict[str, KnownWorkload]:

@@ -8,9 +8,10 @@ first that the kernel ends when memory runs out.
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seawall.accounts.live_view.live_history import KnownWorkload
 from seawall.cgroup_paths import Kind
@@ -18,6 +19,9 @@ from seawall.cli.top_terminal import leave_signals_to_parent
 from seawall.host.background_question import BackgroundQuestion
 from seawall.host.host import JSON, Unread
 from seawall.proc.forked_child import bury
+
+if TYPE_CHECKING:
+    from seawall.readings.memcg import Memcgs
 
 EVERY_SECONDS: Final = 30.0
 NAMES_SECONDS: Final = 5.0
@@ -49,8 +53,13 @@ class LookAnswer(NamedTuple):
 class SlowLook:
     """One child at a time, and when the next one is due."""
 
-    def __init__(self, root: str, now: float) -> None:
-        self._root = root
+    def __init__(
+        self, root: str, now: float, counted: "Callable[[], Memcgs | None] | None"
+    ) -> None:
+        """``counted``: what is known of cgroups anyway; asked in the first child, which then does
+        less.
+        """
+        self._root, self._counted = root, counted
         self._question: BackgroundQuestion | None = None
         self._began = 0.0
         self._next = self._next_names = now
@@ -90,7 +99,12 @@ class SlowLook:
         self._next_names = now + NAMES_SECONDS
         if not is_for_names:
             self._next = now + EVERY_SECONDS
-        root, look = self._root, _names if is_for_names else _look
+        root, counted = self._root, self._counted
+        if self.answer is not None:
+            _load()
+            look = _names if is_for_names else _look
+        else:
+            look = _names if is_for_names else partial(_look, counted=counted)
         try:
             self._question = BackgroundQuestion("top", lambda: look(root), DEADLINE_SECONDS)
         except OSError as error:  # no memory, or no pid, for a child
@@ -117,7 +131,6 @@ class SlowLook:
             self.problem = ""
             self.answer = _answer_of(found, self._began)
             self._next = self._began + max(EVERY_SECONDS, _cost(found) / SHARE_MOST)
-            _load()
 
     def close(self) -> None:
         """End the child."""
@@ -185,8 +198,12 @@ def _names(root: str) -> JSON:
         host.close()
 
 
-def _look(root: str) -> JSON:
-    """In the child: names, uncounted memory, kills in cgroups that are gone."""
+def _look(root: str, counted: "Callable[[], Memcgs | None] | None" = None) -> JSON:
+    """In the child: names, uncounted memory, kills in cgroups that are gone.
+
+    With what is ``counted`` anyway, for the first minute must not cost more than those that follow:
+    no kernel log, and so no such kills, and no second reading of ten files of each cgroup.
+    """
     begun = _begin()
     # Here and not above: on a stuck disk they may never come.
     from seawall.accounts.claims.claims import Claims  # noqa: PLC0415
@@ -194,14 +211,16 @@ def _look(root: str) -> JSON:
     from seawall.cli.pods import largest_processes, table_of  # noqa: PLC0415
     from seawall.host.live import LiveHost  # noqa: PLC0415
     from seawall.problems import UsageProblem  # noqa: PLC0415
+    from seawall.readings.memcg import Memcgs  # noqa: PLC0415
     from seawall.sources.source import Source  # noqa: PLC0415
     from seawall.views.pods_text import row_name  # noqa: PLC0415
 
     host = LiveHost(root, until=time.monotonic() + DEADLINE_SECONDS - 5)
     try:
-        source = Source(host, None, live=None)
+        memcgs = None if counted is None else counted()
+        source = Source(host, None, live=None, known={} if memcgs is None else {Memcgs: memcgs})
         names = largest_processes(source)
-        table, unseen = table_of(source, with_stalls=True)
+        table, unseen = table_of(source, with_stalls=True, are_kills_wanted=memcgs is None)
         claims, ledger = source.first.get(Claims), source.first.get(Ledger)
         rows: list[JSON] = []
         for row in table.rows:

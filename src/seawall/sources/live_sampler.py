@@ -14,7 +14,7 @@ import resource
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from seawall.accounts.live_view.live_sample import GroupSample, LiveSample, NodeSample
 from seawall.accounts.node_memory.headroom import estimate_available
@@ -31,6 +31,9 @@ from seawall.readings.kernel import Kernel
 from seawall.readings.kernel import read as read_kernel
 from seawall.readings.numa import NumaNode, NumaNodes
 from seawall.readings.reading import UNLIMITED, Unlimited
+
+if TYPE_CHECKING:
+    from seawall.readings.memcg import Memcgs
 
 LIMIT_TURNS: Final = 5
 """Looks until every limit was read again."""
@@ -56,7 +59,9 @@ _CHARGE, _LIMIT, _EVENTS, _PRESSURE, _STAT = range(5)
 class _Member:
     """The files of one cgroup, and of what is read in turns the last values."""
 
-    __slots__ = ("charge", "clean", "fds", "folder", "kills", "limit", "paths", "sample", "turn")
+    __slots__ = (
+        "charge", "clean", "fds", "folder", "kills", "limit", "paths", "sample", "sock", "turn",
+    )  # fmt: skip
 
     def __init__(self, folder: Folder, paths: Sequence[str], turn: int) -> None:
         self.folder, self.paths, self.turn = folder, paths, turn
@@ -65,6 +70,8 @@ class _Member:
         self.limit: int | Unlimited | None = None
         self.clean: int | None = None
         self.kills: int | None = None
+        self.sock: int | None = None
+        """Buffers of sockets (v2); it is read with ``clean``."""
         self.charge: bytes | None = b""
         """As it was read last."""
         self.sample: GroupSample | None = None
@@ -135,7 +142,6 @@ class LiveSampler:
         else:
             self._mount = self._inside(layout.memory_tree).rstrip("/")
             self._tree = GroupTree(self._mount)
-            self._tree.open(time.monotonic())
 
     def _inside(self, path: str) -> str:
         """Where a path of the host is here; UsageProblem where a link leads out of the root."""
@@ -180,14 +186,44 @@ class LiveSampler:
         self._is_changed |= wanted != self._wanted
         self._wanted = wanted
 
+    def memcgs(self) -> "Memcgs | None":
+        """Of every cgroup that is read anyway, what the last look brought: whoever needs that and
+        no more need not read thousands of files.  None before the first look.
+        """
+        from seawall.readings.memcg import Memcg, Memcgs  # noqa: PLC0415 - in a child alone
+
+        if self.version is None or not self._turn:
+            return None
+        version: Literal[1, 2] = 1 if self.version == 1 else 2
+        by_path = {
+            path: Memcg(
+                path=path, version=version, usage=_number(member.charge), limit=member.limit,
+                sock=member.sock, oom_kill=member.kills, stat={}, events={}, events_local={},
+            ) for path, member in self._members.items()
+        }  # fmt: skip
+        return Memcgs(version, by_path, self._mount, ())
+
     # --- one look -----------------------------------------------------------------------
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether anybody has looked for cgroups yet."""
+        return self._turn > 0
+
+    def node_sample(self) -> LiveSample:
+        """The node alone, which takes a hundredth of what the first look at hundreds of cgroups
+        takes.
+        """
+        return LiveSample(self._node(time.monotonic()), ())
 
     def sample(self) -> LiveSample:
         """Read node and cgroups once."""
         now = time.monotonic()
         self._turn += 1
         if self._tree is not None:
-            if self.is_live:
+            if self._turn == 1:
+                self._tree.open(now)
+            elif self.is_live:
                 self._tree.update(now)
             if (
                 self._tree.new_folders
@@ -259,7 +295,9 @@ class LiveSampler:
         if before is None or turn % LIMIT_TURNS == 0:
             member.limit = _limit(member.read(_LIMIT, _NUMBER_BYTES))
         if before is None or turn % STAT_TURNS == 0:
-            member.clean = self._clean(member.read(_STAT, _STAT_BYTES))
+            stat = member.read(_STAT, _STAT_BYTES)
+            member.clean = self._clean(stat)
+            member.sock = None if stat is None or self.version == 1 else _keyed(stat, b"sock")
         stall = before.stall if before is not None else None
         if before is None or is_stalled:
             stall = _avg10(member.read(_PRESSURE, _TEXT_BYTES))

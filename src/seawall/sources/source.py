@@ -2,8 +2,8 @@
 """A host at one moment or two, whatever tells of it; ``box_source.py``: of a black box."""
 
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from seawall.accounts.scene import WINDOW_LEAST_SECONDS, Scene
 from seawall.host.host import Host
@@ -33,8 +33,10 @@ class Source:
         notes: tuple[str, ...] = (),
         rounds: Sequence[Host] = (),
         cut: str | None = None,
+        known: Mapping[type[Any], Any] | None = None,
     ) -> None:
-        self.first = Snapshot(first)
+        self.first = Snapshot(first, known)
+        """``known``: values that somebody has already."""
         self.rounds = rounds or (first,)
         """Every pass of a bundle; the machine itself otherwise."""
         self.notes = notes

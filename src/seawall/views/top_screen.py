@@ -5,6 +5,7 @@ Everything from the machine is written out in ASCII; only the sparkline may be d
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from seawall.accounts.cgroup_memory.danger_thresholds import (
@@ -96,6 +97,8 @@ class TopPage(NamedTuple):
     unseen: Sequence[str] = ()
     is_live: bool = True
     """False: files that somebody collected."""
+    has_workloads: bool = True
+    """False: nobody has looked for them yet."""
     message: str = ""
     """Said once, at the bottom."""
 
@@ -138,6 +141,8 @@ def _help_style(text: str) -> str:
 
 
 def _nothing(page: TopPage, state: TopState) -> str:
+    if not page.has_workloads:
+        return "Workloads are being looked for."
     if page.rows and state.filter:
         return f"No workload has {state.filter!r} in its name; Esc in the table: all."
     return "No workload whose memory is counted."
@@ -258,6 +263,8 @@ def _uncounted_words(page: TopPage) -> Iterator[Segment]:
 def _attention_line(
     page: TopPage, state: TopState, rows: Sequence[LiveRow], width: int
 ) -> list[Segment]:
+    if not page.has_workloads:
+        return [("workloads  ", "dim"), ("being looked for", "dim")]
     head = f"{len(page.rows)} workloads"
     if state.filter or state.mode == "filter":
         head = f"{len(rows)} of {head} match"
@@ -325,6 +332,8 @@ def _columns(page: TopPage, state: TopState, width: int) -> list[_Column]:
         _Column("KILLS", 6, 4, _kills, "kills", lambda row: bool(row.kills)),
     ]  # fmt: skip
     for column in columns:
+        if column.title in state.news:
+            continue
         if column.has_news is None or any(map(column.has_news, page.rows)):
             state.news.add(column.title)
     columns = [one for one in columns if one.title in state.news or one.sort == state.sort]
@@ -384,7 +393,12 @@ def _row(row: LiveRow, columns: Sequence[_Column], width: int, *, is_chosen: boo
 
 def shown_name(row: LiveRow) -> str:
     """Nothing in it steers a terminal, and each character takes one cell."""
-    return ascii_only(plain(row.name))
+    return _one_cell_each(row.name)
+
+
+@lru_cache(maxsize=4096)
+def _one_cell_each(name: str) -> str:
+    return ascii_only(plain(name))
 
 
 def bar(row: LiveRow, width: int) -> str:

@@ -146,6 +146,9 @@ class LiveHistory:
         self._known: Mapping[str, KnownWorkload] = {}
         self._is_known = False
         self._chosen: tuple[str, ...] = ()
+        self._pace: float | None = None
+        self._has_pace = False
+        """Of the newest sample."""
         self._above: dict[str, str] = {}
         """Row -> the row that it lies in."""
         self.sample: LiveSample | None = None
@@ -153,6 +156,7 @@ class LiveHistory:
     def add(self, sample: LiveSample) -> None:
         """The newest one."""
         self.sample = sample
+        self._has_pace = False
         seconds = sample.node.seconds
         self._nodes.append(sample.node)
         while len(self._nodes) > 2 and seconds - self._nodes[0].seconds > MINUTE_SECONDS:
@@ -195,6 +199,11 @@ class LiveHistory:
         """Bytes a second by which memory that is left changes; None before two seconds passed, 0.0
         where it moves no more than it always does.
         """
+        if not self._has_pace:
+            self._pace, self._has_pace = self._median_slope(), True
+        return self._pace
+
+    def _median_slope(self) -> float | None:
         now = self._nodes[-1].seconds if self._nodes else 0.0
         known = [
             (node.seconds, node.left) for node in self._nodes
