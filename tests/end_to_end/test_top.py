@@ -52,10 +52,10 @@ def test_screen_of_frozen_host(host: Path) -> None:
 def test_first_screen_has_the_node_alone_and_no_zero(host: Path) -> None:
     slow = (
         "import sys, time\n"
-        "import seawall.cli.top as top\n"
+        "from seawall.sources.live_sampler import LiveSampler\n"
         "from seawall.cli.main import console\n"
-        "look = top.TopView._take_sample\n"
-        "top.TopView._take_sample = lambda self: (time.sleep(2), look(self))\n"
+        "sample = LiveSampler.sample\n"
+        "LiveSampler.sample = lambda self: (time.sleep(2), sample(self))[1]\n"
         f"sys.argv = ['seawall', 'top', '--root', {str(host)!r}]\n"
         "console()\n"
     )
