@@ -2,7 +2,6 @@
 """``seawall cache``: what the page cache holds, file by file, largest first."""
 
 import os
-import sys
 from argparse import ArgumentParser, Namespace
 from typing import Final
 
@@ -68,11 +67,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def complete(arguments: Namespace) -> None:
-    """What only the process with the terminal knows: the worker's stderr is a pipe."""
-    arguments.stderr_is_terminal = sys.stderr.isatty()
-
-
 def run(arguments: Namespace) -> int:
     """Print the files, or what is dirty; the exit status."""
     if (arguments.pid is not None or arguments.node) and arguments.targets:
@@ -103,7 +97,7 @@ class CacheVerb(SourceVerb[CachePage]):
 
 def _page(source: Source, arguments: Namespace) -> CachePage:
     top = arguments.top or (JSON_ROWS if arguments.json else TEXT_ROWS)
-    progress = ProgressLine("cache", is_terminal=getattr(arguments, "stderr_is_terminal", False))
+    progress = ProgressLine("cache")
     if source.live is None:
         return _recorded(source)
     scan = CacheScan(source, source.live, progress, max(top, JSON_ROWS))

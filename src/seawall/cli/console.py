@@ -22,6 +22,12 @@ def _terminal_size() -> os.terminal_size | None:
         return None
 
 
+@cache
+def stderr_is_terminal() -> bool:
+    """Asked once, as the size is."""
+    return sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
 def terminal_columns() -> int | None:
     """Of the terminal on stdout; None where there is none."""
     size = _terminal_size()

@@ -2,7 +2,6 @@
 """``seawall guard replay FILE``: a black box judged once more, as then and with other settings."""
 
 import itertools
-import sys
 from typing import Final
 
 from seawall.blackbox.reader import Box
@@ -60,10 +59,8 @@ run = GuardReplayVerb.run
 
 
 def _judged(box: Box, policy: Settings | None, path: str, moment: float | None) -> BoxReplay:
-    """A full box takes many seconds: on a terminal it says how far it is."""
-    if not sys.stderr.isatty():
-        return judge_again(box, policy, path, moment=moment)
-    progress, numbers = ProgressLine("guard replay", is_terminal=True), itertools.count(1)
+    """A full box takes many seconds: it says how far it is."""
+    progress, numbers = ProgressLine("guard replay"), itertools.count(1)
 
     def tell() -> None:
         progress.tell(f"frame {next(numbers):,} of {len(box.heads):,}")

@@ -4,7 +4,6 @@
 import gc
 import os
 import re
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
@@ -66,10 +65,8 @@ run = GuardReportVerb.run
 
 
 def _read(paths: list[str], own: str) -> list[ReportSource]:
-    """A full black box takes seconds: on a terminal it says how far it is."""
-    if not sys.stderr.isatty():
-        return read(paths, own)
-    progress = ProgressLine("guard report", is_terminal=True)
+    """A full black box takes seconds: it says how far it is."""
+    progress = ProgressLine("guard report")
     try:
         return read(paths, own, progress.tell)
     finally:

@@ -141,7 +141,8 @@ def main(argv: list[str], *, is_first_line_due: bool = False) -> int:
         timeout = getattr(arguments, "timeout", None)
         if timeout is None:
             return int(verb.run(arguments))
-        from seawall.cli.console import terminal_columns
+        from seawall.cli.console import stderr_is_terminal, terminal_columns
+        from seawall.cli.progress import ProgressLine
         from seawall.cli.source_options import INTERIM, SLOT
 
         terminal_columns()
@@ -151,6 +152,7 @@ def main(argv: list[str], *, is_first_line_due: bool = False) -> int:
             lambda has_spoken: _hung(arguments, has_spoken=has_spoken),
             SLOT,
             INTERIM,
+            ProgressLine(arguments.verb) if stderr_is_terminal() else None,
         )
     except UsageProblem as problem:
         return _usage(problem)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall memory --who``: who takes uncounted memory, and keeps it."""
 
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -55,7 +54,6 @@ def complete(arguments: Namespace) -> None:
         return
     from seawall.cli import tracing  # noqa: PLC0415 - only for this option
 
-    arguments.stderr_is_terminal = sys.stderr.isatty()
     seconds = arguments.trace_seconds or tracing.TRACE_SECONDS
     least = seconds + tracing.AROUND_LEAST_SECONDS
     arguments.trace_seconds = seconds
@@ -104,7 +102,7 @@ def _traced(source: Source, live: "LiveHost", arguments: Namespace) -> Source:
     from seawall.cli.progress import ProgressLine  # noqa: PLC0415 - only for this option
     from seawall.cli.tracing import overlay_host_of  # noqa: PLC0415 - likewise
 
-    progress = ProgressLine("memory", is_terminal=arguments.stderr_is_terminal)
+    progress = ProgressLine("memory")
     is_here = arguments.root in (None, "/")
     host = overlay_host_of(live, is_here, arguments.trace_seconds, progress.tell)
     progress.end()

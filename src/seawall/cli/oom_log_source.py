@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from io import BufferedReader, BytesIO
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from seawall.cli.progress import ProgressLine
 from seawall.findings.blindness import NotSeen
 from seawall.problems import UsageProblem
 from seawall.readings.oom_log.blocks import BLOCK_BYTES
@@ -56,8 +57,10 @@ class Log:
         """The same blocks, each of whole lines; a log that breaks off ends there, and ``unseen``
         says so.
         """
+        progress = ProgressLine("oom explain")
         try:
             for block in blocks:
+                progress.tell(f"{self.lines_read:,} lines of {self.name}")
                 self.lines_read += block.count(b"\n") + (block[-1:] != b"\n")
                 if not self.is_like_a_log:
                     self.is_like_a_log = any(map(is_of_a_log, BytesIO(block)))
@@ -66,6 +69,8 @@ class Log:
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
             after = f"{why}, after {self.lines_read:,} lines"
             self.unseen.append(NotSeen(f"the rest of {self.name}", after, "a whole log"))
+        finally:
+            progress.end()
 
     def close(self, found: int) -> None:
         """The log was read, with that many reports; UsageProblem where it is none."""

@@ -1,43 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a long scan is, on stderr: one line that is written over on a terminal, else a line
-every few seconds.  The answer on stdout is never touched.
+"""How far a long answer is: one line on stderr, written over and erased at the end, and only on a
+terminal.  The answer on stdout is never touched.
+
+Whoever knows how far he is tells it; for all others the watchdog does (``host/watchdog.py``).
 """
 
 import sys
 import time
 from typing import Final
 
+from seawall.cli.console import stderr_is_terminal
 from seawall.views.terminal import plain, shorten
 
-_TERMINAL_SECONDS: Final = 0.2
-_LINE_SECONDS: Final = 5.0
+_EVERY_SECONDS: Final = 0.2
 QUIET_SECONDS: Final = 1.0
-"""A scan that is over by then says nothing."""
+"""What is over by then says nothing."""
 _WIDTH: Final = 78
 
 
 class ProgressLine:
-    """``is_terminal``: of stderr, asked before the worker was forked."""
+    """Of one answer.  Nothing but a terminal sees it."""
 
-    def __init__(self, verb: str, *, is_terminal: bool) -> None:
+    def __init__(self, verb: str) -> None:
         self._head = f"seawall {verb}: "
-        self._is_terminal = is_terminal
-        self._every = _TERMINAL_SECONDS if is_terminal else _LINE_SECONDS
-        self._due = time.monotonic() + (QUIET_SECONDS if is_terminal else _LINE_SECONDS)
+        self._due = time.monotonic() + QUIET_SECONDS
         self._has_line = False
 
     def tell(self, text: str) -> None:
         """Say it when the last word is old enough."""
-        if time.monotonic() < self._due:
+        if not stderr_is_terminal() or time.monotonic() < self._due:
             return
-        self._due = time.monotonic() + self._every
-        line = shorten(plain(self._head + text), _WIDTH)
-        sys.stderr.write(f"\r\x1b[K{line}" if self._is_terminal else f"{line}\n")
+        self._due = time.monotonic() + _EVERY_SECONDS
+        sys.stderr.write(f"\r\x1b[K{shorten(plain(self._head + text), _WIDTH)}")
         sys.stderr.flush()
-        self._has_line = self._is_terminal
+        self._has_line = True
 
     def end(self) -> None:
-        """Erase the progress line from the terminal."""
+        """Erase the line."""
         if self._has_line:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

@@ -73,7 +73,7 @@ def run(arguments: Namespace) -> int:
     if not is_stdout:
         check_output(arguments.html, "--html")
     began = time.monotonic()
-    progress = ProgressLine("report", is_terminal=sys.stderr.isatty())
+    progress = ProgressLine("report")
     data = incident_html(_page(arguments, began, progress))
     progress.end()
     if is_stdout:

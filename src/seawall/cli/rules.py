@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from importlib.resources import files
 from typing import Final
 
+from seawall.cli.source_options import add_form_arguments
 from seawall.cli.verb import Head, Verb
 from seawall.findings.rule import Rule, load_rules
 from seawall.problems import UsageProblem
@@ -24,8 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     showing.add_argument("id", metavar="ID", help="e.g. SW101")
     showing.add_argument("--example", action="store_true", help="the case that makes it fire")
     for verb in (listing, showing):
-        verb.add_argument("--json", action="store_true")
-        verb.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+        add_form_arguments(verb)
 
 
 class RulesVerb(Verb[RulesPage]):

@@ -5,7 +5,6 @@ What prints is imported when there is something to print: on a thrashing node sa
 wait for files from a stuck disk.
 """
 
-import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import Counter
@@ -82,9 +81,8 @@ def _every(text: str) -> float:
 
 
 def complete(arguments: Namespace) -> None:
-    """What only the process with the terminal knows, and what depends on other options."""
+    """What depends on other options, and ^C."""
     complete_timeout(arguments)
-    arguments.stderr_is_terminal = sys.stderr.isatty()
     interrupt.arm(arguments)
 
 
@@ -174,7 +172,7 @@ class _Gathering:
         """Until --for, --timeout or ^C, whichever comes first."""
         from seawall.cli.progress import ProgressLine  # noqa: PLC0415 - only live
 
-        progress = ProgressLine("stacks", is_terminal=self._arguments.stderr_is_terminal)
+        progress = ProgressLine("stacks")
         began = time.monotonic()
         seconds = min(self._arguments.seconds, live.seconds_left())
         looks = [began + part * seconds for part in _SYSRQ_AT] if self._arguments.sysrq else []

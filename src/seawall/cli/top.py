@@ -17,6 +17,7 @@ from seawall.accounts.live_view.live_history import RATE_SECONDS, KnownWorkload,
 from seawall.accounts.live_view.live_sample import NodeSample
 from seawall.cgroup_paths import place_of
 from seawall.cli.console import console_for
+from seawall.cli.source_options import add_color_argument
 from seawall.cli.top_look import SlowLook
 from seawall.cli.top_terminal import TerminalGone, TopTerminal, check_terminal, readable
 from seawall.host.vitals import line_of as heading_of
@@ -73,9 +74,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--filter", default="", metavar="TEXT", help="only workloads with TEXT in their name"
     )
-    parser.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="default: auto"
-    )
+    add_color_argument(parser)
 
 
 def _interval(text: str) -> float:

@@ -8,6 +8,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterable
 from typing import Final
 
+from seawall.cli.source_options import add_form_arguments
 from seawall.cli.verb import Head, Verb
 from seawall.version import VERSION
 from seawall.views.documents.version_document import VERSION_DOCUMENT, VersionPage
@@ -18,8 +19,7 @@ WANTED: Final = ()
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of ``seawall version`` to its parser."""
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+    add_form_arguments(parser)
 
 
 class VersionVerb(Verb[VersionPage]):

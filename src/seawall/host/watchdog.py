@@ -14,7 +14,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from seawall.host import own_code
 from seawall.problems import OutputProblem
@@ -25,6 +25,8 @@ HUNG_SECONDS: Final = 10.0
 """One question open for so long has no answer; on a thrashing node 2 s are ordinary."""
 INTERIM_SECONDS: Final = 10.0
 """Nobody waits longer for the first thing that is certain."""
+SILENT_SECONDS: Final = 2.0
+"""A worker that has said nothing for so long is at work, and whoever waits is told so."""
 _LOOK_SECONDS: Final = 0.25
 _INTERIM_BYTES: Final = 1 << 14
 _LENGTH: Final = struct.Struct("=I")
@@ -78,13 +80,24 @@ class Interim:
         return self._memory[_LENGTH.size : _LENGTH.size + length].decode("utf-8", "replace")
 
 
+class WaitingLine(Protocol):
+    """A line that is written over, on the terminal of whoever waits."""
+
+    def tell(self, text: str) -> None:
+        """Write it."""
+
+    def end(self) -> None:
+        """Erase it."""
+
+
 def run_watched(
     work: Callable[[], int], timeout_seconds: float, hung: Callable[[bool], int], slot: Slot,
-    interim: Interim | None = None,
+    interim: Interim | None = None, waiting: WaitingLine | None = None,
 ) -> int:  # fmt: skip
     """The exit status of ``work``, or of ``hung(has_spoken)`` when it was left behind.
 
-    Where the worker said nothing for INTERIM_SECONDS, what stands in ``interim`` is printed.
+    Where the worker said nothing for INTERIM_SECONDS, what stands in ``interim`` is printed;
+    from SILENT_SECONDS on ``waiting`` tells what it asks.
 
     The worker writes into pipes and this process passes it on: a worker that cannot die must
     not hold the terminal, or the ssh connection, open.
@@ -105,12 +118,14 @@ def run_watched(
             work_and_exit(work)
         os.close(out[1])
         os.close(err[1])
-        relay = _Relay({out[0]: 1, err[0]: 2})
+        relay = _Relay({out[0]: 1, err[0]: 2}, slot, waiting)
         is_over = _wait(relay, timeout_seconds, slot, interim)
     except BaseException:
         if pid:
             os.kill(pid, signal.SIGKILL)  # nobody reads what it would still say
         raise
+    if waiting is not None:
+        waiting.end()
     if not is_over:
         os.kill(pid, signal.SIGKILL)
         return hung(relay.has_spoken)
@@ -126,14 +141,14 @@ def _leave(number: int, _frame: object) -> None:
 class _Relay:
     """Copies what the worker writes until it has closed both of its ends."""
 
-    def __init__(self, pairs: dict[int, int]) -> None:
-        self._pairs = pairs
+    def __init__(self, pairs: dict[int, int], slot: Slot, waiting: WaitingLine | None) -> None:
+        self._pairs, self._slot, self._waiting = pairs, slot, waiting
         self.has_spoken = False
         """Whether anything of the answer is on stdout already."""
         self.line_seconds = 0.0
         """How long whoever reads us took: a slow line is not a slow worker."""
         self._is_interim_told = False
-        self._began = time.monotonic()
+        self._began = self._heard = time.monotonic()
         self._poll = select.poll()
         for fd in pairs:
             self._poll.register(fd, select.POLLIN)
@@ -142,8 +157,12 @@ class _Relay:
         """For so long; True when the worker is done."""
         until = time.monotonic() + seconds - self.line_seconds
         while self._pairs and (left := until + self.line_seconds - time.monotonic()) > 0:
+            if self._waiting is not None:
+                left = min(left, 2 * _LOOK_SECONDS)
+                self._tell_waiting(self._waiting)
             for fd, _ in self._poll.poll(left * 1000):
                 data = os.read(fd, 1 << 16)
+                self._end_waiting()
                 if data:
                     if self._is_interim_told and self._pairs[fd] == 1 and not self.has_spoken:
                         seconds = time.monotonic() - self._began
@@ -156,10 +175,22 @@ class _Relay:
                     del self._pairs[fd]
         return not self._pairs
 
+    def _tell_waiting(self, line: WaitingLine) -> None:
+        now = time.monotonic()
+        if now - self._heard >= SILENT_SECONDS:
+            question = self._slot.read()
+            line.tell(f"{now - self._began:.0f} s{question and ', at '}{question}")
+
+    def _end_waiting(self) -> None:
+        self._heard = time.monotonic()
+        if self._waiting is not None:
+            self._waiting.end()
+
     def tell_interim(self, text: str, seconds: float) -> None:
         """What is certain so far, where the worker has said nothing yet."""
         if text and not self.has_spoken:
             self._is_interim_told = True
+            self._end_waiting()
             raw = f"So far, after {seconds:.0f} s:\n{text}\n".encode("utf-8", "backslashreplace")
             self.line_seconds += _write_all(1, raw)
 
