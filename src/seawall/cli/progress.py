@@ -36,7 +36,7 @@ class ProgressLine:
         self._has_line = True
 
     def end(self) -> None:
-        """Erase the line."""
+        """Erase the line from the terminal."""
         if self._has_line:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

@@ -84,10 +84,10 @@ class WaitingLine(Protocol):
     """A line that is written over, on the terminal of whoever waits."""
 
     def tell(self, text: str) -> None:
-        """Write it."""
+        """Write ``text`` over what stood there."""
 
     def end(self) -> None:
-        """Erase it."""
+        """Erase what stands there."""
 
 
 def run_watched(
