@@ -45,6 +45,7 @@ OTHER = {
     "blackbox": ('"/data/box"', "/data/box"),
     "blackbox_size": ('"1 GiB"', 1 << 30),
     "run_after_kill": ('"/usr/bin/told --page"', "/usr/bin/told --page"),
+    "run_on_decision": ('"/usr/bin/page me"', "/usr/bin/page me"),
     "textfile": ('"/var/lib/x/seawall.prom"', "/var/lib/x/seawall.prom"),
     "termination_message": ("false", False),
     "kubelet_root": ('"/data/kubelet"', "/data/kubelet"),

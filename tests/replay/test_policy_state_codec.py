@@ -24,6 +24,7 @@ from seawall.replay.player import Player
 from seawall.replay.replay import OUR_ERRORS
 from seawall.replay.state_schema import SCRATCH, SLOTS
 from seawall.replay.tick import Tick
+from seawall.replay.typed_codec import codec_of
 
 OF_ONE_TICK = {Row}
 """Classes that no judge keeps from one tick to the next."""
@@ -132,3 +133,14 @@ def test_deep_nesting_is_refused() -> None:
     mind["_mind"]["cases"] = deep
     with pytest.raises(BundleProblem):
         Player(Settings(), BOOT, OWN).recall(mind)
+
+
+def test_a_state_of_before_a_setting_was_there_is_read() -> None:
+    """Settings have only grown at their end since; a box on a disk is of any version."""
+    written = codec_of(Settings).write(Settings(mode="enforce", run_on_decision="/bin/x"))
+    assert isinstance(written, list)
+    assert Settings._fields[-1] == "run_on_decision"
+    assert codec_of(Settings).read(written[:-1]) == Settings(mode="enforce")
+    for odd in ([*written, 1], [*written[:-2], 7]):
+        with pytest.raises(ValueError, match="expected"):
+            codec_of(Settings).read(odd)

@@ -13,6 +13,8 @@ self_test_child      cgroup_procs [paths]: a child moves itself into each, becom
                      problem}``
 run                  command, stdin, decision: ``{decision, status, problem}``; beside it, of
                      what was not taken before, ``failed``: so many had a problem
+hook                 likewise, at a decision; how: ``acted``, ``observed``, ``refused`` or
+                     ``reported``
 termination_message  cgroup, name, words, decision, unix_seconds, kubelet_root:
                      ``{decision, path, problem}``, and ``failed``
 textfile             path, values: ``{problem}``
@@ -40,9 +42,9 @@ from typing import Any, Final
 
 from seawall.guard.watcher_channel import DATAGRAM_MOST_BYTES, RECEIVED
 
-_KINDS: Final = frozenset({"self_test_child", "run", "termination_message", "textfile", "rivals",
-                    "config", "ping", "hold", "kmsg"})  # fmt: skip
-_ONCE: Final = frozenset({"run", "termination_message", "kmsg"})
+_KINDS: Final = frozenset({"self_test_child", "run", "hook", "termination_message", "textfile",
+                    "rivals", "config", "ping", "hold", "kmsg"})  # fmt: skip
+_ONCE: Final = frozenset({"run", "hook", "termination_message", "kmsg"})
 """Each is a thing of its own: that a later one was done says nothing of it."""
 _ANSWERS_MOST: Final = 32
 

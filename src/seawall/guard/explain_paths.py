@@ -35,9 +35,10 @@ class NamedPath(NamedTuple):
 def named_paths(settings: Settings) -> tuple[NamedPath, ...]:
     """Of the keys that are set, in the order of the file."""
     rows = []
-    if settings.run_after_kill:
-        program = shlex.split(settings.run_after_kill)[0]
-        rows.append(NamedPath("run_after_kill", program, _problem(program, _no_program)))
+    for key in ("run_after_kill", "run_on_decision"):
+        if command := getattr(settings, key):
+            program = shlex.split(command)[0]
+            rows.append(NamedPath(key, program, _problem(program, _no_program)))
     if settings.textfile:
         folder = settings.textfile.rpartition("/")[0] or "/"
         rows.append(NamedPath("textfile", folder, _problem(folder)))

@@ -28,9 +28,13 @@ _OVER_LIMIT: Final = {
     "kill": "killed",
     "clamp": "its memory.max is lowered by its uncounted memory, raised again when that shrinks",
 }
-_PATH_LABELS: Final = {"run_after_kill": "after", "textfile": "textfile", "kubelet_root": "kubelet"}
+_PATH_LABELS: Final = {
+    "run_after_kill": "after", "run_on_decision": "hook", "textfile": "textfile",
+    "kubelet_root": "kubelet",
+}  # fmt: skip
 _FOR_WHAT: Final = {
     "run_after_kill": "nothing is run after a kill",
+    "run_on_decision": "nothing is run at a decision",
     "textfile": "no metrics are written",
     "kubelet_root": "no termination message is written",
 }
@@ -169,6 +173,8 @@ def _path_words(named: NamedPath, settings: Settings) -> str:
         return f"{missing}: {_FOR_WHAT[named.key]} ({named.key}), as far as this shell sees"
     if named.key == "run_after_kill":
         return f"{settings.run_after_kill}: run after a kill"
+    if named.key == "run_on_decision":
+        return f"{settings.run_on_decision}: run at every decision, a report too"
     if named.key == "textfile":
         return f"{settings.textfile}: metrics for the node exporter"
     return f"{named.path}: termination messages"

@@ -152,6 +152,9 @@ KEYS: Final = (
     Key("run_after_kill", "run_after_kill", "command",
         "Run after a kill, with the decision as JSON on standard input; never waited for. In the "
         "DaemonSet it has to be in the image; the unit has a /tmp of its own."),
+    Key("run_on_decision", "run_on_decision", "command",
+        "Run at every decision, those that are only observed, refused or reported too, with it as "
+        "JSON on standard input; likewise. packaging/hooks tells Slack, PagerDuty and others."),
     Key("textfile", "textfile", "textfile",
         "Metrics for the textfile collector of the node exporter. The unit may write to "
         "/var/lib/prometheus/node-exporter; another folder wants a drop-in with ReadWritePaths=. "

@@ -67,6 +67,10 @@ class Settings(NamedTuple):
     datagram_to: str = ""
     """``HOST:PORT``: one UDP datagram at every trigger."""
     pmsg: bool = False
+    run_on_decision: str = ""
+    """As ``run_after_kill``, at every decision: acted, only observed, refused, reported.  New
+    fields stand at the end, with a default: boxes hold the policy state of earlier versions.
+    """
 
 
 START_ONLY: Final = {

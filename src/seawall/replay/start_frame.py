@@ -50,6 +50,10 @@ def start_of(body: dict[str, JSON]) -> StartFrame:
         raise BundleProblem(f"a start frame in the black box: {error}") from error
 
 
+_TOLD_ONLY: Final = frozenset({"run_on_decision"})
+"""Keys that came since the first version and decide nothing: a judgement is the same without."""
+
+
 def _text(body: dict[str, JSON], name: str) -> str:
     found = body.get(name)
     return "" if found is None else str(codec_of(str).read(found))
@@ -63,6 +67,6 @@ def _settings(told: JSON) -> tuple[Settings, tuple[str, ...]]:
     for name, value in told.items():
         if name in _HINTS:
             found[name] = codec_of(_HINTS[name]).read(value)
-    odd = sorted(str(name) for name in told.keys() ^ _HINTS.keys())
+    odd = sorted(str(name) for name in (told.keys() ^ _HINTS.keys()) - _TOLD_ONLY)
     words = f"settings of another version: {', '.join(odd)[:200]}" if odd else ""
     return Settings(**found), (words,) if words else ()

@@ -162,16 +162,33 @@ def _table(of_key: Any, of_value: Any) -> TypeCodec:
 
 
 def _named(kind: Any) -> TypeCodec:
-    """A NamedTuple, as a list in the order of its fields."""
+    """A NamedTuple, as a list in the order of its fields.  Fields at its end that have defaults may
+    be missing: an earlier version did not have them.
+    """
     hints = get_type_hints(kind)
     inner = _tuple(tuple(hints[name] for name in kind._fields))
+    defaults = _defaults_of(kind)
 
     def write(value: Any) -> JSON:
         if type(value) is not kind:
             raise TypeError(f"expected {kind.__name__}, found {value!r}")
         return inner.write(value)
 
-    return TypeCodec(write, lambda values: kind(*inner.read(values)))
+    def read(values: JSON) -> Any:
+        found = items_of(values)
+        missing = len(kind._fields) - len(found)
+        if 0 < missing <= len(defaults):
+            found = [*found, *defaults[-missing:]]
+        return kind(*inner.read(found))
+
+    return TypeCodec(write, read)
+
+
+def _defaults_of(kind: Any) -> list[JSON]:
+    """Of a NamedTuple's last fields, as JSON."""
+    hints = get_type_hints(kind)
+    names = [name for name in kind._fields if name in kind._field_defaults]
+    return [codec_of(hints[name]).write(kind._field_defaults[name]) for name in names]
 
 
 def _object(kind: Any) -> TypeCodec:

@@ -14,6 +14,7 @@ from seawall.guard.tell.own_programs import config_answer
 LIMITS: Final = {
     "self_test_child": (2, 60.0),
     "run": (4, kill_command.SECONDS),
+    "hook": (2, kill_command.SECONDS),
     "termination_message": (4, 10.0),
     "textfile": (1, 20.0),
     "rivals": (1, 20.0),
@@ -30,6 +31,9 @@ _IOPRIO_WHO_PROCESS: Final = 1
 _IOPRIO_NONE: Final = 0
 """As its nice value says: best effort."""
 COMPANIONS: Final = ("watcher", "recorder")
+COMMANDS: Final = ("run", "hook")
+"""Programs of the owner's: after a kill, at a decision.  Many reports must not keep a kill's from
+its place."""
 
 
 class Child:
@@ -52,7 +56,7 @@ class Child:
         oversees a command is told to: killed, it would leave behind what it has to end.
         """
         try:
-            os.kill(self.pid, signal.SIGTERM if self.kind == "run" else signal.SIGKILL)
+            os.kill(self.pid, signal.SIGTERM if self.kind in COMMANDS else signal.SIGKILL)
         except OSError:
             return
 
@@ -65,14 +69,14 @@ class Child:
 def ending(child: Child, status: int, now: float) -> dict[str, Any]:
     """How a child ended, in what its request is answered with."""
     code = os.waitstatus_to_exitcode(status)
-    if child.kind == "run":
+    if child.kind in COMMANDS:
         code = parsed(child.said).get("status", code)
     late = f"took over {LIMITS[child.kind][1]:g} s: killed" if now >= child.deadline else ""
     if child.kind == "config":
         return config_answer(child.said, code, late)
     if late:
         return {"status": code, "problem": late}
-    if child.kind == "run":
+    if child.kind in COMMANDS:
         return {"status": code, "problem": kill_command.problem_of(code)}
     if child.said:
         return parsed(child.said)

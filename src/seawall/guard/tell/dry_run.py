@@ -57,7 +57,7 @@ def tell_on_paper(settings: Settings, folder: str, node: Node, groups: Mapping[s
     # Whatever a reload may switch on.
     settings = settings._replace(
         datagram_to=to, pmsg=True, textfile="paper", run_after_kill="paper",
-        termination_message=True,
+        run_on_decision="paper", termination_message=True,
     )  # fmt: skip
     teller = Teller(settings, paths, _DECISION, _Nobody())
     try:

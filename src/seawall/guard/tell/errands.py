@@ -19,7 +19,7 @@ from typing import Any, Final, NoReturn
 from seawall import resident_files
 from seawall.guard.config_watch import watch_way
 from seawall.guard.tell import kill_command, rivals, self_test_child, termination, textfile
-from seawall.guard.tell.child import COMPANIONS, LIMITS, Child, be_gentle, ending, parsed
+from seawall.guard.tell.child import COMMANDS, COMPANIONS, LIMITS, Child, be_gentle, ending, parsed
 from seawall.guard.tell.late_thaw import LateThaw
 from seawall.guard.tell.own_log import log, say
 from seawall.guard.tell.own_programs import become_companion, become_reader, give_away
@@ -153,7 +153,7 @@ class Desk:
             if kind not in COMPANIONS:  # they exec; a copy of an end would hide that it was closed
                 os.closerange(3, answers)
                 os.closerange(answers + 1, kill_command.FDS_MOST)
-            if kind == "run":
+            if kind in COMMANDS:
                 kill_command.oversee(request, answers)
             elif kind == "config":
                 become_reader(request, answers)

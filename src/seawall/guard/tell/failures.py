@@ -7,6 +7,7 @@ from seawall.guard.tell.plain import plain
 
 KINDS: Final = {
     "run": "run_after_kill",
+    "hook": "run_on_decision",
     "termination_message": "no termination message",
     "textfile": "no textfile",
     "kmsg": "no line in the kernel's log",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command that is run after a kill: no shell, its own session, a time limit, no output.
+"""A command that is run after a kill or at a decision: no shell, a session, a deadline, no output.
 
 The decision stands as JSON on its standard input.  A child of the aide oversees it: whatever the
 command starts and leaves behind, in another session too, becomes that child's (prctl(2)
@@ -87,6 +87,8 @@ def _become(request: dict[str, Any]) -> NoReturn:
         os.closerange(3, FDS_MOST)
         os.chdir("/")
         environment = {**_ENVIRONMENT, "SEAWALL_DECISION": decision_of(request)}
+        if how := str(request.get("how", "")):
+            environment["SEAWALL_HOW"] = how
         os.execvpe(argv[0], argv, environment)  # noqa: S606 - no shell: what is wanted
     except (OSError, ValueError, IndexError):
         os._exit(NOT_FOUND)

@@ -192,6 +192,12 @@ class Teller:
         self._add(decision_lines.verdict_line(v, stamp))
         for line in decision_lines.ranking_lines(v, rest, stamp):
             self._add(line)
+        if self.settings.run_on_decision:
+            about = decision_lines.verdict_line(v._replace(ranking=()), stamp)
+            request = {"do": "hook", "command": self.settings.run_on_decision,
+                       "decision": v.decision, "how": how, "stdin": about.decode()}  # fmt: skip
+            if not self._ask(request):
+                self._lost("hook", v.decision, v.trigger)
 
     def outcome(self, o: Outcome, words: str = "", seconds: float | None = None) -> None:
         """What became of an order; one that is also in a ``Told`` is told once."""
@@ -270,14 +276,14 @@ class Teller:
             about = decision_lines.outcome_line(o, sentence, seconds, self._stamp(now))
         for request in _after_kill_requests(self.settings, o, sentence, now, about):
             if not self._ask(request):
-                self._lost(request["do"], o)
+                self._lost(request["do"], o.order.decision, o.order.target.name)
 
-    def _lost(self, kind: str, o: Outcome) -> None:
+    def _lost(self, kind: str, decision: str, what: str) -> None:
         """That the aide is gone is told anyway, and means all of it."""
         if self._aide is None or not self._aide.is_alive:
             return
-        why = f"its aide has too much to do: {o.order.target.name}"
-        if words := self.failures.learn(kind, {"problem": why, "decision": o.order.decision}):
+        why = f"its aide has too much to do: {what}"
+        if words := self.failures.learn(kind, {"problem": why, "decision": decision}):
             self.event(words)
 
     def _ask(self, request: dict[str, Any]) -> bool:

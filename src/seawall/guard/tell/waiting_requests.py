@@ -6,7 +6,8 @@ has a message of its own on the same slow disk.
 from typing import Any, Final
 
 MOST: Final = 64
-KINDS: Final = ("termination_message", "run")
+"""Of each kind: reports of many workloads leave room for what tells of a kill."""
+KINDS: Final = ("termination_message", "run", "hook")
 """What happened once and is told once; all others are asked for again anyway."""
 
 
@@ -23,7 +24,7 @@ class WaitingRequests:
 
     def put(self, kind: str, request: dict[str, Any]) -> bool:
         """False: it has to be told as not done."""
-        if kind not in KINDS or len(self._requests) >= MOST:
+        if kind not in KINDS or sum(of == kind for of, _ in self._requests) >= MOST:
             return False
         self._requests.append((kind, request))
         return True
