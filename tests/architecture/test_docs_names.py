@@ -34,7 +34,7 @@ THEIRS = frozenset({
 """Names of the kernel, systemd and Kubernetes in the form of a class."""
 OPTIONS = " ".join(
     path.read_text()
-    for folder in ("src/seawall/cli", "bench", "tests/kernels", "tests/films")
+    for folder in ("src/seawall/cli", "bench", "packaging", "tests/kernels", "tests/films")
     for path in (REPOSITORY / folder).rglob("*.py")
 )
 OTHERS_OPTIONS = {

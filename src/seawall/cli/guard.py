@@ -26,7 +26,7 @@ _ABOUT: Final = {
     "run": 'Looks all the time; acts only with mode = "enforce" in its file. No option turns\n'
     "killing on.  A second guard on a machine observes.",
     "check": "Reads FILE (else $SEAWALL_CONFIG, else /etc/seawall/guard.toml) as the guard\n"
-    "would, owner and mode included.",
+    "would, owner and mode included.  --suggest-scope proposes one, by what runs here.",
     "explain": "Mode, scope, floor and target in bytes, who is protected and why, what cannot be\n"
     "done here, which other guards live.  Reads only.",
     "status": "Prints /run/seawall/status, and says whether a guard runs and how old it is.\n"
@@ -60,6 +60,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         )  # fmt: skip
         if name == "check":
             verb.add_argument("file", metavar="FILE", nargs="?", help="instead of the usual one")
+            verb.add_argument(
+                "--suggest-scope",
+                action="store_true",
+                help="read no file: print a scope for what runs on this machine",
+            )
         if name in ("run", "explain", "metrics", "pins"):
             verb.add_argument(
                 "--config", metavar="FILE",
@@ -149,6 +154,8 @@ def _run(arguments: Namespace) -> int:
 
 def _check(arguments: Namespace) -> int:
     """UsageProblem, and with it status 2, when the file is wrong."""
+    if arguments.suggest_scope:
+        return _suggest_scope()
     from seawall.guard.config import PATH, chosen_path, read  # noqa: PLC0415 - only this verb's
 
     path = chosen_path(arguments.file)
@@ -158,4 +165,21 @@ def _check(arguments: Namespace) -> int:
     is_there = path != PATH or os.path.exists(path)
     words = "is right" if is_there else "is not there: the defaults hold"
     print(f"{path} {words}; mode {settings.mode}")
+    return 0
+
+
+def _suggest_scope() -> int:
+    from seawall.cli.guard_here import here  # noqa: PLC0415 - only this option's
+    from seawall.guard.scope_suggestion import lines, suggestions_of  # noqa: PLC0415
+    from seawall.guard.settings import Settings  # noqa: PLC0415
+    from seawall.host.live import LiveHost  # noqa: PLC0415
+    from seawall.readings.snapshot import Snapshot  # noqa: PLC0415
+    from seawall.views.terminal import plain  # noqa: PLC0415
+
+    host = LiveHost("/")
+    found = here(Settings(), Snapshot(host), host)
+    for what, why, provide in found.unseen:
+        print(f"# not seen: {plain(what)}: {plain(why)}{f' (needs {provide})' if provide else ''}")
+    for line in lines(suggestions_of(found.seen)):
+        print(plain(line))
     return 0

@@ -44,6 +44,9 @@ def lines(found: PolicyExplanation, paper: Console, *, whole: bool = False) -> I
     """Mode first, then where, when, how, who never, what not."""
     settings, here = found.settings, found.here
     yield from _row(paper, "mode", _mode_words(found))
+    if here.seen and not any(inside for _, inside in found.scope):
+        words = "acts on NOTHING: no workload is in its scope; seawall guard check --suggest-scope"
+        yield from _row(paper, "!!", words)
     yield from _row(paper, "config", _config_words(found))
     for number, (subtree, inside) in enumerate(found.scope):
         yield from _row(paper, "" if number else "acts in", f"{subtree}: {_inside_words(inside)}")

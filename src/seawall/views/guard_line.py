@@ -15,6 +15,8 @@ OLD_SECONDS: Final = 30.0
 """It is written at every tick; the guard itself says the same number in its page."""
 AHEAD_SECONDS: Final = 5.0
 """A status from further in the future than a clock is ever slewed by: the clock was set back."""
+_NOTHING: Final = "acts on NOTHING"
+"""So a problem of a guard begins that has nobody in its scope (``guard/tell/teller.py``)."""
 _STATES: Final = {
     "peace": "in peace",
     "near": "the node comes near its limit",
@@ -36,6 +38,8 @@ def guard_words(
             return f"{status.path}: {status.detail or status.why}"
         return ""
     words = f"{_mode_words(status)}{_age_words(status, now_unix_seconds, every_seconds)}"
+    nothing = next((one for one in status.problems if one.startswith(_NOTHING)), "")
+    words += f"; {nothing} (seawall guard check --suggest-scope)" if nothing else ""
     if not status.can_kill and status.mode == "enforce":
         words += f"; IT CANNOT KILL: {status.can_kill_words}"
     if status.kills:
