@@ -74,9 +74,9 @@ def test_a_trace_certain_of_more_than_grew_is_certain_of_less_for_everybody() ->
         held=[held(0, 0, 80 << 8), held(1, 1, 50 << 8)],
     )  # fmt: skip
     by_holder = rows(snapshot(answer, TREE_V1, grown=100 * MIB))
-    # 30 MiB were replaced, by the one or by the other.
-    assert sorted(row.least_bytes // MIB for row in by_holder.values()) == [20, 50]
-    assert by_holder["/iperf"].least_bytes == 20 * MIB
+    # 30 MiB were replaced, by the one or by the other; and what is sent is certain of nobody.
+    assert sorted(row.least_bytes // MIB for row in by_holder.values()) == [0, 50]
+    assert by_holder["/iperf"].least_bytes == 0
     # Nothing grew, and the error of this ledger (no zoneinfo) is wide: nothing is certain.
     still = rows(snapshot(answer, TREE_V1, grown=0))
     assert [row.least_bytes for row in still.values()] == [0, 0]

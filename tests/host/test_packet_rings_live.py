@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -299,3 +300,40 @@ def test_an_ordinary_user_sees_his_own_namespace_and_says_what_he_does_not() -> 
     assert answer["processes_left_out"] > 0
     assert answer["sockets"] == []
     assert not answer["why_not"]
+
+
+FLOOD, EACH = 24, 19_000
+"""Processes, and descriptors of each: more than any look has time for."""
+DESCRIPTORS = f"""
+import os, resource, time
+resource.setrlimit(resource.RLIMIT_NOFILE, ({EACH} + 100, {EACH} + 100))
+for _ in range({FLOOD} - 1):
+    if not os.fork():
+        break
+for _ in range({EACH}):
+    os.dup(0)
+os.write(1, b"x")
+time.sleep(300)
+"""
+
+
+def test_a_flood_of_descriptors_hides_no_holder_and_is_named(start: Callable[..., Process]) -> None:
+    """One workload has so many that there is no time for them; who holds a ring began later."""
+    flood = start("flood")
+    with subprocess.Popen(
+        [sys.executable, "-c", DESCRIPTORS], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        process_group=0,
+    ) as crowd:  # fmt: skip
+        try:
+            flood.group.add(crowd.pid)
+            assert crowd.stdout
+            assert len(crowd.stdout.read(FLOOD)) == FLOOD
+            one = start("behind")
+            inode = one.do("ring", 0, rx(20), None)
+            seen = Seen(inode)
+            assert one.pid in seen.socket(inode).holders
+            assert seen.rings.holders_left_out > 0
+            assert seen.rings.crowds[0].cgroup == flood.path
+            assert seen.rings.crowds[0].descriptors > EACH
+        finally:
+            os.killpg(crowd.pid, signal.SIGKILL)

@@ -177,6 +177,64 @@ STATES: Final[dict[str, tuple[TenantState, ...]]] = {
     ),
 }  # fmt: skip
 """By the class that has the slots."""
+LOOKS: Final[dict[str, tuple[TenantState, ...]]] = {
+    "host/packet_rings/ring_sockets.py": (
+        TenantState(
+            ("_LOOK_SECONDS",), "has millions of descriptors", "node, in turns of workloads",
+            "a process comes after as many descriptors as its own workload has before it; what was"
+            " left out comes next, who was found is looked at first, and who has so many is named",
+            "tests/host/test_descriptor_turns.py::test_each_workload_has_its_turn_before_a_flood",
+        ),
+        TenantState(
+            ("_SOCKETS_TOLD_MOST", "_TRIVIAL_BYTES"), "has many sockets with rings", "node",
+            "the largest are told, and the sum of the others",
+        ),
+        TenantState(
+            ("_HOLDERS_TOLD_MOST",), "shares a socket by forks", "socket and cgroup",
+            "one is enough to say whose it is",
+        ),
+        TenantState(("_KNOWN_MOST",), "holds many sockets", "node", "found anew in each look"),
+    ),
+    "host/packet_rings/maps.py": (
+        TenantState(
+            ("_LOOK_SECONDS", "_TOLD_MOST"), "has mappings without end", "node",
+            "OPEN: asked only of sockets that nobody has open; a trace proves those all the same",
+        ),
+    ),
+    "host/packet_rings/namespaces.py": (
+        TenantState(
+            ("NAMESPACES_MOST",), "makes network namespaces", "node",
+            "OPEN: who is behind 4,096 others is not asked, and it is said; a trace proves his",
+        ),
+    ),
+    "host/packet_rings/diag.py": (
+        TenantState(
+            ("SOCKETS_MOST", "_BUFFER_BYTES", "_WAIT_SECONDS"), "has many packet sockets",
+            "namespace", "of the host's own: said, and a trace proves what is taken",
+        ),
+    ),
+    "host/packet_rings/processes.py": (
+        TenantState(("_HIDDEN_MOST",), "hides from who may not look", "node", "not from root"),
+    ),
+    "host/driver_files.py": (
+        TenantState(
+            ("_BUDGET_SECONDS",), "has millions of descriptors", "node, in turns of workloads",
+            "as for packet rings",
+            "tests/host/test_descriptor_turns.py::test_each_workload_has_its_turn_before_a_flood",
+        ),
+        TenantState(
+            ("_DESCRIPTORS_KEPT", "_DMABUFS_MOST"), "has a device open often", "process, and node",
+            "OPEN: 65,536 dma-bufs are told, whoever has them; 64 descriptors of a device",
+        ),
+    ),
+    "host/driver_mappings.py": (
+        TenantState(
+            ("_BUDGET_SECONDS", "_BYTES_MOST"), "has mappings without end", "node",
+            "small processes are asked first. OPEN: many large ones of one workload",
+        ),
+    ),
+}  # fmt: skip
+"""By module below ``src/seawall``: bounds of what is looked at, which a tenant can fill."""
 OF_ONE: Final = frozenset(
     {"Look", "Overrun", "DecisionCase", "CaseTarget", "Suspicion"}
 )  # fmt: skip

@@ -15,6 +15,7 @@ from contextlib import suppress
 from errno import EACCES, ENOENT, EPERM, ESRCH, ETIME
 from typing import Final
 
+from seawall.host.descriptor_turns import DescriptorTurns
 from seawall.host.descriptor_walk import FileWalker, OpenFile, OverTimeError, start_ticks
 from seawall.host.host import JSON
 from seawall.host.second_reader import read_halves
@@ -52,6 +53,9 @@ _MISC_ORDINARY: Final = frozenset(
 )  # fmt: skip
 
 
+_TURNS: Final = DescriptorTurns()
+
+
 class DeviceNames:
     """Whose device a number is."""
 
@@ -77,12 +81,15 @@ def driver_files() -> JSON:
     time or permission.
     """
     teller = _Teller(time.monotonic() + _BUDGET_SECONDS)
-    pids = sorted((name for name in os.listdir("/proc") if name.isdecimal()), key=int)
+    pids = _TURNS.order(sorted(int(name) for name in os.listdir("/proc") if name.isdecimal()))
     processes: list[JSON] = []
     left_out = asked = 0
-    for answer in read_halves(pids, teller.tell):
+    for pid, answer in zip(
+        pids, read_halves([str(pid) for pid in pids], teller.tell), strict=False
+    ):
         asked += 1
         if isinstance(answer, bytes):
+            _TURNS.note(pid, 0)
             processes += [json.loads(answer)] if answer else []
         elif answer in (ETIME, EPERM, EACCES):
             left_out += 1

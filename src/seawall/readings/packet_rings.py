@@ -81,6 +81,14 @@ class Inhabitants(NamedTuple):
     """For each of them the capabilities that one of its processes can have; empty: not told."""
 
 
+class DescriptorHolders(NamedTuple):
+    """Processes of one workload that have more descriptors than there was time for."""
+
+    cgroup: str
+    processes: int
+    descriptors: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PacketRings:
     """The topic.  Without ``why_not`` only sockets that have rings, the largest first."""
@@ -98,6 +106,8 @@ class PacketRings:
     """Whether holders were looked for: not for rings of less than 1 MiB together."""
     holders_left_out: int
     """Processes that were not looked at, for lack of time or of the right."""
+    crowds: tuple[DescriptorHolders, ...] = ()
+    """Whose those are for which there was no time, the most descriptors first."""
     namespaces: int
     namespaces_left_out: int
     processes_left_out: int
@@ -181,6 +191,7 @@ def _rings(answer: Any) -> PacketRings:
         why_not=_text(answer["why_not"]),
         is_looked=_flag(answer["is_looked"]),
         holders_left_out=_number(answer["holders_left_out"]),
+        crowds=tuple(map(_crowd, _list(answer.get("crowds", [])))),
         namespaces=_number(answer["namespaces"]),
         namespaces_left_out=_number(answer["namespaces_left_out"]),
         processes_left_out=_number(answer["processes_left_out"]),
@@ -195,6 +206,12 @@ def _socket(row: JSON, holders: Mapping[int, Sequence[int]]) -> PacketSocket:
     who = None if uid is None else _number(uid)
     told = tuple(dict.fromkeys(holders.get(number, ())))
     return PacketSocket(number, _number(namespace), who, _ring(rx), _ring(tx), told)
+
+
+def _crowd(row: JSON) -> DescriptorHolders:
+    """Bundles of older versions have none."""
+    cgroup, processes, descriptors = _list(row)
+    return DescriptorHolders(_text(cgroup), _number(processes), _number(descriptors))
 
 
 def _inhabitants(told: Sequence[JSON]) -> Inhabitants:

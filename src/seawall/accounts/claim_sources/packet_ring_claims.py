@@ -155,5 +155,15 @@ def _unseen(rings: PacketRings) -> Iterator[str]:
     if rings.is_looked and rings.holders_left_out:
         yield (
             f"whether {rings.holders_left_out:,} more processes hold packet sockets:"
-            " no right to look, or no time"
+            f" no right to look, or no time{_crowds(rings)}"
         )
+
+
+def _crowds(rings: PacketRings) -> str:
+    """Who has so many descriptors that there was none."""
+    found = (
+        f"{one.cgroup} has {one.descriptors:,} descriptors in {one.processes:,} of them"
+        for one in rings.crowds
+    )
+    words = ", ".join(found)
+    return f" ({words})" if words else ""

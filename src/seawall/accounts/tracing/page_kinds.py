@@ -108,7 +108,7 @@ _HOLDERS: Final[tuple[tuple[PageKind, tuple[str, ...]], ...]] = (
      ("system_heap_", "cma_heap_", "dma_heap_", "udmabuf_", "alloc_largest_available")),
     (PageKind("pinned", "memory of an RDMA device"),
      ("ib_umem_", "__ib_umem_", "mlx5_ib_", "rdma_")),
-    (PageKind("socket", "data in sockets"),
+    (PageKind("socket", "data sent into sockets", is_certain=False),  # whose queue holds it?
      ("__alloc_skb", "alloc_skb_with_frags", "skb_", "sk_page_frag", "page_frag_alloc",
       "__page_frag_", "sock_alloc_send", "tcp_sendmsg", "__ip_append_data",
       "unix_stream_sendmsg", "unix_dgram_sendmsg", "netlink_alloc_large_skb")),

@@ -34,6 +34,7 @@ _SHARED: Final[Mapping[str, str]] = {
     "bounds it",
 }
 _OTHERWISE: Final = "end the process that took it; the kernel stack tells through which code"
+SENT: Final = "in whose queues the data lies: who took these pages sent it; "
 _GONE: Final = "nothing of it runs any more: whoever was handed its sockets or buffers, or the "
 _GONE_END: Final = "driver, keeps them"
 

@@ -70,11 +70,15 @@ def report_over_limit(
 def _lasting(
     state: PolicyState, node: Node, groups: Mapping[str, Group], given_back: int
 ) -> list[tuple[Overrun, Group]]:  # fmt: skip
-    """Who is over its limit for long enough, and by enough without what may be given back."""
+    """Who is over its limit for long enough, and by enough without what may be given back; of
+    whom a decision is open more is told when it is over.
+    """
+    open_now = {aim.target.path for case in state.cases for aim in case.aims}
     return [
         (entry, groups[path])
         for path, entry in state.overruns.entries.items()
         if entry.asked not in LOWERED
+        and path not in open_now
         and node.seconds - entry.since >= state.settings.over_limit_seconds
         and (not given_back or entry.bytes - given_back >= least_overrun(entry.limit))
     ]  # fmt: skip

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from seawall.host.descriptor_turns import DescriptorTurns
 from seawall.host.host import JSON
 from seawall.host.packet_rings.diag import SOCKETS_MOST, DiagSocket, packet_sockets
 from seawall.host.packet_rings.namespaces import Namespaces, in_each, network_namespaces
@@ -27,6 +28,8 @@ _TRIVIAL_BYTES: Final = 1 << 20
 _SOCKETS_TOLD_MOST: Final = 4096
 _HOLDERS_TOLD_MOST: Final = 16
 """Processes of one cgroup that hold one socket; forks share it by the hundred."""
+_CLOCK_EVERY: Final = 256  # descriptors between two looks at the clock
+_KNOWN_MOST: Final = 4096
 _PRESSED_PERCENT: Final = 5.0
 
 
@@ -35,15 +38,24 @@ class _Looked(NamedTuple):
     """A socket -> the processes that hold it."""
     left_out: int
     """Processes not looked at."""
+    untimely: list[int]
+    """Of them, for which there was no time."""
+
+
+_TURNS: Final = DescriptorTurns()
+_KNOWN: Final[dict[tuple[int, int], int]] = {}
+"""Socket and process -> its descriptor, as it was found in an earlier look."""
 
 
 def packet_rings() -> JSON:
     """{"why_not", "host", "namespaces", "namespaces_left_out", "processes_left_out", "is_looked",
-    "holders_left_out", "others": [sockets, bytes], "holders": [[inode, pid], ...],
+    "holders_left_out", "crowds": [[cgroup, processes, descriptors], ...],
+    "others": [sockets, bytes], "holders": [[inode, pid], ...],
     "sockets": [[inode, namespace, uid, rx, tx], ...], "processes": [as of ``process_row``],
     "inhabitants": [as of ``inhabitants``], "hidden": [[cgroup lines], ...]}.
 
     ``is_looked``: whether holders were looked for; ``others``: smaller sockets not told;
+    ``crowds``: of processes for which there was no time, whose they are;
     ``hidden``: cgroups of processes whose namespace may not be seen.
     """
     spaces = network_namespaces(time.monotonic() + _LOOK_SECONDS)
@@ -53,7 +65,7 @@ def packet_rings() -> JSON:
     is_asked = bool(told) and (bool(asked.why_not) or is_large)
     wanted = {one.inode: space for space, one in told}
     until = time.monotonic() + _LOOK_SECONDS
-    holders = _holders(wanted, spaces, until) if is_asked else _Looked({}, 0)
+    holders = _holders(wanted, spaces, until) if is_asked else _Looked({}, 0, [])
     apart = set(wanted.values()) - {spaces.host} if is_asked else set()
     return {
         "why_not": asked.why_not,
@@ -151,18 +163,36 @@ def _holders(wanted: dict[int, int], spaces: Namespaces, until: float) -> _Looke
     Whoever made one was in its namespace: those processes are looked at first, and all others
     where that does not tell, or the namespace is the host's.
     """
+    known = _known_holders(wanted, spaces)
     apart = {space for space in wanted.values() if space != spaces.host}
     near = [pid for pid, space in spaces.by_pid.items() if space in apart]
-    first = _look(near, wanted, spaces, until)
+    first = _look(_TURNS.order(near), wanted, spaces, until)
     rest = {inode for inode, space in wanted.items() if space not in apart}
     rest |= wanted.keys() - first.by_inode.keys()
-    if not rest:
-        return first
-    seen = set(near)
-    second = _look([pid for pid in spaces.by_pid if pid not in seen], rest, spaces, until)
-    for inode, pids in second.by_inode.items():
-        first.by_inode.setdefault(inode, []).extend(pids)
-    return _Looked(first.by_inode, first.left_out + second.left_out)
+    left_out, untimely = first.left_out, first.untimely
+    if rest:
+        seen = set(near)
+        others = _TURNS.order([pid for pid in spaces.by_pid if pid not in seen])
+        second = _look(others, rest, spaces, until)
+        for inode, pids in second.by_inode.items():
+            first.by_inode.setdefault(inode, []).extend(pids)
+        left_out, untimely = left_out + second.left_out, second.untimely or untimely
+    for inode, pids in known.items():  # in whose turn there was no time
+        first.by_inode[inode] = list(dict.fromkeys([*first.by_inode.get(inode, ()), *pids]))
+    return _Looked(first.by_inode, left_out, untimely)
+
+
+def _known_holders(wanted: dict[int, int], spaces: Namespaces) -> dict[int, list[int]]:
+    """Of those of earlier looks, who holds the same socket by the same descriptor still."""
+    found: dict[int, list[int]] = {}
+    for (inode, pid), number in list(_KNOWN.items()):
+        with suppress(OSError):
+            name = os.readlink(f"{spaces.folder(pid)}/fd/{number}") if inode in wanted else ""
+            if pid in spaces.by_pid and name == f"socket:[{inode}]":
+                found.setdefault(inode, []).append(pid)
+                continue
+        del _KNOWN[inode, pid]
+    return found
 
 
 def _look(
@@ -171,28 +201,51 @@ def _look(
     names = {f"socket:[{inode}]": b"%d" % inode for inode in wanted}
 
     def held(pid: str) -> bytes:
-        """Its sockets that are wanted; OSError, ETIME when the time is over."""
-        if time.monotonic() > until:
-            raise OSError(errno.ETIME, os.strerror(errno.ETIME))
-        links = _links(f"{spaces.folder(int(pid))}/fd/")
-        return b" ".join({names[name] for name in links if name in names})
+        return _held(int(pid), f"{spaces.folder(int(pid))}/fd/", names, until)
 
     found: dict[int, list[int]] = {}
-    answered = refused = 0
+    refused = 0
+    untimely = list(pids)
     for pid, answer in zip(pids, read_halves([str(pid) for pid in pids], held), strict=False):
-        answered += 1
         if isinstance(answer, bytes):
-            for inode in answer.split():
-                found.setdefault(int(inode), []).append(pid)
-        else:
-            refused += answer in (errno.EPERM, errno.EACCES, errno.ETIME)
-    return _Looked(found, refused + len(pids) - answered)
+            offset, *rows = answer.split()
+            _TURNS.note(pid, int(offset))
+            if not int(offset):
+                untimely.remove(pid)
+            for row in rows:
+                inode, number = map(int, row.split(b":"))
+                found.setdefault(inode, []).append(pid)
+                if len(_KNOWN) < _KNOWN_MOST:
+                    _KNOWN[inode, pid] = number
+        elif answer != errno.ETIME:
+            untimely.remove(pid)
+            refused += answer in (errno.EPERM, errno.EACCES)
+    return _Looked(found, refused + len(untimely), untimely)
 
 
-def _links(folder: str) -> Iterator[str]:
-    for number in os.listdir(folder):
+def _held(pid: int, folder: str, names: dict[str, bytes], until: float) -> bytes:
+    """Where to go on next time (0: all was looked at), and its sockets that are wanted with their
+    descriptors; OSError, ETIME when the time is over.
+    """
+    if time.monotonic() > until:
+        raise OSError(errno.ETIME, os.strerror(errno.ETIME))
+    begin, held, goes_on_at = _TURNS.offsets.get(pid, 0), {}, 0
+    for done, (number, name) in enumerate(_links(folder, begin), 1):
+        if name in names:
+            held[names[name]] = number.encode()
+        if not done % _CLOCK_EVERY and time.monotonic() > until:
+            goes_on_at = begin + done
+            break
+    return b" ".join((b"%d" % goes_on_at, *(b"%b:%b" % row for row in held.items())))
+
+
+def _links(folder: str, begin: int) -> Iterator[tuple[str, str]]:
+    """Descriptors and what they are, from the ``begin``-th on."""
+    for number in os.listdir(folder)[begin:]:
+        name = ""
         with suppress(FileNotFoundError):
-            yield os.readlink(folder + number)
+            name = os.readlink(folder + number)
+        yield number, name
 
 
 def _told_holders(holders: _Looked, spaces: Namespaces) -> dict[str, JSON]:
@@ -212,5 +265,6 @@ def _told_holders(holders: _Looked, spaces: Namespaces) -> dict[str, JSON]:
     return {
         "holders": pairs,
         "holders_left_out": holders.left_out,
+        "crowds": [list(crowd) for crowd in _TURNS.crowds(holders.untimely)],
         "processes": [row for row, _ in rows.values()],
     }
