@@ -11,6 +11,7 @@ import socket
 from typing import Any, Final
 
 from seawall.guard.aide import Aide
+from seawall.proc import process_rights
 from seawall.proc.own_name import take_name, take_role
 
 _UNWANTED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
@@ -37,6 +38,7 @@ def start(**options: Any) -> Aide:
         # Here and not above: what the aide holds must not be in the guard's memory.
         from seawall.guard.tell import errands  # noqa: PLC0415
 
+        process_rights.keep_only("helper")
         status = errands.serve(theirs, errands.Errands(**options))
     except Exception as error:  # noqa: BLE001 - the process ends with it; nobody else may
         os.write(2, f"seawall guard's aide: {error!r}\n".encode("ascii", "replace"))

@@ -27,6 +27,7 @@ from seawall.guard.tell import guard_sentences
 from seawall.guard.tell.paths import Paths
 from seawall.guard.tell.teller import Teller
 from seawall.guard.watcher_link import WatcherLink
+from seawall.proc import process_rights
 from seawall.version import VERSION
 
 UNDO_FILE = "guard.undo"
@@ -42,6 +43,7 @@ def guard(
     config_watch: ConfigWatch,
 ) -> tuple[int, Settings]:
     """Until told to end; the exit status, and the settings that were in force then."""
+    rights = process_rights.keep_only("guard")  # each of its threads has what this one has now
     parts, words = assemble(handed, aide, watcher, recorder)
     parts = parts._replace(config_watch=config_watch)
     if config_watch.problem:
@@ -53,7 +55,7 @@ def guard(
         guard_memory.shrink()
         words += [
             why
-            for why in (guard_memory.be_spared(), guard_memory.lock(), guard_memory.hurry())
+            for why in (rights, guard_memory.be_spared(), guard_memory.lock(), guard_memory.hurry())
             if why
         ]
         guard_memory.settle()

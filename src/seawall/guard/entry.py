@@ -125,6 +125,10 @@ def main(words: list[str]) -> int:
         from seawall.proc.own_name import take_name  # noqa: PLC0415 - after the path is set
 
         take_name(NAMES[words[0]])
+    if words[0] == "config":
+        from seawall.proc.process_rights import keep_only  # noqa: PLC0415 - as above
+
+        keep_only("config")
     # Not importlib, which is 0.1 MB.
     main_of = __import__(ENTRIES[words[0]], fromlist=["main"]).main
     if words[0] in ("config", "start"):

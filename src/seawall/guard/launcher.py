@@ -33,6 +33,7 @@ from seawall.guard.handover import (
 from seawall.guard.own_place import enter_host_cgroups, own_cgroup
 from seawall.guard.settings import Settings
 from seawall.problems import UsageProblem
+from seawall.proc import process_rights
 
 FILES_MOST: Final = 65_536
 _CONFIG_SECONDS: Final = 20.0
@@ -68,6 +69,7 @@ def run(
     # A SIGHUP waits until there is a guard that hears it (``main``); the others end the launcher.
     signal.pthread_sigmask(signal.SIG_SETMASK, (signal.SIGHUP,))
     own_process.no_huge_pages()
+    process_rights.bound_all()
     allow_many_files()
     try:
         settings = in_force or settings_of(config_path)

@@ -80,15 +80,16 @@ class ServingChild:
 
     def start(self) -> None:
         """Fork the child now rather than when memory is short; TooManyHang, or OSError."""
+        hanging = bury()
         if self.is_running:
             return
-        if (hanging := bury()) >= self._hanging_most:
+        if hanging >= self._hanging_most:
             raise TooManyHang(f"{hanging} children that were asked before hang")
         inside = [lane.open() for lane in self._lanes]
         try:
             self._child = ForkedChild(
                 lambda _: self._live(inside), [*sum(inside, ()), *self._keep()], name=self._name,
-                survives=self._end is not None,
+                begin=self._begin, survives=self._end is not None,
             )  # fmt: skip
         except OSError:
             for lane in self._lanes:
@@ -110,8 +111,6 @@ class ServingChild:
     def _live(self, pipes: list[tuple[int, int]]) -> None:
         """The child's whole life: the first lane is served by its first thread."""
         owner = os.getppid()
-        if self._begin is not None:
-            self._begin()
         if len(pipes) > 1:
             sys.setswitchinterval(_SWITCH_SECONDS)
             _thread.stack_size(_STACK_BYTES)

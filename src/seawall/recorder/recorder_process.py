@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from seawall import own_process, resident_files
 from seawall.companion import settle
 from seawall.host.host import JSON
+from seawall.proc import process_rights
 from seawall.proc.parent_death import die_with_parent
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def main(fd: int, path: str, size_bytes: int, folder: str = "") -> int:
     die_with_parent(parent, signal.SIGTERM)
     own_process.be_ordinary()
     own_process.use_one_heap()
+    process_rights.no_signals()  # before anything is forked
     # After the guard is gone there is nothing to record; the import may take a second.
     from seawall.recorder.guard_socket import GuardSocket  # noqa: PLC0415 - see above
 
@@ -71,6 +73,7 @@ def _record(ear: "GuardSocket", path: str, size_bytes: int, folder: str) -> None
     settle()
     for prepare in (resident_files.hold, own_process.lock, own_process.be_spared):
         prepare()  # what is refused costs only safety
+    process_rights.keep_only("recorder")  # the kernel's log is open, memory is locked
     loop.run(os.getpid())
 
 

@@ -11,6 +11,7 @@ import signal
 
 from seawall import own_process, resident_files
 from seawall.companion import settle
+from seawall.proc import process_rights
 from seawall.proc.parent_death import die_with_parent
 
 
@@ -20,6 +21,7 @@ def main(fd: int) -> int:
     # So that what was made is taken away, and what waits is written.
     die_with_parent(parent, signal.SIGTERM)
     own_process.use_one_heap()
+    free = process_rights.no_signals()  # before the reader is forked, which shall have none either
     # After the guard is gone there is nothing to watch for; the import may take a second.
     from seawall.watcher.watcher_reader import WatcherReader  # noqa: PLC0415 - see above
 
@@ -36,7 +38,8 @@ def main(fd: int) -> int:
     try:
         feed.rehearse()
         settle()
-        missing = [words for words in (_hold(), _lock(), _hurry(), _be_spared()) if words]
+        had = free, _hold(), _lock(), _hurry(), _be_spared(), process_rights.keep_only("watcher")
+        missing = [words for words in had if words]
         endpoint.tell("hello", pid=os.getpid(), missing=missing)
         feed.run()
     finally:

@@ -43,6 +43,7 @@ from seawall.host.host import JSON, Unread
 from seawall.host.live import LiveHost
 from seawall.host.page_trace.keeper import sweep_after
 from seawall.host.slow_probes import SLOW_PROBES
+from seawall.proc import process_rights
 from seawall.proc.own_name import take_role
 from seawall.proc.pipe_frames import PipeFrame
 from seawall.proc.serving_child import ChildDied, ServingChild, TooManyHang
@@ -169,6 +170,7 @@ def _begin() -> None:
 
     take_role("reader")
     be_first()
+    process_rights.keep_only("reader")
 
 
 def be_first() -> None:

@@ -26,6 +26,7 @@ from seawall.guard.tell.own_programs import become_companion, become_reader, giv
 from seawall.guard.tell.waiting_requests import KINDS as WAITS
 from seawall.guard.tell.waiting_requests import WaitingRequests
 from seawall.guard.watcher_channel import DATAGRAM_MOST_BYTES
+from seawall.proc import process_rights
 
 _ANSWER_MOST: Final = 32 << 10
 _POLL_SECONDS: Final = 0.5
@@ -150,6 +151,8 @@ class Desk:
             be_gentle(kind)
             if kind == "config" and self._errands.config_fd >= 0:
                 watch_way(self._errands.config_fd, str(request.get("path")))
+            if kind in process_rights.JOBS:
+                process_rights.keep_only(kind)
             if kind not in COMPANIONS:  # they exec; a copy of an end would hide that it was closed
                 os.closerange(3, answers)
                 os.closerange(answers + 1, kill_command.FDS_MOST)

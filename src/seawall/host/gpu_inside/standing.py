@@ -10,21 +10,15 @@ see syscalls.py.
 import ctypes
 import os
 import resource
-import struct
 from contextlib import suppress
 from errno import EINVAL
 from typing import Final, NamedTuple
 
-_CAPABILITY_VERSION_3: Final = 0x20080522
+from seawall.proc import capabilities
+
 _SECBIT_NO_SETUID_FIXUP: Final = 1 << 2
 _PR_SET_DUMPABLE: Final = 4
-_PR_CAPBSET_READ: Final = 23
-_PR_CAPBSET_DROP: Final = 24
 _PR_SET_SECUREBITS: Final = 28
-_PR_SET_NO_NEW_PRIVS: Final = 38
-_PR_CAP_AMBIENT: Final = 47
-_PR_CAP_AMBIENT_CLEAR_ALL: Final = 4
-_CAPABILITIES_MOST: Final = 64
 _NEVER: Final = 1 << 21 | 1 << 40
 """CAP_SYS_ADMIN and CAP_CHECKPOINT_RESTORE: /proc/self/map_files would lead to this host's own
 libraries, which the child has mapped, and let them be written (fs/proc/base.c, Linux 4.3)."""
@@ -94,24 +88,21 @@ def take(standing: TaskCredentials, user_namespace: int | None) -> None:
 
     Capabilities outlive the change of ids until the namespace is entered, which needs them.
     """
-    _prctl(_PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP)
+    capabilities.prctl(_PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP)
     os.setgroups(standing.groups)
     os.setresgid(*standing.gids)
     os.setresuid(*standing.uids)
     if user_namespace is not None:
         enter(user_namespace)
     bounding = standing.bounding & ~_NEVER
-    for number in range(_CAPABILITIES_MOST):
-        if not bounding >> number & 1 and _CALLS.prctl(_PR_CAPBSET_READ, number) == 1:
-            _prctl(_PR_CAPBSET_DROP, number)
-    with suppress(OSError):  # before 4.3 there are none
-        _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    own = _capabilities()[1]
+    capabilities.bound(bounding)
+    capabilities.forget_ambient()
+    capabilities.no_new_privileges()
+    own = capabilities.held()[1]
     permitted = standing.permitted & own & ~_NEVER
     effective = standing.effective & permitted
-    _set_capabilities(effective, permitted)
-    if _capabilities() != (effective, permitted):
+    capabilities.hold(effective, permitted)
+    if capabilities.held()[:2] != (effective, permitted):
         raise OSError(EINVAL, "capabilities could not be given up")
     be_undumpable()
 
@@ -119,40 +110,12 @@ def take(standing: TaskCredentials, user_namespace: int | None) -> None:
 def enter(namespace: int) -> None:
     """setns(2), by ctypes: Python has it since 3.12."""
     if _CALLS.setns(namespace, 0):
-        raise _error()
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
 
 
 def be_undumpable() -> None:
     """Nobody without CAP_SYS_PTRACE may trace it, or look at its memory and descriptors; each
     change of ids or capabilities may undo it.
     """
-    _prctl(_PR_SET_DUMPABLE, 0)
-
-
-def _prctl(option: int, value: int) -> None:
-    zero = ctypes.c_ulong(0)
-    if _CALLS.prctl(option, ctypes.c_ulong(value), zero, zero, zero):
-        raise _error()
-
-
-def _capabilities() -> tuple[int, int]:
-    """(effective, permitted) of this process."""
-    data = ctypes.create_string_buffer(24)
-    if _CALLS.capget(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), data):
-        raise _error()
-    low = struct.unpack("=6I", data.raw)
-    return low[0] | low[3] << 32, low[1] | low[4] << 32
-
-
-def _set_capabilities(effective: int, permitted: int) -> None:
-    low = 0xFFFFFFFF
-    data = struct.pack(
-        "=6I", effective & low, permitted & low, 0, effective >> 32, permitted >> 32, 0
-    )
-    if _CALLS.capset(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), data):
-        raise _error()
-
-
-def _error() -> OSError:
-    code = ctypes.get_errno()
-    return OSError(code, os.strerror(code))
+    capabilities.prctl(_PR_SET_DUMPABLE, 0)

@@ -7,23 +7,13 @@ nothing can be left behind; nor may it undo that it dies with its parent.
 Numbers: asm/unistd_64.h of x86, asm-generic/unistd.h for all newer architectures.
 """
 
-import ctypes
 import os
-import struct
 from errno import ENOSYS, EPERM
 from typing import Final, NamedTuple
 
-_PR_SET_SECCOMP: Final = 22
-_SECCOMP_MODE_FILTER: Final = 2
-_LOAD: Final = 0x20  # BPF_LD | BPF_W | BPF_ABS
-_EQUAL: Final = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
-_AT_LEAST: Final = 0x35  # BPF_JMP | BPF_JGE | BPF_K
-_HAS_BIT: Final = 0x45  # BPF_JMP | BPF_JSET | BPF_K
-_RETURN: Final = 0x06
-_ALLOW: Final = 0x7FFF0000
-_ERRNO: Final = 0x00050000
-_NUMBER_AT, _ARCHITECTURE_AT, _FIRST_AT = 0, 4, 16  # struct seccomp_data, little endian
-_X32: Final = 0x40000000
+from seawall.proc import seccomp
+from seawall.proc.seccomp import ALLOW, EQUAL, ERRNO, FIRST_AT, HAS_BIT, LOAD, RETURN
+
 _CLONE_THREAD: Final = 0x10000
 _PRCTLS: Final = (1, 4)  # PR_SET_PDEATHSIG, PR_SET_DUMPABLE
 
@@ -59,9 +49,9 @@ _REFUSED: Final = (
     (113, 145), (114, 143), (117, 147), (119, 149), (105, 146), (106, 144), (122, 151), (123, 152),
     # set(re,res,fs)uid and gid: clear PDEATHSIG
 )  # fmt: skip
-X86_64: Final = Numbers(0xC000003E, 56, 157, (*_EVERYWHERE, *(one for one, _ in _REFUSED)))
+X86_64: Final = Numbers(seccomp.X86_64, 56, 157, (*_EVERYWHERE, *(one for one, _ in _REFUSED)))
 GENERIC: Final = Numbers(
-    0xC00000B7, 220, 167, (*_EVERYWHERE, *(one for _, one in _REFUSED if one is not None))
+    seccomp.AARCH64, 220, 167, (*_EVERYWHERE, *(one for _, one in _REFUSED if one is not None))
 )
 _MACHINES: Final = {"x86_64": X86_64, "aarch64": GENERIC}
 
@@ -72,41 +62,28 @@ def refuse_calls() -> None:
     """
     numbers = _MACHINES.get(os.uname().machine)
     if numbers is None:
-        raise OSError(ENOSYS, "system calls of this kind of machine are not known")
-    program = filter_of(numbers)
-    room = ctypes.create_string_buffer(program, len(program))
-    head = struct.pack("@HP", len(program) // 8, ctypes.addressof(room))
-    library = ctypes.CDLL(None, use_errno=True)
-    if library.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_MODE_FILTER), head):
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
+        raise seccomp.unknown_machine()
+    seccomp.take_on(filter_of(numbers))
 
 
 def filter_of(numbers: Numbers) -> bytes:
     """The program, struct sock_filter by struct sock_filter."""
-    refuse, absent = _ERRNO | EPERM, _ERRNO | ENOSYS
-    steps = [
-        (_LOAD, 0, 0, _ARCHITECTURE_AT),
-        (_EQUAL, 1, 0, numbers.architecture),
-        (_RETURN, 0, 0, refuse),
-        (_LOAD, 0, 0, _NUMBER_AT),
-    ]
-    if numbers is X86_64:
-        steps += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, refuse)]
+    refuse, absent = ERRNO | EPERM, ERRNO | ENOSYS
+    steps = seccomp.head(numbers.architecture, refuse)
     for number in numbers.refused:
-        steps += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, refuse)]
+        steps += [(EQUAL, 0, 1, number), (RETURN, 0, 0, refuse)]
     # Without clone3, whose flags lie in memory, the C library falls back to clone.
-    steps += [(_EQUAL, 0, 1, CLONE3), (_RETURN, 0, 0, absent)]
+    steps += [(EQUAL, 0, 1, CLONE3), (RETURN, 0, 0, absent)]
     steps += [
-        (_EQUAL, 0, 4, numbers.clone),
-        (_LOAD, 0, 0, _FIRST_AT),
-        (_HAS_BIT, 1, 0, _CLONE_THREAD),
-        (_RETURN, 0, 0, refuse),
-        (_RETURN, 0, 0, _ALLOW),
-        (_EQUAL, 0, 4, numbers.prctl),
-        (_LOAD, 0, 0, _FIRST_AT),
-        *((_EQUAL, 1 - place, place, option) for place, option in enumerate(_PRCTLS)),
-        (_RETURN, 0, 0, refuse),
-        (_RETURN, 0, 0, _ALLOW),
+        (EQUAL, 0, 4, numbers.clone),
+        (LOAD, 0, 0, FIRST_AT),
+        (HAS_BIT, 1, 0, _CLONE_THREAD),
+        (RETURN, 0, 0, refuse),
+        (RETURN, 0, 0, ALLOW),
+        (EQUAL, 0, 4, numbers.prctl),
+        (LOAD, 0, 0, FIRST_AT),
+        *((EQUAL, 1 - place, place, option) for place, option in enumerate(_PRCTLS)),
+        (RETURN, 0, 0, refuse),
+        (RETURN, 0, 0, ALLOW),
     ]
-    return b"".join(struct.pack("=HBBI", *step) for step in steps)
+    return seccomp.packed_steps(steps)
