@@ -39,9 +39,11 @@ def own(tmp_path: Path) -> Iterator[Room]:
 def test_over_its_limit_the_ring_hog_dies_alone(own: Room, tmp_path: Path) -> None:
     """It holds 250 MiB of packet rings at a limit of 100 MiB; innocents work beside it."""
     ran, message = tmp_path / "ran", message_file(tmp_path / "kubelet")
+    hooked = tmp_path / "hooked"
     own.write(
         mode="enforce", over_limit="kill", over_limit_opt_in=[f"{own.scope}/{HOG}"],
         over_limit_seconds=1, kubelet_root=str(tmp_path / "kubelet"), tick_most_seconds=1,
+        run_on_decision=f"/bin/sh -c 'echo $SEAWALL_HOW >> {hooked}; cat >> {hooked}'",
         datagram_to="192.0.2.9:5140", run_after_kill=f"/bin/sh -c 'cat > {ran}; sleep 60'",
         textfile=str(tmp_path / "g.prom"),
     )  # fmt: skip
@@ -66,6 +68,25 @@ def test_over_its_limit_the_ring_hog_dies_alone(own: Room, tmp_path: Path) -> No
     # The kubelet looks once a second whether somebody has died.
     assert message.stat().st_mtime - died < 1.0
     _agrees(own, ran, message.read_text())
+    # SIGTERM is its first step; a second one, if it was needed, is told too.
+    how, line = hooked.read_text().splitlines()[:2]
+    assert how == "acted"
+    assert json.loads(line)["decision"] == json.loads(ran.read_text())["decision"]
+
+
+def test_it_is_disarmed_by_its_file_alone(own: Room, tmp_path: Path) -> None:
+    """Within seconds and without a signal; armed again only by one."""
+    own.write(mode="enforce", tick_most_seconds=20)
+    guard = own.begin(tmp_path / "out")
+    assert within(16, lambda: own.page()["mode"] == "enforce")
+    time.sleep(2)
+    own.write(mode="observe", tick_most_seconds=20)
+    assert within(10, lambda: own.page()["mode"] == "observe"), own.text()
+    own.write(mode="enforce", tick_most_seconds=20)
+    assert within(10, lambda: "waits for a reload" in " ".join(own.text().split())), own.text()
+    assert own.page()["mode"] == "observe"
+    guard.send_signal(signal.SIGHUP)
+    assert within(10, lambda: own.page()["mode"] == "enforce"), own.text()
 
 
 def message_file(kubelet: Path) -> Path:
