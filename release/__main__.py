@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from release import checksums, image, linux_packages, python_packages, pyz
+from release import checksums, image, linux_packages, python_packages, pyz, selfcontained
 from release.shipped_files import DIST, REPOSITORY
 
 BUILDERS: dict[str, Callable[[Path], list[Path]]] = {
@@ -14,6 +14,7 @@ BUILDERS: dict[str, Callable[[Path], list[Path]]] = {
     "python": python_packages.build,
     "linux": linux_packages.build,
     "image": image.build,
+    "selfcontained": selfcontained.build,
     "sums": checksums.build,
 }
 

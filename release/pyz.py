@@ -9,7 +9,7 @@ the bytecode of one is slow on the three others.
 import time
 import zipfile
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from release.shipped_files import DIST, REPOSITORY, epoch_seconds, shipped_files
 
@@ -24,17 +24,22 @@ def build(folder: Path = DIST) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / NAME
     path.unlink(missing_ok=True)
-    moment = time.gmtime(epoch_seconds())[:6]
     files = {"__main__.py": REPOSITORY / "packaging/seawall", "LICENSE": REPOSITORY / "LICENSE"}
     with path.open("wb") as out:
         out.write(_FIRST_LINE)
-        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-            for name, source in sorted((files | shipped_files()).items()):
-                entry = zipfile.ZipInfo(name, moment)
-                entry.create_system, entry.external_attr = _UNIX, 0o100644 << 16
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(entry, source.read_bytes())
+        write_archive(out, files | shipped_files())
     path.chmod(0o755)
     if path.stat().st_size > MOST_BYTES:
         raise ValueError(f"{NAME}: {path.stat().st_size} bytes, over {MOST_BYTES}")
     return path
+
+
+def write_archive(out: BinaryIO, files: dict[str, Path]) -> None:
+    """Behind what was written: sorted, of one time and one mode."""
+    moment = time.gmtime(epoch_seconds())[:6]
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, source in sorted(files.items()):
+            entry = zipfile.ZipInfo(name, moment)
+            entry.create_system, entry.external_attr = _UNIX, 0o100644 << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, source.read_bytes())
