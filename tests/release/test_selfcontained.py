@@ -29,6 +29,7 @@ _IN_ROOT = (
     '[ ! -d /run/seawall ] || mount --rbind /run/seawall "$root/run/seawall"; '
     'exec chroot "$root" "$@"'
 )
+pytestmark = pytest.mark.timeout(600)  # it is packed anew: ten seconds of processor
 is_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: sudo make test-system")
 needs_room = pytest.mark.skipif(missing() is not None, reason=missing() or "")
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from seawall.actions.orders import Mounts
 from seawall.guard.settings import START_ONLY, Settings, first_name
+from seawall.proc.memory_file import memory_file
 
 HANDED_VERSION = 1
 REPLACED = "the files of seawall were replaced under this guard: restart it"
@@ -132,7 +133,7 @@ def settings_descriptor(settings: Settings) -> int:
 
 def text_in_memory(name: str, text: str) -> int:
     """A descriptor from which whoever gets it reads ``text``; it ends at an exec."""
-    fd = os.memfd_create(name, os.MFD_CLOEXEC)
+    fd = memory_file(name)
     os.write(fd, text.encode())
     os.lseek(fd, 0, os.SEEK_SET)
     return fd

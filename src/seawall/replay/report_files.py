@@ -18,6 +18,7 @@ from typing import IO, Final, TypeAlias
 from seawall.blackbox.first_page import SIZE_MOST_BYTES
 from seawall.blackbox.reader import Boot, Box, is_box
 from seawall.problems import BundleProblem, UsageProblem
+from seawall.proc.memory_file import memory_file
 from seawall.replay.boot_decoder import BootDecoder, Event, LogFrame, TickFrame
 from seawall.replay.boot_story import BootStory, StoryMoment
 from seawall.replay.journal_lines import line_of
@@ -157,7 +158,7 @@ def _read_packed(source: ReportSource, file: gzip.GzipFile, path: str, tell: Tel
     if begin in (b"{", b"\n", b""):
         _read_journal(source, file, tell)
         return
-    fd = os.memfd_create("seawall-box", os.MFD_CLOEXEC)
+    fd = memory_file("seawall-box")
     try:
         size = 0
         while block := file.read(_BLOCK_BYTES):

@@ -21,6 +21,7 @@ from typing import Any, Final
 import seawall
 from seawall.host.gpu_inside.container_entry import ANSWER, PROCESS, QUESTION, WORDS
 from seawall.host.host import JSON
+from seawall.proc.memory_file import MFD_ALLOW_SEALING, MFD_CLOEXEC, memory_file
 
 _ANSWER_MOST: Final = 1 << 20
 _PART_BYTES: Final = 64 << 10
@@ -143,9 +144,9 @@ def _is_gone(pid: int) -> bool:
 def sealed_interpreter() -> int:
     """A copy of this interpreter's program that nobody can change."""
     try:
-        copy = os.memfd_create("seawall", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING | _MFD_EXEC)
+        copy = memory_file("seawall", MFD_CLOEXEC | MFD_ALLOW_SEALING | _MFD_EXEC)
     except OSError:
-        copy = os.memfd_create("seawall", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        copy = memory_file("seawall", MFD_CLOEXEC | MFD_ALLOW_SEALING)
     source = os.open("/proc/self/exe", os.O_RDONLY | os.O_CLOEXEC)
     try:
         while os.sendfile(copy, source, None, 1 << 20):
