@@ -111,7 +111,7 @@ def _kill(state: PolicyState, case: DecisionCase, node: Node) -> Verdict:
     if was_frozen:
         state.count_kills(case, node.seconds)
     orders = case.orders("kill") + (case.orders("thaw") if was_frozen else ())
-    did = "is frozen" if was_frozen else "got SIGTERM and is still there"
+    did = "is frozen" if was_frozen else "got SIGTERM, and what it holds is still there"
     case.start(node)  # not from the SIGTERM on
     start_verifying(state, case, node)
     verb = "would be killed" if state.is_observing else "is killed"
