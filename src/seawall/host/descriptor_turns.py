@@ -80,7 +80,8 @@ class DescriptorTurns:
             if group := self._groups.get(pid):
                 processes[group] += 1
                 descriptors[group] += self._sizes[pid]
-        most = descriptors.most_common(_CROWDS_TOLD_MOST)
+        # Not most_common(): it imports a module when it is called.
+        most = sorted(descriptors.items(), key=lambda row: -row[1])[:_CROWDS_TOLD_MOST]
         return [DescriptorCrowd(group, processes[group], size) for group, size in most]
 
 
