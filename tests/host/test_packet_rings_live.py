@@ -302,7 +302,7 @@ def test_an_ordinary_user_sees_his_own_namespace_and_says_what_he_does_not() -> 
     assert not answer["why_not"]
 
 
-FLOOD, EACH = 24, 19_000
+FLOOD, EACH = 64, 19_000
 """Processes, and descriptors of each: more than any look has time for."""
 DESCRIPTORS = f"""
 import os, resource, time
