@@ -26,7 +26,7 @@ _ABOUT: Final = {
     "run": 'Looks all the time; acts only with mode = "enforce" in its file. No option turns\n'
     "killing on.  A second guard on a machine observes.",
     "check": "Reads FILE (else $SEAWALL_CONFIG, else /etc/seawall/guard.toml) as the guard\n"
-    "would, owner and mode included.  --suggest-scope proposes one, by what runs here.",
+    "would, owner and mode included.  --suggest-scope proposes one by what runs here.",
     "explain": "Mode, scope, floor and target in bytes, who is protected and why, what cannot be\n"
     "done here, which other guards live.  Reads only.",
     "status": "Prints /run/seawall/status, and says whether a guard runs and how old it is.\n"
