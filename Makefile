@@ -63,7 +63,8 @@ guard-nodes: $(VENV)/dev.ready
 marks: $(VENV)/dev.ready
 	tests/install_system_packages
 	SEAWALL_MARKS=1 $(BIN)/python -m pytest -m system -rP tests/kernels/test_guard_nodes.py \
-	  tests/kernels/test_pins_61.py tests/kernels/test_power_cut.py
+	  tests/kernels/test_pins_61.py tests/kernels/test_power_cut.py tests/release \
+	  tests/containers/test_release_image.py
 
 # Hundreds of emulated nodes that run out of memory, drawn by chance: some hours.
 campaign: $(VENV)/dev.ready

@@ -204,7 +204,7 @@ ELSEWHERE = (
     Elsewhere(r"for NODE in .*", "ends the guards of a fleet"),
     Elsewhere(r"curl .*", "wants the metrics' server", "tests/end_to_end/test_metrics_verb.py"),
     Elsewhere(r"(apt|dnf) .*", "installs", "tests/release/test_linux_packages.py"),
-    Elsewhere(r"pipx .*", "installs", "tests/release/test_python_packages.py"),
+    Elsewhere(r"pipx? .*", "installs", "tests/release/test_python_packages.py"),
     Elsewhere(r"man .*", "wants the package", "tests/release/test_linux_packages.py"),
     Elsewhere(r"ctr .*", "wants containerd", "tests/containers/test_release_image.py"),
     Elsewhere(

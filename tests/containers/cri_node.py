@@ -44,6 +44,13 @@ def message(*parts: tuple[int, str | bytes | int]) -> bytes:
     )
 
 
+ON_HOST_NETWORK = message((1, 2))
+ON_HOST = message((1, 2), (2, 2))
+"""Its pids, too."""
+ON_HOST_WHOLLY = message((1, 2), (2, 2), (3, 2))
+"""And its IPC."""
+
+
 class CriNode:
     """The daemon, and the one pod on it."""
 
@@ -86,10 +93,12 @@ class CriNode:
             answer = runtime.call(SERVICE + method, question)
         return {number: value for number, value in fields(answer) if isinstance(value, bytes)}
 
-    def run_sandbox(self, name: str) -> None:
-        """A pod on the host's network."""
+    def run_sandbox(
+        self, name: str, spaces: bytes = ON_HOST_NETWORK, *, is_privileged: bool = False
+    ) -> None:
+        """A pod on the host's network.  ``spaces``: a NamespaceOption."""
         parent = f"/kubepods/burstable/pod{self.uid}"
-        linux = message((1, parent), (2, message((1, message((1, 2))))))
+        linux = message((1, parent), (2, message((1, spaces), (6, int(is_privileged)))))
         self._config = message(
             (1, message((1, name), (2, self.uid), (3, "ml"))),
             (3, f"/var/log/pods/ml_{name}_{self.uid}"),
@@ -112,6 +121,10 @@ class CriNode:
             (11, f"{name}/0.log"),
             (15, message((1, message((3, 100))))),
         )
+        return self.start(config)
+
+    def start(self, config: bytes) -> str:
+        """The id of a container of this ContainerConfig, which runs."""
         asked = message((1, self._sandbox), (2, config), (3, self._config))
         key = self.call("CreateContainer", asked)[1].decode()
         self._cgroups.append(f"/kubepods/burstable/pod{self.uid}/{key}")

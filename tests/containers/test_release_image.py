@@ -1,4 +1,6 @@
-"""The image that `make dist` makes: what is in it, and ``why`` of the host under containerd."""
+"""The image that `make dist` makes: what is in it, and under containerd ``why`` of the host and the
+guard as the DaemonSet runs it.
+"""
 
 import hashlib
 import io
@@ -6,17 +8,21 @@ import json
 import os
 import shutil
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.containers.cri_node import ON_HOST, ON_HOST_WHOLLY, CriNode, message
+from tests.containers.image_pod import MOST_SECONDS, ImagePod, container_config, debugger_config
 from tests.containers.node import Node, missing, new_id, remove_cgroups
 from tests.containers.test_containerd_pods import Containerd
+from tests.end_to_end.guard_room import within
+from tests.release import newcomer_road
 
 from release import image
 
-pytestmark = [pytest.mark.system, pytest.mark.beside]
+pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(1200)]
 NAME = f"docker.io/library/{image.NAME}"
 
 
@@ -100,3 +106,78 @@ def test_it_explains_the_host(containerd: Containerd) -> None:
     finally:
         containerd.ctr("default", "container", "rm", key)
         remove_cgroups(f"/default/{key}")
+
+
+@pytest.fixture
+def runtime(node: Node, tmp_path: Path) -> Iterator[CriNode]:
+    """A node without the image."""
+    if why := missing("containerd", "ctr"):
+        pytest.skip(why)
+    running = CriNode(node, tmp_path)
+    try:
+        node.need("mount", "--make-rshared", "/")  # as systemd has it on a node
+        running.begin()
+        yield running
+    finally:
+        running.end()
+
+
+@pytest.fixture
+def guard(runtime: CriNode, tmp_path: Path, made: tuple[Path, Path]) -> ImagePod:
+    if not os.path.isdir("/sys/kernel/tracing"):
+        pytest.skip("a kernel without tracefs: no runtime could mount /sys/kernel/tracing")
+    words = ("images", "import", "--snapshotter", "native", str(made[0]))
+    runtime.node.need("ctr", "-n", "k8s.io", *words)
+    runtime.run_sandbox("seawall-guard", ON_HOST)
+    config = container_config(runtime.node, tmp_path / "volumes")
+    return ImagePod(runtime, runtime.start(config))
+
+
+def test_it_guards_and_ends_as_the_daemonset_asks(guard: ImagePod) -> None:
+    def is_ready() -> bool:
+        page = guard.page()
+        return page.get("can_kill") is True and page["watcher"].startswith("heard ")
+
+    assert within(MOST_SECONDS, is_ready), (guard.page(), guard.log())
+    page = guard.page()
+    assert (page["mode"], page["mode_why"]) == ("observe", "")
+    assert page["scope"] == ["/kubepods.slice", "/kubepods"]
+    processes = ["seawall-guard", "seawall-helper", "seawall-reader", "seawall-record"]
+    assert within(MOST_SECONDS, lambda: guard.names() == [*processes, "seawall-watcher"])
+    out, errors, status = guard.execute("seawall", "guard", "status")
+    assert (errors, status) == ("", 0)
+    assert out.splitlines()[1].startswith("seawall guard OBSERVE"), out
+    assert "can kill: proved" in out
+    # What its preStop says, and then what the kubelet does.
+    assert guard.execute("seawall", "guard", "undo") == ("Nothing was left to undo.\n", "", 0)
+    guard.answers("StopContainer", message((1, guard.key), (2, 30)))
+    assert within(MOST_SECONDS, lambda: guard.exit_code() is not None)
+    assert guard.exit_code() == 0, guard.log()
+    assert guard.page()["state"] == "stopped"
+    traces = Path("/sys/kernel/tracing/instances")
+    assert not [path for path in traces.glob("seawall-*") if f"-{page['pid']}-" in path.name]
+    left = [path for path in Path("/sys/fs/cgroup").rglob("seawall*") if guard.key in str(path)]
+    assert left == []
+
+
+def test_a_newcomers_road(
+    runtime: CriNode, made: tuple[Path, Path], record_property: Callable[[str, object], None]
+) -> None:
+    """The import that docs/install.md shows, and of ``kubectl debug`` what the kubelet does for it:
+    here is no API server.
+    """
+    line = newcomer_road.line_with("kubectl debug")
+    asked, _, command = line.partition(" -- ")
+    assert asked == f"kubectl debug node/N -it --profile=sysadmin --image={image.NAME}"
+    shown = "ctr -n k8s.io images import seawall-image-amd64.tar"
+    assert shown in (image.REPOSITORY / "docs/install.md").read_text()
+    with newcomer_road.timed("image", line, record_property):
+        # Where the tests themselves run in a container there can be no overlay.
+        runtime.node.need(
+            "env", f"--chdir={made[0].parent}", "CONTAINERD_SNAPSHOTTER=native", *shown.split()
+        )
+        runtime.run_sandbox("node-debugger", ON_HOST_WHOLLY, is_privileged=True)
+        pod = ImagePod(runtime, runtime.start(debugger_config(command)))
+        assert within(MOST_SECONDS, lambda: pod.exit_code() is not None), pod.log()
+        assert pod.exit_code() == 0, pod.log()
+        newcomer_road.check(pod.log())

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from release.shipped_files import REPOSITORY
 
-PARTS = ("src", "packaging", "release", "docs", "README.md", "LICENSE", "pyproject.toml")
+PARTS = (
+    "src", "packaging", "release", "docs", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml",
+)  # fmt: skip
 EPOCH = "1764300000"
 
 
@@ -30,11 +32,11 @@ def copy_of_the_tree(folder: Path, moment: float, mode: int) -> Path:
 
 
 def make(folder: Path, *names: str, umask: str = "022", seed: str = "0") -> Path:
-    """``python -m release NAMES`` there; its dist/."""
+    """``python -m release NAMES`` of that tree; its dist/."""
     words = ["sh", "-c", f'umask {umask} && exec "$@"', "sh", sys.executable, "-m", "release"]
     environment = {
         "PATH": "/usr/bin:/bin", "SOURCE_DATE_EPOCH": EPOCH, "PYTHONHASHSEED": seed,
-        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": "src",
     }  # fmt: skip
     subprocess.run([*words, *names], cwd=folder, env=environment, check=True, capture_output=True)
     return folder / "dist"

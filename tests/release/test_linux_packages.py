@@ -5,10 +5,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.release import newcomer_road
+from tests.release.debian_roots import FRESH, inside, kept, run, sheet_over
 
 from release import linux_packages
 from seawall.version import VERSION
@@ -18,7 +20,6 @@ if not NFPM.exists():
     pytest.skip("nfpm is missing: make dist", allow_module_level=True)
 pytest.importorskip("shtab", reason="shtab is missing: make dist")
 
-ROOT = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "seawall/fresh-trixie"
 PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); "
     "from seawall.cli.main import console; console()"
@@ -30,14 +31,6 @@ UNIT = "usr/lib/systemd/system/seawall-guard.service"
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     paths = linux_packages.build(tmp_path_factory.mktemp("dist"))
     return {path.suffix: path for path in paths}
-
-
-def run(*words: object, **more: object) -> str:
-    done = subprocess.run(
-        [str(word) for word in words], capture_output=True, text=True, check=False, **more
-    )  # type: ignore[call-overload]
-    assert done.returncode == 0, (words, done.stdout, done.stderr)
-    return str(done.stdout)
 
 
 def test_they_are_the_same_each_time(made: dict[str, Path], tmp_path: Path) -> None:
@@ -64,38 +57,9 @@ def test_the_deb_says_what_it_is_and_belongs_to_root(made: dict[str, Path]) -> N
 
 @pytest.fixture
 def root(tmp_path: Path) -> Iterator[Path]:
-    """A Debian root that is a sheet over the kept one."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root: sudo make test-system")
-    if not (ROOT / "made").exists():
-        pytest.skip("no Debian root is kept here: make test-fresh makes one")
-    for name in ("upper", "work", "root"):
-        (tmp_path / name).mkdir()
-    # On a tmpfs: an overlay cannot lie over another one.
-    sheet = tmp_path / "sheet"
-    sheet.mkdir()
-    run("mount", "-t", "tmpfs", "-o", "size=256m", "sheet", sheet)
-    try:
-        (sheet / "upper").mkdir()
-        (sheet / "work").mkdir()
-        run(
-            "mount", "-t", "overlay", "overlay", "-o",
-            f"lowerdir={ROOT},upperdir={sheet}/upper,workdir={sheet}/work", tmp_path / "root",
-        )  # fmt: skip
-        yield tmp_path / "root"
-    finally:
-        subprocess.run(["umount", tmp_path / "root"], check=False)
-        subprocess.run(["umount", sheet], check=False)
-
-
-def inside(root: Path, *words: str) -> str:
-    """In the root, with a /proc of its own; all its processes end with the command."""
-    return run(
-        "unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c",
-        'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"', root, *words,
-        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive",
-             "LC_ALL": "C.UTF-8"},
-    )  # fmt: skip
+    """Debian's newest, fresh."""
+    with sheet_over(kept(*FRESH), tmp_path) as root:
+        yield root
 
 
 def newer(deb: Path, folder: Path) -> Path:
@@ -118,6 +82,7 @@ def newer(deb: Path, folder: Path) -> Path:
 
 @pytest.mark.system
 @pytest.mark.beside
+@pytest.mark.timeout(600)
 def test_the_deb_is_installed_upgraded_removed_and_purged(
     made: dict[str, Path], root: Path, tmp_path: Path
 ) -> None:
@@ -187,3 +152,14 @@ def test_the_rpm_goes_into_an_empty_root_and_out_again(
     run(*rpm, "--erase", "seawall")
     assert not (root / "usr/lib/seawall").exists()
     assert (root / "etc/seawall/guard.toml.rpmsave").read_text() == 'mode = "observe"\n'
+
+
+@pytest.mark.system
+@pytest.mark.beside
+@pytest.mark.timeout(600)
+def test_a_newcomers_road(
+    made: dict[str, Path], tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    with newcomer_road.fresh_node(tmp_path, made[".deb"]) as enter:
+        lines = [newcomer_road.line_with(".deb"), newcomer_road.first_question()]
+        newcomer_road.walk("deb", lines, enter, record_property)

@@ -5,9 +5,11 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.release import newcomer_road
 
 from release import python_packages
 
@@ -91,3 +93,16 @@ def test_pipx_installs_the_wheel(made: dict[str, Path], tmp_path: Path) -> None:
         str(made[".whl"]),
     ]  # fmt: skip
     installed(words, tmp_path, tmp_path / "bin/seawall")
+
+
+@pytest.mark.system
+@pytest.mark.beside
+@pytest.mark.timeout(600)
+def test_a_newcomers_road(
+    made: dict[str, Path], tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    with newcomer_road.fresh_node(tmp_path, made[".whl"]) as enter:
+        # Debian's pip installs nothing outside of one.
+        lines = ["python3 -m venv venv && . venv/bin/activate", newcomer_road.line_with(".whl")]
+        lines.append(newcomer_road.first_question())
+        newcomer_road.walk("pip", lines, enter, record_property)

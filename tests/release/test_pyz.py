@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.architecture.test_python_versions import real_old_pythons, stand_in
 from tests.end_to_end.guard_room import missing, own_environment, room, within
+from tests.release import newcomer_road
 from tests.release.copies import copy_of_the_tree, make
 
 from release import pyz
@@ -177,3 +179,14 @@ def commands(archive: Path) -> dict[int, list[str]]:
             if str(archive) in words:
                 found[int(entry.name)] = words
     return found
+
+
+@pytest.mark.system
+@pytest.mark.beside
+@pytest.mark.timeout(600)
+def test_a_newcomers_road(
+    archive: Path, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    with newcomer_road.fresh_node(tmp_path, archive) as enter:
+        line = newcomer_road.on_the_node(newcomer_road.line_with(".pyz"))
+        newcomer_road.walk("pyz", [line], enter, record_property)
