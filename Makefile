@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Else each worker compiles all tests in each run: 20 s of processor.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: why test thorough test-fresh test-oldest test-system guard-nodes marks campaign power-cuts check bench bench-guards lock docs dist clean
+.PHONY: why test thorough test-fresh test-oldest test-system guard-nodes marks campaign power-cuts check bench bench-guards lock docs pictures dist clean
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
@@ -96,6 +96,10 @@ bench-guards: $(VENV)/dev.ready
 # What people download, into dist/ (docs/install.md); `make dist ONLY=pyz`: one of them.
 dist: $(VENV)/dist.ready
 	$(BIN)/python -m release $(ONLY)
+
+# The screens in README and docs, from real runs here: root, tmux, cgroup v1.
+pictures: $(VENV)/dev.ready
+	$(BIN)/python -m tests.make_pictures
 
 docs: $(VENV)/dev.ready
 	$(BIN)/python -m tests.generate_docs

@@ -54,9 +54,8 @@ class Looks:
         return style | ({"font-weight": "bold"} if 1 in self.codes else {})
 
 
-def runs(line: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Pieces of equal looks."""
-    looks = Looks()
+def runs(line: str, looks: Looks) -> Iterator[tuple[str, dict[str, str]]]:
+    """Pieces of equal looks; ``looks`` go on where the line before has ended, as tmux writes it."""
     for place, part in enumerate(SEQUENCE.split(line)):
         if place % 2:
             for code in (part or "0").split(";"):
@@ -89,10 +88,11 @@ def picture(text: str, title: str) -> bytes:
     words.text = title
     group = SubElement(svg, "g", {"font-family": "ui-monospace, 'DejaVu Sans Mono', monospace",
                                   "font-size": "14"})  # fmt: skip
+    looks = Looks()
     for number, line in enumerate(lines):
         column = 0
         y = TOP + (number + 1) * LINE_HEIGHT - 4
-        for part, style in runs(line):
+        for part, style in runs(line, looks):
             x = f"{MARGIN + column * CELL_WIDTH:.1f}"
             length = f"{len(part) * CELL_WIDTH:.1f}"
             if ground := style.pop("ground", ""):

@@ -66,6 +66,7 @@ def test_first_screen_has_the_node_alone_and_no_zero(host: Path) -> None:
         assert "Workloads are being looked for." in text
         assert "uncounted  asked for" in text
         assert "0 workloads" not in text
+        assert "WORKLOAD" not in text
         assert "No workload" not in text
         top.wait_for("4 workloads")
         top.press("q")

@@ -100,11 +100,12 @@ class SlowLook:
         if not is_for_names:
             self._next = now + EVERY_SECONDS
         root, counted = self._root, self._counted
-        if self.answer is not None:
+        look: Callable[[str], JSON] = _names
+        if not is_for_names and self.answer is None:
+            look = partial(_look, counted=counted)
+        elif not is_for_names:
             _load()
-            look = _names if is_for_names else _look
-        else:
-            look = _names if is_for_names else partial(_look, counted=counted)
+            look = _look
         try:
             self._question = BackgroundQuestion("top", lambda: look(root), DEADLINE_SECONDS)
         except OSError as error:  # no memory, or no pid, for a child

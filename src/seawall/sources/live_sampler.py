@@ -258,7 +258,7 @@ class LiveSampler:
             place = f"{self._mount}{folder.path}"
             paths = [f"{place}/{name}" if name else "" for name in self._files]
             self._members[folder.path] = _Member(folder, paths, len(self._members))
-            self.has_new = True
+            self.has_new |= folder.path not in self._wanted  # else somebody has named it
         if len(self._members) > len(rows):
             kept = {folder.path for folder in rows}
             for path in [path for path in self._members if path not in kept]:

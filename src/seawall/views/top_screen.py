@@ -125,7 +125,7 @@ def screen(page: TopPage, state: TopState, width: int, height: int, *, has_block
         lines: list[list[Segment]] = [*head[:1], *([(text, _help_style(text))] for text in HELP)]
     else:
         columns = _columns(page, state, width)
-        lines = [*head, _titles(columns, state, width)]
+        lines = [*head, *([_titles(columns, state, width)] if page.has_workloads else ())]
         for number, row in enumerate(rows[state.first : state.first + table], state.first):
             lines.append(_row(row, columns, width, is_chosen=number == at))
         if not rows:
@@ -247,11 +247,14 @@ def _uncounted_words(page: TopPage) -> Iterator[Segment]:
         return
     held = [row.uncounted_bytes for row in page.rows if row.uncounted_bytes]
     node = "of the node not known" if look.node_bytes is None else brief(max(look.node_bytes, 0))
-    yield (
-        (f"{node}, {brief(sum(held))} of it held by {counted(len(held), 'workload')}", "")
-        if held
-        else (f"{node}, none of it held by anybody known", "")
-    )
+    if not page.has_workloads:
+        yield node, ""
+    else:
+        yield (
+            (f"{node}, {brief(sum(held))} of it held by {counted(len(held), 'workload')}", "")
+            if held
+            else (f"{node}, none of it held by anybody known", "")
+        )
     by = "the guard" if look.source == "guard" else "a look of its own"
     yield f"; {duration(look.age_seconds)} ago by {by}", "dim"
     if look.problem:
@@ -276,7 +279,7 @@ def _attention_line(
     elif found:
         row, (level, words) = found[0]
         more = f" (+{len(found) - 1})" if len(found) > 1 else ""
-        room = width - len(head) - len(words) - len(more) - 6
+        room = width - len(head) - len(words) - len(more) - 7
         name = shorten(shown_name(row), max(room, 12))
         line.append((f"  !! {name}: {words}{more}" if level == "critical"
                      else f"  ! {name}: {words}{more}", level))  # fmt: skip
