@@ -15,7 +15,7 @@ _PART: Final = ".part"
 def make_folder(folder: str) -> None:
     """With FOLDER_MODE, whatever the umask is; OSError when it cannot be made."""
     if not os.path.isdir(folder):
-        os.makedirs(folder, exist_ok=True)
+        os.makedirs(folder, FOLDER_MODE, exist_ok=True)  # never open to others, not for a moment
         os.chmod(folder, FOLDER_MODE)
 
 
