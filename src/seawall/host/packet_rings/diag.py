@@ -10,6 +10,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
+from errno import EIO
 from typing import Final, NamedTuple
 
 _NETLINK_SOCK_DIAG: Final = 4
@@ -21,6 +22,7 @@ _ERROR, _DONE = 2, 3
 _RX_RING, _TX_RING, _UID = 2, 3, 5
 _HEAD: Final = struct.Struct("=IHHII")
 _MESSAGE: Final = struct.Struct("=BBHIII")
+_ERRNO_MOST: Final = 4095  # include/linux/err.h MAX_ERRNO
 _ATTRIBUTE: Final = struct.Struct("=HH")
 _REQUEST: Final = struct.Struct("=BBHIIII")
 _TYPE_MASK: Final = 0x3FFF  # the two upper bits are flags
@@ -71,6 +73,7 @@ def parse_replies(data: bytes) -> tuple[list[DiagSocket], bool]:
         if kind in (_ERROR, _DONE):
             code = -int.from_bytes(body[:4], "little" if _is_little() else "big", signed=True)
             if code > 0:
+                code = code if code <= _ERRNO_MOST else EIO
                 raise OSError(code, os.strerror(code))
             return found, True
         if kind == _SOCK_DIAG_BY_FAMILY and len(body) >= _MESSAGE.size:
