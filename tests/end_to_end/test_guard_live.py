@@ -116,7 +116,7 @@ def _agrees(own: Room, ran: Path, message: str) -> None:
     assert (page["kills"], page["decisions"]) == (1, 1)
     assert page["last_decision"]["decision"] == decision["decision"]
     # Of the whole machine's headroom: others on it give back, too.
-    assert page["returned_bytes"] > 0.8 * page["predicted_bytes"] > 200 * MIB
+    assert page["returned_bytes"] > 0.8 * page["predicted_bytes"] > 190 * MIB
     assert "came back in" in page["last_decision"]["result"]
     assert within(5, lambda: ran.exists() and ran.read_text().endswith("}\n"))
     assert json.loads(ran.read_text())["decision"] == decision["decision"]
