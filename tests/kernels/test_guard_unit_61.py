@@ -18,6 +18,8 @@ from tests.kernels import guard_peers
 from tests.kernels.guard_node import GUEST, packet_diag
 from tests.kernels.vm import PYTHON, Image, Outcome, build_image, missing, run_job
 
+from seawall.proc.process_rights import NAMES
+
 pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(600)]
 PACKAGING = Path(__file__).parents[2] / "packaging"
 UNIT = "seawall-guard.service"
@@ -158,7 +160,7 @@ def test_the_sandbox_takes_nothing_that_it_needs(node: Outcome) -> None:
     status = dict(re.findall(r"^(\w+):\s+(.+)$", node.text("main-status"), re.MULTILINE))
     assert status["NoNewPrivs"] == "1"
     assert status["Seccomp"] == "2"
-    assert int(status["CapBnd"], 16).bit_count() == 13
+    assert int(status["CapBnd"], 16).bit_count() == len(NAMES)
     assert int(status["VmLck"].split()[0]) > 5000
     assert int(node.text("main-oom_score_adj")) == -999
     fields = node.text("main-stat").rpartition(") ")[2].split()
