@@ -6,13 +6,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+from tests.end_to_end.top_pty import SOURCE, DrawnScreen
 from tests.end_to_end.verbs import ENVIRONMENT
 from tests.kernels.vm import Image, Outcome, run_job
 
 pytestmark = [pytest.mark.system, pytest.mark.beside, pytest.mark.timeout(900)]
 RESIDUAL_MOST_FRACTION = 0.003
 READING_VERBS = ("why", "memory", "pods")
+VERBS = (*READING_VERBS, "top")
 
 CONTAINER = "4b1d7c2e9f60a8d3557e0c9b1f2a6d84e3c7b50f918a2d6c4e7f03b9a1d58c26"
 
@@ -32,8 +35,32 @@ for verb in why memory pods; do
     seawall $verb --json > $OUT/$verb.json 2> $OUT/$verb.err; echo $? > $OUT/$verb.status
     seawall $verb > $OUT/$verb.txt 2>&1
 done
+seawall top --json > $OUT/top.json 2> $OUT/top.err; echo $? > $OUT/top.status
+seawall top --once > $OUT/top.txt 2>&1
+python3.11 - $OUT/top.end > $OUT/top.raw << 'END'
+import fcntl, os, pty, select, struct, sys, termios, time
+pid, fd = pty.fork()
+if not pid:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    os.environ["TERM"] = "xterm"
+    os.execvp("seawall", ["seawall", "top"])
+before, raw, until = termios.tcgetattr(fd), b"", time.monotonic() + 90
+while b"of it held by" not in raw and time.monotonic() < until:
+    if select.select((fd,), (), (), 1)[0]:
+        raw += os.read(fd, 65536)
+os.write(fd, b"q")
+try:
+    while data := os.read(fd, 65536):
+        raw += data
+except OSError:
+    pass
+status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+os.write(1, raw)
+open(sys.argv[1], "w").write(f"{status} {time.monotonic() < until}")
+END
 seawall capture --for 2 -o $OUT/node.bundle 2> $OUT/capture.err; echo $? > $OUT/capture.status
 seawall why --json --from $OUT/node.bundle > $OUT/from.json
+[ -d /sys/fs/cgroup/memory ] && echo v1 > $OUT/tree || echo v2 > $OUT/tree
 grep MemTotal /proc/meminfo > $OUT/memtotal
 """.replace("CONTAINER", CONTAINER)
 
@@ -52,19 +79,49 @@ def document(node: Outcome, name: str) -> dict[str, Any]:
     return page
 
 
-@pytest.mark.parametrize("verb", [*READING_VERBS, "capture"])
+@pytest.mark.parametrize("verb", [*VERBS, "capture"])
 def test_verb_answers(node: Outcome, verb: str) -> None:
     assert node.text(f"{verb}.status").strip() == "0", node.text(f"{verb}.err")
     assert "Traceback" not in node.text(f"{verb}.err")
 
 
-@pytest.mark.parametrize("verb", READING_VERBS)
+@pytest.mark.parametrize("verb", VERBS)
 def test_document_is_about_that_node(node: Outcome, verb: str) -> None:
     page = document(node, f"{verb}.json")
     assert page["schema"] == f"seawall.{verb}/1"
     assert page["host"]["node"] == "node-61"
     assert page["host"]["kernel"].startswith("6.1.")
     assert page["host"]["page_size"] == 4096
+
+
+def test_top_has_the_container(node: Outcome) -> None:
+    page = document(node, "top.json")
+    schema = SOURCE / "seawall/views/schemas/top.json"
+    jsonschema.validate(page, json.loads(schema.read_text()))
+    (row,) = (row for row in page["workloads"] if CONTAINER in row["cgroup"])
+    assert row["name"] == f"python3.11 in {CONTAINER[:12]}"
+    assert row["limit_bytes"] == 100_000_000 // 4096 * 4096
+    assert 40 << 20 <= row["charge_bytes"] <= row["limit_bytes"]
+    assert row["oom_kills"] == 0
+    assert (row["uncounted_bytes"], row["uncounted_source"]) == (0, "own_look")
+    assert row["growth_bytes_per_second"] < 1 << 20
+    # v1 has no pressure of a cgroup: it is not zero.
+    is_v2 = node.text("tree").strip() == "v2"
+    assert ("stall_share" in row) == (is_v2 and "memory" in page["stalls"])
+    assert ("stall_share" in row["unread"]) != ("stall_share" in row)
+    assert page["headroom"]["left_bytes"] > 1 << 30
+    assert page["headroom"]["pace_bytes_per_second"] is not None
+    assert page["uncounted"]["source"] == "own_look"
+
+
+def test_top_on_a_terminal(node: Outcome) -> None:
+    assert node.text("top.end") == "0 True", node.text("top.raw")[-2000:]
+    drawn = DrawnScreen(80, 24)
+    drawn.feed(node.text("top.raw"))
+    assert drawn.modes == {"7", "25"}, "the terminal is given back"
+    assert any(CONTAINER[:12] in line for line in drawn.lines)
+    assert "Traceback" not in drawn.text + node.text("top.txt")
+    assert CONTAINER[:12] in node.text("top.txt")
 
 
 def test_residual_of_an_idle_node(node: Outcome) -> None:
