@@ -29,6 +29,9 @@ _BY_HAND: Final = {
     f"{_DOCS}/guard.md": REPOSITORY / "docs/guard.md",
     f"{_DOCS}/install.md": REPOSITORY / "docs/install.md",
     f"{_DOCS}/daemonset.yaml": _PACKAGING / "daemonset.yaml",
+    "usr/lib/seawall/hooks/notify.py": _PACKAGING / "hooks/notify.py",
+    f"{_DOCS}/kubernetes/system-priorities.yaml": _PACKAGING / "kubernetes/system-priorities.yaml",
+    f"{_DOCS}/kubernetes/tenant-quota.yaml": _PACKAGING / "kubernetes/tenant-quota.yaml",
 }
 _CONFIGURATION: Final = {"etc/seawall/guard.toml": _PACKAGING / "guard.toml"}
 _OWN_FOLDERS: Final = ("etc/seawall", "usr/lib/seawall", _DOCS)

@@ -95,6 +95,7 @@ def test_the_deb_is_installed_upgraded_removed_and_purged(
     home = root / "usr/lib/seawall"
     assert list(home.rglob("version.*.pyc")), "each start would compile"
     assert (root / "etc/seawall/guard.toml").read_text().startswith("#")
+    assert "slack" in inside(root, "python3", "/usr/lib/seawall/hooks/notify.py", "--help")
 
     # What the owner of the node has written, and what the guard has.
     (root / "etc/seawall/guard.toml").write_text('mode = "observe"\n')
