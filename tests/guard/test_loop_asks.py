@@ -67,6 +67,7 @@ class Scene:
         loop.settings = Settings()
         loop._test_due = loop._look_due = loop._pace = loop._hurried_until = 0.0
         loop._cannot_kill = ""
+        loop._reload = SimpleNamespace(ask=lambda **_: None)  # type: ignore[assignment]
 
     def ask(self, now: float, *wanted: Group) -> list[dict[str, Any]]:
         self.said.clear()

@@ -42,7 +42,9 @@ class Scene:
             sense=self.part("sense"),
             recorder=self.part("recorder"), observer=self.part("observer"),
             self_test=self.part("self_test"), aide=self.part("aide"), notify=self.part("notify"),
+            config_watch=self.part("config_watch"),
         )  # fmt: skip
+        parts._replace = lambda **_: parts
         loop.parts, loop.judge = parts, parts.judge
         loop.settings, loop._node, loop.is_afresh = ENFORCE, None, False
         loop.handed = SimpleNamespace(settings=ENFORCE, other_guard_pid=0)  # type: ignore[assignment]
@@ -94,7 +96,7 @@ def test_at_its_end_it_lets_go_and_says_so(scene: Scene, *, is_afresh: bool) -> 
     assembly._end(scene.loop)
     assert not scene.is_held
     assert scene.said[:2] == PUT_BACK
-    closed = ["companions", "recorder_life", "teller", "aide"]
+    closed = ["companions", "recorder_life", "teller", "aide", "config_watch"]
     assert scene.said[2:] == ["self_test", guard_sentences.STOPPED, *closed]
 
 
@@ -105,8 +107,8 @@ def test_one_whose_loop_breaks_lets_go_too(scene: Scene, monkeypatch: pytest.Mon
     monkeypatch.setattr(assembly, "assemble", lambda *_: (scene.loop.parts, []))
     monkeypatch.setattr(assembly, "Loop", lambda *_: scene.loop)
     monkeypatch.setattr(assembly, "rehearse", breaks)
-    outside: Any = SimpleNamespace(send=lambda _request: True)
+    outside: Any = SimpleNamespace(send=lambda _request: True, problem="")
     with pytest.raises(MemoryError):
-        assembly.guard(scene.loop.handed, outside, outside, outside, outside)
+        assembly.guard(scene.loop.handed, outside, outside, outside, outside, outside)
     assert not scene.is_held
     assert scene.said[:2] == PUT_BACK

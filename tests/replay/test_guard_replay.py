@@ -205,7 +205,7 @@ def test_on_a_terminal_it_says_how_far_it_is(
     for words in (["replay", str(path)], ["report", str(path)]):
         for is_terminal in (True, False):
             with monkeypatch.context() as patch:
-                patch.setattr("sys.stderr.isatty", lambda is_terminal=is_terminal: is_terminal)
+                patch.setattr(progress, "stderr_is_terminal", lambda answer=is_terminal: answer)
                 assert main(["guard", *words]) == 0
             told = capsys.readouterr().err
             assert ("1 of " in told) is is_terminal

@@ -212,6 +212,7 @@ LOOKS: Final[dict[str, tuple[TenantState, ...]]] = {
             ("SOCKETS_MOST", "_BUFFER_BYTES", "_WAIT_SECONDS"), "has many packet sockets",
             "namespace", "of the host's own: said, and a trace proves what is taken",
         ),
+        TenantState(("_ERRNO_MOST",), _NOBODY, "node", "the kernel's"),
     ),
     "host/packet_rings/processes.py": (
         TenantState(("_HIDDEN_MOST",), "hides from who may not look", "node", "not from root"),
