@@ -13,6 +13,7 @@ from threading import Thread
 from typing import Final
 
 from seawall.host.recording import Round
+from seawall.proc.forked_child import bury
 from seawall.recorder.guard_messages import (
     GuardBye,
     GuardMessageReader,
@@ -79,6 +80,7 @@ class RecorderLoop:
             if self._kernel.fd in ready:
                 self._hear_kernel()
             self._look()
+            bury()  # a child that answered for the rehearsal or for names, and ended since
         self._hear_rest()
         self._writer.close(END_SECONDS)
 
