@@ -144,6 +144,8 @@ def ended(room: Path) -> Iterator[Callable[[str], Ended]]:
 
 @pytest.mark.parametrize("line", lines())
 def test_a_command_of_the_documents_runs(line: str, ended: Callable[[str], Ended]) -> None:
+    if line.startswith("seawall lab ") and os.geteuid():
+        pytest.skip("wants a cgroup of its own: run as root")
     status, word = STATUS.get(line, (0, ""))
     done = ended(line)
     assert done.status == status, done.problems

@@ -36,8 +36,8 @@ BUNDLES = {
 }
 VERBS = ("why", "memory", "pods", "gpu")
 OF_THIS_RUN = frozenset({"tool_version"})
-OF_THIS_LOOK = frozenset({"tool_version", "window_seconds", "age_seconds"})
-"""Of ``top``, which looks at a clock."""
+OF_THIS_LOOK = frozenset({"tool_version", "window_seconds", "age_seconds", "provide"})
+"""Of ``top``, which looks at a clock; what would help hangs on who asks."""
 OF_TODAY = frozenset({"until", "verdict"})
 """Of ``guard report``, which counts the days until now."""
 

@@ -50,9 +50,7 @@ _ABOUT: Final = {
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The sub-verbs with their options."""
-    verbs = parser.add_subparsers(
-        dest="guard_verb", metavar="|".join(VERBS), prog="seawall guard"
-    )  # fmt: skip
+    verbs = parser.add_subparsers(dest="guard_verb", metavar="VERB", prog="seawall guard")
     for name, words in VERBS.items():
         verb = verbs.add_parser(
             name, help=words, description=_ABOUT[name],
