@@ -23,7 +23,7 @@ _IOPS_MOST: Final = 1_000_000
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The sub-verbs with their options."""
-    verbs = parser.add_subparsers(dest="lab_verb", metavar="|".join(VERBS), prog="seawall lab")
+    verbs = parser.add_subparsers(dest="lab_verb", metavar="KIND", prog="seawall lab")
     for name, words in VERBS.items():
         verb = verbs.add_parser(
             name, help=words, formatter_class=RawDescriptionHelpFormatter,
