@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from release import interpreter
-from release.pyz import write_archive
+from release.pyz import finished, write_archive
 from release.shipped_files import REPOSITORY, shipped_files
 
 NAME: Final = "seawall-x86_64"
@@ -53,10 +53,7 @@ def build(folder: Path) -> list[Path]:
         with path.open("wb") as out:
             out.write((made / "seawall").read_bytes())
             write_archive(out, content)
-    path.chmod(0o755)
-    if path.stat().st_size > MOST_BYTES:
-        raise ValueError(f"{NAME}: {path.stat().st_size} bytes, over {MOST_BYTES}")
-    return [path]
+    return [finished(path, MOST_BYTES)]
 
 
 def standard_library(lib: Path) -> dict[str, Path]:

@@ -46,10 +46,10 @@ _SLURM: Final = re.compile(r"slurm(?:_.+)?\Z")
 # By number; since 26.05 by Slurm's own id, in Crockford's base 32.
 _JOB: Final = re.compile(r"(?:job_[0-9]+|s[0-9A-HJKMNP-TV-Z]{13})\Z")
 _JOBS_USER: Final = re.compile(r"uid_[0-9]+\Z")
-_UNIT: Final = re.compile(r".+\.(?:service|scope|slice|socket|mount|swap)\Z")
 # What a pattern needs is looked for first: most names fit none of ten patterns, and a pattern that
 # fails takes ten times as long.
 _UNIT_ENDS: Final = (".service", ".scope", ".slice", ".socket", ".mount", ".swap")
+_UNIT: Final = re.compile(rf".+(?:{'|'.join(map(re.escape, _UNIT_ENDS))})\Z")
 _ID_LENGTH: Final = 64
 
 _RUNTIMES: Final = {

@@ -27,10 +27,6 @@ ClaimClass: TypeAlias = Literal[
     "unknown",  # traced, by code that is not in our tables
 ]
 
-HANDED_ON: Final[frozenset[ClaimClass]] = frozenset({"socket"})
-"""Kinds of memory that lie with another one as soon as they are taken: data in a socket is taken by
-who sends it, and held by whose queue it lies in.  Of these a trace tells no more than a bound.
-"""
 RESIDUAL: Final = "residual"
 """``Claim.within``: the bytes are in no line of the ledger."""
 

@@ -88,9 +88,13 @@ def _interval(text: str) -> float:
     return seconds
 
 
+def _is_once(arguments: Namespace) -> bool:
+    return bool(arguments.once or arguments.json)
+
+
 def run(arguments: Namespace) -> int:
     """Until ``q``; the exit status."""
-    is_once = arguments.once or arguments.json
+    is_once = _is_once(arguments)
     if not is_once:
         check_terminal()
     view = TopView(arguments)
@@ -110,13 +114,11 @@ class TopView:
 
     def __init__(self, arguments: Namespace) -> None:
         root = arguments.root or "/"
-        is_whole_at_once = arguments.once or arguments.json
         self._root: str | None = arguments.root
         self._interval: float = arguments.interval
         self._sampler = LiveSampler(root)
-        self._look = SlowLook(
-            root, time.monotonic(), None if is_whole_at_once else self._sampler.memcgs
-        )
+        counted = None if _is_once(arguments) else self._sampler.memcgs
+        self._look = SlowLook(root, time.monotonic(), counted)
         self._history = LiveHistory(arguments.interval, is_live=self._sampler.is_live)
         self._known: dict[str, KnownWorkload] = {}
         self._with_guard: tuple[GuardStatus | None, dict[str, KnownWorkload]] = (None, {})

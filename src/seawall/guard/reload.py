@@ -13,6 +13,7 @@ import os
 import signal
 from typing import Any, Final
 
+from seawall.actions.identity import is_within
 from seawall.guard.aide import Aide
 from seawall.guard.handover import GuardHandover, known_settings, left_for_start, reloaded_settings
 from seawall.guard.loop_parts import LoopParts
@@ -67,16 +68,11 @@ def bolder(now: Settings, new: Settings) -> list[str]:
     keys += [name for name in _LISTS if set(getattr(new, name)) - set(getattr(now, name))]
     if set(now.protect) - set(new.protect):
         keys.append("protect")
-    if any(not _is_in(root, now.scope) for root in new.scope):
+    if any(not any(is_within(root, one) for one in now.scope) for root in new.scope):
         keys.append("scope")
     if new.over_limit not in ("report", now.over_limit):
         keys.append("over_limit")
     return [name.removesuffix("_bytes") for name in keys]
-
-
-def _is_in(root: str, scope: tuple[str, ...]) -> bool:
-    ends = [f"{one.rstrip('/')}/" for one in scope]
-    return any(f"{root.rstrip('/')}/".startswith(end) for end in ends)
 
 
 class Reload:

@@ -2,9 +2,10 @@
 """What is said of traced memory: where it was seen, and how it comes back."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
-from seawall.accounts.claim import ClaimClass
+from seawall.accounts.claim import Claim, ClaimClass
 from seawall.accounts.tracing.page_kinds import CACHE, ZFS_CACHE
 from seawall.accounts.tracing.trace_rows import TracedRow
 
@@ -34,9 +35,22 @@ _SHARED: Final[Mapping[str, str]] = {
     "bounds it",
 }
 _OTHERWISE: Final = "end the process that took it; the kernel stack tells through which code"
-SENT: Final = "in whose queues the data lies: who took these pages sent it; "
+_HANDED_ON: Final[frozenset[ClaimClass]] = frozenset({"socket"})
+"""Kinds of memory that lie with another one as soon as they are taken: data in a socket is taken by
+who sends it, and held by whose queue it lies in.
+"""
+_SENT: Final = "in whose queues the data lies: who took these pages sent it; "
 _GONE: Final = "nothing of it runs any more: whoever was handed its sockets or buffers, or the "
 _GONE_END: Final = "driver, keeps them"
+
+
+def bounded(claim: Claim) -> Claim:
+    """What a trace tells of who took it; no more than a bound where another one holds it."""
+    if claim.kind not in _HANDED_ON:
+        return claim
+    return replace(
+        claim, bytes=0, least_bytes=0, confidence="bound", missing=f"{_SENT}{claim.missing}"
+    )
 
 
 def give_back(kind: ClaimClass, what: str, *, is_gone: bool) -> str:

@@ -3,8 +3,8 @@
 
 from typing import Final, cast, get_args
 
-from seawall.accounts.claim import HANDED_ON, Claim, ClaimClass
-from seawall.accounts.tracing.traced_words import SENT, give_back
+from seawall.accounts.claim import Claim, ClaimClass
+from seawall.accounts.tracing.traced_words import bounded, give_back
 from seawall.readings.saved_claims import SavedClaim, SavedClaims
 from seawall.words import duration
 
@@ -14,24 +14,25 @@ _KINDS: Final = frozenset(get_args(ClaimClass))
 def claim_of(kept: SavedClaim, now_unix_seconds: float | None) -> Claim:
     """``now``: None where the clock was not captured."""
     kind = cast("ClaimClass", kept.kind) if kept.kind in _KINDS else "unknown"
-    is_sent = kind in HANDED_ON
     gone = "; its cgroup is gone, and the memory stayed" if kept.is_gone else ""
     is_named_gone = kept.is_gone and not kept.holder.endswith(" (gone)")
-    return Claim(
-        holder=f"{kept.holder} (gone)" if is_named_gone else kept.holder,
-        workload=kept.workload,
-        cgroup=kept.cgroup,
-        driver=kept.driver,
-        bytes=0 if is_sent else kept.bytes,
-        least_bytes=0 if is_sent else kept.least_bytes,
-        most_bytes=kept.most_bytes,
-        kind=kind,
-        within=kept.within,
-        is_counted=False,
-        source=f"{kept.source}; kept by a watcher, looked at {_ago(kept, now_unix_seconds)}",
-        confidence="bound" if is_sent else "traced",
-        missing=f"{SENT if is_sent else ''}what it took while nobody traced{gone}",
-        give_back=give_back(kind, kept.what, is_gone=kept.is_gone),
+    return bounded(
+        Claim(
+            holder=f"{kept.holder} (gone)" if is_named_gone else kept.holder,
+            workload=kept.workload,
+            cgroup=kept.cgroup,
+            driver=kept.driver,
+            bytes=kept.bytes,
+            least_bytes=kept.least_bytes,
+            most_bytes=kept.most_bytes,
+            kind=kind,
+            within=kept.within,
+            is_counted=False,
+            source=f"{kept.source}; kept by a watcher, looked at {_ago(kept, now_unix_seconds)}",
+            confidence="traced",
+            missing=f"what it took while nobody traced{gone}",
+            give_back=give_back(kind, kept.what, is_gone=kept.is_gone),
+        )
     )
 
 

@@ -18,7 +18,7 @@ from seawall.guard.judge.at_limit import (
     report_over_limit,
 )
 from seawall.guard.judge.case_steps import go_on, learn
-from seawall.guard.judge.evidence import given_back_since, is_fresh, promised_to
+from seawall.guard.judge.evidence import given_back_since, promised_to
 from seawall.guard.judge.node_short import judge_low, judge_short
 from seawall.guard.judge.policy_state import PolicyState
 from seawall.guard.judge.proof import LEAST_GROWTH
@@ -174,8 +174,9 @@ class Judge:
         state.window.tick(node, groups, is_short=is_short, done=state.hold.done)
         state.descent.tick(node, state.window, 0.0 if is_short else shortage.budget_seconds)
         state.hold.look(node)
-        state.is_believed = is_fresh(node, state.window)
-        state.overruns.look(groups, node.seconds, given_back_since(node, state.window))
+        given_back = given_back_since(node, state.window)
+        state.is_believed = given_back == 0
+        state.overruns.look(groups, node.seconds, given_back)
         self._state = self._word(node)
         verdict = go_on(state, node, groups) if state.cases else None
         held = state.suspicion

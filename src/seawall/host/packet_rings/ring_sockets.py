@@ -205,21 +205,22 @@ def _look(
 
     found: dict[int, list[int]] = {}
     refused = 0
-    untimely = list(pids)
+    done: set[int] = set()
     for pid, answer in zip(pids, read_halves([str(pid) for pid in pids], held), strict=False):
         if isinstance(answer, bytes):
             offset, *rows = answer.split()
             _TURNS.note(pid, int(offset))
             if not int(offset):
-                untimely.remove(pid)
+                done.add(pid)
             for row in rows:
                 inode, number = map(int, row.split(b":"))
                 found.setdefault(inode, []).append(pid)
                 if len(_KNOWN) < _KNOWN_MOST:
                     _KNOWN[inode, pid] = number
         elif answer != errno.ETIME:
-            untimely.remove(pid)
+            done.add(pid)
             refused += answer in (errno.EPERM, errno.EACCES)
+    untimely = [pid for pid in pids if pid not in done]
     return _Looked(found, refused + len(untimely), untimely)
 
 
