@@ -14,10 +14,7 @@ only one that does not agree is listed.
 import os
 from typing import Final
 
-from seawall.guard.sense.cadence import Cadence
-from seawall.guard.sense.files import GONE
-from seawall.guard.sense.group_folder import Folder
-from seawall.guard.sense.inotify import (
+from seawall.guard.inotify import (
     CREATED,
     DELETED,
     MOVED_FROM,
@@ -25,6 +22,9 @@ from seawall.guard.sense.inotify import (
     OVERFLOW,
     InotifyDescriptor,
 )
+from seawall.guard.sense.cadence import Cadence
+from seawall.guard.sense.files import GONE
+from seawall.guard.sense.group_folder import Folder
 
 # Which folders of the tree are watched, and what it costs where some are not.
 #
