@@ -127,7 +127,7 @@ def _steps_words(found: PolicyExplanation) -> str:
     steps.append("SIGKILL to the whole workload")
     return (
         f"{', '.join(steps)}; {settings.verify_seconds:g} s for the memory to come back; at "
-        f"most {settings.kills_per_minute} a minute"
+        f"most {settings.kills_per_minute} a minute, and of tenants that had none as many again"
     )
 
 

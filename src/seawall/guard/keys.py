@@ -110,7 +110,8 @@ KEYS: Final = (
     Key("terminate_seconds", "terminate_seconds", "seconds",
         "Grace after SIGTERM when there is time for it; 0: kill at once.", 0, 600),
     Key("kills_per_minute", "kills_per_minute", "count",
-        "At most so many workloads are killed in a minute.", 1, 60),
+        "At most so many workloads are killed in a minute; beyond them as many again of those who "
+        "are proved, one for each tenant of whom none was.", 1, 60),
     Key("verify_seconds", "verify_seconds", "seconds",
         "How long the memory has to come back before the next one is chosen.", 0.5, 60),
     Key("over_limit", "over_limit", "choice",
