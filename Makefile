@@ -32,7 +32,7 @@ why: $(VENV)/seawall.ready
 # Compiled first: most of the time goes into starting the verbs.  TESTS: some folders or files only.
 test: $(VENV)/dev.ready
 	$(BIN)/python -m compileall -q src
-	$(BIN)/python -m pytest -m "not system and not campaign" -n 3 --dist loadfile $(TESTS)
+	tests/second_run "make test" $(BIN)/python -m "not system and not campaign" -n 3 --dist loadfile $(TESTS)
 
 # Every seed of the films, and of each property many more examples than `make test` draws.
 thorough: $(VENV)/dev.ready
