@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Else each worker compiles all tests in each run: 20 s of processor.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: why test thorough test-fresh test-oldest test-system guard-nodes marks campaign power-cuts fuzz check bench bench-guards lock docs pictures dist clean
+.PHONY: why test thorough test-fresh test-oldest test-system guard-nodes marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
@@ -77,6 +77,11 @@ campaign: $(VENV)/dev.ready
 power-cuts: $(VENV)/dev.ready
 	tests/install_system_packages
 	$(BIN)/python -m tests.kernels.power_cut --cuts 100 --guard-cuts 20 --journal power-cuts.jsonl
+
+# The guard's hands, killed, stopped or failed at each system call of an act: some twenty minutes.
+faults: $(VENV)/dev.ready
+	tests/install_system_packages
+	SEAWALL_FAULTS=all $(BIN)/python -m pytest -m system -rP tests/faults
 
 # The parsers most exposed to hostile bytes, guided by coverage: so many seconds of all together.
 SECONDS ?= $(or $(SECONDS_OF_FUZZING),600)

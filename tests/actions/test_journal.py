@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from seawall.actions.journal import SIZE, Change, Journal
-from seawall.actions.undo import undo
+from seawall.actions.journal import SIZE, Change, Journal, in_force
+from seawall.actions.undo import UNKNOWN, undo
 
 
 def journal(tmp_path: Path) -> Journal:
@@ -143,6 +143,32 @@ def test_what_is_refused_stays_written_down(tmp_path: Path) -> None:
     made.begin(change)
     assert undo(made) == [f"not undone: {tmp_path}/pod: 0: refused: Is a directory"]
     assert [c for _, c in journal(tmp_path).changes()] == [change]
+
+
+def test_what_a_later_version_left_is_undone_by_this_one(tmp_path: Path) -> None:
+    """After an upgrade in the middle of an act, and the way back: it wrote a field more."""
+    made = journal(tmp_path)
+    change = frozen(tmp_path)
+    made.begin(change)
+    made.close()
+    file = tmp_path / "guard.undo"
+    text = file.read_bytes().replace(b'"b0-1"]\n', b'"b0-1", {"more": 1}]\n')
+    file.write_bytes(text[:SIZE])
+    assert in_force(str(file)) == [change]
+    assert undo(Journal(str(file))) == [f"{tmp_path}/pod: thawed"]
+    assert (tmp_path / "pod/cgroup.freeze").read_text().startswith("0")
+    assert in_force(str(file)) == []
+
+
+def test_what_only_a_later_version_knows_is_left_to_it(tmp_path: Path) -> None:
+    """It is no freeze, and its old value is none: nothing of it may be written anywhere."""
+    made = journal(tmp_path)
+    change = frozen(tmp_path)._replace(kind="weight", old="100", new="1")
+    made.begin(change)
+    for _ in range(2):
+        assert undo(made) == [f"not undone: {tmp_path}/pod: 100: {UNKNOWN}"]
+    assert (tmp_path / "pod/cgroup.freeze").read_text() == "1\n"
+    assert in_force(made.path) == [change]
 
 
 def test_no_link_in_its_place(tmp_path: Path) -> None:

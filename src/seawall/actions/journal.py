@@ -40,6 +40,10 @@ class Change(NamedTuple):
     decision: str
 
 
+_LEAST: Final = 1 + len(Change._fields)
+"""The boot and these; what a version adds stands behind them."""
+
+
 class Journal:
     """The file, open.  ``begin`` before a change, ``end`` after it was undone."""
 
@@ -245,12 +249,13 @@ def _change(line: bytes, boot: str) -> Change | None:
         row = json.loads(line.removeprefix(_OPEN).replace(b"\0", b""))
     except ValueError:
         return None
-    is_row = isinstance(row, list) and len(row) == 1 + len(Change._fields)
+    # A later version, in whose place this one is, may have written more behind these.
+    is_row = isinstance(row, list) and len(row) >= _LEAST
     if not is_row or row[0] != boot or not isinstance(row[3], int):
         return None
     if not all(isinstance(row[at], str) for at in (1, 2, 4, 5, 6)):
         return None
-    return Change(*row[1:])
+    return Change(*row[1:_LEAST])
 
 
 def _boot_id() -> str:

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Final
 
 from seawall.actions import cgroup_files, signal_journal
-from seawall.actions.freeze_effects import is_frozen
+from seawall.actions.freeze_effects import KIND, is_frozen
 from seawall.actions.identity import FOLDER
 from seawall.actions.journal import Change, Journal
 from seawall.actions.work import refusal
@@ -18,6 +18,8 @@ from seawall.actions.work import refusal
 _LIMITS: Final = {"clamp": "memory.max", "low": "memory.low"}
 """Files whose number was changed."""
 THAWED: Final = "thawed"
+_KINDS: Final = {*KIND.values(), *_LIMITS}
+UNKNOWN: Final = "another version changed it, in a way that this one does not know"
 NOT_HERE: Final = "no such cgroup tree is mounted there, as this process sees it"
 
 
@@ -30,6 +32,9 @@ def undo(journal: Journal, but: Collection[int] = ()) -> list[str]:
     words = []
     for number, change in journal.changes():
         if number in but or change.kind == signal_journal.KIND:
+            continue
+        if change.kind not in _KINDS:
+            words.append(f"not undone: {change.folder}: {change.old}: {UNKNOWN}")
             continue
         try:
             text = undo_one(change)
