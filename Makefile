@@ -25,6 +25,12 @@ $(VENV)/dist.ready: requirements-dist.lock $(VENV)/dev.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dist.lock
 	touch $@
 
+# Nothing where its markers name another Python or machine: no wheel of atheris is for those.
+$(VENV)/fuzz.ready: requirements-fuzz.lock $(VENV)/dev.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
+	  -r requirements-fuzz.lock
+	touch $@
+
 # The main job, on this very machine.
 why: $(VENV)/seawall.ready
 	@$(BIN)/python -m seawall why
@@ -85,8 +91,7 @@ faults: $(VENV)/dev.ready
 
 # The parsers most exposed to hostile bytes, guided by coverage: so many seconds of all together.
 SECONDS ?= $(or $(SECONDS_OF_FUZZING),600)
-fuzz: $(VENV)/dev.ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=3,<4' || echo "atheris cannot be installed here"
+fuzz: $(VENV)/fuzz.ready
 	$(BIN)/python -m tests.fuzz $(SECONDS)
 
 check: $(VENV)/dev.ready
@@ -118,7 +123,7 @@ docs: $(VENV)/dev.ready
 # Hashes for every platform, no addresses.
 lock: $(VENV)/dev.ready
 	$(BIN)/python -m pip install --quiet uv
-	for group in dev dist; do $(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
+	for group in dev dist fuzz; do $(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-header \
 	  --group pyproject.toml:$$group -o requirements-$$group.lock || exit 1; done
 

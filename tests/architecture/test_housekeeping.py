@@ -128,15 +128,23 @@ def imported_by(source: str) -> Iterator[str]:
             yield (node.module or "").partition(".")[0]
 
 
-@pytest.mark.parametrize("group", ["dev", "dist"])
+@pytest.mark.parametrize("group", ["dev", "dist", "fuzz"])
 def test_a_lock_file_has_hashes_and_no_addresses(group: str) -> None:
     lock = (REPOSITORY / f"requirements-{group}.lock").read_text()
     wanted = re.split(r"\n(?=\S)", re.sub(r"^#.*\n", "", lock, flags=re.MULTILINE).strip())
-    assert len(wanted) > 5
+    assert len(wanted) >= len(PROJECT["dependency-groups"][group])
     bare = [entry.split()[0] for entry in wanted if "--hash=sha256:" not in entry]
     assert not bare
     assert "://" not in lock
     assert "--index-url" not in lock
+
+
+def test_make_installs_by_hashes_alone() -> None:
+    """But uv, of which `make lock` takes the newest: it writes the locks."""
+    recipes = (REPOSITORY / "Makefile").read_text().replace("\\\n", "")
+    rows = [row for row in recipes.splitlines() if "pip install" in row]
+    assert len(rows) == 4
+    assert [row.split()[-1] for row in rows if "--require-hashes" not in row] == ["uv"]
 
 
 def test_the_lock_file_holds_every_development_tool() -> None:

@@ -1,11 +1,15 @@
 """The kept inputs once more, and small changes of each: always the same ones."""
 
 import random
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from tests.fuzz.targets import CORPUS, TARGETS, tried
 
+REPOSITORY = Path(__file__).parents[2]
 CHANGES = 40
 SECONDS_MOST = 2.0
 
@@ -37,3 +41,14 @@ def _changed(data: bytes, chance: random.Random) -> bytes:
         else:
             text[at:at] = chance.choice([b"\0", b"\n", b'"', b"{", b"-1", b"9" * 5000, b"\xff" * 4])
     return bytes(text)
+
+
+def test_without_atheris_it_is_skipped_by_name() -> None:
+    """``-S``: nothing that was installed is seen."""
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "tests.fuzz", "1"],
+        cwd=REPOSITORY, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("atheris is not installed: `make fuzz` does, on Linux on x86-64")
+    assert done.stdout.endswith("fuzzing is skipped.\n")
