@@ -28,6 +28,7 @@ sys.path.insert(0, {sources!r})
 import gc, json, os, socket, time
 from seawall.actions.orders import Mounts
 from seawall.guard import aide_process, guard_memory, rehearsal
+from seawall.guard.config_watch import ConfigWatch
 from seawall.guard.handover import GuardHandover
 from seawall.guard.watcher_link import WatcherLink
 from seawall.guard.recorder_link import RecorderLink
@@ -43,7 +44,8 @@ handed = GuardHandover(settings, "/none", Mounts(mount, 1, None, None), "/own", 
                 -1, 0, -1, 0, ())
 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 hearing, box = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-parts, words = assemble(handed, aide, WatcherLink(ours, 1, []), RecorderLink(box))
+links = WatcherLink(ours, 1, []), RecorderLink(box), ConfigWatch("/none")
+parts, words = assemble(handed, aide, *links)
 hearing.send(b'{{"t":"hello","pid":1,"next":1}}')
 loop = Loop(handed, parts, signals)
 loop._cannot_kill = parts.self_test.why_not  # there is no cgroup for it here: said before

@@ -24,7 +24,9 @@ sys.path.insert(0, {sources!r})
 import json, os, socket, time
 from seawall.actions.orders import Mounts
 from seawall.guard import aide_process, guard_memory, rehearsal
+from seawall.guard.config_watch import ConfigWatch
 from seawall.guard.handover import GuardHandover
+from seawall.guard.recorder_link import RecorderLink
 from seawall.guard.watcher_link import WatcherLink
 from seawall.guard.settings import Settings
 from seawall.guard.signals import Signals
@@ -36,7 +38,8 @@ boot = open("/proc/sys/kernel/random/boot_id").read().strip()
 handed = GuardHandover(settings, "/none", Mounts("/sys/fs/cgroup/memory", 1, {freezer!r}, None),
                 {scope!r} + "/own", boot, {folder!r}, -1, 0, -1, 0, ())
 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-parts, words = assemble(handed, aide, WatcherLink(ours, 1, []))
+links = WatcherLink(ours, 1, []), RecorderLink(None), ConfigWatch("/none")
+parts, words = assemble(handed, aide, *links)
 loop = Loop(handed, parts, signals)
 rehearsal.rehearse(loop)
 guard_memory.lock()

@@ -19,7 +19,9 @@ import os, sys
 from types import SimpleNamespace
 from seawall.actions.orders import Mounts
 from seawall.guard.assembly import assemble
+from seawall.guard.config_watch import ConfigWatch
 from seawall.guard.handover import GuardHandover
+from seawall.guard.recorder_link import RecorderLink
 from seawall.guard.watcher_link import WatcherLink
 from seawall.guard.settings import Settings
 from tests.guard.judge_scene import CALM, hog, scene, short
@@ -30,7 +32,7 @@ settings = Settings(mode="enforce", scope=("/kubepods",), over_limit="report")
 handed = GuardHandover(settings, "/none", Mounts(mount, 2, None, mount), "/own", boot, folder,
                 -1, 0, -1, 0, ())
 handed = handed._replace(other_guard_pid=int(other_guard_pid))
-parts, _ = assemble(handed, aide, WatcherLink(None))
+parts, _ = assemble(handed, aide, WatcherLink(None), RecorderLink(None), ConfigWatch("/none"))
 parts.judge.step(CALM, scene(hog(0)))
 verdict = parts.judge.step(short(1005), scene(hog()))
 parts.teller.verdict(verdict)

@@ -27,7 +27,9 @@ from seawall.actions.undo import undo
 from seawall.actions.work import Work
 from seawall.guard import aide_process
 from seawall.guard.assembly import assemble
+from seawall.guard.config_watch import ConfigWatch
 from seawall.guard.handover import GuardHandover
+from seawall.guard.recorder_link import RecorderLink
 from seawall.guard.settings import Settings
 from seawall.guard.tell.late_thaw import LateThaw
 from seawall.guard.watcher_link import WatcherLink
@@ -61,7 +63,8 @@ class Guard:
             status = 1
             try:
                 aide = aide_process.start()
-                made = assemble(handed(folder), aide, WatcherLink(None))[0].hands
+                links = WatcherLink(None), RecorderLink(None), ConfigWatch("/none")
+                made = assemble(handed(folder), aide, *links)[0].hands
                 assert isinstance(made, Executor)
                 does(made)
                 os.write(theirs, b"%d" % aide.pid)

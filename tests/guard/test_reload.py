@@ -55,7 +55,8 @@ class Scene:
         self.now = 100.0
         self.parts: Any = SimpleNamespace(
             aide=self.aide, teller=SimpleNamespace(event=self.events.append, failures=Failures()),
-            watcher=SimpleNamespace(messages=lambda _now: ()), config_watch=None,
+            watcher=SimpleNamespace(messages=lambda _now: ()),
+            config_watch=SimpleNamespace(fd=-1, is_changed=lambda *_, **__: False),
         )  # fmt: skip
         self.loop = loop = Loop.__new__(Loop)
         loop.parts, loop._is_over = self.parts, False

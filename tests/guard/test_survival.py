@@ -18,7 +18,7 @@ class Scene:
         recorder = SimpleNamespace(fall_behind=lambda _now: None)
         parts: Any = SimpleNamespace(teller=teller, recorder=recorder)
         self.survival = Survival(
-            LoopParts(*[parts] * 10)._replace(teller=teller, recorder=recorder)
+            LoopParts(*[parts] * 11)._replace(teller=teller, recorder=recorder)
         )
 
 

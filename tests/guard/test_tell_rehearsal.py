@@ -70,6 +70,7 @@ sys.path.insert(0, {sources!r})
 import json, os, resource, socket, time
 from seawall.actions.orders import Mounts, Order, Outcome, Target
 from seawall.guard import aide_process, guard_memory, rehearsal
+from seawall.guard.config_watch import ConfigWatch
 from seawall.guard.handover import GuardHandover
 from seawall.guard.watcher_link import WatcherLink
 from seawall.guard.settings import Settings
@@ -91,7 +92,7 @@ handed = GuardHandover(settings, "/none", Mounts({mount!r}, 1, None, None), "/ow
 watcher, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 box, hears = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 recorder = RecorderLink(box)
-parts, _ = assemble(handed, aide, WatcherLink(watcher, 1, []), recorder)
+parts, _ = assemble(handed, aide, WatcherLink(watcher, 1, []), recorder, ConfigWatch("/none"))
 parts.teller.close()
 open(folder + "/kmsg", "w").close()
 teller = Teller(settings, Paths(folder, kmsg=folder + "/kmsg"), boot, aide, recorder=recorder)

@@ -44,8 +44,7 @@ def guard(
 ) -> tuple[int, Settings]:
     """Until told to end; the exit status, and the settings that were in force then."""
     rights = process_rights.keep_only("guard")  # each of its threads has what this one has now
-    parts, words = assemble(handed, aide, watcher, recorder)
-    parts = parts._replace(config_watch=config_watch)
+    parts, words = assemble(handed, aide, watcher, recorder, config_watch)
     if config_watch.problem:
         words.append(guard_sentences.config_unwatched(config_watch.problem))
     loop = Loop(handed, parts, signals)
@@ -69,7 +68,11 @@ def guard(
 
 
 def assemble(
-    handed: GuardHandover, aide: Aide, watcher: WatcherLink, recorder: RecorderLink | None = None
+    handed: GuardHandover,
+    aide: Aide,
+    watcher: WatcherLink,
+    recorder: RecorderLink,
+    config_watch: ConfigWatch,
 ) -> tuple[LoopParts, list[str]]:
     """Everything opened, and what could not be had, in words."""
     settings, mounts = handed.settings, handed.mounts
@@ -79,7 +82,6 @@ def assemble(
     journal = Journal(f"{handed.folder}/{UNDO_FILE}")
     words, taken = _undone(journal)  # of a guard that was killed
     never = frozenset({aide.pid, handed.watcher_pid, handed.recorder_pid} - {0})
-    recorder = recorder or RecorderLink(None)
     teller = Teller(
         settings, Paths(folder=handed.folder, config=handed.config_path), handed.boot_id, aide,
         others=handed.others, recorder=recorder,
@@ -104,7 +106,7 @@ def assemble(
     for decision in (teller.last_decision or second, *taken):
         judge.count_from(decision)
     parts = LoopParts(
-        sense, judge, hands, observer, teller, test, aide, watcher, recorder, Notify()
+        sense, judge, hands, observer, teller, test, aide, watcher, recorder, Notify(), config_watch
     )
     return parts, [text for text in words if text]
 
@@ -135,5 +137,4 @@ def _end(loop: Loop) -> None:
     loop.recorder_life.close()
     parts.teller.close()
     parts.aide.close()
-    if parts.config_watch is not None:
-        parts.config_watch.close()
+    parts.config_watch.close()

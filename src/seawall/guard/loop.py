@@ -235,7 +235,7 @@ class Loop:
         if parts.aide.fd >= 0:
             fds.append(parts.aide.fd)
         now, config_watch = time.monotonic(), parts.config_watch
-        if config_watch is not None and (fd := config_watch.polled(now)) >= 0:
+        if (fd := config_watch.polled(now)) >= 0:
             fds.append(fd)
         # What the watcher says is heard at the next tick, and wakes nobody: near a shortage
         # that is a tenth of a second, in deep peace nothing of it is urgent.
@@ -248,8 +248,7 @@ class Loop:
             pause = min(pause, YOUNG_TICK_SECONDS)
             if time.monotonic() >= self._young_until:
                 self._young_until = 0.0
-        if config_watch is not None:
-            pause = config_watch.pause(now, pause)
+        pause = config_watch.pause(now, pause)
         self.hear(time.monotonic(), parts.sense.wait(pause, fds))
 
     def hear(self, now: float, ready: Sequence[int]) -> None:
@@ -270,7 +269,7 @@ class Loop:
             is_peace = self.judge.state() == "peace"
             self.companions.tend(now, watch=self.settings.watch, is_peace=is_peace)
         watch = parts.config_watch
-        if watch is not None and watch.is_changed(now, is_ready=watch.fd in ready):
+        if watch.is_changed(now, is_ready=watch.fd in ready):
             self._reload.ask(by_file=True)
         answer = self._reload.take(now, is_ready=parts.aide.fd in ready)
         if answer is not None:

@@ -30,8 +30,7 @@ class LoopParts(NamedTuple):
     watcher: WatcherLink
     recorder: RecorderLink
     notify: Notify
-    config_watch: ConfigWatch | None = None
-    """None: a change of the file is told by SIGHUP alone."""
+    config_watch: ConfigWatch
 
 
 def hands_scope(settings: Settings) -> tuple[str, ...]:
