@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host that knows one answer more: what a verb found out before it began to ask."""
+"""A host that knows one answer more: what was found out before it is asked, or beside it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -5,10 +5,10 @@ not seem to be gone just because it is asked for again.  ``oldest`` tells of whe
 """
 
 import time
-from collections.abc import Iterator, Sequence
 from typing import Final
 
-from seawall.host.host import JSON, READ_LIMIT_BYTES, Host, Unread
+from seawall.host.host import JSON, Host, Unread
+from seawall.host.overlay_host import OverlayHost
 from seawall.host.slow_probes import SLOW_PROBES
 from seawall.watcher.watcher_reader import Question, WatcherReader
 
@@ -28,13 +28,15 @@ _REST_SHARE_HURRIED: Final = 0.1
 _NOT_YET: Final = "asked now; told at one of the next looks"
 
 
-class DeferredHost:
-    """``host`` for everything but slow probes."""
+class DeferredHost(OverlayHost):
+    """``host`` for everything but slow probes, which ``asker`` answers.  An overlay whose answers
+    come while it is used, each with a time at which it was asked for and one at which it came.
+    """
 
     def __init__(self, host: Host, asker: WatcherReader) -> None:
-        self._host = host
+        super().__init__(host, {})
         self._asker = asker
-        self._answers: dict[Question, tuple[float, float, JSON | Unread]] = {}
+        self._answered: dict[Question, tuple[float, float, JSON | Unread]] = {}
         """When it was asked, when answered, and with what."""
         self._asked = self._since = self._dear_since = self._rest_until = 0.0
         self._wanted: dict[Question, float] = {}
@@ -46,23 +48,11 @@ class DeferredHost:
         self.oldest: float | None = None
         """When the oldest answer that was given since ``refresh`` was asked for."""
 
-    def read(self, path: str, limit_bytes: int = READ_LIMIT_BYTES) -> bytes | Unread:
-        return self._host.read(path, limit_bytes)
-
-    def read_each(self, paths: Sequence[str]) -> Iterator[bytes | Unread]:
-        return self._host.read_each(paths)
-
-    def names(self, path: str) -> tuple[str, ...] | Unread:
-        return self._host.names(path)
-
-    def link(self, path: str) -> str | Unread:
-        return self._host.link(path)
-
     def ask(self, probe: str, argument: str = "") -> JSON | Unread:
         if probe not in SLOW_PROBES:
-            return self._host.ask(probe, argument)
+            return super().ask(probe, argument)
         question = Question(probe, argument)
-        known = self._answers.get(question)
+        known = self._answered.get(question)
         since = self._dear_since if probe in DEAR else self._since
         if self.may_ask and (known is None or known[1] < since):
             self._wanted.setdefault(question, time.monotonic())
@@ -92,9 +82,9 @@ class DeferredHost:
                 self._dear_took[told[0].probe] = took
             rest = took * _REST_SHARE_HURRIED if self.is_hurried else max(REST_SECONDS, took)
             self._rest_until = now + rest
-            if len(self._answers) >= _KEPT_MOST:
-                del self._answers[min(self._answers, key=lambda q: self._answers[q][1])]
-            self._answers[told[0]] = self._asked, now, told[1]
+            if len(self._answered) >= _KEPT_MOST:
+                del self._answered[min(self._answered, key=lambda q: self._answered[q][1])]
+            self._answered[told[0]] = self._asked, now, told[1]
             self._wanted.pop(told[0], None)  # wanted again while it was on its way
         if self._wanted and self._asker.is_free and now >= self._rest_until:
             question = min(self._wanted, key=self._turn)
