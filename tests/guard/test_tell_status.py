@@ -81,6 +81,24 @@ def test_however_much_is_wrong_every_section_is_there() -> None:
     assert LINES - next(i for i, line in enumerate(few) if line.startswith("unseen")) >= 3
 
 
+def test_a_long_path_is_shown_without_its_middle() -> None:
+    """What is wrong with it stands beside it; the document has it whole."""
+    path = (
+        "/sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0c2f1b9e"
+        "_77aa_4d0e_9a52_3f0f6c1d2e3f.slice/cri-containerd-"
+        + "5" * 61
+        + "abc.scope/memory.pressure"
+    )
+    blind = [f"{path}: no such file", "/proc/pressure/memory: not on this kernel"]
+    found = lines(blind=blind, notes=[f"hook: {path} failed"])
+    at = next(i for i, line in enumerate(found) if line.startswith("unseen"))
+    assert found[at] == "unseen     /sys/fs/cgroup/k...bc.scope/memory.pressure: no such file;"
+    assert found[at + 1].strip() == "/proc/pressure/memory: not on this kernel"
+    assert found[at + 2] == "also       hook: /sys/fs/cgroup/k...abc.scope/memory.pressure failed"
+    told = json.loads(document(shown(blind=blind)))
+    assert told["blind"] == blind
+
+
 def test_a_guard_that_cannot_kill_says_so_loudly_near_the_top() -> None:
     words = "CANNOT KILL: /sys/fs/cgroup/x/cgroup.kill: Permission denied"
     assert lines(can_kill=words)[2] == (

@@ -40,6 +40,11 @@ _STATES: Final = {
 _WHY_LINES: Final = 4
 """The first ones tell how much was left, and for how long: who is guilty stands behind."""
 _LATE_SECONDS: Final = 0.1
+_WORDS_MOST: Final = 1200
+_PATH_COLUMNS: Final = 44
+"""Of a path, so that what is wrong with it stands beside it: cgroups of pods have 190 and more."""
+_PATH_HEAD: Final = 16
+"""Which tree it is of; which file and container stands at the end."""
 _DAYS_SECONDS: Final = 7 * 86400
 
 
@@ -58,8 +63,8 @@ def page(shown: StatusValues) -> bytes:
     ]
     _take_away(lines, LINES - bool(shown.blind) - bool(shown.notes))
     room = LINES - len(lines) - bool(shown.notes)
-    lines += _labelled("unseen", "; ".join(shown.blind), room)
-    lines += _labelled("also", "; ".join(shown.notes), LINES - len(lines))
+    lines += _labelled("unseen", _with_short_paths(shown.blind), room)
+    lines += _labelled("also", _with_short_paths(shown.notes), LINES - len(lines))
     lines += [""] * (LINES - len(lines))
     text = "".join([f"{line[:COLUMNS]:<{COLUMNS}}\n" for line in lines])
     return text.replace("\t", " ").encode("ascii")
@@ -195,8 +200,19 @@ def _first(label: str, words: str) -> str:
 
 
 def _labelled(label: str, words: str, lines: int) -> list[str]:
-    folded = _folded(plain(words, 1200), _ROOM, lines)
+    folded = _folded(plain(words, _WORDS_MOST), _ROOM, lines)
     return [f"{_MORE}{line}" if i else _first(label, line) for i, line in enumerate(folded)]
+
+
+def _with_short_paths(sentences: list[str]) -> str:
+    """Each path that has more than its columns without its middle; status.json has all of it."""
+    words = plain("; ".join(sentences), _WORDS_MOST)
+    return " ".join(
+        f"{word[:_PATH_HEAD]}...{word[len(word) - _PATH_COLUMNS + _PATH_HEAD + 3 :]}"
+        if "/" in word and len(word) > _PATH_COLUMNS
+        else word
+        for word in words.split(" ")
+    )
 
 
 def _folded(words: str, width: int, lines: int) -> list[str]:
