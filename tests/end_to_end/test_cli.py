@@ -163,6 +163,36 @@ def test_tree_of_files_is_a_root(tmp_path: Path) -> None:
     assert document["host"]["page_size"] == os.sysconf("SC_PAGE_SIZE")
 
 
+def test_what_a_root_cannot_answer_needs_the_node_and_no_right(tmp_path: Path) -> None:
+    """In a pod of ``kubectl debug`` its reader is root with every capability already."""
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_bytes(Path("/proc/meminfo").read_bytes())
+    rows = answer("why", "--root", str(tmp_path))["could_not_see"]
+    here = [row for row in rows if "SW303" in row["what"]]
+    assert [row["provide"] for row in here] == [
+        "seawall on the node itself, without --root: processes are asked, no files"
+    ]
+    assert "asked only on the machine itself" in here[0]["why"]
+
+
+@pytest.mark.system
+def test_the_whole_machine_as_a_root_lacks_no_right(tmp_path: Path) -> None:
+    """As ``kubectl debug node/N --profile=sysadmin`` has it; the mount ends with its namespace."""
+    program = (
+        f'mount --rbind / "{tmp_path}" && exec {sys.executable} -m seawall why --json --root '
+        f'"{tmp_path}"'
+    )
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", program], capture_output=True, text=True, check=False
+    )
+    if "unshare" in done.stderr or "mount" in done.stderr:
+        pytest.skip(f"no mount namespace here: {done.stderr.strip()}")
+    rows = json.loads(done.stdout)["could_not_see"]
+    here = [row for row in rows if "asked only on the machine itself" in row["why"]]
+    assert {"SW303", "SW405"} <= {word for row in here for word in row["what"].split()}
+    assert not [row for row in here if "CAP_" in row["provide"]]
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from seawall.host.host import BREAKS_OFF, NOT_IN_REPORT, Unread
+from seawall.host.host import BREAKS_OFF, HERE_ONLY, NOT_IN_REPORT, Unread
 
 if TYPE_CHECKING:  # a verb that reads a file alone has nothing of these
     from seawall.findings.finding import Judged
@@ -33,6 +33,7 @@ _NOT_HELD: Final = (
     "the bundle does not hold it", BREAKS_OFF, NOT_IN_REPORT, f"{_OF_BOX}does not record it",
 )  # fmt: skip
 _WHILE_IT_LIVES: Final = "seawall why or capture on the machine itself, while it is up"
+_WITHOUT_ROOT: Final = "seawall on the node itself, without --root: processes are asked, no files"
 _TITLES_SHOWN: Final = 2
 
 
@@ -135,6 +136,8 @@ def _blind_reason(item: "Judged", *, is_root: bool) -> tuple[str, str, set[str]]
         return main.detail, "two moments: a live machine, or a bundle by seawall capture", set()
     if main.detail.startswith("the window is shorter"):
         return main.detail, "a longer --timeout, or capture --for", set()
+    if main.detail == HERE_ONLY:  # no right that the caller could have helps
+        return words, _WITHOUT_ROOT, told
     if main.why == "absent":
         return words, _provide_of(item), told
     return words, provide(main, is_root=is_root), told

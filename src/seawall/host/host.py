@@ -32,6 +32,8 @@ JSON: TypeAlias = bool | int | float | str | list["JSON"] | dict[str, "JSON"] | 
 READ_LIMIT_BYTES: Final = 16 << 20
 NOT_IN_REPORT: Final = "the report does not hold it"
 """``detail`` of what is ``not_captured`` in another tool's report."""
+HERE_ONLY: Final = "asked only on the machine itself"
+"""What processes are asked for, and --root named another tree: its pids may mean others here."""
 BREAKS_OFF: Final = "the bundle does not hold it, or breaks off before it"
 """``detail`` of what is ``not_captured`` in a bundle that was cut on its way."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from seawall.host.blocking import KERNEL_LOG, VITAL_PATHS, deadline_seconds
 from seawall.host.expendable import LAPSE_SECONDS, Expendable, unread_for
-from seawall.host.host import JSON, READ_LIMIT_BYTES, Unread
+from seawall.host.host import HERE_ONLY, JSON, READ_LIMIT_BYTES, Unread
 from seawall.host.probes import RESIDENCY_PROBES, ask_live
 from seawall.host.sieve import is_sieved, sieve_for
 from seawall.host.slow_probes import OF_TREES, SLOW_PROBES, answer_of
@@ -178,7 +178,7 @@ class LiveHost:
     def _ask_slow(self, probe: str, argument: str) -> JSON | Unread:
         """By an expendable child; only here, for pids elsewhere may be of another namespace."""
         if self._rooted is not None and probe not in OF_TREES:
-            return Unread(probe, "absent", "asked only on the machine itself")
+            return Unread(probe, "absent", HERE_ONLY)
         question = f"{_PROBE}{probe} {argument}"
         wait = SLOW_PROBES[probe].deadline_seconds
         answer = self._expendable.read(question, READ_LIMIT_BYTES, wait)

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from seawall.host.device_access.apart import ask_apart, problem
 from seawall.host.device_access.process_handle import process_handle
-from seawall.host.host import JSON
+from seawall.host.host import HERE_ONLY, JSON
 
 NODES_MOST: Final = 4096
 _DEPTH_MOST: Final = 3
@@ -69,7 +69,7 @@ def nodes_of_tree(argument: str, opened: Callable[[str, int], int]) -> JSON:
         finally:
             os.close(folder)
     pids = [int(pid) for pid in json.loads(argument)["pids"]][:_PIDS_MOST]
-    elsewhere = problem("absent", "asked only on the machine itself")
+    elsewhere = problem("absent", HERE_ONLY)
     host: JSON = {**told, "links": links, "changed": {}}
     return {"host": host, "pids": {str(pid): elsewhere for pid in pids}}
 
