@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from tests.end_to_end.guard_room import Room, missing, own_environment, room, within
 
+from seawall.guard.tell.spare_children import KINDS as KINDS_OF_SPARES
 from seawall.proc import capabilities as cap
-from seawall.proc.process_rights import NAMES, RIGHTS
+from seawall.proc.process_rights import JOBS, NAMES, RIGHTS
 
 pytestmark = [
     pytest.mark.system,
@@ -92,6 +93,12 @@ def wrong(found: dict[str, list[dict[str, str]]], given: set[str]) -> list[str]:
                 is_so &= (status.get("NoNewPrivs"), status.get("Seccomp")) == ("1", "2")
             if not is_so or held["Inh"] or held["Amb"]:
                 says.append(f"{name}: {status}")
+    may = {NAMES[number] for jobs in (RIGHTS["reader"], *(JOBS[kind] for kind in KINDS_OF_SPARES))
+           for number in jobs}  # fmt: skip
+    for status in found.get("seawall-spare") or [{}]:  # of the reader, and of the helper
+        held = names(status.get("CapPrm", "0"))
+        if not held <= may | {"CAP_IPC_LOCK"} or status.get("Seccomp") != "2":
+            says.append(f"seawall-spare: {status}")
     return says
 
 

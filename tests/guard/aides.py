@@ -11,6 +11,7 @@ import pytest
 
 from seawall.guard import aide_process
 from seawall.guard.aide import Aide
+from seawall.guard.tell import spare_children
 
 PATIENCE = 20.0
 
@@ -39,6 +40,18 @@ def answer(aide: Aide, request: dict[str, Any]) -> dict[str, Any]:
     assert aide.send(request)
     found: dict[str, Any] = until(lambda: aide.take(request["do"]), f"answer to {request['do']}")
     return found
+
+
+def below(pid: int) -> list[str]:
+    """Children of the aide that have something to do: without its spares."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [child for child in children if _name(child) != spare_children.NAME]
+
+
+def _name(pid: str) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
 
 
 def lives(pid: int) -> bool:

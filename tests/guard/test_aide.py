@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.guard.aides import answer, lives, until
+from tests.guard.aides import answer, below, lives, until
 from tests.guard.telling import CGROUP, CONTAINER, HOSTILE, POD_UID
 
 from seawall.guard import aide_process
 from seawall.guard.aide import DATAGRAM_MOST_BYTES, Aide
+from seawall.guard.tell import spare_children
 
 
 @pytest.fixture
@@ -163,7 +164,9 @@ def test_it_holds_nothing_of_the_guards(tmp_path: Path) -> None:
     held = [os.readlink(f"/proc/{started.pid}/fd/{fd}")
             for fd in os.listdir(f"/proc/{started.pid}/fd") if int(fd) > 2]  # fmt: skip
     assert not [path for path in held if path.startswith(str(tmp_path))]
-    assert len(held) == 4  # its end, the pipe that wakes it, and what a new watcher gets
+    spares = 2 * sum(spare_children.KINDS.values())
+    # Its end, the pipe that wakes it, what a new watcher gets; two ends for each spare.
+    assert len(held) == 4 + spares
     assert os.readlink(f"/proc/self/fd/{theirs}") in held
     started.close()
     for fd in (lock, ours, theirs):
@@ -195,14 +198,15 @@ def test_a_watcher_takes_the_place_of_those_before() -> None:
     started = aide_process.start(watcher_fds=[theirs.fileno() for _, theirs in pairs])
     for _, theirs in pairs:
         theirs.close()
-    children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
+    answer(started, {"do": "ping"})
+    until(lambda: not below(started.pid), "its spares have their names")
     assert started.send({"do": "watcher", "number": 0})
-    first = int(until(children.read_text, "a watcher"))
+    first = int(until(lambda: below(started.pid), "a watcher")[0])
     os.kill(first, signal.SIGSTOP)
     assert started.send({"do": "watcher", "number": 1})
     until(lambda: not lives(first), "the first is killed")
     # The dead one may still stand there, until it is reaped.
-    until(lambda: {*children.read_text().split()} - {str(first)}, "the second")
+    until(lambda: {*below(started.pid)} - {str(first)}, "the second")
     started.close()
     for ours, _ in pairs:
         ours.close()
@@ -275,4 +279,4 @@ def test_it_does_not_grow(aide: Aide) -> None:
     for _ in range(60):
         answer(aide, {"do": "run", "command": "true", "stdin": "x" * 20_000})
     assert resident() - before <= 128 << 10
-    assert len(os.listdir(f"/proc/{aide.pid}/fd")) == 6
+    assert len(os.listdir(f"/proc/{aide.pid}/fd")) == 6 + 2 * sum(spare_children.KINDS.values())

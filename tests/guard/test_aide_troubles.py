@@ -12,15 +12,11 @@ from pathlib import Path
 
 import pytest
 from tests.guard import hung_disk
-from tests.guard.aides import answer, lives, started, until
+from tests.guard.aides import answer, below, lives, started, until
 
 from seawall.guard.aide import Aide
 from seawall.guard.tell import errands
 from seawall.guard.tell.child import _SYS_IOPRIO_SET
-
-
-def below(pid: int) -> list[str]:
-    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
 @pytest.mark.parametrize("trouble", ["full", "nobody reads"])

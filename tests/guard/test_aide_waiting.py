@@ -3,16 +3,16 @@
 import json
 import os
 import select
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.guard.aides import answer, lives, started, until
+from tests.guard.aides import answer, below, lives, started, until
 from tests.guard.telling import CGROUP, POD_UID, groups, lines_of, node, outcome, verdict
 from tests.guard.test_tell_teller import ENFORCE, Heard, opened
 
 from seawall.guard import aide_process
-from seawall.guard.aide import Aide
 from seawall.guard.tell import waiting_requests
 from seawall.guard.tell.child import LIMITS
 from seawall.guard.tell.failures import Failures
@@ -90,7 +90,7 @@ def test_what_does_not_fit_is_told_as_lost(tmp_path: Path, monkeypatch: pytest.M
         answer(aide, {"do": "ping"})
         (tmp_path / "go").touch()
         until(lambda: begun(tmp_path) == most + 2, "those that have a place or wait for one")
-        until(lambda: not below(aide), "all have ended")
+        until(lambda: not below(aide.pid), "all have ended")
         answer(aide, {"do": "ping"})  # behind their answers
         found = aide.take("run")
     assert found is not None
@@ -101,10 +101,6 @@ def test_what_does_not_fit_is_told_as_lost(tmp_path: Path, monkeypatch: pytest.M
     assert Failures().learn("run", found) == words
 
 
-def below(aide: Aide) -> list[str]:
-    return Path(f"/proc/{aide.pid}/task/{aide.pid}/children").read_text().split()
-
-
 def test_where_no_place_will_be_free_again_nobody_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,11 +109,12 @@ def test_where_no_place_will_be_free_again_nobody_waits(
 
     ours, theirs = (fd for fd in os.pipe2(os.O_NONBLOCK))
     told: list[dict[str, Any]] = []
-    desk = errands.Desk.__new__(errands.Desk)
-    desk.waiting, desk.children = waiting_requests.WaitingRequests(), []
+    ends = socket.socketpair()
+    desk = errands.Desk(ends[0], errands.Errands())
     monkeypatch.setattr(
         errands.Desk, "answer", lambda _desk, kind, decision, words: told.append(words)
     )
+    monkeypatch.setattr(desk.spares, "prepare", lambda: None)
     for _ in range(LIMITS["run"][0]):
         desk.children.append(Child("run", 0, ours, "d"))
     desk.take({"do": "run", "command": "true"})
@@ -128,6 +125,8 @@ def test_where_no_place_will_be_free_again_nobody_waits(
     desk.take({"do": "run", "command": "true"})
     assert [words["problem"] for words in told] == ["4 of these do not end: not started"] * 2
     assert len(desk.waiting) == 0
+    for end in ends:
+        end.close()
     os.close(ours)
     os.close(theirs)
 
@@ -160,7 +159,7 @@ def test_a_failure_is_kept_until_it_is_taken(tmp_path: Path) -> None:
             script = f"touch {tmp_path}/began.{number}; exit {code}"
             assert aide.send({"do": "run", "command": f"/bin/sh -c '{script}'"})
             until(lambda wanted=number + 1: begun(tmp_path) == wanted, "it has begun")
-            until(lambda: not below(aide), "it has ended")
+            until(lambda: not below(aide.pid), "it has ended")
         answer(aide, {"do": "ping"})
         found = aide.take("run")
         assert found is not None

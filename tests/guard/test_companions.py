@@ -143,6 +143,18 @@ def test_a_silent_watcher_is_killed_and_replaced(scene: Scene) -> None:
     assert "; number 2, the one before hung: it has said nothing" in scene.all.words(scene.now)
 
 
+def test_a_new_watcher_waits_until_memory_is_back(scene: Scene) -> None:
+    """Its start would take forty modules' memory from a node that has none."""
+    scene.run(1)
+    scene.link.close()
+    for _ in range(60):
+        scene.now += 1.0
+        scene.all.tend(scene.now, watch=True, is_peace=False, may_replace=False)
+    assert scene.started == 0
+    scene.run(2, speaks=False)
+    assert scene.started == 1
+
+
 def test_a_machine_that_was_held_still_is_no_hung_watcher(scene: Scene) -> None:
     scene.run(30)
     for _ in range(3):

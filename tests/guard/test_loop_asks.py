@@ -53,12 +53,15 @@ class Scene:
         self.hurried: list[Node] = []
         self.events: list[str] = []
         self.loop = loop = Loop.__new__(Loop)
-        watcher = SimpleNamespace(tell=self.said.append)
+        watcher = SimpleNamespace(tell=self._told)
         teller = SimpleNamespace(is_due=False, event=self.events.append)
         sense = SimpleNamespace(is_near=False, breath_seconds=1.0, spare_seconds=2.0)
+        self.errands: list[dict[str, Any]] = []
+        self.aide_listens = True
         parts: Any = SimpleNamespace(
-            self_test=self.test, watcher=watcher, teller=teller, sense=sense
-        )
+            self_test=self.test, watcher=watcher, teller=teller, sense=sense,
+            aide=SimpleNamespace(send=self._sent),
+        )  # fmt: skip
         loop.parts = parts
         self.judge = SimpleNamespace(
             state=lambda: self.state, is_hurried=lambda node: node in self.hurried
@@ -67,7 +70,16 @@ class Scene:
         loop.settings = Settings()
         loop._test_due = loop._look_due = loop._pace = loop._hurried_until = 0.0
         loop._cannot_kill = ""
+        loop._is_short = loop._aide_knows = False
         loop._reload = SimpleNamespace(ask=lambda **_: None)  # type: ignore[assignment]
+
+    def _told(self, message: dict[str, Any]) -> bool:
+        self.said.append(message)
+        return True
+
+    def _sent(self, request: dict[str, Any]) -> bool:
+        self.errands += [request] if self.aide_listens else []
+        return self.aide_listens
 
     def ask(self, now: float, *wanted: Group) -> list[dict[str, Any]]:
         self.said.clear()
@@ -228,3 +240,16 @@ def test_how_often_the_guard_is_told_to_look_does_not_hurry_its_watcher() -> Non
         scene.loop.parts.sense.spare_seconds = seconds
         scene.loop._settle_pace(0.0, CALM)
     assert [message["seconds"] for message in scene.said] == [1.0, 5.0]
+
+
+def test_who_forks_for_it_hears_that_the_node_is_short() -> None:
+    """The aide until it has taken it, the watcher with the pace; both hear that it is over."""
+    scene = Scene()
+    scene.aide_listens = False
+    scene.loop._tell_short(is_short=True)
+    scene.aide_listens = True
+    for is_short in (True, True, False):
+        scene.loop._tell_short(is_short=is_short)
+        scene.loop._settle_pace(1.0, CALM)
+    assert scene.errands == [{"do": "short", "is_short": said} for said in (True, False)]
+    assert [told["short"] for told in scene.said if told["t"] == "pace"] == [True, False]

@@ -321,6 +321,32 @@ class Report:
         ]  # fmt: skip
 
     @property
+    def invokers(self) -> list[dict[str, Any]]:
+        """Who brought the kernel to kill for the whole node, each with the calls behind it."""
+        rows: list[dict[str, Any]] = self.told["invokers"]
+        return rows
+
+    @property
+    def guard_invokers(self) -> list[str]:
+        """Those that are processes of the guard, by name or cgroup: ``who: gfp, calls``."""
+        its = [
+            row
+            for row in self.invokers
+            if row["comm"].startswith("seawall") or row["cgroup"] == GUARD.group
+        ]
+        return [f"{row['comm']} (pid {row['pid']}): {row['words']}: {' < '.join(row['calls'])}"
+                for row in its]  # fmt: skip
+
+    @property
+    def calls_while_short(self) -> list[str]:
+        """New tasks that processes of the guard made while hardly anything was left on the node."""
+        short = self.told["memory"]["short"]
+        return [
+            f"{at:.1f} s: {who}: {what}" for at, who, what in self.told["calls"]
+            if any(begin <= at <= end for begin, end in short)
+        ]  # fmt: skip
+
+    @property
     def guard_numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Of its own process: when it said that it was ready, and in the end."""
         rows = self.told["killer_at_ready"]
@@ -385,4 +411,5 @@ class Report:
             + ("" if self.has_said else f" [did not say {self.scenario.says!r}]")
             + (f" [not reached: {self.not_reached}]" if self.not_reached else "")
             + "".join(f" [{note}]" for note in told["notes"])
+            + "".join(f" [OOM killer invoked by {who}]" for who in self.guard_invokers)
         )

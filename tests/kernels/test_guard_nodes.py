@@ -99,6 +99,7 @@ def test_the_culprit_goes_and_nobody_else(
         record_property(NODE_LINE, run.line())
         assert run.told["is_up"], f"the guard did not get ready\n{run.log_tail}"
         assert not run.signalled - may, f"{run.signalled}: {run.line()}\n{run.log_tail}"
+        assert not run.guard_invokers, f"the guard itself began it: {run.guard_invokers}"
     assert any(run.is_right for run in runs), "".join(f"{r.line()}\n{r.log_tail}\n" for r in runs)
     if not report.is_right:
         missed(report.line())

@@ -31,6 +31,7 @@ NEWER = "9.9"
 BOX = "/var/lib/seawall/blackbox"
 PROCESSES = {
     "seawall-guard", "seawall-helper", "seawall-watcher", "seawall-reader", "seawall-record",
+    "seawall-spare",
 }  # fmt: skip
 MINE = {
     "etc/seawall/guard.toml": 'mode = "observe"\ntick_most_seconds = 1\n',
@@ -87,7 +88,7 @@ def main_pid(node: NspawnNode) -> int:
 
 
 def wait_for_the_guard(node: NspawnNode, version: str) -> None:
-    """It is active, of that version, observes, and is these five processes and no other."""
+    """It is active, of that version, observes, and is these processes and no other."""
 
     def log() -> object:
         log = node.ask("journalctl", "--no-pager", "-u", UNIT)

@@ -27,6 +27,8 @@ watcher              number of the pair whose end it gets, in the place of those
 recorder             number, path, size: likewise
 hold                 the files that the guard executes are locked in memory: ``{problem}``
 ping                 it is there: ``{}``
+short                is_short: until it is said otherwise nothing is forked (``tell/errands``):
+                     no answer
 frozen               journal, change, until (monotonic): it is thawed when the guard did not do
                      that by a second later (``tell/late_thaw``): no answer
 say                  words to our own log: no answer

@@ -75,15 +75,19 @@ class Companions:
         if self._watcher.is_other:
             self._teller.event(guard_sentences.other_version("its watcher", self._watcher.version))
 
-    def tend(self, now: float, *, watch: bool, is_peace: bool) -> None:
-        """End what hangs, replace what is gone.  ``watch``: there shall be a watcher."""
+    def tend(
+        self, now: float, *, watch: bool, is_peace: bool, may_replace: bool = True
+    ) -> None:  # fmt: skip
+        """End what hangs, replace what is gone.  ``watch``: there shall be a watcher;
+        ``may_replace``: the node is not short, and a start may take the memory that it takes.
+        """
         if self._began is None:
             self._began = self._answered = self._silent_from = now
         if now >= self._due:
             self._due = now + LOOK_SECONDS
             self._look_at_watcher(now)
             self._look_at_aide(now, is_peace=is_peace)
-        if watch and not self._watcher.is_there:
+        if watch and may_replace and not self._watcher.is_there:
             self._start_watcher(now)
 
     def is_worn_out(self, now: float, *, watch: bool, is_peace: bool) -> bool:

@@ -64,6 +64,7 @@ class Loop:
         self._tick_seconds = 0.0
         self._young_until = 0.0
         self._pace = self._hurried_until = 0.0
+        self._is_short = self._aide_knows = False
         self._blind = self._cannot_kill = ""
         self.recorder_life = RecorderLife(
             parts.aide, parts.recorder, parts.teller, handed.settings,
@@ -117,6 +118,7 @@ class Loop:
         wanted = judge.wants(node, groups)
         parts.sense.detail_all(wanted)
         verdict = judge.step(node, groups)
+        self._tell_short(is_short=judge.state() in _SHORT)
         outcomes = self._act(verdict, node) if verdict is not None else []
         parts.hands.tend(now)
         # Before anything changes what the judge has seen, and behind what had to be done.
@@ -128,6 +130,18 @@ class Loop:
         self._test(now)
         self._ask(now, wanted)
         self._settle_pace(now, node)
+
+    def _tell_short(self, *, is_short: bool) -> None:
+        """While the node is short neither aide nor watcher forks: what a process of ours allocates
+        there may start the kernel's OOM killer.  The aide hears it before it is asked for anything.
+        """
+        if is_short != self._aide_knows and self.parts.aide.send(
+            {"do": "short", "is_short": is_short}
+        ):
+            self._aide_knows = is_short
+        if is_short != self._is_short:
+            self._is_short = is_short
+            self._pace = 0.0  # the watcher has to be told
 
     def _act(self, verdict: Verdict, node: Node) -> list[Outcome]:
         """Orders first; words when they are carried out."""
@@ -219,7 +233,8 @@ class Loop:
         else:
             is_deep = self.parts.sense.spare_seconds >= DEEP_PEACE_SECONDS
             pace = DEEP_PEACE_PACE if is_deep else PEACE_PACE
-        if pace != self._pace and self.parts.watcher.tell({"t": "pace", "seconds": pace}):
+        asked = {"t": "pace", "seconds": pace, "short": self._is_short}
+        if pace != self._pace and self.parts.watcher.tell(asked):
             self._pace = pace
 
     def _why_afresh(self, now: float) -> str:
@@ -265,9 +280,12 @@ class Loop:
                 parts.teller.is_due = True
         self.recorder_life.hear(now, self.judge, self.settings)
         if not self._is_over:
-            self.recorder_life.tend(now)
-            is_peace = self.judge.state() == "peace"
-            self.companions.tend(now, watch=self.settings.watch, is_peace=is_peace)
+            state = self.judge.state()
+            may_replace = state not in _SHORT
+            self.recorder_life.tend(now, may_replace=may_replace)
+            self.companions.tend(
+                now, watch=self.settings.watch, is_peace=state == "peace", may_replace=may_replace
+            )
         watch = parts.config_watch
         if watch.is_changed(now, is_ready=watch.fd in ready):
             self._reload.ask(by_file=True)

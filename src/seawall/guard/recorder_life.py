@@ -75,8 +75,8 @@ class RecorderLife:
         """When the first one was replaced, once none is left; None: one is, or none is wanted."""
         return self._first if self._link.is_spent and not self._why_none else None
 
-    def tend(self, now: float) -> None:
-        """End what hangs, replace what is gone."""
+    def tend(self, now: float, *, may_replace: bool = True) -> None:
+        """End what hangs, replace what is gone; ``may_replace``: the node is not short."""
         if self._why_none:
             return
         if self._silent_from is None:
@@ -84,7 +84,8 @@ class RecorderLife:
         if self._link.is_there and now >= self._due:
             self._due = now + LOOK_SECONDS
             self._look(now)
-        if not self._link.is_there and now >= self._next and self._aide.is_alive:
+        is_due = may_replace and now >= self._next
+        if not self._link.is_there and is_due and self._aide.is_alive:
             self._replace(now)
 
     def words(self) -> str:

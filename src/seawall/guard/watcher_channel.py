@@ -18,7 +18,8 @@ hello      pid
 =========  ======================================================================
 
 The guard tells the watcher: ``{"t": "look", "cgroups": [...], "why": "node_short" | "stuck"}``
-and ``{"t": "pace", "seconds": 0.5}``.  Whoever does not understand a message drops it: the
+and ``{"t": "pace", "seconds": 0.5, "short": false}``; short: until it says otherwise the watcher
+forks nothing and makes no tracer.  Whoever does not understand a message drops it: the
 guard never waits for the watcher, nor trusts what is older than its deadline.
 """
 

@@ -8,6 +8,10 @@ so that on another lane a question may be lost by no fault of its own (``Lane.is
 
 While ``hanging_most`` that were given up have not ended, no more are forked: each is a task that
 nobody can end, and holds memory.
+
+An owner that must not fork on a node that is short of memory has a spare forked beforehand
+(``prepare``), and says when (``may_fork``): the spare takes the place of a child that is lost, and
+without one there is none to be asked until then.
 """
 
 import _thread
@@ -16,9 +20,10 @@ import os
 import select
 import sys
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from seawall.proc.forked_child import ForkedChild, bury
+from seawall.proc.own_name import take_name
 from seawall.proc.pipe_frames import FrameParts, PipeFrame, packed, write_frame
 
 HANGING_MOST: Final = 64
@@ -43,22 +48,39 @@ class TooManyHang(Exception):
     """So many hang that there is no child to be asked."""
 
 
-class ServingChild:
-    """Owner of at most one child, forked at the first question or by ``start``.
+class _Forked(NamedTuple):
+    """A child, and for each lane our ends of its pipes: to it, and back."""
 
+    child: ForkedChild
+    ends: list[tuple[int, int]]
+
+    @property
+    def has_ended(self) -> bool:
+        """What it writes nothing to can only tell its end."""
+        return bool(select.select((self.child.fd,), (), (), 0)[0])
+
+
+class ServingChild:
+    """Owner of at most one child, forked at the first question or by ``start``; and of a spare.
+
+    spare_name: of a spare, until it is asked for the first time.
     keep:   descriptors that the answers need, when the child is forked.
     begin:  what the child does first; ``end``: and last, when its owner has ended, however it did.
     """
 
     def __init__(
-        self, name: str = "", *, keep: Callable[[], Iterable[int]] = tuple,
+        self, name: str = "", *, spare_name: str = "", keep: Callable[[], Iterable[int]] = tuple,
         begin: Callable[[], None] | None = None, end: Callable[[], None] | None = None,
         hanging_most: int = HANGING_MOST,
     ) -> None:  # fmt: skip
-        self._name, self._keep, self._begin, self._end = name, keep, begin, end
+        self._name, self._spare_name = name, spare_name or name
+        self._keep, self._begin, self._end = keep, begin, end
         self._hanging_most = hanging_most
         self._child: ForkedChild | None = None
+        self._spare: _Forked | None = None
         self._lanes: list[Lane] = []
+        self.may_fork = True
+        """False: the node is short of memory; only a spare takes the place of a child."""
         self.number = 0
         """Of the child; each new one has the next."""
 
@@ -79,26 +101,54 @@ class ServingChild:
         return self._child.pid if self._child is not None and self.is_running else 0
 
     def start(self) -> None:
-        """Fork the child now rather than when memory is short; TooManyHang, or OSError."""
+        """Have a child now rather than when memory is short; TooManyHang, or OSError."""
         hanging = bury()
         if self.is_running:
             return
-        if hanging >= self._hanging_most:
-            raise TooManyHang(f"{hanging} children that were asked before hang")
-        inside = [lane.open() for lane in self._lanes]
+        if self._spare is not None and self._spare.has_ended:
+            self._end_spare()
+        if self._spare is None:
+            if hanging >= self._hanging_most:
+                raise TooManyHang(f"{hanging} children that were asked before hang")
+            if not self.may_fork:
+                raise TooManyHang("no child is left, and none is forked while memory is short")
+        taken, self._spare = self._spare or self._fork(self._name), None
+        self._child = taken.child
+        for lane, ends in zip(self._lanes, taken.ends, strict=True):
+            lane.take(*ends)
+        self.number += 1
+
+    def prepare(self) -> None:
+        """Fork a spare where there is none; OSError."""
+        if self._spare is not None and self._spare.has_ended:
+            self._end_spare()
+        if self._spare is None and self.may_fork and bury() < self._hanging_most:
+            self._spare = self._fork(self._spare_name)
+
+    @property
+    def spare_pid(self) -> int:
+        """0: there is none."""
+        return self._spare.child.pid if self._spare is not None else 0
+
+    def _fork(self, name: str) -> _Forked:
+        pipes = [(*os.pipe2(os.O_CLOEXEC), *os.pipe2(os.O_CLOEXEC)) for _ in self._lanes]
+        inside = [(questions, answers) for questions, _, _, answers in pipes]
+        ends = [(to, back) for _, to, back, _ in pipes]
         try:
-            self._child = ForkedChild(
-                lambda _: self._live(inside), [*sum(inside, ()), *self._keep()], name=self._name,
+            child = ForkedChild(
+                lambda _: self._live(inside, name), [*sum(inside, ()), *self._keep()], name=name,
                 begin=self._begin, survives=self._end is not None,
             )  # fmt: skip
         except OSError:
-            for lane in self._lanes:
-                lane.close()
+            for fd in sum(ends, ()):
+                os.close(fd)
             raise
         finally:
             for fd in sum(inside, ()):
                 os.close(fd)
-        self.number += 1
+        for to, _ in ends:
+            os.set_blocking(to, False)
+        return _Forked(child, ends)
 
     def give_up(self) -> None:
         """Kill the child without waiting for it; safe to call twice."""
@@ -108,9 +158,24 @@ class ServingChild:
             self._child.give_up()
         self._child = None
 
-    def _live(self, pipes: list[tuple[int, int]]) -> None:
+    def end(self) -> None:
+        """As ``give_up``, and the spare too."""
+        self.give_up()
+        self._end_spare()
+
+    def _end_spare(self) -> None:
+        spare, self._spare = self._spare, None
+        if spare is not None and spare.child.is_ours:
+            for fd in sum(spare.ends, ()):
+                os.close(fd)
+            spare.child.give_up()
+
+    def _live(self, pipes: list[tuple[int, int]], name: str) -> None:
         """The child's whole life: the first lane is served by its first thread."""
         owner = os.getppid()
+        if name != self._name:
+            for lane in self._lanes:
+                lane.answer = self._named(lane.answer)
         if len(pipes) > 1:
             sys.setswitchinterval(_SWITCH_SECONDS)
             _thread.stack_size(_STACK_BYTES)
@@ -121,6 +186,18 @@ class ServingChild:
         finally:
             if self._end is not None:
                 self._end()
+
+
+    def _named(self, answer: Answer) -> Answer:
+        """In a spare, which is one no more with its first question."""
+
+        def answered(question: bytes) -> bytes:
+            if self._name != self._spare_name:
+                self._spare_name = self._name
+                take_name(self._name)
+            return answer(question)
+
+        return answered
 
 
 class Lane:
@@ -181,13 +258,10 @@ class Lane:
             raise ChildDied
         return frame
 
-    def open(self) -> tuple[int, int]:
-        """New pipes; the child's ends of them."""
-        questions, self._to = os.pipe2(os.O_CLOEXEC)
-        self._back, answers = os.pipe2(os.O_CLOEXEC)
-        os.set_blocking(self._to, False)
+    def take(self, to: int, back: int) -> None:
+        """Our ends of the pipes of a child that serves from now on."""
+        self._to, self._back = to, back
         self._owner, self._parts = os.getpid(), FrameParts(self._most_bytes)
-        return questions, answers
 
     def close(self) -> None:
         """Let go of our ends."""

@@ -88,6 +88,7 @@ class GuardFeed:
         self._claims_seconds = 0.0
         self._told_claims = _NOTHING
         self._had_rows = False
+        self._is_short = False
 
     @property
     def is_fast(self) -> bool:
@@ -127,7 +128,7 @@ class GuardFeed:
         """Until the guard is gone."""
         while self._to.is_open:
             began = time.monotonic(), time.thread_time()
-            self._reader.start()  # one that was lost is replaced at once
+            self._reader.start()  # one that was lost is replaced at once, by the spare
             self._look()
             self._tell()
             self._do_slow_things()
@@ -173,6 +174,7 @@ class GuardFeed:
             kind = message.get("t")
             if kind == "pace":
                 self._set_pace(message.get("seconds"))
+                self._set_short(is_short=message.get("short") is True)
             elif kind == "look":
                 self._asked_to_look(message)
 
@@ -180,6 +182,11 @@ class GuardFeed:
         if isinstance(seconds, int | float) and seconds == seconds:  # noqa: PLR0124 - not nan
             self._pace = min(max(float(seconds), _PACE_LEAST), _PACE_MOST)
             self._host.is_hurried = self._pace <= _HURRIED_PACE
+
+    def _set_short(self, *, is_short: bool) -> None:
+        """From now on nothing is forked or made, until the guard says that memory is back."""
+        self._is_short = is_short
+        self._reader.child.may_fork = not is_short
 
     def _asked_to_look(self, message: dict[str, Any]) -> None:
         cgroups = message.get("cgroups")
@@ -193,7 +200,7 @@ class GuardFeed:
             self._inventory_due = 0.0
 
     def _look(self) -> None:
-        self._seen = self._learning.see(is_calm=self._is_calm)
+        self._seen = self._learning.see(is_calm=self._is_calm, may_make=not self._is_short)
         self._glimpse.note_look()
         if self._seen is not None:
             self._residual.see(self._seen.moment.seconds, self._seen.moment.residual_bytes)
@@ -282,7 +289,7 @@ class GuardFeed:
 
             return stuck(paths)
 
-        if self._stuck is None:
+        if self._stuck is None and not self._is_short:
             with suppress(OSError):  # no memory for it: the guard asks again
                 self._stuck = BackgroundQuestion("stuck", answer, _STUCK_SECONDS)
 

@@ -53,9 +53,9 @@ class MemoryLearner:
         self.problem = ""
         """Why the last look of the tracer told nothing."""
 
-    def see(self, *, is_calm: bool = False) -> LedgerLook | None:
+    def see(self, *, is_calm: bool = False, may_make: bool = True) -> LedgerLook | None:
         """One more look at the ledger, and all that follows from it.  ``is_calm``: nothing is
-        short for minutes.
+        short for minutes; ``may_make``: a tracer that is not there may be made.
         """
         look = self.looks.look(whole=self.watch.is_armed, is_calm=is_calm)
         if look is None:
@@ -71,7 +71,8 @@ class MemoryLearner:
                 self.watch.disarmed()
                 self.following.disarm(keeps=bool(self.watch.live))
         if self.watch.is_armed and not self.following.is_on:
-            self.following.open()
+            if may_make:
+                self.following.open()
             self._arm()
         return look
 

@@ -23,10 +23,11 @@ def main(fd: int) -> int:
     own_process.use_one_heap()
     free = process_rights.no_signals()  # before the reader is forked, which shall have none either
     # After the guard is gone there is nothing to watch for; the import may take a second.
-    from seawall.watcher.watcher_reader import WatcherReader  # noqa: PLC0415 - see above
+    from seawall.watcher.watcher_reader import WatcherReader, import_probes  # noqa: PLC0415
 
     reader = WatcherReader()
-    settle()  # what both only read stays one page
+    import_probes()
+    settle()  # what all of them only read stays one page
     reader.start()  # while this process is small: it needs nothing of what is imported below
     from seawall.watcher.guard_endpoint import GuardEndpoint  # noqa: PLC0415 - see above
     from seawall.watcher.guard_feed import GuardFeed  # noqa: PLC0415

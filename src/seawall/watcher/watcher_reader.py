@@ -19,13 +19,16 @@ between two answers the lane rests (``DeferredHost``).  Priority: a file does no
 for each lane has a thread of its own.
 
 A question that is not answered in time costs the reader.  It is killed and not waited for (a task
-in state D ends when it wakes), the answer is "could not see" with its reason, and a new reader is
-forked at once.  What the other lane was asked meanwhile is asked again, twice at most.
+in state D ends when it wakes), the answer is "could not see" with its reason, and a spare that was
+forked beforehand takes its place at once.  What the other lane was asked meanwhile is asked again,
+twice at most.  While the node is short nothing is forked (``may_fork``): whoever allocates there
+may be the one who starts the kernel's OOM killer.
 Lost ones are bounded: of files, ``expendable`` refuses a kind of which five were lost in five
 minutes; and while ``HANGING_MOST`` readers that were killed have not ended, there is no new one.
 
-It is forked before the watcher imports what it judges by, so that it holds half as much (PSS of 6
-MB, not 11); one that takes the place of another is as large as that.
+Reader and spare are forked before the watcher imports what it judges by, so that they hold half as
+much (PSS of 6 MB, not 11); a later spare is as large as that.  What the probes of a watcher need is
+imported before: a spare that begins on a node that is short reads no file for it.
 
 The reader outlives a watcher that is killed, for a moment, and takes away what that traced with;
 of a reader that hangs just then the next watcher does it, at its start.
@@ -53,6 +56,8 @@ ASKED_AGAIN_MOST: Final = 2
 _ANSWER_MOST_BYTES: Final = 16 << 20
 _NO_ANSWER: Final = "a process did not let go, or no time"
 _NAME: Final = "seawall-reader"
+SPARE_NAME: Final = "seawall-spare"
+"""Of the spare, in ``ps``."""
 
 Answers = Callable[[str, str], JSON]
 """(probe, argument) -> its answer; may raise OSError, and may hang."""
@@ -72,7 +77,9 @@ class WatcherReader:
         """``answers``: those of ``SLOW_PROBES`` where none are given."""
         self._answers = answers or _slow_probe
         self._watcher = os.getpid()
-        self.child = ServingChild(_NAME, begin=_begin, end=self._sweep, hanging_most=HANGING_MOST)
+        self.child = ServingChild(
+            _NAME, spare_name=SPARE_NAME, begin=_begin, end=self._sweep, hanging_most=HANGING_MOST
+        )  # fmt: skip
         self._lane = self.child.lane(self._answer, _ANSWER_MOST_BYTES)
         self.host = LiveHost("/", reader=self.child)
         """This machine, as the watcher asks it."""
@@ -89,9 +96,10 @@ class WatcherReader:
         return self._asked is None
 
     def start(self) -> None:
-        """Fork the reader now rather than when memory is short; it may not be possible."""
+        """Fork reader and spare now rather than when memory is short; it may not be possible."""
         with suppress(OSError, TooManyHang):
             self.child.start()
+            self.child.prepare()
 
     def ask(self, question: Question, seconds: float) -> bool:
         """Whether it was free; ``take`` tells what came of it."""
@@ -115,7 +123,7 @@ class WatcherReader:
     def close(self) -> None:
         """End the reader; safe to call twice."""
         self._asked = self._refusal = None
-        self.child.give_up()
+        self.child.end()
 
     def _send(self) -> None:
         assert self._asked is not None  # noqa: S101 - whoever calls has set it
@@ -159,6 +167,12 @@ class WatcherReader:
     def _sweep(self) -> None:
         """In the reader, at its end."""
         sweep_after(self._watcher)
+
+
+def import_probes() -> None:
+    """What a watcher asks, before reader and spare are forked."""
+    from seawall.host import driver_files, driver_mappings  # noqa: F401, PLC0415 - watchers alone
+    from seawall.host.packet_rings import maps, ring_sockets  # noqa: F401, PLC0415
 
 
 def _slow_probe(probe: str, argument: str) -> JSON:

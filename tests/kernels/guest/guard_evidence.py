@@ -1,6 +1,7 @@
 """What happened in a scenario: kernel log, memory over time, when the canary was served."""
 
 import os
+import re
 import struct
 import time
 from contextlib import suppress
@@ -9,8 +10,12 @@ from pathlib import Path
 from typing import Any
 
 SLOT_SECONDS = 0.2
+SHORT_SHARE = 0.05
+"""Of all memory, available: with less a node is short."""
 PAIR = struct.Struct("=dd")
 CANARY_BYTES = 8192 * PAIR.size
+PID = re.compile(r"\bPID: (\d+) Comm: ")
+CALL = re.compile(r"\s+(?!\? )([\w.]+)\+0x[0-9a-f]+/0x[0-9a-f]+")
 
 
 def listed() -> int:
@@ -33,13 +38,18 @@ def meminfo() -> dict[str, int]:
 
 
 class Kernel:
-    """Lines of the kernel log that tell of kills, and when they were seen."""
+    """Lines of the kernel log that tell of kills, when they were seen, and who brought the kernel
+    to kill: ``invokers``, one for each OOM report, with the calls by which it asked for memory.
+    """
 
     def __init__(self) -> None:
         self._fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
         self.lines: list[tuple[float, str]] = []
+        self.invokers: list[dict[str, Any]] = []
+        self._is_open = False
         self.read()
         self.lines.clear()
+        self.invokers.clear()
 
     def read(self) -> None:
         while True:
@@ -50,8 +60,30 @@ class Kernel:
             except BrokenPipeError:  # some were overwritten
                 continue
             text = record.decode(errors="replace").partition(";")[2].split("\n")[0]
+            self._note_invoker(text)
             if "Killed process" in text or "oom-kill:" in text or "seawall" in text:
                 self.lines.append((time.monotonic(), text))
+
+    def _note_invoker(self, text: str) -> None:
+        """A report begins with who asked; the calls end where the memory is listed."""
+        if " invoked oom-killer: " in text:
+            self._is_open = True
+            comm, _, words = text.partition(" invoked oom-killer: ")
+            self.invokers.append({"at": time.monotonic(), "comm": comm, "words": words, "pid": 0,
+                                  "cgroup": "", "calls": []})  # fmt: skip
+        elif text.startswith(("Mem-Info:", "memory: usage ", "oom-kill:")):
+            self._is_open = False
+        elif self._is_open and (of := PID.search(text)):
+            self.invokers[-1] |= {"pid": int(of[1]), "cgroup": cgroup_of(int(of[1]))}
+        elif self._is_open and (call := CALL.match(text)):
+            self.invokers[-1]["calls"].append(call[1])
+
+
+def cgroup_of(pid: int) -> str:
+    """By its last line, which is v2's where there is one; empty: it has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cgroup").read_text().strip().rpartition(":")[2]
+    return ""
 
 
 class Memory:
@@ -67,6 +99,8 @@ class Memory:
         self.low_at: float | None = None
         self.back_at: float | None = None
         self.is_back = True
+        self.short: list[list[float]] = []
+        """When hardly anything was left: begin and end of each time."""
 
     def look(self) -> None:
         rows, now = meminfo(), time.monotonic()
@@ -76,6 +110,10 @@ class Memory:
         swap = rows["SwapTotal"]
         self.swap_least = min(self.swap_least, (swap - rows["SwapFree"]) / max(1, swap))
         self.huge_least = min(self.huge_least, rows["Hugetlb"])
+        if left < SHORT_SHARE * self.total:
+            if not self.short or now - self.short[-1][1] > 1.0:
+                self.short.append([now, now])
+            self.short[-1][1] = now
         if left < 0.1 * self.total:
             self.low_at = self.low_at or now
             self.is_back, self.back_at = False, None

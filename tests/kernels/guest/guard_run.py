@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import guard_tree
+from guard_calls import GuardCalls
 from guard_evidence import Canary, Kernel, Memory, listed, meminfo, process_numbers
 from guard_killers import STATUS, Killer
 
@@ -142,8 +143,8 @@ class Load:
 class Scenario:
     """One scenario from its first pod to the last check."""
 
-    def __init__(self, spec: dict[str, Any], killer: Killer) -> None:
-        self.spec, self.killer = spec, killer
+    def __init__(self, spec: dict[str, Any], killer: Killer, calls: GuardCalls) -> None:
+        self.spec, self.killer, self.calls = spec, killer, calls
         self.salt = spec["salt"]
         self.loads = [Load(row, self.salt) for row in spec["loads"]]
         self.by_leader: dict[int, Load] = {}
@@ -271,6 +272,7 @@ class Scenario:
             "seconds": end - self.go, "ended_at": self.ended_at - self.go,
             "loads": [load.told(self.go) for load in self.loads],
             "kernel": [(at - self.go, text) for at, text in self.kernel.lines],
+            "invokers": [{**row, "at": row["at"] - self.go} for row in self.kernel.invokers],
             "canary": {**self.canary.told(self.go, end), "died_at": since(self.canary_died),
                        "pids": [self.canary_pid], "path": KUBELET},
             "memory": {
@@ -278,7 +280,10 @@ class Scenario:
                 "low_at": since(memory.low_at), "back_at": since(memory.back_at),
                 "is_back": memory.is_back, "swap_least": memory.swap_least,
                 "huge_least": memory.huge_least,
+                "short": [[at - self.go for at in span] for span in memory.short],
             },
+            "calls": [(at - self.go, *rest) for at, *rest in self.calls.told() if at >= self.go],
+            "calls_missing": self.calls.missing,
             "killer_processes": self.killer.numbers(), "killer_at_ready": self.killer.at_ready,
             "killer_ready_seconds": self.killer.ready_seconds,
             "killer_files": self.killer.told(), "go": self.go,
@@ -341,12 +346,14 @@ def main(path: str) -> None:
     signal.signal(signal.SIGALRM, lambda *_: say("alive"))
     signal.setitimer(signal.ITIMER_REAL, ALIVE_SECONDS, ALIVE_SECONDS)
     LIBC.mlockall(MCL_CURRENT_FUTURE_ONFAULT)
+    calls = GuardCalls()
     is_up = killer.start()
+    calls.begin()
     say(f"{killer.name} {'ready' if is_up else 'NOT READY'} after {killer.ready_seconds:.1f} s")
     for number, row in enumerate(spec["scenarios"]):
         say(f"scenario {row['name']} seed {row['seed']}")
         began = time.monotonic()
-        report = Scenario(row, killer).run(is_first=not number and bool(killer.command))
+        report = Scenario(row, killer, calls).run(is_first=not number and bool(killer.command))
         report["is_up"] = is_up
         report["whole_seconds"] = time.monotonic() - began
         (OUT / f"{number:03}.json").write_text(json.dumps(report))

@@ -5,8 +5,15 @@ Messages to containers and commands after a kill wait for a place when all are t
 no file of the guard and does nothing itself that can wait for a disk; but at the start it reads
 what the guard executes (``held_files``), and where no child can be had for a line to the kernel's
 log it writes that itself.
+
+While the node is short nothing is forked: a line to the kernel's log and a termination message are
+written by spares, children that were forked beforehand (``tell/spare_children.py``).  What there is
+no spare for waits until memory is back, at most ``SHORT_MOST_SECONDS``; the collector's file and
+the look for rivals are left to the next time.  A new configuration is read all the same: it may
+disarm.
 """
 
+import errno
 import json
 import os
 import select
@@ -23,6 +30,8 @@ from seawall.guard.tell.child import COMMANDS, COMPANIONS, LIMITS, Child, be_gen
 from seawall.guard.tell.late_thaw import LateThaw
 from seawall.guard.tell.own_log import log, say
 from seawall.guard.tell.own_programs import become_companion, become_reader, give_away
+from seawall.guard.tell.spare_children import KINDS as SPARED
+from seawall.guard.tell.spare_children import SpareChildren, awaited
 from seawall.guard.tell.waiting_requests import KINDS as WAITS
 from seawall.guard.tell.waiting_requests import WaitingRequests
 from seawall.guard.watcher_channel import DATAGRAM_MOST_BYTES
@@ -31,6 +40,10 @@ from seawall.proc import process_rights
 _ANSWER_MOST: Final = 32 << 10
 _POLL_SECONDS: Final = 0.5
 _FAILURES_MOST: Final = 20
+SHORT_MOST_SECONDS: Final = 15.0
+"""So long the owner's commands and messages wait for memory, where there is no spare for them."""
+_LEFT_OUT: Final = ("textfile", "rivals")
+"""Asked for again anyway."""
 
 
 class Errands:
@@ -73,6 +86,9 @@ class Desk:
         self.children: list[Child] = []
         self.waiting = WaitingRequests()
         self.late_thaw = LateThaw()
+        self.spares = SpareChildren(self._run)
+        self._short_until = 0.0
+        """Until then nothing is forked; 0: the node is not short."""
 
     def take(self, request: dict[str, Any]) -> None:
         """Start a child for it, or answer why not."""
@@ -85,20 +101,36 @@ class Desk:
             self.answer(kind, "", {"problem": resident_files.hold(os.getppid())})
         elif kind == "frozen":
             self.late_thaw.watch(request)
+        elif kind == "short":
+            is_short = request.get("is_short") is True
+            self._short_until = time.monotonic() + SHORT_MOST_SECONDS if is_short else 0.0
         elif kind in COMPANIONS:
             self._end_others(kind)
+        if self.is_short and kind in _LEFT_OUT:
+            return
         if kind not in LIMITS or (self._is_full(kind) and self.waiting.put(kind, request)):
             return
         self._begin(kind, request)
 
+    @property
+    def is_short(self) -> bool:
+        """The guard said so, and that was not long ago."""
+        return time.monotonic() < self._short_until
+
     def tend(self) -> None:
-        """Who waits gets a place that became free; where none ever will be, that is answered."""
+        """Who waits gets a place that became free; where none ever will be, that is answered.  In
+        peace spares are forked.
+        """
+        if not self._short_until:
+            self.spares.prepare()
         for kind in WAITS if self.waiting else ():
             while not self._is_full(kind) and (request := self.waiting.take(kind)) is not None:
                 self._begin(kind, request)
 
     def _is_full(self, kind: str) -> bool:
         """All places are taken, and one of them at least will be free again."""
+        if self.is_short and kind in WAITS and not self.spares.has(kind):
+            return True
         same = self._same(kind)
         return len(same) >= LIMITS[kind][0] and not all(child.is_given_up for child in same)
 
@@ -130,6 +162,11 @@ class Desk:
             child.end()
 
     def _start(self, kind: str, decision: str, request: dict[str, Any]) -> Child:
+        """OSError: there is no memory for it, or none shall be taken now."""
+        if (spare := self.spares.take(kind, request)) is not None:
+            return Child(kind, spare.pid, spare.answers, decision)
+        if self.is_short and kind in SPARED:
+            raise OSError(errno.EAGAIN, "no process is forked while the node is short")
         ours, theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             pid = os.fork()
@@ -144,9 +181,13 @@ class Desk:
             give_away(self._errands.companion_fds[kind], request)
         return Child(kind, pid, ours, decision)
 
-    def _run(self, kind: str, request: dict[str, Any], answers: int) -> NoReturn:
-        """What the child of one request does; it never returns."""
+    def _run(self, kind: str, asked: dict[str, Any] | int, answers: int) -> NoReturn:
+        """What the child of one request does; it never returns.  ``asked``: the request, or where
+        it is to come from.
+        """
         status = 70
+        request = asked if isinstance(asked, dict) else {}
+        kept = asked if isinstance(asked, int) else answers
         try:
             be_gentle(kind)
             if kind == "config" and self._errands.config_fd >= 0:
@@ -154,8 +195,9 @@ class Desk:
             if kind in process_rights.JOBS:
                 process_rights.keep_only(kind)
             if kind not in COMPANIONS:  # they exec; a copy of an end would hide that it was closed
-                os.closerange(3, answers)
-                os.closerange(answers + 1, kill_command.FDS_MOST)
+                _close_others(kept, answers)
+            if isinstance(asked, int):
+                request = awaited(asked)
             if kind in COMMANDS:
                 kill_command.oversee(request, answers)
             elif kind == "config":
@@ -223,8 +265,17 @@ class Desk:
         self.thaw(float("inf"), is_gone=True)
         for child in self.children:
             child.end()
+        self.spares.close()
         if self.waiting:
             log(f"seawall guard's aide: {len(self.waiting)} errands were not begun: it ends")
+
+
+def _close_others(*kept: int) -> None:
+    """Of the aide's descriptors, all but these and the standard ones."""
+    low, high = min(kept), max(kept)
+    os.closerange(3, low)
+    os.closerange(low + 1, high)
+    os.closerange(high + 1, kill_command.FDS_MOST)
 
 
 def _fitting(answer: bytes) -> bytes:
@@ -281,7 +332,7 @@ def _wait(end: socket.socket, desk: Desk, wake: int) -> set[int]:
     """Whoever has something to say; ends of stuck children are looked for now and then."""
     said = [child.answers for child in desk.children if not child.is_heard]
     has_deadline = any(child.deadline < float("inf") for child in desk.children)
-    has_deadline = has_deadline or desk.late_thaw.is_waiting
+    has_deadline = has_deadline or desk.late_thaw.is_waiting or desk.is_short
     seconds = _POLL_SECONDS if has_deadline else None
     ready = set(select.select([end.fileno(), wake, *said], [], [], seconds)[0])
     if wake in ready:
