@@ -25,8 +25,8 @@ PACKAGING = Path(__file__).parents[2] / "packaging"
 UNIT = "seawall-guard.service"
 WATCHDOG_SECONDS = 12
 PEACE_SECONDS = 8
-PSS_MOST_BYTES = 53 << 20
-"""The mark of decision 0032 is 50 MiB, and 49.3 were measured; a busy machine adds up to 2."""
+PSS_MOST_BYTES = 57 << 20
+"""The mark of decision 0032 is 54 MiB, with two spares; a busy machine adds up to 2."""
 SHOWN = "MainPID,ActiveState,SubState,Result,NRestarts,WatchdogTimestampMonotonic,ControlGroup"
 VOLATILE = r"^fs\.\(aio-nr\|dentry-state\|file-nr\|inode\)\|^kernel\.\(random\|ns_last_pid\|pty\)"
 JOB = f"""

@@ -187,7 +187,6 @@ class ServingChild:
             if self._end is not None:
                 self._end()
 
-
     def _named(self, answer: Answer) -> Answer:
         """In a spare, which is one no more with its first question."""
 

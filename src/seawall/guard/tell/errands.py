@@ -6,11 +6,11 @@ no file of the guard and does nothing itself that can wait for a disk; but at th
 what the guard executes (``held_files``), and where no child can be had for a line to the kernel's
 log it writes that itself.
 
-While the node is short nothing is forked: a line to the kernel's log and a termination message are
-written by spares, children that were forked beforehand (``tell/spare_children.py``).  What there is
-no spare for waits until memory is back, at most ``SHORT_MOST_SECONDS``; the collector's file and
-the look for rivals are left to the next time.  A new configuration is read all the same: it may
-disarm.
+While the node is short nothing is forked: a line to the kernel's log it writes itself, and a
+termination message is written by a spare, a child that was forked beforehand
+(``tell/spare_children.py``).  What there is no spare for waits until memory is back, at most
+``SHORT_MOST_SECONDS``; the collector's file and the look for rivals are left to the next time.  A
+new configuration is read all the same: it may disarm.
 """
 
 import errno
@@ -165,7 +165,7 @@ class Desk:
         """OSError: there is no memory for it, or none shall be taken now."""
         if (spare := self.spares.take(kind, request)) is not None:
             return Child(kind, spare.pid, spare.answers, decision)
-        if self.is_short and kind in SPARED:
+        if self.is_short and kind in (*SPARED, "kmsg"):
             raise OSError(errno.EAGAIN, "no process is forked while the node is short")
         ours, theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
@@ -186,31 +186,36 @@ class Desk:
         it is to come from.
         """
         status = 70
-        request = asked if isinstance(asked, dict) else {}
-        kept = asked if isinstance(asked, int) else answers
+        is_spare = isinstance(asked, int)
+        kept, request = (asked, {}) if isinstance(asked, int) else (answers, asked)
         try:
-            be_gentle(kind)
+            if not is_spare:
+                be_gentle(kind)
             if kind == "config" and self._errands.config_fd >= 0:
                 watch_way(self._errands.config_fd, str(request.get("path")))
             if kind in process_rights.JOBS:
                 process_rights.keep_only(kind)
             if kind not in COMPANIONS:  # they exec; a copy of an end would hide that it was closed
                 _close_others(kept, answers)
-            if isinstance(asked, int):
-                request = awaited(asked)
-            if kind in COMMANDS:
-                kill_command.oversee(request, answers)
-            elif kind == "config":
-                become_reader(request, answers)
-            elif kind in COMPANIONS:
-                become_companion(kind, self._errands.companion_fds[kind], request)
-            elif kind == "self_test_child":
-                self_test_child.serve(request, answers)
-            elif (job := self._errands.does(request)) is not None:
-                os.write(answers, _fitting(json.dumps(job()).encode()))
+            if is_spare:
+                request = awaited(kept)
+                be_gentle(kind)
+            self._do(kind, request, answers)
             status = 0
         finally:
             os._exit(status)
+
+    def _do(self, kind: str, request: dict[str, Any], answers: int) -> None:
+        if kind in COMMANDS:
+            kill_command.oversee(request, answers)
+        elif kind == "config":
+            become_reader(request, answers)
+        elif kind in COMPANIONS:
+            become_companion(kind, self._errands.companion_fds[kind], request)
+        elif kind == "self_test_child":
+            self_test_child.serve(request, answers)
+        elif (job := self._errands.does(request)) is not None:
+            os.write(answers, _fitting(json.dumps(job()).encode()))
 
     def answer(self, kind: str, decision: str, words: dict[str, Any]) -> None:
         """To the guard, who may not listen."""

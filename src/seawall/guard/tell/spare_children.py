@@ -2,10 +2,11 @@
 """Children of the aide that were forked while the node had memory, and wait for their request: they
 write what is told of a kill while the node is short and nothing is forked.
 
-A spare has given up its rights, its priority and the aide's descriptors beforehand.  Taken is the
-oldest; new ones are forked when the node is not short.
+A spare has given up its rights and the aide's descriptors beforehand: a filter of seccomp(2) takes
+memory of the kernel's.  New ones are forked when the node is not short.
 """
 
+import gc
 import json
 import os
 import select
@@ -17,8 +18,10 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from seawall.proc.own_name import take_name
 
-KINDS: Final = {"kmsg": 2, "termination_message": 1}
-"""So many of each: a decision and what came of it."""
+KINDS: Final = {"termination_message": 1}
+"""So many of each: the kubelet reads that file within a second.  Each holds 1 MB of its own, so the
+aide writes lines to the kernel's log itself then.
+"""
 NAME: Final = "seawall-spare"
 """In ``ps``, while it waits and while it writes."""
 _REQUEST_MOST: Final = 60_000
@@ -85,6 +88,8 @@ class SpareChildren:
                 os.close(fd)
             raise
         if not pid:
+            gc.disable()  # a collection would write to every page, and each would become a copy
+            gc.freeze()
             take_name(NAME)
             self._run(kind, asked, told)
         os.close(asked)
