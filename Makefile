@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Else each worker compiles all tests in each run: 20 s of processor.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: why test thorough test-fresh test-oldest test-system guard-nodes marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
+.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster cluster-scale guard-nodes marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
@@ -38,7 +38,7 @@ why: $(VENV)/seawall.ready
 # Compiled first: most of the time goes into starting the verbs.  TESTS: some folders or files only.
 test: $(VENV)/dev.ready
 	$(BIN)/python -m compileall -q src
-	tests/second_run "make test" $(BIN)/python -m "not system and not campaign" -n 3 --dist loadfile $(TESTS)
+	tests/second_run "make test" $(BIN)/python -m "not system and not campaign and not cluster" -n 3 --dist loadfile $(TESTS)
 
 # Every seed of the films, and of each property many more examples than `make test` draws.
 thorough: $(VENV)/dev.ready
@@ -59,6 +59,19 @@ test-system: $(VENV)/dev.ready
 	tests/install_system_packages
 	$(BIN)/python -m compileall -q src
 	tests/system_tests $(BIN)/python
+
+# A real Kubernetes control plane for tests, from Go modules, into ~/.cache/seawall; without Go it
+# says so.  KUBERNETES: 1.37 if none is given, or 1.34, which has no MutatingAdmissionPolicy.
+plane: $(VENV)/dev.ready
+	@SEAWALL_KUBERNETES=$(KUBERNETES) $(BIN)/python -m tests.cluster.plane_build || [ $$? = 75 ]
+
+test-cluster: plane
+	SEAWALL_KUBERNETES=$(KUBERNETES) $(BIN)/python -m pytest -m cluster -rsP tests/cluster
+
+# 10,000 nodes: some minutes, 3 GiB.
+cluster-scale: plane
+	SEAWALL_KUBERNETES=$(KUBERNETES) SEAWALL_CLUSTER_NODES=10000 $(BIN)/python -m pytest -m cluster -rsP \
+	  tests/cluster/test_many_nodes.py
 
 # The 23 whole nodes of which `make test-system` runs seven: some twelve minutes.
 guard-nodes: $(VENV)/dev.ready
