@@ -19,7 +19,8 @@ class Node(NamedTuple):
     seconds: float
     """Monotonic."""
     total_bytes: int
-    """MemTotal less the hugetlb pool."""
+    """MemTotal less the hugetlb pool; 0: the node's memory could not be read in this tick, and what
+    hangs on it says nothing."""
     free_bytes: int
     headroom_bytes: int
     """What programs can still have before reclaim hurts: free pages over the low watermark,
@@ -64,6 +65,11 @@ class Node(NamedTuple):
     """How old the watcher's claims are; None: there is no watcher."""
     mem_total_bytes: int = 0
     """MemTotal, the hugetlb pool with it; 0: not told."""
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether the node's memory could be read in this tick."""
+        return self.total_bytes > 0
 
     @property
     def capacity_bytes(self) -> int:

@@ -161,9 +161,14 @@ class Judge:
         wanted += [groups[path] for _, path in large[:LARGE_MOST] if groups[path] not in wanted]
 
     def step(self, node: Node, groups: Mapping[str, Group]) -> Verdict | None:
-        """At most one verdict a tick; what is not said now is said in the next."""
+        """At most one verdict a tick; what is not said now is said in the next.  None while the
+        node's memory cannot be read: what was short before may be over, and a kill too many.
+        """
         state = self._mind
         state.rest = ()
+        if not node.is_seen:
+            self._state = "blind"
+            return None
         shortage = judge_shortage(node, state.settings)
         state.note(shortage, node.seconds)
         if shortage.is_short:

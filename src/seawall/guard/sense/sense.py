@@ -172,7 +172,8 @@ class Sense:
             self.residual.could_not_see()
         stall = self._stalled.look(now, self.groups)
         self.triggers.follow(self._stalled.new_pressure_files, now)
-        return self._node(now, stall, is_counted=is_counted)
+        node = self._node(now, stall, is_counted=is_counted)
+        return node if is_seen else _unseen(node)
 
     def _node(self, now: float, stall: float, *, is_counted: bool) -> Node:
         """``is_counted``: the kernel's counters are of this tick."""
@@ -293,6 +294,14 @@ class Sense:
         self._stalled.close()
         self.headroom.gpu.close()
         self.table.close()
+
+
+def _unseen(node: Node) -> Node:
+    """Without what meminfo would have said: the last that it said may be long over."""
+    return node._replace(
+        total_bytes=0, free_bytes=0, headroom_bytes=0, swap_bytes=0, swap_used_bytes=0,
+        slope_bytes_per_second=0.0, is_low=False, is_min=False,
+    )  # fmt: skip
 
 
 # How long to sleep: the closer and the faster, the shorter.

@@ -62,10 +62,11 @@ class TickZoneinfo:
         low watermark, and page cache."""
 
     def read(self) -> bool:
-        """Whether it could be read; the old values stay when not."""
+        """Whether it could be read; when not, the old sizes stay, and nobody is under a mark."""
         file = self._file
         if not file.read():
             self.problem = file.problem
+            self.is_low = self.is_min = False
             return False
         return self.parse(file.buffer, file.size)
 

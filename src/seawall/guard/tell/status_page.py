@@ -103,6 +103,8 @@ def _can_kill(shown: StatusValues) -> str:
 
 
 def _memory(node: Node) -> list[str]:
+    if not node.is_seen:
+        return _labelled("headroom", "not known: the node's memory could not be read", 2)
     return [
         *_labelled("headroom", f"{_room(node)}{_left(node)}", 2),
         *_labelled("uncounted", _residual(node), 2),
