@@ -88,6 +88,11 @@ class Place:
             for tree in self.trees:
                 os.makedirs(f"{tree}{self.scope}/{who}", exist_ok=True)
             self.children[who] = [self._start(who), self._start(who)]
+        if holds:  # else a limit would have the kernel end one of two
+            with open(
+                f"{MOUNTS.memory}{self.path}/memory.oom.group", "w", encoding="ascii"
+            ) as file:
+                file.write("1")
         for who in self.children.values():
             for child in who:
                 assert child.stdout
@@ -177,12 +182,13 @@ def guard(place: Place, act: str, folder: str, go: int, said: int) -> None:
     )  # fmt: skip
     hands.prepare()
     hands.rehearse()
+    inode = os.stat(f"{MOUNTS.memory}{place.path}").st_ino
     os.write(said, json.dumps({"aide": aide.pid}).encode())
     os.read(go, 1)
     told: dict[str, Any] = {"raised": "", "outcomes": []}
     try:
         for step in STEPS[act]:
-            perform(hands, place, step, told["outcomes"])
+            perform(hands, Target(place.path, inode, "culprit"), step, told["outcomes"])
         hands.signal_journal.settle()
     except Exception as error:  # noqa: BLE001 - that one escapes is what is looked for
         told["raised"] = repr(error)
@@ -191,15 +197,11 @@ def guard(place: Place, act: str, folder: str, go: int, said: int) -> None:
         hands.tend(time.monotonic())
 
 
-def perform(hands: Executor, place: Place, step: str, outcomes: list[dict[str, Any]]) -> None:
+def perform(hands: Executor, target: Target, step: str, outcomes: list[dict[str, Any]]) -> None:
     if step == "tend":
         hands.tend(time.monotonic())
         return
-    target = Target(place.path, os.stat(f"{MOUNTS.memory}{place.path}").st_ino, "culprit")
     limit = 4 << 20 if step == "clamp" else None
-    if step == "clamp":
-        with open(f"{MOUNTS.memory}{place.path}/memory.oom.group", "w", encoding="ascii") as file:
-            file.write("1")
     outcome = hands.perform(Order("b0-1", step, target, "node_short", 0, limit))  # type: ignore[arg-type]
     outcomes.append({"step": step, "is_done": outcome.is_done, "problem": outcome.problem,
                      "left": outcome.left})  # fmt: skip
@@ -348,7 +350,7 @@ def faults(names: Iterable[tuple[str, bool]], *, is_few: bool) -> list[Fault]:
         counted[name] += 1
         if is_same or (is_few and name not in FEW):
             continue
-        errors = ERRORS[:1] if is_few else ERRORS if name in (*FEW, "openat") else ERRORS[:2]
+        errors = ERRORS if name in FEW and not is_few else ERRORS[:1]
         kinds = ENDS if name in UNTOUCHED else (*ENDS, *errors)
         made += [Fault(what, name, counted[name]) for what in kinds]
     return made
