@@ -210,8 +210,11 @@ def perform(hands: Executor, target: Target, step: str, outcomes: list[dict[str,
 class Run:
     """One act with one fault; ``told`` is a row of the table."""
 
-    def __init__(self, name: str, act: str, fault: Fault, home: str) -> None:
-        self.act, self.fault = act, fault
+    def __init__(
+        self, name: str, act: str, fault: Fault, home: str, clock_seconds: float = 0.0
+    ) -> None:
+        """``clock_seconds``: by so much the wall clock jumps while the guard stands."""
+        self.act, self.fault, self.clock_seconds = act, fault, clock_seconds
         self.folder = f"{home}/{name}"
         os.makedirs(self.folder)
         self.log = f"{self.folder}/strace"
@@ -268,6 +271,10 @@ class Run:
             ready = select.select([said], [], [], 0.005)[0]
         self.told["state"] = state_of(pid)
         self.told["was_frozen"] = self.place.is_frozen()
+        self.told["lowered_to"] = self.place.limit()
+        self.told["clock_seconds"] = self.clock_seconds
+        if self.clock_seconds:
+            set_clock(self.clock_seconds)
         self.told["thawed_seconds"] = within(6, lambda: not self.place.is_frozen())
         if self.fault.what == "SIGSTOP" and stands(pid):
             os.kill(pid, signal.SIGCONT)
@@ -296,6 +303,11 @@ class Run:
             or self.fault.what in read(self.log),
         }  # fmt: skip
         journal.close()
+
+
+def set_clock(seconds: float) -> None:
+    """On a node of its own alone: this is the clock of all that runs there."""
+    time.clock_settime(time.CLOCK_REALTIME, time.time() + seconds)
 
 
 def is_traced(pid: int) -> bool:
@@ -391,10 +403,18 @@ def worker(path: str, todo: Iterable[tuple[str, Fault]], home: str) -> tuple[int
     os._exit(0)
 
 
+def clock_rows(home: str) -> list[dict[str, Any]]:
+    """The wall clock jumps while a guard that stands holds somebody, a day, ten years, and back."""
+    stopped = Fault("SIGSTOP", "write", 1)  # the word that freezes
+    jumps = (86_400.0, -86_400.0, 3.2e8, -3.2e8)
+    return [Run(f"clock-{jump}", "hold", stopped, home, jump).told for jump in jumps]
+
+
 def main() -> int:
     options = argparse.ArgumentParser()
     options.add_argument("out")
     options.add_argument("--few", action="store_true")
+    options.add_argument("--clock", action="store_true", help="in an emulated node alone")
     options.add_argument("--at-once", type=int, default=6)
     given = options.parse_args()
     home = f"{given.out}.runs"
@@ -402,9 +422,10 @@ def main() -> int:
     for tree in dict.fromkeys([MOUNTS.memory, MOUNTS.freezer or MOUNTS.memory]):
         os.makedirs(f"{tree}{TOP}-own")
         os.makedirs(f"{tree}{TOP}")
-    acts = ("hold", "kill", "clamp") if MOUNTS.version == 2 else ("hold", "kill")
+    every = ("hold", "kill", "clamp") if MOUNTS.version == 2 else ("hold", "kill")
     try:
-        rows = matrix(home, acts, is_few=given.few, at_once=given.at_once)
+        rows = matrix(home, every, is_few=given.few, at_once=given.at_once)
+        rows += clock_rows(home) if given.clock else []
     finally:
         for tree in dict.fromkeys([MOUNTS.memory, MOUNTS.freezer or MOUNTS.memory]):
             removed(f"{tree}{TOP}-own")

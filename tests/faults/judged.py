@@ -62,7 +62,8 @@ def table(rows: Iterable[Row]) -> str:
     by: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         if "failed" not in row and row["what"]:
-            by[row["act"], row["what"]].append(row)
+            clock = ", and the wall clock jumps" if row.get("clock_seconds") else ""
+            by[row["act"], row["what"] + clock].append(row)
     lines = [
         "| act | fault | at calls | held then | thawed after, most |",
         "| --- | --- | --- | --- | --- |",
