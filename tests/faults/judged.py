@@ -26,7 +26,6 @@ def faults_of(row: Row, slack_seconds: float) -> list[str]:
     bound = {"SIGKILL": KILLED_SECONDS, "SIGSTOP": STOPPED_SECONDS}.get(row["what"], 0.0)
     late, guard = row["thawed_seconds"], row["guard"]
     found = {
-        "the fault never came": not row["is_injected"],
         "somebody stays frozen": bool(row["still_frozen"]) or late is None,
         f"thawed after {late} s": bound and late is not None and late > bound + slack_seconds,
         "an innocent was touched": row["innocents"] != 2 or row["innocent_named"],
@@ -35,7 +34,6 @@ def faults_of(row: Row, slack_seconds: float) -> list[str]:
         "what it changed stays in force": bool(row.get("in_force_of_living")),
         "its limit stays lowered": row["limit"] not in ("", "max"),
         "the helper stays": not row["aide_ended"],
-        "it was killed, and told of nothing": row["what"] == "SIGKILL" and guard is not None,
         "it says killed, and somebody lives": _is_wrong(row),
     }
     return [words for words, is_so in found.items() if is_so]
@@ -61,7 +59,7 @@ def table(rows: Iterable[Row]) -> str:
     """Markdown: a line for each act and fault."""
     by: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
-        if "failed" not in row and row["what"]:
+        if row.get("is_reached") and row["what"]:
             clock = ", and the wall clock jumps" if row.get("clock_seconds") else ""
             by[row["act"], row["what"] + clock].append(row)
     lines = [

@@ -74,10 +74,11 @@ class Clamps:
         return is_done
 
     def _note(self, folder: int, change: Change, path: str) -> None:
+        kept = os.dup(folder)  # first, else a line without a limit might be left behind
         number = self._journal.begin(change) if len(self.active) < HELD_MOST else None
         if number is None:
+            os.close(kept)
             raise Refused("it cannot be journalled, so nothing could undo it")
-        kept = os.dup(folder)
         self.active.append(Clamped(kept, change.inode, path, change.new, change.old, number))
 
     def _write(self, held: Clamped, work: Work) -> bool:

@@ -77,13 +77,16 @@ class Freezes:
         fd, version = place
         old, new = ("THAWED", "FROZEN") if version == 1 else ("0", "1")
         change = Change(KIND[version], folder, inode, old, new, work.order.decision)
+        # First: were there none to be had behind the line, it would stay, and who sees it would
+        # thaw what somebody else froze.
+        kept = os.dup(fd)
         number = self._journal.begin(change) if len(self.active) < HELD_MOST else None
         if number is None:
+            os.close(kept)
             raise Refused("it cannot be journalled, so nothing could undo it")
         deadline = time.monotonic() + self.seconds
         if self._tell:
             self._tell(self._journal.path, change, deadline)
-        kept = os.dup(fd)
         self.active.append(
             FreezeHold(kept, version, inode, work.order.target.path, number, deadline)
         )
