@@ -10,14 +10,17 @@ import pytest
 from tests.architecture.manifest import PACKAGING
 from tests.architecture.manifest import manifest as read_manifest
 
+from seawall import kubelet_folders
 from seawall.guard import lock_file
 from seawall.guard.config import PATH, parse
 from seawall.guard.keys import BY_NAME
 from seawall.guard.launcher import WRONG_FILE_SECONDS
 from seawall.guard.settings import Settings
 from seawall.guard.tell.termination import LOG_LINKS
+from seawall.host import cri
 from seawall.own_process import OOM_SCORE_ADJ
 from seawall.proc.process_rights import NAMES
+from seawall.readings import container_files
 from seawall.version import VERSION
 
 UNIT = PACKAGING / "seawall-guard.service"
@@ -208,8 +211,54 @@ def test_the_daemonsets_folders_are_the_hosts(manifest: dict[str, Any]) -> None:
         lock_file.FOLDER, "/sys/fs/cgroup", "/sys/kernel/tracing",
         "/var/lib/kubelet/pods", "/tmp", "/var/lib/seawall",
     }  # fmt: skip
-    assert {"/run", LOG_LINKS, "/var/log/pods"} <= set(places)
     assert {m["name"] for m in places.values()} == set(volumes)
+
+
+def test_the_daemonset_mounts_what_the_guard_opens_and_no_more(manifest: dict[str, Any]) -> None:
+    """By the code's own tables; ``test_guard_opens.py`` has it from a guard that runs."""
+    pod = manifest["DaemonSet"]["spec"]["template"]["spec"]
+    places = {m["mountPath"]: m for m in pod["containers"][0]["volumeMounts"]}
+    assert set(places) == {
+        str(Path(PATH).parent), lock_file.FOLDER, str(Path(Settings().blackbox).parent),
+        "/sys/fs/cgroup", "/sys/kernel/tracing", "/sys/kernel/debug",
+        f"{kubelet_folders.ROOTS[0]}/pods", container_files.POD_LOGS, LOG_LINKS,
+        container_files.CONTAINERD[0], container_files.STORAGE_RUN, "/tmp",
+    }  # fmt: skip
+    # What moves below a mount that is none of ours must move here, too.
+    moving = {path for path in places if path.startswith("/run/con") or path.endswith("/pods")}
+    moving.discard(container_files.POD_LOGS)
+    assert {p for p, m in places.items() if m.get("mountPropagation")} == moving
+
+
+def test_no_socket_of_a_runtime_is_in_the_pod(manifest: dict[str, Any]) -> None:
+    """Files answer; who has a socket of the runtime has the node."""
+    pod = manifest["DaemonSet"]["spec"]["template"]["spec"]
+    paths = [volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume]
+    sockets = [*cri.SOCKETS, "/run/systemd/private", "/run/dbus/system_bus_socket",
+               "/run/docker.sock", "/var/run/docker.sock"]  # fmt: skip
+    inside = [s for s in sockets for path in paths if f"{s}/".startswith(f"{path.rstrip('/')}/")]
+    assert not inside
+
+
+def test_each_mount_says_why() -> None:
+    lines = (PACKAGING / "daemonset.yaml").read_text().split("volumeMounts:\n")[1].splitlines()
+    lines = lines[: lines.index("      volumes:")]
+    firsts = [at for at, line in enumerate(lines) if line.startswith("            - name:")]
+    assert len(firsts) == 12
+    assert not [lines[at] for at in firsts if not lines[at - 1].lstrip().startswith("# ")]
+
+
+_TAG_ALONE = re.compile(
+    r"^\s*(?:FROM|ARG BASE=)\s*(?!\$)(?!\S+@sha256:[0-9a-f]{64}(?:\s|$))\S.*$", re.MULTILINE
+)
+
+
+def test_the_base_of_the_image_is_a_digest() -> None:
+    recipe = (PACKAGING / "Containerfile").read_text()
+    assert not _TAG_ALONE.findall(recipe)
+    assert recipe.count("@sha256:") == 1
+    for bad in ("FROM debian:12-slim", "ARG BASE=debian:12-slim", "FROM a@sha256:12 AS b"):
+        assert _TAG_ALONE.findall(bad), bad
 
 
 def test_the_daemonsets_file_is_right_and_observes(manifest: dict[str, Any]) -> None:
