@@ -52,10 +52,25 @@ def outside_names() -> list[str]:
 def options() -> Iterator[str]:
     """Verbs, their own verbs, options and positional words."""
     for verb in VERBS:
+        module = import_module(f"seawall.cli.{verb}")
         parser = VerbParser(prog=f"seawall {verb}")
-        import_module(f"seawall.cli.{verb}").add_arguments(parser)
+        module.add_arguments(parser)
         yield f"verb seawall {verb}"
         yield from _options_of(parser, f"seawall {verb}")
+        yield from _options_of_questions(verb, module)
+
+
+def _options_of_questions(verb: str, module: Any) -> Iterator[str]:
+    """Of ``oom`` and ``gpu``: a question learns its options when it is the one that is asked."""
+    if not hasattr(module, "QUESTIONS"):
+        return
+    tables = [module.TABLE] if hasattr(module, "TABLE") else []  # of the verb without a question
+    for question in (*tables, *module.QUESTIONS):
+        name = f"seawall {verb}" if question in tables else f"seawall {verb} {question}"
+        parser = VerbParser(prog=name, conflict_handler="resolve")
+        import_module(f"seawall.cli.{verb}_{question}").add_arguments(parser)
+        yield f"verb {name}"
+        yield from _options_of(parser, name)
 
 
 def _options_of(parser: argparse.ArgumentParser, verb: str) -> Iterator[str]:
