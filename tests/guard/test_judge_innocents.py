@@ -195,6 +195,32 @@ def test_a_limit_that_was_raised_since_it_was_read_is_no_overrun() -> None:
         assert verdict is None
 
 
+@pytest.mark.parametrize("is_hog", [False, True])
+def test_who_ended_is_not_decided_about_again_by_what_was_told_before(*, is_hog: bool) -> None:
+    """It got SIGTERM and ended; the watcher is late, and others take as much as came back.  What is
+    told after that of the same cgroup counts: somebody in it may take it all again.
+    """
+    judge = judge_of(over_limit="kill", over_limit_opt_in=("*",), over_limit_seconds=2.0)
+    culprit = group_of("culprit", 5, limit=100, certain=250, sources=RINGS)
+    groups, ended, decided = scene(culprit), 0.0, []
+    for tick in range(100):
+        now = 1000.0 + tick / 10
+        seen = _left(
+            now,
+            4000 + 250 * bool(ended),
+            290,
+            is_low=False,
+            claims_seconds=min(0.1, now - ended) if is_hog or not ended else now - ended,
+        )
+        verdict = judge.step(seen, groups)
+        for order in verdict.orders if verdict is not None else ():
+            decided.append(order.decision)
+            judge.learn(done(order), seen)
+            culprit.processes, culprit.charge_bytes = 0, 0
+            ended = ended or now
+    assert len(decided) == (2 if is_hog else 1)
+
+
 @pytest.mark.parametrize("every", [1, 12])
 def test_a_second_culprit_does_not_hide_what_the_first_gave_back(every: int) -> None:
     """Else its kind of evidence would prove nothing for ten minutes, and nobody would be proved.

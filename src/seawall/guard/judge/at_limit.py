@@ -71,8 +71,10 @@ def _lasting(
     state: PolicyState, node: Node, groups: Mapping[str, Group], given_back: int
 ) -> list[tuple[Overrun, Group]]:  # fmt: skip
     """Who is over its limit for long enough, and by enough without what may be given back; of
-    whom a decision is open more is told when it is over.
+    whom a decision is open more is told when it is over.  An account that is older than the overrun
+    does not say that it lasts.
     """
+    claimed = node.seconds - (node.claims_seconds or 0.0)
     open_now = {aim.target.path for case in state.cases for aim in case.aims}
     return [
         (entry, groups[path])
@@ -80,6 +82,7 @@ def _lasting(
         if entry.asked not in LOWERED
         and path not in open_now
         and node.seconds - entry.since >= state.settings.over_limit_seconds
+        and claimed > entry.since
         and (not given_back or entry.bytes - given_back >= least_overrun(entry.limit))
     ]  # fmt: skip
 

@@ -143,7 +143,7 @@ def _verify(
     if not case.is_over(returned, node.seconds, state.settings.verify_seconds):
         return
     state.cases.remove(case)
-    _mark_ended(state, case, groups)
+    _mark_ended(state, case, groups, node.seconds)
     predicted, took = case.predicted, node.seconds - case.seconds
     share = percent(returned / predicted) if predicted > 0 else "all"
     text = f"{size(returned)} came back in {took:.1f} s, {share} of what was foretold"
@@ -176,12 +176,15 @@ def _distrust(state: PolicyState, case: DecisionCase, node: Node) -> str:
     )
 
 
-def _mark_ended(state: PolicyState, case: DecisionCase, groups: Mapping[str, Group]) -> None:
+def _mark_ended(
+    state: PolicyState, case: DecisionCase, groups: Mapping[str, Group], now: float
+) -> None:  # fmt: skip
     """Nobody is safe for good: who lives on after SIGTERM may take it all again, and others may
     move into the cgroup that was emptied.
     """
     for aim in case.aims:
         if case.is_asked:
+            state.overruns.begin_anew(aim.target.path, now)
             state.hold.forget(aim.target.path, aim.target.inode)
         elif not case.is_left and aim.is_emptied(groups):
             state.hold.mark_emptied(aim.target.path, aim.target.inode)

@@ -166,6 +166,11 @@ class OverLimitState:
             return {}
         return {p: e.limit for p, e in self.entries.items() if e.asked in LOWERED}
 
+    def begin_anew(self, path: str, now: float) -> None:
+        """It ended by SIGTERM and may be chosen again: by what is told after that, not before."""
+        if (entry := self.entries.get(path)) is not None and entry.asked not in LOWERED:
+            entry.since = now
+
     def lasts(self, group: Group, now: float, seconds: float) -> bool:
         """It has been over its limit for so long."""
         entry = self.entries.get(group.path)
