@@ -189,11 +189,30 @@ LOOKS: Final[dict[str, tuple[TenantState, ...]]] = {
             ("_SOCKETS_TOLD_MOST", "_TRIVIAL_BYTES"), "has many sockets with rings", "node",
             "the largest are told, and the sum of the others",
         ),
+    ),
+    "host/packet_rings/socket_search.py": (
         TenantState(
             ("_HOLDERS_TOLD_MOST",), "shares a socket by forks", "socket and cgroup",
             "one is enough to say whose it is",
         ),
         TenantState(("_KNOWN_MOST",), "holds many sockets", "node", "found anew in each look"),
+    ),
+    "host/socket_queues.py": (
+        TenantState(
+            ("_LOOK_SECONDS",), "has millions of sockets", "node, in shares of namespaces",
+            "a namespace has its share of the time at least, the smallest come first; then as for"
+            " packet rings",
+            "tests/host/test_socket_queues_live.py::"
+            "test_a_namespace_with_many_sockets_hides_no_other",
+        ),
+        TenantState(
+            ("_QUEUES_MOST",), "has many full queues", "node, in shares of namespaces",
+            "holders of the largest of each are looked for, the others are a sum of nobody's",
+        ),
+        TenantState(
+            ("_ROWS_MOST", "_PIDS_MOST", "_PIECE_BYTES"), "shares sockets by forks", "node",
+            "the largest are told, the others are a sum of nobody's",
+        ),
     ),
     "host/packet_rings/maps.py": (
         TenantState(

@@ -136,6 +136,12 @@ def _packet_rings(_: str) -> JSON:
     return packet_rings()
 
 
+def _socket_queues(argument: str) -> JSON:
+    from seawall.host.socket_queues import socket_queues  # noqa: PLC0415 - see above
+
+    return socket_queues(argument)
+
+
 def _packet_ring_maps(argument: str) -> JSON:
     from seawall.host.packet_rings.maps import ring_maps  # noqa: PLC0415 - see above
 
@@ -154,6 +160,7 @@ SLOW_PROBES: Final = {
     "packet_ring_maps": SlowProbe(_packet_ring_maps, 1.0),
     "packet_rings": SlowProbe(_packet_rings, 1.8),
     "pipes": SlowProbe(_pipes, 0.4),
+    "socket_queues": SlowProbe(_socket_queues, 2.4),
     "cri": SlowProbe(_cri, 2.5),  # it ends itself when its time is over
     "pod_resources": SlowProbe(_pod_resources, 1.5),  # likewise
     "descriptors": SlowProbe(_descriptors, 0.6),
