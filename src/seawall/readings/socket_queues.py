@@ -38,7 +38,7 @@ class QueueRow(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """In both."""
+        """In receive and send queues together."""
         return self.rx_bytes + self.tx_bytes
 
 
