@@ -100,7 +100,7 @@ def test_a_namespace_with_many_sockets_hides_no_other(groups: tuple[Cgroup, Cgro
 
 def test_an_ordinary_user_says_what_he_does_not_see() -> None:
     script = (
-        "import json, os\nfrom seawall.host.socket_queues import socket_queues\n"
+        "import json, os\nfrom seawall.host.socket_queue_probe import socket_queues\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "print(json.dumps(socket_queues('tcp,udp')))\n"
     )

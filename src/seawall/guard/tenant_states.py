@@ -197,7 +197,7 @@ LOOKS: Final[dict[str, tuple[TenantState, ...]]] = {
         ),
         TenantState(("_KNOWN_MOST",), "holds many sockets", "node", "found anew in each look"),
     ),
-    "host/socket_queues.py": (
+    "host/socket_queue_probe.py": (
         TenantState(
             ("_LOOK_SECONDS",), "has millions of sockets", "node, in shares of namespaces",
             "a namespace has its share of the time at least, the smallest come first; then as for"

@@ -11,7 +11,7 @@
 ``pipes``         {"pipes", "pages", "processes_left_out"}: data that lies in pipes
 ``residency``     how much of a file is in the page cache (``residency_asking.py``); likewise
                   ``residency_each``, ``residency_walk`` and ``page_owners``
-``socket_queues``  whose queues data of TCP and UDP lies in (``socket_queues.py``)
+``socket_queues``  whose queues data of TCP and UDP lies in (``socket_queue_probe.py``)
 ``descriptors``   files, terminals and inotify watches of each process (``descriptors.py``)
 ``device_nodes``  nodes below /dev, of the host and of processes (``device_access/nodes.py``)
 ``device_access``  whether processes may use devices, by trying (``device_access/trying.py``)

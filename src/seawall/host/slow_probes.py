@@ -137,7 +137,7 @@ def _packet_rings(_: str) -> JSON:
 
 
 def _socket_queues(argument: str) -> JSON:
-    from seawall.host.socket_queues import socket_queues  # noqa: PLC0415 - see above
+    from seawall.host.socket_queue_probe import socket_queues  # noqa: PLC0415 - see above
 
     return socket_queues(argument)
 
