@@ -178,3 +178,26 @@ def test_it_says_how_far_the_disk_is(path: Path) -> None:
     assert abs(float(str(said["unix"])) - time.time()) < 15
     assert abs(float(str(said["monotonic"])) - time.monotonic()) < 15
     assert guard.end() == 0
+
+
+FAILS = """
+import atexit, socket, sys, threading, time
+from seawall.recorder import recorder_process
+
+def fails(*_):
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    raise MemoryError("by the test")
+
+atexit.register(print, "the interpreter's end")
+recorder_process._record = fails
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+recorder_process.main(theirs.fileno(), "/nonexistent", 1 << 20)
+"""
+
+
+def test_one_that_fails_says_why_and_does_not_wait_for_its_threads() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FAILS], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.rstrip().endswith("MemoryError: by the test")

@@ -8,6 +8,7 @@ written before that, unless the disk does not take it.
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -40,9 +41,17 @@ def main(fd: int, path: str, size_bytes: int, folder: str = "") -> int:
     ear = GuardSocket(fd)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda _number, _frame: ear.end())
-    _record(ear, path, size_bytes, folder)
-    # Not by way of the interpreter's end: a thread that waits for a dead disk would keep it.
-    os._exit(0)
+    status = 1
+    try:
+        _record(ear, path, size_bytes, folder)
+        status = 0
+    except BaseException:  # noqa: BLE001 - the process ends here, and its log says why
+        sys.excepthook(*sys.exc_info())
+    finally:
+        # Not by way of the interpreter's end: a thread that waits for a dead disk would keep it,
+        # and one that wakes in it needs libgcc_s (pthread_exit), which may not be had any more:
+        # abort(3), and in a process that may signal nobody a general protection fault.
+        os._exit(status)
 
 
 def _record(ear: "GuardSocket", path: str, size_bytes: int, folder: str) -> None:
