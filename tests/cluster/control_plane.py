@@ -142,15 +142,21 @@ class ControlPlane:
         self.wait(lambda: exists(client, path), "kube-controller-manager")
 
     def start_etcd(self) -> None:
-        client, peer = (f"http://127.0.0.1:{port}" for port in (self.etcd_port, self.peer_port))
-        self.start("etcd", "--data-dir=etcd", f"--listen-client-urls={client}",
-                   f"--advertise-client-urls={client}", f"--listen-peer-urls={peer}",
-                   f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=default={peer}",
-                   "--unsafe-no-fsync", "--log-level=warn")  # fmt: skip
+        """With certificates in both directions: who is on this machine is not in the cluster."""
+        client, peer = (f"https://127.0.0.1:{port}" for port in (self.etcd_port, self.peer_port))
+        keys = ["cert-file=tls.crt", "key-file=tls.key", "trusted-ca-file=tls.crt"]
+        self.start(
+            "etcd", "--data-dir=etcd", f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}", f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=default={peer}",
+            *(f"--{who}{key}" for who in ("", "peer-") for key in (*keys, "client-cert-auth")),
+            "--unsafe-no-fsync", "--log-level=warn",
+        )  # fmt: skip
 
     def start_apiserver(self) -> None:
         self.start(
-            "kube-apiserver", f"--etcd-servers=http://127.0.0.1:{self.etcd_port}",
+            "kube-apiserver", f"--etcd-servers=https://127.0.0.1:{self.etcd_port}",
+            "--etcd-cafile=tls.crt", "--etcd-certfile=tls.crt", "--etcd-keyfile=tls.key",
             "--bind-address=127.0.0.1", f"--secure-port={self.port}",
             "--tls-cert-file=tls.crt", "--tls-private-key-file=tls.key", "--cert-dir=certs",
             "--token-auth-file=tokens.csv", "--authorization-mode=Node,RBAC",

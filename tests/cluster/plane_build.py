@@ -2,7 +2,7 @@
 
 What is built lies in ~/.cache/seawall/plane-VERSION-KEY, whose key is of the module's content:
 after an edit, or in a second clone, nobody gets the other's.  Exit status 75: it cannot be built
-here; why is printed.
+here, for there is no Go.
 """
 
 import argparse
@@ -26,7 +26,11 @@ CANNOT = 75
 
 
 class PlaneProblem(Exception):
-    """It cannot be built here, and why."""
+    """It was not built, and why."""
+
+
+class NoGo(PlaneProblem):
+    """It cannot be built here: whoever needs it is skipped."""
 
 
 def version_wanted() -> str:
@@ -67,7 +71,7 @@ def build(version: str, program: str) -> Path:
 def compiled(version: str, program: str) -> Path:
     go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
     if go is None:
-        raise PlaneProblem("no Go: the control plane for tests/cluster is not built")
+        raise NoGo("no Go: the control plane for tests/cluster is not built")
     there = folder(version) / program
     there.parent.mkdir(exist_ok=True)
     text = (MODULE / module_file(version)).read_text()
@@ -97,7 +101,7 @@ def main() -> int:
             print(build(version_wanted(), program))
     except PlaneProblem as problem:
         print(problem, file=sys.stderr)
-        return CANNOT
+        return CANNOT if isinstance(problem, NoGo) else 1
     return 0
 
 

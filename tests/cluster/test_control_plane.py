@@ -1,10 +1,14 @@
 """What the tests of the cluster stand on is what it says, and leaves nothing behind."""
 
+import contextlib
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.cluster.api_client import ApiClient, ApiError
 from tests.cluster.audit_log import AuditLog
@@ -49,6 +53,24 @@ def test_nobody_without_a_token_is_let_in(plane: ControlPlane, client: ApiClient
         scheduler.get("/api/v1/secrets")
     assert refused.value.status == 403
     assert len(set(plane.tokens.values())) == len(USERS)
+
+
+def test_it_listens_on_loopback_alone_and_etcd_wants_a_certificate(plane: ControlPlane) -> None:
+    heard = {
+        one.laddr
+        for child in plane.parts.values()
+        for one in psutil.Process(child.pid).net_connections("inet")
+        if one.status == psutil.CONN_LISTEN
+    }
+    assert {address for address, _ in heard} == {"127.0.0.1"}
+    assert {port for _, port in heard} == {plane.port, plane.etcd_port, plane.peer_port}
+    trusting = ssl.create_default_context(cafile=str(plane.folder / "tls.crt"))
+    with (
+        contextlib.closing(socket.create_connection(("127.0.0.1", plane.etcd_port))) as plain,
+        pytest.raises(ssl.SSLError, match="certificate required"),
+        trusting.wrap_socket(plain, server_hostname="127.0.0.1") as stranger,
+    ):
+        stranger.recv(1)
 
 
 def test_the_audit_log_names_who_wrote_what_with_its_bytes(
