@@ -10,7 +10,7 @@ from tests.cluster.api_client import ApiClient
 from tests.cluster.audit_log import AuditLog
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.kwok_nodes import KwokNodes
-from tests.cluster.plane_build import built, version_wanted
+from tests.cluster.plane_build import DEFAULT, TAGS, built, version_wanted
 from tests.cluster.workloads import namespace
 
 
@@ -25,8 +25,20 @@ def program() -> Path:
 
 
 @pytest.fixture(scope="session")
-def plane(program: Path) -> Iterator[ControlPlane]:
-    with ControlPlane(program) as plane:
+def kwok(program: Path) -> Path:
+    if version_wanted() not in TAGS:
+        return program
+    path = built(DEFAULT)
+    if path is None:
+        pytest.skip(
+            f"no control plane of {DEFAULT} is built, whose kwok this one needs: make plane"
+        )
+    return path
+
+
+@pytest.fixture(scope="session")
+def plane(program: Path, kwok: Path) -> Iterator[ControlPlane]:
+    with ControlPlane(program, kwok=kwok) as plane:
         yield plane
 
 

@@ -61,8 +61,9 @@ TRUE_TIMES = Times(grace=50, check=5, toleration=300, lease=40, evictions_per_se
 class ControlPlane:
     """``with ControlPlane(program) as plane``: ready when it is entered, gone when it is left."""
 
-    def __init__(self, program: Path, times: Times | None = None) -> None:
-        self.program = program
+    def __init__(self, program: Path, times: Times | None = None, *, kwok: Path) -> None:
+        """``kwok``: the program that has that part; ``program`` unless it is of an old version."""
+        self.program, self.kwok = program, kwok
         self.times = times or Times()
         self.start_seconds = 0.0
         self.parts: dict[str, subprocess.Popen[bytes]] = {}
@@ -190,9 +191,10 @@ class ControlPlane:
             for folder in self.cgroups:
                 (folder / "cgroup.procs").write_text("0")
 
+        program = self.kwok if part == "kwok" else self.program
         with open(self.folder / f"{part}.log", "wb") as log:
             self.parts[part] = subprocess.Popen(
-                [self.program, part, *flags], cwd=self.folder, stdin=subprocess.DEVNULL,
+                [program, part, *flags], cwd=self.folder, stdin=subprocess.DEVNULL,
                 stdout=log, stderr=subprocess.STDOUT, preexec_fn=bind,  # noqa: PLW1509 - one thread
                 start_new_session=True, env={"PATH": os.environ["PATH"], "HOME": str(self.folder),
                                              "GOMEMLIMIT": f"{bound * 3 // 4}"},

@@ -21,6 +21,8 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seaw
 DEFAULT = "1.37"
 VERSIONS = ["1.34", DEFAULT]
 """Kubernetes versions that have a lock of modules here."""
+TAGS = {"1.34": "nokwok"}
+"""No kwok compiles with the libraries of that version; the default's one speaks to it."""
 PROGRAMS = {"plane": ".", "kubelet": "./kubelet"}
 CANNOT = 75
 
@@ -49,9 +51,9 @@ def folder(version: str) -> Path:
     """Where the programs of this version are, once they are built."""
     lock = module_file(version)
     digest = hashlib.sha256()
-    names = [lock, lock.replace(".mod", ".sum"), "main.go", "kubelet/main.go"]
-    for name in names:
-        digest.update((MODULE / name).read_bytes() + b"\0")
+    sources = sorted(MODULE.rglob("*.go"))
+    for path in (MODULE / lock, MODULE / lock.replace(".mod", ".sum"), *sources):
+        digest.update(path.read_bytes() + b"\0")
     return CACHE / f"plane-{version}-{digest.hexdigest()[:16]}"
 
 
@@ -83,6 +85,7 @@ def compiled(version: str, program: str) -> Path:
     began = time.monotonic()
     done = subprocess.run(
         ["nice", go, "build", f"-modfile={module_file(version)}", "-mod=readonly", "-trimpath",
+         "-tags", TAGS.get(version, ""),
          "-ldflags", f"-s -w {flags}", "-o", f"{there}.new", PROGRAMS[program]],
         cwd=MODULE, env={**os.environ, "CGO_ENABLED": "0"}, check=False,
     )  # fmt: skip
@@ -99,6 +102,8 @@ def main() -> int:
     try:
         for program in parser.parse_args().programs:
             print(build(version_wanted(), program))
+            if program == "plane" and version_wanted() in TAGS:
+                print(build(DEFAULT, program))
     except PlaneProblem as problem:
         print(problem, file=sys.stderr)
         return CANNOT if isinstance(problem, NoGo) else 1

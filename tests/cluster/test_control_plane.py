@@ -26,7 +26,7 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from tests.cluster.control_plane import ControlPlane
-with ControlPlane(Path(sys.argv[1])) as plane:
+with ControlPlane(Path(sys.argv[1]), kwok=Path(sys.argv[2])) as plane:
     print(*(child.pid for child in plane.parts.values()), flush=True)
     time.sleep(600)
 """
@@ -116,10 +116,10 @@ def hanging(client: ApiClient, space: str) -> int:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda one: one.name)
 def test_whoever_started_it_dies_and_nothing_runs_on(
-    program: Path, tmp_path: Path, number: signal.Signals
+    program: Path, kwok: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", HOLD, program], cwd=REPOSITORY, stdout=subprocess.PIPE,
+        [sys.executable, "-c", HOLD, program, kwok], cwd=REPOSITORY, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, text=True,
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": "src:.", "TMPDIR": str(tmp_path)},
     ) as holder:  # fmt: skip

@@ -18,8 +18,12 @@ pytestmark = [
 ]  # fmt: skip
 
 
-def test_ten_thousand_nodes_are_ready(program: Path) -> None:
-    with ControlPlane(program, LONG) as plane, KwokNodes(plane) as nodes, plane.client() as client:
+def test_ten_thousand_nodes_are_ready(program: Path, kwok: Path) -> None:
+    with (
+        ControlPlane(program, LONG, kwok=kwok) as plane,
+        KwokNodes(plane) as nodes,
+        plane.client() as client,
+    ):
         began = time.monotonic()
         nodes.add(NODES)
         made = time.monotonic() - began

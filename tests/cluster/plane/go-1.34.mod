@@ -8,7 +8,6 @@ require (
 	go.etcd.io/etcd/server/v3 v3.6.5
 	k8s.io/component-base v0.34.4
 	k8s.io/kubernetes v1.34.4
-	sigs.k8s.io/kwok v0.7.0
 )
 
 require (

@@ -8,7 +8,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"
@@ -17,10 +16,6 @@ import (
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
-	"sigs.k8s.io/kwok/pkg/config"
-	kwok "sigs.k8s.io/kwok/pkg/kwok/cmd"
-	"sigs.k8s.io/kwok/pkg/log"
-	"sigs.k8s.io/kwok/pkg/utils/signals"
 )
 
 func main() {
@@ -46,24 +41,6 @@ func main() {
 		fail("plane: no such part: " + os.Args[0])
 	}
 	os.Exit(cli.Run(command))
-}
-
-// kwok reads its Stages and its log's flags before its command exists.
-func kwokCommand() *cobra.Command {
-	flags := pflag.NewFlagSet("kwok", pflag.ContinueOnError)
-	flags.ParseErrorsAllowlist.UnknownFlags = true
-	flags.Usage = func() {}
-	ctx, _ := log.InitFlags(signals.SetupSignalContext(), flags)
-	ctx, err := config.InitFlags(ctx, flags)
-	if err != nil {
-		fail("kwok: " + err.Error())
-	}
-	command := kwok.NewCommand(ctx)
-	command.PersistentFlags().AddFlagSet(flags)
-	command.SetContext(ctx)
-	// Else cobra takes the core's own flag of that name, which is not a bool.
-	command.Flags().Bool("version", false, "version of kwok")
-	return command
 }
 
 func fail(words string) {
