@@ -26,7 +26,7 @@ from seawall.actions.executor import Executor
 from seawall.actions.freeze_effects import is_frozen
 from seawall.actions.journal import Journal, in_force
 from seawall.actions.mounts import find_mounts
-from seawall.actions.orders import Order, Target
+from seawall.actions.orders import Mounts, Order, Target
 from seawall.actions.signal_journal import SignalJournal
 from seawall.actions.undo import undo
 from seawall.guard import aide_process
@@ -51,8 +51,13 @@ UNTOUCHED: Final = frozenset({"exit_group", "exit", "rt_sigreturn", "restart_sys
 HOLD = "import time\nheld = bytearray(b'x') * (12 << 20)\ntime.sleep(600)"
 _SPARE = re.compile(r"^\w+\(\d+</>")
 _CALL = re.compile(r"(\w+)\((.*)")
+UNIFIED: Final = "/sys/fs/cgroup/unified"
+"""Of a hybrid host: version 2, without the controllers that version 1 has."""
 with open("/proc/self/mountinfo", encoding="utf-8") as mountinfo:
-    MOUNTS: Final = find_mounts(mountinfo.read())
+    MOUNTS = find_mounts(mountinfo.read())
+if "--unified" in sys.argv:
+    MOUNTS = Mounts(UNIFIED, 2, None, UNIFIED)
+HAS_LIMITS: Final = MOUNTS.version == 2 and MOUNTS.memory != UNIFIED
 TOP: Final = f"/seawall-TEST-faults-{os.getpid()}"
 
 
@@ -85,7 +90,7 @@ class Place:
         self.children: dict[str, list[subprocess.Popen[bytes]]] = {}
         for tree in self.trees:
             os.makedirs(f"{tree}{self.scope}", exist_ok=True)
-        if MOUNTS.version == 2:
+        if HAS_LIMITS:
             controllers(f"{MOUNTS.memory}{TOP}", f"{MOUNTS.memory}{self.scope}")
         for who in ("culprit", "innocent"):
             for tree in self.trees:
@@ -422,7 +427,8 @@ def clock_rows(home: str) -> list[dict[str, Any]]:
 def main() -> int:
     options = argparse.ArgumentParser()
     options.add_argument("out")
-    options.add_argument("--few", action="store_true")
+    options.add_argument("--few", action="store_true", help="at those calls that change something")
+    options.add_argument("--unified", action="store_true", help=f"version 2, in {UNIFIED}")
     options.add_argument("--clock", action="store_true", help="in an emulated node alone")
     options.add_argument("--at-once", type=int, default=6)
     given = options.parse_args()
@@ -431,7 +437,7 @@ def main() -> int:
     for tree in dict.fromkeys([MOUNTS.memory, MOUNTS.freezer or MOUNTS.memory]):
         os.makedirs(f"{tree}{TOP}-own")
         os.makedirs(f"{tree}{TOP}")
-    every = ("hold", "kill", "clamp") if MOUNTS.version == 2 else ("hold", "kill")
+    every = ("clamp",) if HAS_LIMITS else ("hold", "kill")
     try:
         rows = matrix(home, every, is_few=given.few, at_once=given.at_once)
         rows += clock_rows(home) if given.clock else []

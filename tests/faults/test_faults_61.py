@@ -1,4 +1,4 @@
-"""The same on version 2 of cgroups, in an emulated node, where the wall clock may jump as well."""
+"""A lowered limit on version 2 of cgroups, and clocks that jump, in an emulated node."""
 
 import os
 import re
@@ -35,7 +35,7 @@ def add_strace(root: Path) -> None:
 @pytest.fixture(scope="module")
 def with_strace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
     if os.environ.get("SEAWALL_FAULTS") != "all":
-        pytest.skip("some four minutes: make faults")
+        pytest.skip("some minutes: make faults")
     if why := missing() or ("" if shutil.which("strace") else "apt-get install strace"):
         pytest.skip(why)
     folder = tmp_path_factory.mktemp("faults-image")
@@ -59,9 +59,7 @@ def test_whatever_fails_nobody_stays_frozen_or_lowered(rows: list[judged.Row]) -
     assert judged.wrong(rows, SLOWER_SECONDS) == []
 
 
-def test_the_faults_come_while_somebody_is_held(rows: list[judged.Row]) -> None:
-    for act in ("hold", "kill"):
-        assert [row for row in rows if row["act"] == act and row.get("was_frozen")], act
+def test_the_faults_come_while_a_limit_is_lowered(rows: list[judged.Row]) -> None:
     assert any(
         row.get("lowered_to", "") not in ("max", "") for row in rows if row["act"] == "clamp"
     )

@@ -100,6 +100,18 @@ def test_the_guard_names_the_ten_that_hold_most(tmp_path: Path) -> None:
     teller.close()
 
 
+def test_memory_that_could_not_be_read_is_no_zero(tmp_path: Path) -> None:
+    aide, settings = Heard(), Settings(textfile="/x/seawall.prom")
+    teller = Teller(settings, Paths(folder=str(tmp_path)), "5eed", aide)  # type: ignore[arg-type]
+    teller.open()
+    teller.status(node(total_bytes=0, headroom_bytes=0), groups(), "blind", {})
+    (request,) = aide.asked("textfile")
+    found = samples(render(request["values"]))
+    assert not any("headroom" in name or "residual_grown" in name for name in found)
+    assert "not known: the node's memory could not be read" in (tmp_path / "status").read_text()
+    teller.close()
+
+
 @pytest.mark.parametrize(
     ("refused", "how"),
     [(POLICY_IS_REPORT, "reported"), (NOT_OPTED_IN, "reported"), ("", "reported"),

@@ -367,8 +367,10 @@ def _textfile_values(
     node = shown.node
     return {
         "mode": shown.mode, "can_kill": shown.can_kill_is_proved, "state": shown.state,
-        "headroom_bytes": node.headroom_bytes, "residual_bytes": node.residual_bytes,
-        "residual_grown_bytes": node.residual_grown_bytes, "decisions": tally.rows(),
+        "headroom_bytes": node.headroom_bytes if node.is_seen else None,
+        "residual_bytes": node.residual_bytes,
+        "residual_grown_bytes": node.residual_grown_bytes if node.is_seen else None,
+        "decisions": tally.rows(),
         "kills": tally.kills, "predicted_bytes": tally.predicted_bytes,
         "returned_bytes": tally.returned_bytes,
         "reaction_seconds": finite(tally.reaction_seconds, 6),
